@@ -1,0 +1,97 @@
+"""Every error leaves as problem+json, whoever raised it."""
+
+from collections.abc import Mapping
+from http import HTTPStatus
+
+from fastapi import FastAPI
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+
+from api.schemas import Problem
+from segdec.errors import ImageError, SegdecError
+
+MEDIA_TYPE = "application/problem+json"
+ROUTING_DETAILS = {
+    404: "Nothing is served at {path}. The paths are listed at /openapi.json.",
+    405: "{method} is not accepted at {path}. Expected: {allowed}.",
+}
+
+
+class RequestError(SegdecError):
+    """A request that cannot be answered.
+
+    Args:
+        status: HTTP status.
+        code: Stable word for programs.
+        message: What arrived, what was expected, what to do.
+        headers: Further headers of the answer.
+    """
+
+    def __init__(
+        self, status: int, code: str, message: str, headers: Mapping[str, str] | None = None
+    ) -> None:
+        super().__init__(message)
+        self.status = status
+        self.code = code
+        self.headers = dict(headers or {})
+
+
+def busy(code: str, message: str, retry_after_s: int) -> RequestError:
+    """A 503 that tells the client when to come back."""
+    return RequestError(503, code, message, {"Retry-After": str(retry_after_s)})
+
+
+def problem(
+    request_id: str, status: int, code: str, detail: str, headers: Mapping[str, str] | None = None
+) -> Response:
+    """The answer for one error."""
+    title = HTTPStatus(status).phrase
+    body = Problem(title=title, status=status, detail=detail, code=code, request_id=request_id)
+    return Response(body.model_dump_json(), status, headers, MEDIA_TYPE)
+
+
+def describe_problems(*statuses: int) -> dict[int | str, dict[str, object]]:
+    """The OpenAPI description of the problems a route can answer."""
+    content = {MEDIA_TYPE: {"schema": Problem.model_json_schema()}}
+    return {status: {"description": HTTPStatus(status).phrase, "content": content} for status in statuses}
+
+
+def add_error_handlers(app: FastAPI) -> None:
+    """Makes `app` answer every foreseen error as problem+json."""
+    app.exception_handler(RequestError)(_answer_request_error)
+    app.exception_handler(ImageError)(_answer_image_error)
+    app.exception_handler(RequestValidationError)(_answer_validation_error)
+    app.exception_handler(HTTPException)(_answer_routing_error)
+    app.exception_handler(ClientDisconnect)(_answer_departed_client)
+
+
+async def _answer_request_error(request: Request, error: RequestError) -> Response:
+    return problem(request.state.request_id, error.status, error.code, str(error), error.headers)
+
+
+async def _answer_image_error(request: Request, error: ImageError) -> Response:
+    status = 413 if error.code == "too_many_pixels" else 422
+    return problem(request.state.request_id, status, error.code, str(error))
+
+
+async def _answer_validation_error(request: Request, error: RequestValidationError) -> Response:
+    lines = []
+    for detail in error.errors():
+        place, name = detail["loc"][0], ".".join(str(part) for part in detail["loc"][1:])
+        got = f" (got {detail['input']!r})" if name else ""
+        lines.append(f"{place} {name}: {detail['msg']}{got}" if name else f"{place}: {detail['msg']}")
+    return problem(request.state.request_id, 400, "bad_parameter", "; ".join(lines))
+
+
+async def _answer_routing_error(request: Request, error: HTTPException) -> Response:
+    headers = dict(error.headers or {})
+    words = {"path": request.url.path, "method": request.method, "allowed": headers.get("Allow", "")}
+    detail = ROUTING_DETAILS.get(error.status_code, str(error.detail)).format_map(words)
+    code = HTTPStatus(error.status_code).name.lower()
+    return problem(request.state.request_id, error.status_code, code, detail, headers)
+
+
+async def _answer_departed_client(request: Request, error: ClientDisconnect) -> Response:  # noqa: ARG001
+    return problem(request.state.request_id, 400, "client_gone", "The body ended before it was complete.")

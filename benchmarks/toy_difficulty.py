@@ -1,0 +1,91 @@
+"""How hard the toy set is: average precision of a plain threshold, and of a trained run beside it.
+
+The plain threshold scores an image by |image − blurred image|: its maximum, or a quantile of it. The
+blur and the statistic are those that do best on the training images; the figure is on the test images.
+
+    python -m datasets toy data/toy
+    python benchmarks/toy_difficulty.py data/toy
+    python benchmarks/toy_difficulty.py data/toy --run runs/demo
+"""
+
+import argparse
+import csv
+import sys
+from collections.abc import Sequence
+from itertools import product
+from pathlib import Path
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.metrics import average_precision_score
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the packages lie beside this folder
+
+from datasets.layouts import load_dataset
+from datasets.reading import read
+from datasets.sample import Dataset, Split
+from segdec.errors import RunError
+from segdec.terminal import clean_exit
+
+SIGMAS = (0.7, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0, 24.0)
+QUANTILES = (1.0, 0.9995, 0.999, 0.998, 0.995, 0.99, 0.98, 0.95, 0.9, 0.75, 0.5)
+
+Scores = dict[tuple[float, float], list[float]]
+"""(sigma, quantile) → one score for each image."""
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Print the figures."""
+    parser = argparse.ArgumentParser(description="How hard the toy set is for a plain threshold.")
+    parser.add_argument("root", type=Path, help="a toy set, or any data set of the layout 'folder'")
+    parser.add_argument("--run", type=Path, help="run folder with predictions.csv, written by evaluate")
+    options = parser.parse_args(arguments)
+    with clean_exit():
+        print_baseline(load_dataset("folder", options.root))
+        if options.run is not None:
+            print_run(options.run / "predictions.csv")
+
+
+def print_baseline(dataset: Dataset) -> None:
+    """Choose blur and statistic on the training images; print both average precisions."""
+    labels, scores = score_split(dataset, "train")
+    best = max(scores, key=lambda choice: average_precision_score(labels, scores[choice]))
+    at_training = average_precision_score(labels, scores[best])
+    labels, scores = score_split(dataset, "test")
+    at_test = average_precision_score(labels, scores[best])
+    print(f"plain threshold  test AP {at_test:.3f}  ({len(labels)} images, {sum(labels)} with a defect)")
+    print(f"                 sigma {best[0]:g} px, quantile {best[1]:g}, training AP {at_training:.3f}")
+
+
+def score_split(dataset: Dataset, split: Split) -> tuple[list[bool], Scores]:
+    """True labels, and the score of each image for each choice of blur and statistic."""
+    records = dataset.of_split(split)
+    scores: Scores = {choice: [] for choice in product(SIGMAS, QUANTILES)}
+    for record in records:
+        image = read(record).image.mean(axis=-1, dtype=np.float32)
+        for sigma in SIGMAS:
+            for quantile, value in zip(QUANTILES, contrast(image, sigma), strict=True):
+                scores[sigma, quantile].append(float(value))
+    return [record.label > 0 for record in records], scores
+
+
+def contrast(image: NDArray[np.float32], sigma: float) -> NDArray[np.float32]:
+    """`QUANTILES` of |image − blurred image| for one image, float32 [H, W]."""
+    return np.quantile(np.abs(image - cv2.GaussianBlur(image, (0, 0), sigma)), QUANTILES)
+
+
+def print_run(path: Path) -> None:
+    """Print the average precision of the test scores that `training evaluate` has written."""
+    if not path.is_file():
+        raise RunError(f"{path} does not exist. Expected it from: python -m training evaluate {path.parent}")
+    with path.open(newline="", encoding="utf-8") as file:
+        rows = [row for row in csv.DictReader(file) if row["split"] == "test"]
+    labels, scores = [row["true_label"] != "good" for row in rows], [float(row["score"]) for row in rows]
+    if not any(labels):
+        raise RunError(f"{path} holds no test image with a defect. Expected the run of a whole toy set.")
+    print(f"trained run      test AP {average_precision_score(labels, scores):.3f}  ({len(rows)} images)")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Files on disk → samples: layouts, splits, the toy set and inspection. Loads no TensorFlow."""

@@ -1,0 +1,31 @@
+"""What lies in a folder, in a fixed order, with one clear error when that cannot be told."""
+
+from pathlib import Path
+
+from segdec.errors import DatasetError
+
+_CLUTTER = frozenset({"thumbs.db", "desktop.ini"})
+
+
+def subfolders(folder: Path) -> list[Path]:
+    """Visible folders directly below `folder`, sorted by name; DatasetError when it cannot be listed."""
+    return [path for path in _entries(folder) if path.is_dir()]
+
+
+def files(folder: Path) -> list[Path]:
+    """Visible files directly below `folder`, sorted by name; DatasetError when it cannot be listed."""
+    return [path for path in _entries(folder) if path.is_file()]
+
+
+def _entries(folder: Path) -> list[Path]:
+    try:
+        found = sorted(folder.iterdir())
+    except FileNotFoundError:
+        raise DatasetError(f"The folder {folder} does not exist. Give the root of the data set.") from None
+    except NotADirectoryError:
+        raise DatasetError(f"{folder} is a file, expected a folder. Give the root of the data set.") from None
+    except OSError as error:
+        raise DatasetError(
+            f"The folder {folder} cannot be listed ({error.strerror}). Check its permissions and its disk."
+        ) from error
+    return [path for path in found if not path.name.startswith(".") and path.name.lower() not in _CLUTTER]

@@ -1,0 +1,69 @@
+"""The contract of every layout: records that can be listed cheaply, samples that hold pixels."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+Split = Literal["train", "val", "test"]
+
+
+@dataclass(frozen=True)
+class Record:
+    """One photograph on disk.
+
+    Attributes:
+        name: Path below the root without its suffix handling, POSIX form: unique within the data set.
+        image_path: The photograph.
+        mask_path: Its full-size defect mask; None for a photograph known to be good.
+        label: Index of the class; 0 is good.
+        group: Records of one group (one item, one tile) never fall into different splits.
+        split: Where the record belongs, or None when it is left out.
+    """
+
+    name: str
+    image_path: Path
+    mask_path: Path | None
+    label: int
+    group: str
+    split: Split | None = None
+
+    def assigned(self, split: Split | None) -> "Record":
+        """The same record in `split`."""
+        return replace(self, split=split)
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One photograph in memory.
+
+    Attributes:
+        name: The record's name.
+        image: uint8 [H, W, C], C is 1 (grey) or 3 (RGB).
+        mask: uint8 [H, W], 255 where there is a defect, 0 elsewhere; None without a mask file.
+        label: Index of the class; 0 is good.
+    """
+
+    name: str
+    image: NDArray[np.uint8]
+    mask: NDArray[np.uint8] | None
+    label: int
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """The records of one layout under one root, and the names of their classes (`good` first)."""
+
+    classes: tuple[str, ...]
+    records: tuple[Record, ...]
+
+    def of_split(self, split: Split) -> tuple[Record, ...]:
+        """Records of `split`, in the order of their names."""
+        return tuple(record for record in self.records if record.split == split)
+
+
+Layout = Callable[[Path], Dataset]
+"""Lists what lies under a root. Each layout module has one, named `index`."""

@@ -1,0 +1,203 @@
+"""The artifact: a folder with a model's files, a manifest that says what it is, and checksums.
+
+    model/
+    ├── manifest.json      what the model is and the SHA-256 of every other file
+    ├── manifest.sha256    the SHA-256 of the manifest; `sha256sum -c` checks it
+    └── tensorflow/        files of one engine
+
+It is written whole or not at all, and refused when anything in it has changed.
+"""
+
+import hashlib
+import json
+import shutil
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from pydantic import Field, ValidationError
+
+from segdec.config import ModelConfig, explain
+from segdec.errors import ArtifactError
+
+FORMAT_VERSION = 1
+MANIFEST = "manifest.json"
+CHECKSUM = "manifest.sha256"
+
+
+class Manifest(ModelConfig):
+    """What an artifact holds and where it comes from."""
+
+    format_version: int = Field(FORMAT_VERSION, ge=1, description="of the folder; newer ones are refused")
+    name: str = Field(min_length=1, description="of the model")
+    version: str = Field(min_length=1, description="of the model")
+    segdec_version: str = Field(description="of the code that wrote the artifact")
+    created: str = Field(description="ISO 8601, UTC")
+    metrics: dict[str, float] = Field({}, description="measured on `metrics_split`")
+    metrics_split: str = Field("", description="part of the data the metrics were measured on")
+    data_fingerprint: str = Field("", description="of the data set the model was trained on")
+    files: dict[str, str] = Field({}, description="path inside the folder → SHA-256")
+
+
+def read_manifest(folder: Path) -> Manifest:
+    """Reads the manifest in `folder` and checks every file that it names.
+
+    Raises:
+        ArtifactError: If the folder or a file is missing, a file has changed since the export, or
+            the format is newer than this code; the message says which.
+    """
+    if not folder.is_dir():
+        raise ArtifactError(
+            f"{folder} is no folder. Expected an artifact written by the export; check the path."
+        )
+    content = _read(folder / MANIFEST)
+    _check_checksum(folder, content)
+    manifest = _parse(folder / MANIFEST, content)
+    for name, expected in manifest.files.items():
+        _check_file(folder, name, expected)
+    return manifest
+
+
+def digest(folder: Path) -> str:
+    """SHA-256 of the manifest in `folder`: the identity of the model, since it covers every other file.
+
+    Raises:
+        ArtifactError: If there is no manifest.
+    """
+    return hashlib.sha256(_read(folder / MANIFEST)).hexdigest()
+
+
+def write_artifact(
+    folder: Path, build: Callable[[Path], None], manifest: Manifest, *, overwrite: bool = False
+) -> Manifest:
+    """Writes an artifact: `folder` appears complete, or stays as it was.
+
+    Args:
+        folder: Where the artifact shall lie.
+        build: Writes the model's files into the empty folder it is given.
+        manifest: What the artifact is; its `files` are filled here.
+        overwrite: Whether to replace what lies at `folder`.
+
+    Returns:
+        The manifest with its files.
+
+    Raises:
+        ArtifactError: If `folder` exists and `overwrite` is false or it is no artifact, or if it
+            cannot be written.
+    """
+    _check_target(folder, overwrite)
+    with _staging(folder) as staged:
+        build(staged)
+        complete = manifest.model_copy(update={"files": _fingerprints(staged)})
+        content = (complete.model_dump_json(indent=2) + "\n").encode()
+        (staged / MANIFEST).write_bytes(content)
+        (staged / CHECKSUM).write_text(f"{hashlib.sha256(content).hexdigest()}  {MANIFEST}\n")
+        _swap(staged, folder)
+    return complete
+
+
+# === Reading ===
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        raise ArtifactError(
+            f"{path.parent} has no {path.name}. Expected a complete artifact; export or copy it again."
+        ) from None
+    except OSError as error:
+        raise ArtifactError(f"{path} cannot be read: {error.strerror}. Check its permissions.") from error
+
+
+def _check_checksum(folder: Path, content: bytes) -> None:
+    expected = _read(folder / CHECKSUM)
+    found = f"{hashlib.sha256(content).hexdigest()}  {MANIFEST}"
+    if expected.rstrip() != found.encode():
+        raise ArtifactError(
+            f"{folder / MANIFEST} and {CHECKSUM} beside it do not agree: one of them has changed since the "
+            "export. Expected an untouched artifact; export or copy it again."
+        )
+
+
+def _parse(path: Path, content: bytes) -> Manifest:
+    try:
+        values: Any = json.loads(content)
+        newest = int(values["format_version"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise ArtifactError(f"{path} is no manifest ({error!r}). Export the model again.") from error
+    if newest > FORMAT_VERSION:
+        raise ArtifactError(
+            f"{path} has format_version {newest}. Expected at most {FORMAT_VERSION}: a newer segdec "
+            f"({values.get('segdec_version', 'unknown')}) wrote it; install that or export the model again."
+        )
+    try:
+        return Manifest.model_validate(values)
+    except ValidationError as error:
+        raise ArtifactError(f"{path} is no valid manifest. {explain(error, Manifest)}") from error
+
+
+def _check_file(folder: Path, name: str, expected: str) -> None:
+    path = PurePosixPath(name)
+    if path.is_absolute() or ".." in path.parts:
+        raise ArtifactError(f"{folder / MANIFEST} names {name!r}. Expected only files inside its folder.")
+    found = hashlib.sha256(_read(folder / name)).hexdigest()
+    if found != expected:
+        raise ArtifactError(
+            f"{folder / name} has changed since the export: its SHA-256 is {found[:12]}…, expected "
+            f"{expected[:12]}…. Export or copy the artifact again."
+        )
+
+
+# === Writing ===
+
+
+def _check_target(folder: Path, overwrite: bool) -> None:
+    if not folder.exists():
+        return
+    if not overwrite:
+        raise ArtifactError(f"{folder} exists. Expected a new folder; choose another or allow to overwrite.")
+    if not (folder / MANIFEST).is_file():
+        raise ArtifactError(
+            f"{folder} exists and is no artifact (it has no {MANIFEST}), so it is not overwritten. "
+            "Choose another folder or remove it."
+        )
+
+
+@contextmanager
+def _staging(folder: Path) -> Iterator[Path]:
+    """An empty folder beside `folder`, gone afterwards unless it was moved away."""
+    staged = folder.with_name(f".{folder.name}.{uuid.uuid4().hex}")
+    try:
+        staged.mkdir(parents=True)
+        yield staged
+    except OSError as error:
+        raise ArtifactError(
+            f"{folder} cannot be written ({error}). Check the path and the free space."
+        ) from error
+    finally:
+        shutil.rmtree(staged, ignore_errors=True)
+
+
+def _fingerprints(folder: Path) -> dict[str, str]:
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    return {
+        path.relative_to(folder).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest() for path in files
+    }
+
+
+def _swap(staged: Path, folder: Path) -> None:
+    """Puts `staged` in the place of `folder`; what lay there comes back if that fails."""
+    if not folder.exists():
+        staged.replace(folder)
+        return
+    old = folder.with_name(f".{folder.name}.{uuid.uuid4().hex}")
+    folder.replace(old)
+    try:
+        staged.replace(folder)
+    except OSError:
+        old.replace(folder)
+        raise
+    shutil.rmtree(old)

@@ -1,0 +1,23 @@
+"""What runs an artifact: one small protocol, one module an engine."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True)
+class Logits:
+    """What the network answers: `mask` [B, H/8, W/8, 1] and `classes` [B, C], both float32."""
+
+    mask: NDArray[np.float32]
+    classes: NDArray[np.float32]
+
+
+class Engine(Protocol):
+    """Runs the network of an artifact."""
+
+    def infer(self, images: NDArray[np.uint8]) -> Logits:
+        """Runs the network on `images` [B, H, W, C] uint8, H and W divisible by 8."""
+        ...

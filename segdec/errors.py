@@ -1,0 +1,62 @@
+"""The exceptions of the project.
+
+    SegdecError
+    ├── ConfigError          a configuration value or key that cannot be used
+    ├── ImageError           a photograph or mask that cannot be read or used
+    ├── DatasetError         a folder of photographs that does not hold what its layout promises
+    ├── ArtifactError        a model folder that is damaged, incomplete or too new
+    ├── RunError             a training run that cannot start, resume or go on
+    └── MissingExtraError    an optional dependency that is not installed
+
+Each message says what arrived, what was expected and what to do. Entry points print it and leave
+with a non-zero exit code; the service answers it as problem+json.
+"""
+
+
+class SegdecError(Exception):
+    """Base of every error a user can cause or repair."""
+
+
+class ConfigError(SegdecError):
+    """A configuration value or key that cannot be used."""
+
+
+class ImageError(SegdecError):
+    """A photograph or mask that cannot be read or used.
+
+    Args:
+        message: What arrived, what was expected, what to do.
+        code: Stable word for programs, for example `truncated_image`.
+    """
+
+    def __init__(self, message: str, *, code: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+class DatasetError(SegdecError):
+    """A folder of photographs that does not hold what its layout promises."""
+
+
+class ArtifactError(SegdecError):
+    """A model folder that is damaged, incomplete or too new."""
+
+
+class RunError(SegdecError):
+    """A training run that cannot start, resume or go on."""
+
+
+class MissingExtraError(SegdecError, ImportError):
+    """An optional dependency that is not installed.
+
+    Args:
+        package: The package that could not be imported.
+        extra: The extra of `segdec` that installs it.
+    """
+
+    def __init__(self, package: str, extra: str) -> None:
+        super().__init__(
+            f"The package '{package}' is not installed. Install it with: pip install 'segdec[{extra}]'"
+        )
+        self.package = package
+        self.extra = extra

@@ -1,0 +1,147 @@
+"""A picture for people: the photograph with the predicted and the true mask on it."""
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+from segdec.errors import ImageError
+
+Color = tuple[int, int, int]
+
+PREDICTED: Color = (255, 92, 40)
+"""Orange, RGB; told apart from `TRUTH` with any kind of colour vision."""
+
+TRUTH: Color = (0, 190, 255)
+"""Light blue, RGB."""
+
+OPACITY = 0.35
+"""Of the fill: the defect must stay visible below it."""
+
+BAR: Color = (24, 24, 24)
+TEXT: Color = (240, 240, 240)
+FONT = cv2.FONT_HERSHEY_SIMPLEX
+MIN_CAPTION_WIDTH = 320
+"""Narrower pictures are enlarged when they carry a caption, px."""
+
+
+def draw_overlay(
+    image: NDArray[np.uint8],
+    mask: NDArray[np.uint8] | None,
+    *,
+    truth: NDArray[np.uint8] | None = None,
+    caption: str | None = None,
+) -> NDArray[np.uint8]:
+    """Draws masks on a photograph.
+
+    Args:
+        image: uint8 [H, W, C], C is 1 (grey) or 3 (RGB).
+        mask: Predicted mask, uint8 [H, W], above 0 = defect: filled and outlined in orange.
+        truth: True mask, uint8 [H, W]: outlined in light blue.
+        caption: Text for a bar below the picture; wrapped to its width.
+
+    Returns:
+        uint8 [H, W, 3] RGB. With a caption the bar adds rows, and a picture narrower than 320 px is
+        enlarged by a whole factor first, so that the text can be read.
+
+    Raises:
+        ImageError: With the code `mask_size`, if a mask has another size than the image.
+    """
+    for drawn in (mask, truth):
+        _check_size(image, drawn)
+    factor = 1 if caption is None else -(-MIN_CAPTION_WIDTH // image.shape[1])
+    canvas = _enlarge(np.repeat(image, 3, axis=2) if image.shape[2] == 1 else image.copy(), factor)
+    if mask is not None:
+        canvas = _fill(canvas, _enlarge(mask, factor))
+        _outline(canvas, _enlarge(mask, factor), PREDICTED)
+    if truth is not None:
+        _outline(canvas, _enlarge(truth, factor), TRUTH)
+    if caption is None:
+        return canvas
+    legend = [("predicted", PREDICTED)] * (mask is not None) + [("truth", TRUTH)] * (truth is not None)
+    return np.vstack([canvas, _caption_bar(caption, legend, canvas.shape[1])])
+
+
+def _check_size(image: NDArray[np.uint8], mask: NDArray[np.uint8] | None) -> None:
+    if mask is not None and mask.shape != image.shape[:2]:
+        raise ImageError(
+            f"The mask has {mask.shape} rows and columns, its image {image.shape[:2]}. Expected the same.",
+            code="mask_size",
+        )
+
+
+def _enlarge(image: NDArray[np.uint8], factor: int) -> NDArray[np.uint8]:
+    return image.repeat(factor, axis=0).repeat(factor, axis=1)
+
+
+def _fill(canvas: NDArray[np.uint8], mask: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    tinted = canvas * (1 - OPACITY) + np.array(PREDICTED) * OPACITY
+    return np.where(mask[..., None] > 0, tinted.round(), canvas).astype(np.uint8)
+
+
+def _outline(canvas: NDArray[np.uint8], mask: NDArray[np.uint8], color: Color) -> None:
+    """Draws the outer and inner contours of `mask` on `canvas`, as thick as the picture asks for."""
+    contours, _ = cv2.findContours(mask, cv2.RETR_CCOMP, cv2.CHAIN_APPROX_NONE)
+    cv2.drawContours(canvas, contours, -1, color, thickness=max(1, round(min(canvas.shape[:2]) / 250)))
+
+
+# === Caption ===
+
+
+def _caption_bar(caption: str, legend: list[tuple[str, Color]], width: int) -> NDArray[np.uint8]:
+    """Rows [h, width, 3] holding the wrapped caption and, last, what the colours mean."""
+    height = min(max(round(width / 48), 12), 40)  # of a capital letter, px
+    margin = height
+    lines = _wrap(caption.encode("ascii", "replace").decode(), height, width - 2 * margin)
+    step = 2 * height
+    rows = step * (len(lines) + bool(legend)) + margin
+    bar = np.full((rows, width, 3), BAR, dtype=np.uint8)
+    for number, line in enumerate(lines, start=1):
+        _write(bar, line, (margin, number * step), height, TEXT)
+    x = margin
+    for word, color in legend:
+        x = _write(bar, word, (x, rows - margin), height, color) + 2 * height
+    return bar
+
+
+def _write(bar: NDArray[np.uint8], text: str, origin: tuple[int, int], height: int, color: Color) -> int:
+    """Writes `text` with its lower left corner at `origin`; returns the column behind it."""
+    thickness = _stroke(height)
+    cv2.putText(bar, text, origin, FONT, _scale(height), color, thickness, cv2.LINE_AA)
+    return origin[0] + _width(text, height)
+
+
+def _wrap(text: str, height: int, width: int) -> list[str]:
+    """Breaks `text` at line ends and blanks; a word that is wider than the line breaks anywhere."""
+    lines: list[str] = []
+    for paragraph in text.split("\n"):
+        line = ""
+        for word in paragraph.split(" "):
+            joined = f"{line} {word}" if line else word
+            if _width(joined, height) <= width:
+                line = joined
+                continue
+            *full, line = _break_word(word, height, width)
+            lines += [*([joined[: -len(word) - 1]] if joined != word else []), *full]
+        lines.append(line)
+    return lines
+
+
+def _break_word(word: str, height: int, width: int) -> list[str]:
+    parts = [""]
+    for letter in word:
+        if parts[-1] and _width(parts[-1] + letter, height) > width:
+            parts.append("")
+        parts[-1] += letter
+    return parts
+
+
+def _width(text: str, height: int) -> int:
+    return int(cv2.getTextSize(text, FONT, _scale(height), _stroke(height))[0][0])
+
+
+def _scale(height: int) -> float:
+    return float(cv2.getFontScaleFromHeight(FONT, height, _stroke(height)))
+
+
+def _stroke(height: int) -> int:
+    return max(1, round(height / 10))

@@ -1,0 +1,156 @@
+"""Logits to an answer: label, score, mask at the size of the photograph, regions."""
+
+from dataclasses import dataclass
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+from segdec.config import ModelConfig
+from segdec.errors import ConfigError, SegdecError
+from segdec.preprocessing import restore_mask
+
+
+@dataclass(frozen=True)
+class Region:
+    """One connected defect, in pixels of the photograph.
+
+    Attributes:
+        bbox: x and y of the upper left corner, width, height.
+        area_px: Number of defect pixels.
+        score_max: Highest mask score inside.
+        polygon: Outer contour as (x, y) corners; holes are not in it.
+    """
+
+    bbox: tuple[int, int, int, int]
+    area_px: int
+    score_max: float
+    polygon: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """The answer for one photograph.
+
+    Attributes:
+        label: `good` (the first class) or the most probable defect class.
+        score: 1 − P(good).
+        threshold: The score from which on the photograph is defective.
+        probabilities: Of every class; they sum to 1.
+        mask: uint8 [H, W], 255 where a mask score is at or above `mask_threshold`.
+        mask_scores: float32 [H, W], 0…1.
+        mask_threshold: The mask score from which on a pixel belongs to a defect.
+        regions: Connected parts of the mask, highest score first.
+    """
+
+    label: str
+    score: float
+    threshold: float
+    probabilities: dict[str, float]
+    mask: NDArray[np.uint8]
+    mask_scores: NDArray[np.float32]
+    mask_threshold: float
+    regions: tuple[Region, ...]
+
+
+def interpret(
+    mask_logits: NDArray[np.float32],
+    class_logits: NDArray[np.float32],
+    size: tuple[int, int],
+    config: ModelConfig,
+    *,
+    threshold: float | None = None,
+) -> Prediction:
+    """Reads what the network answered for one photograph.
+
+    Args:
+        mask_logits: float32 [h/8, w/8, 1].
+        class_logits: float32 [C], the good class first.
+        size: Height and width of the photograph, px.
+        config: The model's classes, input policy and thresholds.
+        threshold: Replaces the model's image threshold, 0…1.
+
+    Raises:
+        ConfigError: If `threshold` lies outside 0…1.
+        SegdecError: If a logit is not a finite number.
+    """
+    _check_finite(mask_logits, class_logits)
+    limit = _checked_threshold(config.thresholds.score if threshold is None else threshold)
+    probabilities = softmax(class_logits)  # [C]
+    score = float(probabilities[1:].sum())  # 1 − P(good), exact also where P(good) rounds to 1
+    chosen = 0 if score < limit else 1 + int(probabilities[1:].argmax())
+    mask_scores = restore_mask(sigmoid(mask_logits[..., 0]), config.input, *size)  # [H, W]
+    mask = np.where(mask_scores >= config.thresholds.mask, np.uint8(255), np.uint8(0))
+    return Prediction(
+        label=config.classes[chosen],
+        score=score,
+        threshold=limit,
+        probabilities=dict(zip(config.classes, probabilities.tolist(), strict=True)),
+        mask=mask,
+        mask_scores=mask_scores,
+        mask_threshold=config.thresholds.mask,
+        regions=find_regions(mask, mask_scores),
+    )
+
+
+def find_regions(mask: NDArray[np.uint8], scores: NDArray[np.float32]) -> tuple[Region, ...]:
+    """Connected parts of `mask` [H, W]: pixels that touch, also at a corner, belong together.
+
+    Args:
+        mask: uint8, above 0 = defect.
+        scores: float32 [H, W], the mask scores.
+
+    Returns:
+        Regions, highest score first, larger ones first among equals.
+    """
+    count, found, boxes, _ = cv2.connectedComponentsWithStats(mask, connectivity=8)
+    numbered = np.asarray(found, dtype=np.int32)  # [H, W], 0 = no defect
+    regions = [_region(numbered, scores, number, boxes[number]) for number in range(1, count)]
+    return tuple(sorted(regions, key=lambda region: (-region.score_max, -region.area_px, region.bbox)))
+
+
+def softmax(logits: NDArray[np.float32]) -> NDArray[np.float64]:
+    """Class probabilities of `logits` [C]."""
+    shifted = np.exp(logits.astype(np.float64) - logits.max())
+    return np.asarray(shifted / shifted.sum())
+
+
+def sigmoid(logits: NDArray[np.float32]) -> NDArray[np.float32]:
+    """1 / (1 + exp(−x)) of each logit, without overflow at either end."""
+    small = np.exp(-np.abs(logits))
+    return np.asarray(np.where(logits >= 0, 1.0, small) / (1.0 + small), dtype=np.float32)
+
+
+def _region(
+    numbered: NDArray[np.int32], scores: NDArray[np.float32], number: int, stats: NDArray[np.int32]
+) -> Region:
+    x, y, width, height, area = (int(value) for value in stats)
+    window = np.s_[y : y + height, x : x + width]
+    inside = numbered[window] == number
+    return Region(
+        bbox=(x, y, width, height),
+        area_px=area,
+        score_max=float(scores[window][inside].max()),
+        polygon=_polygon(inside, x, y),
+    )
+
+
+def _polygon(inside: NDArray[np.bool_], x: int, y: int) -> tuple[tuple[int, int], ...]:
+    contours, _ = cv2.findContours(
+        inside.astype(np.uint8), cv2.RETR_EXTERNAL, cv2.CHAIN_APPROX_SIMPLE, offset=(x, y)
+    )
+    return tuple((int(column), int(row)) for column, row in contours[0][:, 0])
+
+
+def _check_finite(mask_logits: NDArray[np.float32], class_logits: NDArray[np.float32]) -> None:
+    if not (np.isfinite(mask_logits).all() and np.isfinite(class_logits).all()):
+        raise SegdecError(
+            "The network answered values that are not finite. Expected finite logits: "
+            "its weights are damaged or its training diverged; use another model."
+        )
+
+
+def _checked_threshold(threshold: float) -> float:
+    if not 0.0 <= threshold <= 1.0:
+        raise ConfigError(f"threshold={threshold} is no score. Expected a number from 0 to 1.")
+    return float(threshold)

@@ -1,0 +1,116 @@
+"""Photographs in, predictions out: an engine with its model's pre- and postprocessing around it."""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Self, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from segdec.artifact import Manifest, read_manifest
+from segdec.config import ModelConfig
+from segdec.engines import Engine
+from segdec.errors import ConfigError
+from segdec.postprocessing import Prediction, interpret
+from segdec.preprocessing import prepare_image
+
+ENGINES = {"tensorflow": ("segdec.engines.tensorflow", "TensorFlowEngine")}
+"""Module and class of each engine; its files lie in the artifact's folder of the same name."""
+
+
+class Predictor:
+    """Answers photographs with predictions.
+
+    Args:
+        engine: Runs the network.
+        config: What the model is.
+
+    Attributes:
+        config: As given.
+        manifest: The artifact's manifest; None for a model that was never an artifact.
+
+    Example:
+        >>> predictor = Predictor.load(Path("runs/demo/model"))
+        >>> predictor.predict([read_image(Path("part.png")).pixels])[0].label
+        'good'
+    """
+
+    def __init__(self, engine: Engine, config: ModelConfig) -> None:
+        self.engine = engine
+        self.config = config
+        self.manifest = config if isinstance(config, Manifest) else None
+
+    @classmethod
+    def load(cls, folder: Path, engine: str = "tensorflow") -> Self:
+        """Loads the artifact in `folder` after checking all of its files.
+
+        Raises:
+            ArtifactError: If the artifact is damaged, incomplete or too new.
+            ConfigError: If there is no such engine.
+            MissingExtraError: If the engine's package is not installed.
+        """
+        _check_engine(engine)
+        manifest = read_manifest(folder)
+        return cls(find_engine(engine)(folder / engine), manifest)
+
+    def predict(
+        self,
+        images: Sequence[NDArray[np.uint8]],
+        *,
+        threshold: float | None = None,
+        batch_size: int = 8,
+    ) -> list[Prediction]:
+        """Predicts `images`, in their order; those of one prepared size share batches.
+
+        Args:
+            images: Photographs, uint8 [H, W, C] each, of any sizes.
+            threshold: Replaces the model's image threshold, 0…1.
+            batch_size: Most images the engine gets at once.
+
+        Raises:
+            ImageError: If a photograph does not fit the model.
+            ConfigError: If `threshold` lies outside 0…1.
+            ValueError: If an array is no photograph or `batch_size` is below 1.
+        """
+        if batch_size < 1:
+            raise ValueError(f"batch_size={batch_size}. Expected at least 1.")
+        channels = self.config.network.input_channels
+        prepared = [prepare_image(image, self.config.input, channels) for image in images]
+        answers: dict[int, Prediction] = {}
+        for indices in _batches(prepared, batch_size):
+            logits = self.engine.infer(np.stack([prepared[index] for index in indices]))
+            for row, index in enumerate(indices):
+                height, width = images[index].shape[:2]
+                answers[index] = interpret(
+                    logits.mask[row], logits.classes[row], (height, width), self.config, threshold=threshold
+                )
+        return [answers[index] for index in range(len(images))]
+
+
+def find_engine(name: str) -> Callable[[Path], Engine]:
+    """The function that loads the engine `name` from its folder inside an artifact.
+
+    Raises:
+        ConfigError: If there is no such engine.
+        MissingExtraError: If the engine's package is not installed.
+    """
+    _check_engine(name)
+    module, engine = ENGINES[name]
+    return cast(Callable[[Path], Engine], getattr(import_module(module), engine).load)
+
+
+def _check_engine(name: str) -> None:
+    if name not in ENGINES:
+        raise ConfigError(f"engine {name!r} is unknown. Expected one of: {', '.join(ENGINES)}.")
+
+
+def _batches(prepared: Sequence[NDArray[np.uint8]], batch_size: int) -> Iterator[list[int]]:
+    """Indices of images of equal shape, at most `batch_size` at once."""
+    groups: defaultdict[tuple[int, ...], list[int]] = defaultdict(list)
+    for index, image in enumerate(prepared):
+        groups[image.shape].append(index)
+    for group in groups.values():
+        for start in range(0, len(group), batch_size):
+            yield group[start : start + batch_size]

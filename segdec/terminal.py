@@ -1,0 +1,88 @@
+"""How the entry points behave in a terminal: errors as one line, exit codes, a quiet TensorFlow."""
+
+import os
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+
+from segdec.errors import MissingExtraError, SegdecError
+
+EXIT_ERROR = 2
+EXIT_INTERRUPTED = 130
+EXIT_BROKEN_PIPE = 141
+
+
+@contextmanager
+def clean_exit() -> Iterator[None]:
+    """Turns what ends a command early into a message and an exit code; for the body of an entry point.
+
+    A `SegdecError` is printed as `error: …` and leaves with 2, an interrupt with 130, a reader that
+    went away (`… | head`) silently with 141. Anything else is a fault of the program and keeps its
+    traceback.
+
+    Raises:
+        SystemExit: With that code.
+    """
+    try:
+        yield
+        sys.stdout.flush()
+    except SegdecError as error:
+        print(f"error: {error}", file=sys.stderr)
+        raise SystemExit(EXIT_ERROR) from None
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        raise SystemExit(EXIT_INTERRUPTED) from None
+    except BrokenPipeError:
+        _drop_output()
+        raise SystemExit(EXIT_BROKEN_PIPE) from None
+
+
+def _drop_output() -> None:
+    """Lets Python's last flush go nowhere instead of failing again."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 1)
+    os.close(nowhere)
+
+
+def quiet_tensorflow() -> None:
+    """Imports TensorFlow and looks for its devices without the lines it prints on the way.
+
+    Call it first thing in an entry point. `TF_CPP_MIN_LOG_LEVEL` is respected where it is set. What
+    was hidden is shown after all when the import fails.
+
+    Raises:
+        MissingExtraError: If TensorFlow is not installed.
+    """
+    if "tensorflow" in sys.modules and sys.modules["tensorflow"] is not None:
+        return
+    if sys.modules.get("tensorflow", ...) is None or find_spec("tensorflow") is None:
+        raise MissingExtraError("tensorflow", "tensorflow")
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+    with hidden_stderr():
+        import tensorflow as tf
+
+        tf.config.list_physical_devices()  # the search for GPUs prints too
+
+
+@contextmanager
+def hidden_stderr() -> Iterator[None]:
+    """Hides what native code prints on file descriptor 2; shows it when an exception passes.
+
+    Not for threads: the whole process shares the descriptor.
+    """
+    sys.stderr.flush()
+    saved = os.dup(2)
+    with tempfile.TemporaryFile() as hidden:
+        os.dup2(hidden.fileno(), 2)
+        try:
+            yield
+        except BaseException:
+            hidden.seek(0)
+            os.write(saved, hidden.read())
+            raise
+        finally:
+            sys.stderr.flush()
+            os.dup2(saved, 2)
+            os.close(saved)

@@ -1,0 +1,109 @@
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+from fastapi import FastAPI
+from fastapi.testclient import TestClient
+from numpy.typing import NDArray
+
+from api.main import create_app
+from api.settings import Settings
+from segdec.config import InputConfig, ModelConfig, NetworkConfig
+from segdec.images import encode_png
+from segdec.postprocessing import Prediction, Region
+
+CLASSES = ("good", "scratch", "spot")
+
+
+class StubPredictor:
+    """Finds the pixels above 127; the brightest one is the score. Notes who called it."""
+
+    def __init__(self) -> None:
+        self.config = ModelConfig(
+            network=NetworkConfig(preset="compact", num_classes=3), input=InputConfig(), classes=CLASSES
+        )
+        self.shapes: list[tuple[int, ...]] = []
+        self.threads: set[str] = set()
+        self.running = 0
+        self.most_running = 0
+        self.gate = threading.Event()
+        self.gate.set()
+        self.failure: Exception | None = None
+
+    def predict(
+        self, images: Sequence[NDArray[np.uint8]], *, threshold: float | None = None
+    ) -> list[Prediction]:
+        self.running += 1
+        self.most_running = max(self.most_running, self.running)
+        self.threads.add(threading.current_thread().name)
+        try:
+            assert self.gate.wait(timeout=30)
+            if self.failure:
+                raise self.failure
+            return [self._predict(image, threshold) for image in images]
+        finally:
+            self.running -= 1
+
+    def _predict(self, image: NDArray[np.uint8], threshold: float | None) -> Prediction:
+        self.shapes.append(image.shape)
+        threshold = 0.5 if threshold is None else threshold
+        scores = image.max(axis=2).astype(np.float32) / 255
+        score = float(scores.max())
+        return Prediction(
+            label="scratch" if score >= threshold else "good",
+            score=score,
+            threshold=threshold,
+            probabilities={"good": 1 - score, "scratch": score, "spot": 0.0},
+            mask=np.where(scores >= 0.5, 255, 0).astype(np.uint8),
+            mask_scores=scores,
+            mask_threshold=0.5,
+            regions=_regions(scores),
+        )
+
+
+def _regions(scores: NDArray[np.float32]) -> tuple[Region, ...]:
+    rows, columns = np.nonzero(scores >= 0.5)
+    if not len(rows):
+        return ()
+    left, top, right, bottom = (int(v) for v in (columns.min(), rows.min(), columns.max(), rows.max()))
+    polygon = ((left, top), (left, bottom), (right, bottom), (right, top))
+    box = (left, top, right - left + 1, bottom - top + 1)
+    return (Region(bbox=box, area_px=len(rows), score_max=float(scores.max()), polygon=polygon),)
+
+
+def part_image(height: int = 24, width: int = 40, brightness: int = 204) -> NDArray[np.uint8]:
+    """A dark part with a 6 × 4 px defect at x=10, y=8."""
+    image = np.full((height, width, 1), 40, np.uint8)
+    image[8:12, 10:16] = brightness
+    return image
+
+
+@pytest.fixture(scope="session")
+def part() -> bytes:
+    return encode_png(part_image())
+
+
+@pytest.fixture
+def predictor() -> StubPredictor:
+    return StubPredictor()
+
+
+@pytest.fixture
+def make_app(predictor: StubPredictor) -> Callable[..., FastAPI]:
+    def make(**settings: object) -> FastAPI:
+        return create_app(Settings.model_validate({"model": Path("unused"), **settings}), predictor)
+
+    return make
+
+
+@pytest.fixture
+def app(make_app: Callable[..., FastAPI]) -> FastAPI:
+    return make_app(max_body_bytes=200_000, max_pixels=20_000)
+
+
+@pytest.fixture
+def client(app: FastAPI) -> Iterator[TestClient]:
+    with TestClient(app) as client:
+        yield client

@@ -1,0 +1,180 @@
+import io
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from fastapi.testclient import TestClient
+from PIL import Image
+
+JPEG_END = b"\xff\xd9"
+PROBLEM_KEYS = {"type", "title", "status", "detail", "code", "request_id"}
+
+
+def encode(mode: str, kind: str, size: tuple[int, int] = (64, 48)) -> bytes:
+    """A picture of noise, so that its file is long enough to be cut."""
+    shape = (size[1], size[0], len(mode)) if len(mode) > 1 else (size[1], size[0])
+    pixels = np.random.default_rng(0).integers(0, 255, shape, np.uint8)
+    file = io.BytesIO()
+    Image.fromarray(pixels, mode=None).save(file, kind)
+    return file.getvalue()
+
+
+def sixteen_bit() -> bytes:
+    file = io.BytesIO()
+    Image.fromarray(np.full((16, 16), 4095, np.uint16)).save(file, "PNG")
+    return file.getvalue()
+
+
+def half(data: bytes) -> bytes:
+    return data[: len(data) // 2]
+
+
+PHOTOGRAPHS = {
+    "empty": (b"", 422, "empty_image"),
+    "text": (b"this is no image, whatever its name says", 422, "unsupported_type"),
+    "truncated PNG": (half(encode("L", "PNG")), 422, "truncated_image"),
+    "truncated JPEG": (half(encode("RGB", "JPEG")), 422, "truncated_image"),
+    "truncated JPEG, closed again": (half(encode("RGB", "JPEG")) + JPEG_END, 422, "truncated_image"),
+    "alpha": (encode("RGBA", "PNG"), 422, "unsupported_channels"),
+    "16 bit": (sixteen_bit(), 422, "unsupported_depth"),
+    "too many pixels": (encode("L", "PNG", (200, 101)), 413, "too_many_pixels"),
+    "too many bytes": (bytes(200_001), 413, "body_too_large"),
+}
+
+
+def check(answer, status: int, code: str, words: tuple[str, ...] = ()) -> None:
+    body = answer.json()
+    assert (answer.status_code, body["code"]) == (status, code), body
+    assert answer.headers["Content-Type"] == "application/problem+json"
+    assert set(body) == PROBLEM_KEYS
+    assert body["status"] == status
+    assert body["request_id"] == answer.headers["X-Request-ID"]
+    assert all(word in body["detail"] for word in words), body["detail"]
+
+
+@pytest.mark.parametrize("name", PHOTOGRAPHS)
+def test_photograph_in_the_body(client, name):
+    body, status, code = PHOTOGRAPHS[name]
+    answer = client.post("/v1/predict", content=body, headers={"Content-Type": "image/png"})
+    check(answer, status, code, ("xpected",))
+
+
+@pytest.mark.parametrize("name", PHOTOGRAPHS)
+def test_photograph_in_a_form(client, name):
+    body, status, code = PHOTOGRAPHS[name]
+    answer = client.post("/v1/predict", files={"file": ("part.png", body, "image/png")})
+    check(answer, status, code, ("xpected",) if code == "body_too_large" else ("part.png", "xpected"))
+
+
+def test_the_next_good_request_is_answered(client, part):
+    for body, _, _ in PHOTOGRAPHS.values():
+        client.post("/v1/predict", content=body, headers={"Content-Type": "image/png"})
+    answer = client.post("/v1/predict", content=part, headers={"Content-Type": "image/png"})
+    assert answer.json()["decision"]["label"] == "scratch"
+
+
+def test_body_without_a_length_is_refused_while_it_is_read(client: TestClient):
+    sent = 0
+
+    def chunks() -> Iterator[bytes]:
+        nonlocal sent
+        for _ in range(100):
+            sent += 1
+            yield bytes(10_000)
+
+    answer = client.post("/v1/predict", content=chunks(), headers={"Content-Type": "image/png"})
+    check(answer, 413, "body_too_large", ("200000",))
+
+
+@pytest.mark.parametrize("chunked", [True, False])
+def test_every_too_large_body_gets_the_same_problem(client, chunked):
+    body = bytes(300_000)
+    content = iter([body]) if chunked else body
+    answer = client.post("/v1/predict", content=content, headers={"Content-Type": "image/png"})
+    check(answer, 413, "body_too_large", ("expected at most 200000",))
+
+
+def test_body_of_exactly_the_limit_is_read(client):
+    answer = client.post("/v1/predict", content=bytes(200_000), headers={"Content-Type": "image/png"})
+    check(answer, 422, "unsupported_type")
+
+
+@pytest.mark.parametrize(
+    "declared", ["application/json", "text/plain", "application/octet-stream", "images/png", ""]
+)
+def test_other_content_types(client, part, declared):
+    headers = {"Content-Type": declared} if declared else {}
+    answer = client.post("/v1/predict", content=part, headers=headers)
+    check(answer, 415, "unsupported_content_type", (declared or "No Content-Type", "multipart/form-data"))
+
+
+@pytest.mark.parametrize(
+    ("query", "words"),
+    [
+        ("threshold=2", ("query threshold", "less than or equal to 1", "'2'")),
+        ("threshold=-0.1", ("query threshold", "greater than or equal to 0")),
+        ("threshold=nan", ("query threshold",)),
+        ("threshold=high", ("query threshold", "number")),
+        ("mask=foo", ("query mask", "'none'", "'png'", "'foo'")),
+        ("space=model", ("query space", "'input'")),
+        ("treshold=0.3", ("unknown parameter 'treshold'", "did you mean 'threshold'")),
+    ],
+)
+def test_parameters(client, part, query, words):
+    answer = client.post(f"/v1/predict?{query}", content=part, headers={"Content-Type": "image/png"})
+    check(answer, 400, "bad_parameter", words)
+
+
+def test_form_without_a_file(client):
+    answer = client.post("/v1/predict", files={"image": ("part.png", b"x")})
+    check(answer, 400, "missing_file", ("'image'", "'file'"))
+
+
+def test_form_field_that_is_text(client):
+    body = b'--b\r\nContent-Disposition: form-data; name="file"\r\n\r\ntext\r\n--b--\r\n'
+    headers = {"Content-Type": "multipart/form-data; boundary=b"}
+    check(client.post("/v1/predict", content=body, headers=headers), 400, "missing_file", ("'file'",))
+
+
+def test_form_with_two_files(client, part):
+    files = [("file", ("a.png", part)), ("file", ("b.png", part))]
+    check(client.post("/v1/predict", files=files), 400, "bad_form", ("one file",))
+
+
+@pytest.mark.parametrize(
+    ("declared", "body"),
+    [
+        ("multipart/form-data", b"--b\r\n"),
+        ("multipart/form-data; boundary=b", b"no boundary in here"),
+        ("multipart/form-data; boundary=b", b"--b\r\n\r\nno name\r\n--b--\r\n"),
+        ("multipart/form-data; boundary=b", b""),
+    ],
+)
+def test_broken_form(client, declared, body):
+    answer = client.post("/v1/predict", content=body, headers={"Content-Type": declared})
+    check(answer, 400, answer.json()["code"], ("xpected one file",))
+    assert answer.json()["code"] in ("bad_form", "missing_file")
+
+
+def test_form_that_ends_inside_its_file(client, part):
+    head = b'--b\r\nContent-Disposition: form-data; name="file"; filename="a.png"\r\n\r\n'
+    headers = {"Content-Type": "multipart/form-data; boundary=b"}
+    answer = client.post("/v1/predict", content=head + part, headers=headers)
+    assert answer.status_code == 400, answer.json()
+
+
+def test_unknown_path(client):
+    check(client.get("/v1/nowhere"), 404, "not_found", ("/v1/nowhere", "/openapi.json"))
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "allowed"), [("GET", "/v1/predict", "POST"), ("POST", "/v1/models", "GET")]
+)
+def test_wrong_method(client, method, path, allowed):
+    answer = client.request(method, path)
+    check(answer, 405, "method_not_allowed", (method, path, allowed))
+    assert answer.headers["Allow"] == allowed
+
+
+def test_unknown_model(client):
+    check(client.get("/v1/models/other"), 404, "model_not_found", ("'other'", "'unnamed'"))

@@ -1,0 +1,118 @@
+import base64
+import io
+
+import cv2
+import httpx
+import numpy as np
+import pytest
+from fastapi.testclient import TestClient
+from PIL import Image
+
+from segdec.errors import ImageError
+from segdec.images import decode_image
+
+PNG = {"Content-Type": "image/png"}
+TIMINGS = {"queue", "decode", "infer", "encode", "total"}
+
+
+def post(client: TestClient, body: bytes, query: str = "", **headers: str) -> httpx.Response:
+    return client.post(f"/v1/predict{query}", content=body, headers={**PNG, **headers})
+
+
+def decode_mask(answer: dict) -> np.ndarray:
+    return decode_image(base64.b64decode(answer["mask"]["data"]), "mask").pixels[..., 0]
+
+
+def test_answer_holds_every_field_of_the_schema(client, part):
+    answer = post(client, part, **{"X-Request-ID": "line-3.part-17"}).json()
+    timing = answer.pop("timing_ms")
+    data = answer["mask"].pop("data")
+    assert answer == {
+        "id": "line-3.part-17",
+        "model": {"name": "unnamed", "version": "0", "sha256": None},
+        "image": {"width": 40, "height": 24, "bit_depth": 8, "format": "png"},
+        "decision": {
+            "label": "scratch",
+            "score": 0.8,
+            "threshold": 0.5,
+            "probabilities": {"good": pytest.approx(0.2), "scratch": pytest.approx(0.8), "spot": 0.0},
+        }
+        | {"score": pytest.approx(0.8)},
+        "mask": {"encoding": "png", "width": 40, "height": 24, "space": "input", "threshold": 0.5},
+        "regions": [
+            {
+                "bbox": [10, 8, 6, 4],
+                "area_px": 24,
+                "score_max": pytest.approx(0.8),
+                "polygon": [[10, 8], [10, 11], [15, 11], [15, 8]],
+            }
+        ],
+        "batch_size": 1,
+        "warnings": [],
+    }
+    assert set(timing) == TIMINGS
+    assert 0 <= max(timing[step] for step in TIMINGS - {"total"}) <= timing["total"]
+    assert base64.b64decode(data, validate=True).startswith(b"\x89PNG")
+
+
+def test_mask_has_the_pixels_of_the_photograph(client, part):
+    mask = decode_mask(post(client, part).json())
+    expected = np.zeros((24, 40), np.uint8)
+    expected[8:12, 10:16] = 255
+    assert np.array_equal(mask, expected)
+
+
+def test_form_answers_like_the_raw_body(client, part):
+    raw = post(client, part).json()
+    form = client.post("/v1/predict", files={"file": ("part.txt", part, "text/plain")}).json()
+    varying = ("id", "timing_ms")
+    assert {k: v for k, v in form.items() if k not in varying} == {
+        k: v for k, v in raw.items() if k not in varying
+    }
+
+
+def test_large_form_stays_in_memory(make_app, monkeypatch):
+    def refuse(self: object) -> None:
+        raise AssertionError("written to disk")
+
+    monkeypatch.setattr("tempfile.SpooledTemporaryFile.rollover", refuse)
+    noise = np.random.default_rng(0).integers(0, 255, (1200, 1200, 1), np.uint8)
+    body = cv2.imencode(".png", noise)[1].tobytes()
+    assert len(body) > 1_200_000
+    with TestClient(make_app()) as client:
+        assert client.post("/v1/predict", files={"file": ("noise.png", body)}).status_code == 200
+
+
+def test_type_is_judged_from_the_content(client, part):
+    answer = client.post("/v1/predict", content=part, headers={"Content-Type": "IMAGE/JPEG; q=1"}).json()
+    assert answer["image"]["format"] == "png"
+
+
+def test_colour_jpeg_is_turned_upright_and_says_so(client, predictor):
+    exif = Image.Exif()
+    exif[0x0112] = 6  # a quarter turn
+    file = io.BytesIO()
+    Image.new("RGB", (32, 16), (200, 10, 10)).save(file, "JPEG", exif=exif)
+    answer = post(client, file.getvalue()).json()
+    assert answer["image"] == {"width": 16, "height": 32, "bit_depth": 8, "format": "jpeg"}
+    assert len(answer["warnings"]) == 1
+    assert predictor.shapes[-1] == (32, 16, 3)
+
+
+def test_mask_is_left_out_when_not_asked_for(client, part):
+    answer = post(client, part, "?mask=none").json()
+    assert answer["mask"] is None
+    assert len(answer["regions"]) == 1
+
+
+def test_threshold_of_the_request_decides(client, part):
+    decisions = [post(client, part, f"?threshold={t}").json()["decision"] for t in ("0", "0.79", "0.81", "1")]
+    assert [d["label"] for d in decisions] == ["scratch", "scratch", "good", "good"]
+    assert [d["threshold"] for d in decisions] == [0, 0.79, 0.81, 1]
+
+
+def test_photograph_that_the_model_refuses_is_422(client, part, predictor):
+    predictor.failure = ImageError("3 channels arrived, 1 expected.", code="unsupported_channels")
+    answer = post(client, part)
+    assert (answer.status_code, answer.json()["code"]) == (422, "unsupported_channels")
+    assert answer.json()["detail"] == "3 channels arrived, 1 expected."

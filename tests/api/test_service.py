@@ -1,0 +1,155 @@
+import asyncio
+import logging
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import httpx
+import pytest
+from fastapi import FastAPI
+from fastapi.testclient import TestClient
+
+PNG = {"Content-Type": "image/png"}
+
+
+@asynccontextmanager
+async def started(app: FastAPI) -> AsyncIterator[httpx.AsyncClient]:
+    transport = httpx.ASGITransport(app, raise_app_exceptions=False)
+    async with (
+        app.router.lifespan_context(app),
+        httpx.AsyncClient(transport=transport, base_url="http://test") as client,
+    ):
+        yield client
+
+
+# === Start and health ===
+
+
+def test_importing_the_app_loads_neither_tensorflow_nor_a_model():
+    code = "import sys, api.main, api.server; sys.exit('tensorflow' in sys.modules or 'keras' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_service_is_ready_only_between_start_and_stop(app, part):
+    idle = TestClient(app)  # the lifespan runs only inside `with`
+    assert idle.get("/livez").json() == {"status": "alive"}
+    assert idle.get("/readyz").json()["code"] == "not_ready"
+    refused = idle.post("/v1/predict", content=part, headers=PNG)
+    assert (refused.status_code, refused.headers["Retry-After"]) == (503, "1")
+    with idle:
+        assert idle.get("/readyz").json() == {"status": "ready"}
+        assert idle.get("/livez").status_code == 200
+    assert idle.get("/readyz").status_code == 503
+
+
+def test_model_is_warmed_before_the_first_request(app, predictor):
+    with TestClient(app):
+        assert predictor.shapes == [(256, 256, 1)]
+
+
+def test_model_that_cannot_run_does_not_become_ready(app, predictor):
+    predictor.failure = RuntimeError("broken")
+    with pytest.raises(RuntimeError, match="broken"), TestClient(app):
+        pass
+    assert app.state.model is None
+
+
+# === Scheduling ===
+
+
+def test_requests_beyond_the_queue_are_refused_and_health_goes_on(make_app, predictor, part):
+    async def scenario() -> tuple[list[httpx.Response], httpx.Response]:
+        async with started(make_app(queue_size=2, retry_after_s=7)) as client:
+            predictor.gate.clear()
+            tasks = [
+                asyncio.create_task(client.post("/v1/predict", content=part, headers=PNG)) for _ in range(8)
+            ]
+            done, waiting = set(), set(tasks)
+            while len(done) < 5:
+                done, waiting = await asyncio.wait(tasks, timeout=10, return_when=asyncio.FIRST_COMPLETED)
+                await asyncio.sleep(0)
+            alive = await client.get("/livez")
+            assert len(waiting) == 3
+            predictor.gate.set()
+            return await asyncio.gather(*tasks), alive
+
+    answers, alive = asyncio.run(scenario())
+    refused = [answer for answer in answers if answer.status_code == 503]
+    assert alive.status_code == 200
+    assert [answer.status_code for answer in answers].count(200) == 3
+    assert {(a.json()["code"], a.headers["Retry-After"]) for a in refused} == {("queue_full", "7")}
+
+
+def test_one_thread_that_is_not_the_event_loops_runs_the_model(make_app, predictor, part):
+    async def scenario() -> list[httpx.Response]:
+        async with started(make_app()) as client:
+            return await asyncio.gather(
+                *(client.post("/v1/predict", content=part, headers=PNG) for _ in range(12))
+            )
+
+    answers = asyncio.run(scenario())
+    assert {answer.status_code for answer in answers} == {200}
+    assert predictor.most_running == 1
+    assert len(predictor.threads) == 1
+    assert "MainThread" not in predictor.threads
+
+
+def test_place_is_free_again_after_errors(make_app, predictor, part):
+    with TestClient(make_app(queue_size=0)) as client:
+        predictor.failure = ValueError("broken")
+        for _ in range(3):
+            assert client.post("/v1/predict", content=part, headers=PNG).status_code == 500
+            assert client.post("/v1/predict", content=b"text", headers=PNG).status_code == 422
+        predictor.failure = None
+        assert client.post("/v1/predict", content=part, headers=PNG).status_code == 200
+
+
+# === Unexpected errors and request ids ===
+
+
+def test_unexpected_error_is_logged_and_hides_its_text(client, predictor, part, caplog):
+    predictor.failure = RuntimeError("secret internals")
+    with caplog.at_level(logging.ERROR):
+        answer = client.post("/v1/predict", content=part, headers={**PNG, "X-Request-ID": "r-1"})
+    problem = answer.json()
+    assert (answer.status_code, problem["code"], problem["request_id"]) == (500, "internal_error", "r-1")
+    assert "secret" not in answer.text
+    assert answer.headers["X-Request-ID"] == "r-1"
+    assert "r-1" in caplog.text
+    assert "secret internals" in caplog.text
+
+
+@pytest.mark.parametrize("sent", ["a b", "x" * 65, "line\u00e9", "<script>"])
+def test_request_id_that_could_harm_a_log_is_replaced(client, sent):
+    answer = client.get("/livez", headers={"X-Request-ID": sent.encode()})
+    assert len(answer.headers["X-Request-ID"]) == 32
+
+
+def test_each_request_gets_its_own_id(client):
+    assert len({client.get("/livez").headers["X-Request-ID"] for _ in range(3)}) == 3
+
+
+# === Models and description ===
+
+
+def test_models_are_listed_with_their_manifest(client):
+    listed = client.get("/v1/models").json()["models"]
+    assert [model["name"] for model in listed] == ["unnamed"]
+    assert listed[0]["manifest"]["classes"] == ["good", "scratch", "spot"]
+    assert client.get("/v1/models/unnamed").json() == listed[0]
+
+
+def test_description_holds_both_bodies_and_the_problems(client):
+    operation = client.get("/openapi.json").json()["paths"]["/v1/predict"]["post"]
+    bodies = operation["requestBody"]["content"]
+    assert bodies["image/*"]["schema"] == {"type": "string", "format": "binary"}
+    assert bodies["multipart/form-data"]["schema"]["required"] == ["file"]
+    assert [p["name"] for p in operation["parameters"]] == ["threshold", "mask", "space"]
+    for status in ("400", "413", "415", "422", "500", "503"):
+        schema = operation["responses"][status]["content"]["application/problem+json"]["schema"]
+        assert set(schema["required"]) == {"title", "status", "detail", "code", "request_id"}
+
+
+def test_pages_that_would_need_the_internet_are_off(client):
+    assert {client.get(path).status_code for path in ("/docs", "/redoc")} == {404}

@@ -1,0 +1,46 @@
+from pathlib import Path
+
+import pytest
+
+from api.settings import Settings, read_settings
+from segdec.errors import ConfigError
+
+
+def test_flags_and_environment_fill_the_same_fields(monkeypatch):
+    environment = {
+        "SEGDEC_MODEL": "from-environment",
+        "SEGDEC_PORT": "9000",
+        "SEGDEC_HOST": "",
+        "PATH": "/bin",
+    }
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    settings = read_settings(["--port", "0", "--max-body-bytes=99", "--access-log"], environment)
+    assert settings == Settings(
+        model=Path("from-environment"), host="127.0.0.1", port=0, max_body_bytes=99, access_log=True
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "environment", "words"),
+    [
+        (["--modle", "x"], {}, "Unknown setting --modle. Did you mean --model?"),
+        (["--model", "x", "--max-pixel=3"], {}, "Did you mean --max-pixels?"),
+        (["--model", "x"], {"SEGDEC_MAX_PIXLES": "3"}, "Did you mean SEGDEC_MAX_PIXELS?"),
+        ([], {}, "Pass --model FOLDER"),
+        (["x"], {}, "unrecognized arguments: x"),
+        (["--model", "x", "--port", "http"], {}, "port: .*'http'"),
+        (["--model", "x", "--port", "70000"], {}, "port: .*65535.*'70000'"),
+        (["--model", "x", "--queue-size", "-1"], {}, "queue"),
+    ],
+)
+def test_wrong_settings_say_what_to_do(arguments, environment, words):
+    with pytest.raises(ConfigError, match=words):
+        read_settings(arguments, environment)
+
+
+def test_help_lists_every_flag(capsys):
+    with pytest.raises(SystemExit, match="0"):
+        read_settings(["--help"], {})
+    printed = capsys.readouterr().out
+    assert all(f"--{name.replace('_', '-')}" in printed for name in Settings.model_fields)

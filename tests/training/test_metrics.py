@@ -1,0 +1,124 @@
+import json
+
+import numpy as np
+import pytest
+
+from training.metrics import (
+    PixelCounts,
+    auroc,
+    average_precision,
+    confusion_matrix,
+    count_errors,
+    count_pixels,
+    false_positives_at_no_miss,
+    measure,
+)
+
+LABELS = [1, 0, 2, 0]
+SCORES = [0.9, 0.8, 0.7, 0.1]
+
+
+def test_average_precision_is_step_wise():
+    # Recall 1/2 at precision 1/1, recall 2/2 at precision 2/3.
+    assert average_precision(LABELS, SCORES) == pytest.approx(0.5 * 1 + 0.5 * 2 / 3)
+
+
+def test_average_precision_of_equal_scores_is_the_share_of_defects():
+    assert average_precision([0, 0, 0, 1], [0.5] * 4) == pytest.approx(0.25)
+
+
+def test_auroc_counts_ordered_pairs():
+    assert auroc(LABELS, SCORES) == pytest.approx(3 / 4)
+
+
+@pytest.mark.parametrize("labels", [[], [0, 0], [1, 2]])
+def test_ranking_figures_need_both_kinds(labels):
+    scores = [0.5] * len(labels)
+    assert average_precision(labels, scores) is None
+    assert auroc(labels, scores) is None
+
+
+@pytest.mark.parametrize(
+    ("threshold", "expected"),
+    [(0.0, (2, 0)), (0.1, (2, 0)), (0.75, (1, 1)), (0.8, (1, 1)), (0.85, (0, 1)), (1.0, (0, 2))],
+)
+def test_errors_at_a_threshold_count_equality_as_defective(threshold, expected):
+    assert count_errors(LABELS, SCORES, threshold) == expected
+
+
+@pytest.mark.parametrize(
+    ("labels", "scores", "expected"),
+    [
+        (LABELS, SCORES, 1),
+        ([0, 0, 1], [0.2, 0.3, 0.3], 1),  # a good image as high as the defective one is an alarm
+        ([0, 0, 1], [0.2, 0.3, 0.4], 0),
+        ([1, 1], [0.2, 0.3], 0),
+        ([0, 0], [0.2, 0.3], None),
+        ([], [], None),
+    ],
+)
+def test_false_positives_at_no_miss(labels, scores, expected):
+    assert false_positives_at_no_miss(labels, scores) == expected
+
+
+def test_false_positives_at_no_miss_is_what_the_lowest_defective_score_costs():
+    generator = np.random.default_rng(3)
+    labels, scores = generator.integers(0, 2, 200), generator.random(200).round(2)
+    alarms, misses = count_errors(labels, scores, scores[labels == 1].min())
+    assert (false_positives_at_no_miss(labels, scores), 0) == (alarms, misses)
+
+
+def test_pixel_counts_by_hand():
+    mask = np.array([[255, 255, 0], [0, 255, 0]], np.uint8)
+    truth = np.array([[255, 0, 0], [0, 1, 255]], np.uint8)  # any value above 0 is defect
+    counts = count_pixels(mask, truth)
+    assert counts == PixelCounts(tp=2, fp=1, fn=1)
+    assert (counts.iou, counts.f1) == (pytest.approx(2 / 4), pytest.approx(4 / 6))
+    assert (counts.precision, counts.recall) == (pytest.approx(2 / 3), pytest.approx(2 / 3))
+
+
+def test_pixels_of_a_good_photograph_are_all_false_positives():
+    mask = np.array([[255, 0], [0, 255]], np.uint8)
+    assert count_pixels(mask, None) == count_pixels(mask, np.zeros_like(mask)) == PixelCounts(fp=2)
+
+
+def test_pixel_figures_without_pixels_are_undefined():
+    nothing, missed = PixelCounts(), PixelCounts(fn=5)
+    assert [nothing.iou, nothing.f1, nothing.precision, nothing.recall] == [None] * 4
+    assert [missed.iou, missed.f1, missed.precision, missed.recall] == [0, 0, None, 0]
+
+
+def test_masks_of_different_size_are_refused():
+    with pytest.raises(ValueError, match=r"\(2, 2\).*\(2, 3\)"):
+        count_pixels(np.zeros((2, 2), np.uint8), np.zeros((2, 3), np.uint8))
+
+
+def test_confusion_has_true_classes_as_rows():
+    assert confusion_matrix([0, 0, 1, 2, 2], [0, 1, 1, 1, 2], 3).tolist() == [[1, 1, 0], [0, 1, 0], [0, 1, 1]]
+
+
+def test_measure_gathers_all_figures():
+    pixels = [PixelCounts(6, 1, 2), PixelCounts(fp=1), None, PixelCounts()]
+    metrics = measure(LABELS, [1, 1, 0, 0], SCORES, pixels, threshold=0.75, num_classes=3)
+    assert (metrics.images, metrics.good, metrics.defective) == (4, 2, 2)
+    assert (metrics.false_positives, metrics.false_negatives, metrics.errors) == (1, 1, 2)
+    assert (metrics.fp_at_no_miss, metrics.label_accuracy) == (1, 0.5)
+    assert metrics.confusion == ((1, 1, 0), (0, 1, 0), (1, 0, 0))
+    assert (metrics.pixels, metrics.pixel_images) == (PixelCounts(6, 2, 2), 3)
+    figures = metrics.to_dict()
+    assert figures["pixel_iou"] == pytest.approx(0.6)
+    assert figures["pixel_f1"] == pytest.approx(0.75)
+    assert metrics.scalars()["average_precision"] == pytest.approx(5 / 6)
+    assert "confusion" not in metrics.scalars()
+
+
+@pytest.mark.parametrize("labels", [[], [0, 0], [1, 1]])
+def test_figures_that_do_not_exist_are_null_in_json(labels):
+    metrics = measure(
+        labels, labels, [0.5] * len(labels), [None] * len(labels), threshold=0.5, num_classes=2
+    )
+    figures = json.loads(json.dumps(metrics.to_dict(), allow_nan=False))
+    assert figures["average_precision"] is None
+    assert figures["pixel_iou"] is None
+    assert "average_precision" not in metrics.scalars()
+    assert figures["images"] == len(labels)

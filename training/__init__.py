@@ -1,0 +1,1 @@
+"""Samples in, a trained and evaluated model out."""

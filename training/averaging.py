@@ -1,0 +1,58 @@
+"""Moving averages of the weights: what is validated and exported."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import tensorflow as tf
+
+
+class WeightAverage(tf.Module):
+    """Exponential moving average of variables, moving statistics included.
+
+    Make it within the strategy's scope. Reference: Tabernik et al. 2019 evaluate with averaged weights.
+
+    Args:
+        variables: The network's variables.
+        decay: Share that stays at each update; the first updates use less, so that a fresh average follows.
+    """
+
+    def __init__(self, variables: Sequence[Any], decay: float) -> None:
+        super().__init__()
+        self._variables = [variable.value for variable in variables]
+        self._decay = decay
+        self._updates = tf.Variable(0, dtype=tf.int64, trainable=False, name="updates")
+        self.shadows = [tf.Variable(value, trainable=False, name="shadow") for value in self._variables]
+
+    def restart(self) -> None:
+        """Forgets the past: the average equals the variables."""
+        self._updates.assign(0)
+        for shadow, variable in zip(self.shadows, self._variables, strict=True):
+            shadow.assign(variable)
+
+    def update(self, strategy: tf.distribute.Strategy) -> None:
+        """Moves the average towards the variables; call it in cross-replica context."""
+        self._updates.assign_add(1)
+        count = tf.cast(self._updates, tf.float32)
+        rate = 1.0 - tf.minimum(self._decay, (1.0 + count) / (10.0 + count))
+        for shadow, variable in zip(self.shadows, self._variables, strict=True):
+            strategy.extended.update(shadow, _move, args=(variable, rate))
+
+    @contextmanager
+    def applied(self) -> Iterator[None]:
+        """Within the block, the variables hold their averages."""
+        kept = [tf.identity(variable) for variable in self._variables]
+        _assign(self._variables, self.shadows)
+        try:
+            yield
+        finally:
+            _assign(self._variables, kept)
+
+
+def _move(shadow: tf.Variable, variable: tf.Tensor, rate: tf.Tensor) -> None:
+    shadow.assign_sub((shadow - variable) * tf.cast(rate, shadow.dtype))
+
+
+def _assign(variables: Sequence[tf.Variable], values: Sequence[tf.Tensor]) -> None:
+    for variable, value in zip(variables, values, strict=True):
+        variable.assign(value)

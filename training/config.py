@@ -1,0 +1,178 @@
+"""What an experiment is: every setting of a training run, declared once."""
+
+import tomllib
+from contextlib import suppress
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+import tomli_w
+from pydantic import Field, ValidationError, model_validator
+from pydantic_settings import BaseSettings, CliApp, PydanticBaseSettingsSource, SettingsConfigDict
+
+from segdec.config import Config, Fraction, InputConfig, NetworkConfig, explain, nearest_key
+from segdec.errors import ConfigError
+
+Count = Annotated[int, Field(gt=0)]
+Steps = Annotated[int, Field(ge=0)]
+Positive = Annotated[float, Field(gt=0.0)]
+NonNegative = Annotated[float, Field(ge=0.0)]
+
+
+class DataConfig(Config):
+    """Which photographs a run sees."""
+
+    layout: str = Field("folder", description="how the files lie on disk; see python -m datasets --help")
+    root: Path = Field(Path("data"), description="folder of the data set")
+    splits: Path | None = Field(None, description="file of lines 'train|val|test  name'")
+    cache_mb: Steps = Field(
+        2048, description="prepared images kept in memory, MB; beyond it they are read again"
+    )
+
+
+class TargetConfig(Config):
+    """How a mask becomes what the segmentation network learns."""
+
+    dilation_px: Count = Field(
+        5, description="side of the diamond that grows each defect, input px; 1 = none"
+    )
+    positive_weight: Positive = Field(1.0, description="weight of a defect pixel's loss; background has 1")
+
+
+class AugmentationConfig(Config):
+    """Random changes of a training image; its mask stays in step."""
+
+    flip_horizontal: bool = True
+    flip_vertical: bool = True
+    brightness: Fraction = Field(0.0, description="largest shift, as a share of the full range")
+    contrast: Fraction = Field(0.0, description="largest relative change around the image's mean")
+
+
+class ScheduleConfig(Config):
+    """How the learning rate moves during a stage."""
+
+    kind: Literal["constant", "poly", "staircase", "cosine"] = "constant"
+    power: Positive = Field(0.9, description="poly: rate · (1 − step/steps)^power")
+    decay_rate: Positive = Field(0.1, description="staircase: factor at each stair")
+    decay_steps: Count = Field(1000, description="staircase: steps from stair to stair")
+
+
+class StageConfig(Config):
+    """One stage: its length, its optimiser and its losses."""
+
+    steps: Steps = Field(0, description="optimiser steps; 0 leaves the stage out")
+    optimizer: Literal["sgd", "adam", "adamw"] = "adam"
+    learning_rate: Positive = 1e-3
+    momentum: Fraction = Field(0.9, description="sgd only")
+    weight_decay: NonNegative = Field(0.0, description="decay of the weights, as the optimiser applies it")
+    schedule: ScheduleConfig = ScheduleConfig()
+    segmentation_weight: NonNegative = Field(
+        1.0, description="factor of the segmentation loss, where trained"
+    )
+    decision_weight: NonNegative = Field(1.0, description="factor of the decision loss, where trained")
+
+
+class StagesConfig(Config):
+    """The stages, in the order in which they run."""
+
+    segment: StageConfig = StageConfig()
+    decision: StageConfig = StageConfig()
+    joint: StageConfig = StageConfig()
+
+
+class ExperimentConfig(BaseSettings):
+    """A training run. Values come from the experiment file; flags of the same names override it."""
+
+    model_config = SettingsConfigDict(
+        frozen=True,
+        extra="forbid",
+        cli_kebab_case=True,
+        cli_implicit_flags=True,
+        cli_prog_name="python -m training run EXPERIMENT.toml",
+    )
+
+    name: Annotated[str, Field(pattern=r"^[\w.-]+$")] = Field(
+        "run", description="folder of the run below --runs"
+    )
+    runs: Path = Field(Path("runs"), description="folder that holds all runs")
+    seed: Steps = Field(0, description="decides weights, order of images and augmentation")
+    strategy: Literal["auto", "single", "mirrored"] = Field("auto", description="what the step runs on")
+    batch_size: Count = Field(2, description="images a step, over all replicas")
+    ema_decay: Fraction = Field(0.99, description="of the averaged weights that are validated and exported")
+    validate_every: Count = Field(100, description="steps between validations")
+    checkpoint_every: Count = Field(100, description="steps between checkpoints")
+    log_every: Count = Field(10, description="steps between records in log.jsonl")
+    network: NetworkConfig = NetworkConfig()
+    input: InputConfig = InputConfig()
+    data: DataConfig = DataConfig()
+    target: TargetConfig = TargetConfig()
+    augmentation: AugmentationConfig = AugmentationConfig()
+    stages: StagesConfig = StagesConfig()
+
+    @classmethod
+    def settings_customise_sources(
+        cls, _settings_cls: type[BaseSettings], init_settings: PydanticBaseSettingsSource, **_: Any
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """The experiment file alone: an environment variable called SEED must not steer a run."""
+        return (init_settings,)
+
+    @model_validator(mode="after")
+    def _check_stages(self) -> Self:
+        if not any(stage.steps for stage in (self.stages.segment, self.stages.decision, self.stages.joint)):
+            raise ValueError(
+                "no stage has steps; expected at least one of stages.{segment,decision,joint}.steps"
+            )
+        return self
+
+    @property
+    def folder(self) -> Path:
+        """Where the run lies."""
+        return self.runs / self.name
+
+
+def load_experiment(path: Path, flags: list[str] | None = None) -> ExperimentConfig:
+    """Reads an experiment file and lays the command line's `--field value` pairs over it.
+
+    Raises:
+        ConfigError: If the file cannot be read, or a key or value does not fit.
+    """
+    values = _read_toml(path)
+    _check_flags(flags or [])
+    try:
+        return CliApp.run(ExperimentConfig, cli_args=flags or [], **values)
+    except ValidationError as error:
+        raise explain(error, ExperimentConfig) from error
+
+
+def print_fields() -> None:
+    """Prints the flags of all fields."""
+    with suppress(SystemExit):
+        CliApp.run(ExperimentConfig, cli_args=["--help"])
+
+
+def save_experiment(config: ExperimentConfig) -> str:
+    """The effective configuration as TOML; `load_experiment` gives back an equal one."""
+    return tomli_w.dumps(config.model_dump(mode="json", exclude_none=True))
+
+
+def _read_toml(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigError(
+            f"Cannot read the experiment '{path}': {error.strerror}. Expected a TOML file."
+        ) from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"'{path}' is not valid TOML: {error}.") from error
+
+
+def _check_flags(flags: list[str]) -> None:
+    """The parser's own message for an unknown flag does not name the nearest known one."""
+    for flag in flags:
+        name = flag.split("=")[0].removeprefix("--").removeprefix("no-").replace("-", "_")
+        if not flag.startswith("--") or name in ("help", ""):
+            continue
+        nearest = nearest_key(name, ExperimentConfig)
+        if nearest != name:
+            raise ConfigError(
+                f"{flag.split('=')[0]}: unknown flag. Did you mean '--{nearest.replace('_', '-')}'?"
+            )

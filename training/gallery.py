@@ -1,0 +1,115 @@
+"""Pictures of the report: photographs beside truth and prediction, small and inside the page."""
+
+import base64
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+from datasets.sample import Sample
+from segdec.overlay import draw_overlay
+from segdec.postprocessing import Prediction
+from training.evaluation import Row
+
+Show = Callable[[str], tuple[Sample, Prediction]]
+"""Gives a photograph and what the model says about it, by the name of its record."""
+
+JPEG = (
+    cv2.IMWRITE_JPEG_QUALITY,
+    82,
+    cv2.IMWRITE_JPEG_SAMPLING_FACTOR,
+    cv2.IMWRITE_JPEG_SAMPLING_FACTOR_444,  # halved colour would blur the outlines
+)
+
+ELONGATED = 1.5
+"""Sides' ratio from which pictures stand below each other (wide) or stay in one row on a phone (tall)."""
+
+
+@dataclass(frozen=True)
+class Picture:
+    """One picture of a card: its caption and its JPEG as a data URI."""
+
+    caption: str
+    source: str
+
+
+@dataclass(frozen=True)
+class Card:
+    """One photograph of the gallery.
+
+    Attributes:
+        row: What the model said about it.
+        shape: `wide`, `tall` or `square`, for the arrangement of the pictures.
+        size: Its size in words.
+        pictures: At most four.
+    """
+
+    row: Row
+    shape: str
+    size: str
+    pictures: tuple[Picture, ...]
+
+
+def make_cards(rows: Iterable[Row], show: Show, side_px: int) -> list[Card]:
+    """Draws a card for each row, one photograph in memory at a time; the long side is at most `side_px`."""
+    return [_make_card(row, *show(row.name), side_px) for row in rows]
+
+
+def _make_card(row: Row, sample: Sample, prediction: Prediction, side_px: int) -> Card:
+    height, width = sample.image.shape[:2]
+    return Card(
+        row=row,
+        shape=_name_shape(height, width),
+        size=f"{width} × {height} px",
+        pictures=_draw_pictures(sample, prediction, side_px),
+    )
+
+
+def _name_shape(height: int, width: int) -> str:
+    if width > ELONGATED * height:
+        return "wide"
+    return "tall" if height > ELONGATED * width else "square"
+
+
+def _draw_pictures(sample: Sample, prediction: Prediction, side_px: int) -> tuple[Picture, ...]:
+    # Shrunk before anything is drawn on it, so that outlines keep their width.
+    image = shrink(sample.image, side_px)
+    mask = shrink_mask(prediction.mask, side_px)
+    truth = None if sample.mask is None else shrink_mask(sample.mask, side_px)
+    scores = np.round(np.clip(shrink(prediction.mask_scores, side_px), 0, 1) * 255).astype(np.uint8)
+    marked = truth is not None and truth.any()
+    pictures = [
+        ("image", image),
+        ("truth", draw_overlay(image, None, truth=truth)) if marked else None,
+        ("prediction", draw_overlay(image, mask, truth=truth if marked else None)),
+        ("mask scores", scores),
+    ]
+    return tuple(Picture(picture[0], to_data_uri(picture[1])) for picture in pictures if picture)
+
+
+def shrink(image: NDArray[Any], side_px: int) -> NDArray[Any]:
+    """Averages [H, W] or [H, W, C] down until the long side is at most `side_px`; smaller ones stay."""
+    height, width = image.shape[:2]
+    factor = side_px / max(height, width)
+    if factor >= 1:
+        return image
+    size = (max(1, round(width * factor)), max(1, round(height * factor)))
+    return np.asarray(cv2.resize(image, size, interpolation=cv2.INTER_AREA)).reshape(
+        size[1], size[0], *image.shape[2:]
+    )
+
+
+def shrink_mask(mask: NDArray[np.uint8], side_px: int) -> NDArray[np.uint8]:
+    """Shrinks a mask [H, W]; any pixel a defect touches stays defect, so that fine ones remain visible."""
+    touched: NDArray[np.bool_] = shrink((mask != 0).astype(np.float32), side_px) > 0
+    return touched.astype(np.uint8) * np.uint8(255)
+
+
+def to_data_uri(image: NDArray[np.uint8]) -> str:
+    """A picture [H, W], [H, W, 1] or [H, W, 3] RGB as a JPEG inside an address."""
+    pixels = image[..., ::-1] if image.ndim == 3 else image
+    _, data = cv2.imencode(".jpg", np.ascontiguousarray(pixels), JPEG)
+    return "data:image/jpeg;base64," + base64.b64encode(data.tobytes()).decode("ascii")

@@ -1,0 +1,147 @@
+"""The folder of one run: what lies where, and who may write there."""
+
+import shutil
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+from pydantic import ValidationError
+
+from segdec.config import Config, ModelConfig, explain
+from segdec.errors import RunError
+from segdec.files import write_text_atomic
+from segdec.network import SegDecNet, build_network
+from training.config import ExperimentConfig, load_experiment, save_experiment
+
+CHANGEABLE = {"runs", "strategy", "checkpoint_every", "log_every", "data.cache_mb"}
+"""Settings that may change when a run is resumed: they do not change its result."""
+
+
+class RunResult(Config):
+    """What training ends with, beside the weights.
+
+    Attributes:
+        model: The model, its thresholds chosen on validation.
+        validation: Metrics on the validation split.
+        data_fingerprint: Digest of the images the run saw.
+    """
+
+    model: ModelConfig
+    validation: dict[str, float | None]
+    data_fingerprint: str
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    """Paths of one run: configuration, log, checkpoints, TensorBoard events, weights, result, report."""
+
+    path: Path
+
+    @property
+    def checkpoints(self) -> Path:
+        """Checkpoints of the run."""
+        return self.path / "checkpoints"
+
+    @property
+    def _config_path(self) -> Path:
+        return self.path / "config.toml"
+
+    @property
+    def _result_path(self) -> Path:
+        return self.path / "result.json"
+
+    @property
+    def _weights_path(self) -> Path:
+        return self.path / "network.weights.h5"
+
+    @classmethod
+    def open(cls, config: ExperimentConfig, *, fresh: bool) -> Self:
+        """Makes the folder of a run, or takes up the one that exists.
+
+        Raises:
+            RunError: If the folder holds something else, or a run of another configuration.
+        """
+        folder = cls(config.folder)
+        if folder.path.exists():
+            folder._check_is_run()
+            if not fresh:
+                folder._check_same(config)
+                return folder
+            shutil.rmtree(folder.path)
+        folder.path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=folder.path.parent) as scratch:
+            new = Path(scratch) / "run"
+            new.mkdir()
+            (new / "config.toml").write_text(save_experiment(config), encoding="utf-8")
+            new.rename(folder.path)  # a run folder never exists without its configuration
+        return folder
+
+    @classmethod
+    def finished(cls, path: Path) -> Self:
+        """The folder of a run that came to its end.
+
+        Raises:
+            RunError: If there is no such run, or it has not finished.
+        """
+        folder = cls(path)
+        folder._check_is_run()
+        if not folder._result_path.exists():
+            raise RunError(
+                f"The run '{path}' has not finished: it has no {folder._result_path.name}. "
+                "Let it go on with: python -m training run EXPERIMENT.toml"
+            )
+        return folder
+
+    def experiment(self) -> ExperimentConfig:
+        """The configuration that the run was started with."""
+        return load_experiment(self._config_path)
+
+    def result(self) -> RunResult:
+        """What training ended with."""
+        try:
+            return RunResult.model_validate_json(self._result_path.read_text(encoding="utf-8"))
+        except ValidationError as error:
+            raise explain(error, RunResult) from error
+
+    def network(self) -> SegDecNet:
+        """The trained network."""
+        network = build_network(self.result().model.network)
+        try:
+            network.load_weights(self._weights_path)
+        except (OSError, ValueError) as error:
+            raise RunError(
+                f"Cannot read the weights '{self._weights_path}': {error}. Train again."
+            ) from error
+        return network
+
+    def save_result(self, network: SegDecNet, result: RunResult) -> None:
+        """Writes weights, then the result that declares them finished."""
+        with tempfile.TemporaryDirectory(dir=self.path) as scratch:
+            weights = Path(scratch) / self._weights_path.name
+            network.save_weights(weights)
+            weights.replace(self._weights_path)
+        write_text_atomic(self._result_path, result.model_dump_json(indent=2) + "\n")
+
+    def _check_is_run(self) -> None:
+        if not self._config_path.is_file():
+            raise RunError(
+                f"'{self.path}' is not a run folder: it has no config.toml. Choose another --name."
+            )
+
+    def _check_same(self, config: ExperimentConfig) -> None:
+        old, new = (_flat(each.model_dump(mode="json")) for each in (self.experiment(), config))
+        for field in sorted(old.keys() | new.keys()):
+            if field not in CHANGEABLE and old.get(field) != new.get(field):
+                raise RunError(
+                    f"The run '{self.path}' was started with {field} = {old.get(field)!r}, now it is "
+                    f"{new.get(field)!r}. Choose another --name, or start over with --fresh."
+                )
+
+
+def _flat(values: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Nested dictionaries as one of dotted names."""
+    flat: dict[str, Any] = {}
+    for name, value in values.items():
+        flat.update(_flat(value, f"{prefix}{name}.") if isinstance(value, dict) else {prefix + name: value})
+    return flat

@@ -1,0 +1,71 @@
+"""The train step: one function for every stage and every strategy."""
+
+from collections.abc import Callable
+
+import keras
+import tensorflow as tf
+
+from segdec.network import SegDecNet
+from training.averaging import WeightAverage
+from training.config import StageConfig, TargetConfig
+from training.losses import decision_loss, segmentation_loss
+from training.stages import Stage
+
+Batch = dict[str, tf.Tensor]
+Losses = dict[str, tf.Tensor]
+
+
+def build_step(
+    strategy: tf.distribute.Strategy,
+    network: SegDecNet,
+    stage: Stage,
+    config: StageConfig,
+    target: TargetConfig,
+    optimizer: keras.optimizers.Optimizer,
+    average: WeightAverage,
+) -> Callable[[Batch], Losses]:
+    """Makes the step of one stage.
+
+    Losses are sums over the replica's images divided by the global number of images, so that their
+    sum over replicas, and with it the summed gradient, is that of the global batch.
+
+    Returns:
+        A function: distributed batch → losses of the global batch (`loss` and those of its terms).
+    """
+    variables = stage.trainable_variables(network)
+
+    def replica_step(batch: Batch) -> Losses:
+        images = tf.cast(tf.shape(batch["label"])[0], tf.float32)
+        global_images = tf.distribute.get_replica_context().all_reduce("SUM", images)
+        with tf.GradientTape(watch_accessed_variables=False) as tape:
+            tape.watch([variable.value for variable in variables])
+            losses = stage_losses(network, stage, config, target, batch)
+            losses = {name: tf.reduce_sum(loss) / global_images for name, loss in losses.items()}
+        gradients = tape.gradient(losses["loss"], [variable.value for variable in variables])
+        optimizer.apply_gradients(zip(gradients, variables, strict=True))
+        return losses
+
+    @tf.function
+    def step(batch: Batch) -> Losses:
+        per_replica = strategy.run(replica_step, args=(batch,))
+        average.update(strategy)
+        return {name: strategy.reduce("SUM", loss, axis=None) for name, loss in per_replica.items()}
+
+    return step
+
+
+def stage_losses(
+    network: SegDecNet, stage: Stage, config: StageConfig, target: TargetConfig, batch: Batch
+) -> Losses:
+    """The losses of one replica's images, [B] each: the stage's terms and `loss`, their weighted sum."""
+    losses: Losses = {}
+    features, mask_logits = network.segmentation(batch["image"], training=stage.trains_segmentation)
+    total = tf.zeros_like(batch["label"], tf.float32)
+    if stage.trains_segmentation:
+        losses["segmentation_loss"] = segmentation_loss(mask_logits, batch["target"], target.positive_weight)
+        total += config.segmentation_weight * losses["segmentation_loss"]
+    if stage.trains_decision:
+        class_logits = network.decision((features, mask_logits), training=True)
+        losses["decision_loss"] = decision_loss(class_logits, batch["label"])
+        total += config.decision_weight * losses["decision_loss"]
+    return {"loss": total, **losses}

@@ -1,0 +1,113 @@
+"""Samples → what the network sees and learns."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+from datasets.sample import Record, Sample
+from segdec.config import STRIDE, InputConfig
+from segdec.errors import ConfigError
+from segdec.preprocessing import prepare_image, prepare_mask
+from training.config import TargetConfig
+
+
+@dataclass(frozen=True)
+class Example:
+    """A prepared sample.
+
+    Attributes:
+        image: uint8 [h, w, C], as the network takes it.
+        target: float32 [h/8, w/8, 1], share of each cell that is defective.
+    """
+
+    image: NDArray[np.uint8]
+    target: NDArray[np.float32]
+
+    @property
+    def nbytes(self) -> int:
+        """Memory it takes, bytes."""
+        return self.image.nbytes + self.target.nbytes
+
+
+def segmentation_target(mask: NDArray[np.uint8], dilation_px: int) -> NDArray[np.float32]:
+    """Mask [h, w] → share of each 8×8 cell that is defective [h/8, w/8, 1], after growing the defects.
+
+    The diamond-shaped growth follows Tabernik et al. 2019: annotations are thin, cells are wide.
+    """
+    diamond = cv2.getStructuringElement(cv2.MORPH_DIAMOND, (dilation_px, dilation_px))
+    grown = cv2.dilate(mask, diamond) if dilation_px > 1 else mask
+    rows, columns = (side // STRIDE for side in mask.shape)
+    cells = (grown > 0).reshape(rows, STRIDE, columns, STRIDE)
+    return cells.mean(axis=(1, 3), dtype=np.float32)[..., None]
+
+
+class ExampleSource:
+    """Prepared examples by index, kept in memory as far as the cache allows.
+
+    Args:
+        records: The images.
+        read: Reads a record.
+        input_config: Geometry of the network's input.
+        channels: Channels of the network's input.
+        target: How masks become targets.
+        cache_mb: Largest size of the cache, MB.
+    """
+
+    def __init__(
+        self,
+        records: Sequence[Record],
+        read: Callable[[Record], Sample],
+        input_config: InputConfig,
+        channels: int,
+        target: TargetConfig,
+        cache_mb: int,
+    ) -> None:
+        self.records = records
+        self._read = read
+        self._input = input_config
+        self._channels = channels
+        self._target = target
+        self._cache: dict[int, Example] = {}
+        self._free_bytes = cache_mb * 1_000_000
+
+    def __len__(self) -> int:
+        return len(self.records)
+
+    def __getitem__(self, index: int) -> Example:
+        """The example of `records[index]`.
+
+        Raises:
+            SegdecError: If its files cannot be read or used.
+        """
+        if index in self._cache:
+            return self._cache[index]
+        example = self._prepare(self.records[index])
+        if example.nbytes <= self._free_bytes:
+            self._cache[index] = example
+            self._free_bytes -= example.nbytes
+        return example
+
+    def check_one_size(self) -> tuple[int, ...]:
+        """Reads every image once; returns the common shape (h, w, C).
+
+        Raises:
+            ConfigError: If the prepared images differ in size, so that no batch can be formed.
+        """
+        shapes = {self[index].image.shape: record.name for index, record in enumerate(self.records)}
+        if len(shapes) > 1:
+            (one, first), (other, second) = list(shapes.items())[:2]
+            raise ConfigError(
+                f"Training images differ in size: '{first}' is {one[1]}×{one[0]}, "
+                f"'{second}' is {other[1]}×{other[0]}. A batch needs one size: "
+                "set input.policy = 'resize' with input.height and input.width."
+            )
+        return next(iter(shapes))
+
+    def _prepare(self, record: Record) -> Example:
+        sample = self._read(record)
+        image = prepare_image(sample.image, self._input, self._channels)
+        mask = np.zeros(sample.image.shape[:2], np.uint8) if sample.mask is None else sample.mask
+        return Example(image, segmentation_target(prepare_mask(mask, self._input), self._target.dilation_px))

@@ -1,0 +1,182 @@
+"""Choosing the limits of a model on validation photographs."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from training.metrics import PixelCounts
+
+BINS = 256
+"""Bins of a mask score. Powers of two keep `score >= edge` exact in float32."""
+
+DEFAULT = 0.5
+"""The limit when validation cannot tell."""
+
+ROUNDING = 1e-5
+"""How far interpolation may push a mask score beyond 0 or 1."""
+
+SATURATION = 2.0**-24
+"""Scores nearer to 0 or 1 count as this near: float32 cannot tell them apart near 1."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A threshold, and what the user must know about it (None when there is nothing)."""
+
+    value: float
+    warning: str | None = None
+
+
+def choose_score_threshold(labels: ArrayLike, scores: ArrayLike) -> Choice:
+    """The image score from which a photograph is called defective, from validation [N].
+
+    It makes the fewest errors (false positives and false negatives); of equals it is the one that
+    misses fewer defects. It lies as far as it can from the neighbouring scores: in the middle of
+    their gap in logit space, because scores crowd near 0 and 1.
+
+    Args:
+        labels: Class indices; other than 0 is defective.
+        scores: Image scores, 0 to 1.
+
+    Returns:
+        0.5 with a warning when there is no good or no defective image; a warning also when every
+        image is best called the same.
+
+    Raises:
+        ValueError: Lengths differ, or a score is not a number between 0 and 1.
+    """
+    defective, values = _checked(labels, scores)
+    good_count, defective_count = int((~defective).sum()), int(defective.sum())
+    if not good_count or not defective_count:
+        return Choice(DEFAULT, _explain_default(good_count, defective_count))
+    cuts = np.unique(values)
+    misses = np.searchsorted(np.sort(values[defective]), cuts)
+    alarms = good_count - np.searchsorted(np.sort(values[~defective]), cuts)
+    if cuts[-1] < 1.0:  # no threshold lies above a score of 1
+        misses, alarms = np.append(misses, defective_count), np.append(alarms, 0)
+    return _place(cuts, int(np.lexsort((misses, misses + alarms))[0]))
+
+
+def _checked(labels: ArrayLike, scores: ArrayLike) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
+    defective, values = np.asarray(labels) != 0, np.asarray(scores, np.float64)
+    if defective.shape != values.shape or values.ndim != 1:
+        raise ValueError(
+            f"Labels of shape {defective.shape} and scores {values.shape}; expected two equal [N]"
+        )
+    if not np.all((values >= 0) & (values <= 1)):
+        raise ValueError("A score is not a number between 0 and 1; the network may have diverged")
+    return defective, values
+
+
+def _explain_default(good: int, defective: int) -> str:
+    return (
+        f"The validation split has {good} good and {defective} defective images, too few to choose a score "
+        f"threshold: {DEFAULT} is used. Put images of both kinds into the validation split."
+    )
+
+
+def _place(cuts: NDArray[np.float64], best: int) -> Choice:
+    """The threshold that calls `cuts[best]` and what is above it defective."""
+    if best == 0:
+        value = min(_sigmoid(_logit(cuts[0]) - 1), cuts[0])
+        return Choice(float(value), _explain_one_sided("defective"))
+    below = cuts[best - 1]
+    if best == len(cuts):
+        value = max(_sigmoid(_logit(below) + 1), np.nextafter(below, 1.0))
+        return Choice(float(value), _explain_one_sided("good"))
+    middle = _sigmoid((_logit(below) + _logit(cuts[best])) / 2)
+    return Choice(float(middle if below < middle <= cuts[best] else cuts[best]))
+
+
+def _explain_one_sided(label: str) -> str:
+    return (
+        f"The validation scores do not tell good from defective: the fewest errors come from calling every "
+        f"image {label}. Train longer or look at the labels."
+    )
+
+
+def _logit(score: NDArray[np.float64]) -> NDArray[np.float64]:
+    clipped = np.clip(score, SATURATION, 1 - SATURATION)
+    return np.asarray(np.log(clipped) - np.log1p(-clipped))
+
+
+def _sigmoid(logit: NDArray[np.float64]) -> float:
+    return float(1 / (1 + np.exp(-logit)))
+
+
+class PixelHistogram:
+    """Counts of mask scores, apart for defect and background pixels: all masks of a split in 4 kB.
+
+    A score s falls into bin ⌊256·s⌋, so a threshold k/256 below 1 splits the pixels exactly as
+    `s >= k/256` does.
+    """
+
+    def __init__(self) -> None:
+        self._counts = np.zeros((2, BINS), np.int64)  # background, defect
+
+    def add(self, mask_scores: NDArray[np.float32], truth: NDArray[np.uint8] | None) -> None:
+        """Counts the pixels of one photograph.
+
+        Args:
+            mask_scores: Scores [H, W], 0 to 1.
+            truth: Its mask [H, W], non-zero where there is a defect; None for a photograph without defect.
+
+        Raises:
+            ValueError: The shapes differ, or a score is not a number between 0 and 1.
+        """
+        if truth is not None and truth.shape != mask_scores.shape:
+            raise ValueError(
+                f"Mask scores {mask_scores.shape} and truth {truth.shape}; expected equal shapes"
+            )
+        if mask_scores.size and not (mask_scores.min() >= -ROUNDING and mask_scores.max() <= 1 + ROUNDING):
+            raise ValueError("A mask score is not a number between 0 and 1; the network may have diverged")
+        bins = np.minimum(mask_scores * BINS, BINS - 1).astype(np.intp).ravel()
+        if truth is not None:
+            bins += BINS * (truth.ravel() != 0)
+        self._counts += np.bincount(bins, minlength=2 * BINS).reshape(2, BINS)
+
+    def counts_at(self, threshold: float) -> PixelCounts:
+        """Pixels at a mask threshold, pooled over the photographs.
+
+        Raises:
+            ValueError: The threshold is not a multiple of 1/256 from 0 to 255/256.
+        """
+        edge = threshold * BINS
+        if edge != int(edge) or not 0 <= edge < BINS:
+            raise ValueError(f"Mask threshold {threshold}; expected a multiple of 1/{BINS}, 0 to 255/256")
+        background, defect = self._counts
+        hits = int(defect[int(edge) :].sum())
+        return PixelCounts(hits, int(background[int(edge) :].sum()), int(defect.sum()) - hits)
+
+    def iou_at(self, threshold: float) -> float | None:
+        """Pooled intersection over union at a mask threshold; see `counts_at`."""
+        return self.counts_at(threshold).iou
+
+    def f1_at(self, threshold: float) -> float | None:
+        """Pooled pixel F1 at a mask threshold; see `counts_at`."""
+        return self.counts_at(threshold).f1
+
+    def has_defect(self) -> bool:
+        """Whether any defect pixel was counted."""
+        return bool(self._counts[1].any())
+
+
+def choose_mask_threshold(histogram: PixelHistogram) -> Choice:
+    """The mask score from which a pixel belongs to a defect: the best pooled pixel F1 on validation.
+
+    Of equally good thresholds it is the middle one; it is a multiple of 1/256, above 0 and below 1.
+
+    Returns:
+        0.5 with a warning when validation has no defect pixel.
+    """
+    if not histogram.has_defect():
+        warning = (
+            f"No validation mask holds a defect, so the mask threshold {DEFAULT} is used. "
+            "Put defective images with masks into the validation split."
+        )
+        return Choice(DEFAULT, warning)
+    edges = np.arange(1, BINS) / BINS
+    f1 = np.array([histogram.f1_at(float(edge)) for edge in edges], np.float64)
+    best = np.flatnonzero(f1 == f1.max())
+    return Choice(float(edges[best[len(best) // 2]]))

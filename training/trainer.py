@@ -1,0 +1,197 @@
+"""The training loop: data, network, resume, stages, result. Read it downwards."""
+
+import hashlib
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+
+import keras
+import tensorflow as tf
+
+from datasets.layouts import load_dataset
+from datasets.reading import read
+from datasets.sample import Record
+from segdec.config import ModelConfig
+from segdec.engines.tensorflow import NetworkEngine
+from segdec.errors import DatasetError
+from segdec.network import build_network
+from segdec.predictor import Predictor
+from training.averaging import WeightAverage
+from training.checkpoints import RunState
+from training.config import ExperimentConfig, StageConfig
+from training.input_pipeline import InputPipeline
+from training.meter import Meter
+from training.run_folder import RunFolder, RunResult
+from training.run_log import RunLog
+from training.schedules import build_optimizer
+from training.stages import STAGES, Stage
+from training.step import Batch, build_step
+from training.strategies import check_batch_size, choose_strategy
+from training.targets import ExampleSource
+from training.validation import Validator
+
+
+class Trainer:
+    """One run of an experiment, fresh or resumed.
+
+    Nothing is written before configuration and data have proved usable.
+
+    Args:
+        config: The experiment.
+        fresh: Start over even if the run folder exists.
+
+    Raises:
+        SegdecError: If the configuration, the data or the run folder cannot be used.
+    """
+
+    def __init__(self, config: ExperimentConfig, *, fresh: bool = False) -> None:
+        self.config = config
+
+        # === Data ===
+        dataset = load_dataset(config.data.layout, config.data.root, config.data.splits)
+        model = ModelConfig(network=config.network, input=config.input, classes=dataset.classes)
+        records = {split: dataset.of_split(split) for split in ("train", "val")}
+        check_splits(records)
+        channels = config.network.input_channels
+        source = ExampleSource(
+            records["train"], read, config.input, channels, config.target, config.data.cache_mb
+        )
+        shape = source.check_one_size()
+        self.pipeline = InputPipeline(source, shape, config.augmentation, config.batch_size, config.seed)
+        self.data_fingerprint = fingerprint(dataset.records)
+
+        # === Network ===
+        keras.utils.set_random_seed(config.seed)
+        self.strategy = choose_strategy(config.strategy)
+        check_batch_size(config.batch_size, self.strategy)
+        with self.strategy.scope():
+            self.network = build_network(config.network)
+            self.optimizers = {stage.name: self._optimizer(stage) for stage in STAGES}
+            self.average = WeightAverage(self.network.variables, config.ema_decay)
+        predictor = Predictor(NetworkEngine(self.network), model)
+        self.validator = Validator(predictor, records["val"], read, config.batch_size)
+
+        # === Resume ===
+        self.folder = RunFolder.open(config, fresh=fresh)
+        self.state = RunState(self.folder.checkpoints, self.network, self.optimizers, self.average)
+        self.resumed = self.state.restore()
+
+    def opening(self) -> str:
+        """What the run is about to do, for the terminal."""
+        step = f"stage {STAGES[int(self.state.stage)].name}, step {int(self.state.step)}" if self.resumed else ""
+        replicas = self.strategy.num_replicas_in_sync
+        return (
+            f"{'Going on with' if self.resumed else 'Starting'} '{self.folder.path}' {step}on "
+            f"{replicas} × {self.strategy.extended.worker_devices[0]}"
+        )
+
+    def run(self) -> RunFolder:
+        """Trains the stages that are left, chooses the thresholds and writes the result.
+
+        Raises:
+            RunError: If the loss stops being a number.
+            SegdecError: If an image turns out unreadable on the way.
+        """
+        with RunLog(self.folder.path, stage=int(self.state.stage), step=int(self.state.step)) as log:
+            while (index := int(self.state.stage)) < len(STAGES):
+                if self._settings(STAGES[index]).steps:
+                    self._run_stage(index, log)
+                self._advance(index)
+        model, metrics, warnings = self.validator.choose_thresholds()
+        for warning in warnings:
+            print(f"warning: {warning}", file=sys.stderr)
+        result = RunResult(model=model, validation=metrics, data_fingerprint=self.data_fingerprint)
+        self.folder.save_result(self.network, result)
+        return self.folder
+
+    def _run_stage(self, index: int, log: RunLog) -> None:
+        """Takes the stage's remaining steps; leaves the network with its best weights."""
+        # === Set-up ===
+        config, state, stage = self.config, self.state, STAGES[index]
+        settings, optimizer = self._settings(stage), self.optimizers[stage.name]
+        first = int(state.step)
+        if first == 0:
+            self.average.restart()
+        train_step = build_step(
+            self.strategy, self.network, stage, settings, config.target, optimizer, self.average
+        )
+        dataset = self.pipeline.batches(index, first, settings.steps)
+        batches = iter(self.strategy.experimental_distribute_dataset(dataset))
+
+        # === Steps ===
+        with Meter(stage.name, config.batch_size, first, settings.steps) as meter:
+            for step in range(first + 1, settings.steps + 1):
+                losses = train_step(self._next(batches))
+                state.step.assign(step)
+                meter.advance()
+                last = step == settings.steps
+                if step % config.log_every == 0 or last:
+                    rate = float(optimizer.learning_rate)
+                    log.scalars(
+                        "train", stage.name, index, step, {**meter.read(losses), "learning_rate": rate}
+                    )
+                if step % config.validate_every == 0 or last:
+                    meter.validated(self._validate(stage, index, step, log))
+                if step % config.checkpoint_every == 0 and not last:
+                    state.save()
+
+        # === Result ===
+        state.restore_best()
+
+    def _validate(self, stage: Stage, index: int, step: int, log: RunLog) -> dict[str, float | None]:
+        """Measures the averaged weights and keeps them if they are the best so far."""
+        with self.average.applied():
+            validation = self.validator.measure()
+            if self.state.is_better(validation.key(stage)):
+                self.state.save_best(validation.key(stage))
+                log.images(step, self.validator.panel())
+        metrics = validation.metrics()
+        log.scalars("val", stage.name, index, step, metrics)
+        return metrics
+
+    def _advance(self, index: int) -> None:
+        """Goes on to the next stage. Decision and joint are judged alike, so the best so far stays."""
+        if not STAGES[index].trains_decision:
+            self.state.forget_best()
+        self.state.stage.assign(index + 1)
+        self.state.step.assign(0)
+        self.state.save()
+
+    def _next(self, batches: Iterator[Batch]) -> Batch:
+        try:
+            return next(batches)
+        except tf.errors.OpError as error:
+            raise self.pipeline.error or error from error
+
+    def _settings(self, stage: Stage) -> StageConfig:
+        settings: StageConfig = getattr(self.config.stages, stage.name)
+        return settings
+
+    def _optimizer(self, stage: Stage) -> keras.optimizers.Optimizer:
+        optimizer = build_optimizer(self._settings(stage), stage.name)
+        optimizer.build(stage.trainable_variables(self.network))
+        return optimizer
+
+
+def check_splits(records: Mapping[str, Sequence[Record]]) -> None:
+    """Refuses an empty split.
+
+    Raises:
+        DatasetError: If a split has no image.
+    """
+    for split, members in records.items():
+        if not members:
+            raise DatasetError(
+                f"The split '{split}' holds no image. Expected some in train and in val: "
+                "name them in a splits file and pass --data.splits FILE."
+            )
+
+
+def fingerprint(records: Sequence[Record]) -> str:
+    """SHA-256 over names, splits and file contents of the images and masks."""
+    digest = hashlib.sha256()
+    for record in sorted(records, key=lambda record: record.name):
+        digest.update(f"{record.name}\0{record.split}\0{record.label}\0".encode())
+        for path in (record.image_path, record.mask_path):
+            if path is not None:
+                digest.update(hashlib.sha256(path.read_bytes()).digest())
+    return digest.hexdigest()

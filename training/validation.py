@@ -1,0 +1,122 @@
+"""Validation during training: the measure that picks the best weights, and the thresholds at the end."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+
+import numpy as np
+from numpy.typing import NDArray
+
+from datasets.sample import Record, Sample
+from segdec.config import ModelConfig, Thresholds
+from segdec.overlay import draw_overlay
+from segdec.postprocessing import Prediction
+from segdec.predictor import Predictor
+from training.metrics import auroc, average_precision, count_errors
+from training.stages import Stage
+from training.thresholds import PixelHistogram, choose_mask_threshold, choose_score_threshold
+
+CERTAIN = 1e-7
+"""A score nearer to 0 or 1 counts as this near in the score loss."""
+
+
+@dataclass(frozen=True)
+class Validation:
+    """What one pass over the validation images gave.
+
+    Attributes:
+        labels: Class indices [N].
+        scores: Image scores [N].
+        pixels: Mask scores of all images, apart for defect and background.
+    """
+
+    labels: NDArray[np.int64]
+    scores: NDArray[np.float64]
+    pixels: PixelHistogram
+
+    def metrics(self) -> dict[str, float | None]:
+        """AP, AUROC, the binary cross-entropy of the image score, and the pixel F1 at its best threshold."""
+        return {
+            "average_precision": average_precision(self.labels, self.scores),
+            "auroc": auroc(self.labels, self.scores),
+            "score_loss": self.score_loss(),
+            "pixel_f1": self.pixels.f1_at(choose_mask_threshold(self.pixels).value),
+        }
+
+    def score_loss(self) -> float:
+        """Binary cross-entropy of the image score, nats."""
+        scores = np.clip(self.scores, CERTAIN, 1.0 - CERTAIN)
+        return float(-np.mean(np.where(self.labels != 0, np.log(scores), np.log1p(-scores))))
+
+    def key(self, stage: Stage) -> tuple[float, float]:
+        """What the best weights of a stage have most of.
+
+        A stage that trains the decision is judged by AP; the score loss decides among equals, since
+        AP is soon perfect on a small validation split. Segmentation alone is judged by pixel F1.
+        """
+        metrics = self.metrics()
+        if not stage.trains_decision:
+            return metrics["pixel_f1"] or 0.0, 0.0
+        return metrics["average_precision"] or 0.0, -self.score_loss()
+
+
+class Validator:
+    """Runs the model over the validation images, exactly as it would be served.
+
+    Args:
+        predictor: The network in training.
+        records: The validation images.
+        read: Reads a record.
+        batch_size: Images a forward pass.
+    """
+
+    def __init__(
+        self,
+        predictor: Predictor,
+        records: Sequence[Record],
+        read: Callable[[Record], Sample],
+        batch_size: int,
+    ) -> None:
+        self._predictor = predictor
+        self._records = records
+        self._read = read
+        self._batch_size = batch_size
+
+    def measure(self) -> Validation:
+        """One pass over the validation images."""
+        labels, scores, pixels = [], [], PixelHistogram()
+        for sample, prediction in self._predictions(self._records):
+            labels.append(sample.label)
+            scores.append(prediction.score)
+            if sample.mask is not None or sample.label == 0:
+                pixels.add(prediction.mask_scores, sample.mask)
+        return Validation(np.array(labels, np.int64), np.array(scores, np.float64), pixels)
+
+    def choose_thresholds(self) -> tuple[ModelConfig, dict[str, float | None], list[str]]:
+        """The model with its thresholds, its metrics at them, and what the user must know about them."""
+        validation = self.measure()
+        score = choose_score_threshold(validation.labels, validation.scores)
+        mask = choose_mask_threshold(validation.pixels)
+        thresholds = Thresholds(score=score.value, mask=mask.value)
+        model = self._predictor.config.model_copy(update={"thresholds": thresholds})
+        false_positives, false_negatives = count_errors(validation.labels, validation.scores, score.value)
+        errors = {"false_positives": float(false_positives), "false_negatives": float(false_negatives)}
+        warnings = [choice.warning for choice in (score, mask) if choice.warning]
+        return model, {**validation.metrics(), **errors}, warnings
+
+    def panel(self, images: int = 4) -> dict[str, NDArray[np.uint8]]:
+        """Overlays of the first defective validation images, by name: always the same ones."""
+        defective = [record for record in self._records if record.label != 0][:images]
+        return {
+            sample.name: draw_overlay(
+                sample.image, prediction.mask, truth=sample.mask, caption=f"score {prediction.score:.3f}"
+            )
+            for sample, prediction in self._predictions(defective)
+        }
+
+    def _predictions(self, records: Sequence[Record]) -> Iterator[tuple[Sample, Prediction]]:
+        rest = iter(records)
+        while batch := list(islice(rest, self._batch_size)):
+            samples = [self._read(record) for record in batch]
+            images = [sample.image for sample in samples]
+            yield from zip(samples, self._predictor.predict(images, batch_size=self._batch_size), strict=True)
