@@ -53,9 +53,14 @@ def problem(
 
 
 def describe_problems(*statuses: int) -> dict[int | str, dict[str, object]]:
-    """The OpenAPI description of the problems a route can answer."""
+    """The OpenAPI description of the problems a route can answer; any other has the same form."""
     content = {MEDIA_TYPE: {"schema": Problem.model_json_schema()}}
-    return {status: {"description": HTTPStatus(status).phrase, "content": content} for status in statuses}
+    described: dict[int | str, dict[str, object]] = {
+        "default": {"description": "Problem", "content": content}
+    }
+    for status in statuses:
+        described[status] = {"description": HTTPStatus(status).phrase, "content": content}
+    return described
 
 
 def add_error_handlers(app: FastAPI) -> None:

@@ -4,12 +4,13 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import dataclass
 
-from starlette.datastructures import UploadFile
+import numpy as np
+from starlette.datastructures import FormData, UploadFile
 from starlette.formparsers import MultiPartException, MultiPartParser
 from starlette.requests import Request
 
 from api.errors import RequestError
-from segdec.images import Photograph, decode_image
+from segdec.images import Photograph, decode_image, encode_png
 
 FIELD = "file"
 EXAMPLES = (
@@ -18,10 +19,31 @@ EXAMPLES = (
 )
 
 
-class MemoryParser(MultiPartParser):
-    """Keeps files in memory: the body is bounded, and a read-only container has no place to spool to."""
+class FormParser(MultiPartParser):
+    """Reads a form that must be whole; keeps its file in memory.
+
+    The body is bounded, and a read-only container has no place to spool to.
+    """
 
     spool_max_size = 0
+    complete = False
+
+    def on_end(self) -> None:
+        """Notes the closing boundary."""
+        self.complete = True
+
+    async def parse(self) -> FormData:
+        """Reads the form.
+
+        Raises:
+            MultiPartException: If it is broken or cut off.
+        """
+        form = await super().parse()
+        if not self.complete:
+            for file in self._files_to_close_on_error:
+                file.close()
+            raise MultiPartException("The form ends before its closing boundary.")
+        return form
 
 
 @dataclass(frozen=True)
@@ -38,6 +60,15 @@ class Upload:
             ImageError: If the content is no whole photograph that can be used.
         """
         return decode_image(self.data, self.name, max_pixels=max_pixels)
+
+
+def warm_decoder() -> None:
+    """Decodes once, so that a missing library is told at the start and not by the first request.
+
+    Raises:
+        MissingExtraError: If the extra `images` is not installed.
+    """
+    decode_image(encode_png(np.zeros((8, 8), np.uint8)), "warm-up")
 
 
 async def read_upload(request: Request, limit: int) -> Upload:
@@ -77,7 +108,7 @@ def _too_large(size: str, limit: int) -> RequestError:
 
 async def _read_form(request: Request, chunks: AsyncGenerator[bytes, None]) -> Upload:
     try:
-        form = await MemoryParser(request.headers, chunks, max_files=1, max_fields=1).parse()
+        form = await FormParser(request.headers, chunks, max_files=1, max_fields=1).parse()
     except MultiPartException as error:
         raise RequestError(400, "bad_form", f"{error.message} Expected one file. {EXAMPLES}") from error
     try:

@@ -1,5 +1,6 @@
 """Puts the service together."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
@@ -8,6 +9,7 @@ from anyio import to_thread
 from fastapi import FastAPI
 
 from api.errors import add_error_handlers
+from api.images import warm_decoder
 from api.inference import ImagePredictor
 from api.models import load_model
 from api.request_id import RequestIdMiddleware
@@ -42,6 +44,7 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     with ThreadPoolExecutor(settings.image_threads, thread_name_prefix="image") as image_threads:
         app.state.image_threads = image_threads
         try:
+            await asyncio.get_running_loop().run_in_executor(image_threads, warm_decoder)
             await model.inference.warm()
             app.state.model = model
             yield

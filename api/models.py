@@ -34,9 +34,8 @@ def load_model(settings: Settings, predictor: ImagePredictor | None = None) -> S
     if predictor is None:
         sha256 = digest(settings.model)
         predictor = Predictor.load(settings.model)
-    manifest = getattr(predictor, "manifest", None) or predictor.config
-    identity = ModelIdentity(name="unnamed", version="0", sha256=sha256)
-    if isinstance(manifest, Manifest):
-        identity = ModelIdentity(name=manifest.name, version=manifest.version, sha256=sha256)
+    manifest = predictor.config
+    name, version = (manifest.name, manifest.version) if isinstance(manifest, Manifest) else ("unnamed", "0")
+    identity = ModelIdentity(name=name, version=version, sha256=sha256)
     inference = Inference(predictor, queue_size=settings.queue_size, retry_after_s=settings.retry_after_s)
     return ServedModel(identity, manifest.model_dump(mode="json"), inference)

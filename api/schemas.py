@@ -5,8 +5,6 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-Score = Annotated[float, Field(ge=0.0, le=1.0)]
-
 
 class Schema(BaseModel):
     """Base of everything sent and received."""
@@ -20,7 +18,7 @@ class Schema(BaseModel):
 class PredictParameters(Schema):
     """Query of a prediction."""
 
-    threshold: Score | None = Field(
+    threshold: Annotated[float, Field(ge=0.0, le=1.0)] | None = Field(
         None, description="image score from which a photograph is a defect; default: the model's own"
     )
     mask: Literal["none", "png"] = Field("png", description="form of the mask in the answer")
@@ -60,8 +58,8 @@ class Decision(Schema):
     """The verdict: `good` when score < threshold, else the most probable defect class."""
 
     label: str
-    score: Score = Field(description="1 − P(good)")
-    threshold: Score = Field(description="the one used")
+    score: float = Field(description="1 − P(good)")
+    threshold: float = Field(description="the one used")
     probabilities: dict[str, float] = Field(description="by class; they sum to 1")
 
 
@@ -72,7 +70,7 @@ class MaskAnswer(Schema):
     width: int = Field(description="px")
     height: int = Field(description="px")
     space: Literal["input"]
-    threshold: Score = Field(description="mask score from which a pixel belongs to a defect")
+    threshold: float = Field(description="mask score from which a pixel belongs to a defect")
     data: str
 
 
@@ -81,7 +79,7 @@ class RegionAnswer(Schema):
 
     bbox: tuple[int, int, int, int] = Field(description="x, y, width, height, px")
     area_px: int
-    score_max: Score
+    score_max: float
     polygon: list[tuple[int, int]] = Field(description="outer contour as x, y, px")
 
 
@@ -136,7 +134,7 @@ class Health(Schema):
 class Problem(Schema):
     """An error, as `application/problem+json` (RFC 9457)."""
 
-    type: str = Field("about:blank", description="the status says what kind of problem it is")
+    type: str = Field(default="about:blank", description="the status says what kind of problem it is")
     title: str = Field(description="the status in words")
     status: int
     detail: str = Field(description="what arrived, what was expected, what to do")

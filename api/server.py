@@ -11,7 +11,9 @@ from fastapi import FastAPI
 from api.main import create_app
 from api.models import ServedModel
 from api.settings import Settings
+from segdec.artifact import read_manifest
 from segdec.errors import ConfigError
+from segdec.terminal import quiet_tensorflow
 
 
 class AnnouncingServer(uvicorn.Server):
@@ -37,6 +39,8 @@ def serve(settings: Settings) -> None:
         ArtifactError: If the model cannot be loaded.
     """
     with bind(settings.host, settings.port) as listener:
+        read_manifest(settings.model)  # a damaged model is told before the seconds of the next line
+        quiet_tensorflow()
         app = create_app(settings)
         config = uvicorn.Config(
             app,
@@ -65,14 +69,21 @@ def bind(host: str, port: int) -> socket.socket:
     """
     try:
         found: list[Any] = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-        family, kind, protocol, _, address = found[0]
-        listener = socket.socket(family, kind, protocol)
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind(address)
+        return _bind(*found[0])
     except OSError as error:
         raise ConfigError(
             f"Cannot listen at {host}:{port}: {error.strerror}. Choose another with --host and --port."
         ) from error
+
+
+def _bind(family: int, kind: int, protocol: int, _: str, address: Any) -> socket.socket:
+    listener = socket.socket(family, kind, protocol)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(address)
+    except OSError:
+        listener.close()
+        raise
     return listener
 
 

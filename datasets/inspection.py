@@ -1,10 +1,9 @@
-"""What a data set holds, as a table, and a contact sheet to look at."""
+"""What a data set holds, as a table: counts, sizes, defect areas, and photographs that occur twice."""
 
 import hashlib
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 
@@ -140,7 +139,8 @@ def _areas(classes: tuple[str, ...], findings: Sequence[Finding]) -> str:
 
 
 def _duplicates(findings: Sequence[Finding]) -> str:
-    across, within = [], []
+    across: list[tuple[Finding, ...]] = []
+    within: list[tuple[Finding, ...]] = []
     for same in duplicates(findings):
         assigned = {finding.split for finding in same} - {LEFT_OUT}
         (across if len(assigned) > 1 else within).append(same)
@@ -156,17 +156,3 @@ def _duplicates(findings: Sequence[Finding]) -> str:
 
 def _names(same: tuple[Finding, ...]) -> str:
     return "  " + " = ".join(f"{finding.record.name} ({finding.split})" for finding in same)
-
-
-def first_to_show(findings: Sequence[Finding], count: int) -> list[Record]:
-    """Up to `count` records, those with a defect first; each half spread evenly over the names."""
-    defective = [finding.record for finding in findings if finding.record.label > 0]
-    good = [finding.record for finding in findings if finding.record.label == 0]
-    shown = _spread(defective, max(count - max(count // 4, 1), count - len(good)))
-    return shown + _spread(good, count - len(shown))
-
-
-def _spread(records: Sequence[Record], count: int) -> list[Record]:
-    if len(records) <= count:
-        return list(records)
-    return [records[index * len(records) // count] for index in range(count)]

@@ -110,7 +110,8 @@ def _named(by_name: dict[str, list[Record]], name: str, where: str) -> list[Reco
     hint = f" Nearest known name: '{nearest[0]}'." if nearest else ""
     raise DatasetError(
         f"{where}: no photograph and no group is named '{name}'.{hint} Expected a name below the root "
-        "without its suffix, alone on the line; comments have lines of their own."
+        "without its suffix, alone on its line. Comments have lines of their own. If the name is right, "
+        "the folder holds a part of the data set only."
     )
 
 
@@ -126,6 +127,7 @@ def _cut(groups: list[str], seed: int) -> dict[str, Split]:
     """Shuffle groups of one class by a hash, then cut them into the three splits."""
     shuffled = sorted(groups, key=lambda group: hashlib.sha256(f"{seed}:{group}".encode()).digest())
     val, test = round(VAL_FRACTION * len(groups)), round(TEST_FRACTION * len(groups))
-    train = len(groups) - val - test
-    words: list[Split] = ["train"] * train + ["val"] * val + ["test"] * test
-    return dict(zip(shuffled, words, strict=True))
+    place: dict[str, Split] = dict.fromkeys(shuffled, "train")
+    place |= dict.fromkeys(shuffled[:val], "val")
+    place |= dict.fromkeys(shuffled[val : val + test], "test")
+    return place

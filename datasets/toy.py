@@ -92,7 +92,8 @@ def write_toy(
         progress: Wraps the loop over the samples, for example `tqdm`.
 
     Raises:
-        DatasetError: When an argument is out of range, or `out` exists and may not be replaced.
+        DatasetError: When an argument is out of range, or `out` cannot be written, or exists and may not
+            be replaced.
     """
     _check(0, seed, size, classes)
     if count < SMALLEST_COUNT:
@@ -104,10 +105,14 @@ def write_toy(
     try:
         for number in progress(range(count)):
             _write_sample(partial, make_sample(number, seed=seed, size=size, classes=classes))
-        records = default_split(folder.index(partial), seed=seed).records
+        records = default_split(folder.list_records(partial), seed=seed).records
         comment = f"{MARK}: {count} samples of {size}×{size} pixels, {classes} classes, seed {seed}"
         write_splits(partial / folder.SPLITS_FILE, records, comment=comment)
         _put_in_place(partial, out)
+    except OSError as error:
+        raise DatasetError(
+            f"The toy set cannot be written to {out} ({error}). Choose another folder."
+        ) from error
     finally:
         shutil.rmtree(partial, ignore_errors=True)
 

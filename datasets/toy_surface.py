@@ -49,7 +49,7 @@ class Canvas:
         smooth = np.asarray(
             cv2.GaussianBlur(white, (0, 0), sigma_x * self.scale, sigmaY=sigma_y * self.scale)
         )
-        return (smooth - smooth.mean()) / (smooth.std() + 1e-6)
+        return np.asarray((smooth - smooth.mean()) / (smooth.std() + 1e-6), np.float32)
 
 
 # === The part ===
@@ -62,7 +62,7 @@ def light(rng: Generator, canvas: Canvas) -> Field:
     slope = rng.uniform(0.1, 0.45) * (x * np.cos(angle) + y * np.sin(angle))
     centre_x, centre_y = rng.uniform(-0.2, 0.2, 2)
     rim = rng.uniform(0.1, 0.5) * ((x - centre_x) ** 2 + (y - centre_y) ** 2)
-    return np.float32(rng.uniform(105, 150)) * (1 + slope - rim).astype(np.float32)
+    return np.asarray(rng.uniform(105, 150) * (1 + slope - rim), np.float32)
 
 
 def texture(rng: Generator, canvas: Canvas) -> Field:
@@ -71,7 +71,7 @@ def texture(rng: Generator, canvas: Canvas) -> Field:
     coarse = _brushed(rng, canvas, length=40, width=1.6)
     cloudy = canvas.noise(rng, 9)
     strength = rng.uniform(0.6, 1.4)
-    return (1 + strength * (0.03 * fine + 0.02 * coarse + 0.015 * cloudy)).astype(np.float32)
+    return np.asarray(1 + strength * (0.03 * fine + 0.02 * coarse + 0.015 * cloudy), np.float32)
 
 
 def _brushed(rng: Generator, canvas: Canvas, *, length: float, width: float) -> Field:
@@ -113,11 +113,11 @@ def machining_marks(rng: Generator, canvas: Canvas) -> Field:
     """Straight lines along the brushing, from edge to edge."""
     x, y = canvas.xy
     field = canvas.empty()
-    for _ in range(rng.integers(0, 5)):
+    for _ in range(rng.integers(0, 6)):
         place_x, place_y = _place(rng, canvas, 0)
         away = (y - place_y) * np.cos(canvas.brushing) - (x - place_x) * np.sin(canvas.brushing)
         width = rng.uniform(0.5, 1.3) * canvas.scale
-        field += rng.choice([-1.0, 1.0]) * rng.uniform(6, 26) * np.exp(-((away / width) ** 2))
+        field += rng.choice([-1.0, 1.0]) * rng.uniform(6, 31) * np.exp(-((away / width) ** 2))
     return field
 
 
@@ -135,7 +135,7 @@ def scratch(rng: Generator, canvas: Canvas) -> Field:
     away, along = _distance_to_path(canvas, path)
     fading = np.clip(6 * along * (1 - along), 0, 1)
     width = max(rng.uniform(0.7, 1.5) * canvas.scale, 0.6)
-    return _contrast(rng, 18, 55) * fading * np.exp(-((away / width) ** 2))
+    return np.asarray(_contrast(rng, 16, 46) * fading * np.exp(-((away / width) ** 2)), np.float32)
 
 
 def spot(rng: Generator, canvas: Canvas) -> Field:
@@ -149,7 +149,7 @@ def spot(rng: Generator, canvas: Canvas) -> Field:
         rng.uniform(0, np.pi),
         power=4,
     )
-    return _contrast(rng, 16, 48) * field
+    return _contrast(rng, 15, 44) * field
 
 
 def stain(rng: Generator, canvas: Canvas) -> Field:
@@ -201,7 +201,7 @@ def _bump(
     x, y = canvas.xy[0] - centre[0], canvas.xy[1] - centre[1]
     along = (x * np.cos(turn) + y * np.sin(turn)) / max(radius_along * canvas.scale, 0.45)
     across = (y * np.cos(turn) - x * np.sin(turn)) / max(radius_across * canvas.scale, 0.45)
-    return np.exp(-(np.hypot(along, across) ** power)).astype(np.float32)
+    return np.asarray(np.exp(-(np.hypot(along, across) ** power)), np.float32)
 
 
 def _distance_to_path(canvas: Canvas, path: NDArray[np.float64]) -> tuple[Field, Field]:

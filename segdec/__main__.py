@@ -119,8 +119,13 @@ def _load(model: Path, threshold: float | None) -> Predictor:
 
 def _write(out: Path, stem: str, photograph: Photograph, answer: Prediction) -> None:
     caption = f"{answer.label}  score {answer.score:.3f}  threshold {answer.threshold:.3f}"
-    write_png(out / f"{stem}_mask.png", answer.mask)
-    write_png(out / f"{stem}_overlay.png", draw_overlay(photograph.pixels, answer.mask, caption=caption))
+    try:
+        write_png(out / f"{stem}_mask.png", answer.mask)
+        write_png(out / f"{stem}_overlay.png", draw_overlay(photograph.pixels, answer.mask, caption=caption))
+    except OSError as error:
+        raise ConfigError(
+            f"--out {out} cannot be written: {error.strerror}. Choose another folder."
+        ) from error
 
 
 # === Table ===

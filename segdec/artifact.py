@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from pydantic import Field, ValidationError
+from pydantic import Field, FiniteFloat, ValidationError
 
 from segdec.config import ModelConfig, explain
 from segdec.errors import ArtifactError
@@ -35,7 +35,7 @@ class Manifest(ModelConfig):
     version: str = Field(min_length=1, description="of the model")
     segdec_version: str = Field(description="of the code that wrote the artifact")
     created: str = Field(description="ISO 8601, UTC")
-    metrics: dict[str, float] = Field({}, description="measured on `metrics_split`")
+    metrics: dict[str, FiniteFloat] = Field({}, description="measured on `metrics_split`")
     metrics_split: str = Field("", description="part of the data the metrics were measured on")
     data_fingerprint: str = Field("", description="of the data set the model was trained on")
     files: dict[str, str] = Field({}, description="path inside the folder → SHA-256")

@@ -1,15 +1,19 @@
 """A trained network to an artifact."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import keras
 import numpy as np
+import tensorflow as tf
+from pydantic import ValidationError
 
 from segdec import __version__
 from segdec.artifact import Manifest, write_artifact
-from segdec.config import STRIDE, ModelConfig
+from segdec.config import STRIDE, ModelConfig, explain
 from segdec.engines import Engine
 from segdec.engines.tensorflow import NetworkEngine, TensorFlowEngine, input_signature
 from segdec.errors import ArtifactError, ConfigError
@@ -48,15 +52,14 @@ def export_model(
 
     Raises:
         ArtifactError: If `folder` cannot be written or the written model answers differently.
-        ConfigError: If `network` and `config` do not belong together.
+        ConfigError: If `network` and `config` do not belong together, or a value cannot stand in
+            a manifest (a metric that is not finite, an empty name).
     """
     _check_network(network, config)
-    manifest = Manifest(
-        **config.model_dump(include=set(ModelConfig.model_fields)),
+    manifest = _manifest(
+        config,
         name=name,
         version=version,
-        segdec_version=__version__,
-        created=datetime.now(UTC).isoformat(timespec="seconds"),
         metrics=metrics,
         metrics_split=metrics_split,
         data_fingerprint=data_fingerprint,
@@ -64,7 +67,8 @@ def export_model(
 
     def build(staged: Path) -> None:
         save_network(network, staged / "tensorflow")
-        check_parity(NetworkEngine(network), TensorFlowEngine.load(staged / "tensorflow"), config)
+        with full_precision():
+            check_parity(NetworkEngine(network), TensorFlowEngine.load(staged / "tensorflow"), config)
 
     return write_artifact(folder, build, manifest, overwrite=overwrite)
 
@@ -77,6 +81,17 @@ def save_network(network: keras.Model, folder: Path) -> None:
         "serve", lambda images: network(images, training=False), input_signature=[input_signature(network)]
     )
     archive.write_out(str(folder), verbose=False)
+
+
+@contextmanager
+def full_precision() -> Iterator[None]:
+    """Keeps a GPU from rounding float32 to TF32, which would hide a difference of 1e-5 in noise."""
+    before = tf.config.experimental.tensor_float_32_execution_enabled()
+    tf.config.experimental.enable_tensor_float_32_execution(False)
+    try:
+        yield
+    finally:
+        tf.config.experimental.enable_tensor_float_32_execution(before)
 
 
 def check_parity(reference: Engine, exported: Engine, config: ModelConfig) -> None:
@@ -94,16 +109,25 @@ def check_parity(reference: Engine, exported: Engine, config: ModelConfig) -> No
             _check_close(getattr(expected, part), getattr(found, part), part)
 
 
+def _manifest(config: ModelConfig, **values: Any) -> Manifest:
+    created = datetime.now(UTC).isoformat(timespec="seconds")
+    described = config.model_dump(include=set(ModelConfig.model_fields))
+    try:
+        return Manifest(**described, **values, segdec_version=__version__, created=created)
+    except ValidationError as error:
+        raise explain(error, Manifest) from error
+
+
 def _check_close(expected: Any, found: Any, part: str) -> None:
     if not np.allclose(expected, found, rtol=TOLERANCE, atol=TOLERANCE):
         raise ArtifactError(
             f"The exported model's {part} logits differ from the network's by "
-            f"{np.abs(expected - found).max():.3g}. Expected at most {TOLERANCE}; the artifact was not written."
+            f"{np.abs(expected - found).max():.3g}. Expected at most {TOLERANCE}; no artifact was written."
         )
 
 
 def _check_network(network: keras.Model, config: ModelConfig) -> None:
-    found = (network.input_shape[-1], network.output_shape["class_logits"][-1])
+    found = (network.input_shape[-1], network.output["class_logits"].shape[-1])
     expected = (config.network.input_channels, config.network.num_classes)
     if found != expected:
         raise ConfigError(

@@ -5,16 +5,17 @@ picture as good is worse than one that stops.
 """
 
 import io
-import uuid
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING
 
 import cv2
 import numpy as np
 from numpy.typing import NDArray
 
 from segdec.errors import ImageError, MissingExtraError
+from segdec.files import write_bytes_atomic
+from segdec.image_header import EXPECTED, FORMATS, check_channels, check_depth, open_header, pillow
 
 if TYPE_CHECKING:
     from PIL.Image import Image as Picture
@@ -22,13 +23,8 @@ if TYPE_CHECKING:
 DEFAULT_MAX_PIXELS = 2**26
 """Largest photograph that is decoded, in pixels: 8192 × 8192."""
 
-FORMATS = {"JPEG": "jpeg", "MPO": "jpeg", "PNG": "png", "BMP": "bmp", "TIFF": "tiff", "WEBP": "webp"}
-"""Names of the accepted formats: Pillow's and ours. MPO is a JPEG with further pictures behind it."""
-
-SIGNATURES = {b"\x89PNG": "PNG", b"\xff\xd8\xff": "JPEG", b"BM": "BMP", b"II*\0": "TIFF", b"MM\0*": "TIFF"}
-EXPECTED = "Expected an image of 8 bits a channel as PNG, JPEG, BMP, TIFF or WebP"
 ORIENTATION_TAG = 0x0112
-BITS_PER_SAMPLE_TAG = 258
+GREY_MODES = ("1", "L")
 
 
 @dataclass(frozen=True)
@@ -66,11 +62,11 @@ def decode_image(data: bytes, name: str, *, max_pixels: int = DEFAULT_MAX_PIXELS
     """
     if not data:
         raise ImageError(f"{name} is empty (0 bytes). {EXPECTED}; send it again.", code="empty_image")
-    with _open(data, name, max_pixels) as picture:
-        bit_depth = _check_depth(picture, data, name)
-        _check_channels(picture, name)
+    with open_header(data, name, max_pixels) as picture:
+        bit_depth = check_depth(picture, data, name)
+        check_channels(picture, name)
         kind = FORMATS[str(picture.format)]
-        pixels = _decode_jpeg(data, picture.mode, name) if kind == "jpeg" else _decode(picture, data, name)
+        pixels = _decode(picture, kind, data, name)
         orientation = _orientation(picture)
         warnings = _warnings(picture, orientation)
     return Photograph(_upright(pixels, orientation), kind, bit_depth, warnings)
@@ -96,13 +92,8 @@ def read_mask(path: Path, *, threshold: int = 0) -> NDArray[np.uint8]:
 
 
 def write_png(path: Path, image: NDArray[np.uint8]) -> None:
-    """Writes `image` [H, W] or [H, W, C] to `path`: the whole file or none."""
-    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
-    try:
-        temporary.write_bytes(encode_png(image))
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    """Writes `image` [H, W] or [H, W, C] to `path`: the whole file or none; see `encode_png`."""
+    write_bytes_atomic(path, encode_png(image))
 
 
 def encode_png(image: NDArray[np.uint8]) -> bytes:
@@ -123,9 +114,6 @@ def encode_png(image: NDArray[np.uint8]) -> bytes:
     return bytes(cv2.imencode(".png", np.ascontiguousarray(stored))[1])
 
 
-# === Header ===
-
-
 def _read(path: Path) -> bytes:
     try:
         return path.read_bytes()
@@ -136,80 +124,16 @@ def _read(path: Path) -> bytes:
         ) from error
 
 
-def _open(data: bytes, name: str, max_pixels: int) -> "Picture":
-    """Reads the header and leaves the pixels undecoded."""
-    image = _pillow()
-    try:
-        picture: Picture = image.open(io.BytesIO(data), formats=[key for key in FORMATS if key != "MPO"])
-    except (image.DecompressionBombError, image.DecompressionBombWarning) as error:
-        raise _too_large(f"more than {image.MAX_IMAGE_PIXELS:,}", name, max_pixels) from error
-    except Exception as error:  # Pillow's plugins raise whatever their parsing meets
-        raise _unrecognised(data, name) from error
-    if picture.width * picture.height > max_pixels:
-        size = f"{picture.width} × {picture.height} = {picture.width * picture.height:,}"
-        raise _too_large(size, name, max_pixels)
-    return picture
-
-
-def _pillow() -> Any:
-    try:
-        import PIL.Image
-    except ImportError as error:
-        raise MissingExtraError("pillow", "images") from error
-    return PIL.Image
-
-
-def _too_large(size: str, name: str, max_pixels: int) -> ImageError:
-    return ImageError(
-        f"{name} has {size} pixels. Expected at most {max_pixels:,}; crop or shrink it.",
-        code="too_many_pixels",
-    )
-
-
-def _unrecognised(data: bytes, name: str) -> ImageError:
-    kind = next((kind for signature, kind in SIGNATURES.items() if data.startswith(signature)), None)
-    if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
-        kind = "WebP"
-    if kind:
-        return ImageError(
-            f"{name} begins like a {kind} file, but its header cannot be read: it is damaged or cut off. "
-            f"{EXPECTED}; copy the file again.",
-            code="corrupt_image",
-        )
-    return ImageError(
-        f"{name} is not an image of a known type (it begins with {data[:8]!r}). {EXPECTED}.",
-        code="unsupported_type",
-    )
-
-
-def _check_depth(picture: "Picture", data: bytes, name: str) -> int:
-    """Bits a channel in the file; Pillow's mode alone hides the 16 bits of a colour PNG."""
-    depth = 32 if picture.mode in ("I", "F") else 16 if picture.mode.startswith("I;16") else 8
-    if picture.format == "PNG":
-        depth = data[24]  # IHDR: width, height, bit depth
-    elif picture.format == "TIFF":
-        bits = getattr(picture, "tag_v2", {}).get(BITS_PER_SAMPLE_TAG, (1,))
-        depth = max(bits) if isinstance(bits, tuple) else int(bits)
-    if depth > 8:
-        raise ImageError(
-            f"{name} has {depth} bits a channel. {EXPECTED}: scale its values to 0…255 by a fixed rule, "
-            "the same for training and inspection.",
-            code="unsupported_depth",
-        )
-    return depth
-
-
-def _check_channels(picture: "Picture", name: str) -> None:
-    transparent = "transparency" in picture.info
-    if picture.mode not in ("1", "L", "P", "RGB") or transparent:
-        held = f"{picture.mode} with transparency" if transparent else picture.mode
-        raise ImageError(
-            f"{name} has the channels {held}. Expected grey or RGB; save it without alpha and not as CMYK.",
-            code="unsupported_channels",
-        )
-
-
 # === Pixels ===
+
+
+def _decode(picture: "Picture", kind: str, data: bytes, name: str) -> NDArray[np.uint8]:
+    """Pixels [H, W, C] as stored, by the strictest decoder there is for each format."""
+    if kind == "jpeg":
+        return _decode_jpeg(data, picture.mode, name)
+    if kind == "png":
+        return _decode_png(data, picture.mode, name)
+    return _decode_other(picture, name)
 
 
 def _decode_jpeg(data: bytes, mode: str, name: str) -> NDArray[np.uint8]:
@@ -227,22 +151,36 @@ def _decode_jpeg(data: bytes, mode: str, name: str) -> NDArray[np.uint8]:
     return pixels
 
 
-def _decode(picture: "Picture", data: bytes, name: str) -> NDArray[np.uint8]:
+def _decode_png(data: bytes, mode: str, name: str) -> NDArray[np.uint8]:
+    """Checks every chunk first; Pillow would fill missing rows with black, OpenCV refuses them."""
     try:
-        with _pillow().open(io.BytesIO(data)) as copy:
-            copy.verify()  # checks every PNG chunk and leaves the copy unusable
-        picture.load()
+        with pillow().open(io.BytesIO(data)) as picture:
+            picture.verify()
+    except Exception as error:  # Pillow's plugins raise whatever their parsing meets
+        raise _broken("truncated" in str(error).lower(), name, error) from error
+    grey = mode in GREY_MODES
+    flags = cv2.IMREAD_IGNORE_ORIENTATION | (cv2.IMREAD_GRAYSCALE if grey else cv2.IMREAD_COLOR)
+    decoded = cv2.imdecode(np.frombuffer(data, np.uint8), flags)
+    if decoded is None:
+        raise _broken(False, name, "its pixels cannot be unpacked whole")
+    pixels = np.asarray(decoded, dtype=np.uint8)
+    return pixels[..., None] if grey else pixels[..., ::-1]
+
+
+def _decode_other(picture: "Picture", name: str) -> NDArray[np.uint8]:
+    """BMP, TIFF and WebP; Pillow is the stricter one here."""
+    grey = picture.mode in GREY_MODES
+    try:
+        pixels = np.asarray(picture.convert("L" if grey else "RGB"), dtype=np.uint8)
     except Exception as error:  # Pillow's decoders raise whatever they meet
         raise _broken("truncated" in str(error).lower(), name, error) from error
-    grey = picture.mode in ("1", "L")
-    pixels = np.asarray(picture.convert("L" if grey else "RGB"), dtype=np.uint8)
     return pixels[..., None] if grey else pixels
 
 
-def _broken(truncated: bool, name: str, error: Exception) -> ImageError:
-    code: Literal["truncated_image", "corrupt_image"] = "truncated_image" if truncated else "corrupt_image"
+def _broken(truncated: bool, name: str, reason: object) -> ImageError:
+    code = "truncated_image" if truncated else "corrupt_image"
     what = "ends before its last pixel" if truncated else "is damaged"
-    return ImageError(f"{name} {what} ({error}). Expected a whole image; copy or take it again.", code=code)
+    return ImageError(f"{name} {what} ({reason}). Expected a whole image; copy or take it again.", code=code)
 
 
 def _orientation(picture: "Picture") -> int:

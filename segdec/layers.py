@@ -58,11 +58,11 @@ class FeatureNormalization(keras.layers.Layer):
 
     def build(self, input_shape: tuple[int | None, ...]) -> None:
         """Creates one scale and one offset a channel."""
-        channels = input_shape[-1]
-        self.gamma = self.add_weight(shape=(channels,), initializer="ones", name="gamma")
-        self.beta = (
-            self.add_weight(shape=(channels,), initializer="zeros", name="beta") if self.center else None
-        )
+        shape = (input_shape[-1],)
+        self.gamma = self.add_weight(shape=shape, initializer="ones", autocast=False, name="gamma")
+        self.beta = None
+        if self.center:
+            self.beta = self.add_weight(shape=shape, initializer="zeros", autocast=False, name="beta")
 
     def call(self, inputs: Any) -> Any:
         """Normalises `inputs` [B, H, W, C]."""

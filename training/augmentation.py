@@ -36,8 +36,7 @@ def augment(
 def _flip(image: tf.Tensor, target: tf.Tensor, *, axis: int, seed: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
     """Mirrors both along `axis` in half of the cases."""
     chosen = tf.random.stateless_uniform([], seed) < 0.5
-    return tf.cond(
-        chosen,
-        lambda: (tf.reverse(image, [axis]), tf.reverse(target, [axis])),
-        lambda: (image, target),
+    return (
+        tf.where(chosen, tf.reverse(image, [axis]), image),
+        tf.where(chosen, tf.reverse(target, [axis]), target),
     )

@@ -30,6 +30,7 @@ Floats = NDArray[np.float64]
 def precision_recall_chart(defective: NDArray[np.bool_], scores: Floats, threshold: float) -> str:
     """Precision over recall [N images], step-wise as AP is, with the operating point."""
     precision, recall, _ = precision_recall_curve(defective, scores)
+    precision[-1] = precision[-2]  # scikit-learn ends at 1, where AP has no area
     figure, axes = _chart("recall", "precision")
     axes.plot(recall, precision, color=DEFECTIVE, drawstyle="steps-post", linewidth=2)
     detected = scores >= threshold
@@ -92,8 +93,8 @@ def _log_odds(scores: Floats) -> Floats:
 def _bars(axes: Axes, odds: Floats, bins: Floats, color: str, name: str) -> None:
     axes.hist(odds, bins=bins.tolist(), color=color)
     axes.set_ylabel("images", color=INK)
-    axes.set_ylim(0, max(1.0, axes.get_ylim()[1] * 1.25))
-    axes.text(0.02, 0.93, f"{name} ({len(odds)})", transform=axes.transAxes, color=color, va="top")
+    axes.set_ylim(0, max(1.0, axes.get_ylim()[1]))
+    axes.set_title(f"{name} ({len(odds)})", loc="left", color=color, fontsize="medium", pad=3)
     axes.locator_params(axis="y", nbins=4, integer=True)
 
 
@@ -112,7 +113,7 @@ def _name_odds(power: int) -> str:
         return "0.5"
     nines = abs(power)
     if nines > 3:
-        return f"1e-{nines}" if power < 0 else f"1-1e-{nines}"
+        return f"1e-{nines}" if power < 0 else f"1−1e-{nines}"
     return f"{10.0**-nines:.{nines}f}" if power < 0 else f"{1 - 10.0**-nines:.{nines}f}"
 
 

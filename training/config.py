@@ -110,7 +110,11 @@ class ExperimentConfig(BaseSettings):
 
     @classmethod
     def settings_customise_sources(
-        cls, _settings_cls: type[BaseSettings], init_settings: PydanticBaseSettingsSource, **_: Any
+        cls,
+        settings_cls: type[BaseSettings],  # noqa: ARG003
+        init_settings: PydanticBaseSettingsSource,
+        *_: PydanticBaseSettingsSource,
+        **__: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         """The experiment file alone: an environment variable called SEED must not steer a run."""
         return (init_settings,)

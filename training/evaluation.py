@@ -145,9 +145,9 @@ def check_classes(records: Iterable[Record], classes: tuple[str, ...]) -> None:
     unknown = [record for record in records if not 0 <= record.label < len(classes)]
     if unknown:
         raise DatasetError(
-            f"{len(unknown)} images have a class the model does not know, the first is '{unknown[0].name}' with "
-            f"class {unknown[0].label}. Expected 0 to {len(classes) - 1} ({', '.join(classes)}): evaluate on the "
-            "classes the model was trained with"
+            f"{len(unknown)} images have a class the model does not know, the first is "
+            f"'{unknown[0].name}' with class {unknown[0].label}. Expected 0 to {len(classes) - 1} "
+            f"({', '.join(classes)}): evaluate on the classes the model was trained with."
         )
 
 

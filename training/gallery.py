@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from datasets.sample import Sample
-from segdec.overlay import draw_overlay
+from segdec.overlay import PREDICTED, draw_overlay
 from segdec.postprocessing import Prediction
 from training.evaluation import Row
 
@@ -24,8 +24,14 @@ JPEG = (
     cv2.IMWRITE_JPEG_SAMPLING_FACTOR_444,  # halved colour would blur the outlines
 )
 
-ELONGATED = 1.5
-"""Sides' ratio from which pictures stand below each other (wide) or stay in one row on a phone (tall)."""
+SMALL_REGION_PX = 12
+"""A region smaller than this on its picture gets a frame, `FRAME_PX` away from it."""
+
+FRAME_PX = 5
+MAX_FRAMES = 8
+
+WIDE, TALL = 3.0, 0.67
+"""Width per height from which pictures stand below each other, and below which all stand in one row."""
 
 
 @dataclass(frozen=True)
@@ -69,9 +75,9 @@ def _make_card(row: Row, sample: Sample, prediction: Prediction, side_px: int) -
 
 
 def _name_shape(height: int, width: int) -> str:
-    if width > ELONGATED * height:
+    if width > WIDE * height:
         return "wide"
-    return "tall" if height > ELONGATED * width else "square"
+    return "tall" if width < TALL * height else "square"
 
 
 def _draw_pictures(sample: Sample, prediction: Prediction, side_px: int) -> tuple[Picture, ...]:
@@ -84,10 +90,25 @@ def _draw_pictures(sample: Sample, prediction: Prediction, side_px: int) -> tupl
     pictures = [
         ("image", image),
         ("truth", draw_overlay(image, None, truth=truth)) if marked else None,
-        ("prediction", draw_overlay(image, mask, truth=truth if marked else None)),
+        ("prediction", frame_small_regions(draw_overlay(image, mask), prediction)),
         ("mask scores", scores),
     ]
     return tuple(Picture(picture[0], to_data_uri(picture[1])) for picture in pictures if picture)
+
+
+def frame_small_regions(picture: NDArray[np.uint8], prediction: Prediction) -> NDArray[np.uint8]:
+    """Draws a frame around each region too small to be noticed on the shrunk `picture` [h, w, 3].
+
+    The many fragments of a torn mask stay unframed: they are noticed together.
+    """
+    factor = picture.shape[0] / prediction.mask.shape[0]
+    framed = np.ascontiguousarray(picture)
+    for region in prediction.regions if len(prediction.regions) <= MAX_FRAMES else ():
+        x, y, width, height = (round(side * factor) for side in region.bbox)
+        if max(width, height) < SMALL_REGION_PX:
+            corners = (x - FRAME_PX, y - FRAME_PX), (x + width + FRAME_PX, y + height + FRAME_PX)
+            cv2.rectangle(framed, *corners, color=PREDICTED, thickness=1)
+    return framed
 
 
 def shrink(image: NDArray[Any], side_px: int) -> NDArray[Any]:

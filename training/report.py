@@ -21,6 +21,9 @@ PICTURE_PX = 512
 SMALL_PICTURE_PX = 256
 """Long side when there are more than `MANY_ERRORS`, so that the file stays one a browser opens."""
 
+Tile = tuple[str, str, str]
+"""Name, figure and explanation."""
+
 MANY_ERRORS = 60
 CORRECT_SHOWN = 6
 
@@ -65,7 +68,7 @@ def write_report(
         evaluation=evaluation,
         metrics=evaluation.metrics,
         verdict=describe(evaluation),
-        tiles=_tiles(evaluation.metrics),
+        tiles={"Decision": _decision_tiles(evaluation.metrics), "Mask": _mask_tiles(evaluation.metrics)},
         charts=_score_charts(evaluation),
         losses=_loss_charts(history or ()),
         errors=errors,
@@ -104,9 +107,9 @@ def format_figure(value: float | None) -> str:
 def format_score(value: float) -> str:
     """A score with three decimals, or enough to tell it from 0 and 1."""
     if 0 < value < 0.001:
-        return f"{value:.1e}"
+        return f"{value:.0e}"
     if 0.999 < value < 1:
-        return f"1 − {1 - value:.1e}"
+        return f"1 − {1 - value:.0e}"
     return f"{value:.3f}"
 
 
@@ -131,22 +134,28 @@ def _count(number: int, word: str, plural: str | None = None) -> str:
     return f"{number} {word if number == 1 else plural or word + 's'}" if number else ""
 
 
-def _tiles(metrics: Metrics) -> list[tuple[str, str, str]]:
-    """Name, figure and explanation of each tile."""
+def _decision_tiles(metrics: Metrics) -> list[Tile]:
     tiles = [
         ("Average precision", format_figure(metrics.average_precision), "of the image score, step-wise"),
         ("AUROC", format_figure(metrics.auroc), "of the image score"),
         ("False negatives", str(metrics.false_negatives), f"missed of {metrics.defective} defective"),
         ("False positives", str(metrics.false_positives), f"alarms of {metrics.good} good"),
         ("FP at FN = 0", _format_count(metrics.fp_at_no_miss), "alarms if no defect may be missed"),
-        ("Pixel F1", format_figure(metrics.pixels.f1), f"over {metrics.pixel_images} masks"),
-        ("Pixel IoU", format_figure(metrics.pixels.iou), "at the mask threshold"),
-        ("Pixel precision", format_figure(metrics.pixels.precision), "predicted pixels that are defect"),
-        ("Pixel recall", format_figure(metrics.pixels.recall), "defect pixels that are found"),
     ]
     if len(metrics.confusion) > 2:
-        tiles.insert(2, ("Class accuracy", format_figure(metrics.label_accuracy), "images with the right class"))
+        accuracy = format_figure(metrics.label_accuracy)
+        tiles.append(("Class accuracy", accuracy, "images with the right class"))
     return tiles
+
+
+def _mask_tiles(metrics: Metrics) -> list[Tile]:
+    pixels = metrics.pixels
+    return [
+        ("Pixel F1", format_figure(pixels.f1), f"pooled over {metrics.pixel_images} masks"),
+        ("Pixel IoU", format_figure(pixels.iou), "at the mask threshold"),
+        ("Pixel precision", format_figure(pixels.precision), "of predicted pixels, defect"),
+        ("Pixel recall", format_figure(pixels.recall), "of defect pixels, found"),
+    ]
 
 
 def _format_count(value: int | None) -> str:

@@ -45,13 +45,13 @@ def build_step(
         optimizer.apply_gradients(zip(gradients, variables, strict=True))
         return losses
 
-    @tf.function
     def step(batch: Batch) -> Losses:
         per_replica = strategy.run(replica_step, args=(batch,))
         average.update(strategy)
         return {name: strategy.reduce("SUM", loss, axis=None) for name, loss in per_replica.items()}
 
-    return step
+    compiled: Callable[[Batch], Losses] = tf.function(step)
+    return compiled
 
 
 def stage_losses(

@@ -14,7 +14,9 @@ def choose_strategy(name: str) -> tf.distribute.Strategy:
     gpus = tf.config.list_logical_devices("GPU")
     if name == "mirrored" or (name == "auto" and len(gpus) > 1):
         devices = gpus or tf.config.list_logical_devices("CPU")
-        return tf.distribute.MirroredStrategy([device.name for device in devices])
+        # Between CPU devices the default, collective operations, are merged differently on each and fail.
+        reduction = None if gpus else tf.distribute.ReductionToOneDevice()
+        return tf.distribute.MirroredStrategy([device.name for device in devices], reduction)
     return tf.distribute.OneDeviceStrategy(gpus[0].name if gpus else "/cpu:0")
 
 

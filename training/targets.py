@@ -40,8 +40,9 @@ def segmentation_target(mask: NDArray[np.uint8], dilation_px: int) -> NDArray[np
     diamond = cv2.getStructuringElement(cv2.MORPH_DIAMOND, (dilation_px, dilation_px))
     grown = cv2.dilate(mask, diamond) if dilation_px > 1 else mask
     rows, columns = (side // STRIDE for side in mask.shape)
-    cells = (grown > 0).reshape(rows, STRIDE, columns, STRIDE)
-    return cells.mean(axis=(1, 3), dtype=np.float32)[..., None]
+    cells = (np.asarray(grown) > 0).reshape(rows, STRIDE, columns, STRIDE)
+    share: NDArray[np.float32] = cells.mean(axis=(1, 3), dtype=np.float32)
+    return share[..., None]
 
 
 class ExampleSource:

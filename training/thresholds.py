@@ -14,10 +14,10 @@ DEFAULT = 0.5
 """The limit when validation cannot tell."""
 
 ROUNDING = 1e-5
-"""How far interpolation may push a mask score beyond 0 or 1."""
+"""How far sums and interpolation may push a score beyond 0 or 1."""
 
 SATURATION = 2.0**-24
-"""Scores nearer to 0 or 1 count as this near: float32 cannot tell them apart near 1."""
+"""Scores nearer to 0 or 1 count as this near: float32 logits say no more, whatever the last digits."""
 
 
 @dataclass(frozen=True)
@@ -64,9 +64,9 @@ def _checked(labels: ArrayLike, scores: ArrayLike) -> tuple[NDArray[np.bool_], N
         raise ValueError(
             f"Labels of shape {defective.shape} and scores {values.shape}; expected two equal [N]"
         )
-    if not np.all((values >= 0) & (values <= 1)):
+    if not np.all((values >= -ROUNDING) & (values <= 1 + ROUNDING)):
         raise ValueError("A score is not a number between 0 and 1; the network may have diverged")
-    return defective, values
+    return defective, np.clip(values, 0.0, 1.0)
 
 
 def _explain_default(good: int, defective: int) -> str:

@@ -77,12 +77,13 @@ class Trainer:
 
     def opening(self) -> str:
         """What the run is about to do, for the terminal."""
-        step = f"stage {STAGES[int(self.state.stage)].name}, step {int(self.state.step)}" if self.resumed else ""
-        replicas = self.strategy.num_replicas_in_sync
-        return (
-            f"{'Going on with' if self.resumed else 'Starting'} '{self.folder.path}' {step}on "
-            f"{replicas} × {self.strategy.extended.worker_devices[0]}"
-        )
+        kind = tf.DeviceSpec.from_string(self.strategy.extended.worker_devices[0]).device_type
+        where = f"'{self.folder.path}' on {self.strategy.num_replicas_in_sync} × {kind}"
+        if not self.resumed:
+            return f"Starting {where}."
+        left = [stage.name for stage in STAGES[int(self.state.stage) :]]
+        place = f"stage {left[0]} after step {int(self.state.step)}" if left else "all stages are done"
+        return f"Going on with {where}: {place}."
 
     def run(self) -> RunFolder:
         """Trains the stages that are left, chooses the thresholds and writes the result.

@@ -9,7 +9,7 @@ from api.schemas import Health
 router = APIRouter(tags=["health"])
 
 
-@router.get("/livez")
+@router.get("/livez", responses=describe_problems())
 async def live() -> Health:
     """The process answers."""
     return Health(status="alive")

@@ -1,11 +1,15 @@
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
+from typing import Any, Self
 
+import httpx
 import numpy as np
 import pytest
+from anyio.from_thread import start_blocking_portal
 from fastapi import FastAPI
-from fastapi.testclient import TestClient
 from numpy.typing import NDArray
 
 from api.main import create_app
@@ -63,6 +67,43 @@ class StubPredictor:
         )
 
 
+class ServiceClient:
+    """Starts an app in an event loop of its own and sends it requests, until the block is left."""
+
+    def __init__(self, app: FastAPI) -> None:
+        self.app = app
+        self._stack = ExitStack()
+
+    def __enter__(self) -> Self:
+        with ExitStack() as stack:
+            self._portal = stack.enter_context(start_blocking_portal())
+            lifespan = self.app.router.lifespan_context(self.app)
+            stack.enter_context(self._portal.wrap_async_context_manager(lifespan))
+            transport = httpx.ASGITransport(self.app)
+            self._client = httpx.AsyncClient(transport=transport, base_url="http://test")
+            stack.enter_context(self._portal.wrap_async_context_manager(self._client))
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(self, *failure: object) -> None:
+        self._stack.close()
+
+    def request(self, method: str, url: str, **words: Any) -> httpx.Response:
+        return self._portal.call(partial(self._client.request, method, url, **words))
+
+    def get(self, url: str, **words: Any) -> httpx.Response:
+        return self.request("GET", url, **words)
+
+    def post(self, url: str, **words: Any) -> httpx.Response:
+        return self.request("POST", url, **words)
+
+
+@pytest.fixture
+def serve() -> type[ServiceClient]:
+    """The context manager that starts an app and sends it requests."""
+    return ServiceClient
+
+
 def _regions(scores: NDArray[np.float32]) -> tuple[Region, ...]:
     rows, columns = np.nonzero(scores >= 0.5)
     if not len(rows):
@@ -104,6 +145,6 @@ def app(make_app: Callable[..., FastAPI]) -> FastAPI:
 
 
 @pytest.fixture
-def client(app: FastAPI) -> Iterator[TestClient]:
-    with TestClient(app) as client:
+def client(app: FastAPI) -> Iterator[ServiceClient]:
+    with ServiceClient(app) as client:
         yield client

@@ -2,25 +2,16 @@ import asyncio
 import logging
 import subprocess
 import sys
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 
 import httpx
 import pytest
 from fastapi import FastAPI
-from fastapi.testclient import TestClient
 
 PNG = {"Content-Type": "image/png"}
 
 
-@asynccontextmanager
-async def started(app: FastAPI) -> AsyncIterator[httpx.AsyncClient]:
-    transport = httpx.ASGITransport(app, raise_app_exceptions=False)
-    async with (
-        app.router.lifespan_context(app),
-        httpx.AsyncClient(transport=transport, base_url="http://test") as client,
-    ):
-        yield client
+def calling(app: FastAPI) -> httpx.AsyncClient:
+    return httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://test")
 
 
 # === Start and health ===
@@ -32,25 +23,27 @@ def test_importing_the_app_loads_neither_tensorflow_nor_a_model():
 
 
 def test_service_is_ready_only_between_start_and_stop(app, part):
-    idle = TestClient(app)  # the lifespan runs only inside `with`
-    assert idle.get("/livez").json() == {"status": "alive"}
-    assert idle.get("/readyz").json()["code"] == "not_ready"
-    refused = idle.post("/v1/predict", content=part, headers=PNG)
-    assert (refused.status_code, refused.headers["Retry-After"]) == (503, "1")
-    with idle:
-        assert idle.get("/readyz").json() == {"status": "ready"}
-        assert idle.get("/livez").status_code == 200
-    assert idle.get("/readyz").status_code == 503
+    async def scenario() -> None:
+        async with calling(app) as client:
+            assert (await client.get("/livez")).json() == {"status": "alive"}
+            assert (await client.get("/readyz")).json()["code"] == "not_ready"
+            refused = await client.post("/v1/predict", content=part, headers=PNG)
+            assert (refused.status_code, refused.headers["Retry-After"]) == (503, "1")
+            async with app.router.lifespan_context(app):
+                assert (await client.get("/readyz")).json() == {"status": "ready"}
+            assert (await client.get("/readyz")).status_code == 503
+
+    asyncio.run(scenario())
 
 
-def test_model_is_warmed_before_the_first_request(app, predictor):
-    with TestClient(app):
+def test_model_is_warmed_before_the_first_request(serve, app, predictor):
+    with serve(app):
         assert predictor.shapes == [(256, 256, 1)]
 
 
-def test_model_that_cannot_run_does_not_become_ready(app, predictor):
+def test_model_that_cannot_run_does_not_become_ready(serve, app, predictor):
     predictor.failure = RuntimeError("broken")
-    with pytest.raises(RuntimeError, match="broken"), TestClient(app):
+    with pytest.raises(RuntimeError, match="broken"), serve(app):
         pass
     assert app.state.model is None
 
@@ -60,17 +53,17 @@ def test_model_that_cannot_run_does_not_become_ready(app, predictor):
 
 def test_requests_beyond_the_queue_are_refused_and_health_goes_on(make_app, predictor, part):
     async def scenario() -> tuple[list[httpx.Response], httpx.Response]:
-        async with started(make_app(queue_size=2, retry_after_s=7)) as client:
+        app = make_app(queue_size=2, retry_after_s=7)
+        async with app.router.lifespan_context(app), calling(app) as client:
             predictor.gate.clear()
             tasks = [
                 asyncio.create_task(client.post("/v1/predict", content=part, headers=PNG)) for _ in range(8)
             ]
-            done, waiting = set(), set(tasks)
-            while len(done) < 5:
-                done, waiting = await asyncio.wait(tasks, timeout=10, return_when=asyncio.FIRST_COMPLETED)
-                await asyncio.sleep(0)
+            async with asyncio.timeout(20):
+                while sum(task.done() for task in tasks) < 5:
+                    await asyncio.sleep(0.01)
             alive = await client.get("/livez")
-            assert len(waiting) == 3
+            assert sum(task.done() for task in tasks) == 5
             predictor.gate.set()
             return await asyncio.gather(*tasks), alive
 
@@ -83,7 +76,8 @@ def test_requests_beyond_the_queue_are_refused_and_health_goes_on(make_app, pred
 
 def test_one_thread_that_is_not_the_event_loops_runs_the_model(make_app, predictor, part):
     async def scenario() -> list[httpx.Response]:
-        async with started(make_app()) as client:
+        app = make_app()
+        async with app.router.lifespan_context(app), calling(app) as client:
             return await asyncio.gather(
                 *(client.post("/v1/predict", content=part, headers=PNG) for _ in range(12))
             )
@@ -95,8 +89,8 @@ def test_one_thread_that_is_not_the_event_loops_runs_the_model(make_app, predict
     assert "MainThread" not in predictor.threads
 
 
-def test_place_is_free_again_after_errors(make_app, predictor, part):
-    with TestClient(make_app(queue_size=0)) as client:
+def test_place_is_free_again_after_errors(serve, make_app, predictor, part):
+    with serve(make_app(queue_size=0)) as client:
         predictor.failure = ValueError("broken")
         for _ in range(3):
             assert client.post("/v1/predict", content=part, headers=PNG).status_code == 500
@@ -149,6 +143,18 @@ def test_description_holds_both_bodies_and_the_problems(client):
     for status in ("400", "413", "415", "422", "500", "503"):
         schema = operation["responses"][status]["content"]["application/problem+json"]["schema"]
         assert set(schema["required"]) == {"title", "status", "detail", "code", "request_id"}
+
+
+def test_every_route_describes_problems_and_nothing_else(client):
+    for path, operations in client.get("/openapi.json").json()["paths"].items():
+        for operation in operations.values():
+            kinds = {
+                kind
+                for status, answer in operation["responses"].items()
+                if status != "200"
+                for kind in answer["content"]
+            }
+            assert kinds == {"application/problem+json"}, path
 
 
 def test_pages_that_would_need_the_internet_are_off(client):

@@ -114,9 +114,7 @@ def test_measure_gathers_all_figures():
 
 @pytest.mark.parametrize("labels", [[], [0, 0], [1, 1]])
 def test_figures_that_do_not_exist_are_null_in_json(labels):
-    metrics = measure(
-        labels, labels, [0.5] * len(labels), [None] * len(labels), threshold=0.5, num_classes=2
-    )
+    metrics = measure(labels, labels, [0.5] * len(labels), [None] * len(labels), threshold=0.5, num_classes=2)
     figures = json.loads(json.dumps(metrics.to_dict(), allow_nan=False))
     assert figures["average_precision"] is None
     assert figures["pixel_iou"] is None

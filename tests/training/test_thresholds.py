@@ -17,7 +17,9 @@ def test_threshold_tells_saturated_scores_apart():
     assert choice.warning is None
 
 
-@pytest.mark.parametrize(("low", "high"), [(1e-12, 1e-11), (1 - 1e-11, 1 - 1e-12), (0.5, np.nextafter(0.5, 1))])
+@pytest.mark.parametrize(
+    ("low", "high"), [(1e-12, 1e-11), (1 - 1e-11, 1 - 1e-12), (0.5, np.nextafter(0.5, 1))]
+)
 def test_threshold_separates_even_neighbouring_numbers(low, high):
     threshold = choose_score_threshold([0, 1], [low, high]).value
     assert low < threshold <= high
@@ -85,6 +87,10 @@ def test_a_good_image_at_one_leaves_no_threshold_above_it():
 def test_scores_outside_the_unit_interval_are_refused(bad):
     with pytest.raises(ValueError, match="between 0 and 1"):
         choose_score_threshold([0, 1], [0.5, bad])
+
+
+def test_scores_may_round_beyond_one():
+    assert choose_score_threshold([0, 1], [0.0, 1 + 1e-12]).value == pytest.approx(0.5)
 
 
 def test_labels_and_scores_of_different_length_are_refused():

@@ -1,0 +1,75 @@
+"""One picture of many photographs, their defects outlined: the quickest look at a data set."""
+
+from collections.abc import Sequence
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+from datasets.reading import read
+from datasets.sample import Dataset, Record, Sample
+from segdec.overlay import draw_overlay
+
+COLUMNS = 6
+TILE_WIDTH = 320
+GAP = 8
+BACKGROUND = 24
+MAX_TILES = 36
+
+
+def contact_sheet(dataset: Dataset, *, count: int = MAX_TILES) -> NDArray[np.uint8]:
+    """Draw up to `count` photographs with their masks, those with a defect first.
+
+    Three quarters of the places go to photographs with a defect. Where there are too many of a kind,
+    they are taken evenly from the whole list.
+
+    Returns:
+        uint8 [H, W, 3] RGB, at most 2000 px wide.
+    """
+    tiles = [_tile(read(record), _caption(dataset.classes, record)) for record in _choose(dataset, count)]
+    rows = [_row(tiles[start : start + COLUMNS]) for start in range(0, len(tiles), COLUMNS)]
+    width = max(row.shape[1] for row in rows)
+    return np.vstack([_pad(row, row.shape[0] + GAP, width) for row in rows])
+
+
+def _choose(dataset: Dataset, count: int) -> list[Record]:
+    defective = [record for record in dataset.records if record.label > 0]
+    good = [record for record in dataset.records if record.label == 0]
+    places = max(count - count // 4, count - len(good))
+    shown = _spread(defective, places)
+    return shown + _spread(good, count - len(shown))
+
+
+def _spread(records: Sequence[Record], count: int) -> list[Record]:
+    if len(records) <= count:
+        return list(records)
+    return [records[place * len(records) // count] for place in range(count)]
+
+
+def _caption(classes: tuple[str, ...], record: Record) -> str:
+    return f"{record.name}\n{classes[record.label]}, {record.split or 'left out'}"
+
+
+def _tile(sample: Sample, caption: str) -> NDArray[np.uint8]:
+    height, width = sample.image.shape[:2]
+    size = (TILE_WIDTH, max(1, round(height * TILE_WIDTH / width)))
+    method = cv2.INTER_AREA if width > TILE_WIDTH else cv2.INTER_CUBIC
+    image = cv2.resize(sample.image, size, interpolation=method).reshape(size[1], size[0], -1)
+    truth = _shrink_mask(sample.mask, size) if sample.mask is not None and sample.mask.any() else None
+    return draw_overlay(image.astype(np.uint8), None, truth=truth, caption=caption)
+
+
+def _shrink_mask(mask: NDArray[np.uint8], size: tuple[int, int]) -> NDArray[np.uint8]:
+    """A mask of another size in which even the thinnest defect is still there."""
+    shares = cv2.resize(mask.astype(np.float32), size, interpolation=cv2.INTER_AREA)
+    return np.where(shares > 0, 255, 0).astype(np.uint8)
+
+
+def _row(tiles: list[NDArray[np.uint8]]) -> NDArray[np.uint8]:
+    height = max(tile.shape[0] for tile in tiles)
+    return np.hstack([_pad(tile, height, tile.shape[1] + GAP) for tile in tiles])
+
+
+def _pad(image: NDArray[np.uint8], height: int, width: int) -> NDArray[np.uint8]:
+    rows, columns = height - image.shape[0], width - image.shape[1]
+    return np.pad(image, ((0, rows), (0, columns), (0, 0)), constant_values=BACKGROUND)

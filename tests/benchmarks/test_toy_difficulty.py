@@ -1,0 +1,56 @@
+import csv
+
+import numpy as np
+import pytest
+
+from benchmarks.toy_difficulty import QUANTILES, SIGMAS, contrast, main
+from datasets.toy import write_toy
+
+
+@pytest.fixture(scope="module")
+def toy_root(tmp_path_factory):
+    out = tmp_path_factory.mktemp("difficulty") / "toy"
+    write_toy(out, 30, size=32)
+    return out
+
+
+def write_predictions(folder, rows):
+    with (folder / "predictions.csv").open("w", newline="") as file:
+        csv.writer(file).writerows([["name", "split", "true_label", "score"], *rows])
+
+
+def test_contrast_of_an_even_image_is_zero_and_of_a_speck_is_not():
+    image = np.full((32, 32), 100, np.float32)
+    assert contrast(image, SIGMAS[0]) == pytest.approx(np.zeros(len(QUANTILES)), abs=1e-4)
+    image[16, 16] = 200
+    found = contrast(image, 8.0)
+    assert found[0] == pytest.approx(100 * (1 - 1 / (2 * np.pi * 64)), rel=1e-3)  # centre of the Gauss bell
+    assert np.all(np.diff(found) <= 0)
+
+
+def test_plain_threshold_is_measured_on_the_test_images(toy_root, capsys):
+    main([str(toy_root)])
+    words = capsys.readouterr().out.split()
+    assert 0 < float(words[words.index("AP") + 1]) <= 1
+    assert "(6 images, 3 with a defect)" in " ".join(words)
+
+
+def test_run_is_measured_on_its_test_rows(toy_root, tmp_path, capsys):
+    rows = [["a", "val", "good", 0.99], ["b", "test", "good", 0.6]]
+    rows += [["c", "test", "defect", 0.9], ["d", "test", "stain", 0.5]]
+    write_predictions(tmp_path, rows)
+    main([str(toy_root), "--run", str(tmp_path)])
+    assert "trained run      test AP 0.833  (3 images)" in capsys.readouterr().out  # (1/1 + 2/3) / 2
+
+
+def test_predictions_without_a_column_are_an_error(toy_root, tmp_path, capsys):
+    (tmp_path / "predictions.csv").write_text("name,score\na,0.5\n")
+    with pytest.raises(SystemExit):
+        main([str(toy_root), "--run", str(tmp_path)])
+    assert "has no column split, true_label" in capsys.readouterr().err
+
+
+def test_run_without_predictions_is_an_error(toy_root, tmp_path, capsys):
+    with pytest.raises(SystemExit):
+        main([str(toy_root), "--run", str(tmp_path)])
+    assert "python -m training evaluate" in capsys.readouterr().err

@@ -1,0 +1,120 @@
+"""Fixtures that several packages share; whatever needs TensorFlow is made once a session."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from segdec.config import InputConfig, ModelConfig, NetworkConfig, Thresholds
+
+
+@pytest.fixture(scope="session")
+def tiny_config() -> ModelConfig:
+    """A network of a few thousand weights that takes photographs of any size."""
+    network = NetworkConfig(
+        segmentation_widths=((4,), (4,), (4,)), feature_width=8, feature_kernel=5, decision_widths=(4, 4, 4)
+    )
+    return ModelConfig(
+        network=network,
+        input=InputConfig(),
+        classes=("good", "defect"),
+        thresholds=Thresholds(score=0.5, mask=0.5),
+    )
+
+
+@pytest.fixture(scope="session")
+def tensorflow_devices() -> list[str]:
+    """Starts TensorFlow with two logical CPU devices, which stand for two GPUs."""
+    import tensorflow as tf
+
+    cpu = tf.config.list_physical_devices("CPU")[0]
+    tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
+    return [device.name for device in tf.config.list_logical_devices("CPU")]
+
+
+@pytest.fixture(scope="session")
+def tiny_network(tiny_config, tensorflow_devices):  # noqa: ARG001
+    """The tiny network with seeded weights and moving statistics that are not the initial ones."""
+    import keras
+
+    from segdec.network import build_network
+
+    keras.utils.set_random_seed(7)
+    network = build_network(tiny_config.network)
+    network(np.random.default_rng(0).uniform(0, 255, (2, 16, 16, 1)).astype(np.float32), training=True)
+    return network
+
+
+@pytest.fixture(scope="session")
+def tiny_artifact(tmp_path_factory, tiny_network, tiny_config) -> Path:
+    """The tiny network as an artifact."""
+    from segdec.export import export_model
+
+    folder = tmp_path_factory.mktemp("artifact") / "tiny"
+    export_model(
+        tiny_network,
+        folder,
+        config=tiny_config,
+        name="tiny",
+        version="1",
+        metrics={"average_precision": 0.5},
+        metrics_split="test",
+        data_fingerprint="0" * 64,
+    )
+    return folder
+
+
+@pytest.fixture(scope="session")
+def toy_root(tmp_path_factory) -> Path:
+    """A toy set of 24 images of 32 px, with its split file."""
+    from datasets.toy import write_toy
+
+    root = tmp_path_factory.mktemp("data") / "toy"
+    write_toy(root, 24, size=32)
+    return root
+
+
+@pytest.fixture(scope="session")
+def tiny_experiment(tmp_path_factory, toy_root) -> Path:
+    """An experiment file of a few steps on the toy set."""
+    folder = tmp_path_factory.mktemp("experiment")
+    path = folder / "tiny.toml"
+    path.write_text(
+        f"""
+        name = "tiny"
+        runs = "{folder / "runs"}"
+        batch_size = 4
+        validate_every = 2
+        checkpoint_every = 2
+        log_every = 1
+
+        [network]
+        segmentation_widths = [[4], [4], [4]]
+        feature_width = 8
+        feature_kernel = 5
+        decision_widths = [4, 4, 4]
+
+        [data]
+        root = "{toy_root}"
+        splits = "{toy_root / "splits.txt"}"
+
+        [augmentation]
+        brightness = 0.1
+        contrast = 0.2
+
+        [stages]
+        segment = {{ steps = 5 }}
+        decision = {{ steps = 4, optimizer = "sgd", learning_rate = 0.01 }}
+        joint = {{ steps = 3 }}
+        """
+    )
+    return path
+
+
+@pytest.fixture(scope="session")
+def finished_run(tiny_experiment, tensorflow_devices) -> Path:  # noqa: ARG001
+    """The folder of the tiny experiment, trained to its end."""
+    from training.config import load_experiment
+    from training.trainer import Trainer
+
+    return Trainer(load_experiment(tiny_experiment)).run().path

@@ -1,0 +1,65 @@
+"""Small data sets on disk, written afresh for each test that changes them."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import cv2
+import numpy as np
+import pytest
+
+from datasets.sample import Dataset, Record
+
+WritePicture = Callable[..., Path]
+
+
+@pytest.fixture
+def write_picture() -> WritePicture:
+    """Writes a grey picture, or a mask with a 3×2 defect of `value`, and makes its folder."""
+
+    def write(path: Path, *, mask: bool = False, value: int = 255, size: tuple[int, int] = (20, 12)) -> Path:
+        pixels = np.full(size[::-1], 0 if mask else 90, np.uint8)
+        if mask:
+            pixels[4:6, 5:8] = value
+        else:
+            pixels[0, 0] = (
+                len(path.stem) + sum(path.as_posix().encode()) % 150
+            )  # no two are equal by accident
+        path.parent.mkdir(parents=True, exist_ok=True)
+        assert cv2.imwrite(str(path), pixels)
+        return path
+
+    return write
+
+
+@pytest.fixture
+def kolektor_root(tmp_path: Path, write_picture: WritePicture) -> Path:
+    """Two items of two parts; kos01/Part1 is defective."""
+    root = tmp_path / "kolektor"
+    for item in ("kos01", "kos21"):
+        for part in ("Part0", "Part1"):
+            write_picture(root / item / f"{part}.jpg")
+            value = 85 if (item, part) == ("kos01", "Part1") else 0
+            write_picture(root / item / f"{part}_label.bmp", mask=True, value=value)
+    return root
+
+
+@pytest.fixture
+def folder_root(tmp_path: Path, write_picture: WritePicture) -> Path:
+    """Two good photographs, a dent and a scratch with masks in their class folders."""
+    root = tmp_path / "own"
+    for name in ("good/a", "good/b", "dent/c", "scratch/d"):
+        write_picture(root / f"{name}.png")
+    write_picture(root / "masks/dent/c.png", mask=True)
+    write_picture(root / "masks/scratch/d.png", mask=True)
+    return root
+
+
+@pytest.fixture
+def items() -> Dataset:
+    """Ten items of two parts without files; the second part of each odd item is defective."""
+    records = tuple(
+        Record(f"kos{i:02d}/Part{p}", Path("image"), None, label=int(p and i % 2), group=f"kos{i:02d}")
+        for i in range(1, 11)
+        for p in (0, 1)
+    )
+    return Dataset(classes=("good", "defect"), records=records)

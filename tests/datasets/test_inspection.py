@@ -1,0 +1,93 @@
+import shutil
+
+import cv2
+import numpy as np
+
+from datasets.contact_sheet import contact_sheet
+from datasets.folder import index
+from datasets.inspection import describe, duplicates, inspect
+from datasets.splitting import apply_splits
+
+
+def table_row(text, head):
+    return next(line for line in text.splitlines() if line.startswith(head))[len(head) :].split()
+
+
+def test_finding_holds_size_area_and_content(folder_root):
+    findings = {finding.record.name: finding for finding in inspect(index(folder_root))}
+    dent = findings["dent/c"]
+    assert (dent.height, dent.width, dent.channels, dent.defect_px) == (12, 20, 1, 6)
+    assert findings["good/a"].defect_px == 0
+    assert len({finding.digest for finding in findings.values()}) == 4
+
+
+def test_same_pixels_in_another_file_type_are_duplicates(folder_root):
+    pixels = cv2.imread(str(folder_root / "good/a.png"), cv2.IMREAD_UNCHANGED)
+    cv2.imwrite(str(folder_root / "good/z.bmp"), pixels)
+    same = duplicates(inspect(index(folder_root)))
+    assert [[finding.record.name for finding in group] for group in same] == [["good/a", "good/z"]]
+
+
+def test_equal_numbers_of_another_shape_are_no_duplicates(folder_root):
+    cv2.imwrite(str(folder_root / "good/wide.png"), np.zeros((4, 6), np.uint8))
+    cv2.imwrite(str(folder_root / "good/high.png"), np.zeros((6, 4), np.uint8))
+    assert duplicates(inspect(index(folder_root))) == []
+
+
+def test_table_counts_splits_sizes_and_areas(folder_root, write_picture):
+    write_picture(folder_root / "good/big.png", size=(40, 12))
+    (folder_root / "splits.txt").write_text("train good/a\ntrain dent/c\nval good/b\n")
+    dataset = index(folder_root)
+    text = describe(dataset, inspect(dataset))
+    assert table_row(text, "photographs") == ["train", "val", "test", "left", "out", "all"]
+    assert table_row(text, "good ") == ["1", "1", "0", "1", "3"]
+    assert table_row(text, "dent ") == ["1", "0", "0", "0", "1"]
+    assert table_row(text, "all ") == ["2", "1", "0", "2", "5"]
+    assert table_row(text, "width, px") == ["20", "20", "40"]
+    assert table_row(text, "dent, px") == ["6"] * 5
+    assert table_row(text, "dent, %") == ["2.500"] * 5
+
+
+def test_table_names_duplicates_across_splits_and_others(folder_root, tmp_path):
+    for name in ("across", "left"):
+        shutil.copy(folder_root / "good/a.png", folder_root / f"good/{name}.png")
+    shutil.copy(folder_root / "good/b.png", folder_root / "good/within.png")
+    splits = tmp_path / "splits.txt"
+    splits.write_text("train good/a\ntest good/across\nval good/b\nval good/within\n")
+    dataset = apply_splits(index(folder_root), splits)
+    text = describe(dataset, inspect(dataset))
+    assert "different splits: 1\n  good/a (train) = good/across (test) = good/left (left out)\n" in text
+    assert text.endswith("other equal photographs: 1\n  good/b (val) = good/within (val)")
+
+
+def test_contact_sheet_shows_defects_first_and_fits(folder_root):
+    sheet = contact_sheet(index(folder_root))
+    assert sheet.dtype == np.uint8
+    assert sheet.shape[2] == 3
+    assert sheet.shape[1] <= 2000
+    outlined = (sheet[:, :, 2].astype(int) - sheet[:, :, 0] > 120).any(axis=0)  # the blue outline of a mask
+    tile = sheet.shape[1] // 4
+    assert [outlined[start : start + tile].any() for start in range(0, 4 * tile, tile)] == [1, 1, 0, 0]
+
+
+def test_contact_sheet_of_many_is_limited(folder_root, write_picture):
+    for number in range(10):
+        write_picture(folder_root / f"good/n{number}.png")
+    dataset = index(folder_root)
+    assert contact_sheet(dataset, count=6).shape[0] < contact_sheet(dataset).shape[0]
+    assert contact_sheet(dataset).shape[1] <= 2000
+
+
+def test_contact_sheet_takes_photographs_of_many_shapes(folder_root, write_picture):
+    write_picture(folder_root / "good/wide.png", size=(700, 9))
+    write_picture(folder_root / "good/high.png", size=(9, 90))
+    assert contact_sheet(index(folder_root)).shape[1] <= 2000
+
+
+def test_contact_sheet_keeps_the_thinnest_defect(folder_root, write_picture):
+    write_picture(folder_root / "dent/c.png", size=(3200, 400))
+    write_picture(
+        folder_root / "masks/dent/c.png", mask=True, size=(3200, 400)
+    )  # 3×2 px, shown a tenth as large
+    tile = contact_sheet(index(folder_root), count=2)[:40, :320].astype(int)
+    assert (tile[:, :, 2] - tile[:, :, 0] > 120).any()

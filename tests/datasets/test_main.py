@@ -1,0 +1,55 @@
+import pytest
+
+from datasets.__main__ import main
+from segdec.images import read_image
+
+
+def test_toy_then_inspect(tmp_path, capsys):
+    out, sheet = tmp_path / "toy", tmp_path / "sheet.png"
+    main(["toy", str(out), "--count", "18", "--size", "32", "--classes", "4", "--seed", "2"])
+    assert f"18 images in {out}" in capsys.readouterr().out
+    main(["inspect", "toy", str(out), "--out", str(sheet)])
+    printed = capsys.readouterr().out
+    assert "scratch, px" in printed
+    assert "equal photographs in different splits: 0" in printed
+    assert read_image(sheet).pixels.shape[2] == 3
+
+
+def test_inspect_takes_a_split_file(kolektor_root, tmp_path, capsys):
+    splits = tmp_path / "splits.txt"
+    splits.write_text("test kos01\n")
+    options = ["--splits", str(splits), "--out", str(tmp_path / "sheet.png")]
+    main(["inspect", "kolektor", str(kolektor_root), *options])
+    line = next(line for line in capsys.readouterr().out.splitlines() if line.startswith("all "))
+    assert line.split() == ["all", "0", "0", "2", "2", "4"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["inspect", "kolektor", "nowhere"], "nowhere does not exist"),
+        (["inspect", "mvtek", "."], "Unknown layout 'mvtek'"),
+        (["inspect", "kolektor", ".", "--out", "no/such/sheet.png"], "does not exist"),
+        (["toy", "toy", "--count", "3"], "at least 18"),
+        (["toy", "toy", "--size", "3"], "at least 32"),
+    ],
+)
+def test_errors_are_one_line_and_leave_nothing(tmp_path, monkeypatch, capsys, arguments, message):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit) as exit_:
+        main(arguments)
+    assert exit_.value.code == 2
+    printed = capsys.readouterr().err
+    assert printed.startswith("error: ")
+    assert printed.count("\n") == 1
+    assert message in printed
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_damaged_photograph_writes_no_sheet(kolektor_root, tmp_path, capsys):
+    (kolektor_root / "kos01/Part0.jpg").write_bytes(b"\xff\xd8\xff")
+    sheet = tmp_path / "sheet.png"
+    with pytest.raises(SystemExit):
+        main(["inspect", "kolektor", str(kolektor_root), "--out", str(sheet)])
+    assert "Part0.jpg" in capsys.readouterr().err
+    assert not sheet.exists()

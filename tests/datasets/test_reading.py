@@ -1,0 +1,39 @@
+import numpy as np
+import pytest
+
+from datasets.reading import read
+from datasets.sample import Record
+from segdec.errors import DatasetError, ImageError
+
+
+def test_sample_holds_pixels_and_binary_mask(tmp_path, write_picture):
+    image = write_picture(tmp_path / "a.png")
+    mask = write_picture(tmp_path / "m.png", mask=True, value=85)
+    sample = read(Record("a", image, mask, label=1, group="a"))
+    assert sample.image.shape == (12, 20, 1)
+    assert sample.image.dtype == np.uint8
+    assert sample.mask.shape == (12, 20)
+    assert set(np.unique(sample.mask)) == {0, 255}
+    assert np.count_nonzero(sample.mask) == 6
+    assert (sample.name, sample.label) == ("a", 1)
+
+
+def test_good_photograph_needs_no_mask(tmp_path, write_picture):
+    image = write_picture(tmp_path / "a.png")
+    assert read(Record("a", image, None, label=0, group="a")).mask is None
+
+
+def test_mask_of_another_size_is_refused_with_both_sizes(tmp_path, write_picture):
+    image = write_picture(tmp_path / "a.png")
+    mask = write_picture(tmp_path / "m.png", mask=True, size=(24, 12))
+    with pytest.raises(DatasetError, match=r"24×12 pixels.*20×12 pixels") as error:
+        read(Record("a", image, mask, label=1, group="a"))
+    assert str(image) in str(error.value)
+    assert str(mask) in str(error.value)
+
+
+def test_text_named_png_is_refused_by_name(tmp_path):
+    path = tmp_path / "a.png"
+    path.write_text("not a picture")
+    with pytest.raises(ImageError, match=r"a\.png"):
+        read(Record("a", path, None, label=0, group="a"))

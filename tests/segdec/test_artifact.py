@@ -1,0 +1,182 @@
+import hashlib
+import json
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from segdec.artifact import Manifest, digest, read_manifest, write_artifact
+from segdec.config import InputConfig, ModelConfig, NetworkConfig
+from segdec.errors import ArtifactError
+
+MANIFEST = Manifest(
+    network=NetworkConfig(preset="compact"),
+    input=InputConfig(),
+    classes=("good", "defect"),
+    name="part",
+    version="1",
+    segdec_version="0.1.0",
+    created="2030-01-01T00:00:00+00:00",
+    metrics={"ap": 0.5},
+)
+FILES = {"tensorflow/saved_model.pb": b"graph", "tensorflow/variables/variables.index": b"weights"}
+
+
+def build(folder: Path) -> None:
+    for name, content in FILES.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(content)
+
+
+def failing_build(folder: Path) -> None:
+    build(folder)
+    raise RuntimeError("out of luck")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    write_artifact(tmp_path / "model", build, MANIFEST)
+    return tmp_path / "model"
+
+
+def rewrite(folder: Path, **changes: Any) -> None:
+    """Changes the manifest and its checksum, as another writer would have written them."""
+    values = json.loads((folder / "manifest.json").read_text())
+    content = json.dumps({**values, **changes}).encode()
+    (folder / "manifest.json").write_bytes(content)
+    (folder / "manifest.sha256").write_text(f"{hashlib.sha256(content).hexdigest()}  manifest.json\n")
+
+
+def flip_byte(path: Path) -> None:
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(data)
+
+
+def refusal(folder: Path) -> str:
+    with pytest.raises(ArtifactError) as caught:
+        read_manifest(folder)
+    return str(caught.value)
+
+
+# === Writing ===
+
+
+def test_manifest_comes_back_with_the_checksum_of_every_file(folder: Path) -> None:
+    manifest = read_manifest(folder)
+    assert manifest.files == {name: hashlib.sha256(data).hexdigest() for name, data in FILES.items()}
+    assert manifest.model_copy(update={"files": {}}) == MANIFEST
+
+
+def test_digest_is_the_checksum_of_the_manifest(folder: Path) -> None:
+    assert digest(folder) == hashlib.sha256((folder / "manifest.json").read_bytes()).hexdigest()
+    with pytest.raises(ArtifactError, match="has no manifest"):
+        digest(folder.parent)
+
+
+@pytest.mark.skipif(shutil.which("sha256sum") is None, reason="needs the coreutils")
+def test_checksum_file_is_understood_by_sha256sum(folder: Path) -> None:
+    done = subprocess.run(
+        ["sha256sum", "-c", "manifest.sha256"], cwd=folder, capture_output=True, check=False
+    )
+    assert done.returncode == 0
+
+
+def test_failed_build_leaves_no_folder(tmp_path: Path) -> None:
+    with pytest.raises(RuntimeError, match="out of luck"):
+        write_artifact(tmp_path / "model", failing_build, MANIFEST)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_existing_folder_is_refused_and_untouched(folder: Path) -> None:
+    with pytest.raises(ArtifactError, match="model exists"):
+        write_artifact(folder, build, MANIFEST)
+    assert read_manifest(folder).version == "1"
+
+
+def test_overwriting_replaces_the_artifact(folder: Path) -> None:
+    write_artifact(folder, build, MANIFEST.model_copy(update={"version": "2"}), overwrite=True)
+    assert read_manifest(folder).version == "2"
+    assert [path.name for path in folder.parent.iterdir()] == ["model"]
+
+
+def test_failed_overwriting_keeps_the_old_artifact(folder: Path) -> None:
+    with pytest.raises(RuntimeError):
+        write_artifact(folder, failing_build, MANIFEST, overwrite=True)
+    assert read_manifest(folder).version == "1"
+    assert [path.name for path in folder.parent.iterdir()] == ["model"]
+
+
+def test_folder_that_is_no_artifact_is_never_overwritten(tmp_path: Path) -> None:
+    (tmp_path / "thesis.txt").write_text("years of work")
+    with pytest.raises(ArtifactError, match="is no artifact"):
+        write_artifact(tmp_path, build, MANIFEST, overwrite=True)
+    assert (tmp_path / "thesis.txt").read_text() == "years of work"
+
+
+def test_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ArtifactError, match="cannot be written"):
+        write_artifact(tmp_path / "file" / "model", build, MANIFEST)
+
+
+# === Reading ===
+
+
+def test_missing_folder(tmp_path: Path) -> None:
+    assert "absent is no folder" in refusal(tmp_path / "absent")
+
+
+@pytest.mark.parametrize("name", ["manifest.json", "manifest.sha256", *FILES])
+def test_missing_file_is_named(name: str, folder: Path) -> None:
+    (folder / name).unlink()
+    assert f"has no {Path(name).name}" in refusal(folder)
+
+
+@pytest.mark.parametrize("name", ["manifest.json", "manifest.sha256"])
+def test_flipped_byte_in_the_manifest_or_its_checksum(name: str, folder: Path) -> None:
+    flip_byte(folder / name)
+    assert "do not agree" in refusal(folder)
+
+
+@pytest.mark.parametrize("part", ["saved_model.pb", "fingerprint.pb", "variables.index", "variables.data"])
+def test_flipped_byte_in_a_model_file_is_named(part: str, artifact_copy: Path) -> None:
+    (damaged,) = (path for path in artifact_copy.rglob("*") if path.name.startswith(part))
+    flip_byte(damaged)
+    assert f"{damaged} has changed since the export" in refusal(artifact_copy)
+
+
+def test_newer_format_is_refused_before_its_unknown_fields(folder: Path) -> None:
+    rewrite(folder, format_version=2, segdec_version="9.0", novelty=True)
+    text = refusal(folder)
+    assert "format_version 2. Expected at most 1" in text
+    assert "9.0" in text
+
+
+def test_unknown_field_is_named_with_the_nearest_one(folder: Path) -> None:
+    rewrite(folder, metric={})
+    assert "metric: unknown key. Did you mean 'metrics'?" in refusal(folder)
+
+
+@pytest.mark.parametrize("content", [b"[]", b"{}", b"no json", b'{"format_version": "x"}'])
+def test_manifest_that_is_none(content: bytes, folder: Path) -> None:
+    (folder / "manifest.json").write_bytes(content)
+    (folder / "manifest.sha256").write_text(f"{hashlib.sha256(content).hexdigest()}  manifest.json\n")
+    assert "is no manifest" in refusal(folder)
+
+
+@pytest.mark.parametrize("name", ["../secret", "/etc/hostname"])
+def test_file_outside_the_folder_is_refused(name: str, folder: Path) -> None:
+    rewrite(folder, files={name: "0" * 64})
+    assert "Expected only files inside its folder" in refusal(folder)
+
+
+def test_further_files_are_ignored(folder: Path) -> None:
+    (folder / "notes.txt").write_text("measured on line 3")
+    assert read_manifest(folder).name == "part"
+
+
+def test_manifest_is_a_model_configuration() -> None:
+    assert isinstance(MANIFEST, ModelConfig)

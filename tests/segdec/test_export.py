@@ -1,0 +1,122 @@
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from segdec.artifact import read_manifest
+from segdec.config import InputConfig, ModelConfig
+from segdec.engines import Logits
+from segdec.errors import ArtifactError, ConfigError
+from segdec.predictor import Predictor
+
+TOLERANCE = 1e-5
+
+
+def images(batch: int, height: int, width: int) -> NDArray[np.uint8]:
+    return np.random.default_rng(5).integers(0, 256, (batch, height, width, 1), dtype=np.uint8)
+
+
+def export(network: Any, folder: Path, config: ModelConfig, **changes: Any) -> None:
+    from segdec.export import export_model
+
+    values: dict[str, Any] = {"name": "tiny", "version": "1", "metrics": {}, "metrics_split": "test"}
+    export_model(network, folder, config=config, **{**values, "data_fingerprint": "none", **changes})
+
+
+@pytest.mark.parametrize("batch", [1, 4])
+@pytest.mark.parametrize("size", [(64, 48), (40, 104)])
+def test_artifact_answers_as_its_network(
+    batch: int, size: tuple[int, int], tiny_network: Any, tiny_artifact: Path
+) -> None:
+    from segdec.engines.tensorflow import NetworkEngine, TensorFlowEngine
+
+    asked = images(batch, *size)
+    found = TensorFlowEngine.load(tiny_artifact / "tensorflow").infer(asked)
+    called = tiny_network(asked.astype(np.float32), training=False)
+    for expected in (
+        NetworkEngine(tiny_network).infer(asked),
+        Logits(np.asarray(called["mask_logits"]), np.asarray(called["class_logits"])),
+    ):
+        np.testing.assert_allclose(found.mask, expected.mask, rtol=0, atol=TOLERANCE)
+        np.testing.assert_allclose(found.classes, expected.classes, rtol=0, atol=TOLERANCE)
+    assert found.mask.shape == (batch, size[0] // 8, size[1] // 8, 1)
+    assert (found.mask.dtype, found.classes.dtype) == (np.float32, np.float32)
+
+
+@pytest.mark.parametrize("policy", [InputConfig(), InputConfig(policy="resize", height=40, width=56)])
+def test_predictor_answers_alike_from_memory_and_from_the_artifact(
+    policy: InputConfig, tiny_network: Any, tiny_config: ModelConfig, tmp_path: Path
+) -> None:
+    from segdec.engines.tensorflow import NetworkEngine
+
+    config = tiny_config.model_copy(update={"input": policy})
+    export(tiny_network, tmp_path / "model", config)
+    photographs = list(images(4, 61, 83))
+    from_memory = Predictor(NetworkEngine(tiny_network), config).predict(photographs)
+    one_by_one = Predictor.load(tmp_path / "model").predict(photographs, batch_size=1)
+    for expected, found in zip(from_memory, one_by_one, strict=True):
+        assert found.mask.shape == (61, 83)
+        assert found.score == pytest.approx(expected.score, abs=TOLERANCE)
+        np.testing.assert_allclose(found.mask_scores, expected.mask_scores, rtol=0, atol=TOLERANCE)
+
+
+def test_manifest_says_what_was_exported(tiny_artifact: Path, tiny_config: ModelConfig) -> None:
+    manifest = read_manifest(tiny_artifact)
+    assert manifest.network == tiny_config.network
+    assert manifest.classes == tiny_config.classes
+    assert manifest.thresholds == tiny_config.thresholds
+    assert manifest.created.endswith("+00:00")
+    assert "tensorflow/saved_model.pb" in manifest.files
+
+
+def test_artifact_that_answers_differently_is_not_written(
+    tiny_network: Any, tiny_config: ModelConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import segdec.export
+
+    class Other:
+        def infer(self, asked: NDArray[np.uint8]) -> Logits:
+            batch, height, width, _ = asked.shape
+            return Logits(
+                np.ones((batch, height // 8, width // 8, 1), np.float32), np.ones((batch, 2), np.float32)
+            )
+
+    monkeypatch.setattr(segdec.export.TensorFlowEngine, "load", lambda _folder: Other())
+    with pytest.raises(ArtifactError, match="mask logits differ"):
+        export(tiny_network, tmp_path / "model", tiny_config)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_configuration_of_another_network_is_refused(
+    tiny_network: Any, tiny_config: ModelConfig, tmp_path: Path
+) -> None:
+    colour = tiny_config.network.model_copy(update={"input_channels": 3})
+    with pytest.raises(ConfigError, match=r"has 1 input channels and 2 classes.* says 3 and 2"):
+        export(tiny_network, tmp_path / "model", tiny_config.model_copy(update={"network": colour}))
+
+
+def test_metric_that_is_no_number_is_refused(
+    tiny_network: Any, tiny_config: ModelConfig, tmp_path: Path
+) -> None:
+    with pytest.raises(ConfigError, match=r"metrics\.ap: .*finite"):
+        export(tiny_network, tmp_path / "model", tiny_config, metrics={"ap": math.nan})
+
+
+def test_full_precision_gives_the_old_setting_back(tensorflow_devices: list[str]) -> None:  # noqa: ARG001
+    import tensorflow as tf
+
+    from segdec.export import full_precision
+
+    with full_precision():
+        assert not tf.config.experimental.tensor_float_32_execution_enabled()
+    assert tf.config.experimental.tensor_float_32_execution_enabled()
+
+
+def test_folder_without_a_savedmodel_is_refused(tmp_path: Path) -> None:
+    from segdec.engines.tensorflow import TensorFlowEngine
+
+    with pytest.raises(ArtifactError, match="holds no SavedModel"):
+        TensorFlowEngine.load(tmp_path)

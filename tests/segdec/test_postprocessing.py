@@ -1,0 +1,130 @@
+import math
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from segdec.config import InputConfig, ModelConfig, NetworkConfig, Thresholds
+from segdec.errors import ConfigError, SegdecError
+from segdec.postprocessing import Prediction, find_regions, interpret, sigmoid
+
+CONFIG = ModelConfig(
+    network=NetworkConfig(preset="compact", num_classes=3),
+    input=InputConfig(),
+    classes=("good", "scratch", "spot"),
+    thresholds=Thresholds(score=0.6, mask=0.75),
+)
+NO_DEFECT = np.full((2, 3, 1), -20.0, np.float32)
+
+
+def answer(p_good: float, p_scratch: float, threshold: float | None = None) -> Prediction:
+    logits = np.log([p_good, p_scratch, 1 - p_good - p_scratch]).astype(np.float32) + 3
+    return interpret(NO_DEFECT, logits, (16, 24), CONFIG, threshold=threshold)
+
+
+def test_probabilities_and_score() -> None:
+    prediction = answer(0.5, 0.2)
+    assert prediction.probabilities == pytest.approx({"good": 0.5, "scratch": 0.2, "spot": 0.3}, abs=1e-6)
+    assert prediction.score == pytest.approx(0.5, abs=1e-6)
+
+
+def test_label_is_good_below_the_threshold() -> None:
+    prediction = answer(0.5, 0.2)
+    assert (prediction.label, prediction.threshold) == ("good", 0.6)
+
+
+def test_label_is_the_most_probable_defect_from_the_threshold_on() -> None:
+    assert answer(0.3, 0.2).label == "spot"
+    assert answer(0.3, 0.6).label == "scratch"
+
+
+def test_given_threshold_replaces_the_models() -> None:
+    prediction = answer(0.9, 0.08, threshold=0.05)
+    assert (prediction.label, prediction.threshold) == ("scratch", 0.05)
+    assert answer(0.01, 0.5, threshold=1.0).label == "good"
+
+
+def test_score_equal_to_the_threshold_is_a_defect() -> None:
+    logits = np.array([0.0, 0.0, -200.0], np.float32)
+    assert interpret(NO_DEFECT, logits, (16, 24), CONFIG, threshold=0.5).label == "scratch"
+
+
+def test_scores_of_very_good_images_stay_in_order() -> None:
+    scores = [
+        interpret(NO_DEFECT, np.array([good, 0, 0], np.float32), (16, 24), CONFIG).score
+        for good in (40, 50, 60)
+    ]
+    assert scores[0] > scores[1] > scores[2] > 0
+
+
+@pytest.mark.parametrize("threshold", [-0.1, 1.5, math.nan])
+def test_threshold_outside_0_to_1_is_refused(threshold: float) -> None:
+    with pytest.raises(ConfigError, match="Expected a number from 0 to 1"):
+        answer(0.5, 0.2, threshold=threshold)
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf])
+def test_logits_that_are_not_finite_are_refused(value: float) -> None:
+    with pytest.raises(SegdecError, match="not finite"):
+        interpret(NO_DEFECT, np.array([0, value, 0], np.float32), (16, 24), CONFIG)
+    with pytest.raises(SegdecError, match="not finite"):
+        interpret(NO_DEFECT + np.float32(value), np.zeros(3, np.float32), (16, 24), CONFIG)
+
+
+def test_mask_is_cut_at_the_mask_threshold_at_the_size_of_the_photograph() -> None:
+    logits = NO_DEFECT.copy()
+    logits[:, 2] = 20.0
+    prediction = interpret(logits, np.zeros(3, np.float32), (13, 21), CONFIG)
+    assert prediction.mask.shape == prediction.mask_scores.shape == (13, 21)
+    # Score (x + 0.5) / 8 − 1.5 between the centres 12 and 20: at x = 17 it is 0.6875, at 18 0.8125.
+    np.testing.assert_allclose(prediction.mask_scores[0, 17:19], [0.6875, 0.8125], atol=1e-6)
+    assert (prediction.mask[:, :18] == 0).all()
+    assert (prediction.mask[:, 18:] == 255).all()
+    assert prediction.mask_threshold == 0.75
+    assert [region.bbox for region in prediction.regions] == [(18, 0, 3, 13)]
+
+
+def test_no_defect_has_no_region() -> None:
+    assert answer(0.9, 0.05).regions == ()
+
+
+# === Regions ===
+
+
+def drawing() -> tuple[NDArray[np.uint8], NDArray[np.float32]]:
+    """A 3 × 2 block, and two pixels that touch at a corner."""
+    mask = np.zeros((8, 10), np.uint8)
+    mask[1:3, 2:5] = 255
+    mask[5, 7] = mask[6, 8] = 255
+    scores = np.where(mask, np.float32(0.8), np.float32(0.1))
+    scores[2, 3] = 0.85
+    scores[6, 8] = 0.9
+    return mask, scores
+
+
+def test_regions_by_hand() -> None:
+    diagonal, block = find_regions(*drawing())
+    assert (block.bbox, block.area_px) == ((2, 1, 3, 2), 6)
+    assert block.score_max == pytest.approx(0.85)
+    assert set(block.polygon) == {(2, 1), (4, 1), (4, 2), (2, 2)}
+    assert (diagonal.bbox, diagonal.area_px) == ((7, 5, 2, 2), 2)
+    assert diagonal.score_max == pytest.approx(0.9)
+    assert set(diagonal.polygon) == {(7, 5), (8, 6)}
+
+
+def test_region_inside_the_box_of_another_does_not_lend_it_its_score() -> None:
+    mask = np.full((7, 7), 255, np.uint8)
+    mask[1:6, 1:6] = 0
+    mask[3, 3] = 255
+    scores = np.full((7, 7), 0.6, np.float32)
+    scores[3, 3] = 0.9
+    inner, ring = find_regions(mask, scores)
+    assert (inner.bbox, inner.area_px) == ((3, 3, 1, 1), 1)
+    assert (ring.bbox, ring.area_px) == ((0, 0, 7, 7), 24)
+    assert ring.score_max == pytest.approx(0.6)
+    assert set(ring.polygon) == {(0, 0), (6, 0), (6, 6), (0, 6)}
+
+
+def test_sigmoid_by_hand_and_at_its_ends() -> None:
+    logits = np.array([0.0, math.log(3), -math.log(3), 1000.0, -1000.0], np.float32)
+    np.testing.assert_allclose(sigmoid(logits), [0.5, 0.75, 0.25, 1.0, 0.0], atol=1e-7)

@@ -1,0 +1,112 @@
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from segdec.config import InputConfig, ModelConfig, NetworkConfig
+from segdec.engines import Logits
+from segdec.errors import ArtifactError, ConfigError, ImageError, MissingExtraError
+from segdec.predictor import Predictor
+
+NATIVE = InputConfig()
+RESIZE = InputConfig(policy="resize", height=32, width=16)
+
+
+class StubEngine:
+    """Answers the first pixel of each image as its defect logit, and notes what it was given."""
+
+    def __init__(self) -> None:
+        self.shapes: list[tuple[int, ...]] = []
+
+    def infer(self, images: NDArray[np.uint8]) -> Logits:
+        self.shapes.append(images.shape)
+        batch, height, width, _ = images.shape
+        defect = images[:, 0, 0, 0].astype(np.float32)
+        return Logits(
+            mask=np.zeros((batch, height // 8, width // 8, 1), np.float32),
+            classes=np.stack([np.zeros_like(defect), defect - 100], axis=1),
+        )
+
+
+def predictor(config: InputConfig = NATIVE, channels: int = 1) -> tuple[Predictor, StubEngine]:
+    engine = StubEngine()
+    network = NetworkConfig(preset="compact", input_channels=channels)
+    return Predictor(engine, ModelConfig(network=network, input=config, classes=("good", "defect"))), engine
+
+
+def flat(value: int, height: int = 16, width: int = 24) -> NDArray[np.uint8]:
+    return np.full((height, width, 1), value, np.uint8)
+
+
+@pytest.mark.parametrize("config", [NATIVE, RESIZE], ids=["native", "resize"])
+def test_mask_has_the_size_of_the_photograph(config: InputConfig) -> None:
+    images = [flat(1, 61, 83), flat(2, 64, 88), flat(3, 5, 9)]
+    predictions = predictor(config)[0].predict(images)
+    assert [prediction.mask.shape for prediction in predictions] == [(61, 83), (64, 88), (5, 9)]
+
+
+def test_equal_prepared_sizes_share_a_batch_and_answers_keep_their_order() -> None:
+    model, engine = predictor()
+    images = [flat(90, 16, 24), flat(95, 8, 8), flat(100, 15, 23), flat(105, 8, 8), flat(110, 16, 17)]
+    scores = [prediction.score for prediction in model.predict(images)]
+    assert engine.shapes == [(3, 16, 24, 1), (2, 8, 8, 1)]
+    np.testing.assert_allclose(scores, 1 / (1 + np.exp(-np.array([-10.0, -5.0, 0.0, 5.0, 10.0]))))
+
+
+def test_batches_are_no_larger_than_asked() -> None:
+    model, engine = predictor()
+    model.predict([flat(value) for value in range(5)], batch_size=2)
+    assert [shape[0] for shape in engine.shapes] == [2, 2, 1]
+
+
+def test_no_image_gives_no_prediction() -> None:
+    assert predictor()[0].predict([]) == []
+
+
+def test_threshold_is_passed_on() -> None:
+    model, _ = predictor()
+    assert model.predict([flat(101)])[0].label == "defect"
+    assert model.predict([flat(101)], threshold=0.9)[0].label == "good"
+
+
+def test_model_in_memory_has_no_manifest() -> None:
+    assert predictor()[0].manifest is None
+
+
+def test_photograph_that_does_not_fit_is_refused() -> None:
+    with pytest.raises(ImageError, match="4 channels"):
+        predictor()[0].predict([np.zeros((8, 8, 4), np.uint8)])
+
+
+def test_batch_size_below_one_is_refused() -> None:
+    with pytest.raises(ValueError, match="batch_size=0"):
+        predictor()[0].predict([flat(1)], batch_size=0)
+
+
+# === Loading ===
+
+
+def test_unknown_engine_names_the_known_ones(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"engine 'onnx' is unknown\. Expected one of: tensorflow"):
+        Predictor.load(tmp_path, engine="onnx")
+
+
+def test_missing_folder_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ArtifactError, match="absent is no folder"):
+        Predictor.load(tmp_path / "absent")
+
+
+def test_missing_tensorflow_names_its_extra(tiny_artifact: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "tensorflow", None)
+    monkeypatch.delitem(sys.modules, "segdec.engines.tensorflow", raising=False)
+    with pytest.raises(MissingExtraError, match=r"'tensorflow'.*segdec\[tensorflow\]"):
+        Predictor.load(tiny_artifact)
+
+
+def test_artifact_is_loaded_with_its_manifest(tiny_artifact: Path, tiny_config: ModelConfig) -> None:
+    model = Predictor.load(tiny_artifact)
+    assert model.manifest is not None
+    assert model.manifest.name == "tiny"
+    assert model.config.network == tiny_config.network

@@ -1,0 +1,150 @@
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from segdec.config import InputConfig
+from segdec.errors import ImageError
+from segdec.preprocessing import prepare_image, prepare_mask, restore_mask
+
+NATIVE = InputConfig()
+
+
+def resize(height: int, width: int) -> InputConfig:
+    return InputConfig(policy="resize", height=height, width=width)
+
+
+def image(height: int, width: int, channels: int = 1) -> NDArray[np.uint8]:
+    return np.random.default_rng(0).integers(0, 256, (height, width, channels), dtype=np.uint8)
+
+
+# === Size ===
+
+
+def test_native_keeps_sizes_that_are_divisible_by_8() -> None:
+    np.testing.assert_array_equal(prepare_image(image(16, 24), NATIVE, 1), image(16, 24))
+
+
+def test_native_repeats_the_last_row_and_column() -> None:
+    prepared = prepare_image(image(13, 18), NATIVE, 1)
+    assert prepared.shape == (16, 24, 1)
+    np.testing.assert_array_equal(prepared[:13, :18], image(13, 18))
+    np.testing.assert_array_equal(prepared[13:, :18], image(13, 18)[12:].repeat(3, axis=0))
+    assert (prepared[12:, 17:] == image(13, 18)[12, 17]).all()
+
+
+def test_shrinking_averages_areas() -> None:
+    pixels = np.zeros((16, 16, 1), np.uint8)
+    pixels[0, 0], pixels[0, 1] = 100, 60  # of the four pixels that become one
+    prepared = prepare_image(pixels, resize(8, 8), 1)
+    assert prepared[0, 0, 0] == 40
+    assert prepared.sum() == 40
+
+
+def test_enlarging_interpolates_between_pixel_centres() -> None:
+    pixels = np.array([[0, 200]], np.uint8).repeat(8, axis=0)[..., None]
+    prepared = prepare_image(pixels, resize(8, 8), 1)
+    assert prepared[0, :, 0].tolist() == [0, 0, 25, 75, 125, 175, 200, 200]
+
+
+def test_one_axis_may_shrink_while_the_other_grows() -> None:
+    assert prepare_image(image(40, 8, 3), resize(8, 40), 3).shape == (8, 40, 3)
+
+
+# === Channels ===
+
+
+def test_grey_is_replicated_for_a_colour_model() -> None:
+    np.testing.assert_array_equal(prepare_image(image(8, 8), NATIVE, 3), image(8, 8).repeat(3, axis=2))
+
+
+def test_grey_stored_as_colour_fits_a_grey_model() -> None:
+    np.testing.assert_array_equal(prepare_image(image(8, 8).repeat(3, axis=2), NATIVE, 1), image(8, 8))
+
+
+def test_true_colour_is_refused_by_a_grey_model() -> None:
+    with pytest.raises(ImageError, match=r"in colour.*convert_color") as caught:
+        prepare_image(image(8, 8, 3), NATIVE, 1)
+    assert caught.value.code == "unsupported_channels"
+
+
+def test_true_colour_is_converted_when_allowed() -> None:
+    pixels = np.full((8, 8, 3), (255, 0, 0), np.uint8)
+    assert prepare_image(pixels, InputConfig(convert_color=True), 1)[0, 0, 0] == 76  # 0.299 · 255
+
+
+@pytest.mark.parametrize("channels", [2, 4])
+def test_wrong_channel_count_is_refused(channels: int) -> None:
+    with pytest.raises(ImageError, match=f"{channels} channels. Expected 1") as caught:
+        prepare_image(image(8, 8, channels), NATIVE, 1)
+    assert caught.value.code == "unsupported_channels"
+
+
+@pytest.mark.parametrize(
+    ("wrong", "text"),
+    [
+        (np.zeros((8, 8), np.uint8), "Expected [H, W, C]"),
+        (np.zeros((0, 8, 1), np.uint8), "Expected [H, W, C]"),
+        (np.zeros((8, 8, 1), np.float32), "Expected uint8"),
+    ],
+)
+def test_what_is_no_photograph_is_refused(wrong: NDArray[np.uint8], text: str) -> None:
+    with pytest.raises(ValueError) as caught:
+        prepare_image(wrong, NATIVE, 1)
+    assert text in str(caught.value)
+
+
+# === Masks ===
+
+
+def test_one_defect_pixel_survives_shrinking() -> None:
+    mask = np.zeros((800, 800), np.uint8)
+    mask[401, 3] = 255
+    prepared = prepare_mask(mask, resize(8, 8))
+    assert np.argwhere(prepared).tolist() == [[4, 0]]
+    assert prepared.max() == 255
+
+
+def test_enlarging_a_mask_repeats_its_pixels() -> None:
+    mask = np.array([[0, 255], [0, 0]], np.uint8)
+    prepared = prepare_mask(mask, resize(8, 8))
+    assert prepared[:4, 4:].min() == 255
+    assert prepared.sum() == 16 * 255
+
+
+@pytest.mark.parametrize("config", [NATIVE, resize(16, 8), resize(40, 48)])
+def test_mask_has_the_geometry_of_its_image(config: InputConfig) -> None:
+    mask = np.zeros((13, 18), np.uint8)
+    assert prepare_mask(mask, config).shape == prepare_image(image(13, 18), config, 1).shape[:2]
+
+
+def test_mask_of_a_wrong_shape_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"Wrong mask uint8 \(8, 8, 1\)"):
+        prepare_mask(np.zeros((8, 8, 1), np.uint8), NATIVE)
+
+
+def test_scores_are_interpolated_between_the_centres_of_their_cells() -> None:
+    scores = np.array([[0.0, 1.0]], np.float32)
+    restored = restore_mask(scores, NATIVE, 8, 16)
+    expected = np.clip((np.arange(16) + 0.5) / 8 - 0.5, 0, 1)
+    np.testing.assert_allclose(restored, expected[None].repeat(8, axis=0), atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("config", "cells"), [(NATIVE, (2, 3)), (resize(32, 40), (4, 5)), (resize(8, 8), (1, 1))]
+)
+def test_scores_come_back_at_the_size_of_the_photograph(config: InputConfig, cells: tuple[int, int]) -> None:
+    restored = restore_mask(np.full(cells, 0.25, np.float32), config, 13, 18)
+    assert (restored.shape, restored.dtype) == ((13, 18), np.float32)
+    np.testing.assert_allclose(restored, 0.25)
+
+
+def test_native_cuts_the_padding_off() -> None:
+    scores = np.array([[0.0, 1.0]], np.float32)
+    np.testing.assert_array_equal(
+        restore_mask(scores, NATIVE, 8, 13), restore_mask(scores, NATIVE, 8, 16)[:, :13]
+    )
+
+
+def test_scores_of_another_photograph_are_refused() -> None:
+    with pytest.raises(ValueError, match=r"Wrong mask scores \(2, 2\)\. Expected \(2, 3\)"):
+        restore_mask(np.zeros((2, 2), np.float32), NATIVE, 13, 18)

@@ -1,0 +1,50 @@
+import os
+import sys
+
+import pytest
+
+from segdec.errors import ConfigError, MissingExtraError
+from segdec.terminal import clean_exit, hidden_stderr, quiet_tensorflow
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "text"),
+    [(ConfigError("no such key"), 2, "error: no such key\n"), (KeyboardInterrupt(), 130, "interrupted\n")],
+)
+def test_what_a_user_causes_leaves_with_a_message(
+    error: BaseException, code: int, text: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as caught, clean_exit():
+        raise error
+    assert caught.value.code == code
+    assert capsys.readouterr().err == text
+
+
+def test_fault_of_the_program_keeps_its_traceback() -> None:
+    with pytest.raises(ZeroDivisionError), clean_exit():
+        _ = 1 / 0
+
+
+def test_success_passes() -> None:
+    with clean_exit():
+        pass
+
+
+def test_lines_of_native_code_are_hidden(capfd: pytest.CaptureFixture[str]) -> None:
+    with hidden_stderr():
+        os.write(2, b"start-up noise\n")
+    os.write(2, b"afterwards\n")
+    assert capfd.readouterr().err == "afterwards\n"
+
+
+def test_hidden_lines_are_shown_when_it_fails(capfd: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(ImportError), hidden_stderr():
+        os.write(2, b"the reason\n")
+        raise ImportError
+    assert capfd.readouterr().err == "the reason\n"
+
+
+def test_missing_tensorflow_names_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "tensorflow", None)
+    with pytest.raises(MissingExtraError, match=r"segdec\[tensorflow\]"):
+        quiet_tensorflow()

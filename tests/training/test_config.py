@@ -1,0 +1,102 @@
+import pytest
+
+from segdec.errors import ConfigError
+from training.config import ExperimentConfig, load_experiment, save_experiment
+
+MINIMAL = "[stages.segment]\nsteps = 3\n"
+
+
+@pytest.fixture
+def experiment(tmp_path):
+    path = tmp_path / "experiment.toml"
+    path.write_text(MINIMAL)
+    return path
+
+
+def test_flags_override_the_file_and_leave_the_rest(experiment):
+    config = load_experiment(experiment, ["--batch-size", "4", "--stages.segment.learning-rate=0.5"])
+    assert (config.batch_size, config.stages.segment.learning_rate) == (4, 0.5)
+    assert config.stages.segment.steps == 3
+
+
+def test_boolean_flags(experiment):
+    config = load_experiment(experiment, ["--no-augmentation.flip-vertical", "--input.convert-color"])
+    assert config.augmentation.flip_vertical is False
+    assert config.input.convert_color is True
+
+
+def test_preset_fills_what_is_not_given(experiment):
+    experiment.write_text(MINIMAL + "[network]\npreset = 'compact'\nfeature_width = 24\n")
+    network = load_experiment(experiment, ["--network.feature-kernel", "3"]).network
+    assert (network.feature_width, network.feature_kernel) == (24, 3)
+    assert network.segmentation_widths[0] == (16, 16)
+
+
+def test_effective_configuration_round_trips(experiment, tmp_path):
+    config = load_experiment(experiment, ["--network.preset", "comind2021", "--data.splits", "splits.txt"])
+    saved = tmp_path / "saved.toml"
+    saved.write_text(save_experiment(config))
+    assert load_experiment(saved) == config
+
+
+def test_environment_does_not_steer_a_run(experiment, monkeypatch):
+    monkeypatch.setenv("SEED", "99")
+    assert load_experiment(experiment).seed == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("bach_size = 2\n" + MINIMAL, "bach_size: unknown key. Did you mean 'batch_size'"),
+        (MINIMAL + "stepz = 3\n", r"stages.segment.stepz: unknown key. Did you mean 'stages.segment.steps'"),
+        (
+            MINIMAL + "optimizer = 'adm'\n",
+            "stages.segment.optimizer: Input should be 'sgd', 'adam' or 'adamw'",
+        ),
+        ("batch_size = 0\n" + MINIMAL, "batch_size: Input should be greater than 0 .got 0."),
+        ("name = '../up'\n" + MINIMAL, "name: String should match pattern"),
+        ("[network]\npreset = 'sed'\n" + MINIMAL, "unknown preset 'sed'; known: seed, jim2019"),
+        ("[input]\nheight = 100\n" + MINIMAL, "input.height: Input should be a multiple of 8"),
+        ("", "no stage has steps"),
+        ("a = [", "is not valid TOML"),
+    ],
+)
+def test_bad_files_say_what_is_wrong(experiment, text, message):
+    experiment.write_text(text)
+    with pytest.raises(ConfigError, match=message):
+        load_experiment(experiment)
+
+
+def test_missing_file(tmp_path):
+    with pytest.raises(ConfigError, match=r"Cannot read the experiment '.*nowhere.toml'"):
+        load_experiment(tmp_path / "nowhere.toml")
+
+
+@pytest.mark.parametrize(
+    ("flag", "nearest"),
+    [
+        ("--bath-size", "--batch-size"),
+        ("--data.rot", "--data.root"),
+        ("--no-data.cash-mb", "--data.cache-mb"),
+    ],
+)
+def test_unknown_flags_name_the_nearest(experiment, flag, nearest):
+    with pytest.raises(ConfigError, match=f"{flag}: unknown flag. Did you mean '{nearest}'"):
+        load_experiment(experiment, [flag, "1"])
+
+
+def test_every_field_says_what_it_is():
+    """Fields whose name does not say it all carry a description; sections are described by their class."""
+    terse = {"flip_horizontal", "flip_vertical", "optimizer", "learning_rate", "kind"}
+    undescribed = [name for name in leaves(ExperimentConfig) if name not in terse]
+    assert undescribed == []
+
+
+def leaves(model):
+    """Names of the fields without description that are no sections."""
+    for name, field in model.model_fields.items():
+        kind = field.annotation
+        if isinstance(kind, type) and hasattr(kind, "model_fields"):
+            yield from leaves(kind)
+        elif not field.description:
+            yield name

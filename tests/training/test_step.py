@@ -1,0 +1,166 @@
+import numpy as np
+import pytest
+
+from training.config import StageConfig, TargetConfig
+
+keras = pytest.importorskip("keras")
+tf = pytest.importorskip("tensorflow")
+
+from segdec.network import build_network  # noqa: E402
+from training.averaging import WeightAverage  # noqa: E402
+from training.schedules import build_optimizer  # noqa: E402
+from training.stages import STAGES  # noqa: E402
+from training.step import build_step  # noqa: E402
+from training.strategies import check_batch_size, choose_strategy  # noqa: E402
+
+pytestmark = pytest.mark.usefixtures("tensorflow_devices")
+
+STAGE_NAMES = [stage.name for stage in STAGES]
+
+
+def make_batches(count, batch_size=4):
+    random = np.random.default_rng(0)
+    return [
+        {
+            "image": random.uniform(0, 255, (batch_size, 16, 16, 1)).astype(np.float32),
+            "target": random.uniform(0, 1, (batch_size, 2, 2, 1)).astype(np.float32),
+            "label": random.integers(0, 2, batch_size).astype(np.int32),
+        }
+        for _ in range(count)
+    ]
+
+
+class Training:
+    """One stage of a tiny network under a strategy."""
+
+    def __init__(self, network_config, stage, strategy="single", decay=0.5, **settings):
+        keras.utils.set_random_seed(1)
+        self.stage = STAGES[STAGE_NAMES.index(stage)]
+        self.strategy = choose_strategy(strategy)
+        settings = StageConfig(steps=10, **{"optimizer": "sgd", "learning_rate": 0.05, **settings})
+        with self.strategy.scope():
+            self.network = build_network(network_config)
+            optimizer = build_optimizer(settings, stage)
+            optimizer.build(self.stage.trainable_variables(self.network))
+            self.average = WeightAverage(self.network.variables, decay)
+        target = TargetConfig(positive_weight=2.0)
+        self.step = build_step(
+            self.strategy, self.network, self.stage, settings, target, optimizer, self.average
+        )
+
+    def take(self, batches):
+        """Takes a step a batch; returns the losses of the last one."""
+        dataset = tf.data.Dataset.from_tensor_slices(
+            {name: np.concatenate([batch[name] for batch in batches]) for name in batches[0]}
+        ).batch(len(batches[0]["label"]))
+        for batch in self.strategy.experimental_distribute_dataset(dataset):
+            losses = self.step(batch)
+        return {name: float(loss) for name, loss in losses.items()}
+
+    def weights(self):
+        return {variable.path: np.asarray(variable.value).copy() for variable in self.network.variables}
+
+
+def changed(before, after):
+    return {path for path in before if (before[path] != after[path]).any()}
+
+
+@pytest.mark.parametrize(
+    ("stage", "moving", "losses"),
+    [
+        ("segment", {"segmentation"}, {"loss", "segmentation_loss"}),
+        ("decision", {"decision"}, {"loss", "decision_loss"}),
+        ("joint", {"segmentation", "decision"}, {"loss", "segmentation_loss", "decision_loss"}),
+    ],
+)
+def test_a_stage_moves_its_variables_and_no_other_by_a_bit(tiny_config, stage, moving, losses):
+    training = Training(tiny_config.network, stage)
+    before = training.weights()
+    assert training.take(make_batches(2)).keys() == losses
+    moved = changed(before, training.weights())
+    parts = {"segmentation": training.network.segmentation, "decision": training.network.decision}
+    expected = {variable.path for name in moving for variable in parts[name].variables}
+    assert moved == expected  # moving statistics included
+
+
+def test_losses_fall(tiny_config):
+    training = Training(tiny_config.network, "joint", optimizer="adam", learning_rate=1e-2)
+    batch = make_batches(1)
+    first = training.take(batch)["loss"]
+    assert training.take(batch * 30)["loss"] < 0.8 * first
+
+
+def test_joint_loss_is_the_weighted_sum(tiny_config):
+    training = Training(tiny_config.network, "joint", segmentation_weight=0.25, decision_weight=3.0)
+    losses = training.take(make_batches(1))
+    assert losses["loss"] == pytest.approx(
+        0.25 * losses["segmentation_loss"] + 3.0 * losses["decision_loss"], rel=1e-6
+    )
+
+
+@pytest.mark.parametrize("normalization", ["instance", "feature"])
+@pytest.mark.parametrize("stage", STAGE_NAMES)
+def test_mirrored_training_equals_one_device(tiny_config, stage, normalization):
+    """With statistics per image, nothing may depend on how the batch is split. Float32 SGD: to 1e-6."""
+    config = tiny_config.network.model_copy(update={"normalization": normalization})
+    batches = make_batches(3)
+    single, mirrored = Training(config, stage), Training(config, stage, strategy="mirrored")
+    assert mirrored.strategy.num_replicas_in_sync == 2
+    single_losses, mirrored_losses = single.take(batches), mirrored.take(batches)
+    assert mirrored_losses == pytest.approx(single_losses, rel=1e-5)
+    ours, theirs = single.weights(), mirrored.weights()
+    for path, value in ours.items():
+        np.testing.assert_allclose(theirs[path], value, atol=2e-6, err_msg=path)
+
+
+def test_uneven_replicas_give_the_gradient_of_the_global_batch(tiny_config):
+    """Three images on two replicas: two and one."""
+    config = tiny_config.network.model_copy(update={"normalization": "instance"})
+    batches = make_batches(2, batch_size=3)
+    single, mirrored = Training(config, "joint"), Training(config, "joint", strategy="mirrored")
+    assert mirrored.take(batches) == pytest.approx(single.take(batches), rel=1e-5)
+    theirs = mirrored.weights()
+    for path, value in single.weights().items():
+        np.testing.assert_allclose(theirs[path], value, atol=2e-6, err_msg=path)
+
+
+def test_moving_statistics_are_those_of_all_replicas(tiny_config):
+    training = Training(tiny_config.network, "segment", strategy="mirrored")
+    training.take(make_batches(3))
+    start = Training(tiny_config.network, "segment").weights()
+    for variable in training.network.segmentation.non_trainable_variables:
+        first, second = (np.asarray(copy) for copy in variable.value.values)
+        np.testing.assert_array_equal(first, second)
+        assert (first != start[variable.path]).any()
+
+
+def test_average_follows_the_weights_and_steps_aside(tiny_config):
+    training = Training(tiny_config.network, "segment", decay=0.9)
+    start = training.weights()
+    training.take(make_batches(1))  # first update: rate 1 − min(0.9, 2/11) = 9/11
+    raw = training.weights()
+    with training.average.applied():
+        averaged = training.weights()
+    assert not changed(raw, training.weights())
+    for path, value in averaged.items():
+        np.testing.assert_allclose(value, start[path] + (raw[path] - start[path]) * 9 / 11, atol=1e-6)
+    assert changed(raw, averaged)
+    training.average.restart()
+    with training.average.applied():
+        assert not changed(raw, training.weights())
+
+
+def test_strategies(tensorflow_devices):
+    assert choose_strategy("auto").num_replicas_in_sync == 1
+    assert choose_strategy("mirrored").num_replicas_in_sync == len(tensorflow_devices) == 2
+
+
+def test_a_batch_that_does_not_divide_names_both_numbers(tensorflow_devices):  # noqa: ARG001
+    from segdec.errors import ConfigError
+
+    strategy = choose_strategy("mirrored")
+    check_batch_size(4, strategy)
+    with pytest.raises(
+        ConfigError, match=r"batch_size=3 does not divide by the 2 replicas.*--batch-size to 4"
+    ):
+        check_batch_size(3, strategy)

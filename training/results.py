@@ -1,0 +1,126 @@
+"""What becomes of a finished run: its evaluation and its artifact."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from datasets.layouts import load_dataset
+from datasets.reading import read
+from datasets.sample import Record, Sample, Split
+from segdec.artifact import Manifest
+from segdec.engines.tensorflow import NetworkEngine
+from segdec.errors import DatasetError
+from segdec.export import export_model
+from segdec.files import write_text_atomic
+from segdec.postprocessing import Prediction
+from segdec.predictor import Predictor
+from training.config import ExperimentConfig
+from training.evaluation import Evaluation, evaluate, write_predictions
+from training.gallery import Show
+from training.report import describe, write_report
+from training.run_folder import RunFolder
+from training.run_log import read_log
+
+METRICS = "metrics.json"
+
+
+def evaluate_run(path: Path, split: Split) -> str:
+    """Measures a finished run on a split; writes `metrics.json`, `predictions.csv` and `report.html`.
+
+    Returns:
+        A summary for the terminal.
+
+    Raises:
+        SegdecError: If the run has not finished, or its images cannot be read.
+    """
+    folder = RunFolder.finished(path)
+    experiment, result = folder.experiment(), folder.result()
+    records = _records(experiment, split)
+    predictor = Predictor(NetworkEngine(folder.network()), result.model)
+    evaluation = evaluate(predictor, records, read, batch_size=experiment.batch_size)
+    write_predictions(path / "predictions.csv", evaluation.rows)
+    figures = {"split": split, **evaluation.metrics.to_dict()}
+    write_text_atomic(path / METRICS, json.dumps(figures, indent=2) + "\n")
+    write_report(
+        path / "report.html",
+        title=experiment.name,
+        facts=_facts(experiment, result.model.thresholds.mask, split),
+        evaluation=evaluation,
+        show=_show(predictor, records),
+        history=[record for record in read_log(path) if record["kind"] == "train"],
+    )
+    return f"{_table(evaluation)}\nReport: {path / 'report.html'}"
+
+
+def export_run(path: Path, out: Path, *, name: str | None, version: str, overwrite: bool) -> Manifest:
+    """Writes the artifact of a finished run, with the newest metrics measured on it.
+
+    Raises:
+        SegdecError: If the run has not finished or the artifact cannot be written.
+    """
+    folder = RunFolder.finished(path)
+    result = folder.result()
+    split, metrics = _metrics(folder, result.validation)
+    return export_model(
+        folder.network(),
+        out,
+        config=result.model,
+        name=name or folder.experiment().name,
+        version=version,
+        metrics=metrics,
+        metrics_split=split,
+        data_fingerprint=result.data_fingerprint,
+        overwrite=overwrite,
+    )
+
+
+def _records(experiment: ExperimentConfig, split: Split) -> tuple[Record, ...]:
+    data = experiment.data
+    records = load_dataset(data.layout, data.root, data.splits).of_split(split)
+    if not records:
+        raise DatasetError(
+            f"The split '{split}' of '{data.root}' holds no image. Expected some: name them in the splits "
+            "file, or evaluate another --split."
+        )
+    return records
+
+
+def _metrics(folder: RunFolder, validation: dict[str, float | None]) -> tuple[str, dict[str, float]]:
+    """Split and single figures of the last evaluation, or of validation when there was none."""
+    path = folder.path / METRICS
+    figures: dict[str, Any] = {"split": "val", **validation}
+    if path.exists():
+        figures = json.loads(path.read_text(encoding="utf-8"))
+    split = figures.pop("split")
+    return split, {name: float(value) for name, value in figures.items() if isinstance(value, int | float)}
+
+
+def _show(predictor: Predictor, records: tuple[Record, ...]) -> Show:
+    by_name = {record.name: record for record in records}
+
+    def show(name: str) -> tuple[Sample, Prediction]:
+        sample = read(by_name[name])
+        return sample, predictor.predict([sample.image])[0]
+
+    return show
+
+
+def _facts(experiment: ExperimentConfig, mask_threshold: float, split: str) -> dict[str, str]:
+    size = experiment.input
+    shape = f"{size.width} × {size.height} px" if size.policy == "resize" else "size of the photograph"
+    return {
+        "Network": f"{experiment.network.preset}, input {shape}",
+        "Data": f"{experiment.data.layout}, {experiment.data.root}",
+        "Measured on": f"split '{split}'",
+        "Thresholds": f"chosen on the split 'val'; mask threshold {mask_threshold:.3f}",
+        "Seed": str(experiment.seed),
+    }
+
+
+def _table(evaluation: Evaluation) -> str:
+    lines = [describe(evaluation), ""]
+    for name, value in evaluation.metrics.to_dict().items():
+        if name != "confusion":
+            shown = "–" if value is None else f"{value:.4f}" if isinstance(value, float) else str(value)
+            lines.append(f"  {name:<18}{shown}")
+    return "\n".join(lines)
