@@ -5,10 +5,9 @@ python -m datasets inspect NAME ROOT [--splits FILE] [--out contact_sheet.png]
 """
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-
-from tqdm import tqdm
+from typing import TypeVar
 
 from datasets.contact_sheet import contact_sheet
 from datasets.inspection import describe, inspect
@@ -19,11 +18,13 @@ from segdec.errors import DatasetError
 from segdec.images import write_png
 from segdec.terminal import clean_exit
 
+Item = TypeVar("Item")
+
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command that `arguments` name; leave with 2 after an error a user can repair."""
     options = _parser().parse_args(arguments)
-    with clean_exit():
+    with clean_exit(extra="train"):
         options.command(options)
 
 
@@ -69,7 +70,7 @@ def _toy(options: argparse.Namespace) -> None:
         classes=options.classes,
         seed=options.seed,
         overwrite=options.overwrite,
-        progress=lambda numbers: tqdm(numbers, desc="toy set", unit="image", disable=None),
+        progress=lambda numbers: _progress(numbers, "toy set"),
     )
     print(f"{options.count} images in {options.out}")
 
@@ -78,7 +79,7 @@ def _inspect(options: argparse.Namespace) -> None:
     if not options.out.parent.is_dir():
         raise DatasetError(f"The folder {options.out.parent} does not exist. Make it, or give another --out.")
     dataset = load_dataset(options.layout, options.root, options.splits)
-    findings = inspect(dataset, lambda records: tqdm(records, desc="reading", unit="image", disable=None))
+    findings = inspect(dataset, lambda records: _progress(records, "reading"))
     print(describe(dataset, findings))
     _write_sheet(options.out, dataset)
     print(f"\ncontact sheet: {options.out}")
@@ -89,6 +90,13 @@ def _write_sheet(path: Path, dataset: Dataset) -> None:
         write_png(path, contact_sheet(dataset))
     except OSError as error:
         raise DatasetError(f"The contact sheet cannot be written ({error}). Give another --out.") from error
+
+
+def _progress(items: Iterable[Item], what: str) -> Iterable[Item]:
+    from tqdm import tqdm
+
+    bar: Iterable[Item] = tqdm(items, desc=what, unit="image", disable=None)
+    return bar
 
 
 if __name__ == "__main__":

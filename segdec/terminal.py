@@ -15,18 +15,22 @@ EXIT_BROKEN_PIPE = 141
 
 
 @contextmanager
-def clean_exit() -> Iterator[None]:
+def clean_exit(extra: str | None = None) -> Iterator[None]:
     """Turns what ends a command early into a message and an exit code; for the body of an entry point.
 
     A `SegdecError` is printed as `error: …` and leaves with 2, an interrupt with 130, a reader that
     went away (`… | head`) silently with 141. Anything else is a fault of the program and keeps its
     traceback.
 
+    Args:
+        extra: The extra of `segdec` that installs what the command imports; a missing package names it.
+
     Raises:
         SystemExit: With that code.
     """
     try:
-        yield
+        with _named_extra(extra):
+            yield
         sys.stdout.flush()
     except SegdecError as error:
         print(f"error: {error}", file=sys.stderr)
@@ -37,6 +41,16 @@ def clean_exit() -> Iterator[None]:
     except BrokenPipeError:
         _drop_output()
         raise SystemExit(EXIT_BROKEN_PIPE) from None
+
+
+@contextmanager
+def _named_extra(extra: str | None) -> Iterator[None]:
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if extra is None or error.name is None:
+            raise
+        raise MissingExtraError(error.name, extra) from error
 
 
 def _drop_output() -> None:

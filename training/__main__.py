@@ -14,7 +14,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options, rest = parser.parse_known_args(arguments)
     if rest and options.command is not run:
         parser.error(f"unrecognized arguments: {' '.join(rest)}")
-    with clean_exit():
+    with clean_exit(extra="train"):
         options.command(options, rest)
 
 

@@ -122,7 +122,7 @@ def evaluate(
     check_classes(records, config.classes)
     histogram = PixelHistogram()
     rows: list[Row] = []
-    with tqdm(total=len(records), desc="evaluate", unit="image", disable=not progress) as bar:
+    with tqdm(total=len(records), desc="evaluate", unit="image", disable=None if progress else True) as bar:
         for batch in _batches(records, batch_size):
             samples = [read(record) for record in batch]
             predictions = predictor.predict([sample.image for sample in samples], batch_size=batch_size)

@@ -47,6 +47,7 @@ def evaluate_run(path: Path, split: Split) -> str:
         facts=_facts(experiment, result.model.thresholds.mask, split),
         evaluation=evaluation,
         show=_show(predictor, records),
+        warnings=result.warnings,
         history=[record for record in read_log(path) if record["kind"] == "train"],
     )
     return f"{_table(evaluation)}\nReport: {path / 'report.html'}"

@@ -24,11 +24,13 @@ class RunResult(Config):
     Attributes:
         model: The model, its thresholds chosen on validation.
         validation: Metrics on the validation split.
+        warnings: What the user must know about the thresholds.
         data_fingerprint: Digest of the images the run saw.
     """
 
     model: ModelConfig
     validation: dict[str, float | None]
+    warnings: tuple[str, ...]
     data_fingerprint: str
 
 

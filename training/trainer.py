@@ -100,7 +100,12 @@ class Trainer:
         model, metrics, warnings = self.validator.choose_thresholds()
         for warning in warnings:
             print(f"warning: {warning}", file=sys.stderr)
-        result = RunResult(model=model, validation=metrics, data_fingerprint=self.data_fingerprint)
+        result = RunResult(
+            model=model,
+            validation=metrics,
+            warnings=tuple(warnings),
+            data_fingerprint=self.data_fingerprint,
+        )
         self.folder.save_result(self.network, result)
         return self.folder
 

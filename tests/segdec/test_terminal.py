@@ -25,6 +25,14 @@ def test_fault_of_the_program_keeps_its_traceback() -> None:
         _ = 1 / 0
 
 
+def test_missing_package_names_the_extra(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught, clean_exit(extra="serve"):
+        import no_such_package  # noqa: F401
+    assert caught.value.code == 2
+    assert "'no_such_package' is not installed" in (printed := capsys.readouterr().err)
+    assert "segdec[serve]" in printed
+
+
 def test_success_passes() -> None:
     with clean_exit():
         pass

@@ -1,0 +1,112 @@
+"""Every command of the README is run here, in its order, or stands below with the reason why not."""
+
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from datasets.toy import write_toy
+
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+NOT_RUN = {
+    "make demo": "five minutes; .ci/run runs it",
+    "make test": "this is what runs the tests",
+    "make check": "part of .ci/run",
+    "make serve MODEL=runs/parts/model": "python -m api, which is run, after an install",
+    "pip install '.[serve,tensorflow]' -c constraints.txt": "installs packages; see test_packaging.py",
+    "docker build -t segdec .": "needs a Docker engine",
+    "docker run --read-only --tmpfs /tmp -p 8000:8000 -v ./runs/parts/model:/models:ro segdec": "as above",
+    "python benchmarks/toy_difficulty.py --run runs/demo": "needs the run of make demo; see tests/benchmarks",
+}
+NOT_RUN_PREFIXES = {"python -m training run training/experiments/kolektor_compact.toml": "needs photographs"}
+
+SHORTER = {
+    "python -m training run": "--stages.segment.steps 2 --stages.decision.steps 2 --stages.joint.steps 1 "
+    "--input.height 32 --input.width 32 --network.feature-width 8",
+}
+
+
+def commands():
+    """The lines of the README's shell blocks, continued ones joined, comments dropped."""
+    blocks = re.findall(r"```bash\n(.*?)```", README, flags=re.DOTALL)
+    lines = "".join(blocks).replace("\\\n", " ").splitlines()
+    stripped = (re.sub(r"\s+", " ", re.split(r"\s+#\s", line)[0]).strip() for line in lines)
+    return [line for line in stripped if line and not line.startswith("#")]
+
+
+def runnable():
+    return [
+        line
+        for line in commands()
+        if line not in NOT_RUN and not any(line.startswith(p) for p in NOT_RUN_PREFIXES)
+    ]
+
+
+def test_reasons_are_up_to_date():
+    assert set(NOT_RUN) <= set(commands())
+    assert all(any(line.startswith(prefix) for line in commands()) for prefix in NOT_RUN_PREFIXES)
+
+
+@pytest.fixture
+def checkout(tmp_path):
+    """A folder that looks like the checkout, with a few small photographs as a user would lay them out."""
+    for name in ("segdec", "datasets", "training", "api", "benchmarks"):
+        (tmp_path / name).symlink_to(ROOT / name)
+    write_toy(tmp_path / "data" / "parts", 24, size=32)
+    shutil.copy(next((tmp_path / "data" / "parts" / "defect").iterdir()), tmp_path / "part.png")
+    return tmp_path
+
+
+def run(command, folder):
+    shorter = next((extra for start, extra in SHORTER.items() if command.startswith(start)), "")
+    words = shlex.split(f"{command} {shorter}")
+    if words[0] == "python":
+        words[0] = sys.executable
+    return subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False, timeout=300)
+
+
+def start_service(command, folder):
+    words = shlex.split(command)
+    service = subprocess.Popen([sys.executable, *words[1:]], cwd=folder, stdout=subprocess.PIPE, text=True)
+    assert "Serving" in service.stdout.readline()
+    return service
+
+
+def test_commands_work_in_their_order(checkout):
+    assert len(runnable()) >= 6
+    service = None
+    try:
+        for command in runnable():
+            if command.startswith("python -m api"):
+                service = start_service(command, checkout)
+                continue
+            if command.startswith("curl") and not shutil.which("curl"):
+                pytest.skip("everything before curl, which is not installed here, worked")
+            result = run(command, checkout)
+            assert result.returncode == 0, f"{command}\n{result.stdout}\n{result.stderr}"
+            if command.startswith("curl"):
+                assert '"decision":' in result.stdout
+    finally:
+        if service is not None:
+            service.terminate()
+            assert service.wait(timeout=60) == 0
+            service.stdout.close()
+    assert (checkout / "runs" / "parts" / "report.html").is_file()
+    assert (checkout / "runs" / "parts" / "model" / "manifest.json").is_file()
+
+
+def test_python_example_is_the_documented_interface(tiny_artifact, tmp_path, toy_root, monkeypatch):
+    example = re.search(r"```python\n(.*?)```", README, flags=re.DOTALL).group(1)
+    (tmp_path / "runs" / "parts").mkdir(parents=True)
+    shutil.copytree(tiny_artifact, tmp_path / "runs" / "parts" / "model")
+    shutil.copy(next((toy_root / "good").iterdir()), tmp_path / "part.png")
+    monkeypatch.chdir(tmp_path)
+    names = {}
+    exec(example, names)
+    assert names["prediction"].mask.shape == (32, 32)
