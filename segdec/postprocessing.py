@@ -77,7 +77,7 @@ def interpret(
     _check_finite(mask_logits, class_logits)
     limit = _checked_threshold(config.thresholds.score if threshold is None else threshold)
     probabilities = softmax(class_logits)  # [C]
-    score = float(probabilities[1:].sum())  # 1 − P(good), exact also where P(good) rounds to 1
+    score = min(float(probabilities[1:].sum()), 1.0)  # 1 − P(good), exact also where P(good) rounds to 1
     chosen = 0 if score < limit else 1 + int(probabilities[1:].argmax())
     mask_scores = restore_mask(sigmoid(mask_logits[..., 0]), config.input, *size)  # [H, W]
     mask = np.where(mask_scores >= config.thresholds.mask, np.uint8(255), np.uint8(0))
