@@ -16,11 +16,14 @@ LABEL org.opencontainers.image.title="segdec" \
       org.opencontainers.image.description="Surface-defect inspection over HTTP" \
       org.opencontainers.image.licenses="Apache-2.0"
 # HOME: the user has no folder of its own, and nothing may be written elsewhere.
+# SEGDEC_*: in the environment, so that `docker run segdec --max-pixels N` keeps them.
 ENV PATH=/opt/venv/bin:$PATH \
     PYTHONPATH=/app \
     PYTHONDONTWRITEBYTECODE=1 \
     PYTHONUNBUFFERED=1 \
-    HOME=/tmp
+    HOME=/tmp \
+    SEGDEC_MODEL=/models \
+    SEGDEC_HOST=0.0.0.0
 WORKDIR /app
 COPY --from=builder /opt/venv /opt/venv
 COPY api /app/api
@@ -30,4 +33,3 @@ STOPSIGNAL SIGTERM
 HEALTHCHECK --interval=10s --timeout=5s --start-period=120s --retries=3 \
     CMD ["python", "-c", "import os, urllib.request as r; r.build_opener(r.ProxyHandler({})).open('http://127.0.0.1:' + os.environ.get('SEGDEC_PORT', '8000') + '/readyz', timeout=4)"]
 ENTRYPOINT ["python", "-m", "api"]
-CMD ["--model", "/models", "--host", "0.0.0.0"]

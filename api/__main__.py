@@ -1,6 +1,5 @@
 """`python -m api --model FOLDER`: serves a model over HTTP."""
 
-import os
 import signal
 import sys
 
@@ -14,7 +13,7 @@ def main() -> None:
         from api.server import serve
         from api.settings import read_settings
 
-        serve(read_settings(sys.argv[1:], os.environ))
+        serve(read_settings(sys.argv[1:]))
 
 
 if __name__ == "__main__":

@@ -1,9 +1,10 @@
 """What the service takes and answers, as JSON. The fields of `Answer` are final."""
 
-import difflib
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from segdec.suggestions import nearest
 
 
 class Schema(BaseModel):
@@ -29,8 +30,8 @@ class PredictParameters(Schema):
     def _name_nearest(cls, values: Any) -> Any:
         for name in values if isinstance(values, dict) else ():
             if name not in cls.model_fields:
-                nearest = difflib.get_close_matches(name, cls.model_fields, n=1, cutoff=0.0)[0]
-                raise ValueError(f"unknown parameter '{name}'; did you mean '{nearest}'?")
+                meant = nearest(name, cls.model_fields)
+                raise ValueError(f"unknown parameter '{name}'; did you mean '{meant}'?")
         return values
 
 

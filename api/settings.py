@@ -1,7 +1,7 @@
 """What an operator can set, by flag (`--max-pixels`) or environment (`SEGDEC_MAX_PIXELS`); a flag wins."""
 
-import difflib
-from collections.abc import Iterable, Mapping, Sequence
+import os
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from pydantic import Field, ValidationError
@@ -9,7 +9,7 @@ from pydantic_settings import BaseSettings, CliApp, SettingsConfigDict, Settings
 
 from segdec.config import explain
 from segdec.errors import ConfigError
-from segdec.images import DEFAULT_MAX_PIXELS
+from segdec.suggestions import nearest
 
 ENV_PREFIX = "SEGDEC_"
 
@@ -31,7 +31,12 @@ class Settings(BaseSettings):
     host: str = Field("127.0.0.1", description="address to listen on")
     port: int = Field(8000, ge=0, le=65535, description="port to listen on; 0 takes a free one")
     max_body_bytes: int = Field(32 * 1024**2, gt=0, description="largest request body, bytes")
-    max_pixels: int = Field(DEFAULT_MAX_PIXELS, gt=0, description="largest photograph, height × width")
+    max_pixels: int = Field(
+        2**24,
+        gt=0,
+        description="largest photograph, height × width; a model with native input runs the network on every "
+        "pixel and takes 128 bytes of memory for each (preset compact; the others more)",
+    )
     queue_size: int = Field(
         32, ge=0, description="requests that may wait while one runs; further ones get a 503"
     )
@@ -41,18 +46,17 @@ class Settings(BaseSettings):
     access_log: bool = Field(False, description="print a line for each request")
 
 
-def read_settings(arguments: Sequence[str], environment: Mapping[str, str]) -> Settings:
+def read_settings(arguments: Sequence[str]) -> Settings:
     """Reads the settings from command-line `arguments`, then from the process's environment.
 
     Args:
         arguments: The command line without the program's name.
-        environment: The process's environment, searched for unknown names.
 
     Raises:
         ConfigError: If a flag or a variable is unknown, or a value cannot be used.
     """
     _refuse_unknown((word.split("=")[0] for word in arguments if word.startswith("--")), _known_flags())
-    variables = (name.upper() for name in environment if name.upper().startswith(ENV_PREFIX))
+    variables = (name.upper() for name in os.environ if name.upper().startswith(ENV_PREFIX))
     _refuse_unknown(variables, [ENV_PREFIX + field.upper() for field in Settings.model_fields])
     try:
         return CliApp.run(Settings, cli_args=list(arguments))
@@ -77,5 +81,4 @@ def _known_flags() -> list[str]:
 def _refuse_unknown(names: Iterable[str], known: Sequence[str]) -> None:
     for name in names:
         if name not in known:
-            nearest = difflib.get_close_matches(name, known, n=1, cutoff=0.0)[0]
-            raise ConfigError(f"Unknown setting {name}. Did you mean {nearest}?")
+            raise ConfigError(f"Unknown setting {name}. Did you mean {nearest(name, known)}?")

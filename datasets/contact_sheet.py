@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from datasets.reading import read
 from datasets.sample import Dataset, Record, Sample
+from segdec.images import resize_mask
 from segdec.overlay import draw_overlay
 
 COLUMNS = 6
@@ -55,14 +56,9 @@ def _tile(sample: Sample, caption: str) -> NDArray[np.uint8]:
     size = (TILE_WIDTH, max(1, round(height * TILE_WIDTH / width)))
     method = cv2.INTER_AREA if width > TILE_WIDTH else cv2.INTER_CUBIC
     image = cv2.resize(sample.image, size, interpolation=method).reshape(size[1], size[0], -1)
-    truth = _shrink_mask(sample.mask, size) if sample.mask is not None and sample.mask.any() else None
+    marked = sample.mask if sample.mask is not None and sample.mask.any() else None
+    truth = None if marked is None else resize_mask(marked, size[1], size[0])
     return draw_overlay(image.astype(np.uint8), None, truth=truth, caption=caption)
-
-
-def _shrink_mask(mask: NDArray[np.uint8], size: tuple[int, int]) -> NDArray[np.uint8]:
-    """A mask of another size in which even the thinnest defect is still there."""
-    shares = cv2.resize(mask.astype(np.float32), size, interpolation=cv2.INTER_AREA)
-    return np.where(shares > 0, 255, 0).astype(np.uint8)
 
 
 def _row(tiles: list[NDArray[np.uint8]]) -> NDArray[np.uint8]:

@@ -1,12 +1,12 @@
 """The layouts by name, and the one way to load a data set."""
 
-import difflib
 from pathlib import Path
 
 from datasets import folder, kolektor, toy
 from datasets.sample import Dataset, Layout
 from datasets.splitting import apply_splits
 from segdec.errors import DatasetError
+from segdec.suggestions import nearest
 
 LAYOUTS: dict[str, Layout] = {
     "folder": folder.index,
@@ -28,8 +28,9 @@ def load_dataset(layout: str, root: Path, splits: Path | None = None) -> Dataset
         ImageError: When a mask cannot be read.
     """
     if layout not in LAYOUTS:
-        nearest = difflib.get_close_matches(layout, LAYOUTS, n=1)
-        hint = f" Did you mean '{nearest[0]}'?" if nearest else ""
-        raise DatasetError(f"Unknown layout '{layout}'. Expected one of {', '.join(LAYOUTS)}.{hint}")
+        raise DatasetError(
+            f"Unknown layout '{layout}'. Expected one of {', '.join(LAYOUTS)}. "
+            f"Did you mean '{nearest(layout, LAYOUTS)}'?"
+        )
     dataset = LAYOUTS[layout](root)
     return dataset if splits is None else apply_splits(dataset, splits)

@@ -1,5 +1,6 @@
 """What lies in a folder, in a fixed order, with one clear error when that cannot be told."""
 
+import stat
 from pathlib import Path
 
 from segdec.errors import DatasetError
@@ -9,12 +10,12 @@ _CLUTTER = frozenset({"thumbs.db", "desktop.ini"})
 
 def subfolders(folder: Path) -> list[Path]:
     """Visible folders directly below `folder`, sorted by name; DatasetError when it cannot be listed."""
-    return [path for path in _entries(folder) if path.is_dir()]
+    return [path for path in _entries(folder) if stat.S_ISDIR(_mode(path))]
 
 
 def files(folder: Path) -> list[Path]:
     """Visible files directly below `folder`, sorted by name; DatasetError when it cannot be listed."""
-    return [path for path in _entries(folder) if path.is_file()]
+    return [path for path in _entries(folder) if stat.S_ISREG(_mode(path))]
 
 
 def _entries(folder: Path) -> list[Path]:
@@ -29,3 +30,16 @@ def _entries(folder: Path) -> list[Path]:
             f"The folder {folder} cannot be listed ({error.strerror}). Check its permissions and its disk."
         ) from error
     return [path for path in found if not path.name.startswith(".") and path.name.lower() not in _CLUTTER]
+
+
+def _mode(path: Path) -> int:
+    """Type bits of what `path` leads to; 0 for a link that leads nowhere."""
+    try:
+        return path.stat().st_mode
+    except FileNotFoundError:
+        return 0
+    except OSError as error:
+        raise DatasetError(
+            f"{path} cannot be examined ({error.strerror}). Check the permissions of its folder: it must "
+            "be searchable (x) as well as readable."
+        ) from error

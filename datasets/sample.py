@@ -16,7 +16,7 @@ class Record:
     """One photograph on disk.
 
     Attributes:
-        name: Path below the root without its suffix handling, POSIX form: unique within the data set.
+        name: Path below the root without its suffix, POSIX form; unique within the data set.
         image_path: The photograph.
         mask_path: Its full-size defect mask; None for a photograph known to be good.
         label: Index of the class; 0 is good.

@@ -5,7 +5,6 @@ one record (`kos01/Part0`), or that of a group (`kos01`), which stands for all i
 start with `#` and empty lines are skipped. Records that no line names are left out.
 """
 
-import difflib
 import hashlib
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -16,6 +15,7 @@ from typing import get_args
 from datasets.sample import Dataset, Record, Split
 from segdec.errors import DatasetError
 from segdec.files import write_text_atomic
+from segdec.suggestions import nearest
 
 SPLITS: tuple[Split, ...] = get_args(Split)
 
@@ -106,12 +106,11 @@ def _records_by_name(records: Sequence[Record]) -> dict[str, list[Record]]:
 def _named(by_name: dict[str, list[Record]], name: str, where: str) -> list[Record]:
     if name in by_name:
         return by_name[name]
-    nearest = difflib.get_close_matches(name, by_name, n=1)
-    hint = f" Nearest known name: '{nearest[0]}'." if nearest else ""
     raise DatasetError(
-        f"{where}: no photograph and no group is named '{name}'.{hint} Expected a name below the root "
-        "without its suffix, alone on its line. Comments have lines of their own. If the name is right, "
-        "the folder holds a part of the data set only."
+        f"{where}: no photograph and no group is named '{name}'. "
+        f"Nearest known name: '{nearest(name, by_name)}'. Expected a name below the root without its suffix, "
+        "alone on its line. Comments have lines of their own. If the name is right, the folder holds a part "
+        "of the data set only."
     )
 
 

@@ -6,10 +6,8 @@ solve it: `benchmarks/toy_difficulty.py` measures how far it gets. On disk the s
 `folder`, with its split in `splits.txt`.
 """
 
-import shutil
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from uuid import uuid4
 
 import numpy as np
 
@@ -18,6 +16,7 @@ from datasets.sample import Dataset, Sample
 from datasets.splitting import default_split, write_splits
 from datasets.toy_surface import DEFECTS, Canvas, disturbances, light, texture, visible
 from segdec.errors import DatasetError
+from segdec.files import new_folder
 from segdec.images import encode_png
 
 KINDS = tuple(DEFECTS)
@@ -101,20 +100,17 @@ def write_toy(
             f"A toy set of {count} samples is too small to split. Ask for at least {SMALLEST_COUNT}."
         )
     _check_free(out, overwrite)
-    partial = out.with_name(f".{out.name}.{uuid4().hex}")
     try:
-        for number in progress(range(count)):
-            _write_sample(partial, make_sample(number, seed=seed, size=size, classes=classes))
-        records = default_split(folder.list_records(partial), seed=seed).records
-        comment = f"{MARK}: {count} samples of {size}×{size} pixels, {classes} classes, seed {seed}"
-        write_splits(partial / folder.SPLITS_FILE, records, comment=comment)
-        _put_in_place(partial, out)
+        with new_folder(out, overwrite=overwrite) as root:
+            for number in progress(range(count)):
+                _write_sample(root, make_sample(number, seed=seed, size=size, classes=classes))
+            records = default_split(folder.list_records(root), seed=seed).records
+            comment = f"{MARK}: {count} samples of {size}×{size} pixels, {classes} classes, seed {seed}"
+            write_splits(root / folder.SPLITS_FILE, records, comment=comment)
     except OSError as error:
         raise DatasetError(
             f"The toy set cannot be written to {out} ({error}). Choose another folder."
         ) from error
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
 
 
 def _check(index: int, seed: int, size: int, classes: int) -> None:
@@ -149,12 +145,3 @@ def _write_sample(root: Path, sample: Sample) -> None:
     if sample.label > 0 and sample.mask is not None:
         mask.parent.mkdir(parents=True, exist_ok=True)
         mask.write_bytes(encode_png(sample.mask))
-
-
-def _put_in_place(partial: Path, out: Path) -> None:
-    """Swap the finished folder in; the one it replaces goes only after that."""
-    old = out.with_name(f"{partial.name}.old")
-    if out.exists():
-        out.rename(old)
-    partial.rename(out)
-    shutil.rmtree(old, ignore_errors=True)

@@ -10,8 +10,6 @@ It is written whole or not at all, and refused when anything in it has changed.
 
 import hashlib
 import json
-import shutil
-import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
@@ -21,6 +19,7 @@ from pydantic import Field, FiniteFloat, ValidationError
 
 from segdec.config import ModelConfig, explain
 from segdec.errors import ArtifactError
+from segdec.files import new_folder
 
 FORMAT_VERSION = 1
 MANIFEST = "manifest.json"
@@ -88,13 +87,12 @@ def write_artifact(
             cannot be written.
     """
     _check_target(folder, overwrite)
-    with _staging(folder) as staged:
+    with _explained(folder), new_folder(folder, overwrite=overwrite) as staged:
         build(staged)
         complete = manifest.model_copy(update={"files": _fingerprints(staged)})
         content = (complete.model_dump_json(indent=2) + "\n").encode()
         (staged / MANIFEST).write_bytes(content)
         (staged / CHECKSUM).write_text(f"{hashlib.sha256(content).hexdigest()}  {MANIFEST}\n")
-        _swap(staged, folder)
     return complete
 
 
@@ -167,18 +165,13 @@ def _check_target(folder: Path, overwrite: bool) -> None:
 
 
 @contextmanager
-def _staging(folder: Path) -> Iterator[Path]:
-    """An empty folder beside `folder`, gone afterwards unless it was moved away."""
-    staged = folder.with_name(f".{folder.name}.{uuid.uuid4().hex}")
+def _explained(folder: Path) -> Iterator[None]:
     try:
-        staged.mkdir(parents=True)
-        yield staged
+        yield
     except OSError as error:
         raise ArtifactError(
             f"{folder} cannot be written ({error}). Check the path and the free space."
         ) from error
-    finally:
-        shutil.rmtree(staged, ignore_errors=True)
 
 
 def _fingerprints(folder: Path) -> dict[str, str]:
@@ -186,18 +179,3 @@ def _fingerprints(folder: Path) -> dict[str, str]:
     return {
         path.relative_to(folder).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest() for path in files
     }
-
-
-def _swap(staged: Path, folder: Path) -> None:
-    """Puts `staged` in the place of `folder`; what lay there comes back if that fails."""
-    if not folder.exists():
-        staged.replace(folder)
-        return
-    old = folder.with_name(f".{folder.name}.{uuid.uuid4().hex}")
-    folder.replace(old)
-    try:
-        staged.replace(folder)
-    except OSError:
-        old.replace(folder)
-        raise
-    shutil.rmtree(old)

@@ -1,15 +1,23 @@
 """What a model is: its network, its input, its classes and its thresholds."""
 
-import difflib
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from segdec.errors import ConfigError
+from segdec.suggestions import nearest
 
 STRIDE = 8
 """Photograph pixels per mask-logit pixel along each side: three 2×2 poolings."""
 
+
+def _check_odd(side: int) -> int:
+    if side % 2 == 0:
+        raise ValueError(f"{side} is even; expected an odd number, which has a middle")
+    return side
+
+
+OddSide = Annotated[int, Field(gt=0), AfterValidator(_check_odd)]
 Width = Annotated[int, Field(gt=0)]
 Side = Annotated[int, Field(gt=0, multiple_of=STRIDE)]
 Fraction = Annotated[float, Field(ge=0.0, le=1.0)]
@@ -36,7 +44,7 @@ class NetworkConfig(Config):
         description="channels of each 5×5 convolution; each block ends in a 2×2 max-pool",
     )
     feature_width: Width = Field(1024, description="channels of the feature convolution")
-    feature_kernel: Width = Field(15, description="side of the feature kernel, odd")
+    feature_kernel: OddSide = Field(15, description="side of the feature kernel, odd")
     decision_widths: tuple[Width, ...] = Field(
         (8, 16, 32), description="channels of each decision convolution"
     )
@@ -64,12 +72,6 @@ class NetworkConfig(Config):
         if preset not in PRESETS:
             raise ValueError(f"unknown preset {preset!r}; known: {', '.join(PRESETS)}")
         return {**PRESETS[preset], **values}
-
-    @model_validator(mode="after")
-    def _check_kernel(self) -> Self:
-        if self.feature_kernel % 2 == 0:
-            raise ValueError(f"feature_kernel={self.feature_kernel} is even; expected an odd side")
-        return self
 
 
 PRESETS: dict[str, dict[str, Any]] = {
@@ -166,7 +168,7 @@ def _explain_one(detail: dict[str, Any], model: type[BaseModel]) -> str:
 
 def nearest_key(name: str, model: type[BaseModel]) -> str:
     """The dotted field name of `model` that looks most like `name`."""
-    return difflib.get_close_matches(name, known_keys(model), n=1, cutoff=0.0)[0]
+    return nearest(name, known_keys(model))
 
 
 def known_keys(model: type[BaseModel], prefix: str = "") -> list[str]:

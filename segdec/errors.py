@@ -56,7 +56,8 @@ class MissingExtraError(SegdecError, ImportError):
 
     def __init__(self, package: str, extra: str) -> None:
         super().__init__(
-            f"The package '{package}' is not installed. Install it with: pip install 'segdec[{extra}]'"
+            f"The package '{package}' is not installed. "
+            f"Install the extra '{extra}', from the checkout: pip install '.[{extra}]'"
         )
         self.package = package
         self.extra = extra

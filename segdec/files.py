@@ -1,6 +1,9 @@
-"""Writing files so that a reader never meets half of one."""
+"""Writing files and folders so that a reader never meets half of one."""
 
 import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from uuid import uuid4
 
@@ -26,3 +29,45 @@ def write_bytes_atomic(path: Path, data: bytes) -> None:
 def write_text_atomic(path: Path, text: str) -> None:
     """Writes `text` as UTF-8, line ends as given; see `write_bytes_atomic`."""
     write_bytes_atomic(path, text.encode("utf-8"))
+
+
+@contextmanager
+def new_folder(folder: Path, *, overwrite: bool = False) -> Iterator[Path]:
+    """Makes `folder`: afterwards it is complete, or it is as it was before.
+
+    Yields an empty folder beside `folder` to fill; missing parents are made. When the block ends well it
+    takes the place of `folder`, and what lay there is removed; when the block fails it vanishes. A
+    symbolic link is followed.
+
+    Raises:
+        FileExistsError: `folder` exists and `overwrite` is false, or it is no folder. Nothing was made.
+        OSError: The place is full or not writable.
+    """
+    target = folder.resolve()
+    if target.exists() and not (overwrite and target.is_dir()):
+        raise FileExistsError(f"{folder} exists. Choose another folder or allow to overwrite a folder.")
+    staged = _beside(target)
+    staged.mkdir(parents=True)
+    try:
+        yield staged
+        _put_in_place(staged, target, overwrite)
+    finally:
+        shutil.rmtree(staged, ignore_errors=True)
+
+
+def _put_in_place(staged: Path, target: Path, overwrite: bool) -> None:
+    if not (overwrite and target.exists()):
+        staged.rename(target)
+        return
+    old = _beside(target)
+    target.rename(old)
+    try:
+        staged.rename(target)
+    except BaseException:
+        old.rename(target)
+        raise
+    shutil.rmtree(old, ignore_errors=True)  # the new folder is in place: what cannot be removed is no failure
+
+
+def _beside(path: Path) -> Path:
+    return path.with_name(f".{path.name}.{uuid4().hex}")

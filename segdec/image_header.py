@@ -19,6 +19,8 @@ BITS_PER_SAMPLE_TAG = 258
 def open_header(data: bytes, name: str, max_pixels: int) -> "Picture":
     """Reads the header of an image file and leaves its pixels undecoded.
 
+    Pillow refuses more than twice its `MAX_IMAGE_PIXELS` (179 megapixels), whatever `max_pixels` says.
+
     Raises:
         ImageError: With the code `unsupported_type`, `corrupt_image` or `too_many_pixels`.
         MissingExtraError: If Pillow is not installed.
@@ -27,7 +29,8 @@ def open_header(data: bytes, name: str, max_pixels: int) -> "Picture":
     try:
         picture: Picture = image.open(io.BytesIO(data), formats=[key for key in FORMATS if key != "MPO"])
     except (image.DecompressionBombError, image.DecompressionBombWarning) as error:
-        raise _too_large(f"more than {image.MAX_IMAGE_PIXELS:,}", name, max_pixels) from error
+        most = image.MAX_IMAGE_PIXELS * (1 if isinstance(error, Warning) else 2)  # where Pillow stops
+        raise _too_large(f"more than {most:,}", name, min(max_pixels, most)) from error
     except Exception as error:  # Pillow's plugins raise whatever their parsing meets
         raise _unrecognised(data, name) from error
     if picture.width * picture.height > max_pixels:

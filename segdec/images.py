@@ -91,6 +91,19 @@ def read_mask(path: Path, *, threshold: int = 0) -> NDArray[np.uint8]:
     return np.where(defect, np.uint8(255), np.uint8(0))
 
 
+def resize_mask(mask: NDArray[np.uint8], height: int, width: int) -> NDArray[np.uint8]:
+    """Scales a mask [H, W] to [height, width] px: 255 where there is a defect, 0 elsewhere.
+
+    Shrinking keeps every pixel that a defect touches, however little of it, so that thin scratches
+    survive; enlarging repeats pixels.
+    """
+    share = (mask > 0).astype(np.float32)  # of defect in each pixel; uint8 would round small shares away
+    smaller = min(width, mask.shape[1]), min(height, mask.shape[0])
+    touched = cv2.resize(share, smaller, interpolation=cv2.INTER_AREA) > 0
+    scaled = cv2.resize(touched.astype(np.uint8), (width, height), interpolation=cv2.INTER_NEAREST_EXACT)
+    return np.where(scaled > 0, np.uint8(255), np.uint8(0))
+
+
 def write_png(path: Path, image: NDArray[np.uint8]) -> None:
     """Writes `image` [H, W] or [H, W, C] to `path`: the whole file or none; see `encode_png`."""
     write_bytes_atomic(path, encode_png(image))

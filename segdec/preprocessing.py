@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from segdec.config import STRIDE, InputConfig
 from segdec.errors import ImageError
+from segdec.images import resize_mask
 
 Value = TypeVar("Value", np.uint8, np.float32)
 
@@ -33,23 +34,27 @@ def prepare_image(image: NDArray[np.uint8], config: InputConfig, channels: int) 
         ValueError: If `image` is no uint8 array [H, W, C].
     """
     check_image(image)
-    return _fit(_convert_channels(image, config, channels), config, enlarge=cv2.INTER_LINEAR)
+    converted = _convert_channels(image, config, channels)
+    rows, columns = input_size(config, *image.shape[:2])
+    if config.policy == "native":
+        return _pad(converted, rows, columns)
+    return _resize(converted, rows, columns)
 
 
 def prepare_mask(mask: NDArray[np.uint8], config: InputConfig) -> NDArray[np.uint8]:
     """Moves a mask along with its photograph: uint8 [H, W] → [h, w], 255 where there is a defect.
 
-    Shrinking keeps every pixel that a defect touches, however little of it, so that thin scratches
-    survive; enlarging repeats pixels.
+    Scaling keeps even the thinnest defect; see `segdec.images.resize_mask`.
 
     Raises:
         ValueError: If `mask` is no uint8 array [H, W].
     """
     if mask.dtype != np.uint8 or mask.ndim != 2 or 0 in mask.shape:
         raise ValueError(f"Wrong mask {mask.dtype} {mask.shape}. Expected uint8 [H, W], 255 = defect.")
-    share = (mask > 0).astype(np.float32)  # of defect in each pixel; uint8 would round small shares away
-    fitted = _fit(share[..., None], config, enlarge=cv2.INTER_NEAREST_EXACT)
-    return np.where(fitted[..., 0] > 0, np.uint8(255), np.uint8(0))
+    rows, columns = input_size(config, *mask.shape)
+    if config.policy == "native":
+        return _pad(np.where(mask > 0, np.uint8(255), np.uint8(0)), rows, columns)
+    return resize_mask(mask, rows, columns)
 
 
 def restore_mask(
@@ -76,9 +81,9 @@ def restore_mask(
             f"Expected {(rows // STRIDE, columns // STRIDE)} for a photograph of {height} × {width}."
         )
     if config.policy == "native":
-        full = _resize(scores[..., None], rows, columns, enlarge=cv2.INTER_LINEAR)[:height, :width, 0]
+        full = _resize(scores[..., None], rows, columns)[:height, :width, 0]
     else:
-        full = _resize(scores[..., None], height, width, enlarge=cv2.INTER_LINEAR)[..., 0]
+        full = _resize(scores[..., None], height, width)[..., 0]
     return np.ascontiguousarray(full, dtype=np.float32)
 
 
@@ -125,21 +130,18 @@ def _convert_channels(image: NDArray[np.uint8], config: InputConfig, channels: i
     )
 
 
-def _fit(image: NDArray[Value], config: InputConfig, *, enlarge: int) -> NDArray[Value]:
-    """Applies the size policy to `image` [H, W, C]."""
-    height, width = image.shape[:2]
-    rows, columns = input_size(config, height, width)
-    if config.policy == "native":
-        return np.pad(image, ((0, rows - height), (0, columns - width), (0, 0)), mode="edge")
-    return _resize(image, rows, columns, enlarge=enlarge)
+def _pad(image: NDArray[np.uint8], rows: int, columns: int) -> NDArray[np.uint8]:
+    """Repeats the last row and column of `image` [H, W, …] until it has `rows` and `columns`."""
+    missing = [(0, rows - image.shape[0]), (0, columns - image.shape[1])]
+    return np.pad(image, missing + [(0, 0)] * (image.ndim - 2), mode="edge")
 
 
-def _resize(image: NDArray[Value], rows: int, columns: int, *, enlarge: int) -> NDArray[Value]:
-    """Shrinks along the axes that shrink, then enlarges along the others; all modes keep pixel centres."""
+def _resize(image: NDArray[Value], rows: int, columns: int) -> NDArray[Value]:
+    """Shrinks [H, W, C] along the axes that shrink, then enlarges along the others, about pixel centres."""
     result = image
     for height, width, mode in (
         (min(rows, image.shape[0]), min(columns, image.shape[1]), cv2.INTER_AREA),
-        (rows, columns, enlarge),
+        (rows, columns, cv2.INTER_LINEAR),
     ):
         if result.shape[:2] != (height, width):
             scaled = cv2.resize(result, (width, height), interpolation=mode)

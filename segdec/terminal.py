@@ -19,8 +19,8 @@ def clean_exit(extra: str | None = None) -> Iterator[None]:
     """Turns what ends a command early into a message and an exit code; for the body of an entry point.
 
     A `SegdecError` is printed as `error: …` and leaves with 2, an interrupt with 130, a reader that
-    went away (`… | head`) silently with 141. Anything else is a fault of the program and keeps its
-    traceback.
+    went away (`… | head`) silently with 141, a full disk or a missing permission with 2. Anything else is
+    a fault of the program and keeps its traceback.
 
     Args:
         extra: The extra of `segdec` that installs what the command imports; a missing package names it.
@@ -41,6 +41,10 @@ def clean_exit(extra: str | None = None) -> Iterator[None]:
     except BrokenPipeError:
         _drop_output()
         raise SystemExit(EXIT_BROKEN_PIPE) from None
+    except OSError as error:  # a full disk, a folder without permission: the user's to mend
+        place = f"{error.filename}: " if error.filename else ""
+        print(f"error: {place}{error.strerror or error}", file=sys.stderr)
+        raise SystemExit(EXIT_ERROR) from None
 
 
 @contextmanager

@@ -84,7 +84,7 @@ def tiny_experiment(tmp_path_factory, toy_root) -> Path:
         name = "tiny"
         runs = "{folder / "runs"}"
         batch_size = 4
-        validate_every = 2
+        validate_every = 3
         checkpoint_every = 2
         log_every = 1
 

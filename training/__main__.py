@@ -5,29 +5,32 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from segdec.errors import ConfigError
 from segdec.terminal import clean_exit, quiet_tensorflow
+
+FRESH = "--fresh"
+RUN_USAGE = (
+    "Usage: python -m training run EXPERIMENT.toml [--fresh] [--field value]… "
+    "(--fresh starts over even if the run folder exists)"
+)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Trains, evaluates or exports a model."""
-    parser = build_parser()
-    options, rest = parser.parse_known_args(arguments)
-    if rest and options.command is not run:
-        parser.error(f"unrecognized arguments: {' '.join(rest)}")
+    words = list(sys.argv[1:] if arguments is None else arguments)
     with clean_exit(extra="train"):
-        options.command(options, rest)
+        if words[:1] == ["run"]:
+            run(words[1:])  # its flags are the fields of the experiment, which know themselves
+            return
+        options = build_parser().parse_args(words)
+        options.command(options)
 
 
 def build_parser() -> argparse.ArgumentParser:
     """The commands and their arguments."""
-    parser = argparse.ArgumentParser("python -m training", description=__doc__)
-    commands = parser.add_subparsers(required=True)
-
-    train = commands.add_parser("run", help="train the stages of an experiment", add_help=False)
-    train.add_argument("experiment", type=Path, nargs="?", help="TOML file; see training/experiments/")
-    train.add_argument("--fresh", action="store_true", help="start over even if the run folder exists")
-    train.add_argument("-h", "--help", action="store_true", help="list all fields")
-    train.set_defaults(command=run)
+    parser = argparse.ArgumentParser("python -m training", description="Train, evaluate and export models.")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    commands.add_parser("run", help="train the stages of an experiment: run EXPERIMENT.toml [--field value]")
 
     score = commands.add_parser("evaluate", help="measure a finished run on a split and write its report")
     score.add_argument("run", type=Path, help="run folder")
@@ -44,24 +47,28 @@ def build_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def run(options: argparse.Namespace, fields: list[str]) -> None:
-    """Trains an experiment; `--field value` pairs override its file."""
+def run(words: list[str]) -> None:
+    """Trains an experiment: `EXPERIMENT.toml [--fresh] [--field value]…`."""
     from training.config import load_experiment, print_fields
 
-    if options.help or options.experiment is None:
+    if "--help" in words or "-h" in words:
+        print(RUN_USAGE)
         print_fields()
         return
-    config = load_experiment(options.experiment, fields)
+    if not words or words[0].startswith("-"):
+        raise ConfigError(f"No experiment given. {RUN_USAGE}")
+    fields = [word for word in words[1:] if word != FRESH]
+    config = load_experiment(Path(words[0]), fields)
     quiet_tensorflow()
     from training.trainer import Trainer
 
-    trainer = Trainer(config, fresh=options.fresh)
+    trainer = Trainer(config, fresh=FRESH in words)
     print(trainer.opening())
     folder = trainer.run()
     print(f"Finished. Measure it with: python -m training evaluate {folder.path}")
 
 
-def evaluate(options: argparse.Namespace, _: list[str]) -> None:
+def evaluate(options: argparse.Namespace) -> None:
     """Measures a run and writes `metrics.json`, `predictions.csv` and `report.html` into its folder."""
     quiet_tensorflow()
     from training.results import evaluate_run
@@ -69,7 +76,7 @@ def evaluate(options: argparse.Namespace, _: list[str]) -> None:
     print(evaluate_run(options.run, options.split))
 
 
-def export(options: argparse.Namespace, _: list[str]) -> None:
+def export(options: argparse.Namespace) -> None:
     """Writes the artifact of a run."""
     quiet_tensorflow()
     from training.results import export_run

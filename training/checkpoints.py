@@ -60,8 +60,8 @@ class RunState(tf.Module):
         self._latest.save()
 
     def is_better(self, key: tuple[float, float]) -> bool:
-        """Whether `key` beats that of the best weights."""
-        return key > tuple(self.best.numpy().tolist())
+        """Whether `key` is at least that of the best weights: of equals, the longer trained are taken."""
+        return key >= tuple(self.best.numpy().tolist())
 
     def save_best(self, key: tuple[float, float]) -> None:
         """Keeps the network's present weights as the best, with their validation key."""

@@ -7,9 +7,15 @@ from typing import Annotated, Any, Literal, Self
 
 import tomli_w
 from pydantic import Field, ValidationError, model_validator
-from pydantic_settings import BaseSettings, CliApp, PydanticBaseSettingsSource, SettingsConfigDict
+from pydantic_settings import (
+    BaseSettings,
+    CliApp,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+    SettingsError,
+)
 
-from segdec.config import Config, Fraction, InputConfig, NetworkConfig, explain, nearest_key
+from segdec.config import Config, Fraction, InputConfig, NetworkConfig, OddSide, explain, nearest_key
 from segdec.errors import ConfigError
 
 Count = Annotated[int, Field(gt=0)]
@@ -32,8 +38,8 @@ class DataConfig(Config):
 class TargetConfig(Config):
     """How a mask becomes what the segmentation network learns."""
 
-    dilation_px: Count = Field(
-        5, description="side of the diamond that grows each defect, input px; 1 = none"
+    dilation_px: OddSide = Field(
+        5, description="side of the diamond that grows each defect, input px, odd; 1 = none"
     )
     positive_weight: Positive = Field(1.0, description="weight of a defect pixel's loss; background has 1")
 
@@ -87,14 +93,17 @@ class ExperimentConfig(BaseSettings):
         extra="forbid",
         cli_kebab_case=True,
         cli_implicit_flags=True,
+        cli_exit_on_error=False,
         cli_prog_name="python -m training run EXPERIMENT.toml",
     )
 
-    name: Annotated[str, Field(pattern=r"^[\w.-]+$")] = Field(
+    name: Annotated[str, Field(pattern=r"^\w[\w.-]*$")] = Field(
         "run", description="folder of the run below --runs"
     )
     runs: Path = Field(Path("runs"), description="folder that holds all runs")
-    seed: Steps = Field(0, description="decides weights, order of images and augmentation")
+    seed: Annotated[int, Field(ge=0, lt=2**32)] = Field(
+        0, description="decides weights, order of images and augmentation"
+    )
     strategy: Literal["auto", "single", "mirrored"] = Field("auto", description="what the step runs on")
     batch_size: Count = Field(2, description="images a step, over all replicas")
     ema_decay: Fraction = Field(0.99, description="of the averaged weights that are validated and exported")
@@ -145,6 +154,8 @@ def load_experiment(path: Path, flags: list[str] | None = None) -> ExperimentCon
         return CliApp.run(ExperimentConfig, cli_args=flags or [], **values)
     except ValidationError as error:
         raise explain(error, ExperimentConfig) from error
+    except SettingsError as error:
+        raise ConfigError(f"{error}. The fields are listed by: python -m training run --help") from error
 
 
 def print_fields() -> None:

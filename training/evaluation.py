@@ -45,7 +45,6 @@ class Row:
         predicted_label: Name of the class the model gave.
         score: 1 − P(good).
         threshold: Score from which the photograph counts as defective.
-        has_mask: Whether the photograph has a mask file.
         regions: Connected defects in the predicted mask.
         pixels: Predicted mask against truth; None for a defective photograph without a mask, whose
             defect pixels are unknown.
@@ -58,7 +57,6 @@ class Row:
     predicted_label: str
     score: float
     threshold: float
-    has_mask: bool
     regions: int
     pixels: PixelCounts | None
 
@@ -169,7 +167,6 @@ def _compare(record: Record, sample: Sample, prediction: Prediction, classes: tu
         predicted_label=prediction.label,
         score=float(prediction.score),
         threshold=float(prediction.threshold),
-        has_mask=sample.mask is not None,
         regions=len(prediction.regions),
         pixels=count_pixels(prediction.mask, sample.mask) if _is_known(sample) else None,
     )

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from datasets.sample import Sample
+from segdec.images import resize_mask
 from segdec.overlay import PREDICTED, draw_overlay
 from segdec.postprocessing import Prediction
 from training.evaluation import Row
@@ -113,20 +114,23 @@ def frame_small_regions(picture: NDArray[np.uint8], prediction: Prediction) -> N
 
 def shrink(image: NDArray[Any], side_px: int) -> NDArray[Any]:
     """Averages [H, W] or [H, W, C] down until the long side is at most `side_px`; smaller ones stay."""
-    height, width = image.shape[:2]
-    factor = side_px / max(height, width)
-    if factor >= 1:
+    height, width = _shrunk_size(image, side_px)
+    if (height, width) == image.shape[:2]:
         return image
-    size = (max(1, round(width * factor)), max(1, round(height * factor)))
-    return np.asarray(cv2.resize(image, size, interpolation=cv2.INTER_AREA)).reshape(
-        size[1], size[0], *image.shape[2:]
-    )
+    small = cv2.resize(image, (width, height), interpolation=cv2.INTER_AREA)
+    return np.asarray(small).reshape(height, width, *image.shape[2:])
 
 
 def shrink_mask(mask: NDArray[np.uint8], side_px: int) -> NDArray[np.uint8]:
     """Shrinks a mask [H, W]; any pixel a defect touches stays defect, so that fine ones remain visible."""
-    touched: NDArray[np.bool_] = shrink((mask != 0).astype(np.float32), side_px) > 0
-    return touched.astype(np.uint8) * np.uint8(255)
+    return resize_mask(mask, *_shrunk_size(mask, side_px))
+
+
+def _shrunk_size(image: NDArray[Any], side_px: int) -> tuple[int, int]:
+    """Rows and columns of `image` [H, W, …] once its long side is at most `side_px`."""
+    height, width = image.shape[:2]
+    factor = min(1.0, side_px / max(height, width))
+    return max(1, round(height * factor)), max(1, round(width * factor))
 
 
 def to_data_uri(image: NDArray[np.uint8]) -> str:

@@ -166,12 +166,6 @@ class Metrics:
             figures[f"pixel_{name}"] = getattr(self.pixels, name)
         return {**figures, "confusion": [list(row) for row in self.confusion]}
 
-    def scalars(self) -> dict[str, float]:
-        """The defined figures that are single numbers, as a manifest keeps them."""
-        return {
-            name: float(value) for name, value in self.to_dict().items() if isinstance(value, int | float)
-        }
-
 
 def measure(
     truth: Sequence[int],

@@ -35,7 +35,7 @@ def evaluate_run(path: Path, split: Split) -> str:
     """
     folder = RunFolder.finished(path)
     experiment, result = folder.experiment(), folder.result()
-    records = _records(experiment, split)
+    records = _records(folder, split)
     predictor = Predictor(NetworkEngine(folder.network()), result.model)
     evaluation = evaluate(predictor, records, read, batch_size=experiment.batch_size)
     write_predictions(path / "predictions.csv", evaluation.rows)
@@ -75,15 +75,21 @@ def export_run(path: Path, out: Path, *, name: str | None, version: str, overwri
     )
 
 
-def _records(experiment: ExperimentConfig, split: Split) -> tuple[Record, ...]:
-    data = experiment.data
-    records = load_dataset(data.layout, data.root, data.splits).of_split(split)
-    if not records:
+def _records(folder: RunFolder, split: Split) -> tuple[Record, ...]:
+    """The images of a split as the run was started with it, whatever was added since."""
+    data, classes = folder.experiment().data, folder.result().model.classes
+    dataset = load_dataset(data.layout, data.root, folder.splits)
+    if dataset.classes != classes:
         raise DatasetError(
-            f"The split '{split}' of '{data.root}' holds no image. Expected some: name them in the splits "
-            "file, or evaluate another --split."
+            f"'{data.root}' holds the classes {', '.join(dataset.classes)}. "
+            f"Expected those the model was trained on: {', '.join(classes)}."
         )
-    return records
+    if not dataset.of_split(split):
+        raise DatasetError(
+            f"The split '{split}' of '{data.root}' holds no image. Evaluate another --split, or train "
+            "with a splits file that has one."
+        )
+    return dataset.of_split(split)
 
 
 def _metrics(folder: RunFolder, validation: dict[str, float | None]) -> tuple[str, dict[str, float]]:

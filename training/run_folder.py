@@ -1,6 +1,5 @@
 """The folder of one run: what lies where, and who may write there."""
 
-import shutil
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,14 +7,24 @@ from typing import Any, Self
 
 from pydantic import ValidationError
 
+from datasets.splitting import write_splits
 from segdec.config import Config, ModelConfig, explain
 from segdec.errors import RunError
-from segdec.files import write_text_atomic
+from segdec.files import new_folder, write_text_atomic
 from segdec.network import SegDecNet, build_network
 from training.config import ExperimentConfig, load_experiment, save_experiment
+from training.run_data import RunData
 
-CHANGEABLE = {"runs", "strategy", "checkpoint_every", "log_every", "data.cache_mb"}
-"""Settings that may change when a run is resumed: they do not change its result."""
+CHANGEABLE = {
+    "runs",
+    "strategy",
+    "checkpoint_every",
+    "log_every",
+    "data.root",
+    "data.splits",
+    "data.cache_mb",
+}
+"""Settings that may change when a run is resumed: where it runs, where its data lie, what it writes."""
 
 
 class RunResult(Config):
@@ -36,7 +45,7 @@ class RunResult(Config):
 
 @dataclass(frozen=True)
 class RunFolder:
-    """Paths of one run: configuration, log, checkpoints, TensorBoard events, weights, result, report."""
+    """Paths of one run: configuration, splits, log, checkpoints, TensorBoard events, weights, result."""
 
     path: Path
 
@@ -44,6 +53,11 @@ class RunFolder:
     def checkpoints(self) -> Path:
         """Checkpoints of the run."""
         return self.path / "checkpoints"
+
+    @property
+    def splits(self) -> Path:
+        """The split of every image that the run was started with; it says which data they were."""
+        return self.path / "splits.txt"
 
     @property
     def _config_path(self) -> Path:
@@ -58,25 +72,22 @@ class RunFolder:
         return self.path / "network.weights.h5"
 
     @classmethod
-    def open(cls, config: ExperimentConfig, *, fresh: bool) -> Self:
+    def open(cls, config: ExperimentConfig, data: RunData, *, fresh: bool) -> Self:
         """Makes the folder of a run, or takes up the one that exists.
 
         Raises:
-            RunError: If the folder holds something else, or a run of another configuration.
+            RunError: If the folder holds something else, or a run of another configuration or data.
         """
         folder = cls(config.folder)
         if folder.path.exists():
             folder._check_is_run()
             if not fresh:
-                folder._check_same(config)
+                folder._check_same_config(config)
+                folder._check_same_data(data)
                 return folder
-            shutil.rmtree(folder.path)
-        folder.path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=folder.path.parent) as scratch:
-            new = Path(scratch) / "run"
-            new.mkdir()
-            (new / "config.toml").write_text(save_experiment(config), encoding="utf-8")
-            new.rename(folder.path)  # a run folder never exists without its configuration
+        with new_folder(folder.path, overwrite=fresh) as staged:
+            cls(staged)._config_path.write_text(save_experiment(config), encoding="utf-8")
+            write_splits(cls(staged).splits, data.dataset.records, comment=_data_line(data))
         return folder
 
     @classmethod
@@ -131,7 +142,7 @@ class RunFolder:
                 f"'{self.path}' is not a run folder: it has no config.toml. Choose another --name."
             )
 
-    def _check_same(self, config: ExperimentConfig) -> None:
+    def _check_same_config(self, config: ExperimentConfig) -> None:
         old, new = (_flat(each.model_dump(mode="json")) for each in (self.experiment(), config))
         for field in sorted(old.keys() | new.keys()):
             if field not in CHANGEABLE and old.get(field) != new.get(field):
@@ -139,6 +150,17 @@ class RunFolder:
                     f"The run '{self.path}' was started with {field} = {old.get(field)!r}, now it is "
                     f"{new.get(field)!r}. Choose another --name, or start over with --fresh."
                 )
+
+    def _check_same_data(self, data: RunData) -> None:
+        if not self.splits.read_text(encoding="utf-8").startswith(f"# {_data_line(data)}\n"):
+            raise RunError(
+                f"The images in '{self.path}' were others: files, masks or splits have changed since the "
+                f"run was started (see {self.splits}). Choose another --name, or start over with --fresh."
+            )
+
+
+def _data_line(data: RunData) -> str:
+    return f"data fingerprint {data.fingerprint}"
 
 
 def _flat(values: dict[str, Any], prefix: str = "") -> dict[str, Any]:

@@ -51,11 +51,11 @@ class RunLog:
                 if number is not None:
                     tf.summary.scalar(f"{stage}/{kind}/{name}", number)
 
-    def images(self, step: int, images: Mapping[str, NDArray[np.uint8]]) -> None:
-        """Shows each of `images` [H, W, C] in TensorBoard under its name."""
+    def images(self, stage: str, step: int, images: Mapping[str, NDArray[np.uint8]]) -> None:
+        """Shows each of `images` [H, W, C] in TensorBoard under stage and name."""
         with self._writer.as_default(step=step):
             for name, image in images.items():
-                tf.summary.image(name, image[None])
+                tf.summary.image(f"{stage}/{name}", image[None])
 
 
 def read_log(folder: Path) -> list[dict[str, Any]]:

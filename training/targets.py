@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from datasets.sample import Record, Sample
 from segdec.config import STRIDE, InputConfig
-from segdec.errors import ConfigError
+from segdec.errors import ConfigError, ImageError
 from segdec.preprocessing import prepare_image, prepare_mask
 from training.config import TargetConfig
 
@@ -43,6 +43,18 @@ def segmentation_target(mask: NDArray[np.uint8], dilation_px: int) -> NDArray[np
     cells = (np.asarray(grown) > 0).reshape(rows, STRIDE, columns, STRIDE)
     share: NDArray[np.float32] = cells.mean(axis=(1, 3), dtype=np.float32)
     return share[..., None]
+
+
+def prepare_sample(sample: Sample, config: InputConfig, channels: int) -> NDArray[np.uint8]:
+    """The sample's image as the network takes it, uint8 [h, w, C].
+
+    Raises:
+        ImageError: If it does not fit the network; the message names the sample.
+    """
+    try:
+        return prepare_image(sample.image, config, channels)
+    except ImageError as error:
+        raise ImageError(f"{sample.name}: {error}", code=error.code) from error
 
 
 class ExampleSource:
@@ -109,6 +121,6 @@ class ExampleSource:
 
     def _prepare(self, record: Record) -> Example:
         sample = self._read(record)
-        image = prepare_image(sample.image, self._input, self._channels)
+        image = prepare_sample(sample, self._input, self._channels)
         mask = np.zeros(sample.image.shape[:2], np.uint8) if sample.mask is None else sample.mask
         return Example(image, segmentation_target(prepare_mask(mask, self._input), self._target.dilation_px))

@@ -149,10 +149,6 @@ class PixelHistogram:
         hits = int(defect[int(edge) :].sum())
         return PixelCounts(hits, int(background[int(edge) :].sum()), int(defect.sum()) - hits)
 
-    def iou_at(self, threshold: float) -> float | None:
-        """Pooled intersection over union at a mask threshold; see `counts_at`."""
-        return self.counts_at(threshold).iou
-
     def f1_at(self, threshold: float) -> float | None:
         """Pooled pixel F1 at a mask threshold; see `counts_at`."""
         return self.counts_at(threshold).f1

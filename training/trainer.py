@@ -1,18 +1,13 @@
 """The training loop: data, network, resume, stages, result. Read it downwards."""
 
-import hashlib
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 
 import keras
 import tensorflow as tf
 
-from datasets.layouts import load_dataset
 from datasets.reading import read
-from datasets.sample import Record
-from segdec.config import ModelConfig
 from segdec.engines.tensorflow import NetworkEngine
-from segdec.errors import DatasetError
 from segdec.network import build_network
 from segdec.predictor import Predictor
 from training.averaging import WeightAverage
@@ -20,13 +15,13 @@ from training.checkpoints import RunState
 from training.config import ExperimentConfig, StageConfig
 from training.input_pipeline import InputPipeline
 from training.meter import Meter
+from training.run_data import load_run_data
 from training.run_folder import RunFolder, RunResult
 from training.run_log import RunLog
 from training.schedules import build_optimizer
 from training.stages import STAGES, Stage
 from training.step import Batch, build_step
 from training.strategies import check_batch_size, choose_strategy
-from training.targets import ExampleSource
 from training.validation import Validator
 
 
@@ -44,34 +39,27 @@ class Trainer:
     """
 
     def __init__(self, config: ExperimentConfig, *, fresh: bool = False) -> None:
-        self.config = config
-
         # === Data ===
-        dataset = load_dataset(config.data.layout, config.data.root, config.data.splits)
-        model = ModelConfig(network=config.network, input=config.input, classes=dataset.classes)
-        records = {split: dataset.of_split(split) for split in ("train", "val")}
-        check_splits(records)
-        channels = config.network.input_channels
-        source = ExampleSource(
-            records["train"], read, config.input, channels, config.target, config.data.cache_mb
+        data = load_run_data(config)
+        self.config = config.model_copy(update={"network": data.model.network})
+        self.data_fingerprint = data.fingerprint
+        self.pipeline = InputPipeline(
+            data.examples, data.shape, config.augmentation, config.batch_size, config.seed
         )
-        shape = source.check_one_size()
-        self.pipeline = InputPipeline(source, shape, config.augmentation, config.batch_size, config.seed)
-        self.data_fingerprint = fingerprint(dataset.records)
 
         # === Network ===
         keras.utils.set_random_seed(config.seed)
         self.strategy = choose_strategy(config.strategy)
         check_batch_size(config.batch_size, self.strategy)
         with self.strategy.scope():
-            self.network = build_network(config.network)
+            self.network = build_network(data.model.network)
             self.optimizers = {stage.name: self._optimizer(stage) for stage in STAGES}
             self.average = WeightAverage(self.network.variables, config.ema_decay)
-        predictor = Predictor(NetworkEngine(self.network), model)
-        self.validator = Validator(predictor, records["val"], read, config.batch_size)
+        predictor = Predictor(NetworkEngine(self.network), data.model)
+        self.validator = Validator(predictor, data.dataset.of_split("val"), read, config.batch_size)
 
         # === Resume ===
-        self.folder = RunFolder.open(config, fresh=fresh)
+        self.folder = RunFolder.open(self.config, data, fresh=fresh)
         self.state = RunState(self.folder.checkpoints, self.network, self.optimizers, self.average)
         self.resumed = self.state.restore()
 
@@ -149,7 +137,7 @@ class Trainer:
             validation = self.validator.measure()
             if self.state.is_better(validation.key(stage)):
                 self.state.save_best(validation.key(stage))
-                log.images(step, self.validator.panel())
+                log.images(stage.name, step, self.validator.panel())
         metrics = validation.metrics()
         log.scalars("val", stage.name, index, step, metrics)
         return metrics
@@ -176,28 +164,3 @@ class Trainer:
         optimizer = build_optimizer(self._settings(stage), stage.name)
         optimizer.build(stage.trainable_variables(self.network))
         return optimizer
-
-
-def check_splits(records: Mapping[str, Sequence[Record]]) -> None:
-    """Refuses an empty split.
-
-    Raises:
-        DatasetError: If a split has no image.
-    """
-    for split, members in records.items():
-        if not members:
-            raise DatasetError(
-                f"The split '{split}' holds no image. Expected some in train and in val: "
-                "name them in a splits file and pass --data.splits FILE."
-            )
-
-
-def fingerprint(records: Sequence[Record]) -> str:
-    """SHA-256 over names, splits and file contents of the images and masks."""
-    digest = hashlib.sha256()
-    for record in sorted(records, key=lambda record: record.name):
-        digest.update(f"{record.name}\0{record.split}\0{record.label}\0".encode())
-        for path in (record.image_path, record.mask_path):
-            if path is not None:
-                digest.update(hashlib.sha256(path.read_bytes()).digest())
-    return digest.hexdigest()

@@ -1,8 +1,7 @@
 """Validation during training: the measure that picks the best weights, and the thresholds at the end."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,8 +9,8 @@ from numpy.typing import NDArray
 from datasets.sample import Record, Sample
 from segdec.config import ModelConfig, Thresholds
 from segdec.overlay import draw_overlay
-from segdec.postprocessing import Prediction
 from segdec.predictor import Predictor
+from training.evaluation import evaluate
 from training.metrics import auroc, average_precision, count_errors
 from training.stages import Stage
 from training.thresholds import PixelHistogram, choose_mask_threshold, choose_score_threshold
@@ -84,13 +83,12 @@ class Validator:
 
     def measure(self) -> Validation:
         """One pass over the validation images."""
-        labels, scores, pixels = [], [], PixelHistogram()
-        for sample, prediction in self._predictions(self._records):
-            labels.append(sample.label)
-            scores.append(prediction.score)
-            if sample.mask is not None or sample.label == 0:
-                pixels.add(prediction.mask_scores, sample.mask)
-        return Validation(np.array(labels, np.int64), np.array(scores, np.float64), pixels)
+        evaluation = evaluate(
+            self._predictor, self._records, self._read, batch_size=self._batch_size, progress=False
+        )
+        labels = np.array([row.truth for row in evaluation.rows], np.int64)
+        scores = np.array([row.score for row in evaluation.rows], np.float64)
+        return Validation(labels, scores, evaluation.mask_scores)
 
     def choose_thresholds(self) -> tuple[ModelConfig, dict[str, float | None], list[str]]:
         """The model with its thresholds, its metrics at them, and what the user must know about them."""
@@ -106,17 +104,12 @@ class Validator:
 
     def panel(self, images: int = 4) -> dict[str, NDArray[np.uint8]]:
         """Overlays of the first defective validation images, by name: always the same ones."""
-        defective = [record for record in self._records if record.label != 0][:images]
+        records = [record for record in self._records if record.label != 0][:images]
+        samples = [self._read(record) for record in records]
+        predictions = self._predictor.predict([sample.image for sample in samples])
         return {
             sample.name: draw_overlay(
                 sample.image, prediction.mask, truth=sample.mask, caption=f"score {prediction.score:.3f}"
             )
-            for sample, prediction in self._predictions(defective)
+            for sample, prediction in zip(samples, predictions, strict=True)
         }
-
-    def _predictions(self, records: Sequence[Record]) -> Iterator[tuple[Sample, Prediction]]:
-        rest = iter(records)
-        while batch := list(islice(rest, self._batch_size)):
-            samples = [self._read(record) for record in batch]
-            images = [sample.image for sample in samples]
-            yield from zip(samples, self._predictor.predict(images, batch_size=self._batch_size), strict=True)

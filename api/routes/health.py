@@ -17,5 +17,5 @@ async def live() -> Health:
 
 @router.get("/readyz", responses=describe_problems(503))
 async def ready(model: ModelDep) -> Health:  # noqa: ARG001
-    """The model is loaded and warm; 503 before that and while stopping."""
+    """The model is loaded and warm; 503 before that. A service that stops takes no connection any more."""
     return Health(status="ready")

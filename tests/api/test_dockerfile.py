@@ -4,6 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from api.settings import read_settings
+
 ROOT = Path(__file__).parents[2]
 
 
@@ -40,10 +42,18 @@ def test_service_is_no_root(stages):
 
 
 def test_entry_is_the_service_without_a_shell(stages):
-    entry, command = (json.loads(of(stages[-1], name)[0]) for name in ("ENTRYPOINT", "CMD"))
-    assert entry == ["python", "-m", "api"]
-    assert command == ["--model", "/models", "--host", "0.0.0.0"]
+    assert json.loads(of(stages[-1], "ENTRYPOINT")[0]) == ["python", "-m", "api"]
     assert not of(stages[-1], "RUN")
+
+
+def test_flags_are_added_to_the_settings_of_the_image(stages, monkeypatch):
+    assert not of(stages[-1], "CMD"), "a flag of `docker run` would replace it"
+    variables = dict(word.split("=", 1) for rest in of(stages[-1], "ENV") for word in rest.split())
+    for name, value in variables.items():
+        if name.startswith("SEGDEC_"):
+            monkeypatch.setenv(name, value)
+    settings = read_settings(["--max-pixels", "99"])
+    assert (settings.model, settings.host, settings.max_pixels) == (Path("/models"), "0.0.0.0", 99)
 
 
 def test_health_is_asked_at_readyz_without_a_shell(stages):

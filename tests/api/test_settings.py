@@ -1,9 +1,18 @@
+import os
 from pathlib import Path
 
 import pytest
 
 from api.settings import Settings, read_settings
 from segdec.errors import ConfigError
+
+
+@pytest.fixture(autouse=True)
+def clean_environment(monkeypatch):
+    """No setting of the machine that runs the tests."""
+    for name in os.environ:
+        if name.upper().startswith("SEGDEC_"):
+            monkeypatch.delenv(name)
 
 
 def test_flags_and_environment_fill_the_same_fields(monkeypatch):
@@ -15,7 +24,7 @@ def test_flags_and_environment_fill_the_same_fields(monkeypatch):
     }
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
-    settings = read_settings(["--port", "0", "--max-body-bytes=99", "--access-log"], environment)
+    settings = read_settings(["--port", "0", "--max-body-bytes=99", "--access-log"])
     assert settings == Settings(
         model=Path("from-environment"), host="127.0.0.1", port=0, max_body_bytes=99, access_log=True
     )
@@ -32,15 +41,23 @@ def test_flags_and_environment_fill_the_same_fields(monkeypatch):
         (["--model", "x", "--port", "http"], {}, "port: .*'http'"),
         (["--model", "x", "--port", "70000"], {}, "port: .*65535.*'70000'"),
         (["--model", "x", "--queue-size", "-1"], {}, "queue"),
+        (["--model", "x"], {"SEGDEC_DRAIN_S": "soon"}, "drain_s: .*'soon'"),
     ],
 )
-def test_wrong_settings_say_what_to_do(arguments, environment, words):
+def test_wrong_settings_say_what_to_do(arguments, environment, words, monkeypatch):
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
     with pytest.raises(ConfigError, match=words):
-        read_settings(arguments, environment)
+        read_settings(arguments)
 
 
 def test_help_lists_every_flag(capsys):
     with pytest.raises(SystemExit, match="0"):
-        read_settings(["--help"], {})
+        read_settings(["--help"])
     printed = capsys.readouterr().out
     assert all(f"--{name.replace('_', '-')}" in printed for name in Settings.model_fields)
+
+
+def test_photographs_of_16_megapixels_are_taken_unless_told_otherwise():
+    assert read_settings(["--model", "x"]).max_pixels == 4096**2
+    assert read_settings(["--model", "x", "--max-pixels", "99"]).max_pixels == 99

@@ -28,11 +28,12 @@ def test_contrast_of_an_even_image_is_zero_and_of_a_speck_is_not():
     assert np.all(np.diff(found) <= 0)
 
 
-def test_plain_threshold_is_measured_on_the_test_images(toy_root, capsys):
-    main([str(toy_root)])
+def test_plain_threshold_reaches_the_documented_figure_on_the_documented_set(tmp_path, capsys):
+    write_toy(tmp_path / "toy", 400)
+    main([str(tmp_path / "toy")])
     words = capsys.readouterr().out.split()
-    assert 0 < float(words[words.index("AP") + 1]) <= 1
-    assert "(6 images, 3 with a defect)" in " ".join(words)
+    assert float(words[words.index("AP") + 1]) == pytest.approx(0.762, abs=0.02)
+    assert "(80 images, 40 with a defect)" in " ".join(words)
 
 
 def test_run_is_measured_on_its_test_rows(toy_root, tmp_path, capsys):

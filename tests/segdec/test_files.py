@@ -1,8 +1,9 @@
 import os
+from pathlib import Path
 
 import pytest
 
-from segdec.files import write_bytes_atomic, write_text_atomic
+from segdec.files import new_folder, write_bytes_atomic, write_text_atomic
 
 
 def test_text_is_written_as_given(tmp_path):
@@ -27,3 +28,77 @@ def test_failed_write_keeps_the_former_file(tmp_path, monkeypatch):
 def test_missing_folder_is_an_error(tmp_path):
     with pytest.raises(FileNotFoundError):
         write_text_atomic(tmp_path / "missing" / "a.txt", "")
+
+
+def fill(folder, text, *, overwrite=False, failing=False):
+    with new_folder(folder, overwrite=overwrite) as staged:
+        assert (staged.parent, list(staged.iterdir())) == (folder.parent, [])
+        (staged / "a.txt").write_text(text)
+        if failing:
+            raise KeyboardInterrupt
+
+
+def test_new_folder_appears_with_its_parents(tmp_path):
+    fill(tmp_path / "deep" / "new", "content")
+    assert (tmp_path / "deep" / "new" / "a.txt").read_text() == "content"
+    assert [path.name for path in (tmp_path / "deep").iterdir()] == ["new"]
+
+
+def test_failed_folder_vanishes(tmp_path):
+    with pytest.raises(KeyboardInterrupt):
+        fill(tmp_path / "new", "content", failing=True)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_existing_folder_is_refused_before_anything_is_staged(tmp_path):
+    fill(tmp_path / "old", "before")
+    with pytest.raises(FileExistsError, match="old exists"), new_folder(tmp_path / "old"):
+        pytest.fail("the block must not run")
+    assert [path.name for path in tmp_path.iterdir()] == ["old"]
+
+
+def test_file_is_never_replaced_by_a_folder(tmp_path):
+    (tmp_path / "file").write_text("before")
+    with pytest.raises(FileExistsError):
+        fill(tmp_path / "file", "after", overwrite=True)
+    assert (tmp_path / "file").read_text() == "before"
+
+
+def test_existing_folder_is_replaced_whole(tmp_path):
+    fill(tmp_path / "old", "before")
+    (tmp_path / "old" / "b.txt").write_text("stale")
+    fill(tmp_path / "old", "after", overwrite=True)
+    assert [path.name for path in tmp_path.rglob("*")] == ["old", "a.txt"]
+    assert (tmp_path / "old" / "a.txt").read_text() == "after"
+
+
+@pytest.mark.parametrize("where", ["block", "swap"])
+def test_existing_folder_comes_back_when_its_replacement_fails(tmp_path, where, monkeypatch):
+    fill(tmp_path / "old", "before")
+    rename = Path.rename
+
+    def fail_to_put_in_place(path, target):
+        if Path(target).name == "old" and (path / "a.txt").read_text() == "after":
+            raise KeyboardInterrupt
+        return rename(path, target)
+
+    monkeypatch.setattr(Path, "rename", fail_to_put_in_place)
+    with pytest.raises(KeyboardInterrupt):
+        fill(tmp_path / "old", "after", overwrite=True, failing=where == "block")
+    assert [path.name for path in tmp_path.rglob("*")] == ["old", "a.txt"]
+    assert (tmp_path / "old" / "a.txt").read_text() == "before"
+
+
+def test_folder_that_appeared_meanwhile_is_kept(tmp_path):
+    with pytest.raises(OSError), new_folder(tmp_path / "new"):
+        fill(tmp_path / "new", "theirs")
+    assert [path.name for path in tmp_path.rglob("*")] == ["new", "a.txt"]
+
+
+def test_link_to_a_folder_stays_a_link(tmp_path):
+    fill(tmp_path / "disk" / "real", "before")
+    (tmp_path / "link").symlink_to(tmp_path / "disk" / "real")
+    with new_folder(tmp_path / "link", overwrite=True) as staged:
+        (staged / "a.txt").write_text("after")
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "disk" / "real" / "a.txt").read_text() == "after"

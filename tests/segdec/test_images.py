@@ -225,11 +225,16 @@ def test_small_file_of_a_huge_picture(side: int) -> None:
     assert refusal(png(side, side, 8, 2, b"")).code == "too_many_pixels"
 
 
+def test_limit_of_pillow_is_named_where_it_is_the_lower_one() -> None:
+    error = refusal(png(20_000, 20_000, 8, 2, b""), max_pixels=10**9)
+    assert "more than 178,956,970 pixels. Expected at most 178,956,970;" in str(error)
+
+
 @pytest.mark.parametrize(("module", "package"), [("PIL.Image", "pillow"), ("simplejpeg", "simplejpeg")])
 def test_missing_decoder_names_its_extra(module: str, package: str, monkeypatch: pytest.MonkeyPatch) -> None:
     data = encode(texture(), "JPEG")
     monkeypatch.setitem(sys.modules, module, None)
-    with pytest.raises(MissingExtraError, match=rf"'{package}'.*segdec\[images\]"):
+    with pytest.raises(MissingExtraError, match=rf"'{package}'.*'\.\[images\]'"):
         decode_image(data, "part")
 
 

@@ -101,7 +101,7 @@ def test_missing_folder_is_refused(tmp_path: Path) -> None:
 def test_missing_tensorflow_names_its_extra(tiny_artifact: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "tensorflow", None)
     monkeypatch.delitem(sys.modules, "segdec.engines.tensorflow", raising=False)
-    with pytest.raises(MissingExtraError, match=r"'tensorflow'.*segdec\[tensorflow\]"):
+    with pytest.raises(MissingExtraError, match=r"'tensorflow'.*extra 'tensorflow'.*'\.\[tensorflow\]'"):
         Predictor.load(tiny_artifact)
 
 

@@ -30,7 +30,7 @@ def test_missing_package_names_the_extra(capsys: pytest.CaptureFixture[str]) -> 
         import no_such_package  # noqa: F401
     assert caught.value.code == 2
     assert "'no_such_package' is not installed" in (printed := capsys.readouterr().err)
-    assert "segdec[serve]" in printed
+    assert "pip install '.[serve]'" in printed
 
 
 def test_success_passes() -> None:
@@ -54,5 +54,5 @@ def test_hidden_lines_are_shown_when_it_fails(capfd: pytest.CaptureFixture[str])
 
 def test_missing_tensorflow_names_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "tensorflow", None)
-    with pytest.raises(MissingExtraError, match=r"segdec\[tensorflow\]"):
+    with pytest.raises(MissingExtraError, match=r"'\.\[tensorflow\]'"):
         quiet_tensorflow()

@@ -1,4 +1,5 @@
 import csv
+import sys
 
 import numpy as np
 import pytest
@@ -19,7 +20,7 @@ def test_rows_hold_truth_and_answer_in_the_order_of_the_records(evaluation, mixe
     assert [row.name for row in evaluation.rows] == [record.name for record in records]
     found = evaluation.rows[2]
     assert (found.true_label, found.predicted_label, found.outcome) == ("defect", "defect", "correct")
-    assert (found.split, found.has_mask, found.regions, found.threshold) == ("test", True, 1, 0.5)
+    assert (found.split, found.regions, found.threshold) == ("test", 1, 0.5)
     assert found.score == pytest.approx(1 / (1 + np.exp(-(220 - 128) / 16)))
 
 
@@ -117,11 +118,15 @@ def test_unknown_class_is_refused_before_anything_is_read(predictor, make_sample
 
 
 @pytest.mark.parametrize("progress", [True, False])
-def test_progress_bar_is_shown_on_request(predictor, mixed, capsys, progress):
+def test_progress_bar_is_shown_on_request(predictor, mixed, capsys, monkeypatch, progress):
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
     evaluate(predictor, *mixed, progress=progress)
-    captured = capsys.readouterr()
-    assert ("5/5" in captured.err) == progress
-    assert captured.out == ""
+    assert ("5/5" in capsys.readouterr().err) == progress
+
+
+def test_no_progress_bar_in_a_file(predictor, mixed, capsys):
+    evaluate(predictor, *mixed, progress=True)
+    assert capsys.readouterr().err == ""
 
 
 def test_predictions_file_holds_every_row(evaluation, tmp_path):

@@ -121,7 +121,6 @@ def test_histogram_counts_as_the_comparison_does(edge):
         expected = [a + b for a, b in zip(expected, (counts.tp, counts.fp, counts.fn), strict=True)]
     counts = histogram.counts_at(threshold)
     assert [counts.tp, counts.fp, counts.fn] == expected
-    assert histogram.iou_at(threshold) == counts.iou
     assert histogram.f1_at(threshold) == counts.f1
 
 

@@ -1,15 +1,19 @@
 import json
+import shutil
 
 import h5py
 import numpy as np
 import pytest
 
-from segdec.errors import DatasetError, ImageError, RunError
+from datasets.toy import write_toy
+from segdec.errors import RunError
+from segdec.images import write_png
 from training.config import load_experiment
 
 pytest.importorskip("tensorflow")
 
 from training.meter import Meter
+from training.run_data import load_run_data
 from training.run_folder import RunFolder
 from training.run_log import read_log
 from training.trainer import Trainer
@@ -53,17 +57,13 @@ def test_every_stage_is_logged_and_validated(finished_run):
     ]
     validated = [(record["stage"], record["step"]) for record in records if record["kind"] == "val"]
     assert validated == [
-        ("segment", 2),
-        ("segment", 4),
+        ("segment", 3),
         ("segment", 5),
-        ("decision", 2),
+        ("decision", 3),
         ("decision", 4),
-        *JOINT,
+        ("joint", 3),
     ]
     assert {"loss", "learning_rate", "images_per_s"} <= records[0].keys()
-
-
-JOINT = [("joint", 2), ("joint", 3)]
 
 
 def test_result_is_what_validation_chose(finished_run):
@@ -83,7 +83,7 @@ class InterruptedRunError(Exception):
     """Stands for a process that is gone."""
 
 
-@pytest.mark.parametrize("steps", [3, 7, 11])  # within each stage, after a checkpoint and between two
+@pytest.mark.parametrize("steps", [4, 9, 12])  # in each stage after a checkpoint, and after a newer best
 def test_a_resumed_run_ends_as_the_uninterrupted_one(
     tiny_experiment, finished_run, tmp_path, monkeypatch, steps
 ):
@@ -124,68 +124,57 @@ def test_a_finished_run_has_nothing_left_to_do(tiny_experiment, finished_run):
         np.testing.assert_array_equal(value, before[name])
 
 
-def test_a_changed_configuration_names_the_field(tiny_experiment, tmp_path):
-    RunFolder.open(load(tiny_experiment, tmp_path), fresh=False)
+@pytest.fixture(scope="module")
+def data(tiny_experiment):
+    return load_run_data(load_experiment(tiny_experiment))
+
+
+def test_a_changed_configuration_names_the_field(tiny_experiment, data, tmp_path):
+    RunFolder.open(load(tiny_experiment, tmp_path), data, fresh=False)
     changed = load(tiny_experiment, tmp_path, "--stages.joint.learning-rate", "0.5")
     with pytest.raises(RunError, match=r"stages.joint.learning_rate = 0.001, now it is 0.5.*--fresh"):
-        RunFolder.open(changed, fresh=False)
+        RunFolder.open(changed, data, fresh=False)
     harmless = load(tiny_experiment, tmp_path, "--log-every", "7", "--strategy", "single")
-    assert RunFolder.open(harmless, fresh=False).path == tmp_path / "tiny"
+    assert RunFolder.open(harmless, data, fresh=False).path == tmp_path / "tiny"
 
 
-def test_fresh_starts_over(tiny_experiment, tmp_path):
+def test_changed_images_are_noticed(tiny_experiment, data, toy_root, tmp_path):
+    RunFolder.open(load(tiny_experiment, tmp_path), data, fresh=False)
+    shutil.copytree(toy_root, tmp_path / "toy")
+    mask = next((tmp_path / "toy" / "masks" / "defect").iterdir())
+    write_png(mask, np.full((32, 32), 255, np.uint8))
+    moved = load(tiny_experiment, tmp_path, "--data.root", str(tmp_path / "toy"))
+    with pytest.raises(RunError, match=r"images in '.*tiny' were others"):
+        Trainer(moved)
+
+
+def test_fresh_starts_over(tiny_experiment, data, tmp_path):
     config = load(tiny_experiment, tmp_path)
-    folder = RunFolder.open(config, fresh=False)
+    folder = RunFolder.open(config, data, fresh=False)
     (folder.path / "log.jsonl").write_text("old")
-    RunFolder.open(config, fresh=True)
-    assert [path.name for path in folder.path.iterdir()] == ["config.toml"]
+    RunFolder.open(config, data, fresh=True)
+    assert {path.name for path in folder.path.iterdir()} == {"config.toml", "splits.txt"}
+    assert [path.name for path in tmp_path.iterdir()] == ["tiny"]
 
 
 @pytest.mark.parametrize("fresh", [True, False])
-def test_a_folder_that_is_no_run_is_left_alone(tiny_experiment, tmp_path, fresh):
+def test_a_folder_that_is_no_run_is_left_alone(tiny_experiment, data, tmp_path, fresh):
     (tmp_path / "tiny").mkdir()
     (tmp_path / "tiny" / "thesis.txt").write_text("precious")
     with pytest.raises(RunError, match="not a run folder"):
-        RunFolder.open(load(tiny_experiment, tmp_path), fresh=fresh)
+        RunFolder.open(load(tiny_experiment, tmp_path), data, fresh=fresh)
     assert (tmp_path / "tiny" / "thesis.txt").read_text() == "precious"
 
 
-def test_unreadable_photographs_stop_a_run_before_it_writes(tiny_experiment, toy_root, tmp_path):
-    import shutil
-
-    broken = tmp_path / "toy"
-    shutil.copytree(toy_root, broken)
-    photograph = next((broken / "good").iterdir())
-    photograph.write_bytes(photograph.read_bytes()[:200])
-    split = [line for line in (broken / "splits.txt").read_text().splitlines() if not line.startswith("#")]
-    (broken / "splits.txt").write_text(
-        "\n".join(
-            f"train good/{photograph.stem}"
-            if photograph.stem in line and " good/" in line.replace("\t", " ")
-            else line
-            for line in split
-        )
-    )
-    config = load(
-        tiny_experiment, tmp_path, "--data.root", str(broken), "--data.splits", str(broken / "splits.txt")
-    )
-    with pytest.raises(ImageError, match=photograph.name):
-        Trainer(config)
-    assert not (tmp_path / "tiny").exists()
-
-
-def test_an_empty_split_is_an_error(tiny_experiment, toy_root, tmp_path):
-    splits = tmp_path / "splits.txt"
-    splits.write_text(
-        "".join(
-            line.replace("val", "test") + "\n"
-            for line in (toy_root / "splits.txt").read_text().splitlines()
-            if not line.startswith("#")
-        )
-    )
-    with pytest.raises(DatasetError, match="split 'val' holds no image"):
-        Trainer(load(tiny_experiment, tmp_path, "--data.splits", str(splits)))
-    assert not (tmp_path / "tiny").exists()
+def test_classes_are_counted_in_the_data(tiny_experiment, tmp_path):
+    write_toy(tmp_path / "toy", 36, size=32, classes=4)
+    flags = ["--data.root", str(tmp_path / "toy"), "--data.splits", str(tmp_path / "toy" / "splits.txt")]
+    short = ["--stages.segment.steps", "1", "--stages.decision.steps", "1", "--stages.joint.steps", "1"]
+    run = Trainer(load(tiny_experiment, tmp_path, *flags, *short)).run()
+    model = run.result().model
+    assert model.classes == ("good", "scratch", "spot", "stain")
+    assert model.network.num_classes == run.experiment().network.num_classes == 4
+    assert run.network().decision.output_shape == (None, 4)
 
 
 def test_a_diverging_run_stops_and_says_where(tiny_experiment, tmp_path):

@@ -1,0 +1,144 @@
+"""Bad input ends a run before it starts: one line, exit code 2, and nothing left behind."""
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from datasets.layouts import load_dataset
+from segdec.images import write_png
+from training.__main__ import main
+
+pytestmark = pytest.mark.usefixtures("tensorflow_devices")
+
+
+@pytest.fixture
+def photographs(toy_root, tmp_path):
+    """A copy of the toy set that may be damaged."""
+    root = tmp_path / "photographs"
+    shutil.copytree(toy_root, root)
+    return root
+
+
+def first(root, split, label=1):
+    """The first record of a split and class."""
+    records = load_dataset("folder", root, root / "splits.txt").of_split(split)
+    return next(record for record in records if record.label == label)
+
+
+def run(experiment, root, folder, *flags):
+    splits = ["--data.root", str(root), "--data.splits", str(root / "splits.txt")]
+    main(["run", str(experiment), "--runs", str(folder / "runs"), *splits, *flags])
+
+
+def check_refused(capsys, folder, *words):
+    """One `error:` line that holds `words`, and no trace of a run."""
+    printed = capsys.readouterr().err
+    assert printed.startswith("error: ")
+    assert "Traceback" not in printed
+    for word in words:
+        assert word in printed
+    assert not (folder / "runs").exists()
+
+
+def cut(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-40])
+
+
+@pytest.mark.parametrize("split", ["train", "val"])
+@pytest.mark.parametrize(
+    ("damage", "word"),
+    [
+        (lambda record: record.image_path.write_bytes(b""), "is empty (0 bytes)"),
+        (lambda record: record.image_path.write_text("a letter"), "is not an image"),
+        (lambda record: cut(record.image_path), "ends before its last pixel"),
+        (
+            lambda record: write_png(record.image_path, np.full((32, 32, 3), (9, 99, 199), np.uint8)),
+            "in colour",
+        ),
+        (lambda record: write_png(record.mask_path, np.full((16, 32), 255, np.uint8)), "32"),
+        (lambda record: record.mask_path.unlink(), "has no mask"),
+        (lambda record: write_png(record.mask_path, np.zeros((32, 32), np.uint8)), "mask"),
+    ],
+    ids=["empty", "text", "truncated", "colour", "mask-size", "no-mask", "black-mask"],
+)
+def test_damaged_files(tiny_experiment, photographs, tmp_path, capsys, split, damage, word):
+    record = first(photographs, split)
+    damage(record)
+    with pytest.raises(SystemExit) as left:
+        run(tiny_experiment, photographs, tmp_path)
+    assert left.value.code == 2
+    check_refused(capsys, tmp_path, word, record.image_path.stem)
+
+
+def test_truncated_jpeg(tiny_experiment, photographs, tmp_path, capsys):
+    import cv2
+
+    record = first(photographs, "train", label=0)
+    noise = np.random.default_rng(0).integers(0, 256, (32, 32), dtype=np.uint8)
+    encoded = cv2.imencode(".jpg", noise)[1].tobytes()
+    record.image_path.unlink()
+    record.image_path.with_suffix(".jpg").write_bytes(encoded[: len(encoded) // 2] + b"\xff\xd9")
+    with pytest.raises(SystemExit) as left:
+        run(tiny_experiment, photographs, tmp_path)
+    assert left.value.code == 2
+    check_refused(capsys, tmp_path, f"{record.image_path.stem}.jpg", "ends before its last pixel")
+
+
+def test_missing_folder(tiny_experiment, toy_root, tmp_path, capsys):
+    words = ["run", str(tiny_experiment), "--runs", str(tmp_path / "runs"), "--data.root", "nowhere"]
+    with pytest.raises(SystemExit) as left:
+        main([*words, "--data.splits", str(toy_root / "splits.txt")])
+    assert left.value.code == 2
+    check_refused(capsys, tmp_path, "nowhere")
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        (["--stages.segmnt.steps", "3"], ["--stages.segmnt.steps", "--stages.segment.steps"]),
+        (["--network", "nonsense"], ["network"]),
+        (["--batch-size"], ["batch-size"]),
+        (["--seed", "5000000000"], ["seed", "5000000000"]),
+        (["--target.dilation-px", "4"], ["dilation_px", "odd"]),
+        (["--name", ".."], ["name"]),
+        (["--network.num-classes", "3"], ["2 classes", "num_classes to 2"]),
+        (["--network.input-channels", "2"], ["input_channels"]),
+        (["--input.policy", "resize"], ["height and width"]),
+        (["--data.layout", "foldr"], ["folder"]),
+        (["--strategy", "mirrored", "--batch-size", "3"], ["3", "2 replicas"]),
+    ],
+)
+def test_bad_settings(tiny_experiment, toy_root, tmp_path, capsys, flags, words):
+    with pytest.raises(SystemExit) as left:
+        run(tiny_experiment, toy_root, tmp_path, *flags)
+    assert left.value.code == 2
+    check_refused(capsys, tmp_path, *words)
+
+
+@pytest.mark.parametrize("words", [[], ["--seed", "3", "experiment.toml"]])
+def test_the_experiment_comes_first(words, capsys):
+    with pytest.raises(SystemExit) as left:
+        main(["run", *words])
+    assert left.value.code == 2
+    assert "No experiment given. Usage: python -m training run EXPERIMENT.toml" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("split", "kept"), [("train", "good"), ("val", "good"), ("val", "defect")])
+def test_one_sided_splits(tiny_experiment, photographs, tmp_path, capsys, split, kept):
+    path = photographs / "splits.txt"
+    lines = [line for line in path.read_text().splitlines() if not line.startswith(split) or kept in line]
+    path.write_text("\n".join(lines))
+    with pytest.raises(SystemExit):
+        run(tiny_experiment, photographs, tmp_path)
+    check_refused(capsys, tmp_path, f"split '{split}' holds", "Expected some of both")
+
+
+def test_a_place_that_cannot_be_written(tiny_experiment, toy_root, tmp_path, capsys):
+    (tmp_path / "runs").write_text("a file")
+    with pytest.raises(SystemExit) as left:
+        run(tiny_experiment, toy_root, tmp_path)
+    assert left.value.code == 2
+    assert capsys.readouterr().err.startswith("error: ")
+    assert (tmp_path / "runs").read_text() == "a file"
