@@ -84,8 +84,8 @@ def export(options: argparse.Namespace) -> None:
     manifest = export_run(
         options.run, options.out, name=options.name, version=options.version, overwrite=options.overwrite
     )
-    print(f"Wrote {manifest.name} {manifest.version} to {options.out}. Serve it with: ")
-    print(f"python -m api --model {options.out}")
+    print(f"Wrote {manifest.name} {manifest.version} to {options.out}.")
+    print(f"Serve it with: python -m api --model {options.out}")
 
 
 if __name__ == "__main__":

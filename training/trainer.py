@@ -53,7 +53,9 @@ class Trainer:
         check_batch_size(config.batch_size, self.strategy)
         with self.strategy.scope():
             self.network = build_network(data.model.network)
-            self.optimizers = {stage.name: self._optimizer(stage) for stage in STAGES}
+            self.optimizers = {
+                stage.name: self._optimizer(stage) for stage in STAGES if self._settings(stage).steps
+            }
             self.average = WeightAverage(self.network.variables, config.ema_decay)
         predictor = Predictor(NetworkEngine(self.network), data.model)
         self.validator = Validator(predictor, data.dataset.of_split("val"), read, config.batch_size)

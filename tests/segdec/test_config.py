@@ -65,7 +65,9 @@ def test_known_keys_are_dotted() -> None:
 
 
 def test_even_feature_kernel_is_refused() -> None:
-    assert "feature_kernel=14 is even" in message(NetworkConfig, {"feature_kernel": 14})
+    assert "feature_kernel: Value error, 14 is even; expected an odd number" in message(
+        NetworkConfig, {"feature_kernel": 14}
+    )
 
 
 def test_side_that_is_not_divisible_by_8_is_refused() -> None:

@@ -17,6 +17,9 @@ from training.run_folder import RunFolder
 pytestmark = pytest.mark.usefixtures("tensorflow_devices")
 
 
+POLY = ["--stages.joint.schedule.kind", "poly"]  # a schedule without steps is never made
+
+
 def rows(run):
     with (run / "predictions.csv").open(newline="") as file:
         return list(csv.DictReader(file))
@@ -67,7 +70,7 @@ def test_damaged_weights_are_refused(finished_run, tmp_path):
 
 def test_command_line_from_run_to_artifact(tiny_experiment, tmp_path, capsys):
     run = tmp_path / "tiny"
-    main(["run", str(tiny_experiment), "--runs", str(tmp_path), "--stages.joint.steps", "0"])
+    main(["run", str(tiny_experiment), "--runs", str(tmp_path), "--stages.joint.steps", "0", *POLY])
     main(["evaluate", str(run), "--split", "val"])
     main(["export", str(run), str(tmp_path / "model")])
     printed = capsys.readouterr().out
