@@ -17,8 +17,9 @@ import httpx
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from datasets.layouts import load_dataset
+from segdec.errors import RunError
 from segdec.terminal import clean_exit
-from training.run_folder import RunFolder
+from training.config import load_experiment
 
 TOLERANCE = 1e-5
 
@@ -29,7 +30,7 @@ def main() -> int:
     parser.add_argument("run", type=Path, help="run folder, evaluated")
     parser.add_argument("--url", default="http://127.0.0.1:8000", help="the service (default: %(default)s)")
     options = parser.parse_args()
-    with clean_exit(extra="dev"):
+    with clean_exit():
         rows = read_predictions(options.run)
         differing, largest = compare(rows, photographs(options.run), options.url)
     for name in differing:
@@ -46,9 +47,8 @@ def read_predictions(run: Path) -> list[dict[str, str]]:
 
 def photographs(run: Path) -> dict[str, Path]:
     """The image file of each name."""
-    folder = RunFolder(run)
-    data = folder.experiment().data
-    records = load_dataset(data.layout, data.root, folder.splits).records
+    data = load_experiment(run / "config.toml").data
+    records = load_dataset(data.layout, data.root, run / "splits.txt").records
     return {record.name: record.image_path for record in records}
 
 
@@ -65,11 +65,21 @@ def compare(rows: list[dict[str, str]], paths: dict[str, Path], url: str) -> tup
 
 
 def ask(client: httpx.Client, path: Path) -> dict[str, Any]:
-    """The decision about one photograph."""
-    response = client.post(
-        "/v1/predict?mask=none", content=path.read_bytes(), headers={"Content-Type": "image/*"}
-    )
-    response.raise_for_status()
+    """The decision about one photograph.
+
+    Raises:
+        RunError: If the service cannot be reached or refuses the photograph.
+    """
+    try:
+        response = client.post(
+            "/v1/predict?mask=none", content=path.read_bytes(), headers={"Content-Type": "image/*"}
+        )
+    except httpx.TransportError as error:
+        raise RunError(
+            f"No answer from {client.base_url}: {error}. Start: python -m api --model …"
+        ) from error
+    if response.is_error:
+        raise RunError(f"{path}: {response.status_code} {response.text}. Serve the model of this very run.")
     decision: dict[str, Any] = response.json()["decision"]
     return decision
 

@@ -4,6 +4,7 @@ import httpx
 import pytest
 
 from benchmarks import http_agreement
+from segdec.errors import RunError
 
 
 @pytest.fixture(scope="module")
@@ -39,6 +40,23 @@ def test_differences_are_found(evaluated, monkeypatch, changes, differing, diffe
     names, largest = http_agreement.compare(rows, paths, "http://127.0.0.1:9")
     assert names == [row["name"] for row in rows[:differing]]
     assert largest == 0.0 if not difference else largest > difference
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"), [(httpx.ConnectError("refused"), "No answer from"), (httpx.Response(422), "422")]
+)
+def test_a_service_that_does_not_answer_is_an_error(evaluated, answer, message):
+    def respond(_request):
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    path = next(iter(http_agreement.photographs(evaluated).values()))
+    with (
+        httpx.Client(transport=httpx.MockTransport(respond), base_url="http://127.0.0.1:9") as client,
+        pytest.raises(RunError, match=message),
+    ):
+        http_agreement.ask(client, path)
 
 
 def test_the_request_is_the_documented_one(evaluated):
