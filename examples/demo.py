@@ -20,7 +20,8 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))  # `datasets` and the others are run from the checkout, not installed
 
 from datasets.layouts import load_dataset  # noqa: E402
-from segdec.images import read_image, write_png  # noqa: E402
+from datasets.sample import Record  # noqa: E402
+from segdec.images import read_image, read_mask, write_png  # noqa: E402
 from segdec.overlay import draw_overlay  # noqa: E402
 
 DATA = Path("data/toy")
@@ -35,10 +36,10 @@ def main() -> None:
     step("training", "run", "training/experiments/toy_compact.toml", "--name", RUN.name, "--fresh")
     step("training", "evaluate", str(RUN))
     step("training", "export", str(RUN), str(MODEL), "--overwrite")
-    image = first_defective_test_image()
+    record = largest_test_defect()
     with service() as url:
-        answer = ask(url, image)
-    show(image, answer)
+        answer = ask(url, record.image_path)
+    show(record.image_path, answer)
     print(f"Done in {time.perf_counter() - begun:.0f} s.")
 
 
@@ -50,10 +51,10 @@ def step(*words: str) -> None:
         sys.exit(finished.returncode)
 
 
-def first_defective_test_image() -> Path:
-    """A photograph that the training never saw."""
+def largest_test_defect() -> Record:
+    """The photograph with the largest defect among those that the training never saw."""
     records = load_dataset("toy", ROOT / DATA).of_split("test")
-    return next(record.image_path for record in records if record.label)
+    return max(records, key=lambda record: record.mask_path is not None and read_mask(record.mask_path).sum())
 
 
 @contextmanager
