@@ -66,8 +66,9 @@ class FeatureNormalization(keras.layers.Layer):
 
     def call(self, inputs: Any) -> Any:
         """Normalises `inputs` [B, H, W, C]."""
-        x = ops.cast(inputs, "float32")  # statistics over H·W pixels overflow in half precision
-        pixels = ops.cast(ops.shape(x)[1] * ops.shape(x)[2], "float32")
+        wide = keras.backend.result_type(self.compute_dtype, "float32")
+        x = ops.cast(inputs, wide)  # statistics over H·W pixels overflow in half precision
+        pixels = ops.cast(ops.shape(x)[1] * ops.shape(x)[2], wide)
         centered = x - ops.mean(x, axis=(1, 2), keepdims=True)  # [B, H, W, C]
         variance = ops.sum(ops.square(centered), axis=(1, 2), keepdims=True) / ops.maximum(pixels - 1.0, 1.0)
         std = ops.sqrt(ops.maximum(variance, keras.config.epsilon() ** 2))  # the root has no gradient at zero
@@ -100,7 +101,10 @@ def normalization(config: NetworkConfig, *, center: bool = True, **kwargs: Any) 
     """The normalisation layer that `config` names, with or without its offset."""
     if config.normalization == "batch":
         return ReplicaBatchNormalization(
-            momentum=config.batch_norm_momentum, epsilon=EPSILON, center=center, **kwargs
+            momentum=config.batch_norm_momentum,
+            epsilon=EPSILON,
+            center=center,
+            **kwargs,
         )
     if config.normalization == "instance":
         return keras.layers.GroupNormalization(groups=-1, epsilon=EPSILON, center=center, **kwargs)

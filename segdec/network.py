@@ -95,7 +95,7 @@ def build_segmentation(config: NetworkConfig) -> keras.Model:
 def build_decision(config: NetworkConfig) -> keras.Model:
     """Features [B, h, w, F] and mask logits [B, h, w, 1] → class logits [B, classes]."""
     features = keras.Input((None, None, config.feature_width), name="features")
-    mask_logits = keras.Input((None, None, 1), name="mask_logits", dtype="float32")
+    mask_logits = keras.Input((None, None, 1), name="mask_logits", dtype=keras.config.floatx())
     volume, mask = features, layers.Activation(config.mask_activation, name="mask")(mask_logits)
     if config.gradient_gate:
         volume, mask = GradientGate(name="features_gate")(volume), GradientGate(name="mask_gate")(mask)
@@ -112,7 +112,7 @@ def build_decision(config: NetworkConfig) -> keras.Model:
         layers.GlobalMaxPooling2D(name="mask_max")(mask),
     ]
     vector = layers.Concatenate(name="vector")(pooled)  # [B, 2 · last width + 2]
-    class_logits = layers.Dense(config.num_classes, dtype="float32", name="class_logits")(vector)
+    class_logits = layers.Dense(config.num_classes, dtype=keras.config.floatx(), name="class_logits")(vector)
     return keras.Model((features, mask_logits), class_logits, name="decision")
 
 
@@ -148,12 +148,12 @@ def _mask_head(features: Any, config: NetworkConfig) -> Any:
     plain = config.mask_normalization == "none"
     name = "mask_logits" if plain else "mask_projection"
     logits = layers.Conv2D(
-        1, 1, use_bias=plain, kernel_initializer=_initializer(config), dtype="float32", name=name
+        1, 1, use_bias=plain, kernel_initializer=_initializer(config), dtype=keras.config.floatx(), name=name
     )(features)
     if plain:
         return logits
     center = config.mask_normalization == "affine"
-    return normalization(config, center=center, dtype="float32", name="mask_logits")(logits)
+    return normalization(config, center=center, dtype=keras.config.floatx(), name="mask_logits")(logits)
 
 
 def _initializer(config: NetworkConfig) -> keras.initializers.Initializer | str:

@@ -1,6 +1,7 @@
 """Command line: `python -m training run|evaluate|export`."""
 
 import argparse
+import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,6 +13,10 @@ FRESH = "--fresh"
 RUN_USAGE = (
     "Usage: python -m training run EXPERIMENT.toml [--fresh] [--field value]… "
     "(--fresh starts over even if the run folder exists)"
+)
+SIGNALS = (
+    "SIGTERM and Ctrl-C save a checkpoint and leave with exit code 75 and 130; the same command "
+    "without --fresh goes on."
 )
 
 
@@ -52,7 +57,7 @@ def run(words: list[str]) -> None:
     from training.config import load_experiment, print_fields
 
     if "--help" in words or "-h" in words:
-        print(RUN_USAGE)
+        print(RUN_USAGE, SIGNALS, sep="\n")
         print_fields()
         return
     if not words or words[0].startswith("-"):
@@ -60,11 +65,17 @@ def run(words: list[str]) -> None:
     fields = [word for word in words[1:] if word != FRESH]
     config = load_experiment(Path(words[0]), fields)
     quiet_tensorflow()
+    from training.interruption import RunInterruptedError
     from training.trainer import Trainer
 
     trainer = Trainer(config, fresh=FRESH in words)
-    print(trainer.opening())
-    folder = trainer.run()
+    print(trainer.opening(), flush=True)
+    try:
+        folder = trainer.run()
+    except RunInterruptedError as stop:
+        again = shlex.join(["python", "-m", "training", "run", words[0], *fields])
+        print(f"{stop} Go on with: {again}", file=sys.stderr)
+        raise SystemExit(stop.exit_code) from None
     print(f"Finished. Measure it with: python -m training evaluate {folder.path}")
 
 

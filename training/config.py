@@ -56,10 +56,31 @@ class AugmentationConfig(Config):
 class ScheduleConfig(Config):
     """How the learning rate moves during a stage."""
 
-    kind: Literal["constant", "poly", "staircase", "cosine"] = "constant"
+    kind: Literal["constant", "poly", "staircase", "cosine", "piecewise"] = "constant"
     power: Positive = Field(0.9, description="poly: rate · (1 − step/steps)^power")
     decay_rate: Positive = Field(0.1, description="staircase: factor at each stair")
     decay_steps: Count = Field(1000, description="staircase: steps from stair to stair")
+    boundaries: tuple[Count, ...] = Field(
+        (), description="piecewise: last step of each piece but the last, ascending"
+    )
+    factors: tuple[Positive, ...] = Field((), description="piecewise: of the rate after each boundary")
+    warmup_steps: Steps = Field(
+        0, description="first steps, over which the rate rises linearly to where the schedule then is"
+    )
+
+    @model_validator(mode="after")
+    def _check_pieces(self) -> Self:
+        given = bool(self.boundaries or self.factors)
+        if (self.kind == "piecewise") != given or len(self.boundaries) != len(self.factors):
+            raise ValueError(
+                f"kind={self.kind} with {len(self.boundaries)} boundaries and {len(self.factors)} factors; "
+                "expected one factor for each boundary with piecewise, and none with another kind"
+            )
+        if list(self.boundaries) != sorted(set(self.boundaries)):
+            raise ValueError(
+                f"boundaries {list(self.boundaries)} do not ascend; expected each above the last"
+            )
+        return self
 
 
 class StageConfig(Config):
@@ -71,6 +92,12 @@ class StageConfig(Config):
     momentum: Fraction = Field(0.9, description="sgd only")
     weight_decay: NonNegative = Field(0.0, description="decay of the weights, as the optimiser applies it")
     schedule: ScheduleConfig = ScheduleConfig()
+    clip_norm: Positive | None = Field(
+        None, description="largest norm of the global batch's gradient, all variables together"
+    )
+    accumulate: Count = Field(
+        1, description="equal parts in which a step's images are taken to save memory; their gradients add up"
+    )
     segmentation_weight: NonNegative = Field(
         1.0, description="factor of the segmentation loss, where trained"
     )
@@ -104,7 +131,14 @@ class ExperimentConfig(BaseSettings):
     seed: Annotated[int, Field(ge=0, lt=2**32)] = Field(
         0, description="decides weights, order of images and augmentation"
     )
-    strategy: Literal["auto", "single", "mirrored"] = Field("auto", description="what the step runs on")
+    strategy: Literal["auto", "single", "mirrored", "central-storage"] = Field(
+        "auto",
+        description="one device; a copy of the weights on each of several; or weights on the CPU, towers on "
+        "several devices; auto = mirrored where there are several GPUs or devices are named",
+    )
+    devices: Annotated[str, Field(pattern=r"^(cpu:[1-9]\d*|gpu:\d+(,\d+)*)$")] | None = Field(
+        None, description="cpu:4 = four logical CPU devices, gpu:0,1 = these GPUs; default: what is there"
+    )
     batch_size: Count = Field(2, description="images a step, over all replicas")
     ema_decay: Fraction = Field(0.99, description="of the averaged weights that are validated and exported")
     validate_every: Count = Field(100, description="steps between validations")

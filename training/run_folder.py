@@ -18,6 +18,7 @@ from training.run_data import RunData
 CHANGEABLE = {
     "runs",
     "strategy",
+    "devices",
     "checkpoint_every",
     "log_every",
     "data.root",

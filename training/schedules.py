@@ -1,12 +1,50 @@
 """Optimisers and learning-rate schedules of a stage."""
 
+from typing import Any, Self
+
 import keras
+from keras import ops
 
 from training.config import StageConfig
 
 
+@keras.saving.register_keras_serializable(package="segdec")
+class Warmup(keras.optimizers.schedules.LearningRateSchedule):
+    """Another schedule, whose rate is multiplied by (step + 1)/steps during the first steps.
+
+    Args:
+        schedule: The schedule, or its constant rate.
+        steps: Length of the rise; the step of this number is the first with the full rate.
+    """
+
+    def __init__(self, schedule: keras.optimizers.schedules.LearningRateSchedule | float, steps: int) -> None:
+        self.schedule = schedule
+        self.steps = steps
+
+    def __call__(self, step: Any) -> Any:
+        """The rate at a step, counted from 0."""
+        rate = self.schedule(step) if callable(self.schedule) else self.schedule
+        share = (ops.cast(step, keras.config.floatx()) + 1.0) / self.steps
+        return rate * ops.minimum(share, 1.0)
+
+    def get_config(self) -> dict[str, Any]:
+        """The arguments that make this schedule again."""
+        return {"schedule": keras.saving.serialize_keras_object(self.schedule), "steps": self.steps}
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> Self:
+        """Makes a schedule from what `get_config` returned."""
+        schedule = keras.saving.deserialize_keras_object(config["schedule"])
+        return cls(schedule, config["steps"])
+
+
 def build_schedule(config: StageConfig) -> keras.optimizers.schedules.LearningRateSchedule | float:
-    """The learning rate of a stage as a function of its step."""
+    """The learning rate of a stage as a function of its step, warm-up included."""
+    schedule = _build_main_schedule(config)
+    return Warmup(schedule, config.schedule.warmup_steps) if config.schedule.warmup_steps else schedule
+
+
+def _build_main_schedule(config: StageConfig) -> keras.optimizers.schedules.LearningRateSchedule | float:
     schedule, rate = config.schedule, config.learning_rate
     schedules = keras.optimizers.schedules
     if schedule.kind == "poly":
@@ -15,6 +53,10 @@ def build_schedule(config: StageConfig) -> keras.optimizers.schedules.LearningRa
         return schedules.ExponentialDecay(rate, schedule.decay_steps, schedule.decay_rate, staircase=True)
     if schedule.kind == "cosine":
         return schedules.CosineDecay(rate, config.steps)
+    if schedule.kind == "piecewise":
+        last = [boundary - 1 for boundary in schedule.boundaries]  # Keras counts from 0 and includes it
+        rates = [rate, *(rate * factor for factor in schedule.factors)]
+        return schedules.PiecewiseConstantDecay(last, rates)
     return rate
 
 

@@ -8,11 +8,9 @@ import tensorflow as tf
 from segdec.network import SegDecNet
 from training.averaging import WeightAverage
 from training.config import StageConfig, TargetConfig
+from training.gradients import Batch, Losses, replica_gradients
 from training.losses import decision_loss, segmentation_loss
 from training.stages import Stage
-
-Batch = dict[str, tf.Tensor]
-Losses = dict[str, tf.Tensor]
 
 
 def build_step(
@@ -35,13 +33,17 @@ def build_step(
     variables = stage.trainable_variables(network)
 
     def replica_step(batch: Batch) -> Losses:
-        images = tf.cast(tf.shape(batch["label"])[0], tf.float32)
+        images = tf.cast(tf.shape(batch["label"])[0], batch["target"].dtype)
         global_images = tf.distribute.get_replica_context().all_reduce("SUM", images)
-        with tf.GradientTape(watch_accessed_variables=False) as tape:
-            tape.watch([variable.value for variable in variables])
-            losses = stage_losses(network, stage, config, target, batch)
-            losses = {name: tf.reduce_sum(loss) / global_images for name, loss in losses.items()}
-        gradients = tape.gradient(losses["loss"], [variable.value for variable in variables])
+
+        def summed_losses(part: Batch) -> Losses:
+            losses = stage_losses(network, stage, config, target, part)
+            return {name: tf.reduce_sum(loss) / global_images for name, loss in losses.items()}
+
+        values = [variable.value for variable in variables]
+        gradients, losses = replica_gradients(
+            summed_losses, values, batch, parts=config.accumulate, clip_norm=config.clip_norm
+        )
         optimizer.apply_gradients(zip(gradients, variables, strict=True))
         return losses
 
@@ -50,7 +52,7 @@ def build_step(
         average.update(strategy)
         return {name: strategy.reduce("SUM", loss, axis=None) for name, loss in per_replica.items()}
 
-    compiled: Callable[[Batch], Losses] = tf.function(step)
+    compiled: Callable[[Batch], Losses] = tf.function(step, reduce_retracing=True)
     return compiled
 
 
@@ -60,7 +62,7 @@ def stage_losses(
     """The losses of one replica's images, [B] each: the stage's terms and `loss`, their weighted sum."""
     losses: Losses = {}
     features, mask_logits = network.segmentation(batch["image"], training=stage.trains_segmentation)
-    total = tf.zeros_like(batch["label"], tf.float32)
+    total = tf.zeros_like(batch["label"], mask_logits.dtype)
     if stage.trains_segmentation:
         losses["segmentation_loss"] = segmentation_loss(mask_logits, batch["target"], target.positive_weight)
         total += config.segmentation_weight * losses["segmentation_loss"]

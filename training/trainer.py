@@ -13,15 +13,17 @@ from segdec.predictor import Predictor
 from training.averaging import WeightAverage
 from training.checkpoints import RunState
 from training.config import ExperimentConfig, StageConfig
+from training.gradients import Batch
 from training.input_pipeline import InputPipeline
+from training.interruption import Interruption
 from training.meter import Meter
 from training.run_data import load_run_data
 from training.run_folder import RunFolder, RunResult
 from training.run_log import RunLog
 from training.schedules import build_optimizer
 from training.stages import STAGES, Stage
-from training.step import Batch, build_step
-from training.strategies import check_batch_size, choose_strategy
+from training.step import build_step
+from training.strategies import check_batch_size, choose_strategy, describe_strategy
 from training.validation import Validator
 
 
@@ -49,8 +51,10 @@ class Trainer:
 
         # === Network ===
         keras.utils.set_random_seed(config.seed)
-        self.strategy = choose_strategy(config.strategy)
-        check_batch_size(config.batch_size, self.strategy)
+        self.strategy = choose_strategy(config.strategy, config.devices)
+        for settings in (self._settings(stage) for stage in STAGES):
+            if settings.steps:
+                check_batch_size(config.batch_size, self.strategy, settings.accumulate)
         with self.strategy.scope():
             self.network = build_network(data.model.network)
             self.optimizers = {
@@ -64,29 +68,34 @@ class Trainer:
         self.folder = RunFolder.open(self.config, data, fresh=fresh)
         self.state = RunState(self.folder.checkpoints, self.network, self.optimizers, self.average)
         self.resumed = self.state.restore()
+        self.interruption = Interruption()
 
     def opening(self) -> str:
         """What the run is about to do, for the terminal."""
-        kind = tf.DeviceSpec.from_string(self.strategy.extended.worker_devices[0]).device_type
-        where = f"'{self.folder.path}' on {self.strategy.num_replicas_in_sync} × {kind}"
+        where = f"'{self.folder.path}', {describe_strategy(self.strategy)}"
+        no_gpu = self.config.devices is None and not tf.config.list_physical_devices("GPU")
+        note = "\nNo GPU was found: the CPU takes its place." if no_gpu else ""
         if not self.resumed:
-            return f"Starting {where}."
+            return f"Starting {where}.{note}"
         left = [stage.name for stage in STAGES[int(self.state.stage) :]]
         place = f"stage {left[0]} after step {int(self.state.step)}" if left else "all stages are done"
-        return f"Going on with {where}: {place}."
+        return f"Going on with {where}: {place}.{note}"
 
     def run(self) -> RunFolder:
         """Trains the stages that are left, chooses the thresholds and writes the result.
 
         Raises:
             RunError: If the loss stops being a number.
+            RunInterruptedError: If SIGTERM or SIGINT came; a checkpoint has been saved.
             SegdecError: If an image turns out unreadable on the way.
         """
-        with RunLog(self.folder.path, stage=int(self.state.stage), step=int(self.state.step)) as log:
+        run_log = RunLog(self.folder.path, stage=int(self.state.stage), step=int(self.state.step))
+        with run_log as log, self.interruption:
             while (index := int(self.state.stage)) < len(STAGES):
                 if self._settings(STAGES[index]).steps:
                     self._run_stage(index, log)
                 self._advance(index)
+                self.interruption.check(f"after stage '{STAGES[index].name}'")
         model, metrics, warnings = self.validator.choose_thresholds()
         for warning in warnings:
             print(f"warning: {warning}", file=sys.stderr)
@@ -127,8 +136,10 @@ class Trainer:
                     )
                 if step % config.validate_every == 0 or last:
                     meter.validated(self._validate(stage, index, step, log))
-                if step % config.checkpoint_every == 0 and not last:
+                stopping = self.interruption.received is not None
+                if (step % config.checkpoint_every == 0 or stopping) and not last:
                     state.save()
+                    self.interruption.check(f"after step {step} of stage '{stage.name}'")
 
         # === Result ===
         state.restore_best()

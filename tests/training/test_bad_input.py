@@ -107,7 +107,9 @@ def test_missing_folder(tiny_experiment, toy_root, tmp_path, capsys):
         (["--network.input-channels", "2"], ["input_channels"]),
         (["--input.policy", "resize"], ["height and width"]),
         (["--data.layout", "foldr"], ["folder"]),
-        (["--strategy", "mirrored", "--batch-size", "3"], ["3", "2 replicas"]),
+        (["--devices", "cpu:2", "--batch-size", "3"], ["batch_size=3", "2 replicas"]),
+        (["--devices", "gpu:77"], ["devices=gpu:77", "this machine has"]),
+        (["--devices", "cpu:2", "--strategy", "single"], ["strategy=single", "cpu:2"]),
     ],
 )
 def test_bad_settings(tiny_experiment, toy_root, tmp_path, capsys, flags, words):

@@ -134,7 +134,9 @@ def test_a_changed_configuration_names_the_field(tiny_experiment, data, tmp_path
     changed = load(tiny_experiment, tmp_path, "--stages.joint.learning-rate", "0.5")
     with pytest.raises(RunError, match=r"stages.joint.learning_rate = 0.001, now it is 0.5.*--fresh"):
         RunFolder.open(changed, data, fresh=False)
-    harmless = load(tiny_experiment, tmp_path, "--log-every", "7", "--strategy", "single")
+    harmless = load(
+        tiny_experiment, tmp_path, "--log-every", "7", "--strategy", "single", "--devices", "cpu:1"
+    )
     assert RunFolder.open(harmless, data, fresh=False).path == tmp_path / "tiny"
 
 

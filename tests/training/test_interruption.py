@@ -1,0 +1,121 @@
+"""A run that is told to stop saves where it is, and goes on as if nothing had been."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import h5py
+import numpy as np
+import pytest
+
+from training.config import load_experiment
+from training.interruption import Interruption, RunInterruptedError
+from training.run_log import read_log
+
+pytest.importorskip("tensorflow")
+
+from training.meter import Meter
+from training.trainer import Trainer
+
+pytestmark = pytest.mark.usefixtures("tensorflow_devices")
+
+
+def weights(run):
+    arrays = {}
+    with h5py.File(run / "network.weights.h5") as file:
+        file.visititems(lambda name, item: arrays.update({name: item[()]} if hasattr(item, "shape") else {}))
+    return arrays
+
+
+def without_speed(records):
+    return [{key: value for key, value in record.items() if key != "images_per_s"} for record in records]
+
+
+def interrupt(patch, number, steps):
+    """The signal comes during the step of this number, counted over all stages."""
+    taken = []
+    advance = Meter.advance
+
+    def advance_and_raise(meter):
+        advance(meter)
+        taken.append(1)
+        if len(taken) == steps:
+            signal.raise_signal(number)
+
+    patch.setattr(Meter, "advance", advance_and_raise)
+
+
+@pytest.mark.parametrize(
+    ("number", "steps", "place", "code"),
+    [
+        (signal.SIGTERM, 3, "after step 3 of stage 'segment'", 75),  # no checkpoint is due at step 3
+        (signal.SIGINT, 7, "after step 2 of stage 'decision'", 130),  # one is
+        (signal.SIGTERM, 9, "after stage 'decision'", 75),  # last step of a stage
+    ],
+)
+def test_an_interrupted_run_ends_as_the_uninterrupted_one(
+    tiny_experiment, finished_run, tmp_path, monkeypatch, number, steps, place, code
+):
+    config = load_experiment(tiny_experiment, ["--runs", str(tmp_path)])
+    with monkeypatch.context() as patch:
+        interrupt(patch, number, steps)
+        with pytest.raises(RunInterruptedError, match=f"Stopped by {number.name} {place}") as stopped:
+            Trainer(config).run()
+    assert stopped.value.exit_code == code
+    trainer = Trainer(config)
+    assert trainer.resumed
+    taken = 5 * (int(trainer.state.stage) > 0) + 4 * (int(trainer.state.stage) > 1) + int(trainer.state.step)
+    assert taken == steps  # nothing is trained twice
+    run = trainer.run().path
+    expected = weights(finished_run)
+    for name, value in weights(run).items():
+        np.testing.assert_array_equal(value, expected[name], err_msg=name)
+    assert (run / "result.json").read_text() == (finished_run / "result.json").read_text()
+    assert without_speed(read_log(run)) == without_speed(read_log(finished_run))
+
+
+def test_a_second_signal_does_what_it_always_does():
+    with Interruption() as interruption:
+        signal.raise_signal(signal.SIGINT)
+        assert interruption.received is signal.SIGINT
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+
+
+def test_handlers_are_given_back():
+    before = [signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)]
+    with Interruption() as interruption:
+        assert signal.getsignal(signal.SIGTERM) not in before
+        interruption.check("nowhere")  # no signal, no error
+    assert [signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)] == before
+
+
+def wait_for(condition, seconds=120):
+    for _ in range(seconds * 10):
+        if condition():
+            return
+        time.sleep(0.1)
+    raise TimeoutError
+
+
+def test_sigterm_of_a_process(tiny_experiment, tmp_path):
+    flags = ["--runs", str(tmp_path), "--stages.segment.steps", "9000", "--checkpoint-every", "9000"]
+    words = ["run", str(tiny_experiment), *flags, "--validate-every", "9000"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "training", *words, "--fresh"],
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "CUDA_VISIBLE_DEVICES": "-1"},
+    )
+    try:
+        wait_for(lambda: process.poll() is not None or len(read_log(tmp_path / "tiny")) > 1)
+        process.terminate()
+        _, errors = process.communicate(timeout=60)
+    finally:
+        process.kill()
+    assert process.returncode == 75, errors
+    assert "Stopped by SIGTERM after step" in errors
+    assert f"Go on with: python -m training {' '.join(words)}\n" in errors
+    assert list((tmp_path / "tiny" / "checkpoints" / "latest").glob("ckpt-*.index"))

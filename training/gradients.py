@@ -1,0 +1,68 @@
+"""A replica's share of the gradient: in parts where memory is short, clipped by the global norm."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import tensorflow as tf
+
+Batch = dict[str, tf.Tensor]
+Losses = dict[str, tf.Tensor]
+
+
+def replica_gradients(
+    summed_losses: Callable[[Batch], Losses],
+    variables: list[Any],
+    batch: Batch,
+    *,
+    parts: int,
+    clip_norm: float | None,
+) -> tuple[list[tf.Tensor], Losses]:
+    """Call it in replica context.
+
+    Args:
+        summed_losses: The losses of some of the replica's images, summed, in units of the global batch.
+        variables: What to differentiate `loss` by.
+        batch: The replica's images.
+        parts: How many equal parts the images are taken in, one after the other.
+        clip_norm: Largest norm of the global batch's gradient, all variables together.
+
+    Returns:
+        The replica's gradients, whose sum over replicas is that of the global batch, and its losses.
+    """
+    gradients: list[tf.Tensor] = []
+    losses: Losses = {}
+    for part in _parts(batch, parts, gradients):
+        with tf.GradientTape(watch_accessed_variables=False) as tape:
+            tape.watch(variables)
+            part_losses = summed_losses(part)
+        part_gradients = tape.gradient(part_losses["loss"], variables)
+        gradients[:] = _add(gradients, part_gradients)
+        losses = {name: losses[name] + loss if losses else loss for name, loss in part_losses.items()}
+    return gradients if clip_norm is None else _clip(gradients, clip_norm), losses
+
+
+def _parts(batch: Batch, parts: int, done: list[tf.Tensor]) -> Iterator[Batch]:
+    """Slices of the batch; each waits for the gradients of those before, so that memory is reused."""
+    if parts == 1:
+        yield batch
+        return
+    images = tf.shape(batch["label"])[0]
+    for part in range(parts):
+        begin, end = images * part // parts, images * (part + 1) // parts
+        with tf.control_dependencies(list(done)):
+            sliced = {name: tf.identity(values[begin:end]) for name, values in batch.items()}
+        yield sliced
+
+
+def _add(total: list[tf.Tensor], gradients: list[tf.Tensor]) -> list[tf.Tensor]:
+    return [one + other for one, other in zip(total, gradients, strict=True)] if total else gradients
+
+
+def _clip(gradients: list[tf.Tensor], clip_norm: float) -> list[tf.Tensor]:
+    """Scales by the norm after the reduction: the norms of single replicas would clip by other amounts.
+
+    The optimiser reduces the gradients itself, so the scale alone is taken from the reduced ones.
+    """
+    reduced = tf.distribute.get_replica_context().all_reduce("SUM", gradients)
+    scale = clip_norm / tf.maximum(tf.linalg.global_norm(reduced), clip_norm)
+    return [gradient * scale for gradient in gradients]

@@ -1,0 +1,67 @@
+"""SIGTERM and SIGINT during a run: noted at once, acted upon between two steps."""
+
+import signal
+import threading
+from types import FrameType, TracebackType
+from typing import Any, Self
+
+from segdec.errors import RunError
+
+EXIT_CODES = {signal.SIGTERM: 75, signal.SIGINT: 130}
+"""75 is EX_TEMPFAIL of sysexits.h, try again; 130 is what shells give for an interrupt."""
+
+
+class RunInterruptedError(RunError):
+    """A run was asked to stop, and stopped with a checkpoint.
+
+    Args:
+        received: The signal.
+        place: Where the run stopped.
+    """
+
+    def __init__(self, received: signal.Signals, place: str) -> None:
+        super().__init__(f"Stopped by {received.name} {place}. A checkpoint holds everything so far.")
+        self.exit_code = EXIT_CODES[received]
+
+
+class Interruption:
+    """Within the block, a first signal is noted; a second one acts as it would without the block.
+
+    In another thread than the main one, which alone may set signal handlers, it notes nothing.
+
+    Attributes:
+        received: The signal that came, or None.
+    """
+
+    def __init__(self) -> None:
+        self.received: signal.Signals | None = None
+        self._former: dict[signal.Signals, Any] = {}
+
+    def __enter__(self) -> Self:
+        self.received = None
+        if threading.current_thread() is threading.main_thread():
+            self._former = {number: signal.signal(number, self._note) for number in EXIT_CODES}
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._restore()
+
+    def check(self, place: str) -> None:
+        """Call it where a checkpoint has just been saved.
+
+        Raises:
+            RunInterruptedError: If a signal came.
+        """
+        if self.received is not None:
+            raise RunInterruptedError(self.received, place)
+
+    def _note(self, number: int, frame: FrameType | None) -> None:  # noqa: ARG002
+        self.received = signal.Signals(number)
+        self._restore()
+
+    def _restore(self) -> None:
+        for number, handler in self._former.items():
+            signal.signal(number, handler)
+        self._former = {}
