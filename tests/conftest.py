@@ -118,3 +118,19 @@ def finished_run(tiny_experiment, tensorflow_devices) -> Path:  # noqa: ARG001
     from training.trainer import Trainer
 
     return Trainer(load_experiment(tiny_experiment)).run().path
+
+
+@pytest.fixture(scope="session")
+def read_weights():
+    """What reads all arrays of a run's weights file: run folder → arrays by name."""
+    import h5py
+
+    def read(run: Path) -> dict[str, np.ndarray]:
+        arrays = {}
+        with h5py.File(run / "network.weights.h5") as file:
+            file.visititems(
+                lambda name, item: arrays.update({name: item[()]} if hasattr(item, "shape") else {})
+            )
+        return arrays
+
+    return read

@@ -6,7 +6,6 @@ import subprocess
 import sys
 import time
 
-import h5py
 import numpy as np
 import pytest
 
@@ -20,13 +19,6 @@ from training.meter import Meter
 from training.trainer import Trainer
 
 pytestmark = pytest.mark.usefixtures("tensorflow_devices")
-
-
-def weights(run):
-    arrays = {}
-    with h5py.File(run / "network.weights.h5") as file:
-        file.visititems(lambda name, item: arrays.update({name: item[()]} if hasattr(item, "shape") else {}))
-    return arrays
 
 
 def without_speed(records):
@@ -56,7 +48,7 @@ def interrupt(patch, number, steps):
     ],
 )
 def test_an_interrupted_run_ends_as_the_uninterrupted_one(
-    tiny_experiment, finished_run, tmp_path, monkeypatch, number, steps, place, code
+    tiny_experiment, finished_run, tmp_path, monkeypatch, number, steps, place, code, read_weights
 ):
     config = load_experiment(tiny_experiment, ["--runs", str(tmp_path)])
     with monkeypatch.context() as patch:
@@ -69,8 +61,8 @@ def test_an_interrupted_run_ends_as_the_uninterrupted_one(
     taken = 5 * (int(trainer.state.stage) > 0) + 4 * (int(trainer.state.stage) > 1) + int(trainer.state.step)
     assert taken == steps  # nothing is trained twice
     run = trainer.run().path
-    expected = weights(finished_run)
-    for name, value in weights(run).items():
+    expected = read_weights(finished_run)
+    for name, value in read_weights(run).items():
         np.testing.assert_array_equal(value, expected[name], err_msg=name)
     assert (run / "result.json").read_text() == (finished_run / "result.json").read_text()
     assert without_speed(read_log(run)) == without_speed(read_log(finished_run))

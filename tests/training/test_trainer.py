@@ -1,7 +1,6 @@
 import json
 import shutil
 
-import h5py
 import numpy as np
 import pytest
 
@@ -19,14 +18,6 @@ from training.run_log import read_log
 from training.trainer import Trainer
 
 pytestmark = pytest.mark.usefixtures("tensorflow_devices")
-
-
-def weights(run):
-    """All arrays of the run's weights file."""
-    arrays = {}
-    with h5py.File(run / "network.weights.h5") as file:
-        file.visititems(lambda name, item: arrays.update({name: item[()]} if hasattr(item, "shape") else {}))
-    return arrays
 
 
 def load(experiment, tmp_path, *flags):
@@ -85,7 +76,7 @@ class InterruptedRunError(Exception):
 
 @pytest.mark.parametrize("steps", [4, 9, 12])  # in each stage after a checkpoint, and after a newer best
 def test_a_resumed_run_ends_as_the_uninterrupted_one(
-    tiny_experiment, finished_run, tmp_path, monkeypatch, steps
+    tiny_experiment, finished_run, tmp_path, monkeypatch, steps, read_weights
 ):
     config = load(tiny_experiment, tmp_path)
     taken = []
@@ -105,8 +96,8 @@ def test_a_resumed_run_ends_as_the_uninterrupted_one(
     assert trainer.resumed
     assert "Going on" in trainer.opening()
     run = trainer.run().path
-    expected = weights(finished_run)
-    for name, value in weights(run).items():
+    expected = read_weights(finished_run)
+    for name, value in read_weights(run).items():
         np.testing.assert_array_equal(value, expected[name], err_msg=name)
     assert (run / "result.json").read_text() == (finished_run / "result.json").read_text()
     logged = [{key: value for key, value in r.items() if key != "images_per_s"} for r in read_log(run)]
@@ -115,12 +106,12 @@ def test_a_resumed_run_ends_as_the_uninterrupted_one(
     ]
 
 
-def test_a_finished_run_has_nothing_left_to_do(tiny_experiment, finished_run):
-    before = weights(finished_run)
+def test_a_finished_run_has_nothing_left_to_do(tiny_experiment, finished_run, read_weights):
+    before = read_weights(finished_run)
     trainer = Trainer(load_experiment(tiny_experiment))
     assert "all stages are done" in trainer.opening()
     trainer.run()
-    for name, value in weights(finished_run).items():
+    for name, value in read_weights(finished_run).items():
         np.testing.assert_array_equal(value, before[name])
 
 
