@@ -68,6 +68,15 @@ def test_an_interrupted_run_ends_as_the_uninterrupted_one(
     assert without_speed(read_log(run)) == without_speed(read_log(finished_run))
 
 
+@pytest.fixture
+def python_handlers():
+    """Python's own handlers: a shell starts background jobs with SIGINT ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("python_handlers")
 def test_a_second_signal_does_what_it_always_does():
     with Interruption() as interruption:
         signal.raise_signal(signal.SIGINT)
