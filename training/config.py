@@ -24,6 +24,10 @@ Positive = Annotated[float, Field(gt=0.0)]
 NonNegative = Annotated[float, Field(ge=0.0)]
 
 
+DEVICES = r"cpu:[1-9]\d*|gpu:\d+(,\d+)*"
+"""How devices are named: a number of logical CPUs, or the numbers of GPUs."""
+
+
 class DataConfig(Config):
     """Which photographs a run sees."""
 
@@ -136,7 +140,7 @@ class ExperimentConfig(BaseSettings):
         description="one device; a copy of the weights on each of several; or weights on the CPU, towers on "
         "several devices; auto = mirrored where there are several GPUs or devices are named",
     )
-    devices: Annotated[str, Field(pattern=r"^(cpu:[1-9]\d*|gpu:\d+(,\d+)*)$")] | None = Field(
+    devices: Annotated[str, Field(pattern=f"^({DEVICES})$")] | None = Field(
         None, description="cpu:4 = four logical CPU devices, gpu:0,1 = these GPUs; default: what is there"
     )
     batch_size: Count = Field(2, description="images a step, over all replicas")

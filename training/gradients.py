@@ -1,6 +1,6 @@
 """A replica's share of the gradient: in parts where memory is short, clipped by the global norm."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import tensorflow as tf
@@ -31,27 +31,22 @@ def replica_gradients(
     """
     gradients: list[tf.Tensor] = []
     losses: Losses = {}
-    for part in _parts(batch, parts, gradients):
+    for index in range(parts):
+        part = batch if parts == 1 else _part(batch, index, parts, after=gradients)
         with tf.GradientTape(watch_accessed_variables=False) as tape:
             tape.watch(variables)
             part_losses = summed_losses(part)
-        part_gradients = tape.gradient(part_losses["loss"], variables)
-        gradients[:] = _add(gradients, part_gradients)
+        gradients = _add(gradients, tape.gradient(part_losses["loss"], variables))
         losses = {name: losses[name] + loss if losses else loss for name, loss in part_losses.items()}
     return gradients if clip_norm is None else _clip(gradients, clip_norm), losses
 
 
-def _parts(batch: Batch, parts: int, done: list[tf.Tensor]) -> Iterator[Batch]:
-    """Slices of the batch; each waits for the gradients of those before, so that memory is reused."""
-    if parts == 1:
-        yield batch
-        return
+def _part(batch: Batch, index: int, parts: int, after: list[tf.Tensor]) -> Batch:
+    """A slice of the batch; it waits for the gradients of those before, so that memory is reused."""
     images = tf.shape(batch["label"])[0]
-    for part in range(parts):
-        begin, end = images * part // parts, images * (part + 1) // parts
-        with tf.control_dependencies(list(done)):
-            sliced = {name: tf.identity(values[begin:end]) for name, values in batch.items()}
-        yield sliced
+    begin, end = images * index // parts, images * (index + 1) // parts
+    with tf.control_dependencies(after):
+        return {name: tf.identity(values[begin:end]) for name, values in batch.items()}
 
 
 def _add(total: list[tf.Tensor], gradients: list[tf.Tensor]) -> list[tf.Tensor]:

@@ -6,6 +6,7 @@ import numpy as np
 import tensorflow as tf
 from numpy.typing import NDArray
 
+from segdec.config import STRIDE
 from segdec.errors import SegdecError
 from training.augmentation import augment
 from training.config import AugmentationConfig
@@ -66,7 +67,7 @@ class InputPipeline:
         height, width, channels = self._shape
         image, target = tf.numpy_function(self._load, [index], (tf.uint8, tf.float32))
         image = tf.cast(tf.ensure_shape(image, (height, width, channels)), tf.float32)
-        target = tf.ensure_shape(target, (height // 8, width // 8, 1))
+        target = tf.ensure_shape(target, (height // STRIDE, width // STRIDE, 1))
         draw = tf.stack([tf.constant(hash_seed(seed), tf.int64), position])
         image, target = augment(image, target, draw, self._augmentation)
         return {"image": image, "target": target, "label": tf.gather(tf.constant(labels, tf.int32), index)}

@@ -6,9 +6,10 @@ from types import FrameType, TracebackType
 from typing import Any, Self
 
 from segdec.errors import RunError
+from segdec.terminal import EXIT_INTERRUPTED
 
-EXIT_CODES = {signal.SIGTERM: 75, signal.SIGINT: 130}
-"""75 is EX_TEMPFAIL of sysexits.h, try again; 130 is what shells give for an interrupt."""
+EXIT_CODES = {signal.SIGTERM: 75, signal.SIGINT: EXIT_INTERRUPTED}
+"""75 is EX_TEMPFAIL of sysexits.h: try again."""
 
 
 class RunInterruptedError(RunError):

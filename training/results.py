@@ -14,7 +14,7 @@ from segdec.export import export_model
 from segdec.files import write_text_atomic
 from segdec.postprocessing import Prediction
 from segdec.predictor import Predictor
-from training.config import ExperimentConfig
+from training.config import DataConfig, ExperimentConfig
 from training.evaluation import Evaluation, evaluate, write_predictions
 from training.gallery import Show
 from training.report import describe, write_report
@@ -35,7 +35,7 @@ def evaluate_run(path: Path, split: Split) -> str:
     """
     folder = RunFolder.finished(path)
     experiment, result = folder.experiment(), folder.result()
-    records = _records(folder, split)
+    records = _records(experiment.data, folder.splits, result.model.classes, split)
     predictor = Predictor(NetworkEngine(folder.network()), result.model)
     evaluation = evaluate(predictor, records, read, batch_size=experiment.batch_size)
     write_predictions(path / "predictions.csv", evaluation.rows)
@@ -75,10 +75,9 @@ def export_run(path: Path, out: Path, *, name: str | None, version: str, overwri
     )
 
 
-def _records(folder: RunFolder, split: Split) -> tuple[Record, ...]:
+def _records(data: DataConfig, splits: Path, classes: tuple[str, ...], split: Split) -> tuple[Record, ...]:
     """The images of a split as the run was started with it, whatever was added since."""
-    data, classes = folder.experiment().data, folder.result().model.classes
-    dataset = load_dataset(data.layout, data.root, folder.splits)
+    dataset = load_dataset(data.layout, data.root, splits)
     if dataset.classes != classes:
         raise DatasetError(
             f"'{data.root}' holds the classes {', '.join(dataset.classes)}. "

@@ -7,6 +7,7 @@ from typing import Any
 import tensorflow as tf
 
 from segdec.errors import ConfigError
+from training.config import DEVICES
 
 NAMES = {
     tf.distribute.OneDeviceStrategy: "single",
@@ -70,7 +71,7 @@ def _find_devices(devices: str | None) -> list[Any]:
     if devices is None:
         return list(tf.config.list_logical_devices("GPU") or tf.config.list_logical_devices("CPU"))
     kind, _, which = devices.partition(":")
-    if not re.fullmatch(r"cpu:[1-9]\d*|gpu:\d+(,\d+)*", devices):
+    if not re.fullmatch(DEVICES, devices):
         raise ConfigError(
             f"devices={devices!r} names no devices. Expected 'cpu:4' (four logical CPU devices) or "
             "'gpu:0,1' (the GPUs of these numbers)."

@@ -148,8 +148,9 @@ class Trainer:
         """Measures the averaged weights and keeps them if they are the best so far."""
         with self.average.applied():
             validation = self.validator.measure()
-            if self.state.is_better(validation.key(stage)):
-                self.state.save_best(validation.key(stage))
+            key = validation.key(stage)
+            if self.state.is_better(key):
+                self.state.save_best(key)
                 log.images(stage.name, step, self.validator.panel())
         metrics = validation.metrics()
         log.scalars("val", stage.name, index, step, metrics)

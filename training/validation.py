@@ -39,8 +39,12 @@ class Validation:
             "average_precision": average_precision(self.labels, self.scores),
             "auroc": auroc(self.labels, self.scores),
             "score_loss": self.score_loss(),
-            "pixel_f1": self.pixels.f1_at(choose_mask_threshold(self.pixels).value),
+            "pixel_f1": self.pixel_f1(),
         }
+
+    def pixel_f1(self) -> float | None:
+        """Pooled pixel F1 at the mask threshold that is best for it."""
+        return self.pixels.f1_at(choose_mask_threshold(self.pixels).value)
 
     def score_loss(self) -> float:
         """Binary cross-entropy of the image score, nats."""
@@ -53,10 +57,9 @@ class Validation:
         A stage that trains the decision is judged by AP; the score loss decides among equals, since
         AP is soon perfect on a small validation split. Segmentation alone is judged by pixel F1.
         """
-        metrics = self.metrics()
         if not stage.trains_decision:
-            return metrics["pixel_f1"] or 0.0, 0.0
-        return metrics["average_precision"] or 0.0, -self.score_loss()
+            return self.pixel_f1() or 0.0, 0.0
+        return average_precision(self.labels, self.scores) or 0.0, -self.score_loss()
 
 
 class Validator:
