@@ -1,1 +1,1 @@
-"""Files on disk → samples: layouts, splits, the toy set and inspection. Loads no TensorFlow."""
+"""Files on disk → samples: layouts, splits, the toy set and inspection. Only shards need TensorFlow."""

@@ -2,6 +2,7 @@
 
 python -m datasets toy OUT [--count N] [--size S] [--classes 2|4] [--seed K] [--overwrite]
 python -m datasets inspect NAME ROOT [--splits FILE] [--out contact_sheet.png]
+python -m datasets pack NAME ROOT OUT [--splits FILE] [--shard-mb 128] [--overwrite]
 """
 
 import argparse
@@ -11,12 +12,13 @@ from typing import TypeVar
 
 from datasets.contact_sheet import contact_sheet
 from datasets.inspection import describe, inspect
-from datasets.layouts import LAYOUTS, load_dataset
+from datasets.layouts import LAYOUTS, SHARDS, load_dataset
+from datasets.packing import DEFAULT_SHARD_MB, pack
 from datasets.sample import Dataset
 from datasets.toy import CLASSES, write_toy
 from segdec.errors import DatasetError
 from segdec.images import write_png
-from segdec.terminal import clean_exit
+from segdec.terminal import clean_exit, quiet_tensorflow
 
 Item = TypeVar("Item")
 
@@ -29,10 +31,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m datasets", description="Make and inspect data sets.")
+    parser = argparse.ArgumentParser(prog="python -m datasets", description="Make, inspect, pack data sets.")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     _add_toy(commands.add_parser("toy", help="write the made-up data set"))
     _add_inspect(commands.add_parser("inspect", help="print what a data set holds, draw a contact sheet"))
+    _add_pack(commands.add_parser("pack", help="write a data set as TFRecord shards"))
     return parser
 
 
@@ -52,14 +55,31 @@ def _add_toy(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(command=_toy)
 
 
-def _add_inspect(parser: argparse.ArgumentParser) -> None:
+def _add_source(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("layout", metavar="NAME", help=f"layout: {', '.join(LAYOUTS)}")
-    parser.add_argument("root", type=Path, metavar="ROOT", help="folder of the data set")
+    parser.add_argument("root", metavar="ROOT", help="folder of the data set; of shards also a URL")
     parser.add_argument("--splits", type=Path, metavar="FILE", help="split file, instead of the layout's own")
+
+
+def _add_inspect(parser: argparse.ArgumentParser) -> None:
+    _add_source(parser)
     parser.add_argument(
         "--out", type=Path, default=Path("contact_sheet.png"), help="PNG to write (default: %(default)s)"
     )
     parser.set_defaults(command=_inspect)
+
+
+def _add_pack(parser: argparse.ArgumentParser) -> None:
+    _add_source(parser)
+    parser.add_argument("out", metavar="OUT", help="folder to make, or a URL such as gs://bucket/parts")
+    parser.add_argument(
+        "--shard-mb",
+        type=int,
+        default=DEFAULT_SHARD_MB,
+        help="about the size of a shard, MB (default: %(default)s)",
+    )
+    parser.add_argument("--overwrite", action="store_true", help="replace shards that lie at OUT")
+    parser.set_defaults(command=_pack)
 
 
 def _toy(options: argparse.Namespace) -> None:
@@ -78,11 +98,34 @@ def _toy(options: argparse.Namespace) -> None:
 def _inspect(options: argparse.Namespace) -> None:
     if not options.out.parent.is_dir():
         raise DatasetError(f"The folder {options.out.parent} does not exist. Make it, or give another --out.")
+    if options.layout == SHARDS:
+        quiet_tensorflow()
     dataset = load_dataset(options.layout, options.root, options.splits)
     findings = inspect(dataset, lambda records: _progress(records, "reading"))
     print(describe(dataset, findings))
     _write_sheet(options.out, dataset)
     print(f"\ncontact sheet: {options.out}")
+
+
+def _pack(options: argparse.Namespace) -> None:
+    from tqdm import tqdm
+
+    quiet_tensorflow()
+    dataset = load_dataset(options.layout, options.root, options.splits)
+    packed = [record for record in dataset.records if record.split is not None]
+    with tqdm(total=len(packed), desc="packing", unit="image", disable=None) as bar:
+        index = pack(
+            dataset,
+            options.out,
+            shard_mb=options.shard_mb,
+            overwrite=options.overwrite,
+            advance=bar.update,
+        )
+    size_mb = sum(shard.bytes for shard in index.shards) / 1e6
+    print(
+        f"{len(packed)} photographs in {len(index.shards)} shards ({size_mb:.1f} MB) in {options.out}; "
+        f"{len(dataset.records) - len(packed)} without a split left out"
+    )
 
 
 def _write_sheet(path: Path, dataset: Dataset) -> None:

@@ -8,12 +8,14 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from segdec.images import ImageFile
+
 Split = Literal["train", "val", "test"]
 
 
 @dataclass(frozen=True)
 class Record:
-    """One photograph on disk.
+    """One photograph, as it is stored.
 
     Attributes:
         name: Path below the root without its suffix, POSIX form; unique within the data set.
@@ -22,14 +24,18 @@ class Record:
         label: Index of the class; 0 is good.
         group: Records of one group (one item, one tile) never fall into different splits.
         split: Where the record belongs, or None when it is left out.
+        shape: Height, width (px) and channels of the photograph, where the layout knows them unread.
+        digests: SHA-256, in hex, of the photograph's file and the mask's, where the layout knows them.
     """
 
     name: str
-    image_path: Path
-    mask_path: Path | None
+    image_path: ImageFile
+    mask_path: ImageFile | None
     label: int
     group: str
     split: Split | None = None
+    shape: tuple[int, int, int] | None = None
+    digests: tuple[str, ...] | None = None
 
     def assigned(self, split: Split | None) -> "Record":
         """The same record in `split`."""
@@ -66,4 +72,4 @@ class Dataset:
 
 
 Layout = Callable[[Path], Dataset]
-"""Lists what lies under a root. Each layout module has one, named `index`."""
+"""Lists what lies under a root folder. Each layout module has one, named `index`."""

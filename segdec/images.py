@@ -7,7 +7,7 @@ picture as good is worse than one that stops.
 import io
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import cv2
 import numpy as np
@@ -25,6 +25,13 @@ DEFAULT_MAX_PIXELS = 2**26
 
 ORIENTATION_TAG = 0x0112
 GREY_MODES = ("1", "L")
+
+
+class ImageFile(Protocol):
+    """What an image is read from; `str()` of it is its name. A `pathlib.Path` is one."""
+
+    def read_bytes(self) -> bytes:
+        """The whole file."""
 
 
 @dataclass(frozen=True)
@@ -72,23 +79,47 @@ def decode_image(data: bytes, name: str, *, max_pixels: int = DEFAULT_MAX_PIXELS
     return Photograph(_upright(pixels, orientation), kind, bit_depth, warnings)
 
 
+def decode_mask(data: bytes, name: str, *, threshold: int = 0) -> NDArray[np.uint8]:
+    """Decodes a mask file held in memory: uint8 [H, W], 255 where any channel is above `threshold`, else 0.
+
+    Raises:
+        ImageError: As `decode_image`.
+    """
+    defect = decode_image(data, name).pixels.max(axis=2) > threshold
+    return np.where(defect, np.uint8(255), np.uint8(0))
+
+
 def read_image(path: Path, *, max_pixels: int = DEFAULT_MAX_PIXELS) -> Photograph:
     """Reads and decodes the image file at `path`; see `decode_image`.
 
     Raises:
         ImageError: As `decode_image`, or with the code `unreadable_file`; the message names the path.
     """
-    return decode_image(_read(path), str(path), max_pixels=max_pixels)
+    return decode_image(read_file(path), str(path), max_pixels=max_pixels)
 
 
 def read_mask(path: Path, *, threshold: int = 0) -> NDArray[np.uint8]:
-    """Reads a mask file: uint8 [H, W], 255 where any channel is above `threshold`, 0 elsewhere.
+    """Reads and decodes the mask file at `path`; see `decode_mask`.
 
     Raises:
         ImageError: As `read_image`.
     """
-    defect = read_image(path).pixels.max(axis=2) > threshold
-    return np.where(defect, np.uint8(255), np.uint8(0))
+    return decode_mask(read_file(path), str(path), threshold=threshold)
+
+
+def read_file(file: ImageFile) -> bytes:
+    """The bytes of an image file.
+
+    Raises:
+        ImageError: With the code `unreadable_file`; the message names the file.
+    """
+    try:
+        return file.read_bytes()
+    except OSError as error:
+        raise ImageError(
+            f"{file} cannot be read: {error.strerror or error}. Expected an image file; check the path.",
+            code="unreadable_file",
+        ) from error
 
 
 def resize_mask(mask: NDArray[np.uint8], height: int, width: int) -> NDArray[np.uint8]:
@@ -125,16 +156,6 @@ def encode_png(image: NDArray[np.uint8]) -> bytes:
         )
     stored = image[..., ::-1] if image.shape[2:] == (3,) else image  # OpenCV stores BGR
     return bytes(cv2.imencode(".png", np.ascontiguousarray(stored))[1])
-
-
-def _read(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise ImageError(
-            f"{path} cannot be read: {error.strerror or error}. Expected an image file; check the path.",
-            code="unreadable_file",
-        ) from error
 
 
 # === Pixels ===

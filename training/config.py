@@ -32,10 +32,23 @@ class DataConfig(Config):
     """Which photographs a run sees."""
 
     layout: str = Field("folder", description="how the files lie on disk; see python -m datasets --help")
-    root: Path = Field(Path("data"), description="folder of the data set")
+    root: str = Field("data", description="folder of the data set; of shards also a URL: gs://bucket/parts")
     splits: Path | None = Field(None, description="file of lines 'train|val|test  name'")
     cache_mb: Steps = Field(
-        2048, description="prepared images kept in memory, MB; beyond it they are read again"
+        2048, description="prepared images kept in memory, MB; beyond it they go to cache_folder"
+    )
+    cache_folder: Path | None = Field(
+        None,
+        description="folder for prepared images that find no room in memory, in a file that goes with the "
+        "process; without it they are read again",
+    )
+    disk_cache_mb: Steps = Field(
+        50_000, description="prepared images kept in cache_folder, MB; beyond it they are read again"
+    )
+    drop_remainder: bool = Field(
+        False,
+        description="leave out the images of each batch that do not divide among the replicas, instead of "
+        "refusing the batch size",
     )
 
 

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from pydantic import ValidationError
 
 from datasets.layouts import load_dataset
-from datasets.reading import read
+from datasets.reading import DigestingReader
 from datasets.sample import Dataset, Record
 from segdec.config import ModelConfig, explain
 from segdec.errors import DatasetError
-from training.config import ExperimentConfig
-from training.targets import ExampleSource, prepare_sample
+from training.config import DataConfig, ExperimentConfig
+from training.example_cache import ExampleCache
+from training.targets import ExampleSource, known_shape, prepare_sample
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,7 @@ class RunData:
 
 
 def load_run_data(config: ExperimentConfig) -> RunData:
-    """Reads every training and validation image once.
+    """Reads every photograph once; none where an index tells sizes and digests.
 
     Raises:
         SegdecError: If the data cannot be read, do not fit the configuration, or cannot be learnt from.
@@ -45,13 +46,29 @@ def load_run_data(config: ExperimentConfig) -> RunData:
         check_split(split, dataset.of_split(split))
     model = build_model_config(config, dataset.classes)
     channels = model.network.input_channels
+    reader = DigestingReader()
     examples = ExampleSource(
-        dataset.of_split("train"), read, config.input, channels, config.target, config.data.cache_mb
+        dataset.of_split("train"),
+        reader.read,
+        config.input,
+        channels,
+        config.target,
+        build_cache(config.data),
     )
     shape = examples.check_one_size()
     for record in dataset.of_split("val"):
-        prepare_sample(read(record), config.input, channels)
-    return RunData(dataset, model, examples, shape, fingerprint(dataset.records))
+        if known_shape(record, config.input, channels) is None:
+            prepare_sample(reader.read(record), config.input, channels)
+    return RunData(dataset, model, examples, shape, fingerprint(dataset.records, reader))
+
+
+def build_cache(config: DataConfig) -> ExampleCache:
+    """The cache of prepared images that `config` asks for.
+
+    Raises:
+        ConfigError: If its folder cannot be used.
+    """
+    return ExampleCache(config.cache_mb, config.cache_folder, config.disk_cache_mb)
 
 
 def build_model_config(config: ExperimentConfig, classes: tuple[str, ...]) -> ModelConfig:
@@ -85,14 +102,13 @@ def check_split(split: str, records: Sequence[Record]) -> None:
         )
 
 
-def fingerprint(records: Sequence[Record]) -> str:
+def fingerprint(records: Sequence[Record], reader: DigestingReader) -> str:
     """SHA-256 over names, splits, labels and file contents of the records that have a split."""
     digest = hashlib.sha256()
     for record in sorted(records, key=lambda record: record.name):
         if record.split is None:
             continue
         digest.update(f"{record.name}\0{record.split}\0{record.label}\0".encode())
-        for path in (record.image_path, record.mask_path):
-            if path is not None:
-                digest.update(hashlib.sha256(path.read_bytes()).digest())
+        for sha256 in reader.digests(record):
+            digest.update(bytes.fromhex(sha256))
     return digest.hexdigest()

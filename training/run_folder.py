@@ -24,6 +24,8 @@ CHANGEABLE = {
     "data.root",
     "data.splits",
     "data.cache_mb",
+    "data.cache_folder",
+    "data.disk_cache_mb",
 }
 """Settings that may change when a run is resumed: where it runs, where its data lie, what it writes."""
 

@@ -1,7 +1,6 @@
 """Samples → what the network sees and learns."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import cv2
 import numpy as np
@@ -10,26 +9,9 @@ from numpy.typing import NDArray
 from datasets.sample import Record, Sample
 from segdec.config import STRIDE, InputConfig
 from segdec.errors import ConfigError, ImageError
-from segdec.preprocessing import prepare_image, prepare_mask
+from segdec.preprocessing import input_size, prepare_image, prepare_mask
 from training.config import TargetConfig
-
-
-@dataclass(frozen=True)
-class Example:
-    """A prepared sample.
-
-    Attributes:
-        image: uint8 [h, w, C], as the network takes it.
-        target: float32 [h/8, w/8, 1], share of each cell that is defective.
-    """
-
-    image: NDArray[np.uint8]
-    target: NDArray[np.float32]
-
-    @property
-    def nbytes(self) -> int:
-        """Memory it takes, bytes."""
-        return self.image.nbytes + self.target.nbytes
+from training.example_cache import Example, ExampleCache
 
 
 def segmentation_target(mask: NDArray[np.uint8], dilation_px: int) -> NDArray[np.float32]:
@@ -57,8 +39,18 @@ def prepare_sample(sample: Sample, config: InputConfig, channels: int) -> NDArra
         raise ImageError(f"{sample.name}: {error}", code=error.code) from error
 
 
+def known_shape(record: Record, config: InputConfig, channels: int) -> tuple[int, ...] | None:
+    """Shape (h, w, C) of the prepared image; None where only its pixels tell whether it fits the network."""
+    if record.shape is None:
+        return None
+    height, width, stored = record.shape
+    if channels < stored and not config.convert_color:  # grey stored as colour fits, colour does not
+        return None
+    return (*input_size(config, height, width), channels)
+
+
 class ExampleSource:
-    """Prepared examples by index, kept in memory as far as the cache allows.
+    """Prepared examples by index, kept as far as the cache allows.
 
     Args:
         records: The images.
@@ -66,7 +58,7 @@ class ExampleSource:
         input_config: Geometry of the network's input.
         channels: Channels of the network's input.
         target: How masks become targets.
-        cache_mb: Largest size of the cache, MB.
+        cache: Keeps what was prepared.
     """
 
     def __init__(
@@ -76,15 +68,14 @@ class ExampleSource:
         input_config: InputConfig,
         channels: int,
         target: TargetConfig,
-        cache_mb: int,
+        cache: ExampleCache,
     ) -> None:
         self.records = records
         self._read = read
         self._input = input_config
         self._channels = channels
         self._target = target
-        self._cache: dict[int, Example] = {}
-        self._free_bytes = cache_mb * 1_000_000
+        self._cache = cache
 
     def __len__(self) -> int:
         return len(self.records)
@@ -95,21 +86,19 @@ class ExampleSource:
         Raises:
             SegdecError: If its files cannot be read or used.
         """
-        if index in self._cache:
-            return self._cache[index]
-        example = self._prepare(self.records[index])
-        if example.nbytes <= self._free_bytes:
-            self._cache[index] = example
-            self._free_bytes -= example.nbytes
+        example = self._cache.get(index)
+        if example is None:
+            example = self._prepare(self.records[index])
+            self._cache.put(index, example)
         return example
 
     def check_one_size(self) -> tuple[int, ...]:
-        """Reads every image once; returns the common shape (h, w, C).
+        """Reads every image whose shape is not known once; returns the common shape (h, w, C).
 
         Raises:
             ConfigError: If the prepared images differ in size, so that no batch can be formed.
         """
-        shapes = {self[index].image.shape: record.name for index, record in enumerate(self.records)}
+        shapes = {self._shape(index): record.name for index, record in enumerate(self.records)}
         if len(shapes) > 1:
             (one, first), (other, second) = list(shapes.items())[:2]
             raise ConfigError(
@@ -118,6 +107,10 @@ class ExampleSource:
                 "set input.policy = 'resize' with input.height and input.width."
             )
         return next(iter(shapes))
+
+    def _shape(self, index: int) -> tuple[int, ...]:
+        known = known_shape(self.records[index], self._input, self._channels)
+        return self[index].image.shape if known is None else known
 
     def _prepare(self, record: Record) -> Example:
         sample = self._read(record)

@@ -1,3 +1,5 @@
+import sys
+
 import pytest
 
 from datasets.__main__ import main
@@ -24,12 +26,39 @@ def test_inspect_takes_a_split_file(kolektor_root, tmp_path, capsys):
     assert line.split() == ["all", "0", "0", "2", "2", "4"]
 
 
+def test_pack_then_inspect(kolektor_root, tmp_path, capsys):
+    pytest.importorskip("tensorflow")
+    splits, out = tmp_path / "splits.txt", f"ram://{tmp_path.name}/packed"
+    splits.write_text("train kos01\n")
+    main(["pack", "kolektor", str(kolektor_root), out, "--splits", str(splits), "--shard-mb", "1"])
+    printed = capsys.readouterr().out
+    assert f"2 photographs in 1 shards (0.0 MB) in {out}; 2 without a split left out" in printed
+    main(["inspect", "shards", out, "--out", str(tmp_path / "sheet.png")])
+    line = next(line for line in capsys.readouterr().out.splitlines() if line.startswith("all "))
+    assert line.split() == ["all", "2", "0", "0", "0", "2"]
+
+
+@pytest.mark.parametrize(
+    "arguments", [["inspect", "shards", "packed"], ["pack", "kolektor", "photographs", "packed"]]
+)
+def test_shards_without_tensorflow_name_the_extra(arguments, monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "tensorflow", None)
+    with pytest.raises(SystemExit) as exit_:
+        main(arguments)
+    assert exit_.value.code == 2
+    assert "'tensorflow' is not installed. Install the extra 'tensorflow'" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (["inspect", "kolektor", "nowhere"], "nowhere does not exist"),
         (["inspect", "mvtek", "."], "Unknown layout 'mvtek'"),
         (["inspect", "kolektor", ".", "--out", "no/such/sheet.png"], "does not exist"),
+        (["inspect", "shards", "nowhere"], "There is no nowhere/index.json"),
+        (["inspect", "folder", "gs://bucket/parts"], "reads folders of this machine"),
+        (["pack", "kolektor", "nowhere", "packed"], "nowhere does not exist"),
+        (["pack", "kolektor", "nowhere", "s3://bucket/parts"], "nowhere does not exist"),
         (["toy", "toy", "--count", "3"], "at least 18"),
         (["toy", "toy", "--size", "3"], "at least 32"),
     ],

@@ -5,6 +5,7 @@ from datasets.sample import Record, Sample
 from segdec.config import InputConfig
 from segdec.errors import ConfigError
 from training.config import TargetConfig
+from training.example_cache import ExampleCache
 from training.targets import ExampleSource, segmentation_target
 
 
@@ -35,7 +36,8 @@ def make_source(shapes, cache_mb=10, **geometry):
         mask[0, 0] = 255
         return Sample(record.name, image, mask if index else None, int(index > 0))
 
-    source = ExampleSource(records, read, InputConfig(**geometry), 1, TargetConfig(dilation_px=1), cache_mb)
+    cache = ExampleCache(cache_mb)
+    source = ExampleSource(records, read, InputConfig(**geometry), 1, TargetConfig(dilation_px=1), cache)
     return source, reads
 
 
