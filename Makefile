@@ -5,11 +5,12 @@ BIN    := $(VENV)/bin
 MODEL  ?= runs/demo/model
 PORT   ?= 8000
 
-.PHONY: help install demo test check serve clean
+.PHONY: help install demo test test-all check serve clean
 
 help:
 	@echo "make demo     toy data -> training -> report -> artifact -> HTTP answer, in runs/demo"
-	@echo "make test     all tests"
+	@echo "make test     all tests but the slow ones"
+	@echo "make test-all all tests"
 	@echo "make check    lint and types"
 	@echo "make serve    serve the artifact MODEL ($(MODEL)) on PORT ($(PORT))"
 	@echo "make clean    remove $(VENV) and caches; runs and data stay"
@@ -30,6 +31,9 @@ demo: install
 
 test: install
 	$(BIN)/python -m pytest
+
+test-all: install
+	$(BIN)/python -m pytest -m ""
 
 check: install
 	$(BIN)/ruff check .

@@ -55,6 +55,21 @@ def new_folder(folder: Path, *, overwrite: bool = False) -> Iterator[Path]:
         shutil.rmtree(staged, ignore_errors=True)
 
 
+def remove_leftovers(folder: Path, name: str | None = None) -> None:
+    """Removes what killed writers left in `folder`; call it where no other process writes.
+
+    Args:
+        folder: Where they wrote; it may be missing.
+        name: Only what was to become, or had been, the folder of this name.
+    """
+    pattern = ".*.tmp" if name is None else f".{name}.{'[0-9a-f]' * 32}.tmp"
+    for path in folder.glob(pattern):
+        if path.is_dir():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink(missing_ok=True)
+
+
 def _put_in_place(staged: Path, target: Path, overwrite: bool) -> None:
     if not (overwrite and target.exists()):
         staged.rename(target)
@@ -70,4 +85,4 @@ def _put_in_place(staged: Path, target: Path, overwrite: bool) -> None:
 
 
 def _beside(path: Path) -> Path:
-    return path.with_name(f".{path.name}.{uuid4().hex}")
+    return path.with_name(f".{path.name}.{uuid4().hex}.tmp")

@@ -120,6 +120,53 @@ def finished_run(tiny_experiment, tensorflow_devices) -> Path:  # noqa: ARG001
     return Trainer(load_experiment(tiny_experiment)).run().path
 
 
+SPEED = {"images_per_s"}
+"""Keys of a log's records that differ between equal runs."""
+
+
+@pytest.fixture(scope="session")
+def read_records():
+    """What reads the records of a run's log without what measures speed: run folder → records."""
+    from training.run_log import read_log
+
+    def read(run: Path) -> list[dict]:
+        return [{key: record[key] for key in record.keys() - SPEED} for record in read_log(run)]
+
+    return read
+
+
+@pytest.fixture(scope="session")
+def read_checkpoint():
+    """What reads all arrays of a run's checkpoint furthest on: run folder → arrays by name."""
+    import tensorflow as tf
+
+    from training.checkpoint_folder import CheckpointFolder
+
+    def read(run: Path) -> dict[str, np.ndarray]:
+        newest = CheckpointFolder(run / "checkpoints", keep=1).newest_first()[0]
+        reader = tf.train.load_checkpoint(str(newest / "state"))
+        names = reader.get_variable_to_shape_map().keys() - {"_CHECKPOINTABLE_OBJECT_GRAPH"}
+        return {name: reader.get_tensor(name) for name in names}
+
+    return read
+
+
+@pytest.fixture(scope="session")
+def check_same_run(read_records, read_weights, read_checkpoint):
+    """What asserts that two finished runs are bit-identical: weights, result, log, last checkpoint."""
+
+    def check(run: Path, expected: Path) -> None:
+        for read in (read_weights, read_checkpoint):
+            arrays, others = read(run), read(expected)
+            assert arrays.keys() == others.keys()
+            for name, array in arrays.items():
+                np.testing.assert_array_equal(array, others[name], err_msg=name)
+        assert (run / "result.json").read_text() == (expected / "result.json").read_text()
+        assert read_records(run) == read_records(expected)
+
+    return check
+
+
 @pytest.fixture(scope="session")
 def read_weights():
     """What reads all arrays of a run's weights file: run folder → arrays by name."""

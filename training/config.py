@@ -160,6 +160,10 @@ class ExperimentConfig(BaseSettings):
     ema_decay: Fraction = Field(0.99, description="of the averaged weights that are validated and exported")
     validate_every: Count = Field(100, description="steps between validations")
     checkpoint_every: Count = Field(100, description="steps between checkpoints")
+    checkpoint_minutes: NonNegative = Field(
+        10.0, description="a checkpoint at the latest after so many minutes; 0 = by steps alone"
+    )
+    keep_checkpoints: Count = Field(2, description="newest checkpoints that stay, each with the best weights")
     log_every: Count = Field(10, description="steps between records in log.jsonl")
     network: NetworkConfig = NetworkConfig()
     input: InputConfig = InputConfig()

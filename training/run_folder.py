@@ -1,6 +1,9 @@
 """The folder of one run: what lies where, and who may write there."""
 
+import errno
+import io
 import tempfile
+from contextlib import redirect_stderr
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -10,16 +13,20 @@ from pydantic import ValidationError
 from datasets.splitting import write_splits
 from segdec.config import Config, ModelConfig, explain
 from segdec.errors import RunError
-from segdec.files import new_folder, write_text_atomic
+from segdec.files import new_folder, remove_leftovers, write_text_atomic
 from segdec.network import SegDecNet, build_network
 from training.config import ExperimentConfig, load_experiment, save_experiment
 from training.run_data import RunData
+from training.run_lock import RunLock
+from training.writing import explained_writing
 
 CHANGEABLE = {
     "runs",
     "strategy",
     "devices",
     "checkpoint_every",
+    "checkpoint_minutes",
+    "keep_checkpoints",
     "log_every",
     "data.root",
     "data.splits",
@@ -51,6 +58,7 @@ class RunFolder:
     """Paths of one run: configuration, splits, log, checkpoints, TensorBoard events, weights, result."""
 
     path: Path
+    lock: RunLock | None = None
 
     @property
     def checkpoints(self) -> Path:
@@ -76,22 +84,29 @@ class RunFolder:
 
     @classmethod
     def open(cls, config: ExperimentConfig, data: RunData, *, fresh: bool) -> Self:
-        """Makes the folder of a run, or takes up the one that exists.
+        """Makes the folder of a run, or takes up the one that exists, and keeps other processes out.
+
+        What a killed process left half-written is removed. Call `close` when the run has ended.
 
         Raises:
-            RunError: If the folder holds something else, or a run of another configuration or data.
+            RunError: If the folder holds something else, a run of another configuration or data, or is
+                in use by another process. Nothing was changed.
         """
-        folder = cls(config.folder)
-        if folder.path.exists():
-            folder._check_is_run()
-            if not fresh:
-                folder._check_same_config(config)
-                folder._check_same_data(data)
-                return folder
-        with new_folder(folder.path, overwrite=fresh) as staged:
-            cls(staged)._config_path.write_text(save_experiment(config), encoding="utf-8")
-            write_splits(cls(staged).splits, data.dataset.records, comment=_data_line(data))
+        path = config.folder
+        if not path.exists():
+            lock = cls._make(path, config, data)
+        elif fresh:
+            lock = cls._replace(path, config, data)
+        else:
+            lock = cls._take_up(path, config, data)
+        folder = cls(path, lock)
+        folder._remove_leftovers()
         return folder
+
+    def close(self) -> None:
+        """Lets other processes in."""
+        if self.lock is not None:
+            self.lock.release()
 
     @classmethod
     def finished(cls, path: Path) -> Self:
@@ -132,12 +147,60 @@ class RunFolder:
         return network
 
     def save_result(self, network: SegDecNet, result: RunResult) -> None:
-        """Writes weights, then the result that declares them finished."""
-        with tempfile.TemporaryDirectory(dir=self.path) as scratch:
+        """Writes weights, then the result that declares them finished: afterwards both are whole.
+
+        Raises:
+            RunError: If the disk is full or not writable.
+        """
+        with (
+            explained_writing(self.path),
+            tempfile.TemporaryDirectory(dir=self.path, prefix=".", suffix=".tmp") as scratch,
+        ):
             weights = Path(scratch) / self._weights_path.name
-            network.save_weights(weights)
+            with redirect_stderr(
+                io.StringIO()
+            ):  # on a full disk, HDF5 prints each failure beside raising one
+                network.save_weights(weights)
             weights.replace(self._weights_path)
-        write_text_atomic(self._result_path, result.model_dump_json(indent=2) + "\n")
+            write_text_atomic(self._result_path, result.model_dump_json(indent=2) + "\n")
+
+    @classmethod
+    def _make(
+        cls, path: Path, config: ExperimentConfig, data: RunData, *, overwrite: bool = False
+    ) -> RunLock:
+        """The lock is taken before the folder appears, so that nobody comes in between."""
+        try:
+            with new_folder(path, overwrite=overwrite) as staged:
+                cls(staged)._config_path.write_text(save_experiment(config), encoding="utf-8")
+                write_splits(cls(staged).splits, data.dataset.records, comment=_data_line(data))
+                return RunLock(staged)
+        except OSError as error:
+            if not (isinstance(error, FileExistsError) or error.errno == errno.ENOTEMPTY):
+                raise
+            raise RunError(
+                f"Another process has just made '{path}'. Wait until it has ended, or choose another --name."
+            ) from error
+
+    @classmethod
+    def _replace(cls, path: Path, config: ExperimentConfig, data: RunData) -> RunLock:
+        cls(path)._check_is_run()
+        former = RunLock(path)
+        try:
+            return cls._make(path, config, data, overwrite=True)
+        finally:
+            former.release()
+
+    @classmethod
+    def _take_up(cls, path: Path, config: ExperimentConfig, data: RunData) -> RunLock:
+        cls(path)._check_is_run()
+        cls(path)._check_same_config(config)
+        cls(path)._check_same_data(data)
+        return RunLock(path)
+
+    def _remove_leftovers(self) -> None:
+        path = self.path.resolve()
+        remove_leftovers(path)
+        remove_leftovers(path.parent, path.name)
 
     def _check_is_run(self) -> None:
         if not self._config_path.is_file():

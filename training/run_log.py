@@ -11,6 +11,7 @@ import tensorflow as tf
 from numpy.typing import NDArray
 
 from segdec.files import write_text_atomic
+from training.writing import explained_writing
 
 
 class RunLog:
@@ -27,9 +28,10 @@ class RunLog:
         kept = [
             record for record in read_log(folder) if (record["stage_index"], record["step"]) <= (stage, step)
         ]
-        write_text_atomic(self._path, "".join(json.dumps(record) + "\n" for record in kept))
-        self._file = self._path.open("a", encoding="utf-8")
-        self._writer = tf.summary.create_file_writer(str(folder / "tensorboard"))
+        with explained_writing(folder):
+            write_text_atomic(self._path, "".join(json.dumps(record) + "\n" for record in kept))
+            self._file = self._path.open("a", encoding="utf-8")
+            self._writer = tf.summary.create_file_writer(str(folder / "tensorboard"))
 
     def __enter__(self) -> Self:
         return self
@@ -37,23 +39,24 @@ class RunLog:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._file.close()
-        self._writer.close()
+        with explained_writing(self._path.parent), self._file:
+            self._writer.close()
 
     def scalars(self, kind: str, stage: str, stage_index: int, step: int, values: Mapping[str, Any]) -> None:
         """Records numbers of one step; `kind` is `train` or `val`."""
         numbers = {name: _finite(float(value)) for name, value in values.items()}
         record = {"kind": kind, "stage": stage, "stage_index": stage_index, "step": step, **numbers}
-        self._file.write(json.dumps(record) + "\n")
-        self._file.flush()
-        with self._writer.as_default(step=step):
+        with explained_writing(self._path):
+            self._file.write(json.dumps(record) + "\n")
+            self._file.flush()
+        with explained_writing(self._path.parent / "tensorboard"), self._writer.as_default(step=step):
             for name, number in numbers.items():
                 if number is not None:
                     tf.summary.scalar(f"{stage}/{kind}/{name}", number)
 
     def images(self, stage: str, step: int, images: Mapping[str, NDArray[np.uint8]]) -> None:
         """Shows each of `images` [H, W, C] in TensorBoard under stage and name."""
-        with self._writer.as_default(step=step):
+        with explained_writing(self._path.parent / "tensorboard"), self._writer.as_default(step=step):
             for name, image in images.items():
                 tf.summary.image(f"{stage}/{name}", image[None])
 

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 
 import keras
 import tensorflow as tf
@@ -61,12 +62,22 @@ class Trainer:
                 stage.name: self._optimizer(stage) for stage in STAGES if self._settings(stage).steps
             }
             self.average = WeightAverage(self.network.variables, config.ema_decay)
+        self.validated = build_network(data.model.network)
         predictor = Predictor(NetworkEngine(self.network), data.model)
         self.validator = Validator(predictor, data.dataset.of_split("val"), read, config.batch_size)
 
         # === Resume ===
         self.folder = RunFolder.open(self.config, data, fresh=fresh)
-        self.state = RunState(self.folder.checkpoints, self.network, self.optimizers, self.average)
+        self.state = RunState(
+            self.folder.checkpoints,
+            self.network,
+            self.optimizers,
+            self.average,
+            self.validated,
+            keep=config.keep_checkpoints,
+            every_steps=config.checkpoint_every,
+            every_minutes=config.checkpoint_minutes,
+        )
         self.resumed = self.state.restore()
         self.interruption = Interruption()
 
@@ -85,10 +96,16 @@ class Trainer:
         """Trains the stages that are left, chooses the thresholds and writes the result.
 
         Raises:
-            RunError: If the loss stops being a number.
+            RunError: If the loss stops being a number, or the run folder cannot be written.
             RunInterruptedError: If SIGTERM or SIGINT came; a checkpoint has been saved.
             SegdecError: If an image turns out unreadable on the way.
         """
+        with closing(self.folder):
+            self._run_stages()
+            self._save_result()
+        return self.folder
+
+    def _run_stages(self) -> None:
         run_log = RunLog(self.folder.path, stage=int(self.state.stage), step=int(self.state.step))
         with run_log as log, self.interruption:
             while (index := int(self.state.stage)) < len(STAGES):
@@ -96,6 +113,8 @@ class Trainer:
                     self._run_stage(index, log)
                 self._advance(index)
                 self.interruption.check(f"after stage '{STAGES[index].name}'")
+
+    def _save_result(self) -> None:
         model, metrics, warnings = self.validator.choose_thresholds()
         for warning in warnings:
             print(f"warning: {warning}", file=sys.stderr)
@@ -106,7 +125,6 @@ class Trainer:
             data_fingerprint=self.data_fingerprint,
         )
         self.folder.save_result(self.network, result)
-        return self.folder
 
     def _run_stage(self, index: int, log: RunLog) -> None:
         """Takes the stage's remaining steps; leaves the network with its best weights."""
@@ -137,7 +155,7 @@ class Trainer:
                 if step % config.validate_every == 0 or last:
                     meter.validated(self._validate(stage, index, step, log))
                 stopping = self.interruption.received is not None
-                if (step % config.checkpoint_every == 0 or stopping) and not last:
+                if (state.is_due(step) or stopping) and not last:
                     state.save()
                     self.interruption.check(f"after step {step} of stage '{stage.name}'")
 
@@ -146,6 +164,8 @@ class Trainer:
 
     def _validate(self, stage: Stage, index: int, step: int, log: RunLog) -> dict[str, float | None]:
         """Measures the averaged weights and keeps them if they are the best so far."""
+        for weight, shadow in zip(self.validated.variables, self.average.shadows, strict=True):
+            weight.assign(shadow)
         with self.average.applied():
             validation = self.validator.measure()
             key = validation.key(stage)

@@ -1,5 +1,9 @@
 """A model without a network: it calls bright pixels a defect. No test here loads TensorFlow."""
 
+import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -91,3 +95,29 @@ def mixed(make_samples):
         ("defect/missed", 1, DIM, True),
         ("defect/unmasked", 1, BRIGHT, False),
     )
+
+
+@pytest.fixture(scope="session")
+def run_process():
+    """Runs `python -m training` in a process of its own, which may be killed; see run_server.py.
+
+    Call it with the arguments and what shall befall the process; it answers signal, code and errors.
+    """
+    root = Path(__file__).parents[2]
+    server = subprocess.Popen(
+        [sys.executable, str(Path(__file__).with_name("run_server.py"))],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=root,
+        env={**os.environ, "CUDA_VISIBLE_DEVICES": "-1", "PYTHONPATH": str(root)},
+    )
+
+    def run(*arguments, **fate):
+        request = {"arguments": [str(argument) for argument in arguments], **fate}
+        server.stdin.write(json.dumps(request) + "\n")
+        server.stdin.flush()
+        return json.loads(server.stdout.readline())
+
+    yield run
+    server.communicate()

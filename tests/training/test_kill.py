@@ -1,0 +1,127 @@
+"""A run killed at any moment, and started again, ends bit-identical to one that was left alone."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+
+import pytest
+
+pytest.importorskip("tensorflow")
+
+from training.checkpoint_folder import CheckpointFolder
+
+pytestmark = pytest.mark.usefixtures("tensorflow_devices")
+
+LENGTHS = {"segment": 12, "decision": 10, "joint": 8}
+FLAGS = [word for stage, steps in LENGTHS.items() for word in (f"--stages.{stage}.steps", str(steps))]
+MOMENTS = {
+    "step": ("training.meter:Meter.advance", "before", 6),
+    "checkpoint half written": ("tensorflow:train.Checkpoint.write", "torn", 2),
+    "checkpoint not in place": ("tensorflow:train.Checkpoint.write", "after", 2),
+    "checkpoint just written": ("training.checkpoints:RunState.save", "after", 2),
+    "between stages": ("training.checkpoints:RunState.restore_best", "after", 2),
+    "validation": ("training.validation:Validator.measure", "after", 2),
+    "weights half written": ("segdec.network:SegDecNet.save_weights", "torn", 1),
+}
+"""Where a process dies: a call, before or after it, at the latest at which of its calls."""
+
+
+def arguments(experiment, runs, *flags):
+    return ["run", experiment, "--runs", runs, *FLAGS, "--checkpoint-every", "3", *flags]
+
+
+@pytest.fixture(scope="module")
+def left_alone(run_process, tiny_experiment, tmp_path_factory):
+    """The run that nobody disturbs."""
+    runs = tmp_path_factory.mktemp("left-alone")
+    ended = run_process(*arguments(tiny_experiment, runs))
+    assert ended["code"] == 0, ended["errors"]
+    return runs / "tiny"
+
+
+def fate(rng, runs):
+    """A moment at which to die, drawn by `rng`."""
+    kind = rng.choice([*MOMENTS, "file", "file", "clock"])
+    if kind == "file":
+        return kind, {"kill_at_file": rng.randint(1, 25), "runs": str(runs)}
+    if kind == "clock":
+        return kind, {"kill_after_s": rng.uniform(0.2, 3.0)}
+    place, when, calls = MOMENTS[kind]
+    return kind, {"kill_at": place, "when": when, "count": rng.randint(1, calls)}
+
+
+@pytest.mark.parametrize("kills", [6, pytest.param(20, marks=pytest.mark.slow)])
+def test_a_run_killed_again_and_again(
+    run_process, tiny_experiment, left_alone, tmp_path, kills, check_same_run
+):
+    """A run that comes to its end in spite of all is compared, and the killing goes on with a new one."""
+    rng, deaths, ends = random.Random(kills), [], 0
+    while len(deaths) < kills or (tmp_path / str(ends)).exists():
+        runs = tmp_path / str(ends)
+        kind, befalls = fate(rng, runs) if len(deaths) < kills else ("none", {})
+        ended = run_process(*arguments(tiny_experiment, runs), **befalls)
+        if ended["signal"] == signal.SIGKILL:
+            deaths.append(kind)
+            continue
+        assert (ended["code"], "warning" in ended["errors"]) == (0, False), ended["errors"]
+        check_same_run(runs / "tiny", left_alone)
+        assert list(runs.rglob(".*.tmp")) == []
+        ends += 1
+
+
+@pytest.mark.parametrize("kind", ["weights half written", "checkpoint half written", "between stages"])
+def test_a_run_killed_at_a_delicate_moment(
+    run_process, tiny_experiment, left_alone, tmp_path, kind, check_same_run
+):
+    place, when, count = MOMENTS[kind]
+    ended = run_process(*arguments(tiny_experiment, tmp_path), kill_at=place, when=when, count=count)
+    assert ended["signal"] == signal.SIGKILL, ended["errors"]
+    assert not (tmp_path / "tiny" / "result.json").exists()
+    assert list(tmp_path.rglob(".*.tmp")) != [] or kind == "between stages"
+    ended = run_process(*arguments(tiny_experiment, tmp_path))
+    assert ended["code"] == 0, ended["errors"]
+    check_same_run(tmp_path / "tiny", left_alone)
+    assert list(tmp_path.rglob(".*.tmp")) == []
+
+
+def test_a_damaged_checkpoint_of_a_killed_run(
+    run_process, tiny_experiment, left_alone, tmp_path, check_same_run
+):
+    """The previous checkpoint lies before the end of the stage: its best weights are others."""
+    ended = run_process(
+        *arguments(tiny_experiment, tmp_path),
+        kill_at="training.validation:Validator.measure",
+        when="after",
+        count=6,
+    )
+    assert ended["signal"] == signal.SIGKILL, ended["errors"]
+    newest, previous = CheckpointFolder(tmp_path / "tiny" / "checkpoints", keep=2).newest_first()
+    data = next(newest.glob("*.data-*"))
+    data.write_bytes(data.read_bytes()[:-100])
+    ended = run_process(*arguments(tiny_experiment, tmp_path))
+    assert f"warning: The checkpoint '{newest}' cannot be read" in ended["errors"]
+    assert f"'{previous}'" in ended["errors"]
+    assert ended["code"] == 0
+    check_same_run(tmp_path / "tiny", left_alone)
+
+
+def test_the_same_seed_in_two_processes(tiny_experiment, tmp_path, check_same_run):
+    processes = [
+        subprocess.Popen(
+            [sys.executable, "-m", "training", "run", str(tiny_experiment), "--runs", str(tmp_path / seed)],
+            stderr=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            text=True,
+            env={**os.environ, "CUDA_VISIBLE_DEVICES": "-1", "PYTHONHASHSEED": seed},
+        )
+        for seed in ("1", "2")
+    ]
+    try:
+        errors = [process.communicate(timeout=300)[1] for process in processes]
+    finally:
+        for process in processes:
+            process.kill()
+    assert [process.returncode for process in processes] == [0, 0], errors
+    check_same_run(tmp_path / "1" / "tiny", tmp_path / "2" / "tiny")
