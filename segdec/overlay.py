@@ -1,5 +1,8 @@
 """A picture for people: the photograph with the predicted and the true mask on it."""
 
+from collections.abc import Sequence
+from typing import Any
+
 import cv2
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +19,9 @@ TRUTH: Color = (0, 190, 255)
 
 OPACITY = 0.35
 """Of the fill: the defect must stay visible below it."""
+
+HEAT_OPACITY = 0.75
+"""Of a mask score of 1."""
 
 BAR: Color = (24, 24, 24)
 TEXT: Color = (240, 240, 240)
@@ -49,7 +55,7 @@ def draw_overlay(
     for drawn in (mask, truth):
         _check_size(image, drawn)
     factor = 1 if caption is None else -(-MIN_CAPTION_WIDTH // image.shape[1])
-    canvas = _enlarge(np.repeat(image, 3, axis=2) if image.shape[2] == 1 else image.copy(), factor)
+    canvas = _enlarge(_to_rgb(image), factor)
     if mask is not None:
         canvas = _fill(canvas, _enlarge(mask, factor))
         _outline(canvas, _enlarge(mask, factor), PREDICTED)
@@ -58,10 +64,39 @@ def draw_overlay(
     if caption is None:
         return canvas
     legend = [("predicted", PREDICTED)] * (mask is not None) + [("truth", TRUTH)] * (truth is not None)
-    return np.vstack([canvas, _caption_bar(caption, legend, canvas.shape[1])])
+    return np.vstack([canvas, draw_caption(caption, canvas.shape[1], legend)])
 
 
-def _check_size(image: NDArray[np.uint8], mask: NDArray[np.uint8] | None) -> None:
+def draw_scores(
+    image: NDArray[np.uint8], scores: NDArray[np.float32], mask: NDArray[np.uint8]
+) -> NDArray[np.uint8]:
+    """Tints a photograph with the predicted mask's scores.
+
+    Args:
+        image: uint8 [H, W, C], C is 1 (grey) or 3 (RGB).
+        scores: float32 [H, W], 0…1: the higher, the more orange.
+        mask: Predicted mask, uint8 [H, W], above 0 = defect: outlined.
+
+    Returns:
+        uint8 [H, W, 3] RGB.
+
+    Raises:
+        ImageError: With the code `mask_size`, if scores or mask have another size than the image.
+    """
+    for drawn in (scores, mask):
+        _check_size(image, drawn)
+    share = HEAT_OPACITY * np.clip(scores, 0.0, 1.0)[..., None]  # [H, W, 1]
+    tinted = _to_rgb(image) * (1 - share) + np.array(PREDICTED) * share
+    canvas: NDArray[np.uint8] = tinted.round().astype(np.uint8)
+    _outline(canvas, mask, PREDICTED)
+    return canvas
+
+
+def _to_rgb(image: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    return np.repeat(image, 3, axis=2) if image.shape[2] == 1 else image.copy()
+
+
+def _check_size(image: NDArray[np.uint8], mask: NDArray[Any] | None) -> None:
     if mask is not None and mask.shape != image.shape[:2]:
         raise ImageError(
             f"The mask has {mask.shape} rows and columns, its image {image.shape[:2]}. Expected the same.",
@@ -87,8 +122,8 @@ def _outline(canvas: NDArray[np.uint8], mask: NDArray[np.uint8], color: Color) -
 # === Caption ===
 
 
-def _caption_bar(caption: str, legend: list[tuple[str, Color]], width: int) -> NDArray[np.uint8]:
-    """Rows [h, width, 3] holding the wrapped caption and, last, what the colours mean."""
+def draw_caption(caption: str, width: int, legend: Sequence[tuple[str, Color]] = ()) -> NDArray[np.uint8]:
+    """Draws a bar uint8 [h, `width`, 3] with the wrapped caption and, last, what the colours mean."""
     height = min(max(round(width / 48), 12), 40)  # of a capital letter, px
     margin = height
     lines = _wrap(caption.encode("ascii", "replace").decode(), height, width - 2 * margin)

@@ -120,7 +120,7 @@ def finished_run(tiny_experiment, tensorflow_devices) -> Path:  # noqa: ARG001
     return Trainer(load_experiment(tiny_experiment)).run().path
 
 
-SPEED = {"images_per_s"}
+SPEED = {"images_per_s", "s_per_step", "input_wait"}
 """Keys of a log's records that differ between equal runs."""
 
 

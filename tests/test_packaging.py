@@ -65,7 +65,15 @@ def test_plain_install_needs_three_packages(metadata):
         "opencv-python-headless",
         "pydantic",
     }
-    assert set(metadata.get_all("Provides-Extra")) == {"images", "tensorflow", "gpu", "train", "serve", "dev"}
+    assert set(metadata.get_all("Provides-Extra")) == {
+        "images",
+        "tensorflow",
+        "gpu",
+        "train",
+        "mlflow",
+        "serve",
+        "dev",
+    }
 
 
 def test_other_packages_run_from_the_checkout():

@@ -165,6 +165,10 @@ class ExperimentConfig(BaseSettings):
     )
     keep_checkpoints: Count = Field(2, description="newest checkpoints that stay, each with the best weights")
     log_every: Count = Field(10, description="steps between records in log.jsonl")
+    tracking: Literal["none", "mlflow"] = Field(
+        "none",
+        description="where else the log goes; mlflow: as MLFLOW_TRACKING_URI and its like say",
+    )
     network: NetworkConfig = NetworkConfig()
     input: InputConfig = InputConfig()
     data: DataConfig = DataConfig()

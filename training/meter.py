@@ -2,7 +2,8 @@
 
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, Self
 
@@ -10,9 +11,32 @@ from tqdm import tqdm
 
 from segdec.errors import RunError
 
+BAR = "{desc} {percentage:3.0f}%|{bar}| {n_fmt}/{total_fmt} [{elapsed}<{remaining}{postfix}]"
+
+
+class NonFiniteError(RunError):
+    """A loss, or another number of a step, stopped being finite.
+
+    Attributes:
+        stage: Name of the stage.
+        step: The first step with such a number.
+        name: Which number it is, such as `loss`.
+        value: What it became.
+    """
+
+    def __init__(self, stage: str, step: int, name: str, value: float) -> None:
+        super().__init__(
+            f"The {name} of stage '{stage}' became {value} at step {step}. "
+            f"Expected a finite number: lower --stages.{stage}.learning-rate."
+        )
+        self.stage, self.step, self.name, self.value = stage, step, name, value
+
 
 class Meter:
     """Shows the steps of one stage; silent when the output is not a terminal.
+
+    Numbers of a step are kept as they come and turned into floats at the next reading, so that
+    the host does not wait for the device at each step.
 
     Args:
         stage: Name of the stage.
@@ -24,9 +48,22 @@ class Meter:
     def __init__(self, stage: str, batch_size: int, first: int, steps: int) -> None:
         self._stage = stage
         self._batch_size = batch_size
-        self._bar = tqdm(total=steps, initial=first, desc=f"{stage:<8}", unit="step", disable=None)
-        self._taken, self._read_at = 0, time.perf_counter()
+        self._step = first
+        # Without smoothing the remaining time counts validations and checkpoints at their true share.
+        self._bar = tqdm(
+            total=steps,
+            initial=first,
+            desc=f"{stage:<8}",
+            unit="step",
+            bar_format=BAR,
+            smoothing=0,
+            dynamic_ncols=True,
+            disable=None,
+        )
         self._shown: dict[str, str] = {}
+        self._kept: list[Mapping[str, Any]] = []
+        self._checked: list[dict[str, float]] = []
+        self._start()
 
     def __enter__(self) -> Self:
         return self
@@ -36,35 +73,89 @@ class Meter:
     ) -> None:
         self._bar.close()
 
-    def advance(self) -> None:
-        """Counts one step."""
-        self._taken += 1
+    def advance(self, losses: Mapping[str, Any], wait_s: float) -> None:
+        """Counts one step.
+
+        Args:
+            losses: Scalars of the step, floats or tensors still being computed.
+            wait_s: How long the step waited for its batch.
+        """
+        self._kept.append(dict(losses))
+        self._waited_s += wait_s
+        self._step += 1
         self._bar.update()
 
-    def read(self, losses: Mapping[str, Any]) -> dict[str, float]:
-        """Losses and speed since the last reading.
+    def check(self) -> None:
+        """Waits for the device to finish the steps so far and looks at all of their numbers.
 
         Raises:
-            RunError: If the loss is not a finite number.
+            NonFiniteError: Names the first number that is not finite.
         """
-        values = {name: float(loss) for name, loss in losses.items()}
-        if not math.isfinite(values["loss"]):
-            raise RunError(
-                f"The loss of stage '{self._stage}' became {values['loss']} by step {self._bar.n}. "
-                f"Expected a finite number: lower --stages.{self._stage}.learning-rate."
-            )
-        now = time.perf_counter()
-        speed = self._taken * self._batch_size / (now - self._read_at)
-        self._taken, self._read_at = 0, now
-        self._show(loss=f"{values['loss']:.4f}", images_s=f"{speed:.1f}")
-        return {**values, "images_per_s": speed}
+        first = self._step - len(self._kept) + 1
+        kept, self._kept = self._kept, []
+        for step, losses in enumerate(kept, start=first):
+            values = {name: float(loss) for name, loss in losses.items()}
+            for name, value in values.items():
+                if not math.isfinite(value):
+                    raise NonFiniteError(self._stage, step, name, value)
+            self._checked.append(values)
+
+    def read(self) -> dict[str, float]:
+        """Numbers since the last reading, of at least one step.
+
+        Returns:
+            The mean of each loss, `images_per_s`, `s_per_step`, and `input_wait`, the share 0…1 of the
+            time that was spent waiting for input. Time within `paused` does not count.
+
+        Raises:
+            NonFiniteError: See `check`.
+        """
+        self.check()
+        steps = len(self._checked)
+        elapsed_s = time.perf_counter() - self._since - self._paused_s
+        losses = {name: sum(values[name] for values in self._checked) / steps for name in self._checked[0]}
+        speed = {
+            "images_per_s": steps * self._batch_size / elapsed_s,
+            "s_per_step": elapsed_s / steps,
+            "input_wait": min(self._waited_s / elapsed_s, 1.0),
+        }
+        self._start()
+        self._show_step(losses["loss"], speed)
+        return {**losses, **speed}
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """For what is no training, such as validation and checkpoints: the block's time does not count.
+
+        Raises:
+            NonFiniteError: See `check`; the block does not run, so that no spoilt weights are kept.
+        """
+        self.check()
+        began = time.perf_counter()
+        try:
+            yield
+        finally:
+            self._paused_s += time.perf_counter() - began
 
     def validated(self, metrics: Mapping[str, float | None]) -> None:
-        """Shows the last validation; its time does not count as training time."""
-        self._taken, self._read_at = 0, time.perf_counter()
-        shown = {"AP": metrics["average_precision"], "pixel_F1": metrics["pixel_f1"]}
-        self._show(**{name: "–" if value is None else f"{value:.3f}" for name, value in shown.items()})
+        """Shows the last validation."""
+        for name, value in (("AP", metrics["average_precision"]), ("pixel F1", metrics["pixel_f1"])):
+            self._shown[name] = f"{name} –" if value is None else f"{name} {value:.3f}"
+        self._refresh()
 
-    def _show(self, **values: str) -> None:
-        self._shown.update(values)
-        self._bar.set_postfix(self._shown)
+    def _start(self) -> None:
+        self._checked = []
+        self._since, self._paused_s, self._waited_s = time.perf_counter(), 0.0, 0.0
+
+    def _show_step(self, loss: float, speed: Mapping[str, float]) -> None:
+        self._shown = {
+            "loss": f"loss {loss:.4g}",
+            **{name: self._shown[name] for name in ("AP", "pixel F1") if name in self._shown},
+            "images_per_s": f"{speed['images_per_s']:.3g} images/s",
+            "s_per_step": f"{speed['s_per_step']:.3g} s/step",
+            "input_wait": f"input wait {speed['input_wait']:.0%}",
+        }
+        self._refresh()
+
+    def _refresh(self) -> None:
+        self._bar.set_postfix_str(", ".join(self._shown.values()))

@@ -28,6 +28,7 @@ CHANGEABLE = {
     "checkpoint_minutes",
     "keep_checkpoints",
     "log_every",
+    "tracking",
     "data.root",
     "data.splits",
     "data.cache_mb",
@@ -209,7 +210,7 @@ class RunFolder:
             )
 
     def _check_same_config(self, config: ExperimentConfig) -> None:
-        old, new = (_flat(each.model_dump(mode="json")) for each in (self.experiment(), config))
+        old, new = (flatten(each.model_dump(mode="json")) for each in (self.experiment(), config))
         for field in sorted(old.keys() | new.keys()):
             if field not in CHANGEABLE and old.get(field) != new.get(field):
                 raise RunError(
@@ -229,9 +230,9 @@ def _data_line(data: RunData) -> str:
     return f"data fingerprint {data.fingerprint}"
 
 
-def _flat(values: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+def flatten(values: dict[str, Any], prefix: str = "") -> dict[str, Any]:
     """Nested dictionaries as one of dotted names."""
     flat: dict[str, Any] = {}
     for name, value in values.items():
-        flat.update(_flat(value, f"{prefix}{name}.") if isinstance(value, dict) else {prefix + name: value})
+        flat.update(flatten(value, f"{prefix}{name}.") if isinstance(value, dict) else {prefix + name: value})
     return flat

@@ -1,37 +1,45 @@
-"""The record of a run: log.jsonl for programs, TensorBoard for people."""
+"""The record of a run: log.jsonl for programs, TensorBoard and others for people."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 import numpy as np
-import tensorflow as tf
-from numpy.typing import NDArray
 
 from segdec.files import write_text_atomic
+from segdec.images import write_png
+from training.log_sink import LogSink, Pictures
+from training.panel import join_pictures
+from training.tensorboard_log import TensorBoardLog
 from training.writing import explained_writing
 
 
 class RunLog:
-    """Appends records to `log.jsonl` and shows the same numbers in TensorBoard.
+    """Appends records to `log.jsonl`, which is the truth, and passes them on.
+
+    A process killed while it writes leaves at most one cut line, which the next one removes.
 
     Args:
         folder: The run folder.
         stage: Index of the stage and
         step: its step where the run goes on; later records of an interrupted run are dropped.
+        sinks: What else gets the records, beside TensorBoard.
     """
 
-    def __init__(self, folder: Path, *, stage: int, step: int) -> None:
-        self._path = folder / "log.jsonl"
+    def __init__(self, folder: Path, *, stage: int, step: int, sinks: Sequence[LogSink] = ()) -> None:
+        self._folder = folder
         kept = [
             record for record in read_log(folder) if (record["stage_index"], record["step"]) <= (stage, step)
         ]
+        path = folder / "log.jsonl"
         with explained_writing(folder):
-            write_text_atomic(self._path, "".join(json.dumps(record) + "\n" for record in kept))
-            self._file = self._path.open("a", encoding="utf-8")
-            self._writer = tf.summary.create_file_writer(str(folder / "tensorboard"))
+            write_text_atomic(path, "".join(json.dumps(record) + "\n" for record in kept))
+            self._file = path.open("a", encoding="utf-8")
+            self._sinks = [TensorBoardLog(folder / "tensorboard", stage=stage, step=step), *sinks]
+            for sink in self._sinks:
+                sink.start(kept)
 
     def __enter__(self) -> Self:
         return self
@@ -39,26 +47,31 @@ class RunLog:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        with explained_writing(self._path.parent), self._file:
-            self._writer.close()
+        with explained_writing(self._folder), self._file:
+            for sink in self._sinks:
+                sink.close(error)
 
     def scalars(self, kind: str, stage: str, stage_index: int, step: int, values: Mapping[str, Any]) -> None:
         """Records numbers of one step; `kind` is `train` or `val`."""
-        numbers = {name: _finite(float(value)) for name, value in values.items()}
+        numbers = {name: None if value is None else _finite(float(value)) for name, value in values.items()}
         record = {"kind": kind, "stage": stage, "stage_index": stage_index, "step": step, **numbers}
-        with explained_writing(self._path):
+        with explained_writing(self._folder):
             self._file.write(json.dumps(record) + "\n")
             self._file.flush()
-        with explained_writing(self._path.parent / "tensorboard"), self._writer.as_default(step=step):
-            for name, number in numbers.items():
-                if number is not None:
-                    tf.summary.scalar(f"{stage}/{kind}/{name}", number)
+            for sink in self._sinks:
+                sink.record(record)
 
-    def images(self, stage: str, step: int, images: Mapping[str, NDArray[np.uint8]]) -> None:
-        """Shows each of `images` [H, W, C] in TensorBoard under stage and name."""
-        with explained_writing(self._path.parent / "tensorboard"), self._writer.as_default(step=step):
-            for name, image in images.items():
-                tf.summary.image(f"{stage}/{name}", image[None])
+    def images(self, stage: str, stage_index: int, step: int, images: Pictures) -> None:
+        """Writes pictures as `panel.png`, and passes them on."""
+        with explained_writing(self._folder):
+            write_png(self._folder / "panel.png", join_pictures(list(images.values())))
+            for sink in self._sinks:
+                sink.images(stage, stage_index, step, images)
+
+    def finish(self, metrics: Mapping[str, float | None]) -> None:
+        """Passes on the metrics of the finished run; call it when all of its files are written."""
+        for sink in self._sinks:
+            sink.finish(metrics)
 
 
 def read_log(folder: Path) -> list[dict[str, Any]]:

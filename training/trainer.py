@@ -1,6 +1,7 @@
 """The training loop: data, network, resume, stages, result. Read it downwards."""
 
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import closing
 
@@ -25,6 +26,7 @@ from training.schedules import build_optimizer
 from training.stages import STAGES, Stage
 from training.step import build_step
 from training.strategies import check_batch_size, choose_strategy, describe_strategy
+from training.tracking import check_tracking, open_trackers
 from training.validation import Validator
 
 
@@ -43,6 +45,7 @@ class Trainer:
 
     def __init__(self, config: ExperimentConfig, *, fresh: bool = False) -> None:
         # === Data ===
+        check_tracking(config.tracking)
         data = load_run_data(config)
         self.config = config.model_copy(update={"network": data.model.network})
         self.data_fingerprint = data.fingerprint
@@ -100,21 +103,22 @@ class Trainer:
             RunInterruptedError: If SIGTERM or SIGINT came; a checkpoint has been saved.
             SegdecError: If an image turns out unreadable on the way.
         """
-        with closing(self.folder):
-            self._run_stages()
-            self._save_result()
+        place = {"stage": int(self.state.stage), "step": int(self.state.step)}
+        with RunLog(self.folder.path, **place, sinks=open_trackers(self.config)) as log:
+            with self.interruption:
+                self._run_stages(log)
+            result = self._save_result()
+            log.finish({**result.validation, **result.model.thresholds.model_dump(include={"score", "mask"})})
         return self.folder
 
-    def _run_stages(self) -> None:
-        run_log = RunLog(self.folder.path, stage=int(self.state.stage), step=int(self.state.step))
-        with run_log as log, self.interruption:
-            while (index := int(self.state.stage)) < len(STAGES):
-                if self._settings(STAGES[index]).steps:
-                    self._run_stage(index, log)
-                self._advance(index)
-                self.interruption.check(f"after stage '{STAGES[index].name}'")
+    def _run_stages(self, log: RunLog) -> None:
+        while (index := int(self.state.stage)) < len(STAGES):
+            if self._settings(STAGES[index]).steps:
+                self._run_stage(index, log)
+            self._advance(index)
+            self.interruption.check(f"after stage '{STAGES[index].name}'")
 
-    def _save_result(self) -> None:
+    def _save_result(self) -> RunResult:
         model, metrics, warnings = self.validator.choose_thresholds()
         for warning in warnings:
             print(f"warning: {warning}", file=sys.stderr)
@@ -125,6 +129,7 @@ class Trainer:
             data_fingerprint=self.data_fingerprint,
         )
         self.folder.save_result(self.network, result)
+        return result
 
     def _run_stage(self, index: int, log: RunLog) -> None:
         """Takes the stage's remaining steps; leaves the network with its best weights."""
@@ -143,20 +148,24 @@ class Trainer:
         # === Steps ===
         with Meter(stage.name, config.batch_size, first, settings.steps) as meter:
             for step in range(first + 1, settings.steps + 1):
-                losses = train_step(self._next(batches))
+                began = time.perf_counter()
+                batch = self._next(batches)
+                wait_s = time.perf_counter() - began
+                losses = train_step(batch)
                 state.step.assign(step)
-                meter.advance()
+                meter.advance(losses, wait_s)
                 last = step == settings.steps
                 if step % config.log_every == 0 or last:
                     rate = float(optimizer.learning_rate)
-                    log.scalars(
-                        "train", stage.name, index, step, {**meter.read(losses), "learning_rate": rate}
-                    )
+                    log.scalars("train", stage.name, index, step, {**meter.read(), "learning_rate": rate})
                 if step % config.validate_every == 0 or last:
-                    meter.validated(self._validate(stage, index, step, log))
+                    with meter.paused():
+                        metrics = self._validate(stage, index, step, log)
+                    meter.validated(metrics)
                 stopping = self.interruption.received is not None
-                if (state.is_due(step) or stopping) and not last:
-                    state.save()
+                if (step % config.checkpoint_every == 0 or stopping) and not last:
+                    with meter.paused():
+                        state.save()
                     self.interruption.check(f"after step {step} of stage '{stage.name}'")
 
         # === Result ===
@@ -171,7 +180,7 @@ class Trainer:
             key = validation.key(stage)
             if self.state.is_better(key):
                 self.state.save_best(key)
-                log.images(stage.name, step, self.validator.panel())
+                log.images(stage.name, index, step, self.validator.panel())
         metrics = validation.metrics()
         log.scalars("val", stage.name, index, step, metrics)
         return metrics

@@ -8,15 +8,18 @@ from numpy.typing import NDArray
 
 from datasets.sample import Record, Sample
 from segdec.config import ModelConfig, Thresholds
-from segdec.overlay import draw_overlay
 from segdec.predictor import Predictor
 from training.evaluation import evaluate
 from training.metrics import auroc, average_precision, count_errors
+from training.panel import draw_picture
 from training.stages import Stage
 from training.thresholds import PixelHistogram, choose_mask_threshold, choose_score_threshold
 
 CERTAIN = 1e-7
 """A score nearer to 0 or 1 counts as this near in the score loss."""
+
+PANEL_DEFECTIVE, PANEL_GOOD = 4, 2
+"""Images of the panel, at most."""
 
 
 @dataclass(frozen=True)
@@ -105,14 +108,25 @@ class Validator:
         warnings = [choice.warning for choice in (score, mask) if choice.warning]
         return model, {**validation.metrics(), **errors}, warnings
 
-    def panel(self, images: int = 4) -> dict[str, NDArray[np.uint8]]:
-        """Overlays of the first defective validation images, by name: always the same ones."""
-        records = [record for record in self._records if record.label != 0][:images]
+    def panel(self) -> dict[str, NDArray[np.uint8]]:
+        """Photograph, true mask and prediction of a few validation images, always the same, by name."""
+        predictor, records = self._predictor, choose_panel(self._records)
         samples = [self._read(record) for record in records]
-        predictions = self._predictor.predict([sample.image for sample in samples])
+        predictions = predictor.predict([sample.image for sample in samples], batch_size=self._batch_size)
+        classes = predictor.config.classes
         return {
-            sample.name: draw_overlay(
-                sample.image, prediction.mask, truth=sample.mask, caption=f"score {prediction.score:.3f}"
-            )
+            sample.name: draw_picture(sample, prediction, classes[sample.label])
             for sample, prediction in zip(samples, predictions, strict=True)
         }
+
+
+def choose_panel(records: Sequence[Record]) -> list[Record]:
+    """Some defective and some good images, each kind taken evenly from the list."""
+    defective = [record for record in records if record.label != 0]
+    good = [record for record in records if record.label == 0]
+    return _spread(defective, PANEL_DEFECTIVE) + _spread(good, PANEL_GOOD)
+
+
+def _spread(records: Sequence[Record], count: int) -> list[Record]:
+    places = np.linspace(0, len(records) - 1, min(count, len(records))).round().astype(int)
+    return [records[place] for place in places]

@@ -25,8 +25,8 @@ def interrupt(patch, number, steps):
     taken = []
     advance = Meter.advance
 
-    def advance_and_raise(meter):
-        advance(meter)
+    def advance_and_raise(meter, losses, wait_s):
+        advance(meter, losses, wait_s)
         taken.append(1)
         if len(taken) == steps:
             signal.raise_signal(number)

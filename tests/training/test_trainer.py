@@ -6,7 +6,7 @@ import pytest
 
 from datasets.toy import write_toy
 from segdec.errors import RunError
-from segdec.images import write_png
+from segdec.images import read_image, write_png
 from training.config import load_experiment
 
 pytest.importorskip("tensorflow")
@@ -35,7 +35,9 @@ def test_run_folder_holds_what_a_run_leaves(finished_run, tiny_experiment):
         "tensorboard",
     } <= names
     assert load_experiment(finished_run / "config.toml") == load_experiment(tiny_experiment)
-    assert list((finished_run / "tensorboard").glob("events.out.*"))
+    curves = {path.name for path in (finished_run / "tensorboard").iterdir()}
+    assert curves == {"segment", "decision", "joint"}
+    assert read_image(finished_run / "panel.png").pixels.shape[2] == 3
 
 
 def test_every_stage_is_logged_and_validated(finished_run):
@@ -54,7 +56,7 @@ def test_every_stage_is_logged_and_validated(finished_run):
         ("decision", 4),
         ("joint", 3),
     ]
-    assert {"loss", "learning_rate", "images_per_s"} <= records[0].keys()
+    assert {"loss", "learning_rate", "images_per_s", "s_per_step", "input_wait"} <= records[0].keys()
 
 
 def test_result_is_what_validation_chose(finished_run):
@@ -82,11 +84,11 @@ def test_a_resumed_run_ends_as_the_uninterrupted_one(
     taken = []
     advance = Meter.advance
 
-    def stop(meter):
+    def stop(meter, losses, wait_s):
         taken.append(1)
         if len(taken) == steps:
             raise InterruptedRunError
-        advance(meter)
+        advance(meter, losses, wait_s)
 
     with monkeypatch.context() as patch:
         patch.setattr(Meter, "advance", stop)
