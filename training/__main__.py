@@ -1,4 +1,4 @@
-"""Command line: `python -m training run|evaluate|export`."""
+"""Command line: `python -m training run|launch|evaluate|export`."""
 
 import argparse
 import shlex
@@ -27,6 +27,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if words[:1] == ["run"]:
             run(words[1:])  # its flags are the fields of the experiment, which know themselves
             return
+        if words[:1] == ["launch"]:
+            from training.launch import launch
+
+            raise SystemExit(launch(words[1:]))
         options = build_parser().parse_args(words)
         options.command(options)
 
@@ -36,6 +40,9 @@ def build_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser("python -m training", description="Train, evaluate and export models.")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     commands.add_parser("run", help="train the stages of an experiment: run EXPERIMENT.toml [--field value]")
+    commands.add_parser(
+        "launch", help="the same on a local cluster: launch --workers 2 [--ps 1] EXPERIMENT.toml"
+    )
 
     score = commands.add_parser("evaluate", help="measure a finished run on a split and write its report")
     score.add_argument("run", type=Path, help="run folder")

@@ -1,0 +1,244 @@
+"""The cluster a process belongs to, as `TF_CONFIG` says it, and whether that can be."""
+
+import errno
+import json
+import os
+import socket
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import BaseModel, NonNegativeInt, ValidationError
+
+from segdec.errors import ConfigError
+
+VARIABLE = "TF_CONFIG"
+EXIT_PEER_LOST = 69
+"""EX_UNAVAILABLE of sysexits.h: another process of the cluster is gone; started again, the run goes on."""
+JOBS = ("chief", "worker", "ps")
+EXAMPLE = '{"cluster": {"worker": ["host0:2222", "host1:2222"]}, "task": {"type": "worker", "index": 0}}'
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """The processes of a run, and which of them this one is.
+
+    With `ps` (parameter servers) the chief coordinates and the workers compute, asynchronously; without,
+    chief and workers all train, in step.
+
+    Attributes:
+        jobs: Addresses `host:port` of the tasks of each job: `chief`, `worker`, `ps`.
+        task: Job of this process.
+        index: Number of this process within its job.
+    """
+
+    jobs: Mapping[str, tuple[str, ...]]
+    task: str
+    index: int
+
+    @property
+    def name(self) -> str:
+        """`worker 1`; there is one chief, which needs no number."""
+        return self.task if self.task == "chief" else f"{self.task} {self.index}"
+
+    @property
+    def address(self) -> str:
+        """Own `host:port`."""
+        return self.jobs[self.task][self.index]
+
+    @property
+    def is_chief(self) -> bool:
+        """Whether this process writes the run folder: the chief, or worker 0 where there is none."""
+        return self.task == "chief" or ("chief" not in self.jobs and (self.task, self.index) == ("worker", 0))
+
+    @property
+    def has_parameter_servers(self) -> bool:
+        """Whether training is asynchronous."""
+        return "ps" in self.jobs
+
+    @property
+    def is_server(self) -> bool:
+        """Whether this process only serves a coordinator."""
+        return self.has_parameter_servers and self.task != "chief"
+
+    @property
+    def workers(self) -> int:
+        """Number of processes that compute gradients."""
+        training = ("worker",) if self.has_parameter_servers else ("chief", "worker")
+        return sum(len(self.jobs.get(job, ())) for job in training)
+
+    def describe(self) -> str:
+        """For the terminal: `worker 1 in a cluster of 1 × chief, 2 × worker, 1 × ps`."""
+        sizes = ", ".join(f"{len(self.jobs[job])} × {job}" for job in JOBS if job in self.jobs)
+        return f"{self.name} in a cluster of {sizes}"
+
+    def to_tf_config(self) -> str:
+        """`TF_CONFIG` in the one form that every TensorFlow strategy takes."""
+        task = {"type": self.task, "index": self.index}
+        return json.dumps({"cluster": dict(self.jobs), "task": task, "rpc_layer": "grpc"})
+
+
+class TaskConfig(BaseModel):
+    """Which task this process is; some managers write the index as text."""
+
+    type: str
+    index: NonNegativeInt
+
+
+class ClusterConfig(BaseModel):
+    """`TF_CONFIG` as cluster managers write it; further keys of theirs are left alone."""
+
+    cluster: dict[str, tuple[str, ...]]
+    task: TaskConfig
+
+
+def read_cluster(environment: Mapping[str, str] = os.environ) -> Cluster | None:
+    """The cluster in `TF_CONFIG`, or None where there is none: unset, empty, `{}` or an empty cluster.
+
+    `master` is taken as `chief`, and the address of an `evaluator` is ignored.
+
+    Raises:
+        ConfigError: If it is not JSON, lacks something, or describes a cluster that cannot train.
+    """
+    text = environment.get(VARIABLE, "").strip()
+    values = _parse(text) if text else {}
+    if values == {} or (isinstance(values, dict) and values.get("cluster") == {}):
+        return None
+    config = _validate(values)
+    cluster = Cluster(_read_jobs(config.cluster), _modern(config.task.type), config.task.index)
+    _check_jobs(cluster.jobs)
+    _check_addresses(cluster.jobs)
+    _check_task(cluster)
+    return cluster
+
+
+def check_own_port(cluster: Cluster) -> None:
+    """Tries the port of this process, which TensorFlow will listen on; of a port that is taken
+    TensorFlow itself says only "Could not start gRPC server".
+
+    Raises:
+        ConfigError: If the port cannot be had.
+    """
+    port = int(cluster.address.rpartition(":")[2])
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+        # A port whose last connections are fading can be used again; one that is listened on cannot.
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("", port))
+        except OSError as error:
+            taken = error.errno == errno.EADDRINUSE
+            remedy = "End the process that has it" if taken else "Allow this process to listen on it"
+            raise ConfigError(
+                f"{cluster.name} cannot listen on port {port} of its address {cluster.address}: "
+                f"{os.strerror(error.errno or 0)}. {remedy}, or give {cluster.name} another port in the "
+                f"{VARIABLE} of all tasks."
+            ) from None
+
+
+def _parse(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        place = f"line {error.lineno}, column {error.colno}"
+        near = text[max(0, error.pos - 15) : error.pos + 15]
+        raise ConfigError(
+            f"{VARIABLE} is not JSON: {error.msg} at {place}, near {near!r}. Expected {EXAMPLE}."
+        ) from None
+
+
+def _validate(values: Any) -> ClusterConfig:
+    try:
+        return ClusterConfig.model_validate(values)
+    except ValidationError as error:
+        detail = error.errors()[0]
+        place = ".".join(str(part) for part in detail["loc"])
+        if detail["type"] == "missing":
+            raise ConfigError(f"{VARIABLE} has no {place!r}. Expected {EXAMPLE}.") from None
+        where = f"{VARIABLE}, {place}" if place else VARIABLE
+        raise ConfigError(f"{where}: {detail['msg']}, got {detail['input']!r}. Expected {EXAMPLE}.") from None
+
+
+def _modern(job: str) -> str:
+    return "chief" if job == "master" else job
+
+
+def _read_jobs(written: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
+    """The jobs that take part, in the order of `JOBS`; one without an address is none."""
+    jobs: dict[str, tuple[str, ...]] = {}
+    for name, addresses in written.items():
+        job = _modern(name)
+        if job not in (*JOBS, "evaluator"):
+            raise ConfigError(f"{VARIABLE}: unknown job {name!r} in 'cluster'. Expected {', '.join(JOBS)}.")
+        jobs[job] = jobs.get(job, ()) + addresses
+    return {job: jobs[job] for job in JOBS if jobs.get(job)}
+
+
+def _check_jobs(jobs: Mapping[str, tuple[str, ...]]) -> None:
+    counts = {job: len(jobs.get(job, ())) for job in JOBS}
+    if counts["chief"] > 1:
+        raise ConfigError(
+            f"{VARIABLE}: {counts['chief']} chiefs: {', '.join(jobs['chief'])}. "
+            "Expected one at most: make the others workers."
+        )
+    if counts["ps"] and not counts["chief"]:
+        raise ConfigError(
+            f"{VARIABLE}: {counts['ps']} ps and no chief. Training with parameter servers needs one chief, "
+            "which coordinates: add a 'chief' with one address, or remove 'ps' to train in step."
+        )
+    if counts["ps"] and not counts["worker"]:
+        raise ConfigError(
+            f"{VARIABLE}: {counts['ps']} ps and no worker. The chief only coordinates: "
+            "add a 'worker' with one address or more."
+        )
+
+
+def _check_addresses(jobs: Mapping[str, tuple[str, ...]]) -> None:
+    places = [(address, f"{job} {index}") for job in jobs for index, address in enumerate(jobs[job])]
+    for address, place in places:
+        _check_address(address, place)
+    for address, times in Counter(address for address, _ in places).items():
+        if times > 1:
+            tasks = " and ".join(place for other, place in places if other == address)
+            raise ConfigError(
+                f"{VARIABLE}: {tasks} have the same address {address!r}. Expected one for each: "
+                "change the host or the port."
+            )
+
+
+def _check_address(address: str, place: str) -> None:
+    host, colon, port = address.rpartition(":")
+    bracketed = host.startswith("[") and host.endswith("]")
+    plain = host and not any(letter in "/[]:" or letter.isspace() for letter in host)
+    fault = None
+    if not colon or not port:
+        fault = "has no port"
+    elif not port.isdecimal() or not port.isascii():
+        fault = f"has the port {port!r}, which is no number"
+    elif not 0 < int(port) <= 65535:
+        fault = f"has the port {port}, which is not within 1 … 65535"
+    elif not bracketed and not plain:
+        fault = f"has the host {host!r}, which is no name or IP address"
+    if fault:
+        raise ConfigError(
+            f"{VARIABLE}: the address {address!r} of {place} {fault}. Expected host:port, "
+            "as in 10.0.0.5:2222 or [fd00::5]:2222."
+        )
+
+
+def _check_task(cluster: Cluster) -> None:
+    if cluster.task == "evaluator":
+        raise ConfigError(
+            f"{VARIABLE}: this process is to be an evaluator, which no run has: its chief validates. "
+            "Start no task of this type."
+        )
+    if cluster.task not in JOBS:
+        raise ConfigError(
+            f"{VARIABLE}: unknown task type {cluster.task!r}. Expected one of {', '.join(JOBS)}."
+        )
+    there = len(cluster.jobs.get(cluster.task, ()))
+    if cluster.index >= there:
+        raise ConfigError(
+            f"{VARIABLE}: this process is to be {cluster.task} {cluster.index}, but 'cluster' has {there} "
+            f"address(es) of {cluster.task}, counted from 0. Correct the index, or add its address."
+        )
