@@ -82,6 +82,7 @@ def quiet_tensorflow() -> None:
         import tensorflow as tf
 
         tf.config.list_physical_devices()  # the search for GPUs prints too
+    tf.get_logger().setLevel("ERROR")  # its warnings are about how TensorFlow is used, not about the run
 
 
 @contextmanager

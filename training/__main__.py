@@ -1,13 +1,19 @@
 """Command line: `python -m training run|launch|evaluate|export`."""
 
 import argparse
+import os
 import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from segdec.errors import ConfigError
 from segdec.terminal import clean_exit, quiet_tensorflow
+
+if TYPE_CHECKING:
+    from training.cluster import Cluster
+    from training.config import ExperimentConfig
 
 FRESH = "--fresh"
 RUN_USAGE = (
@@ -61,6 +67,7 @@ def build_parser() -> argparse.ArgumentParser:
 
 def run(words: list[str]) -> None:
     """Trains an experiment: `EXPERIMENT.toml [--fresh] [--field value]…`."""
+    from training.cluster import find_cluster
     from training.config import load_experiment, print_fields
 
     if "--help" in words or "-h" in words:
@@ -71,19 +78,34 @@ def run(words: list[str]) -> None:
         raise ConfigError(f"No experiment given. {RUN_USAGE}")
     fields = [word for word in words[1:] if word != FRESH]
     config = load_experiment(Path(words[0]), fields)
+    cluster = find_cluster()
     quiet_tensorflow()
-    from training.interruption import RunInterruptedError
-    from training.trainer import Trainer
+    from training.interruption import PeerLostError, RunInterruptedError
 
-    trainer = Trainer(config, fresh=FRESH in words)
-    print(trainer.opening(), flush=True)
+    again = shlex.join(["python", "-m", "training", "run", words[0], *fields])
     try:
-        folder = trainer.run()
+        train(config, cluster, fresh=FRESH in words)
     except RunInterruptedError as stop:
-        again = shlex.join(["python", "-m", "training", "run", words[0], *fields])
         print(f"{stop} Go on with: {again}", file=sys.stderr)
         raise SystemExit(stop.exit_code) from None
-    print(f"Finished. Measure it with: python -m training evaluate {folder.path}")
+    except PeerLostError as lost:
+        print(f"error: {lost}", file=sys.stderr, flush=True)
+        os._exit(lost.exit_code)  # TensorFlow would wait for the lost process
+
+
+def train(config: "ExperimentConfig", cluster: "Cluster | None", *, fresh: bool) -> None:
+    """Trains as the part of the cluster that this process is."""
+    from training.strategies import serve
+    from training.trainer import Trainer
+
+    if cluster is not None and cluster.is_server:
+        print(f"Serving the chief as {cluster.describe()}.", flush=True)
+        serve(cluster, config.devices)
+    trainer = Trainer(config, fresh=fresh, cluster=cluster)
+    print(trainer.opening(), flush=True)
+    folder = trainer.run()
+    if trainer.is_chief:
+        print(f"Finished. Measure it with: python -m training evaluate {folder.path}")
 
 
 def evaluate(options: argparse.Namespace) -> None:

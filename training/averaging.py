@@ -1,7 +1,6 @@
 """Moving averages of the weights: what is validated and exported."""
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -38,21 +37,11 @@ class WeightAverage(tf.Module):
         for shadow, variable in zip(self.shadows, self._variables, strict=True):
             strategy.extended.update(shadow, _move, args=(variable, rate))
 
-    @contextmanager
-    def applied(self) -> Iterator[None]:
-        """Within the block, the variables hold their averages."""
-        kept = [tf.identity(variable) for variable in self._variables]
-        _assign(self._variables, self.shadows)
-        try:
-            yield
-        finally:
-            _assign(self._variables, kept)
+    def copy_to(self, network: Any) -> None:
+        """Gives a network of the same shape, outside the strategy, the averaged weights."""
+        for variable, shadow in zip(network.variables, self.shadows, strict=True):
+            variable.assign(shadow)
 
 
 def _move(shadow: tf.Variable, variable: tf.Tensor, rate: tf.Tensor) -> None:
     shadow.assign_sub((shadow - variable) * tf.cast(rate, shadow.dtype))
-
-
-def _assign(variables: Sequence[tf.Variable], values: Sequence[tf.Tensor]) -> None:
-    for variable, value in zip(variables, values, strict=True):
-        variable.assign(value)

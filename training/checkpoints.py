@@ -29,6 +29,7 @@ class RunState(tf.Module):
         optimizers: Those of the stages, by name.
         average: The averaged weights.
         validated: A network of the same architecture with plain variables; `save_best` keeps its weights.
+        step: Becomes the attribute `step`; a variable of the strategy, which the train step advances.
         writes: Whether this process writes the checkpoints; the others only read.
         keep: Number of checkpoints that stay.
         every_steps: A checkpoint is due at each multiple of it,
@@ -49,6 +50,7 @@ class RunState(tf.Module):
         optimizers: Mapping[str, keras.optimizers.Optimizer],
         average: WeightAverage,
         validated: SegDecNet,
+        step: tf.Variable,
         *,
         writes: bool = True,
         keep: int = 2,
@@ -58,7 +60,7 @@ class RunState(tf.Module):
     ) -> None:
         super().__init__()
         self.stage = tf.Variable(0, dtype=tf.int64, trainable=False)
-        self.step = tf.Variable(0, dtype=tf.int64, trainable=False)
+        self.step = step
         self.best = tf.Variable([float("-inf")] * 2, dtype=tf.float64, trainable=False)
         with tf.device("CPU:0"):  # they are only kept, never computed with
             self.best_weights = [tf.Variable(weight.value, trainable=False) for weight in validated.variables]
@@ -75,6 +77,11 @@ class RunState(tf.Module):
         self._checkpoints, self._writes = CheckpointFolder(folder, keep), writes
         self._every_steps, self._every_seconds = every_steps, every_minutes * 60.0
         self._clock, self._saved_at = clock, clock()
+
+    @property
+    def steps_taken(self) -> int:
+        """Steps of the present stage already taken."""
+        return int(self.step.read_value())
 
     def restore(self) -> bool:
         """Restores the newest checkpoint that is whole; returns whether there was one.
@@ -108,17 +115,18 @@ class RunState(tf.Module):
         waited = self._clock() - self._saved_at
         return step % self._every_steps == 0 or (0.0 < self._every_seconds <= waited)
 
-    def save(self) -> None:
-        """Writes a checkpoint of everything; after that, the oldest beyond those kept are gone.
+    def save(self, step: int) -> None:
+        """Writes a checkpoint of everything, after `step` steps of the stage; the oldest are then removed.
 
         Raises:
             RunError: If the disk is full or not writable; earlier checkpoints are as they were.
         """
+        self.step.assign(step)
         self._saved_at = self._clock()
         if self._writes:
             with explained_writing(self._checkpoints.path):
                 self._checkpoints.write(
-                    int(self.stage), int(self.step), lambda path: self._everything.write(_prefix(path))
+                    int(self.stage), step, lambda path: self._everything.write(_prefix(path))
                 )
 
     def is_better(self, key: tuple[float, float]) -> bool:
@@ -135,6 +143,11 @@ class RunState(tf.Module):
         """Puts the best weights into the network in training."""
         for weight, kept in zip(self._network.variables, self.best_weights, strict=True):
             weight.value.assign(kept)
+
+    def copy_best_to_validated(self) -> None:
+        """Puts the best weights into the validated network."""
+        for weight, kept in zip(self._validated.variables, self.best_weights, strict=True):
+            weight.assign(kept)
 
     def forget_best(self) -> None:
         """A stage that is judged by another measure starts a new competition."""

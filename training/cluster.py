@@ -6,7 +6,7 @@ import os
 import socket
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pydantic import BaseModel, NonNegativeInt, ValidationError
@@ -63,6 +63,22 @@ class Cluster:
         return self.has_parameter_servers and self.task != "chief"
 
     @property
+    def trainers(self) -> tuple[str, ...]:
+        """Names of the processes that train in step."""
+        places = [(job, index) for job in ("chief", "worker") for index in range(len(self.jobs.get(job, ())))]
+        return tuple(replace(self, task=job, index=index).name for job, index in places)
+
+    @property
+    def chief_address(self) -> str:
+        """`host:port` of the process for which `is_chief` holds."""
+        return self.jobs["chief" if "chief" in self.jobs else "worker"][0]
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether there is no other process; managers set `TF_CONFIG` for jobs of one process too."""
+        return len(self.trainers) == 1 and not self.has_parameter_servers
+
+    @property
     def workers(self) -> int:
         """Number of processes that compute gradients."""
         training = ("worker",) if self.has_parameter_servers else ("chief", "worker")
@@ -110,6 +126,19 @@ def read_cluster(environment: Mapping[str, str] = os.environ) -> Cluster | None:
     _check_jobs(cluster.jobs)
     _check_addresses(cluster.jobs)
     _check_task(cluster)
+    return cluster
+
+
+def find_cluster(environment: Mapping[str, str] = os.environ) -> Cluster | None:
+    """The cluster this process is to train in; None where it trains alone.
+
+    Raises:
+        ConfigError: If `TF_CONFIG` cannot be used, or the own port is taken.
+    """
+    cluster = read_cluster(environment)
+    if cluster is None or cluster.is_alone:
+        return None
+    check_own_port(cluster)
     return cluster
 
 

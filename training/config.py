@@ -50,6 +50,9 @@ class DataConfig(Config):
         description="leave out the images of each batch that do not divide among the replicas, instead of "
         "refusing the batch size",
     )
+    decode_threads: Count = Field(
+        2, description="threads that read and augment images, for each replica of a process"
+    )
 
 
 class TargetConfig(Config):
@@ -148,15 +151,23 @@ class ExperimentConfig(BaseSettings):
     seed: Annotated[int, Field(ge=0, lt=2**32)] = Field(
         0, description="decides weights, order of images and augmentation"
     )
-    strategy: Literal["auto", "single", "mirrored", "central-storage"] = Field(
-        "auto",
-        description="one device; a copy of the weights on each of several; or weights on the CPU, towers on "
-        "several devices; auto = mirrored where there are several GPUs or devices are named",
+    strategy: Literal["auto", "single", "mirrored", "central-storage", "multi-worker", "parameter-server"] = (
+        Field(
+            "auto",
+            description="one device; a copy of the weights on each of several; weights on the CPU, towers on "
+            "several devices; several machines in step; several machines, each at its own pace; auto = what "
+            "TF_CONFIG asks for, else mirrored where there are several GPUs or devices are named",
+        )
     )
     devices: Annotated[str, Field(pattern=f"^({DEVICES})$")] | None = Field(
         None, description="cpu:4 = four logical CPU devices, gpu:0,1 = these GPUs; default: what is there"
     )
-    batch_size: Count = Field(2, description="images a step, over all replicas")
+    cluster_timeout_s: Positive = Field(
+        600.0, description="how long to wait for the other processes of TF_CONFIG at the start, s"
+    )
+    batch_size: Count = Field(
+        2, description="images a step, over all replicas; with parameter servers, of one worker"
+    )
     ema_decay: Fraction = Field(0.99, description="of the averaged weights that are validated and exported")
     validate_every: Count = Field(100, description="steps between validations")
     checkpoint_every: Count = Field(100, description="steps between checkpoints")

@@ -1,4 +1,4 @@
-"""SIGTERM and SIGINT during a run: noted at once, acted upon between two steps."""
+"""What ends a run early: SIGTERM and SIGINT, acted upon between two steps, and the loss of a process."""
 
 import signal
 import threading
@@ -10,6 +10,9 @@ from segdec.terminal import EXIT_INTERRUPTED
 
 EXIT_CODES = {signal.SIGTERM: 75, signal.SIGINT: EXIT_INTERRUPTED}
 """75 is EX_TEMPFAIL of sysexits.h: try again."""
+
+EXIT_PEER_LOST = 69
+"""EX_UNAVAILABLE of sysexits.h: something the program needs is not there."""
 
 
 class RunInterruptedError(RunError):
@@ -23,6 +26,21 @@ class RunInterruptedError(RunError):
     def __init__(self, received: signal.Signals, place: str) -> None:
         super().__init__(f"Stopped by {received.name} {place}. A checkpoint holds everything so far.")
         self.exit_code = EXIT_CODES[received]
+
+
+class PeerLostError(RunError):
+    """Another process of the cluster is not there.
+
+    Args:
+        reason: Which one, or what TensorFlow saw.
+    """
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(
+            f"The cluster is not whole: {reason}. Start all of its processes again; "
+            "a run that had begun goes on from its last checkpoint."
+        )
+        self.exit_code = EXIT_PEER_LOST
 
 
 class Interruption:
@@ -48,15 +66,6 @@ class Interruption:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._restore()
-
-    def check(self, place: str) -> None:
-        """Call it where a checkpoint has just been saved.
-
-        Raises:
-            RunInterruptedError: If a signal came.
-        """
-        if self.received is not None:
-            raise RunInterruptedError(self.received, place)
 
     def _note(self, number: int, frame: FrameType | None) -> None:  # noqa: ARG002
         self.received = signal.Signals(number)

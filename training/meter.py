@@ -43,9 +43,10 @@ class Meter:
         batch_size: Images a step.
         first: Steps already taken.
         steps: Steps of the stage.
+        shown: Whether this process shows anything at all.
     """
 
-    def __init__(self, stage: str, batch_size: int, first: int, steps: int) -> None:
+    def __init__(self, stage: str, batch_size: int, first: int, steps: int, *, shown: bool = True) -> None:
         self._stage = stage
         self._batch_size = batch_size
         self._step = first
@@ -58,11 +59,11 @@ class Meter:
             bar_format=BAR,
             smoothing=0,
             dynamic_ncols=True,
-            disable=None,
+            disable=None if shown else True,
         )
         self._shown: dict[str, str] = {}
         self._kept: list[Mapping[str, Any]] = []
-        self._checked: list[dict[str, float]] = []
+        self._last: dict[str, float] = {}
         self._start()
 
     def __enter__(self) -> Self:
@@ -82,6 +83,7 @@ class Meter:
         """
         self._kept.append(dict(losses))
         self._waited_s += wait_s
+        self._steps += 1
         self._step += 1
         self._bar.update()
 
@@ -98,30 +100,32 @@ class Meter:
             for name, value in values.items():
                 if not math.isfinite(value):
                     raise NonFiniteError(self._stage, step, name, value)
-            self._checked.append(values)
+            self._last = values
 
     def read(self) -> dict[str, float]:
-        """Numbers since the last reading, of at least one step.
+        """The numbers of the last step, and the speed since the last reading.
+
+        No mean: a run that goes on from a checkpoint could not give the same one.
 
         Returns:
-            The mean of each loss, `images_per_s`, `s_per_step`, and `input_wait`, the share 0…1 of the
-            time that was spent waiting for input. Time within `paused` does not count.
+            The losses, `images_per_s`, `s_per_step`, and `input_wait`, the share 0…1 of the time that was
+            spent waiting for input; time within `paused` does not count. Nothing if there was no step.
 
         Raises:
             NonFiniteError: See `check`.
         """
         self.check()
-        steps = len(self._checked)
+        if not self._steps:
+            return {}
         elapsed_s = time.perf_counter() - self._since - self._paused_s
-        losses = {name: sum(values[name] for values in self._checked) / steps for name in self._checked[0]}
         speed = {
-            "images_per_s": steps * self._batch_size / elapsed_s,
-            "s_per_step": elapsed_s / steps,
+            "images_per_s": self._steps * self._batch_size / elapsed_s,
+            "s_per_step": elapsed_s / self._steps,
             "input_wait": min(self._waited_s / elapsed_s, 1.0),
         }
         self._start()
-        self._show_step(losses["loss"], speed)
-        return {**losses, **speed}
+        self._show_step(self._last["loss"], speed)
+        return {**self._last, **speed}
 
     @contextmanager
     def paused(self) -> Iterator[None]:
@@ -144,7 +148,7 @@ class Meter:
         self._refresh()
 
     def _start(self) -> None:
-        self._checked = []
+        self._steps = 0
         self._since, self._paused_s, self._waited_s = time.perf_counter(), 0.0, 0.0
 
     def _show_step(self, loss: float, speed: Mapping[str, float]) -> None:

@@ -1,7 +1,9 @@
 """The folder of one run: what lies where, and who may write there."""
 
 import errno
+import hashlib
 import io
+import json
 import tempfile
 from contextlib import redirect_stderr
 from dataclasses import dataclass
@@ -24,6 +26,8 @@ CHANGEABLE = {
     "runs",
     "strategy",
     "devices",
+    "cluster_timeout_s",
+    "data.decode_threads",
     "checkpoint_every",
     "checkpoint_minutes",
     "keep_checkpoints",
@@ -224,6 +228,13 @@ class RunFolder:
                 f"The images in '{self.path}' were others: files, masks or splits have changed since the "
                 f"run was started (see {self.splits}). Choose another --name, or start over with --fresh."
             )
+
+
+def run_digest(config: ExperimentConfig, data: RunData) -> str:
+    """SHA-256 over what must not change during a run: its data and all settings but the changeable ones."""
+    settings = flatten(config.model_dump(mode="json"))
+    fixed = {field: value for field, value in settings.items() if field not in CHANGEABLE}
+    return hashlib.sha256(json.dumps([data.fingerprint, fixed], sort_keys=True).encode()).hexdigest()
 
 
 def _data_line(data: RunData) -> str:

@@ -60,9 +60,17 @@ def _build_main_schedule(config: StageConfig) -> keras.optimizers.schedules.Lear
     return rate
 
 
-def build_optimizer(config: StageConfig, name: str) -> keras.optimizers.Optimizer:
-    """The optimiser of a stage, not yet built on its variables."""
-    rate, decay = build_schedule(config), config.weight_decay or None
+def build_optimizer(config: StageConfig, name: str, step: Any) -> keras.optimizers.Optimizer:
+    """The optimiser of a stage, not yet built on its variables.
+
+    Args:
+        config: Settings of the stage.
+        name: The optimiser's name.
+        step: Variable with the steps taken so far, for the learning rate. Keras counts steps itself, but
+            loses some where workers train at their own pace.
+    """
+    schedule, decay = build_schedule(config), config.weight_decay or None
+    rate = (lambda: schedule(step)) if callable(schedule) else schedule
     if config.optimizer == "sgd":
         return keras.optimizers.SGD(rate, momentum=config.momentum, weight_decay=decay, name=name)
     optimizer = keras.optimizers.AdamW if config.optimizer == "adamw" else keras.optimizers.Adam

@@ -21,6 +21,7 @@ def build_step(
     target: TargetConfig,
     optimizer: keras.optimizers.Optimizer,
     average: WeightAverage,
+    count: tf.Variable,
 ) -> Callable[[Batch], Losses]:
     """Makes the step of one stage.
 
@@ -50,6 +51,7 @@ def build_step(
     def step(batch: Batch) -> Losses:
         per_replica = strategy.run(replica_step, args=(batch,))
         average.update(strategy)
+        count.assign_add(1)
         return {name: strategy.reduce("SUM", loss, axis=None) for name, loss in per_replica.items()}
 
     compiled: Callable[[Batch], Losses] = tf.function(step, reduce_retracing=True)

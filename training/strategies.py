@@ -1,54 +1,53 @@
-"""The one place where the distribution strategy of a run, and its devices, are chosen."""
+"""The one place where the distribution strategy of a run is chosen."""
 
-import os
-import re
-from typing import Any
+from collections.abc import Callable
 
 import tensorflow as tf
 
 from segdec.errors import ConfigError
-from training.config import DEVICES
+from training.cluster import Cluster
+from training.devices import find_devices, show_devices
 
 NAMES = {
     tf.distribute.OneDeviceStrategy: "single",
     tf.distribute.MirroredStrategy: "mirrored",
     tf.distribute.experimental.CentralStorageStrategy: "central-storage",
+    tf.distribute.MultiWorkerMirroredStrategy: "multi-worker",
+    tf.distribute.ParameterServerStrategy: "parameter-server",
 }
 
 
-def choose_strategy(name: str, devices: str | None = None) -> tf.distribute.Strategy:
+def choose_strategy(
+    name: str, devices: str | None = None, cluster: Cluster | None = None
+) -> tf.distribute.Strategy:
     """The strategy called `name`. Call it before anything else makes TensorFlow start.
 
-    `auto` mirrors over all devices when there are several, and takes the one there is otherwise.
-    `mirrored` and `central-storage` take all of them; `single` takes the first.
+    In a cluster `auto` trains asynchronously where it has parameter servers, and in step otherwise.
+    On one machine it mirrors over all devices when there are several, and takes the one there is
+    otherwise. `mirrored` and `central-storage` take all of them; `single` takes the first.
 
     Args:
-        name: `auto`, `single`, `mirrored` or `central-storage`.
-        devices: `cpu:4` (four logical devices), `gpu:0,1` (these GPUs), or None: all GPUs, and where
-            there is none the logical CPU devices that are already there (`auto` takes one of them).
+        name: A value of `ExperimentConfig.strategy`.
+        devices: See `find_devices`; `auto` takes one logical CPU device where it is None.
+        cluster: The processes that train together; None = this one alone.
 
     Raises:
-        ConfigError: If the machine cannot give the devices, or `single` is to run on several.
+        ConfigError: If machine or cluster cannot give the strategy or the devices.
     """
-    names = [device.name for device in _find_devices(devices)]
-    if name == "single" and devices is not None and len(names) > 1:
-        raise ConfigError(
-            f"strategy=single runs on one device, devices={devices} gives {len(names)}. "
-            "Name one device, or set --strategy mirrored or central-storage."
+    name = _resolve(name, cluster)
+    if cluster is not None:
+        build: Callable[[Cluster, str | None], tf.distribute.Strategy] = (
+            _parameter_server if name == "parameter-server" else _multi_worker
         )
-    on_cpu = "CPU" in names[0]
-    if name == "central-storage":
-        return tf.distribute.experimental.CentralStorageStrategy(names, "/cpu:0")
-    if name == "mirrored" or (name == "auto" and len(names) > 1 and (devices is not None or not on_cpu)):
-        # Between CPU devices the default, collective operations, are merged differently on each and fail.
-        return tf.distribute.MirroredStrategy(names, tf.distribute.ReductionToOneDevice() if on_cpu else None)
-    return tf.distribute.OneDeviceStrategy(names[0])
+        return build(cluster, devices)
+    return _local(name, devices)
 
 
-def describe_strategy(strategy: tf.distribute.Strategy) -> str:
+def describe_strategy(strategy: tf.distribute.Strategy, cluster: Cluster | None = None) -> str:
     """What a run takes, for the terminal: `mirrored on 2 × GPU`."""
     kind = tf.DeviceSpec.from_string(strategy.extended.worker_devices[0]).device_type
-    return f"{NAMES[type(strategy)]} on {strategy.num_replicas_in_sync} × {kind}"
+    where = f"{NAMES[type(strategy)]} on {strategy.num_replicas_in_sync} × {kind}"
+    return where if cluster is None else f"{NAMES[type(strategy)]} on {cluster.describe()}"
 
 
 def check_batch_size(batch_size: int, strategy: tf.distribute.Strategy, parts: int = 1) -> None:
@@ -63,53 +62,78 @@ def check_batch_size(batch_size: int, strategy: tf.distribute.Strategy, parts: i
         expected = -(-batch_size // (replicas * parts)) * replicas * parts
         raise ConfigError(
             f"batch_size={batch_size} does not divide by the {replicas} replicas{accumulated}. "
-            f"Expected a multiple: set --batch-size to {expected}."
+            f"Expected a multiple: set --batch-size to {expected}, or leave the rest of each batch out "
+            "with --data.drop-remainder."
         )
 
 
-def _find_devices(devices: str | None) -> list[Any]:
-    if devices is None:
-        return list(tf.config.list_logical_devices("GPU") or tf.config.list_logical_devices("CPU"))
-    kind, _, which = devices.partition(":")
-    if not re.fullmatch(DEVICES, devices):
-        raise ConfigError(
-            f"devices={devices!r} names no devices. Expected 'cpu:4' (four logical CPU devices) or "
-            "'gpu:0,1' (the GPUs of these numbers)."
-        )
-    return _make_cpus(int(which)) if kind == "cpu" else _take_gpus([int(index) for index in which.split(",")])
-
-
-def _make_cpus(count: int) -> list[Any]:
-    """`count` logical CPU devices; they can be made only before TensorFlow starts."""
-    cpu = tf.config.list_physical_devices("CPU")[0]
-    if len(tf.config.get_logical_device_configuration(cpu) or [None]) < count:
-        try:
-            # Replicas wait for one another, and a waiting one may hold a thread.
-            tf.config.threading.set_inter_op_parallelism_threads(max(os.cpu_count() or 1, 4 * count))
-            tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * count)
-        except RuntimeError:
-            there = len(tf.config.list_logical_devices("CPU"))
+def _resolve(name: str, cluster: Cluster | None) -> str:
+    """The strategy that `name` means here, or a ConfigError."""
+    if cluster is None:
+        if name in ("multi-worker", "parameter-server"):
+            servers = " --ps 1" if name == "parameter-server" else ""
             raise ConfigError(
-                f"devices=cpu:{count} came too late: TensorFlow has already started with {there} logical "
-                "CPU device(s) in this process. Start the run in a process of its own."
-            ) from None
-    return list(tf.config.list_logical_devices("CPU"))[:count]
-
-
-def _take_gpus(indices: list[int]) -> list[Any]:
-    """The GPUs of these numbers; the memory of the others is left alone where TensorFlow has not started."""
-    there = tf.config.list_physical_devices("GPU")
-    if not set(indices) <= set(range(len(there))) or len(set(indices)) < len(indices):
-        known = f"gpu:{','.join(str(index) for index in range(len(there)))}" if there else "no GPU"
+                f"strategy={name} needs several processes, and TF_CONFIG names no others. Set TF_CONFIG in "
+                f"each of them, or try it on this machine: python -m training launch --workers 2{servers} …"
+            )
+        return name
+    needed = "parameter-server" if cluster.has_parameter_servers else "multi-worker"
+    if name not in ("auto", needed):
         raise ConfigError(
-            f"devices=gpu:{','.join(map(str, indices))} cannot be had: this machine has {known}. "
-            "Expected GPUs that are there, each once, "
-            "or logical CPU devices, which are always at hand: --devices cpu:2."
+            f"strategy={name} does not fit TF_CONFIG, which names {cluster.describe()}. "
+            f"Expected strategy={needed} or auto; for a run of this process alone, unset TF_CONFIG."
         )
-    wanted = [there[index] for index in indices]
-    try:
-        tf.config.set_visible_devices(wanted, "GPU")
-        return list(tf.config.list_logical_devices("GPU"))
-    except RuntimeError:  # started already: all that were visible then have a logical device each
-        visible = tf.config.get_visible_devices("GPU")
-        return [tf.config.list_logical_devices("GPU")[visible.index(gpu)] for gpu in wanted]
+    return needed
+
+
+def _local(name: str, devices: str | None) -> tf.distribute.Strategy:
+    names = find_devices(devices)
+    if name == "single" and devices is not None and len(names) > 1:
+        raise ConfigError(
+            f"strategy=single runs on one device, devices={devices} gives {len(names)}. "
+            "Name one device, or set --strategy mirrored or central-storage."
+        )
+    on_cpu = "CPU" in names[0]
+    if name == "central-storage":
+        return tf.distribute.experimental.CentralStorageStrategy(names, "/cpu:0")
+    if name == "mirrored" or (name == "auto" and len(names) > 1 and (devices is not None or not on_cpu)):
+        # Between CPU devices the default, collective operations, are merged differently on each and fail.
+        return tf.distribute.MirroredStrategy(names, tf.distribute.ReductionToOneDevice() if on_cpu else None)
+    return tf.distribute.OneDeviceStrategy(names[0])
+
+
+def _multi_worker(cluster: Cluster, devices: str | None) -> tf.distribute.Strategy:
+    if devices is not None and devices.startswith("cpu:") and devices != "cpu:1":
+        raise ConfigError(
+            f"devices={devices}: TensorFlow runs one replica a worker on CPUs. "
+            "Expected cpu:1 or GPUs; for more replicas start more workers."
+        )
+    resolver = _resolver(cluster, show_devices(devices))
+    return tf.distribute.MultiWorkerMirroredStrategy(cluster_resolver=resolver)
+
+
+def _parameter_server(cluster: Cluster, devices: str | None) -> tf.distribute.Strategy:
+    return tf.distribute.ParameterServerStrategy(_resolver(cluster, show_devices(devices)))
+
+
+def _resolver(cluster: Cluster, gpus: int) -> tf.distribute.cluster_resolver.ClusterResolver:
+    return tf.distribute.cluster_resolver.SimpleClusterResolver(
+        tf.train.ClusterSpec({job: list(tasks) for job, tasks in cluster.jobs.items()}),
+        task_type=cluster.task,
+        task_id=cluster.index,
+        rpc_layer="grpc",
+        num_accelerators={"GPU": gpus},
+    )
+
+
+def serve(cluster: Cluster, devices: str | None) -> None:
+    """Serves the coordinator of a cluster with parameter servers; never returns."""
+    show_devices(devices)
+    server = tf.distribute.Server(
+        tf.train.ClusterSpec({job: list(tasks) for job, tasks in cluster.jobs.items()}),
+        job_name=cluster.task,
+        task_index=cluster.index,
+        protocol="grpc",
+        start=True,
+    )
+    server.join()

@@ -1,26 +1,33 @@
 """The training loop: data, network, resume, stages, result. Read it downwards."""
 
+import math
+import signal
 import sys
-import time
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
+from typing import NoReturn
 
 import keras
 import tensorflow as tf
 
 from datasets.reading import read
 from segdec.engines.tensorflow import NetworkEngine
+from segdec.errors import RunError
 from segdec.network import build_network
 from segdec.predictor import Predictor
 from training.averaging import WeightAverage
 from training.checkpoints import RunState
+from training.cluster import Cluster
 from training.config import ExperimentConfig, StageConfig
-from training.gradients import Batch
+from training.dispatch import AsynchronousDispatcher, Dispatcher, SynchronousDispatcher, TakenStep
+from training.divergence import write_batch
 from training.input_pipeline import InputPipeline
-from training.interruption import Interruption
-from training.meter import Meter
+from training.interruption import Interruption, RunInterruptedError
+from training.meter import Meter, NonFiniteError
+from training.peers import Peers, peers_needed
+from training.rendezvous import await_servers, meet
 from training.run_data import load_run_data
-from training.run_folder import RunFolder, RunResult
+from training.run_folder import RunFolder, RunResult, run_digest
 from training.run_log import RunLog
 from training.schedules import build_optimizer
 from training.stages import STAGES, Stage
@@ -31,52 +38,77 @@ from training.validation import Validator
 
 
 class Trainer:
-    """One run of an experiment, fresh or resumed.
+    """One run of an experiment, fresh or resumed, in one process or as one of several.
 
-    Nothing is written before configuration and data have proved usable.
+    Nothing is written before configuration and data have proved usable. Of several processes the chief
+    alone writes, validates and decides which weights are best.
 
     Args:
         config: The experiment.
         fresh: Start over even if the run folder exists.
+        cluster: The processes that train together; None = this one alone.
 
     Raises:
-        SegdecError: If the configuration, the data or the run folder cannot be used.
+        SegdecError: If the configuration, the data, the cluster or the run folder cannot be used.
     """
 
-    def __init__(self, config: ExperimentConfig, *, fresh: bool = False) -> None:
+    def __init__(
+        self, config: ExperimentConfig, *, fresh: bool = False, cluster: Cluster | None = None
+    ) -> None:
         # === Data ===
         check_tracking(config.tracking)
         data = load_run_data(config)
         self.config = config.model_copy(update={"network": data.model.network})
         self.data_fingerprint = data.fingerprint
+
+        # === Devices and processes ===
+        keras.utils.set_random_seed(config.seed)
+        self.cluster = cluster
+        self.is_chief = cluster is None or cluster.is_chief
+        self._is_asynchronous = cluster is not None and cluster.has_parameter_servers
+        if cluster is not None:
+            (await_servers if self._is_asynchronous else meet)(cluster, config.cluster_timeout_s)
+        self.strategy = choose_strategy(config.strategy, config.devices, cluster)
+        self.coordinator = (
+            tf.distribute.coordinator.ClusterCoordinator(self.strategy) if self._is_asynchronous else None
+        )
+        self.peers = Peers(self.strategy, together=cluster is not None and not self._is_asynchronous)
+        self.peers.check_same(run_digest(self.config, data), "experiment or data")
+        self.batch_size = self._divisible_batch_size()
         self.pipeline = InputPipeline(
-            data.examples, data.shape, config.augmentation, config.batch_size, config.seed
+            data.examples,
+            data.shape,
+            config.augmentation,
+            self.batch_size,
+            config.seed,
+            threads=config.data.decode_threads,
         )
 
         # === Network ===
-        keras.utils.set_random_seed(config.seed)
-        self.strategy = choose_strategy(config.strategy, config.devices)
-        for settings in (self._settings(stage) for stage in STAGES):
-            if settings.steps:
-                check_batch_size(config.batch_size, self.strategy, settings.accumulate)
         with self.strategy.scope():
             self.network = build_network(data.model.network)
+            step = tf.Variable(0, dtype=tf.int64, trainable=False, name="step")
             self.optimizers = {
-                stage.name: self._optimizer(stage) for stage in STAGES if self._settings(stage).steps
+                stage.name: self._optimizer(stage, step) for stage in STAGES if self._settings(stage).steps
             }
             self.average = WeightAverage(self.network.variables, config.ema_decay)
         self.validated = build_network(data.model.network)
-        predictor = Predictor(NetworkEngine(self.network), data.model)
+        predictor = Predictor(NetworkEngine(self.validated), data.model)
         self.validator = Validator(predictor, data.dataset.of_split("val"), read, config.batch_size)
 
         # === Resume ===
-        self.folder = RunFolder.open(self.config, data, fresh=fresh)
+        self.folder = RunFolder(config.folder)
+        if self.is_chief:
+            self.folder = RunFolder.open(self.config, data, fresh=fresh)
+        self.peers.wait()
         self.state = RunState(
             self.folder.checkpoints,
             self.network,
             self.optimizers,
             self.average,
             self.validated,
+            step,
+            writes=self.is_chief,
             keep=config.keep_checkpoints,
             every_steps=config.checkpoint_every,
             every_minutes=config.checkpoint_minutes,
@@ -86,39 +118,121 @@ class Trainer:
 
     def opening(self) -> str:
         """What the run is about to do, for the terminal."""
-        where = f"'{self.folder.path}', {describe_strategy(self.strategy)}"
+        where = f"'{self.folder.path}', {describe_strategy(self.strategy, self.cluster)}"
         no_gpu = self.config.devices is None and not tf.config.list_physical_devices("GPU")
         note = "\nNo GPU was found: the CPU takes its place." if no_gpu else ""
         if not self.resumed:
             return f"Starting {where}.{note}"
         left = [stage.name for stage in STAGES[int(self.state.stage) :]]
-        place = f"stage {left[0]} after step {int(self.state.step)}" if left else "all stages are done"
+        place = f"stage {left[0]} after step {self.state.steps_taken}" if left else "all stages are done"
         return f"Going on with {where}: {place}.{note}"
 
     def run(self) -> RunFolder:
         """Trains the stages that are left, chooses the thresholds and writes the result.
 
         Raises:
-            RunError: If the loss stops being a number, or the run folder cannot be written.
+            RunError: If the loss stops being a number, the run folder cannot be written, or a process of
+                the cluster is lost.
             RunInterruptedError: If SIGTERM or SIGINT came; a checkpoint has been saved.
             SegdecError: If an image turns out unreadable on the way.
         """
-        place = {"stage": int(self.state.stage), "step": int(self.state.step)}
-        with RunLog(self.folder.path, **place, sinks=open_trackers(self.config)) as log:
+        with closing(self.folder), peers_needed(self.cluster is not None), self._open_log() as log:
             with self.interruption:
                 self._run_stages(log)
-            result = self._save_result()
-            log.finish({**result.validation, **result.model.thresholds.model_dump(include={"score", "mask"})})
+            if log is not None:
+                self._save_result(log)
+            self.peers.wait()
         return self.folder
 
-    def _run_stages(self, log: RunLog) -> None:
+    def _run_stages(self, log: RunLog | None) -> None:
         while (index := int(self.state.stage)) < len(STAGES):
             if self._settings(STAGES[index]).steps:
                 self._run_stage(index, log)
             self._advance(index)
-            self.interruption.check(f"after stage '{STAGES[index].name}'")
+            if self._is_stopping():
+                self._stop(f"after stage '{STAGES[index].name}'")
 
-    def _save_result(self) -> RunResult:
+    def _run_stage(self, index: int, log: RunLog | None) -> None:
+        """Takes the stage's remaining steps."""
+        # === Set-up ===
+        config, state, stage = self.config, self.state, STAGES[index]
+        steps, first = self._settings(stage).steps, state.steps_taken
+        if first == 0:
+            self.average.restart()
+        dispatcher = self._dispatcher(index, first)
+
+        # === Steps ===
+        meter = Meter(stage.name, self.batch_size, first, steps, shown=self.is_chief)
+        with meter, self._explained(index):
+            for step in range(first + 1, steps + 1):
+                self._count(dispatcher.take(step), meter)
+                last, stopping = step == steps, self._is_stopping()
+                validating = step % config.validate_every == 0 or last
+                saving = (state.is_due(step) or stopping) and not last
+                if validating or saving:
+                    self._count(dispatcher.drain(), meter)
+                if step % config.log_every == 0 or last:
+                    self._log_training(index, step, meter, log)
+                if validating:
+                    with meter.paused():
+                        self._validate(index, step, meter, log)
+                if saving:
+                    with meter.paused():
+                        state.save(step)
+                if stopping and not last:
+                    self._stop(f"after step {step} of stage '{stage.name}'")
+
+    def _count(self, taken: list[TakenStep], meter: Meter) -> None:
+        for step in taken:
+            meter.advance(step.losses, step.wait_s)
+
+    def _open_log(self) -> AbstractContextManager[RunLog | None]:
+        if not self.is_chief:
+            return nullcontext()
+        place = {"stage": int(self.state.stage), "step": self.state.steps_taken}
+        return RunLog(self.folder.path, **place, sinks=open_trackers(self.config))
+
+    def _log_training(self, index: int, step: int, meter: Meter, log: RunLog | None) -> None:
+        numbers, stage = meter.read(), STAGES[index]
+        if log is None or not numbers:  # the first steps of an asynchronous stage are still under way
+            return
+        weights = [variable.value for variable in stage.trainable_variables(self.network)]
+        rate = self.optimizers[stage.name].learning_rate
+        numbers["learning_rate"] = float(keras.ops.convert_to_numpy(rate))
+        numbers["weight_norm"] = float(tf.linalg.global_norm(weights))
+        log.scalars("train", stage.name, index, step, numbers)
+
+    def _validate(self, index: int, step: int, meter: Meter, log: RunLog | None) -> None:
+        """Measures the averaged weights and keeps them if they are the best so far."""
+        if log is None:  # the chief does it
+            return
+        stage = STAGES[index]
+        self.average.copy_to(self.validated)
+        validation = self.validator.measure()
+        key = validation.key(stage)
+        if self.state.is_better(key):
+            self.state.save_best(key)
+            log.images(stage.name, index, step, self.validator.panel())
+        meter.validated(validation.metrics())
+        log.scalars("val", stage.name, index, step, validation.metrics())
+
+    def _advance(self, index: int) -> None:
+        """Goes on to the next stage from the best weights of this one, in all processes alike."""
+        if self.is_chief:
+            if self._settings(STAGES[index]).steps:
+                self.state.restore_best()
+            if not STAGES[
+                index
+            ].trains_decision:  # decision and joint are judged alike: the best so far stays
+                self.state.forget_best()
+            self.state.stage.assign(index + 1)
+            self.state.save(0)
+        self.peers.wait()
+        if not self.is_chief:
+            self.state.restore()
+
+    def _save_result(self, log: RunLog) -> None:
+        self.state.copy_best_to_validated()
         model, metrics, warnings = self.validator.choose_thresholds()
         for warning in warnings:
             print(f"warning: {warning}", file=sys.stderr)
@@ -128,82 +242,68 @@ class Trainer:
             warnings=tuple(warnings),
             data_fingerprint=self.data_fingerprint,
         )
-        self.folder.save_result(self.network, result)
-        return result
+        self.folder.save_result(self.validated, result)
+        log.finish({**metrics, **model.thresholds.model_dump(include={"score", "mask"})})
 
-    def _run_stage(self, index: int, log: RunLog) -> None:
-        """Takes the stage's remaining steps; leaves the network with its best weights."""
-        # === Set-up ===
-        config, state, stage = self.config, self.state, STAGES[index]
-        settings, optimizer = self._settings(stage), self.optimizers[stage.name]
-        first = int(state.step)
-        if first == 0:
-            self.average.restart()
-        train_step = build_step(
-            self.strategy, self.network, stage, settings, config.target, optimizer, self.average
-        )
-        dataset = self.pipeline.batches(index, first, settings.steps)
-        batches = iter(self.strategy.experimental_distribute_dataset(dataset))
-
-        # === Steps ===
-        with Meter(stage.name, config.batch_size, first, settings.steps) as meter:
-            for step in range(first + 1, settings.steps + 1):
-                began = time.perf_counter()
-                batch = self._next(batches)
-                wait_s = time.perf_counter() - began
-                losses = train_step(batch)
-                state.step.assign(step)
-                meter.advance(losses, wait_s)
-                last = step == settings.steps
-                if step % config.log_every == 0 or last:
-                    rate = float(optimizer.learning_rate)
-                    log.scalars("train", stage.name, index, step, {**meter.read(), "learning_rate": rate})
-                if step % config.validate_every == 0 or last:
-                    with meter.paused():
-                        metrics = self._validate(stage, index, step, log)
-                    meter.validated(metrics)
-                stopping = self.interruption.received is not None
-                if (step % config.checkpoint_every == 0 or stopping) and not last:
-                    with meter.paused():
-                        state.save()
-                    self.interruption.check(f"after step {step} of stage '{stage.name}'")
-
-        # === Result ===
-        state.restore_best()
-
-    def _validate(self, stage: Stage, index: int, step: int, log: RunLog) -> dict[str, float | None]:
-        """Measures the averaged weights and keeps them if they are the best so far."""
-        for weight, shadow in zip(self.validated.variables, self.average.shadows, strict=True):
-            weight.assign(shadow)
-        with self.average.applied():
-            validation = self.validator.measure()
-            key = validation.key(stage)
-            if self.state.is_better(key):
-                self.state.save_best(key)
-                log.images(stage.name, index, step, self.validator.panel())
-        metrics = validation.metrics()
-        log.scalars("val", stage.name, index, step, metrics)
-        return metrics
-
-    def _advance(self, index: int) -> None:
-        """Goes on to the next stage. Decision and joint are judged alike, so the best so far stays."""
-        if not STAGES[index].trains_decision:
-            self.state.forget_best()
-        self.state.stage.assign(index + 1)
-        self.state.step.assign(0)
-        self.state.save()
-
-    def _next(self, batches: Iterator[Batch]) -> Batch:
+    @contextmanager
+    def _explained(self, index: int) -> Iterator[None]:
+        """Within the block, a number that is not finite leaves the images it came from in the run folder."""
         try:
-            return next(batches)
-        except tf.errors.OpError as error:
-            raise self.pipeline.error or error from error
+            yield
+        except NonFiniteError as error:
+            names, batch = self.pipeline.global_batch(index, error.step)
+            folder = self.folder.path / "diverged" / f"{STAGES[index].name}_{error.step:06d}"
+            if self.is_chief:
+                write_batch(folder, names, batch)
+            raise RunError(
+                f"{error} It happened on the images {', '.join(names)}; as the network saw them, they are in "
+                f"'{folder}'."
+            ) from error
+
+    def _is_stopping(self) -> bool:
+        return self.peers.any(self.interruption.received is not None)
+
+    def _stop(self, place: str) -> NoReturn:
+        """Leaves, once the chief has written the checkpoint; a signal to one process stops all."""
+        self.peers.wait()
+        raise RunInterruptedError(self.interruption.received or signal.SIGTERM, place)
+
+    def _dispatcher(self, index: int, first: int) -> Dispatcher:
+        stage, settings = STAGES[index], self._settings(STAGES[index])
+        train_step = build_step(
+            self.strategy,
+            self.network,
+            stage,
+            settings,
+            self.config.target,
+            self.optimizers[stage.name],
+            self.average,
+            self.state.step,
+        )
+        if self.coordinator is not None and self.cluster is not None:
+            batches = self.pipeline.batches(index, first, settings.steps)
+            return AsynchronousDispatcher(
+                train_step, batches, self.pipeline, self.coordinator, self.cluster.workers
+            )
+        batches = self.pipeline.distribute(self.strategy, index, first, settings.steps)
+        return SynchronousDispatcher(train_step, batches, self.pipeline)
+
+    def _divisible_batch_size(self) -> int:
+        """Images a step, without those that do not divide where they are to be left out."""
+        size, replicas = self.config.batch_size, self.strategy.num_replicas_in_sync
+        used = [settings for settings in map(self._settings, STAGES) if settings.steps]
+        if self.config.data.drop_remainder:
+            unit = replicas * math.lcm(*(settings.accumulate for settings in used))
+            size = max(size - size % unit, unit)
+        for settings in used:
+            check_batch_size(size, self.strategy, settings.accumulate)
+        return size
 
     def _settings(self, stage: Stage) -> StageConfig:
         settings: StageConfig = getattr(self.config.stages, stage.name)
         return settings
 
-    def _optimizer(self, stage: Stage) -> keras.optimizers.Optimizer:
-        optimizer = build_optimizer(self._settings(stage), stage.name)
+    def _optimizer(self, stage: Stage, step: tf.Variable) -> keras.optimizers.Optimizer:
+        optimizer = build_optimizer(self._settings(stage), stage.name, step)
         optimizer.build(stage.trainable_variables(self.network))
         return optimizer

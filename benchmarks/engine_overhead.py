@@ -1,0 +1,151 @@
+"""What the training engine costs: a run under a mirrored strategy against a bare `tf.function` step.
+
+    python benchmarks/engine_overhead.py [--rounds 5] [--steps 60]
+
+The bare step computes the same losses and applies the same optimiser to one batch that lies in memory. The
+engine is a run of the joint stage on a toy set: it reads, augments and distributes batches, keeps averaged
+weights, gradient norm and log. Both run in turn; medians are compared. Compiling is not counted.
+"""
+
+import argparse
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the packages lie beside this folder
+
+from segdec.terminal import clean_exit, quiet_tensorflow
+from training.config import ExperimentConfig
+
+UNCOUNTED_STEPS = 20
+"""First steps of each run, in which TensorFlow compiles."""
+
+
+@dataclass(frozen=True)
+class Overhead:
+    """Result of `compare`, medians of the rounds.
+
+    Attributes:
+        bare: Images/s of the bare step.
+        engine: Images/s of the engine.
+        input_wait: Share of the engine's time spent waiting for batches.
+    """
+
+    bare: float
+    engine: float
+    input_wait: float
+
+    def __str__(self) -> str:
+        """A line for the terminal."""
+        speeds = f"bare {self.bare:.1f} images/s, engine {self.engine:.1f} images/s"
+        return f"{speeds}, ratio {self.engine / self.bare:.3f}, input wait {self.input_wait:.2%}"
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Compares on a toy set made for the purpose."""
+    parser = argparse.ArgumentParser(description="What the training engine costs.")
+    parser.add_argument("--rounds", type=int, default=5, help="measurements of each (default: %(default)s)")
+    parser.add_argument("--steps", type=int, default=60, help="steps a measurement (default: %(default)s)")
+    parser.add_argument("--count", type=int, default=100, help="images of the toy set (default: %(default)s)")
+    parser.add_argument("--size", type=int, default=128, help="their side, px (default: %(default)s)")
+    options = parser.parse_args(arguments)
+    with clean_exit(extra="train"), tempfile.TemporaryDirectory() as folder:
+        quiet_tensorflow()
+        from datasets.toy import write_toy
+
+        write_toy(Path(folder) / "toy", options.count, size=options.size)
+        print(compare(build_experiment(Path(folder), options.steps), rounds=options.rounds))
+
+
+def build_experiment(folder: Path, steps: int) -> ExperimentConfig:
+    """The joint stage of the compact network on the toy set in `folder`."""
+    return ExperimentConfig.model_validate(
+        {
+            "name": "overhead",
+            "runs": folder,
+            "strategy": "mirrored",
+            "devices": "cpu:1",
+            "batch_size": 8,
+            "validate_every": UNCOUNTED_STEPS + steps,
+            "checkpoint_every": UNCOUNTED_STEPS + steps,
+            "log_every": UNCOUNTED_STEPS,
+            "network": {"preset": "compact", "normalization": "instance"},
+            "data": {"layout": "toy", "root": str(folder / "toy")},
+            "augmentation": {"brightness": 0.1, "contrast": 0.2},
+            "stages": {"joint": {"steps": UNCOUNTED_STEPS + steps}},
+        }
+    )
+
+
+def compare(config: ExperimentConfig, rounds: int) -> Overhead:
+    """Measures both in turn."""
+    bare = build_bare(config)
+    bare_speeds, engine_speeds, waits = [], [], []
+    for _ in range(rounds):
+        bare_speeds.append(bare())
+        speed, wait = measure_engine(config)
+        engine_speeds.append(speed)
+        waits.append(wait)
+    return Overhead(
+        statistics.median(bare_speeds), statistics.median(engine_speeds), statistics.median(waits)
+    )
+
+
+def measure_engine(config: ExperimentConfig) -> tuple[float, float]:
+    """Images/s and share of waiting of one run, from its log."""
+    from training.run_log import read_log
+    from training.trainer import Trainer
+
+    folder = Trainer(config, fresh=True).run()
+    records = [record for record in read_log(folder.path) if record["kind"] == "train"]
+    counted = [record for record in records if record["step"] > UNCOUNTED_STEPS]
+    wait = statistics.mean(record["input_wait"] for record in counted)
+    return config.batch_size / statistics.mean(record["s_per_step"] for record in counted), wait
+
+
+def build_bare(config: ExperimentConfig) -> Callable[[], float]:
+    """A bare step on one batch; the function takes as many of them as a run counts, and returns images/s."""
+    import keras
+    import tensorflow as tf
+
+    from segdec.network import build_network
+    from training.input_pipeline import InputPipeline
+    from training.run_data import load_run_data
+    from training.stages import STAGES
+    from training.step import stage_losses
+
+    data, stage, settings = load_run_data(config), STAGES[-1], config.stages.joint
+    pipeline = InputPipeline(data.examples, data.shape, config.augmentation, config.batch_size, config.seed)
+    batch = next(iter(pipeline.batches(len(STAGES) - 1, 0, 1)))
+    network = build_network(data.model.network)
+    variables = stage.trainable_variables(network)
+    optimizer = keras.optimizers.Adam(settings.learning_rate)
+    optimizer.build(variables)
+
+    @tf.function
+    def step() -> tf.Tensor:
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean(stage_losses(network, stage, settings, config.target, batch)["loss"])
+        gradients = tape.gradient(loss, [variable.value for variable in variables])
+        optimizer.apply_gradients(zip(gradients, variables, strict=True))
+        return loss
+
+    def measure() -> float:
+        for _ in range(UNCOUNTED_STEPS):
+            step()
+        steps = settings.steps - UNCOUNTED_STEPS
+        began = time.perf_counter()
+        for _ in range(steps):
+            loss = step()
+        float(loss)
+        return config.batch_size * steps / (time.perf_counter() - began)
+
+    return measure
+
+
+if __name__ == "__main__":
+    main()

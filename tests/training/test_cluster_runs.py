@@ -1,0 +1,177 @@
+"""Runs of several processes on loopback: what they give, and what the loss of one of them does."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+from training.run_log import read_log
+
+pytest.importorskip("tensorflow")
+
+PATIENCE_S = 180
+
+
+class ClusterRun:
+    """The processes of one run; their output lies in files."""
+
+    def __init__(self, experiment, folder, addresses):
+        self.experiment, self.folder, self.addresses = experiment, folder, addresses
+        self.processes = {}
+
+    def start(self, *flags, tasks=None):
+        for job, addresses in self.addresses.items():
+            for index in range(len(addresses)):
+                if tasks is None or (job, index) in tasks:
+                    self.start_task(job, index, *flags)
+        return self
+
+    def start_task(self, job, index, *flags):
+        cluster = {"cluster": self.addresses, "task": {"type": job, "index": index}}
+        environment = {**os.environ, "TF_CONFIG": json.dumps(cluster), "CUDA_VISIBLE_DEVICES": "-1"}
+        words = ["run", str(self.experiment), "--runs", str(self.folder), *flags]
+        with self._output(job, index).open("w") as output:
+            self.processes[job, index] = subprocess.Popen(
+                [sys.executable, "-m", "training", *words],
+                env=environment,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+            )
+
+    def exit_codes(self, *tasks):
+        return [self.processes[task].wait(PATIENCE_S) for task in tasks]
+
+    def output(self, job, index):
+        return self._output(job, index).read_text()
+
+    def wait_for_records(self, count):
+        """Until the log holds so many records."""
+        for _ in range(PATIENCE_S * 20):
+            if len(read_log(self.folder / "tiny")) >= count:
+                return
+            if any(process.poll() for process in self.processes.values()):
+                break
+            time.sleep(0.05)
+        raise TimeoutError({task: self.output(*task) for task in self.processes})
+
+    def kill(self, *task, number=signal.SIGKILL):
+        self.processes[task].send_signal(number)
+
+    def kill_all(self):
+        for process in self.processes.values():
+            process.kill()
+            process.wait()
+
+    def _output(self, job, index):
+        return self.folder / f"{job}{index}.txt"
+
+
+@pytest.fixture
+def start_run(tiny_experiment, tmp_path, free_ports):
+    """Makes the cluster of a run: folder name and sizes of the jobs → `ClusterRun`."""
+    runs = []
+
+    def make(name, **sizes):
+        ports = iter(free_ports(sum(sizes.values())))
+        addresses = {job: [f"127.0.0.1:{next(ports)}" for _ in range(count)] for job, count in sizes.items()}
+        folder = tmp_path / name
+        folder.mkdir()
+        runs.append(ClusterRun(tiny_experiment, folder, addresses))
+        return runs[-1]
+
+    yield make
+    for run in runs:
+        run.kill_all()
+
+
+WORKERS = (("worker", 0), ("worker", 1))
+LONGER = [
+    *("--stages.segment.steps", "60", "--stages.decision.steps", "30", "--stages.joint.steps", "30"),
+    *("--checkpoint-every", "7", "--validate-every", "15"),
+]
+
+
+def test_a_lost_worker_and_a_signal_change_nothing(start_run, read_weights, without_speed):
+    """Killed in one stage and terminated in the next, two workers end bit-identical to two left alone."""
+    alone, troubled = start_run("alone", worker=2), start_run("troubled", worker=2)
+    assert alone.start(*LONGER).exit_codes(*WORKERS) == [0, 0], alone.output("worker", 0)
+
+    troubled.start(*LONGER).wait_for_records(20)
+    troubled.kill("worker", 1)
+    assert troubled.exit_codes(("worker", 0)) == [69]
+    assert "error: The cluster is not whole" in troubled.output("worker", 0)
+
+    troubled.start(*LONGER).wait_for_records(70)
+    troubled.kill("worker", 1, number=signal.SIGTERM)  # one is told, both stop
+    assert troubled.exit_codes(*WORKERS) == [75, 75], troubled.output("worker", 0)
+    assert "Stopped by SIGTERM" in troubled.output("worker", 0)
+
+    assert troubled.start(*LONGER).exit_codes(*WORKERS) == [0, 0], troubled.output("worker", 0)
+    assert "Going on" in troubled.output("worker", 0)
+    expected = read_weights(alone.folder / "tiny")
+    for name, value in read_weights(troubled.folder / "tiny").items():
+        np.testing.assert_array_equal(value, expected[name], err_msg=name)
+    assert without_speed(read_log(troubled.folder / "tiny")) == without_speed(read_log(alone.folder / "tiny"))
+    results = [(run.folder / "tiny" / "result.json").read_text() for run in (alone, troubled)]
+    assert results[0] == results[1]
+
+
+def test_a_run_goes_on_under_another_strategy(start_run):
+    """Begun by two workers, finished by one process with two devices."""
+    run = start_run("moved", worker=2)
+    run.start(*LONGER).wait_for_records(20)
+    run.kill("worker", 0, number=signal.SIGTERM)
+    assert run.exit_codes(*WORKERS) == [75, 75]
+    words = ["run", str(run.experiment), "--runs", str(run.folder), *LONGER, "--devices", "cpu:2"]
+    done = subprocess.run(
+        [sys.executable, "-m", "training", *words],
+        check=False,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "CUDA_VISIBLE_DEVICES": "-1"},
+    )
+    assert done.returncode == 0, done.stderr
+    assert "Going on" in done.stdout
+    assert "mirrored on 2 × CPU" in done.stdout
+
+
+def test_parameter_servers_go_on_without_a_worker_and_resume_without_a_server(start_run):
+    run = start_run("asynchronous", ps=1, worker=2, chief=1)
+    steps = ["--stages.segment.steps", "600", "--checkpoint-every", "20"]
+    run.start(*steps).wait_for_records(30)
+    run.kill("worker", 1)
+    run.wait_for_records(len(read_log(run.folder / "tiny")) + 30)  # the other one goes on
+    run.kill("ps", 0)
+    assert run.exit_codes(("chief", 0)) == [69], run.output("chief", 0)
+    assert "error: The cluster is not whole" in run.output("chief", 0)
+    run.kill_all()
+
+    run.start(*steps)
+    assert run.exit_codes(("chief", 0)) == [0], run.output("chief", 0)
+    assert "Going on" in run.output("chief", 0)
+    assert (run.folder / "tiny" / "result.json").exists()
+
+
+def test_processes_with_different_experiments_refuse_each_other(start_run):
+    run = start_run("different", worker=2)
+    run.start_task("worker", 0)
+    run.start_task("worker", 1, "--seed", "1")
+    assert run.exit_codes(*WORKERS) == [2, 2]
+    for task in WORKERS:
+        assert "error: The processes of the cluster differ in experiment or data" in run.output(*task)
+    assert not (run.folder / "tiny").exists()
+
+
+@pytest.mark.parametrize("missing", [0, 1])
+def test_a_worker_that_does_not_come_is_named(start_run, missing):
+    run = start_run("missing", worker=2)
+    there = ("worker", 1 - missing)
+    run.start("--cluster-timeout-s", "1", tasks=[there])
+    assert run.exit_codes(there) == [69]
+    assert ("worker 1 did not come", "the chief does not answer")[1 - missing] in run.output(*there)
+    assert not (run.folder / "tiny").exists()

@@ -1,0 +1,28 @@
+"""What a run leaves behind when its loss stops being a number: the images it happened on."""
+
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+from segdec.images import write_png
+
+
+def write_batch(folder: Path, names: list[str], batch: dict[str, NDArray[Any]]) -> None:
+    """Writes the images of a batch as the network saw them, and their targets, as PNG.
+
+    Args:
+        folder: Is made; files of the same names are replaced.
+        names: Name of each image; its slashes become underlines.
+        batch: `image` [B, h, w, C], 0…255, and `target` [B, h/8, w/8, 1], 0…1.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    for row, name in enumerate(names):
+        image, target = batch["image"][row], batch["target"][row]
+        stem = f"{row:03d}_{name.replace('/', '_')}"
+        write_png(folder / f"{stem}.png", np.rint(np.nan_to_num(image)).clip(0, 255).astype(np.uint8))
+        size = image.shape[1], image.shape[0]
+        cells = cv2.resize(target, size, interpolation=cv2.INTER_NEAREST)
+        write_png(folder / f"{stem}_target.png", np.rint(255 * cells).astype(np.uint8))
