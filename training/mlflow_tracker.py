@@ -117,8 +117,8 @@ class MlflowTracker(LogSink):
         self._warned = True
         reason = re.sub(r"//[^/@\s]+@", "//", str(error).splitlines()[0] if str(error) else repr(error))
         tqdm.write(
-            f"warning: MLflow cannot be reached: {reason} The run goes on, log.jsonl holds everything; "
-            "what is missing is sent later. Check MLFLOW_TRACKING_URI.",
+            f"warning: MLflow cannot be reached ({reason}). The run goes on and log.jsonl holds everything; "
+            "what is missing is sent when MLflow is back. Check MLFLOW_TRACKING_URI.",
             file=sys.stderr,
         )
 

@@ -3,7 +3,7 @@ import pytest
 from numpy.typing import NDArray
 
 from segdec.errors import ImageError
-from segdec.overlay import PREDICTED, TRUTH, draw_overlay
+from segdec.overlay import PREDICTED, TRUTH, draw_overlay, draw_scores
 
 GREY = np.full((60, 90, 1), 100, np.uint8)
 
@@ -63,3 +63,18 @@ def test_mask_of_another_size_is_refused(argument: str) -> None:
     with pytest.raises(ImageError, match=r"\(60, 91\).*\(60, 90\)") as caught:
         draw_overlay(GREY, masks["mask"], truth=masks["truth"])
     assert caught.value.code == "mask_size"
+
+
+def test_scores_tint_the_photograph() -> None:
+    scores = np.zeros((60, 90), np.float32)
+    scores[:, 30:60], scores[:, 60:] = 0.5, 1.0
+    drawn = draw_scores(GREY, scores, np.zeros((60, 90), np.uint8))
+    assert tuple(drawn[0, 0]) == (100, 100, 100)
+    np.testing.assert_array_equal(drawn[0, 40], np.rint(0.625 * 100 + 0.375 * np.array(PREDICTED)))
+    np.testing.assert_array_equal(drawn[0, 80], np.rint(0.25 * 100 + 0.75 * np.array(PREDICTED)))
+    assert tuple(draw_scores(GREY, scores, square())[10, 30]) == PREDICTED
+
+
+def test_scores_of_another_size_are_refused() -> None:
+    with pytest.raises(ImageError, match=r"\(60, 91\).*\(60, 90\)"):
+        draw_scores(GREY, np.zeros((60, 91), np.float32), square())
