@@ -1,5 +1,9 @@
 """Normalisation layers that Keras lacks, and the choice among all of them."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
 from typing import Any
 
 import keras
@@ -10,17 +14,64 @@ from segdec.config import NetworkConfig
 EPSILON = 1e-3
 
 
+@dataclass(frozen=True)
+class Computation:
+    """How a network computes while it is trained; neither its weights nor what is served depend on it.
+
+    Attributes:
+        dtype: Keras dtype policy of all layers but the first and the last; None is Keras' own default.
+        synchronized: Whether batch normalisation takes its statistics from the images of all replicas.
+    """
+
+    dtype: str | None = None
+    synchronized: bool = False
+
+
+PLAIN = Computation()
+"""Keras' own precision, statistics of each replica."""
+
+
+_present: ContextVar[Any] = ContextVar("present", default=1.0)
+
+
+@contextmanager
+def standing_in(present: Any) -> Iterator[None]:
+    """Within the block, batch normalisation leaves a batch of stand-in images out of its statistics.
+
+    Convolutions and poolings cannot do with no image on every device (oneDNN gives them wrong shapes, or
+    ends the process), so a replica without images is given one that must not count.
+
+    Args:
+        present: 1 where the images are real, 0 where they only stand in; a scalar tensor of the replica.
+    """
+    token = _present.set(present)
+    try:
+        yield
+    finally:
+        _present.reset(token)
+
+
 @keras.saving.register_keras_serializable(package="segdec")
 class ReplicaBatchNormalization(keras.layers.BatchNormalization):
-    """Batch normalisation whose moving statistics are averaged over the replicas.
+    """Batch normalisation that knows of the replicas: it trains on `tf.distribute` as on one device.
 
-    Keras keeps one drifting copy of the moving mean and variance on each replica and saves the first.
+    The moving statistics are averaged over the replicas; Keras keeps one drifting copy on each and saves
+    the first. With `synchronized=True` the statistics of the forward pass are those of the global batch,
+    too, and with them the gradient: replicas exchange count, mean and variance, one all-reduce a layer,
+    and combine them by the formula for parallel variances. Unlike E[x²] − E[x]², which Keras takes here,
+    it does not cancel where the mean is large; and several all-reduces would have no order among
+    themselves in the backward pass.
+
+    A replica whose images only stand in (see `standing_in`) takes no part.
 
     Input shape:
         `[B, H, W, C]`
 
     Output shape:
         `[B, H, W, C]`
+
+    Reference:
+        Chan et al., "Updating formulae and a pairwise algorithm for computing sample variances", 1979.
     """
 
     def add_weight(self, *args: Any, trainable: bool = True, **kwargs: Any) -> Any:
@@ -28,6 +79,55 @@ class ReplicaBatchNormalization(keras.layers.BatchNormalization):
         if not trainable:
             kwargs["aggregation"] = "mean"
         return super().add_weight(*args, trainable=trainable, **kwargs)
+
+    def call(self, inputs: Any, training: bool | None = None, mask: Any = None) -> Any:
+        """Normalises `inputs` [B, H, W, C], in training by their own statistics."""
+        if not (training and self.trainable):
+            return super().call(inputs, training=False, mask=mask)
+        x = ops.cast(inputs, keras.backend.result_type(inputs.dtype, "float32"))
+        mean, variance = self._statistics(x)
+        for moving, value in ((self.moving_mean, mean), (self.moving_variance, variance)):
+            moving.assign(moving * self.momentum + value * (1.0 - self.momentum))
+        y = ops.batch_normalization(
+            x, mean, variance, axis=-1, offset=self.beta, scale=self.gamma, epsilon=self.epsilon
+        )
+        return ops.cast(y, self.compute_dtype)
+
+    def _statistics(self, x: Any) -> tuple[Any, Any]:
+        """Mean and variance [C] of the batch, or the moving ones where it holds no image."""
+        count = ops.cast(ops.prod(ops.shape(x)[:-1]), x.dtype) * ops.cast(_present.get(), x.dtype)
+        mean, variance = ops.moments(x, axes=(0, 1, 2))
+        if self.synchronized:
+            count, mean, variance = _combine(_gather(count, mean, variance))
+        filled = count > 0
+        moving_mean, moving_variance = (
+            ops.cast(self.moving_mean, x.dtype),
+            ops.cast(self.moving_variance, x.dtype),
+        )
+        return ops.where(filled, mean, moving_mean), ops.where(filled, variance, moving_variance)
+
+
+def _gather(count: Any, mean: Any, variance: Any) -> Any:
+    """The row `count, mean, variance` of each replica, [replicas, 2 · C + 1]; zeros where it is empty."""
+    import tensorflow as tf
+
+    row = ops.concatenate([ops.reshape(count, (1,)), mean, variance])
+    row = ops.where(count > 0, row, ops.zeros_like(row))
+    replica = tf.distribute.get_replica_context()
+    if replica is None or replica.num_replicas_in_sync == 1:
+        return row[None]
+    place = tf.one_hot(replica.replica_id_in_sync_group, replica.num_replicas_in_sync, dtype=row.dtype)
+    return replica.all_reduce("SUM", place[:, None] * row[None])
+
+
+def _combine(rows: Any) -> tuple[Any, Any, Any]:
+    """Count, mean and variance of all from those of the parts."""
+    channels = (rows.shape[1] - 1) // 2
+    counts, means, variances = rows[:, :1], rows[:, 1 : channels + 1], rows[:, channels + 1 :]
+    count = ops.sum(counts)
+    shares = counts / ops.maximum(count, 1.0)  # [replicas, 1]
+    mean = ops.sum(shares * means, axis=0)
+    return count, mean, ops.sum(shares * (variances + ops.square(means - mean)), axis=0)
 
 
 @keras.saving.register_keras_serializable(package="segdec")
@@ -97,15 +197,14 @@ class GradientGate(keras.layers.Layer):
         return ops.stop_gradient(inputs)
 
 
-def normalization(config: NetworkConfig, *, center: bool = True, **kwargs: Any) -> keras.layers.Layer:
+def normalization(
+    config: NetworkConfig, *, center: bool = True, computation: Computation = PLAIN, **kwargs: Any
+) -> keras.layers.Layer:
     """The normalisation layer that `config` names, with or without its offset."""
+    common = {"epsilon": EPSILON, "center": center, "dtype": computation.dtype, **kwargs}
     if config.normalization == "batch":
-        return ReplicaBatchNormalization(
-            momentum=config.batch_norm_momentum,
-            epsilon=EPSILON,
-            center=center,
-            **kwargs,
-        )
+        momentum, synchronized = config.batch_norm_momentum, computation.synchronized
+        return ReplicaBatchNormalization(momentum=momentum, synchronized=synchronized, **common)
     if config.normalization == "instance":
-        return keras.layers.GroupNormalization(groups=-1, epsilon=EPSILON, center=center, **kwargs)
-    return FeatureNormalization(epsilon=EPSILON, center=center, **kwargs)
+        return keras.layers.GroupNormalization(groups=-1, **common)
+    return FeatureNormalization(**common)

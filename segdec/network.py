@@ -1,12 +1,13 @@
 """The two-stage segmentation and decision network, from Keras layers alone."""
 
+from dataclasses import replace
 from typing import Any, Self
 
 import keras
 from keras import layers
 
 from segdec.config import STRIDE, NetworkConfig
-from segdec.layers import GradientGate, normalization
+from segdec.layers import PLAIN, Computation, GradientGate, normalization
 
 KERNEL = 5
 """Side of every convolution except the feature and the mask one, as published."""
@@ -21,6 +22,7 @@ class SegDecNet(keras.Model):
 
     Args:
         config: Shape of the network.
+        computation: How it computes while it is trained. It is no part of the network's configuration.
 
     Input shape:
         `[B, H, W, input_channels]`, H and W divisible by 8.
@@ -38,10 +40,10 @@ class SegDecNet(keras.Model):
         Božič et al., "Mixed supervision for surface-defect detection", 2021.
     """
 
-    def __init__(self, config: NetworkConfig, **kwargs: Any) -> None:
+    def __init__(self, config: NetworkConfig, computation: Computation = PLAIN, **kwargs: Any) -> None:
         # === Layers ===
-        segmentation = build_segmentation(config)
-        decision = build_decision(config)
+        segmentation = build_segmentation(config, computation)
+        decision = build_decision(config, computation)
 
         # === Functional Model ===
         image = keras.Input((None, None, config.input_channels), name="image")
@@ -74,45 +76,48 @@ class SegDecNet(keras.Model):
         return cls(**{**config, "config": NetworkConfig.model_validate(config["config"])})
 
 
-def build_network(config: NetworkConfig) -> SegDecNet:
+def build_network(config: NetworkConfig, computation: Computation = PLAIN) -> SegDecNet:
     """Makes the network of `config` with freshly drawn weights."""
-    return SegDecNet(config, name="segdec")
+    return SegDecNet(config, computation, name="segdec")
 
 
-def build_segmentation(config: NetworkConfig) -> keras.Model:
+def build_segmentation(config: NetworkConfig, computation: Computation = PLAIN) -> keras.Model:
     """Image [B, H, W, C] → features [B, H/8, W/8, F] and mask logits [B, H/8, W/8, 1]."""
-    image = keras.Input((None, None, config.input_channels), name="image")
-    x = layers.Rescaling(1.0 / 255.0, name="scale")(image)
+    dtype, image = computation.dtype, keras.Input((None, None, config.input_channels), name="image")
+    x = layers.Rescaling(1.0 / 255.0, dtype=keras.config.floatx(), name="scale")(image)
     for block, widths in enumerate(config.segmentation_widths, start=1):
         for index, width in enumerate(widths, start=1):
-            x = _convolution(x, config, width, KERNEL, f"segmentation_{block}_{index}")
-        x = layers.MaxPooling2D(name=f"segmentation_{block}_pool")(x)  # H/2, H/4, H/8
-    features = _convolution(x, config, config.feature_width, config.feature_kernel, "features")
-    mask_logits = _mask_head(features, config)
+            x = _convolution(x, config, computation, width, KERNEL, f"segmentation_{block}_{index}")
+        x = layers.MaxPooling2D(dtype=dtype, name=f"segmentation_{block}_pool")(x)  # H/2, H/4, H/8
+    features = _convolution(x, config, computation, config.feature_width, config.feature_kernel, "features")
+    mask_logits = _mask_head(features, config, computation)
     return keras.Model(image, (features, mask_logits), name="segmentation")
 
 
-def build_decision(config: NetworkConfig) -> keras.Model:
+def build_decision(config: NetworkConfig, computation: Computation = PLAIN) -> keras.Model:
     """Features [B, h, w, F] and mask logits [B, h, w, 1] → class logits [B, classes]."""
-    features = keras.Input((None, None, config.feature_width), name="features")
-    mask_logits = keras.Input((None, None, 1), name="mask_logits", dtype=keras.config.floatx())
-    volume, mask = features, layers.Activation(config.mask_activation, name="mask")(mask_logits)
+    dtype, exact = computation.dtype, keras.config.floatx()
+    half = keras.dtype_policies.get(dtype).compute_dtype
+    features = keras.Input((None, None, config.feature_width), dtype=half, name="features")
+    mask_logits = keras.Input((None, None, 1), dtype=exact, name="mask_logits")
+    volume = features
+    mask = layers.Activation(config.mask_activation, dtype=exact, name="mask")(mask_logits)
     if config.gradient_gate:
-        volume, mask = GradientGate(name="features_gate")(volume), GradientGate(name="mask_gate")(mask)
-    x = layers.Concatenate(name="volume")([volume, mask])  # [B, h, w, F + 1]
+        volume = GradientGate(dtype=dtype, name="features_gate")(volume)
+        mask = GradientGate(dtype=exact, name="mask_gate")(mask)
+    x = layers.Concatenate(dtype=dtype, name="volume")([volume, mask])  # [B, h, w, F + 1]
     for index, width in enumerate(config.decision_widths, start=1):
-        x = layers.MaxPooling2D(padding="same", name=f"decision_{index}_pool")(
-            x
-        )  # "same" keeps small inputs alive
-        x = _convolution(x, config, width, KERNEL, f"decision_{index}")
+        pool = layers.MaxPooling2D(padding="same", dtype=dtype, name=f"decision_{index}_pool")
+        x = pool(x)  # "same" keeps small inputs alive
+        x = _convolution(x, config, computation, width, KERNEL, f"decision_{index}")
     pooled = [
-        layers.GlobalAveragePooling2D(name="features_mean")(x),
-        layers.GlobalMaxPooling2D(name="features_max")(x),
-        layers.GlobalAveragePooling2D(name="mask_mean")(mask),
-        layers.GlobalMaxPooling2D(name="mask_max")(mask),
+        layers.GlobalAveragePooling2D(dtype=exact, name="features_mean")(x),
+        layers.GlobalMaxPooling2D(dtype=exact, name="features_max")(x),
+        layers.GlobalAveragePooling2D(dtype=exact, name="mask_mean")(mask),
+        layers.GlobalMaxPooling2D(dtype=exact, name="mask_max")(mask),
     ]
-    vector = layers.Concatenate(name="vector")(pooled)  # [B, 2 · last width + 2]
-    class_logits = layers.Dense(config.num_classes, dtype=keras.config.floatx(), name="class_logits")(vector)
+    vector = layers.Concatenate(dtype=exact, name="vector")(pooled)  # [B, 2 · last width + 2]
+    class_logits = layers.Dense(config.num_classes, dtype=exact, name="class_logits")(vector)
     return keras.Model((features, mask_logits), class_logits, name="decision")
 
 
@@ -133,27 +138,29 @@ def check_input_shape(shape: tuple[int | None, ...], channels: int) -> None:
         )
 
 
-def _convolution(x: Any, config: NetworkConfig, width: int, kernel: int, name: str) -> Any:
+def _convolution(
+    x: Any, config: NetworkConfig, computation: Computation, width: int, kernel: int, name: str
+) -> Any:
     """Convolution without bias, normalisation, ReLU."""
-    initializer = _initializer(config)
+    initializer, dtype = _initializer(config), computation.dtype
     x = layers.Conv2D(
-        width, kernel, padding="same", use_bias=False, kernel_initializer=initializer, name=name
+        width, kernel, padding="same", use_bias=False, kernel_initializer=initializer, dtype=dtype, name=name
     )(x)
-    x = normalization(config, name=f"{name}_norm")(x)
-    return layers.ReLU(name=f"{name}_relu")(x)
+    x = normalization(config, computation=computation, name=f"{name}_norm")(x)
+    return layers.ReLU(dtype=dtype, name=f"{name}_relu")(x)
 
 
-def _mask_head(features: Any, config: NetworkConfig) -> Any:
+def _mask_head(features: Any, config: NetworkConfig, computation: Computation) -> Any:
     """1×1 convolution to the mask logits; its bias gives way to a normalisation where there is one."""
-    plain = config.mask_normalization == "none"
+    plain, exact = config.mask_normalization == "none", keras.config.floatx()
     name = "mask_logits" if plain else "mask_projection"
     logits = layers.Conv2D(
-        1, 1, use_bias=plain, kernel_initializer=_initializer(config), dtype=keras.config.floatx(), name=name
+        1, 1, use_bias=plain, kernel_initializer=_initializer(config), dtype=exact, name=name
     )(features)
     if plain:
         return logits
-    center = config.mask_normalization == "affine"
-    return normalization(config, center=center, dtype=keras.config.floatx(), name="mask_logits")(logits)
+    center, exactly = config.mask_normalization == "affine", replace(computation, dtype=exact)
+    return normalization(config, center=center, computation=exactly, name="mask_logits")(logits)
 
 
 def _initializer(config: NetworkConfig) -> keras.initializers.Initializer | str:

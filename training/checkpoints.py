@@ -47,7 +47,7 @@ class RunState(tf.Module):
         self,
         folder: Path,
         network: SegDecNet,
-        optimizers: Mapping[str, keras.optimizers.Optimizer],
+        optimizers: Mapping[str, keras.optimizers.Optimizer | tf.Module],
         average: WeightAverage,
         validated: SegDecNet,
         step: tf.Variable,

@@ -14,8 +14,6 @@ from pydantic import BaseModel, NonNegativeInt, ValidationError
 from segdec.errors import ConfigError
 
 VARIABLE = "TF_CONFIG"
-EXIT_PEER_LOST = 69
-"""EX_UNAVAILABLE of sysexits.h: another process of the cluster is gone; started again, the run goes on."""
 JOBS = ("chief", "worker", "ps")
 EXAMPLE = '{"cluster": {"worker": ["host0:2222", "host1:2222"]}, "task": {"type": "worker", "index": 0}}'
 

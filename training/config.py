@@ -168,6 +168,16 @@ class ExperimentConfig(BaseSettings):
     batch_size: Count = Field(
         2, description="images a step, over all replicas; with parameter servers, of one worker"
     )
+    precision: Literal["float32", "mixed_bfloat16", "mixed_float16"] = Field(
+        "float32",
+        description="of the training network; weights, losses and what is validated and exported are float32. "
+        "mixed_float16 scales the loss and skips steps that overflow",
+    )
+    synchronized_batch_norm: bool = Field(
+        False,
+        description="batch normalisation by the statistics of all replicas' images, so that their number does "
+        "not change the result (with accumulate: of all replicas' parts); False = of each replica's own",
+    )
     ema_decay: Fraction = Field(0.99, description="of the averaged weights that are validated and exported")
     validate_every: Count = Field(100, description="steps between validations")
     checkpoint_every: Count = Field(100, description="steps between checkpoints")
@@ -203,6 +213,15 @@ class ExperimentConfig(BaseSettings):
         if not any(stage.steps for stage in (self.stages.segment, self.stages.decision, self.stages.joint)):
             raise ValueError(
                 "no stage has steps; expected at least one of stages.{segment,decision,joint}.steps"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _check_batch_norm(self) -> Self:
+        if self.synchronized_batch_norm and self.network.normalization != "batch":
+            raise ValueError(
+                f"synchronized_batch_norm with network.normalization={self.network.normalization}; "
+                "expected it with batch alone: the others take the statistics of each image"
             )
         return self
 

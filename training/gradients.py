@@ -16,7 +16,8 @@ def replica_gradients(
     *,
     parts: int,
     clip_norm: float | None,
-) -> tuple[list[tf.Tensor], Losses]:
+    scale: tf.Tensor | None = None,
+) -> tuple[list[tf.Tensor], Losses, tf.Tensor]:
     """Call it in replica context.
 
     Args:
@@ -25,9 +26,12 @@ def replica_gradients(
         batch: The replica's images.
         parts: How many equal parts the images are taken in, one after the other.
         clip_norm: Largest norm of the global batch's gradient, all variables together.
+        scale: Factor of the loss on its way backwards, out of the gradients again: for float16.
 
     Returns:
-        The replica's gradients, whose sum over replicas is that of the global batch, and its losses.
+        The replica's gradients, whose sum over replicas is that of the global batch; its losses; and the
+        norm of the global batch's gradient before clipping, the same number on every replica. It is
+        finite if and only if the gradients of all replicas are.
     """
     gradients: list[tf.Tensor] = []
     losses: Losses = {}
@@ -36,9 +40,13 @@ def replica_gradients(
         with tf.GradientTape(watch_accessed_variables=False) as tape:
             tape.watch(variables)
             part_losses = summed_losses(part)
-        gradients = _add(gradients, tape.gradient(part_losses["loss"], variables))
+            target = part_losses["loss"] if scale is None else part_losses["loss"] * scale
+        gradients = _add(gradients, tape.gradient(target, variables))
         losses = {name: losses[name] + loss if losses else loss for name, loss in part_losses.items()}
-    return gradients if clip_norm is None else _clip(gradients, clip_norm), losses
+    if scale is not None:
+        gradients = [gradient / scale for gradient in gradients]
+    norm = _global_norm(gradients)
+    return gradients if clip_norm is None else _clip(gradients, norm, clip_norm), losses, norm
 
 
 def _part(batch: Batch, index: int, parts: int, after: list[tf.Tensor]) -> Batch:
@@ -53,11 +61,12 @@ def _add(total: list[tf.Tensor], gradients: list[tf.Tensor]) -> list[tf.Tensor]:
     return [one + other for one, other in zip(total, gradients, strict=True)] if total else gradients
 
 
-def _clip(gradients: list[tf.Tensor], clip_norm: float) -> list[tf.Tensor]:
-    """Scales by the norm after the reduction: the norms of single replicas would clip by other amounts.
+def _global_norm(gradients: list[tf.Tensor]) -> tf.Tensor:
+    """The norm after the reduction: those of single replicas do not add up to it."""
+    return tf.linalg.global_norm(tf.distribute.get_replica_context().all_reduce("SUM", gradients))
 
-    The optimiser reduces the gradients itself, so the scale alone is taken from the reduced ones.
-    """
-    reduced = tf.distribute.get_replica_context().all_reduce("SUM", gradients)
-    scale = clip_norm / tf.maximum(tf.linalg.global_norm(reduced), clip_norm)
+
+def _clip(gradients: list[tf.Tensor], norm: tf.Tensor, clip_norm: float) -> list[tf.Tensor]:
+    """The optimiser reduces the gradients itself, so every replica scales its share by the global norm."""
+    scale = clip_norm / tf.maximum(norm, clip_norm)
     return [gradient * scale for gradient in gradients]

@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from types import FrameType
 from typing import BinaryIO
 
-from training.cluster import EXIT_PEER_LOST
-from training.interruption import EXIT_CODES
+from training.interruption import EXIT_CODES, EXIT_PEER_LOST
 from training.task_process import Task, TaskProcess
 
 TICK_S = 0.1

@@ -24,7 +24,8 @@ class Warmup(keras.optimizers.schedules.LearningRateSchedule):
     def __call__(self, step: Any) -> Any:
         """The rate at a step, counted from 0."""
         rate = self.schedule(step) if callable(self.schedule) else self.schedule
-        share = (ops.cast(step, keras.config.floatx()) + 1.0) / self.steps
+        rate = ops.convert_to_tensor(rate)  # Keras' schedules know no float64
+        share = (ops.cast(step, rate.dtype) + 1.0) / self.steps
         return rate * ops.minimum(share, 1.0)
 
     def get_config(self) -> dict[str, Any]:

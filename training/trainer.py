@@ -13,6 +13,7 @@ import tensorflow as tf
 from datasets.reading import read
 from segdec.engines.tensorflow import NetworkEngine
 from segdec.errors import RunError
+from segdec.layers import Computation
 from segdec.network import build_network
 from segdec.predictor import Predictor
 from training.averaging import WeightAverage
@@ -23,6 +24,7 @@ from training.dispatch import AsynchronousDispatcher, Dispatcher, SynchronousDis
 from training.divergence import write_batch
 from training.input_pipeline import InputPipeline
 from training.interruption import Interruption, RunInterruptedError
+from training.loss_scale import LossScale
 from training.meter import Meter, NonFiniteError
 from training.peers import Peers, peers_needed
 from training.rendezvous import await_servers, meet
@@ -86,17 +88,20 @@ class Trainer:
 
         # === Network ===
         with self.strategy.scope():
-            self.network = build_network(data.model.network)
+            computation = Computation(config.precision, config.synchronized_batch_norm)
+            self.network = build_network(data.model.network, computation)
             step = tf.Variable(0, dtype=tf.int64, trainable=False, name="step")
             self.optimizers = {
                 stage.name: self._optimizer(stage, step) for stage in STAGES if self._settings(stage).steps
             }
             self.average = WeightAverage(self.network.variables, config.ema_decay)
+            self.loss_scale = LossScale() if config.precision == "mixed_float16" else None
         self.validated = build_network(data.model.network)
         predictor = Predictor(NetworkEngine(self.validated), data.model)
         self.validator = Validator(predictor, data.dataset.of_split("val"), read, config.batch_size)
 
         # === Resume ===
+        saved = {**self.optimizers, **({"loss_scale": self.loss_scale} if self.loss_scale else {})}
         self.folder = RunFolder(config.folder)
         if self.is_chief:
             self.folder = RunFolder.open(self.config, data, fresh=fresh)
@@ -104,7 +109,7 @@ class Trainer:
         self.state = RunState(
             self.folder.checkpoints,
             self.network,
-            self.optimizers,
+            saved,
             self.average,
             self.validated,
             step,
@@ -221,9 +226,7 @@ class Trainer:
         if self.is_chief:
             if self._settings(STAGES[index]).steps:
                 self.state.restore_best()
-            if not STAGES[
-                index
-            ].trains_decision:  # decision and joint are judged alike: the best so far stays
+            if not STAGES[index].trains_decision:  # decision and joint are judged alike: the best stays
                 self.state.forget_best()
             self.state.stage.assign(index + 1)
             self.state.save(0)
@@ -279,6 +282,7 @@ class Trainer:
             self.optimizers[stage.name],
             self.average,
             self.state.step,
+            self.loss_scale,
         )
         if self.coordinator is not None and self.cluster is not None:
             batches = self.pipeline.batches(index, first, settings.steps)

@@ -1,0 +1,121 @@
+"""Trains segment → decision → joint under one strategy and saves all numbers: STRATEGY DEVICES OUT.npz.
+
+Alone in its process, because strategies need other numbers of devices. DEVICES may be `-` for those there are.
+"""
+
+import json
+import os
+import sys
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from segdec.config import NetworkConfig
+from segdec.layers import Computation
+from segdec.network import build_network
+from training.averaging import WeightAverage
+from training.config import ScheduleConfig, StageConfig, TargetConfig
+from training.schedules import build_optimizer
+from training.stages import STAGES
+from training.step import build_step
+from training.strategies import choose_strategy
+
+CASES = (("float64", "instance"), ("float64", "batch"), ("float32", "instance"), ("float32", "batch"))
+SIZES = (8, 8, 8, 8, 8, 1, 8, 5)
+"""Images of a stage's batches: one holds fewer than there are replicas, the last is uneven."""
+SIDE = 16
+
+
+def stage_settings(floatx, normalization):
+    """Everything that may go wrong with replicas, once: decay, Adam, clipping, parts, schedules.
+
+    In float32 Adam turns the noise around zero gradients into signs. Parts have statistics of their own
+    with batch normalisation.
+    """
+    first = {"optimizer": "adam", "learning_rate": 1e-3} if floatx == "float64" else {"optimizer": "sgd"}
+    parts = 2 if normalization == "instance" else 1
+    warm = ScheduleConfig(kind="poly", warmup_steps=3)
+    steps = len(SIZES)
+    return {
+        "segment": StageConfig(steps=steps, weight_decay=0.05, **first),
+        "decision": StageConfig(steps=steps, optimizer="sgd", learning_rate=0.05, clip_norm=0.02),
+        "joint": StageConfig(
+            steps=steps, optimizer="sgd", learning_rate=0.02, accumulate=parts, schedule=warm
+        ),
+    }
+
+
+def make_batch(random, images, floatx):
+    return {
+        "image": random.uniform(0, 255, (images, SIDE, SIDE, 1)).astype(floatx),
+        "target": random.uniform(0, 1, (images, SIDE // 8, SIDE // 8, 1)).astype(floatx),
+        "label": random.integers(0, 2, images).astype(np.int32),
+    }
+
+
+def distribute(strategy, batch):
+    """Gives each replica its rows of the global batch, some of them none."""
+
+    def rows(name, context):
+        images, replicas = len(batch[name]), context.num_replicas_in_sync
+        replica = context.replica_id_in_sync_group
+        return tf.constant(batch[name][images * replica // replicas : images * (replica + 1) // replicas])
+
+    return {
+        name: strategy.experimental_distribute_values_from_function(
+            lambda context, name=name: rows(name, context)
+        )
+        for name in batch
+    }
+
+
+def train(strategy, floatx, normalization):
+    """The numbers that must not depend on the strategy, by name."""
+    keras.config.set_floatx(floatx)
+    keras.utils.set_random_seed(1)
+    random = np.random.default_rng(0)
+    config = NetworkConfig(
+        segmentation_widths=((4,), (4,), (4,)),
+        feature_width=8,
+        feature_kernel=5,
+        decision_widths=(4, 4, 4),
+        normalization=normalization,
+        mask_normalization="affine",
+    )
+    settings = stage_settings(floatx, normalization)
+    with strategy.scope():
+        network = build_network(config, Computation(floatx, synchronized=True))
+        optimizers = {stage.name: build_optimizer(settings[stage.name], stage.name) for stage in STAGES}
+        for stage in STAGES:
+            optimizers[stage.name].build(stage.trainable_variables(network))
+        average = WeightAverage(network.variables, 0.9)
+    numbers = {}
+    for stage in STAGES:
+        chosen, optimizer = settings[stage.name], optimizers[stage.name]
+        step = build_step(strategy, network, stage, chosen, TargetConfig(), optimizer, average)
+        for index, images in enumerate(SIZES):
+            losses = step(distribute(strategy, make_batch(random, images, floatx)))
+            for name, value in losses.items():
+                numbers[f"{stage.name}/{index}/{name}"] = value.numpy()
+    for variable, shadow in zip(network.variables, average.shadows, strict=True):
+        copies = strategy.experimental_local_results(variable.value)
+        numbers[f"weights/{variable.path}"] = copies[0].numpy()
+        numbers[f"average/{variable.path}"] = strategy.experimental_local_results(shadow)[0].numpy()
+        numbers[f"spread/{variable.path}"] = np.ptp([copy.numpy() for copy in copies], axis=0)
+    return numbers
+
+
+def main(strategy_name, devices, out):
+    strategy = choose_strategy(strategy_name, None if devices == "-" else devices)
+    numbers = {}
+    for floatx, normalization in CASES:
+        trained = train(strategy, floatx, normalization)
+        numbers.update({f"{floatx}/{normalization}/{name}": value for name, value in trained.items()})
+    task = json.loads(os.environ.get("TF_CONFIG", "{}")).get("task", {})
+    if task.get("index", 0) == 0:
+        np.savez(out, **numbers)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

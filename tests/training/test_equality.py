@@ -1,0 +1,76 @@
+"""The three stages give the same numbers under every strategy and any number of replicas."""
+
+import os
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("tensorflow")
+
+DRIVER = Path(__file__).with_name("equality_driver.py")
+ROOT = Path(__file__).parents[2]
+STRATEGIES = {
+    "single": "cpu:1",
+    "mirrored": "cpu:2",
+    "mirrored-4": "cpu:4",
+    "central-storage": "cpu:2",
+}
+TOLERANCES = {"float64": 1e-10, "float32": 1e-5}
+
+
+def train(strategy, out):
+    done = subprocess.run(
+        [sys.executable, DRIVER, strategy.removesuffix("-4"), STRATEGIES[strategy], out],
+        check=False,
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        timeout=900,
+        env={**os.environ, "CUDA_VISIBLE_DEVICES": "-1", "PYTHONPATH": str(ROOT)},
+    )
+    assert done.returncode == 0, done.stderr
+    with np.load(out) as numbers:
+        return dict(numbers)
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """The numbers of each strategy; two processes at a time."""
+    folder = tmp_path_factory.mktemp("equality")
+    with ThreadPoolExecutor(2) as pool:
+        results = pool.map(lambda strategy: train(strategy, folder / f"{strategy}.npz"), STRATEGIES)
+        return dict(zip(STRATEGIES, results, strict=True))
+
+
+def of_case(numbers, floatx, normalization):
+    start = f"{floatx}/{normalization}/"
+    return {name.removeprefix(start): value for name, value in numbers.items() if name.startswith(start)}
+
+
+@pytest.mark.parametrize("strategy", [name for name in STRATEGIES if name != "single"])
+@pytest.mark.parametrize("normalization", ["instance", "batch"])
+@pytest.mark.parametrize("floatx", list(TOLERANCES))
+def test_strategies_agree_with_one_device(trained, floatx, normalization, strategy):
+    """Weights, moving statistics, averages, losses and gradient norms; batch means synchronised."""
+    expected = of_case(trained["single"], floatx, normalization)
+    ours = of_case(trained[strategy], floatx, normalization)
+    assert ours.keys() == expected.keys()
+    for name, value in expected.items():
+        # Absolute in the weights; the float32 norm of a large gradient is only as good as its first digits.
+        relative = 1e-5 if name.endswith("gradient_norm") and floatx == "float32" else 0.0
+        np.testing.assert_allclose(ours[name], value, rtol=relative, atol=TOLERANCES[floatx], err_msg=name)
+
+
+@pytest.mark.parametrize("normalization", ["instance", "batch"])
+def test_training_moved_every_weight_and_left_no_nan(trained, normalization):
+    """Otherwise the strategies would agree on nothing."""
+    for name, value in of_case(trained["single"], "float64", normalization).items():
+        assert np.isfinite(value).all(), name
+    losses = of_case(trained["single"], "float64", normalization)
+    steps = [name for name in losses if name.endswith("/loss")]
+    assert len(steps) == 24
+    assert all(losses[f"{step.removesuffix('loss')}gradient_norm"] > 0 for step in steps)
