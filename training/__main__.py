@@ -1,4 +1,4 @@
-"""Command line: `python -m training run|launch|evaluate|export`."""
+"""Command line: `python -m training check|run|launch|evaluate|export`."""
 
 import argparse
 import os
@@ -6,7 +6,7 @@ import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from segdec.errors import ConfigError
 from segdec.terminal import clean_exit, quiet_tensorflow
@@ -20,6 +20,10 @@ RUN_USAGE = (
     "Usage: python -m training run EXPERIMENT.toml [--fresh] [--field value]… "
     "(--fresh starts over even if the run folder exists)"
 )
+CHECK_USAGE = (
+    "Usage: python -m training check EXPERIMENT.toml [--field value]… "
+    "(takes two steps of each stage, evaluates, exports, and estimates what the run will take)"
+)
 SIGNALS = (
     "SIGTERM and Ctrl-C save a checkpoint and leave with exit code 75 and 130; the same command "
     "without --fresh goes on."
@@ -30,13 +34,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Trains, evaluates or exports a model."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     with clean_exit(extra="train"):
-        if words[:1] == ["run"]:
-            run(words[1:])  # its flags are the fields of the experiment, which know themselves
+        if words and words[0] in EXPERIMENT_COMMANDS:
+            EXPERIMENT_COMMANDS[words[0]](words[1:])
             return
-        if words[:1] == ["launch"]:
-            from training.launch import launch
-
-            raise SystemExit(launch(words[1:]))
         options = build_parser().parse_args(words)
         options.command(options)
 
@@ -45,6 +45,7 @@ def build_parser() -> argparse.ArgumentParser:
     """The commands and their arguments."""
     parser = argparse.ArgumentParser("python -m training", description="Train, evaluate and export models.")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    commands.add_parser("check", help="rehearse an experiment: check EXPERIMENT.toml [--field value]")
     commands.add_parser("run", help="train the stages of an experiment: run EXPERIMENT.toml [--field value]")
     commands.add_parser(
         "launch", help="the same on a local cluster: launch --workers 2 [--ps 1] EXPERIMENT.toml"
@@ -68,16 +69,9 @@ def build_parser() -> argparse.ArgumentParser:
 def run(words: list[str]) -> None:
     """Trains an experiment: `EXPERIMENT.toml [--fresh] [--field value]…`."""
     from training.cluster import find_cluster
-    from training.config import load_experiment, print_fields
 
-    if "--help" in words or "-h" in words:
-        print(RUN_USAGE, SIGNALS, sep="\n")
-        print_fields()
-        return
-    if not words or words[0].startswith("-"):
-        raise ConfigError(f"No experiment given. {RUN_USAGE}")
     fields = [word for word in words[1:] if word != FRESH]
-    config = load_experiment(Path(words[0]), fields)
+    config = read_experiment([*words[:1], *fields], RUN_USAGE, SIGNALS)
     cluster = find_cluster()
     quiet_tensorflow()
     from training.interruption import PeerLostError, RunInterruptedError
@@ -91,6 +85,44 @@ def run(words: list[str]) -> None:
     except PeerLostError as lost:
         print(f"error: {lost}", file=sys.stderr, flush=True)
         os._exit(lost.exit_code)  # TensorFlow would wait for the lost process
+
+
+def check(words: list[str]) -> None:
+    """Rehearses an experiment: `EXPERIMENT.toml [--field value]…`."""
+    config = read_experiment(words, CHECK_USAGE)
+    quiet_tensorflow()
+    from training.rehearsal import rehearse
+
+    print(rehearse(config))
+
+
+def launch(words: list[str]) -> NoReturn:
+    """Trains on a local cluster: `--workers N [--ps P] EXPERIMENT.toml [--field value]…`."""
+    from training.launch import launch
+
+    raise SystemExit(launch(words))
+
+
+EXPERIMENT_COMMANDS = {"check": check, "run": run, "launch": launch}
+"""Commands whose flags are the fields of the experiment, which know themselves."""
+
+
+def read_experiment(words: list[str], *usage: str) -> "ExperimentConfig":
+    """The experiment that the words name, with their fields laid over it; `--help` prints the fields.
+
+    Raises:
+        ConfigError: If there is none, or something in it does not fit.
+        SystemExit: After the help.
+    """
+    from training.config import load_experiment, print_fields
+
+    if "--help" in words or "-h" in words:
+        print(*usage, sep="\n")
+        print_fields()
+        raise SystemExit(0)
+    if not words or words[0].startswith("-"):
+        raise ConfigError(f"No experiment given. {usage[0]}")
+    return load_experiment(Path(words[0]), words[1:])
 
 
 def train(config: "ExperimentConfig", cluster: "Cluster | None", *, fresh: bool) -> None:

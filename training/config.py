@@ -170,13 +170,13 @@ class ExperimentConfig(BaseSettings):
     )
     precision: Literal["float32", "mixed_bfloat16", "mixed_float16"] = Field(
         "float32",
-        description="of the training network; weights, losses and what is validated and exported are float32. "
-        "mixed_float16 scales the loss and skips steps that overflow",
+        description="of the training network; weights, losses and what is validated and exported are "
+        "float32. mixed_float16 scales the loss and skips steps that overflow",
     )
     synchronized_batch_norm: bool = Field(
         False,
-        description="batch normalisation by the statistics of all replicas' images, so that their number does "
-        "not change the result (with accumulate: of all replicas' parts); False = of each replica's own",
+        description="batch normalisation by the statistics of all replicas' images, so that their number "
+        "does not change the result (with accumulate: of all replicas' parts); False = of each replica's own",
     )
     ema_decay: Fraction = Field(0.99, description="of the averaged weights that are validated and exported")
     validate_every: Count = Field(100, description="steps between validations")

@@ -1,10 +1,8 @@
 """Trains segment → decision → joint under one strategy and saves all numbers: STRATEGY DEVICES OUT.npz.
 
-Alone in its process, because strategies need other numbers of devices. DEVICES may be `-` for those there are.
+Alone in its process: strategies need other numbers of devices. DEVICES may be `-` for those there are.
 """
 
-import json
-import os
 import sys
 
 import keras
@@ -15,7 +13,9 @@ from segdec.config import NetworkConfig
 from segdec.layers import Computation
 from segdec.network import build_network
 from training.averaging import WeightAverage
+from training.cluster import read_cluster
 from training.config import ScheduleConfig, StageConfig, TargetConfig
+from training.rendezvous import meet
 from training.schedules import build_optimizer
 from training.stages import STAGES
 from training.step import build_step
@@ -86,14 +86,18 @@ def train(strategy, floatx, normalization):
     settings = stage_settings(floatx, normalization)
     with strategy.scope():
         network = build_network(config, Computation(floatx, synchronized=True))
-        optimizers = {stage.name: build_optimizer(settings[stage.name], stage.name) for stage in STAGES}
+        steps_taken = tf.Variable(0, dtype=tf.int64)
+        optimizers = {
+            stage.name: build_optimizer(settings[stage.name], stage.name, steps_taken) for stage in STAGES
+        }
         for stage in STAGES:
             optimizers[stage.name].build(stage.trainable_variables(network))
         average = WeightAverage(network.variables, 0.9)
     numbers = {}
     for stage in STAGES:
         chosen, optimizer = settings[stage.name], optimizers[stage.name]
-        step = build_step(strategy, network, stage, chosen, TargetConfig(), optimizer, average)
+        steps_taken.assign(0)
+        step = build_step(strategy, network, stage, chosen, TargetConfig(), optimizer, average, steps_taken)
         for index, images in enumerate(SIZES):
             losses = step(distribute(strategy, make_batch(random, images, floatx)))
             for name, value in losses.items():
@@ -107,13 +111,15 @@ def train(strategy, floatx, normalization):
 
 
 def main(strategy_name, devices, out):
-    strategy = choose_strategy(strategy_name, None if devices == "-" else devices)
+    cluster = read_cluster()
+    if cluster is not None:
+        meet(cluster, timeout_s=120)
+    strategy = choose_strategy(strategy_name, None if devices == "-" else devices, cluster)
     numbers = {}
     for floatx, normalization in CASES:
         trained = train(strategy, floatx, normalization)
         numbers.update({f"{floatx}/{normalization}/{name}": value for name, value in trained.items()})
-    task = json.loads(os.environ.get("TF_CONFIG", "{}")).get("task", {})
-    if task.get("index", 0) == 0:
+    if cluster is None or cluster.is_chief:
         np.savez(out, **numbers)
 
 

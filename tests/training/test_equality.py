@@ -11,6 +11,8 @@ import pytest
 
 pytest.importorskip("tensorflow")
 
+from training.launch import make_clusters
+
 DRIVER = Path(__file__).with_name("equality_driver.py")
 ROOT = Path(__file__).parents[2]
 STRATEGIES = {
@@ -18,21 +20,31 @@ STRATEGIES = {
     "mirrored": "cpu:2",
     "mirrored-4": "cpu:4",
     "central-storage": "cpu:2",
+    "multi-worker": "cpu:1",
 }
 TOLERANCES = {"float64": 1e-10, "float32": 1e-5}
 
 
-def train(strategy, out):
-    done = subprocess.run(
+def start(strategy, out, **environment):
+    return subprocess.Popen(
         [sys.executable, DRIVER, strategy.removesuffix("-4"), STRATEGIES[strategy], out],
-        check=False,
-        capture_output=True,
+        stderr=subprocess.PIPE,
         text=True,
         cwd=ROOT,
-        timeout=900,
-        env={**os.environ, "CUDA_VISIBLE_DEVICES": "-1", "PYTHONPATH": str(ROOT)},
+        env={**os.environ, "CUDA_VISIBLE_DEVICES": "-1", "PYTHONPATH": str(ROOT), **environment},
     )
-    assert done.returncode == 0, done.stderr
+
+
+def train(strategy, out):
+    clusters = make_clusters(2) if strategy == "multi-worker" else []
+    environments = [{"TF_CONFIG": cluster.to_tf_config()} for cluster in clusters] or [{}]
+    processes = [start(strategy, out, **environment) for environment in environments]
+    try:
+        errors = [process.communicate(timeout=900)[1] for process in processes]
+    finally:
+        for process in processes:
+            process.kill()
+    assert [process.returncode for process in processes] == [0] * len(processes), errors
     with np.load(out) as numbers:
         return dict(numbers)
 

@@ -40,11 +40,12 @@ def train(tiny_config, devices="cpu:1", **settings):
     config = StageConfig(steps=STEPS, optimizer="sgd", learning_rate=0.1, momentum=0.0, **settings)
     with strategy.scope():
         network = build_network(tiny_config.network.model_copy(update={"normalization": "instance"}))
-        optimizer = build_optimizer(config, "joint")
+        steps_taken = tf.Variable(0, dtype=tf.int64)
+        optimizer = build_optimizer(config, "joint", steps_taken)
         optimizer.build(JOINT.trainable_variables(network))
         average = WeightAverage(network.variables, 0.5)
     start = [np.asarray(variable.value).copy() for variable in network.variables]
-    step = build_step(strategy, network, JOINT, config, TargetConfig(), optimizer, average)
+    step = build_step(strategy, network, JOINT, config, TargetConfig(), optimizer, average, steps_taken)
     losses = [float(step(batch)["loss"]) for batch in strategy.experimental_distribute_dataset(batches())]
     weights = [np.asarray(variable.value) for variable in network.variables]
     return (

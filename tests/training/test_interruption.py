@@ -78,7 +78,7 @@ def test_a_second_signal_does_what_it_always_does():
 
 def test_handlers_are_given_back():
     before = [signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)]
-    with Interruption() as interruption:
+    with Interruption():
         assert signal.getsignal(signal.SIGTERM) not in before
     assert [signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)] == before
 

@@ -40,12 +40,13 @@ class Training:
         settings = StageConfig(steps=10, **{"optimizer": "sgd", "learning_rate": 0.05, **settings})
         with self.strategy.scope():
             self.network = build_network(network_config)
-            optimizer = build_optimizer(settings, stage)
+            steps_taken = tf.Variable(0, dtype=tf.int64)
+            optimizer = build_optimizer(settings, stage, steps_taken)
             optimizer.build(self.stage.trainable_variables(self.network))
             self.average = WeightAverage(self.network.variables, decay)
         target = TargetConfig(positive_weight=2.0)
         self.step = build_step(
-            self.strategy, self.network, self.stage, settings, target, optimizer, self.average
+            self.strategy, self.network, self.stage, settings, target, optimizer, self.average, steps_taken
         )
 
     def take(self, batches):
