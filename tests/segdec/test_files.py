@@ -1,9 +1,10 @@
 import os
+import shutil
 from pathlib import Path
 
 import pytest
 
-from segdec.files import new_folder, write_bytes_atomic, write_text_atomic
+from segdec.files import new_folder, remove_leftovers, write_bytes_atomic, write_text_atomic
 
 
 def test_text_is_written_as_given(tmp_path):
@@ -102,3 +103,22 @@ def test_link_to_a_folder_stays_a_link(tmp_path):
         (staged / "a.txt").write_text("after")
     assert (tmp_path / "link").is_symlink()
     assert (tmp_path / "disk" / "real" / "a.txt").read_text() == "after"
+
+
+def test_what_killed_writers_left_is_removed(tmp_path, monkeypatch):
+    (tmp_path / "kept.tmp").write_text("not ours")
+    (tmp_path / ".hidden").write_text("not ours")
+    with monkeypatch.context() as patch:  # a killed process cleans nothing up
+        patch.setattr(Path, "unlink", lambda *_, **__: None)
+        patch.setattr(Path, "replace", lambda *_: None)
+        patch.setattr(Path, "rename", lambda *_: None)
+        patch.setattr(shutil, "rmtree", lambda *_, **__: None)
+        write_bytes_atomic(tmp_path / "a.bin", b"")
+        fill(tmp_path / "one", "")
+        fill(tmp_path / "two", "")
+    assert len(list(tmp_path.iterdir())) == 5
+    remove_leftovers(tmp_path, "one")
+    assert sorted(path.name[:5] for path in tmp_path.glob(".*.tmp") if path.is_dir()) == [".two."]
+    remove_leftovers(tmp_path)
+    assert {path.name for path in tmp_path.iterdir()} == {"kept.tmp", ".hidden"}
+    remove_leftovers(tmp_path / "nowhere")
