@@ -2,7 +2,6 @@
 
 import json
 import os
-import signal
 import subprocess
 import sys
 import time
@@ -59,13 +58,17 @@ class ClusterRun:
             time.sleep(0.05)
         raise TimeoutError({task: self.output(*task) for task in self.processes})
 
-    def kill(self, *task, number=signal.SIGKILL):
-        self.processes[task].send_signal(number)
+    def terminate(self, *task):
+        self.processes[task].terminate()
+
+    def kill(self, *task):
+        process = self.processes.pop(task)
+        process.kill()
+        process.wait()
 
     def kill_all(self):
-        for process in self.processes.values():
-            process.kill()
-            process.wait()
+        for task in list(self.processes):
+            self.kill(*task)
 
     def _output(self, job, index):
         return self.folder / f"{job}{index}.txt"
@@ -96,7 +99,7 @@ LONGER = [
 ]
 
 
-def test_a_lost_worker_and_a_signal_change_nothing(start_run, read_weights, without_speed):
+def test_a_lost_worker_and_a_signal_change_nothing(start_run, read_weights, read_records):
     """Killed in one stage and terminated in the next, two workers end bit-identical to two left alone."""
     alone, troubled = start_run("alone", worker=2), start_run("troubled", worker=2)
     assert alone.start(*LONGER).exit_codes(*WORKERS) == [0, 0], alone.output("worker", 0)
@@ -107,7 +110,7 @@ def test_a_lost_worker_and_a_signal_change_nothing(start_run, read_weights, with
     assert "error: The cluster is not whole" in troubled.output("worker", 0)
 
     troubled.start(*LONGER).wait_for_records(70)
-    troubled.kill("worker", 1, number=signal.SIGTERM)  # one is told, both stop
+    troubled.terminate("worker", 1)  # one is told, both stop
     assert troubled.exit_codes(*WORKERS) == [75, 75], troubled.output("worker", 0)
     assert "Stopped by SIGTERM" in troubled.output("worker", 0)
 
@@ -116,7 +119,7 @@ def test_a_lost_worker_and_a_signal_change_nothing(start_run, read_weights, with
     expected = read_weights(alone.folder / "tiny")
     for name, value in read_weights(troubled.folder / "tiny").items():
         np.testing.assert_array_equal(value, expected[name], err_msg=name)
-    assert without_speed(read_log(troubled.folder / "tiny")) == without_speed(read_log(alone.folder / "tiny"))
+    assert read_records(troubled.folder / "tiny") == read_records(alone.folder / "tiny")
     results = [(run.folder / "tiny" / "result.json").read_text() for run in (alone, troubled)]
     assert results[0] == results[1]
 
@@ -125,7 +128,7 @@ def test_a_run_goes_on_under_another_strategy(start_run):
     """Begun by two workers, finished by one process with two devices."""
     run = start_run("moved", worker=2)
     run.start(*LONGER).wait_for_records(20)
-    run.kill("worker", 0, number=signal.SIGTERM)
+    run.terminate("worker", 0)
     assert run.exit_codes(*WORKERS) == [75, 75]
     words = ["run", str(run.experiment), "--runs", str(run.folder), *LONGER, "--devices", "cpu:2"]
     done = subprocess.run(

@@ -5,6 +5,7 @@ from pydantic import ValidationError
 from training.config import ScheduleConfig, StageConfig
 
 keras = pytest.importorskip("keras")
+tf = pytest.importorskip("tensorflow")
 
 from training.schedules import build_optimizer, build_schedule  # noqa: E402
 
