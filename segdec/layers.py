@@ -57,10 +57,9 @@ class ReplicaBatchNormalization(keras.layers.BatchNormalization):
 
     The moving statistics are averaged over the replicas; Keras keeps one drifting copy on each and saves
     the first. With `synchronized=True` the statistics of the forward pass are those of the global batch,
-    too, and with them the gradient: replicas exchange count, mean and variance, one all-reduce a layer,
-    and combine them by the formula for parallel variances. Unlike E[x²] − E[x]², which Keras takes here,
-    it does not cancel where the mean is large; and several all-reduces would have no order among
-    themselves in the backward pass.
+    too, and with them the gradient: replicas exchange count, mean and variance, one all-reduce a layer
+    instead of Keras' three, and combine them by the formula for parallel variances. Unlike Keras'
+    E[x²] − E[x]² it does not cancel where the mean is large.
 
     A replica whose images only stand in (see `standing_in`) takes no part.
 

@@ -13,8 +13,8 @@ class LossScale(tf.Module):
 
     Such a step is skipped on every replica, and the scale halved; after 2000 sound steps in a row it is
     doubled. Make it within the strategy's scope and save it with the run. Keras' `LossScaleOptimizer`
-    looks at the first replica's gradients alone, and assigns its counters in replica context, which
-    central storage refuses.
+    looks at the first replica's gradients alone: an overflow on another destroys the weights. With central
+    storage it raises.
 
     The scale never falls below 1: a step that overflows there is no fault of the scale.
 

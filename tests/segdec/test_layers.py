@@ -4,7 +4,14 @@ import pytest
 keras = pytest.importorskip("keras")
 
 from segdec.config import NetworkConfig  # noqa: E402
-from segdec.layers import FeatureNormalization, GradientGate, ReplicaBatchNormalization, normalization  # noqa: E402
+from segdec.layers import (  # noqa: E402
+    Computation,
+    FeatureNormalization,
+    GradientGate,
+    ReplicaBatchNormalization,
+    normalization,
+    standing_in,
+)
 
 pytestmark = pytest.mark.usefixtures("tensorflow_devices")
 
@@ -82,6 +89,57 @@ def test_moving_statistics_are_averaged_over_replicas():
     assert {weight.aggregation for weight in layer.trainable_weights} == {"none"}
 
 
+def run_on_two(devices, values, present=(1.0, 1.0), **settings):
+    """Output and moving statistics of a synchronised layer whose replicas hold `values`."""
+    import tensorflow as tf
+
+    strategy = tf.distribute.MirroredStrategy(devices, tf.distribute.ReductionToOneDevice())
+    with strategy.scope():
+        layer = ReplicaBatchNormalization(momentum=0.0, epsilon=1e-3, synchronized=True, **settings)
+        layer.build((None, None, None, 1))
+
+    def call(x, real):
+        with standing_in(real):
+            return layer(x, training=True)
+
+    def of_replica(arrays):
+        return strategy.experimental_distribute_values_from_function(
+            lambda context: tf.constant(arrays[context.replica_id_in_sync_group], tf.float32)
+        )
+
+    images = [np.array(row, np.float32).reshape(-1, 1, 1, 1) for row in values]
+    outputs = tf.function(strategy.run)(call, (of_replica(images), of_replica(present)))
+    outputs = [np.ravel(output) for output in strategy.experimental_local_results(outputs)]
+    return (
+        outputs,
+        float(layer.moving_mean.value.values[1][0]),
+        float(layer.moving_variance.value.values[1][0]),
+    )
+
+
+def test_synchronized_statistics_by_hand(tensorflow_devices):
+    # 1 3 5 | 7: mean 4, variance (9 + 1 + 1 + 9) / 4 = 5; replicas of three images and of one.
+    outputs, mean, variance = run_on_two(tensorflow_devices, ([1, 3, 5], [7]))
+    assert (mean, variance) == pytest.approx((4.0, 5.0))
+    np.testing.assert_allclose(np.concatenate(outputs), np.array([-3, -1, 1, 3]) / np.sqrt(5.001), rtol=1e-5)
+
+
+def test_a_stand_in_does_not_count(tensorflow_devices):
+    _, mean, variance = run_on_two(tensorflow_devices, ([1, 3], [1000]), present=(1.0, 0.0))
+    assert (mean, variance) == pytest.approx((2.0, 1.0))
+
+
+def test_stand_ins_alone_leave_the_moving_statistics(tensorflow_devices):
+    _, mean, variance = run_on_two(tensorflow_devices, ([5], [1000]), present=(0.0, 0.0))
+    assert (mean, variance) == (0.0, 1.0)
+
+
+def test_synchronized_variance_does_not_cancel(tensorflow_devices):
+    """E[x²] − E[x]² of 10000 ± 1 is 0 or 8 in float32."""
+    _, mean, variance = run_on_two(tensorflow_devices, ([9999, 10001], [9999, 10001]))
+    assert (mean, variance) == pytest.approx((10000.0, 1.0), rel=1e-6)
+
+
 @pytest.mark.parametrize(
     ("name", "kind"),
     [
@@ -95,6 +153,12 @@ def test_choice_of_normalization(name, kind):
     assert isinstance(layer, kind)
     assert layer.name == "norm"
     assert layer.center is False
+
+
+def test_computation_reaches_the_layer():
+    layer = normalization(NetworkConfig(), computation=Computation("mixed_bfloat16", synchronized=True))
+    assert layer.synchronized
+    assert layer.dtype_policy.name == "mixed_bfloat16"
 
 
 def test_instance_normalization_matches_its_definition():

@@ -6,6 +6,7 @@ from segdec.config import PRESETS, NetworkConfig
 keras = pytest.importorskip("keras")
 tf = pytest.importorskip("tensorflow")
 
+from segdec.layers import Computation  # noqa: E402
 from segdec.network import SegDecNet, build_network, check_input_shape  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("tensorflow_devices")
@@ -142,10 +143,29 @@ def test_network_contract(tmp_path):
         np.testing.assert_array_equal(loaded(images)[name], output)
 
 
-def test_half_precision_keeps_logits_in_float32():
-    keras.mixed_precision.set_global_policy("mixed_float16")
-    try:
-        outputs = build_network(NetworkConfig(**TINY))(make_images(1, 16, 16))
-    finally:
-        keras.mixed_precision.set_global_policy("float32")
+@pytest.mark.parametrize("precision", ["mixed_float16", "mixed_bfloat16"])
+@pytest.mark.parametrize("normalization", ["batch", "instance", "feature"])
+def test_half_precision_keeps_weights_and_logits_in_float32(precision, normalization):
+    config = NetworkConfig(**TINY, normalization=normalization, mask_normalization="affine")
+    policy = keras.config.dtype_policy().name
+    network = build_network(config, Computation(precision))
+    assert keras.config.dtype_policy().name == policy
+    outputs = network(make_images(1, 16, 16), training=True)
     assert {output.dtype for output in outputs.values()} == {tf.float32}
+    assert {variable.dtype for variable in network.variables} == {"float32"}
+    half = precision.removeprefix("mixed_")
+    parts = (network.segmentation, network.decision)
+    kernels = [layer for part in parts for layer in part.layers if isinstance(layer, keras.layers.Conv2D)]
+    assert {layer.compute_dtype for layer in kernels if "mask" not in layer.name} == {half}
+
+
+def test_how_it_was_trained_is_no_part_of_a_network(tmp_path):
+    """Weights and configuration of one that was trained in other ways are those of a plain one."""
+    trained = build_network(NetworkConfig(**TINY), Computation("mixed_float16", synchronized=True))
+    plain = SegDecNet.from_config(trained.get_config())
+    trained.save_weights(tmp_path / "network.weights.h5")
+    plain.load_weights(tmp_path / "network.weights.h5")
+    for ours, theirs in zip(plain.variables, trained.variables, strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+    assert {layer.compute_dtype for layer in plain.segmentation.layers} == {"float32"}
+    assert plain.get_config() == trained.get_config()

@@ -100,3 +100,9 @@ def leaves(model):
             yield from leaves(kind)
         elif not field.description:
             yield name
+
+
+def test_synchronised_batch_norm_needs_batch_norm(tiny_experiment):
+    flags = ["--synchronized-batch-norm", "--network.normalization", "instance"]
+    with pytest.raises(ConfigError, match=r"network.normalization=instance; expected it with batch alone"):
+        load_experiment(tiny_experiment, flags)

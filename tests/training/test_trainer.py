@@ -190,3 +190,23 @@ def test_a_log_cut_off_by_a_crash_is_readable(tmp_path):
     (tmp_path / "log.jsonl").write_text(json.dumps({"step": 1}) + "\n" + '{"step": 2, "lo')
     assert read_log(tmp_path) == [{"step": 1}]
     assert read_log(tmp_path / "nowhere") == []
+
+
+def test_a_float16_run_goes_on_and_serves_float32(tiny_experiment, tmp_path):
+    """Its scale is saved with it; its result is the plain network's."""
+    flags = ["--precision", "mixed_float16", "--synchronized-batch-norm", "--stages.joint.steps", "0"]
+    config = load(tiny_experiment, tmp_path, "--devices", "cpu:2", *flags)
+    trainer = Trainer(config)
+    trainer.loss_scale.value.assign(64.0)
+    folder = trainer.run()
+    record = next(record for record in read_log(folder.path) if record["kind"] == "train")
+    assert (record["loss_scale"], record["skipped_steps"]) == (64.0, 0)
+    assert record["gradient_norm"] > 0
+    again = Trainer(config)
+    assert again.resumed
+    assert again.loss_scale.value.numpy() == 64.0
+    image = np.random.default_rng(0).uniform(0, 255, (1, 32, 32, 1)).astype(np.float32)
+    served, loaded = trainer.validated(image), folder.network()(image)
+    for name, value in loaded.items():
+        assert value.dtype == "float32"
+        np.testing.assert_allclose(served[name], value, atol=1e-6)
