@@ -18,6 +18,8 @@ from training.trainer import Trainer
 STEPS = 2
 """Steps of each stage: the first one compiles, the second one shows the pace."""
 
+TRIED = "Two steps of each stage, validation, checkpoint, evaluation and export went well."
+
 
 @dataclass(frozen=True)
 class StageEstimate:
@@ -83,7 +85,7 @@ class Rehearsal:
             )
         memory = {"memory": self.memory_bytes, **self.device_bytes, "checkpoint": self.checkpoint_bytes}
         sizes = ", ".join(f"{name} {size / 1e6:.1f} MB" for name, size in memory.items())
-        return "\n".join([*lines, sizes, f"In all about {format_duration(self.total_s)}."])
+        return "\n".join([*lines, sizes, f"In all about {format_duration(self.total_s)}.", TRIED])
 
 
 def rehearse(config: ExperimentConfig) -> Rehearsal:

@@ -34,7 +34,7 @@ def choose_strategy(
     Raises:
         ConfigError: If machine or cluster cannot give the strategy or the devices.
     """
-    name = _resolve(name, cluster)
+    name = check_strategy(name, cluster)
     if cluster is not None:
         build: Callable[[Cluster, str | None], tf.distribute.Strategy] = (
             _parameter_server if name == "parameter-server" else _multi_worker
@@ -67,8 +67,12 @@ def check_batch_size(batch_size: int, strategy: tf.distribute.Strategy, parts: i
         )
 
 
-def _resolve(name: str, cluster: Cluster | None) -> str:
-    """The strategy that `name` means here, or a ConfigError."""
+def check_strategy(name: str, cluster: Cluster | None) -> str:
+    """The strategy that `name` means among these processes; touches neither them nor TensorFlow.
+
+    Raises:
+        ConfigError: If they cannot give it.
+    """
     if cluster is None:
         if name in ("multi-worker", "parameter-server"):
             servers = " --ps 1" if name == "parameter-server" else ""

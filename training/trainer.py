@@ -26,15 +26,14 @@ from training.input_pipeline import InputPipeline
 from training.interruption import Interruption, RunInterruptedError
 from training.loss_scale import LossScale
 from training.meter import Meter, NonFiniteError
-from training.peers import Peers, peers_needed
-from training.rendezvous import await_servers, meet
 from training.run_data import load_run_data
 from training.run_folder import RunFolder, RunResult, run_digest
 from training.run_log import RunLog
 from training.schedules import build_optimizer
 from training.stages import STAGES, Stage
 from training.step import build_step
-from training.strategies import check_batch_size, choose_strategy, describe_strategy
+from training.strategies import check_batch_size
+from training.team import Team
 from training.tracking import check_tracking, open_trackers
 from training.validation import Validator
 
@@ -65,17 +64,9 @@ class Trainer:
 
         # === Devices and processes ===
         keras.utils.set_random_seed(config.seed)
-        self.cluster = cluster
-        self.is_chief = cluster is None or cluster.is_chief
-        self._is_asynchronous = cluster is not None and cluster.has_parameter_servers
-        if cluster is not None:
-            (await_servers if self._is_asynchronous else meet)(cluster, config.cluster_timeout_s)
-        self.strategy = choose_strategy(config.strategy, config.devices, cluster)
-        self.coordinator = (
-            tf.distribute.coordinator.ClusterCoordinator(self.strategy) if self._is_asynchronous else None
-        )
-        self.peers = Peers(self.strategy, together=cluster is not None and not self._is_asynchronous)
-        self.peers.check_same(run_digest(self.config, data), "experiment or data")
+        self.team = Team(config, cluster)
+        self.strategy, self.is_chief = self.team.strategy, self.team.is_chief
+        self.team.check_same(run_digest(self.config, data), "experiment or data")
         self.batch_size = self._divisible_batch_size()
         self.pipeline = InputPipeline(
             data.examples,
@@ -83,11 +74,11 @@ class Trainer:
             config.augmentation,
             self.batch_size,
             config.seed,
-            threads=config.data.decode_threads,
+            config.data.decode_threads,
         )
 
         # === Network ===
-        with self.strategy.scope():
+        with self.team.needed(), self.strategy.scope():
             computation = Computation(config.precision, config.synchronized_batch_norm)
             self.network = build_network(data.model.network, computation)
             step = tf.Variable(0, dtype=tf.int64, trainable=False, name="step")
@@ -105,7 +96,7 @@ class Trainer:
         self.folder = RunFolder(config.folder)
         if self.is_chief:
             self.folder = RunFolder.open(self.config, data, fresh=fresh)
-        self.peers.wait()
+        self.team.wait()
         self.state = RunState(
             self.folder.checkpoints,
             self.network,
@@ -123,7 +114,7 @@ class Trainer:
 
     def opening(self) -> str:
         """What the run is about to do, for the terminal."""
-        where = f"'{self.folder.path}', {describe_strategy(self.strategy, self.cluster)}"
+        where = f"'{self.folder.path}', {self.team}"
         no_gpu = self.config.devices is None and not tf.config.list_physical_devices("GPU")
         note = "\nNo GPU was found: the CPU takes its place." if no_gpu else ""
         if not self.resumed:
@@ -141,12 +132,12 @@ class Trainer:
             RunInterruptedError: If SIGTERM or SIGINT came; a checkpoint has been saved.
             SegdecError: If an image turns out unreadable on the way.
         """
-        with closing(self.folder), peers_needed(self.cluster is not None), self._open_log() as log:
+        with closing(self.folder), self.team.needed(), self._open_log() as log:
             with self.interruption:
                 self._run_stages(log)
             if log is not None:
                 self._save_result(log)
-            self.peers.wait()
+            self.team.wait()
         return self.folder
 
     def _run_stages(self, log: RunLog | None) -> None:
@@ -230,7 +221,7 @@ class Trainer:
                 self.state.forget_best()
             self.state.stage.assign(index + 1)
             self.state.save(0)
-        self.peers.wait()
+        self.team.wait()
         if not self.is_chief:
             self.state.restore()
 
@@ -264,11 +255,11 @@ class Trainer:
             ) from error
 
     def _is_stopping(self) -> bool:
-        return self.peers.any(self.interruption.received is not None)
+        return self.team.any(self.interruption.received is not None)
 
     def _stop(self, place: str) -> NoReturn:
         """Leaves, once the chief has written the checkpoint; a signal to one process stops all."""
-        self.peers.wait()
+        self.team.wait()
         raise RunInterruptedError(self.interruption.received or signal.SIGTERM, place)
 
     def _dispatcher(self, index: int, first: int) -> Dispatcher:
@@ -284,10 +275,10 @@ class Trainer:
             self.state.step,
             self.loss_scale,
         )
-        if self.coordinator is not None and self.cluster is not None:
+        if self.team.coordinator is not None:
             batches = self.pipeline.batches(index, first, settings.steps)
             return AsynchronousDispatcher(
-                train_step, batches, self.pipeline, self.coordinator, self.cluster.workers
+                train_step, batches, self.pipeline, self.team.coordinator, self.team.workers
             )
         batches = self.pipeline.distribute(self.strategy, index, first, settings.steps)
         return SynchronousDispatcher(train_step, batches, self.pipeline)

@@ -1,6 +1,8 @@
 """Bad input ends a run before it starts: one line, exit code 2, and nothing left behind."""
 
+import json
 import shutil
+import socket
 from pathlib import Path
 
 import numpy as np
@@ -110,6 +112,9 @@ def test_missing_folder(tiny_experiment, toy_root, tmp_path, capsys):
         (["--devices", "cpu:2", "--batch-size", "3"], ["batch_size=3", "2 replicas"]),
         (["--devices", "gpu:77"], ["devices=gpu:77", "this machine has"]),
         (["--devices", "cpu:2", "--strategy", "single"], ["strategy=single", "cpu:2"]),
+        (["--strategy", "multi-worker"], ["strategy=multi-worker", "TF_CONFIG", "launch --workers 2"]),
+        (["--strategy", "parameter-server"], ["strategy=parameter-server", "--ps 1"]),
+        (["--strategy", "horovod"], ["strategy", "mirrored"]),
     ],
 )
 def test_bad_settings(tiny_experiment, toy_root, tmp_path, capsys, flags, words):
@@ -117,6 +122,47 @@ def test_bad_settings(tiny_experiment, toy_root, tmp_path, capsys, flags, words)
         run(tiny_experiment, toy_root, tmp_path, *flags)
     assert left.value.code == 2
     check_refused(capsys, tmp_path, *words)
+
+
+def tf_config(addresses, **task):
+    return json.dumps({"cluster": {"worker": addresses}, **({"task": task} if task else {})})
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("{cluster", ["TF_CONFIG is not JSON"]),
+        (tf_config(["a:1", "b:1"]), ["TF_CONFIG", "task"]),
+        (tf_config(["a:1", "b:1"], type="worker", index=2), ["TF_CONFIG", "2"]),
+        (tf_config(["a:1", "b:1"], type="evaluator", index=0), ["evaluator"]),
+    ],
+)
+def test_bad_clusters(tiny_experiment, toy_root, tmp_path, capsys, monkeypatch, text, words):
+    monkeypatch.setenv("TF_CONFIG", text)
+    with pytest.raises(SystemExit) as left:
+        run(tiny_experiment, toy_root, tmp_path)
+    assert left.value.code == 2
+    check_refused(capsys, tmp_path, *words)
+
+
+def test_a_cluster_and_another_strategy(tiny_experiment, toy_root, tmp_path, capsys, monkeypatch, free_ports):
+    """Refused before the other worker is waited for."""
+    workers = [f"127.0.0.1:{port}" for port in free_ports(2)]
+    monkeypatch.setenv("TF_CONFIG", tf_config(workers, type="worker", index=0))
+    with pytest.raises(SystemExit) as left:
+        run(tiny_experiment, toy_root, tmp_path, "--strategy", "mirrored")
+    assert left.value.code == 2
+    check_refused(capsys, tmp_path, "strategy=mirrored does not fit TF_CONFIG", "multi-worker")
+
+
+def test_a_port_that_is_taken(tiny_experiment, toy_root, tmp_path, capsys, monkeypatch, free_ports):
+    workers = [f"127.0.0.1:{port}" for port in free_ports(2)]
+    monkeypatch.setenv("TF_CONFIG", tf_config(workers, type="worker", index=1))
+    port = workers[1].rpartition(":")[2]
+    with socket.create_server(("", int(port))), pytest.raises(SystemExit) as left:
+        run(tiny_experiment, toy_root, tmp_path)
+    assert left.value.code == 2
+    check_refused(capsys, tmp_path, f"cannot listen on port {port}")
 
 
 @pytest.mark.parametrize("words", [[], ["--seed", "3", "experiment.toml"]])

@@ -1,4 +1,5 @@
 import json
+import re
 import shutil
 
 import numpy as np
@@ -179,11 +180,34 @@ def test_classes_are_counted_in_the_data(tiny_experiment, tmp_path):
 
 
 def test_a_diverging_run_stops_and_says_where(tiny_experiment, tmp_path):
+    """It names stage, step and images, and leaves those images as the network saw them."""
     flags = ["--stages.segment.optimizer", "sgd", "--stages.segment.learning-rate", "1e38"]
+    trainer = Trainer(load(tiny_experiment, tmp_path, "--log-every", "5", *flags))
     with pytest.raises(
-        RunError, match=r"loss of stage 'segment' became .* lower --stages.segment.learning-rate"
-    ):
-        Trainer(load(tiny_experiment, tmp_path, *flags)).run()
+        RunError, match=r"of stage 'segment' became .* at step (\d).* lower --stages.segment.learning-rate"
+    ) as stopped:
+        trainer.run()
+    step = int(re.search(r"at step (\d)", str(stopped.value))[1])
+    assert step > 1  # the first one is still sound
+    names, batch = trainer.pipeline.global_batch(0, step)
+    assert all(name in str(stopped.value) for name in names)
+    folder = tmp_path / "tiny" / "diverged" / f"segment_{step:06d}"
+    assert str(folder) in str(stopped.value)
+    for row, name in enumerate(names):
+        stem = f"{row:03d}_{name.replace('/', '_')}"
+        image = read_image(folder / f"{stem}.png").pixels
+        np.testing.assert_allclose(image, batch["image"][row], atol=0.5)
+        assert (folder / f"{stem}_target.png").exists()
+    assert not (tmp_path / "tiny" / "result.json").exists()
+
+
+def test_what_does_not_divide_can_be_left_out(tiny_experiment, tmp_path):
+    """Seven images on two replicas, in parts of which one stage takes two: four a step."""
+    flags = ["--devices", "cpu:2", "--batch-size", "7", "--stages.joint.accumulate", "2"]
+    config = load(tiny_experiment, tmp_path, *flags, "--data.drop-remainder")
+    trainer = Trainer(config)
+    assert trainer.batch_size == 4
+    trainer.folder.close()
 
 
 def test_a_log_cut_off_by_a_crash_is_readable(tmp_path):
