@@ -27,6 +27,8 @@ NOT_RUN = {
     "pip install '.[serve,tensorflow]' -c constraints.txt": "installs packages; see test_packaging.py",
     "docker build -t segdec .": "needs a Docker engine",
     "docker run --read-only --tmpfs /tmp -p 8000:8000 -v ./models/parts:/models:ro segdec": "as above",
+    "python benchmarks/engine_overhead.py": "minutes of measuring; see tests/benchmarks",
+    "python benchmarks/asynchronous_training.py": "as above",
     "python benchmarks/toy_difficulty.py --run runs/demo": "needs the run of make demo; see tests/benchmarks",
 }
 NOT_RUN_PREFIXES = {"python -m training run training/experiments/kolektor_compact.toml": "needs photographs"}
@@ -34,10 +36,11 @@ NOT_RUN_PREFIXES = {"python -m training run training/experiments/kolektor_compac
 PORT = "--port 8000"
 URL = "http://127.0.0.1:8000"
 
-SHORTER = {
-    "python -m training run": "--stages.segment.steps 2 --stages.decision.steps 2 --stages.joint.steps 1 "
-    "--input.height 32 --input.width 32 --network.feature-width 8",
-}
+TINY = (
+    "--stages.segment.steps 2 --stages.decision.steps 2 --stages.joint.steps 1 "
+    "--input.height 32 --input.width 32 --network.feature-width 8"
+)
+SHORTER = {f"python -m training {command}": TINY for command in ("check", "run", "launch")}
 
 
 def commands():

@@ -1,0 +1,81 @@
+"""What asynchronous training costs in accuracy: one parameter server and two workers against one process.
+
+    python -m datasets toy data/toy
+    python benchmarks/asynchronous_training.py
+
+Both train `training/experiments/toy_compact.toml` with the same number of steps and are measured on the test
+images. Flags after `--` go to both: `-- --stages.segment.steps 300`.
+"""
+
+import argparse
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the packages lie beside this folder
+
+from segdec.errors import RunError
+from segdec.terminal import clean_exit
+
+EXPERIMENT = Path(__file__).resolve().parents[1] / "training" / "experiments" / "toy_compact.toml"
+WAYS = {
+    "synchronous": ("run",),
+    "asynchronous": ("launch", "--workers", "2", "--ps", "1"),
+}
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How one way of training went.
+
+    Attributes:
+        average_precision: Of the image score on the test images.
+        duration_s: Of the training, start-up included, s.
+    """
+
+    average_precision: float
+    duration_s: float
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Trains both ways and prints both figures."""
+    parser = argparse.ArgumentParser(description="What asynchronous training costs in accuracy.")
+    parser.add_argument(
+        "--runs", type=Path, default=Path("runs"), help="folder of the runs (default: %(default)s)"
+    )
+    parser.add_argument("flags", nargs="*", help="fields of the experiment, after --")
+    options = parser.parse_args(arguments)
+    with clean_exit():
+        outcomes = {name: train(name, options.runs, options.flags) for name in WAYS}
+        for name, outcome in outcomes.items():
+            print(f"{name:<14}test AP {outcome.average_precision:.4f}, {outcome.duration_s:.0f} s")
+        precisions = [outcome.average_precision for outcome in outcomes.values()]
+        print(f"difference {100 * (precisions[0] - precisions[1]):.2f} points")
+
+
+def train(name: str, runs: Path, flags: Sequence[str]) -> Outcome:
+    """Trains and evaluates the run `name`.
+
+    Raises:
+        RunError: If a command fails; it has said why.
+    """
+    began = time.perf_counter()
+    _command(*WAYS[name], str(EXPERIMENT), "--name", name, "--runs", str(runs), "--fresh", *flags)
+    duration_s = time.perf_counter() - began
+    _command("evaluate", str(runs / name))
+    figures = json.loads((runs / name / "metrics.json").read_text(encoding="utf-8"))
+    return Outcome(figures["average_precision"], duration_s)
+
+
+def _command(*words: str) -> None:
+    done = subprocess.run([sys.executable, "-m", "training", *words], check=False)
+    if done.returncode:
+        raise RunError(f"`python -m training {' '.join(words)}` left with {done.returncode}.")
+
+
+if __name__ == "__main__":
+    main()

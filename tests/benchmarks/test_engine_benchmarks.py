@@ -1,0 +1,36 @@
+"""The benchmarks of the training engine run; their figures are for people to read."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("tensorflow")
+
+BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
+NUMBER = r"\d+\.\d+"
+
+
+def run(script, *words):
+    done = subprocess.run(
+        [sys.executable, BENCHMARKS / script, *words], check=False, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_engine_overhead():
+    printed = run("engine_overhead.py", "--rounds", "1", "--steps", "20", "--count", "24", "--size", "32")
+    pattern = f"bare {NUMBER} images/s, engine {NUMBER} images/s, ratio {NUMBER}, input wait {NUMBER}%"
+    assert re.search(pattern, printed), printed
+
+
+def test_asynchronous_training(toy_root, tmp_path):
+    steps = [word for stage in ("segment", "decision", "joint") for word in (f"--stages.{stage}.steps", "2")]
+    small = ["--data.root", str(toy_root), "--network.feature-width", "8", *steps]
+    printed = run("asynchronous_training.py", "--runs", str(tmp_path), "--", *small)
+    assert re.search(rf"synchronous\s+test AP {NUMBER}", printed), printed
+    assert re.search(rf"asynchronous\s+test AP {NUMBER}", printed), printed
+    assert re.search(rf"difference -?{NUMBER} points", printed), printed
