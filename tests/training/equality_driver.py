@@ -1,4 +1,6 @@
-"""Trains segment → decision → joint under one strategy and saves all numbers: STRATEGY DEVICES OUT.npz.
+"""Trains segment → decision → joint under one strategy and saves all numbers.
+
+    equality_driver.py STRATEGY DEVICES FLOATX NORMALIZATION OUT.npz
 
 Alone in its process: strategies need other numbers of devices. DEVICES may be `-` for those there are.
 """
@@ -21,7 +23,6 @@ from training.stages import STAGES
 from training.step import build_step
 from training.strategies import choose_strategy
 
-CASES = (("float64", "instance"), ("float64", "batch"), ("float32", "instance"), ("float32", "batch"))
 SIZES = (8, 8, 8, 8, 8, 1, 8, 5)
 """Images of a stage's batches: one holds fewer than there are replicas, the last is uneven."""
 SIDE = 16
@@ -110,15 +111,12 @@ def train(strategy, floatx, normalization):
     return numbers
 
 
-def main(strategy_name, devices, out):
+def main(strategy_name, devices, floatx, normalization, out):
     cluster = read_cluster()
     if cluster is not None:
         meet(cluster, timeout_s=120)
     strategy = choose_strategy(strategy_name, None if devices == "-" else devices, cluster)
-    numbers = {}
-    for floatx, normalization in CASES:
-        trained = train(strategy, floatx, normalization)
-        numbers.update({f"{floatx}/{normalization}/{name}": value for name, value in trained.items()})
+    numbers = train(strategy, floatx, normalization)
     if cluster is None or cluster.is_chief:
         np.savez(out, **numbers)
 

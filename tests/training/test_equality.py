@@ -25,9 +25,18 @@ STRATEGIES = {
 TOLERANCES = {"float64": 1e-10, "float32": 1e-5}
 
 
-def start(strategy, out, **environment):
+CASES = [
+    ("float64", "batch"),
+    ("float32", "instance"),
+    pytest.param(("float64", "instance"), marks=pytest.mark.slow),
+    pytest.param(("float32", "batch"), marks=pytest.mark.slow),
+]
+
+
+def start(strategy, case, out, **environment):
+    name, devices = strategy.removesuffix("-4"), STRATEGIES[strategy]
     return subprocess.Popen(
-        [sys.executable, DRIVER, strategy.removesuffix("-4"), STRATEGIES[strategy], out],
+        [sys.executable, DRIVER, name, devices, *case, out],
         stderr=subprocess.PIPE,
         text=True,
         cwd=ROOT,
@@ -35,10 +44,10 @@ def start(strategy, out, **environment):
     )
 
 
-def train(strategy, out):
+def train(strategy, case, out):
     clusters = make_clusters(2) if strategy == "multi-worker" else []
     environments = [{"TF_CONFIG": cluster.to_tf_config()} for cluster in clusters] or [{}]
-    processes = [start(strategy, out, **environment) for environment in environments]
+    processes = [start(strategy, case, out, **environment) for environment in environments]
     try:
         errors = [process.communicate(timeout=900)[1] for process in processes]
     finally:
@@ -49,27 +58,21 @@ def train(strategy, out):
         return dict(numbers)
 
 
-@pytest.fixture(scope="module")
-def trained(tmp_path_factory):
-    """The numbers of each strategy; two processes at a time."""
+@pytest.fixture(scope="module", params=CASES, ids="-".join)
+def trained(request, tmp_path_factory):
+    """Precision of a case, and the numbers that each strategy gives; two processes at a time."""
     folder = tmp_path_factory.mktemp("equality")
+    longest_first = sorted(STRATEGIES, key=STRATEGIES.get, reverse=True)
     with ThreadPoolExecutor(2) as pool:
-        results = pool.map(lambda strategy: train(strategy, folder / f"{strategy}.npz"), STRATEGIES)
-        return dict(zip(STRATEGIES, results, strict=True))
-
-
-def of_case(numbers, floatx, normalization):
-    start = f"{floatx}/{normalization}/"
-    return {name.removeprefix(start): value for name, value in numbers.items() if name.startswith(start)}
+        results = pool.map(lambda name: train(name, request.param, folder / f"{name}.npz"), longest_first)
+        return request.param[0], dict(zip(longest_first, results, strict=True))
 
 
 @pytest.mark.parametrize("strategy", [name for name in STRATEGIES if name != "single"])
-@pytest.mark.parametrize("normalization", ["instance", "batch"])
-@pytest.mark.parametrize("floatx", list(TOLERANCES))
-def test_strategies_agree_with_one_device(trained, floatx, normalization, strategy):
+def test_strategies_agree_with_one_device(trained, strategy):
     """Weights, moving statistics, averages, losses and gradient norms; batch means synchronised."""
-    expected = of_case(trained["single"], floatx, normalization)
-    ours = of_case(trained[strategy], floatx, normalization)
+    floatx, numbers = trained
+    expected, ours = numbers["single"], numbers[strategy]
     assert ours.keys() == expected.keys()
     for name, value in expected.items():
         # Weights, averages and losses are held to the tolerance. Of a float32 norm four digits agree
@@ -78,12 +81,11 @@ def test_strategies_agree_with_one_device(trained, floatx, normalization, strate
         np.testing.assert_allclose(ours[name], value, rtol=relative, atol=TOLERANCES[floatx], err_msg=name)
 
 
-@pytest.mark.parametrize("normalization", ["instance", "batch"])
-def test_training_went_on_without_nan(trained, normalization):
+def test_training_went_on_without_nan(trained):
     """Otherwise the strategies would agree on nothing."""
-    for name, value in of_case(trained["single"], "float64", normalization).items():
+    numbers = trained[1]["single"]
+    for name, value in numbers.items():
         assert np.isfinite(value).all(), name
-    losses = of_case(trained["single"], "float64", normalization)
-    steps = [name for name in losses if name.endswith("/loss")]
+    steps = [name for name in numbers if name.endswith("/loss")]
     assert len(steps) == 24
-    assert all(losses[f"{step.removesuffix('loss')}gradient_norm"] > 0 for step in steps)
+    assert all(numbers[f"{step.removesuffix('loss')}gradient_norm"] > 0 for step in steps)

@@ -47,18 +47,18 @@ def test_a_step_is_not_waited_for(clock):
             meter.advance({"loss": Scalar(value, conversions)}, 0.0)
         assert conversions == []
         clock.now += 1.0
-        assert meter.read()["loss"] == 1.5
+        assert meter.read()["loss"] == 2.0
         assert conversions == [1.0, 2.0]
 
 
-def test_numbers_are_those_since_the_last_reading(clock):
+def test_speed_is_that_since_the_last_reading_and_losses_those_of_the_last_step(clock):
     with Meter("joint", 4, 0, 10) as meter:
         for loss, decision in ((1.0, 3.0), (2.0, 5.0)):
             clock.now += 0.5
             meter.advance({"loss": loss, "decision_loss": decision}, 0.125)
         assert meter.read() == {
-            "loss": 1.5,
-            "decision_loss": 4.0,
+            "loss": 2.0,
+            "decision_loss": 5.0,
             "images_per_s": 8.0,
             "s_per_step": 0.5,
             "input_wait": 0.25,
@@ -86,7 +86,7 @@ def test_a_pause_takes_no_training_time(clock):
         clock.now += 1.0
         meter.advance({"loss": 3.0}, 0.0)
         read = meter.read()
-    assert (read["loss"], read["s_per_step"], read["input_wait"]) == (2.0, 1.0, 0.25)
+    assert (read["loss"], read["s_per_step"], read["input_wait"]) == (3.0, 1.0, 0.25)
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])

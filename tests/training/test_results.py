@@ -94,5 +94,7 @@ def test_bad_input_is_one_line_and_exit_code_2(arguments, message, capsys):
 
 
 def test_help_lists_every_field(capsys):
-    main(["run", "--help"])
+    with pytest.raises(SystemExit) as left:
+        main(["run", "--help"])
+    assert left.value.code == 0
     assert "--stages.segment.learning-rate" in capsys.readouterr().out
