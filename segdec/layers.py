@@ -61,7 +61,7 @@ class ReplicaBatchNormalization(keras.layers.BatchNormalization):
     instead of Keras' three, and combine them by the formula for parallel variances. Unlike Keras'
     E[x²] − E[x]² it does not cancel where the mean is large.
 
-    A replica whose images only stand in (see `standing_in`) takes no part.
+    With `synchronized=True` a replica whose images only stand in (see `standing_in`) takes no part.
 
     Input shape:
         `[B, H, W, C]`

@@ -76,11 +76,11 @@ def run(words: list[str]) -> None:
     quiet_tensorflow()
     from training.interruption import PeerLostError, RunInterruptedError
 
-    again = shlex.join(["python", "-m", "training", "run", words[0], *fields])
     try:
         train(config, cluster, fresh=FRESH in words)
     except RunInterruptedError as stop:
-        print(f"{stop} Go on with: {again}", file=sys.stderr)
+        again = shlex.join(["python", "-m", "training", "run", words[0], *fields])
+        print(stop if cluster else f"{stop} Go on with: {again}", file=sys.stderr)
         raise SystemExit(stop.exit_code) from None
     except PeerLostError as lost:
         print(f"error: {lost}", file=sys.stderr, flush=True)
@@ -91,9 +91,13 @@ def check(words: list[str]) -> None:
     """Rehearses an experiment: `EXPERIMENT.toml [--field value]…`."""
     config = read_experiment(words, CHECK_USAGE)
     quiet_tensorflow()
+    from training.interruption import RunInterruptedError
     from training.rehearsal import rehearse
 
-    print(rehearse(config))
+    try:
+        print(rehearse(config))
+    except RunInterruptedError as stop:
+        raise SystemExit(stop.exit_code) from None
 
 
 def launch(words: list[str]) -> NoReturn:

@@ -148,7 +148,8 @@ def check_own_port(cluster: Cluster) -> None:
         ConfigError: If the port cannot be had.
     """
     port = int(cluster.address.rpartition(":")[2])
-    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+    family = socket.AF_INET6 if socket.has_dualstack_ipv6() else socket.AF_INET
+    with socket.socket(family, socket.SOCK_STREAM) as probe:
         # A port whose last connections are fading can be used again; one that is listened on cannot.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:

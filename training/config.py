@@ -168,10 +168,14 @@ class ExperimentConfig(BaseSettings):
     batch_size: Count = Field(
         2, description="images a step, over all replicas; with parameter servers, of one worker"
     )
-    precision: Literal["float32", "mixed_bfloat16", "mixed_float16"] = Field(
+    precision: Literal["float32", "tf32", "mixed_bfloat16", "mixed_float16"] = Field(
         "float32",
-        description="of the training network; weights, losses and what is validated and exported are "
-        "float32. mixed_float16 scales the loss and skips steps that overflow",
+        description="of the training network; weights, losses and what is exported are float32. tf32 = "
+        "products of 10 bits, on GPUs; mixed_float16 scales the loss and skips steps that overflow",
+    )
+    deterministic: bool = Field(
+        True,
+        description="the same seed gives the same bits on GPUs too, at some cost of speed; CPUs always do so",
     )
     synchronized_batch_norm: bool = Field(
         False,

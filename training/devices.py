@@ -2,6 +2,7 @@
 
 import os
 import re
+from contextlib import suppress
 from typing import Any
 
 import tensorflow as tf
@@ -48,6 +49,8 @@ def show_devices(devices: str | None) -> int:
 
 def _make_cpus(count: int) -> list[Any]:
     """`count` logical CPU devices; they can be made only before TensorFlow starts."""
+    with suppress(RuntimeError):  # TensorFlow has started, and the GPUs with it
+        tf.config.set_visible_devices([], "GPU")
     cpu = tf.config.list_physical_devices("CPU")[0]
     if len(tf.config.get_logical_device_configuration(cpu) or [None]) < count:
         try:

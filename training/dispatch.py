@@ -23,18 +23,16 @@ class TakenStep:
     """A step that is done, or in synchronous training at least under way.
 
     Attributes:
-        step: Its number within the stage, from 1.
         losses: Scalars; reading them waits for the devices.
         wait_s: How long the input kept the step waiting, s.
     """
 
-    step: int
     losses: Losses
     wait_s: float
 
 
 class Dispatcher(ABC):
-    """Takes the steps of one stage, in the order of their numbers.
+    """Takes the steps of one stage, and returns them, in their order.
 
     Args:
         train_step: The step: batch → losses.
@@ -48,8 +46,8 @@ class Dispatcher(ABC):
         self._pipeline = pipeline
 
     @abstractmethod
-    def take(self, step: int) -> list[TakenStep]:
-        """Starts step number `step`; returns the steps that have come to their end by then."""
+    def take(self) -> list[TakenStep]:
+        """Starts the next step; returns the steps that have come to their end by then."""
 
     @abstractmethod
     def drain(self) -> list[TakenStep]:
@@ -68,10 +66,10 @@ class Dispatcher(ABC):
 class SynchronousDispatcher(Dispatcher):
     """All replicas take each step together."""
 
-    def take(self, step: int) -> list[TakenStep]:
+    def take(self) -> list[TakenStep]:
         """Takes the step; returns it."""
         batch, wait_s = self._next()
-        return [TakenStep(step, self._train_step(batch), wait_s)]
+        return [TakenStep(self._train_step(batch), wait_s)]
 
     def drain(self) -> list[TakenStep]:
         """Nothing is ever left over."""
@@ -97,12 +95,12 @@ class AsynchronousDispatcher(Dispatcher):
         super().__init__(train_step, batches, pipeline)
         self._coordinator = coordinator
         self._limit = PENDING_PER_WORKER * workers
-        self._pending: deque[tuple[int, Any, float]] = deque()
+        self._pending: deque[tuple[Any, float]] = deque()
 
-    def take(self, step: int) -> list[TakenStep]:
+    def take(self) -> list[TakenStep]:
         """Sends the step to the workers; waits for the oldest one when enough are pending."""
         batch, wait_s = self._next()
-        self._pending.append((step, self._coordinator.schedule(self._train_step, args=(batch,)), wait_s))
+        self._pending.append((self._coordinator.schedule(self._train_step, args=(batch,)), wait_s))
         return list(self._done(self._limit - 1))
 
     def drain(self) -> list[TakenStep]:
@@ -111,5 +109,5 @@ class AsynchronousDispatcher(Dispatcher):
 
     def _done(self, left: int) -> Iterator[TakenStep]:
         while len(self._pending) > left:
-            step, losses, wait_s = self._pending.popleft()
-            yield TakenStep(step, losses.fetch(), wait_s)
+            losses, wait_s = self._pending.popleft()
+            yield TakenStep(losses.fetch(), wait_s)

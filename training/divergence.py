@@ -1,4 +1,4 @@
-"""What a run leaves behind when its loss stops being a number: the images it happened on."""
+"""What a run says and leaves behind when a number stops being finite: the images it happened on."""
 
 from pathlib import Path
 from typing import Any
@@ -7,7 +7,24 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
+from segdec.errors import RunError
 from segdec.images import write_png
+from training.input_pipeline import InputPipeline
+from training.meter import NonFiniteError
+
+
+def explain_divergence(
+    error: NonFiniteError, pipeline: InputPipeline, stage_index: int, folder: Path, *, writes: bool
+) -> RunError:
+    """The error with the images of its step, which are put into `folder` if this process writes."""
+    names, batch = pipeline.global_batch(stage_index, error.step)
+    place = f"as the network saw them, they are in '{folder}'"
+    try:
+        if writes:
+            write_batch(folder, names, batch)
+    except OSError as failure:
+        place = f"they could not be written to '{folder}': {failure.strerror}"
+    return RunError(f"{error} It happened on the images {', '.join(names)}; {place}.")
 
 
 def write_batch(folder: Path, names: list[str], batch: dict[str, NDArray[Any]]) -> None:

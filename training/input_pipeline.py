@@ -65,7 +65,7 @@ class InputPipeline:
         self._seed = seed
         self._threads = threads
         self._labels = [record.label for record in source.records]
-        self.error: SegdecError | None = None
+        self.error: SegdecError | OSError | None = None
 
     def batches(self, stage_index: int, first_step: int, steps: int, share: Share = WHOLE) -> tf.data.Dataset:
         """Batches `first_step` to `steps` of a stage, one element a replica of `share`, replica by replica.
@@ -126,7 +126,7 @@ class InputPipeline:
     def _load(self, index: Any) -> tuple[NDArray[np.uint8], NDArray[np.float32]]:
         try:
             example = self._source[int(index)]
-        except SegdecError as error:
+        except (SegdecError, OSError) as error:
             self.error = error  # TensorFlow turns the exception into text; the trainer raises this one
             raise
         return example.image, example.target

@@ -43,6 +43,13 @@ class PeerLostError(RunError):
         self.exit_code = EXIT_PEER_LOST
 
 
+def reclaim_signals() -> None:
+    """Gives Python its handlers back: TensorFlow's synchronous cluster takes SIGTERM, and drops it."""
+    if threading.current_thread() is threading.main_thread():
+        for number in EXIT_CODES:
+            signal.signal(number, signal.getsignal(number))
+
+
 class Interruption:
     """Within the block, a first signal is noted; a second one acts as it would without the block.
 

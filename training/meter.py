@@ -44,12 +44,15 @@ class Meter:
         first: Steps already taken.
         steps: Steps of the stage.
         shown: Whether this process shows anything at all.
+
+    Attributes:
+        step: Number of the last step counted.
     """
 
     def __init__(self, stage: str, batch_size: int, first: int, steps: int, *, shown: bool = True) -> None:
         self._stage = stage
         self._batch_size = batch_size
-        self._step = first
+        self.step = first
         # Without smoothing the remaining time counts validations and checkpoints at their true share.
         self._bar = tqdm(
             total=steps,
@@ -84,7 +87,7 @@ class Meter:
         self._kept.append(dict(losses))
         self._waited_s += wait_s
         self._steps += 1
-        self._step += 1
+        self.step += 1
         self._bar.update()
 
     def check(self) -> None:
@@ -93,7 +96,7 @@ class Meter:
         Raises:
             NonFiniteError: Names the first number that is not finite.
         """
-        first = self._step - len(self._kept) + 1
+        first = self.step - len(self._kept) + 1
         kept, self._kept = self._kept, []
         for step, losses in enumerate(kept, start=first):
             values = {name: float(loss) for name, loss in losses.items()}

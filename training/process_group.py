@@ -46,6 +46,7 @@ class ProcessGroup:
         color: Whether the names are coloured.
         grace_s: Time to stop in after a failure, and for servers when the work is done, s.
         patience_s: Time to stop in after a signal, s; a validation may have to end first.
+        cause_s: Time in which the task whose loss another one reports may end by itself, s.
     """
 
     def __init__(
@@ -56,14 +57,16 @@ class ProcessGroup:
         color: bool = False,
         grace_s: float = 10.0,
         patience_s: float = 300.0,
+        cause_s: float = 2.0,
     ) -> None:
         self._tasks, self._output, self._color = tasks, output, color
-        self._grace_s, self._patience_s = grace_s, patience_s
+        self._grace_s, self._patience_s, self._cause_s = grace_s, patience_s, cause_s
         self._processes: list[TaskProcess] = []
         self._selector = selectors.DefaultSelector()
         self._signals: list[signal.Signals] = []
         self._deadline = math.inf
         self._failed: TaskProcess | None = None
+        self._failed_at = math.inf
         self._output_error: OSError | None = None
 
     def run(self) -> Outcome:
@@ -116,10 +119,11 @@ class ProcessGroup:
             if process.pipe is not None:
                 self._selector.unregister(process.pipe)
             self._write(process.close())
-        # Of several failures at once the loss of a peer is the consequence.
-        for process in sorted(ended, key=lambda process: process.code == EXIT_PEER_LOST):
-            if self._failed is None and self._has_failed(process):
-                self._failed = process
+        for process in ended:
+            # The loss of a peer is a consequence: whatever else fails soon is the cause.
+            known = self._failed is not None and self._failed.code != EXIT_PEER_LOST
+            if not known and self._has_failed(process):
+                self._failed, self._failed_at = process, time.monotonic()
 
     def _has_failed(self, process: TaskProcess) -> bool:
         if process.server and not self._leaders():
@@ -130,10 +134,16 @@ class ProcessGroup:
         """Asks to stop, and ends, whoever should."""
         if self._signals or self._output_error:
             self._stop(self._patience_s)
-        if self._failed or not self._leaders():
+        if self._is_settled() or not self._leaders():
             self._stop(self._grace_s)
         if len(self._signals) > 1 or time.monotonic() > self._deadline:
             self._kill()
+
+    def _is_settled(self) -> bool:
+        """Whether a task has failed and, if by the loss of another, that one has had time to end."""
+        if self._failed is None:
+            return False
+        return self._failed.code != EXIT_PEER_LOST or time.monotonic() > self._failed_at + self._cause_s
 
     def _stop(self, seconds: float) -> None:
         self._deadline = min(self._deadline, time.monotonic() + seconds)

@@ -13,10 +13,14 @@ from training.config import ExperimentConfig, StagesConfig
 from training.results import evaluate_run, export_run
 from training.run_log import read_log
 from training.stages import STAGES
+from training.tracking import check_tracking
 from training.trainer import Trainer
 
 STEPS = 2
 """Steps of each stage: the first one compiles, the second one shows the pace."""
+
+CLUSTERED = ("multi-worker", "parameter-server")
+"""Strategies of several processes; the rehearsal takes place in this one alone."""
 
 TRIED = "Two steps of each stage, validation, checkpoint, evaluation and export went well."
 
@@ -94,6 +98,7 @@ def rehearse(config: ExperimentConfig) -> Rehearsal:
     Raises:
         SegdecError: If anything of it cannot be done; a run would have failed there, too.
     """
+    check_tracking(config.tracking)
     with tempfile.TemporaryDirectory() as folder:
         short = shorten(config, Path(folder))
         trainer = Trainer(short)
@@ -118,9 +123,15 @@ def shorten(config: ExperimentConfig, folder: Path) -> ExperimentConfig:
         for stage in STAGES
         if (settings := getattr(config.stages, stage.name))
     }
-    return config.model_copy(
-        update={"runs": folder, "stages": StagesConfig(**stages), "validate_every": STEPS, "log_every": 1}
-    )
+    changes = {
+        "runs": folder,
+        "stages": StagesConfig(**stages),
+        "validate_every": STEPS,
+        "log_every": 1,
+        "tracking": "none",
+        "strategy": "auto" if config.strategy in CLUSTERED else config.strategy,
+    }
+    return config.model_copy(update=changes)
 
 
 def format_duration(seconds: float) -> str:

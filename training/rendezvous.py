@@ -93,9 +93,10 @@ def _connect(address: str, name: str, until: float) -> socket.socket:
 
 
 def _listen(address: str) -> socket.socket:
-    port = int(address.rpartition(":")[2])
+    both = socket.has_dualstack_ipv6()
+    family = socket.AF_INET6 if both else socket.AF_INET
     try:
-        return socket.create_server(("", port))
+        return socket.create_server(("", int(address.rpartition(":")[2])), family=family, dualstack_ipv6=both)
     except OSError as error:
         raise ConfigError(
             f"The address {address} of this process cannot be taken: {error.strerror}. "

@@ -4,6 +4,7 @@ import errno
 import hashlib
 import io
 import json
+import sys
 import tempfile
 from contextlib import redirect_stderr
 from dataclasses import dataclass
@@ -18,11 +19,13 @@ from segdec.errors import RunError
 from segdec.files import new_folder, remove_leftovers, write_text_atomic
 from segdec.network import SegDecNet, build_network
 from training.config import ExperimentConfig, load_experiment, save_experiment
+from training.environment import describe_differences, describe_environment
 from training.run_data import RunData
-from training.run_lock import RunLock
+from training.run_lock import LOCK, RunLock
 from training.writing import explained_writing
 
 CHANGEABLE = {
+    "name",
     "runs",
     "strategy",
     "devices",
@@ -33,7 +36,9 @@ CHANGEABLE = {
     "keep_checkpoints",
     "log_every",
     "tracking",
+    "data.layout",
     "data.root",
+    "data.drop_remainder",
     "data.splits",
     "data.cache_mb",
     "data.cache_folder",
@@ -80,6 +85,10 @@ class RunFolder:
         return self.path / "config.toml"
 
     @property
+    def _environment_path(self) -> Path:
+        return self.path / "environment.json"
+
+    @property
     def _result_path(self) -> Path:
         return self.path / "result.json"
 
@@ -106,7 +115,29 @@ class RunFolder:
             lock = cls._take_up(path, config, data)
         folder = cls(path, lock)
         folder._remove_leftovers()
+        with explained_writing(path):
+            folder._record(config)
         return folder
+
+    def _record(self, config: ExperimentConfig) -> None:
+        """The effective configuration and environment, of which a resumed run may have others."""
+        write_text_atomic(self._config_path, save_experiment(config))
+        present = describe_environment()
+        if self._environment_path.exists():
+            former = json.loads(self._environment_path.read_text(encoding="utf-8"))
+            if differences := describe_differences(former, present):
+                print(
+                    f"warning: The run '{self.path}' was begun elsewhere ({'; '.join(differences)}). "
+                    "Its result may differ in the last digits from that of an uninterrupted one.",
+                    file=sys.stderr,
+                )
+        write_text_atomic(self._environment_path, json.dumps(present, indent=2) + "\n")
+
+    @property
+    def holder(self) -> str:
+        """What names the process that holds the folder; empty where no folder is to be seen."""
+        path = self.path / LOCK
+        return path.read_text(encoding="utf-8") if path.exists() else ""
 
     def close(self) -> None:
         """Lets other processes in."""

@@ -2,12 +2,14 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 import numpy as np
 
+from segdec.errors import RunError
 from segdec.files import write_text_atomic
 from segdec.images import write_png
 from training.log_sink import LogSink, Pictures
@@ -47,9 +49,14 @@ class RunLog:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        with explained_writing(self._folder), self._file:
-            for sink in self._sinks:
-                sink.close(error)
+        try:
+            with explained_writing(self._folder), ExitStack() as open_ones:
+                open_ones.enter_context(self._file)
+                for sink in self._sinks:
+                    open_ones.callback(sink.close, error)
+        except RunError:
+            if error is None:  # otherwise what ended the run is what the user must know
+                raise
 
     def scalars(self, kind: str, stage: str, stage_index: int, step: int, values: Mapping[str, Any]) -> None:
         """Records numbers of one step; `kind` is `train` or `val`."""

@@ -46,9 +46,10 @@ def build_step(
         loss_scale: For a network that computes in float16.
 
     Returns:
-        A function: distributed batch → numbers of the global batch: `loss` and those of its terms, and
-        `gradient_norm`, before clipping. With a `loss_scale` also `loss_scale` and `skipped_steps`, and
-        the norm of a skipped step counts as 0: any number that is not finite is then a true failure.
+        A function: distributed batch → numbers of the global batch: `loss` and those of its terms,
+        `gradient_norm`, before clipping, and the step's `learning_rate`. With a `loss_scale` also
+        `loss_scale` and `skipped_steps`, and the norm of a skipped step counts as 0: any number that is
+        not finite is then a true failure.
     """
     variables = stage.trainable_variables(network)
 
@@ -87,8 +88,9 @@ def build_step(
                 tf.math.is_finite(norm), lambda: update(gradients), lambda: statistics.restore(strategy)
             )
             report = {"gradient_norm": tf.where(harmless, 0.0, norm), **loss_scale.report()}
-        steps_taken.assign_add(1)  # the update has read it for its learning rate
-        return {**losses, **report}
+        rate = keras.ops.convert_to_tensor(optimizer.learning_rate)
+        steps_taken.assign_add(1)  # the update and the rate have read it
+        return {**losses, **report, "learning_rate": rate}
 
     compiled: Callable[[Batch], Losses] = tf.function(step, reduce_retracing=True)
     return compiled

@@ -34,7 +34,7 @@ def choose_strategy(
     Raises:
         ConfigError: If machine or cluster cannot give the strategy or the devices.
     """
-    name = check_strategy(name, cluster)
+    name = check_strategy(name, devices, cluster)
     if cluster is not None:
         build: Callable[[Cluster, str | None], tf.distribute.Strategy] = (
             _parameter_server if name == "parameter-server" else _multi_worker
@@ -45,9 +45,10 @@ def choose_strategy(
 
 def describe_strategy(strategy: tf.distribute.Strategy, cluster: Cluster | None = None) -> str:
     """What a run takes, for the terminal: `mirrored on 2 × GPU`."""
+    if cluster is not None:
+        return f"{NAMES[type(strategy)]} on {cluster.describe()}"
     kind = tf.DeviceSpec.from_string(strategy.extended.worker_devices[0]).device_type
-    where = f"{NAMES[type(strategy)]} on {strategy.num_replicas_in_sync} × {kind}"
-    return where if cluster is None else f"{NAMES[type(strategy)]} on {cluster.describe()}"
+    return f"{NAMES[type(strategy)]} on {strategy.num_replicas_in_sync} × {kind}"
 
 
 def check_batch_size(batch_size: int, strategy: tf.distribute.Strategy, parts: int = 1) -> None:
@@ -67,11 +68,11 @@ def check_batch_size(batch_size: int, strategy: tf.distribute.Strategy, parts: i
         )
 
 
-def check_strategy(name: str, cluster: Cluster | None) -> str:
-    """The strategy that `name` means among these processes; touches neither them nor TensorFlow.
+def check_strategy(name: str, devices: str | None, cluster: Cluster | None) -> str:
+    """The strategy that `name` means among these processes; it waits for none and starts nothing.
 
     Raises:
-        ConfigError: If they cannot give it.
+        ConfigError: If processes or machine cannot give it.
     """
     if cluster is None:
         if name in ("multi-worker", "parameter-server"):
@@ -87,6 +88,12 @@ def check_strategy(name: str, cluster: Cluster | None) -> str:
             f"strategy={name} does not fit TF_CONFIG, which names {cluster.describe()}. "
             f"Expected strategy={needed} or auto; for a run of this process alone, unset TF_CONFIG."
         )
+    if devices is not None and devices.startswith("cpu:") and devices != "cpu:1":
+        raise ConfigError(
+            f"devices={devices}: TensorFlow runs one replica a worker on CPUs. "
+            "Expected cpu:1 or GPUs; for more replicas start more workers."
+        )
+    show_devices(devices)
     return needed
 
 
@@ -107,11 +114,6 @@ def _local(name: str, devices: str | None) -> tf.distribute.Strategy:
 
 
 def _multi_worker(cluster: Cluster, devices: str | None) -> tf.distribute.Strategy:
-    if devices is not None and devices.startswith("cpu:") and devices != "cpu:1":
-        raise ConfigError(
-            f"devices={devices}: TensorFlow runs one replica a worker on CPUs. "
-            "Expected cpu:1 or GPUs; for more replicas start more workers."
-        )
     resolver = _resolver(cluster, show_devices(devices))
     return tf.distribute.MultiWorkerMirroredStrategy(cluster_resolver=resolver)
 

@@ -9,7 +9,7 @@ import tensorflow as tf
 from segdec.errors import ConfigError
 from training.cluster import Cluster
 from training.config import ExperimentConfig
-from training.interruption import PeerLostError
+from training.interruption import PeerLostError, reclaim_signals
 from training.rendezvous import await_servers, meet
 from training.strategies import check_strategy, choose_strategy, describe_strategy
 
@@ -45,7 +45,7 @@ class Team:
 
     def __init__(self, config: ExperimentConfig, cluster: Cluster | None) -> None:
         asynchronous = cluster is not None and cluster.has_parameter_servers
-        check_strategy(config.strategy, cluster)
+        check_strategy(config.strategy, config.devices, cluster)
         if cluster is not None:
             (await_servers if asynchronous else meet)(cluster, config.cluster_timeout_s)
         self._cluster = cluster
@@ -53,6 +53,7 @@ class Team:
         self.is_chief = cluster is None or cluster.is_chief
         self.workers = 1 if cluster is None else cluster.workers
         self.strategy = choose_strategy(config.strategy, config.devices, cluster)
+        reclaim_signals()
         self.coordinator = (
             tf.distribute.coordinator.ClusterCoordinator(self.strategy) if asynchronous else None
         )
@@ -96,7 +97,8 @@ class Team:
         if len(set(numbers)) > 1:
             raise ConfigError(
                 f"The processes of the cluster differ in {what}: {len(set(numbers))} different ones among "
-                f"{len(numbers)} replicas. Start all of them with the same experiment file, flags and data."
+                f"{len(numbers)} replicas. Expected the same in all: start them with one experiment file, "
+                "the same flags and data, and a run folder that all of them reach."
             )
 
     @contextmanager

@@ -1,5 +1,6 @@
 """The training loop: data, network, resume, stages, result. Read it downwards."""
 
+import hashlib
 import math
 import signal
 import sys
@@ -12,8 +13,6 @@ import tensorflow as tf
 
 from datasets.reading import read
 from segdec.engines.tensorflow import NetworkEngine
-from segdec.errors import RunError
-from segdec.layers import Computation
 from segdec.network import build_network
 from segdec.predictor import Predictor
 from training.averaging import WeightAverage
@@ -21,11 +20,12 @@ from training.checkpoints import RunState
 from training.cluster import Cluster
 from training.config import ExperimentConfig, StageConfig
 from training.dispatch import AsynchronousDispatcher, Dispatcher, SynchronousDispatcher, TakenStep
-from training.divergence import write_batch
+from training.divergence import explain_divergence
 from training.input_pipeline import InputPipeline
 from training.interruption import Interruption, RunInterruptedError
 from training.loss_scale import LossScale
 from training.meter import Meter, NonFiniteError
+from training.numerics import computation, set_numerics
 from training.run_data import load_run_data
 from training.run_folder import RunFolder, RunResult, run_digest
 from training.run_log import RunLog
@@ -63,24 +63,24 @@ class Trainer:
         self.data_fingerprint = data.fingerprint
 
         # === Devices and processes ===
-        keras.utils.set_random_seed(config.seed)
+        set_numerics(config)
         self.team = Team(config, cluster)
         self.strategy, self.is_chief = self.team.strategy, self.team.is_chief
-        self.team.check_same(run_digest(self.config, data), "experiment or data")
         self.batch_size = self._divisible_batch_size()
+        self.config = self.config.model_copy(update={"batch_size": self.batch_size})
+        self.team.check_same(run_digest(self.config, data), "experiment or data")
         self.pipeline = InputPipeline(
             data.examples,
             data.shape,
             config.augmentation,
             self.batch_size,
             config.seed,
-            config.data.decode_threads,
+            config.data.decode_threads * (self.team.workers if self.team.coordinator else 1),
         )
 
         # === Network ===
         with self.team.needed(), self.strategy.scope():
-            computation = Computation(config.precision, config.synchronized_batch_norm)
-            self.network = build_network(data.model.network, computation)
+            self.network = build_network(data.model.network, computation(config))
             step = tf.Variable(0, dtype=tf.int64, trainable=False, name="step")
             self.optimizers = {
                 stage.name: self._optimizer(stage, step) for stage in STAGES if self._settings(stage).steps
@@ -110,12 +110,14 @@ class Trainer:
             every_minutes=config.checkpoint_minutes,
         )
         self.resumed = self.state.restore()
+        self.team.check_same(self._place_digest(), "run folder or checkpoint")
         self.interruption = Interruption()
 
     def opening(self) -> str:
         """What the run is about to do, for the terminal."""
         where = f"'{self.folder.path}', {self.team}"
-        no_gpu = self.config.devices is None and not tf.config.list_physical_devices("GPU")
+        computes_here = self.config.devices is None and self.team.coordinator is None
+        no_gpu = computes_here and not tf.config.list_physical_devices("GPU")
         note = "\nNo GPU was found: the CPU takes its place." if no_gpu else ""
         if not self.resumed:
             return f"Starting {where}.{note}"
@@ -161,14 +163,14 @@ class Trainer:
         meter = Meter(stage.name, self.batch_size, first, steps, shown=self.is_chief)
         with meter, self._explained(index):
             for step in range(first + 1, steps + 1):
-                self._count(dispatcher.take(step), meter)
+                self._count(dispatcher.take(), meter)
                 last, stopping = step == steps, self._is_stopping()
                 validating = step % config.validate_every == 0 or last
                 saving = (state.is_due(step) or stopping) and not last
                 if validating or saving:
                     self._count(dispatcher.drain(), meter)
                 if step % config.log_every == 0 or last:
-                    self._log_training(index, step, meter, log)
+                    self._log_training(index, meter, log)
                 if validating:
                     with meter.paused():
                         self._validate(index, step, meter, log)
@@ -188,15 +190,13 @@ class Trainer:
         place = {"stage": int(self.state.stage), "step": self.state.steps_taken}
         return RunLog(self.folder.path, **place, sinks=open_trackers(self.config))
 
-    def _log_training(self, index: int, step: int, meter: Meter, log: RunLog | None) -> None:
+    def _log_training(self, index: int, meter: Meter, log: RunLog | None) -> None:
         numbers, stage = meter.read(), STAGES[index]
         if log is None or not numbers:  # the first steps of an asynchronous stage are still under way
             return
         weights = [variable.value for variable in stage.trainable_variables(self.network)]
-        rate = self.optimizers[stage.name].learning_rate
-        numbers["learning_rate"] = float(keras.ops.convert_to_numpy(rate))
         numbers["weight_norm"] = float(tf.linalg.global_norm(weights))
-        log.scalars("train", stage.name, index, step, numbers)
+        log.scalars("train", stage.name, index, meter.step, numbers)
 
     def _validate(self, index: int, step: int, meter: Meter, log: RunLog | None) -> None:
         """Measures the averaged weights and keeps them if they are the best so far."""
@@ -224,6 +224,12 @@ class Trainer:
         self.team.wait()
         if not self.is_chief:
             self.state.restore()
+        self.team.check_same(self._place_digest(), "run folder or checkpoint")
+
+    def _place_digest(self) -> str:
+        """Of where the run is, and whose folder it is in: what the processes must agree on."""
+        place = f"{self.folder.holder} {int(self.state.stage)} {self.state.steps_taken}"
+        return hashlib.sha256(place.encode()).hexdigest()
 
     def _save_result(self, log: RunLog) -> None:
         self.state.copy_best_to_validated()
@@ -245,14 +251,8 @@ class Trainer:
         try:
             yield
         except NonFiniteError as error:
-            names, batch = self.pipeline.global_batch(index, error.step)
             folder = self.folder.path / "diverged" / f"{STAGES[index].name}_{error.step:06d}"
-            if self.is_chief:
-                write_batch(folder, names, batch)
-            raise RunError(
-                f"{error} It happened on the images {', '.join(names)}; as the network saw them, they are in "
-                f"'{folder}'."
-            ) from error
+            raise explain_divergence(error, self.pipeline, index, folder, writes=self.is_chief) from error
 
     def _is_stopping(self) -> bool:
         return self.team.any(self.interruption.received is not None)
@@ -289,7 +289,7 @@ class Trainer:
         used = [settings for settings in map(self._settings, STAGES) if settings.steps]
         if self.config.data.drop_remainder:
             unit = replicas * math.lcm(*(settings.accumulate for settings in used))
-            size = max(size - size % unit, unit)
+            size = size - size % unit or size
         for settings in used:
             check_batch_size(size, self.strategy, settings.accumulate)
         return size

@@ -170,6 +170,24 @@ def test_processes_with_different_experiments_refuse_each_other(start_run):
     assert not (run.folder / "tiny").exists()
 
 
+def test_a_run_folder_that_one_does_not_reach_is_noticed(start_run, tmp_path):
+    run = start_run("apart", worker=2)
+    run.start_task("worker", 0)
+    run.start_task("worker", 1, "--runs", str(tmp_path / "elsewhere"))
+    assert run.exit_codes(*WORKERS) == [2, 2]
+    for task in WORKERS:
+        assert "error: The processes of the cluster differ in run folder or checkpoint" in run.output(*task)
+
+
+def test_a_device_that_is_missing_is_said_before_the_others_are_met(start_run):
+    run = start_run("without", worker=2)
+    run.start_task("worker", 0, "--cluster-timeout-s", "10")
+    run.start_task("worker", 1, "--devices", "gpu:0")
+    assert run.exit_codes(*WORKERS) == [69, 2]
+    assert "worker 1 did not come" in run.output("worker", 0)
+    assert "devices=gpu:0 cannot be had" in run.output("worker", 1)
+
+
 @pytest.mark.parametrize("missing", [0, 1])
 def test_a_worker_that_does_not_come_is_named(start_run, missing):
     run = start_run("missing", worker=2)

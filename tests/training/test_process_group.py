@@ -101,8 +101,8 @@ class Group:
 def start(tmp_path):
     groups = []
 
-    def start(grace_s=20.0, patience_s=60.0, **scripts):
-        limits = json.dumps({"grace_s": grace_s, "patience_s": patience_s})
+    def start(grace_s=20.0, patience_s=60.0, cause_s=0.0, **scripts):
+        limits = json.dumps({"grace_s": grace_s, "patience_s": patience_s, "cause_s": cause_s})
         words = [f"{name}={code}" for name, code in scripts.items()]
         process = subprocess.Popen(
             [sys.executable, "-c", DRIVER, str(tmp_path), limits, *words],
@@ -158,6 +158,15 @@ def test_the_loss_of_a_peer_is_not_the_cause(start):
         os.kill(pid, signal.SIGUSR1)
     wait_for(lambda: not any(alive(pid) for pid in pids))
     group.process.send_signal(signal.SIGCONT)
+    assert group.wait()[:2] == (3, "worker1 left with exit code 3")
+
+
+def test_a_cause_that_shows_later_is_the_cause_still(start):
+    group = start(
+        cause_s=60.0,
+        worker0=NOTE + READY + "sys.exit(69)",
+        worker1=after("worker0", then="sys.exit(3)"),
+    )
     assert group.wait()[:2] == (3, "worker1 left with exit code 3")
 
 

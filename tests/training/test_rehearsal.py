@@ -53,6 +53,12 @@ def test_stages_that_are_left_out_stay_out(tiny_experiment, tmp_path):
     assert short.batch_size == config.batch_size
 
 
+def test_strategies_of_several_processes_are_rehearsed_in_one(tiny_experiment, tmp_path):
+    config = load_experiment(tiny_experiment, ["--strategy", "multi-worker", "--tracking", "mlflow"])
+    short = shorten(config, tmp_path)
+    assert (short.strategy, short.tracking) == ("auto", "none")
+
+
 @pytest.mark.parametrize(
     ("seconds", "text"), [(12.34, "12.3 s"), (59.96, "60.0 s"), (200, "3 min 20 s"), (3900, "1 h 05 min")]
 )

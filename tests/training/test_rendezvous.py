@@ -38,6 +38,15 @@ def test_all_meet_and_the_port_is_free_again(make_cluster):
     socket.create_server(("", int(cluster("chief").address.rpartition(":")[2]))).close()
 
 
+@pytest.mark.skipif(not socket.has_dualstack_ipv6(), reason="this machine has no IPv6")
+def test_they_meet_over_ipv6(free_ports):
+    jobs = {"worker": tuple(f"[::1]:{port}" for port in free_ports(2))}
+    worker = in_background(lambda: meet(Cluster(jobs, "worker", 1), 60))
+    meet(Cluster(jobs, "worker", 0), 60)
+    worker.join(60)
+    assert not worker.is_alive()
+
+
 def call_in_vain(cluster):
     with suppress(PeerLostError):
         meet(cluster, 60)

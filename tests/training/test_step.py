@@ -101,7 +101,7 @@ def test_a_stage_moves_its_variables_and_no_other_by_a_bit(tiny_config, strategy
     computation = Computation(synchronized=bool(synchronized))
     training = Training(tiny_config.network, stage, strategy=name, computation=computation)
     before = training.weights()
-    assert training.take(make_batches(2)).keys() == losses | {"gradient_norm"}
+    assert training.take(make_batches(2)).keys() == losses | {"gradient_norm", "learning_rate"}
     moved = changed(before, training.weights())
     parts = {"segmentation": training.network.segmentation, "decision": training.network.decision}
     expected = {variable.path for name in moving for variable in parts[name].variables}

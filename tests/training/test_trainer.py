@@ -155,7 +155,12 @@ def test_fresh_starts_over(tiny_experiment, data, tmp_path):
     folder.close()
     (folder.path / "log.jsonl").write_text("old")
     RunFolder.open(config, data, fresh=True)
-    assert {path.name for path in folder.path.iterdir()} == {"config.toml", "lock", "splits.txt"}
+    assert {path.name for path in folder.path.iterdir()} == {
+        "config.toml",
+        "environment.json",
+        "lock",
+        "splits.txt",
+    }
     assert [path.name for path in tmp_path.iterdir()] == ["tiny"]
 
 
@@ -199,6 +204,28 @@ def test_a_diverging_run_stops_and_says_where(tiny_experiment, tmp_path):
         np.testing.assert_allclose(image, batch["image"][row], atol=0.5)
         assert (folder / f"{stem}_target.png").exists()
     assert not (tmp_path / "tiny" / "result.json").exists()
+
+
+def test_a_resumed_run_records_its_new_place(tiny_experiment, data, tmp_path, capsys):
+    folder = RunFolder.open(load(tiny_experiment, tmp_path), data, fresh=False)
+    folder.close()
+    environment = folder.path / "environment.json"
+    environment.write_text(json.dumps({**json.loads(environment.read_text()), "cpus": "1024"}))
+    assert capsys.readouterr().err == ""
+    folder = RunFolder.open(load(tiny_experiment, tmp_path, "--log-every", "7"), data, fresh=False)
+    folder.close()
+    assert folder.experiment().log_every == 7
+    printed = capsys.readouterr().err
+    assert "begun elsewhere (cpus: 1024, now" in printed
+    assert json.loads(environment.read_text())["cpus"] != "1024"
+
+
+def test_another_batch_by_what_does_not_divide_is_refused(tiny_experiment, data, tmp_path):
+    six = load(tiny_experiment, tmp_path, "--batch-size", "6")
+    RunFolder.open(six, data, fresh=False).close()
+    four = load(tiny_experiment, tmp_path, "--batch-size", "6", "--data.drop-remainder")
+    with pytest.raises(RunError, match="started with batch_size = 6, now it is 4"):
+        RunFolder.open(four.model_copy(update={"batch_size": 4}), data, fresh=False)
 
 
 def test_what_does_not_divide_can_be_left_out(tiny_experiment, tmp_path):
