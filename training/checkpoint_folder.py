@@ -32,7 +32,7 @@ class CheckpointFolder:
         return [found[place] for place in sorted(found, reverse=True)]
 
     def mark_damaged(self, checkpoint: Path) -> None:
-        """Counts a checkpoint no more; one that is further on removes it, or takes its place."""
+        """Counts a checkpoint no more; the next write removes it."""
         self._damaged.add(checkpoint)
 
     def write(self, stage: int, step: int, fill: Callable[[Path], None]) -> None:
@@ -47,10 +47,9 @@ class CheckpointFolder:
             fill(staged)
         self._damaged.discard(checkpoint)
         whole = [path for path in self.newest_first() if path not in self._damaged]
-        passed = {path for path in self._damaged if _place(path) < (stage, step)}
-        for path in {*passed, *whole[self._keep :]}:
+        for path in {*self._damaged, *whole[self._keep :]}:
             shutil.rmtree(path, ignore_errors=True)
-        self._damaged -= passed
+        self._damaged.clear()
 
 
 def _place(path: Path) -> tuple[int, ...]:

@@ -2,11 +2,9 @@
 
 import errno
 import hashlib
-import io
 import json
 import sys
 import tempfile
-from contextlib import redirect_stderr
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -45,6 +43,10 @@ CHANGEABLE = {
     "data.disk_cache_mb",
 }
 """Settings that may change when a run is resumed: where it runs, where its data lie, what it writes."""
+
+
+HDF5_MARGIN = 1 << 20
+"""What a weights file takes beside its numbers at most, bytes."""
 
 
 class RunResult(Config):
@@ -193,10 +195,9 @@ class RunFolder:
             tempfile.TemporaryDirectory(dir=self.path, prefix=".", suffix=".tmp") as scratch,
         ):
             weights = Path(scratch) / self._weights_path.name
-            with redirect_stderr(
-                io.StringIO()
-            ):  # on a full disk, HDF5 prints each failure beside raising one
-                network.save_weights(weights)
+            # HDF5 brings the process down when the disk fills up under it: ask for the space beforehand.
+            weights.write_bytes(bytes(sum(weight.numpy().nbytes for weight in network.weights) + HDF5_MARGIN))
+            network.save_weights(weights)
             weights.replace(self._weights_path)
             write_text_atomic(self._result_path, result.model_dump_json(indent=2) + "\n")
 

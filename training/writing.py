@@ -27,7 +27,7 @@ def explained_writing(path: Path) -> Iterator[None]:
 
 
 def _reason(error: OSError | tf.errors.OpError) -> str:
-    """The cause alone: TensorFlow puts its operation and the file before it."""
+    """The cause alone: TensorFlow puts the file before it and its operation around it."""
     if isinstance(error, OSError):
         return os.strerror(error.errno) if error.errno else str(error)
-    return str(error.message).splitlines()[0].rsplit("; ", 1)[-1]
+    return str(error.message).splitlines()[0].rsplit("; ", 1)[-1].split(" [Op:")[0]

@@ -71,17 +71,15 @@ def test_a_run_killed_again_and_again(
         ends += 1
 
 
-@pytest.mark.parametrize("kind", ["weights half written", "checkpoint half written", "between stages"])
-def test_a_run_killed_at_a_delicate_moment(
-    run_process, tiny_experiment, left_alone, tmp_path, kind, check_same_run
-):
-    place, when, count = MOMENTS[kind]
-    ended = run_process(*arguments(tiny_experiment, tmp_path), kill_at=place, when=when, count=count)
-    assert ended["signal"] == signal.SIGKILL, ended["errors"]
-    assert not (tmp_path / "tiny" / "result.json").exists()
-    assert list(tmp_path.rglob(".*.tmp")) != [] or kind == "between stages"
+def test_a_run_killed_at_delicate_moments(run_process, tiny_experiment, left_alone, tmp_path, check_same_run):
+    for kind in ("checkpoint half written", "between stages", "weights half written"):
+        place, when, count = MOMENTS[kind]
+        ended = run_process(*arguments(tiny_experiment, tmp_path), kill_at=place, when=when, count=count)
+        assert ended["signal"] == signal.SIGKILL, ended["errors"]
+        assert (list(tmp_path.rglob(".*.tmp")) != []) == ("half written" in kind)
+        assert not (tmp_path / "tiny" / "result.json").exists()
     ended = run_process(*arguments(tiny_experiment, tmp_path))
-    assert ended["code"] == 0, ended["errors"]
+    assert (ended["code"], "warning" in ended["errors"]) == (0, False), ended["errors"]
     check_same_run(tmp_path / "tiny", left_alone)
     assert list(tmp_path.rglob(".*.tmp")) == []
 

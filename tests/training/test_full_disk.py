@@ -1,0 +1,44 @@
+"""A disk that fills up ends a run with one line; with space again, it ends as if nothing had been."""
+
+import signal
+
+import pytest
+
+pytest.importorskip("tensorflow")
+
+pytestmark = pytest.mark.usefixtures("tensorflow_devices")
+
+LARGEST_FILE = {"checkpoints": 100_000, "log.jsonl or events": 2_500, "weights": 600_000}
+"""Bytes that stop the writing of what is named, and of nothing before it."""
+
+
+def files(folder):
+    """Everything but the events, which TensorFlow starts anew in each process."""
+    return {path.relative_to(folder) for path in folder.rglob("*") if "tensorboard" not in path.parts}
+
+
+def test_a_disk_full_again_and_again(run_process, tiny_experiment, finished_run, tmp_path, check_same_run):
+    arguments = ["run", tiny_experiment, "--runs", tmp_path]
+    ended = run_process(*arguments, kill_at="training.meter:Meter.advance", count=4, when="before")
+    assert ended["signal"] == signal.SIGKILL, ended["errors"]
+    before = files(tmp_path)
+    for what in ("checkpoints", "log.jsonl or events"):
+        check_refused(run_process(*arguments, file_limit=LARGEST_FILE[what]), tmp_path / "tiny")
+        assert files(tmp_path) == before
+    check_refused(run_process(*arguments, file_limit=LARGEST_FILE["weights"]), tmp_path / "tiny")
+    assert not (tmp_path / "tiny" / "result.json").exists()
+    assert not (tmp_path / "tiny" / "network.weights.h5").exists()
+    assert list(tmp_path.rglob(".*")) == []
+    ended = run_process(*arguments)
+    assert ended["code"] == 0, ended["errors"]
+    check_same_run(tmp_path / "tiny", finished_run)
+
+
+def check_refused(ended, run):
+    """Exit code 2, and one line that says what to do."""
+    assert ended["code"] == 2, ended["errors"]
+    line = next(line for line in ended["errors"].splitlines() if line.startswith("error: "))
+    assert line.startswith(f"error: '{run}")
+    assert "could not be written: File too large. Checkpoints saved before are whole" in line
+    assert "give the same command again" in line
+    assert "Traceback" not in ended["errors"]
