@@ -3,8 +3,9 @@
     python -m datasets toy data/toy
     python benchmarks/asynchronous_training.py
 
-Both train `training/experiments/toy_compact.toml` with the same number of steps and are measured on the test
-images. Flags after `--` go to both: `-- --stages.segment.steps 300`.
+Both train `training/experiments/toy_compact.toml` and are measured on the test images. Each worker takes as
+many steps as the one process: two workers that update the weights at the same time, from the same weights,
+come about as far as one that updates them once. Flags after `--` go to both: `-- --stages.segment.steps 300`.
 """
 
 import argparse
@@ -20,12 +21,15 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the packages lie
 
 from segdec.errors import RunError
 from segdec.terminal import clean_exit
+from training.config import load_experiment
 
 EXPERIMENT = Path(__file__).resolve().parents[1] / "training" / "experiments" / "toy_compact.toml"
+WORKERS = 2
 WAYS = {
-    "synchronous": ("run",),
-    "asynchronous": ("launch", "--workers", "2", "--ps", "1"),
+    "synchronous": (1, ("run",)),
+    "asynchronous": (WORKERS, ("launch", "--workers", str(WORKERS), "--ps", "1")),
 }
+"""By name: how many processes take steps, and the command."""
 
 
 @dataclass(frozen=True)
@@ -63,8 +67,13 @@ def train(name: str, runs: Path, flags: Sequence[str]) -> Outcome:
     Raises:
         RunError: If a command fails; it has said why.
     """
+    processes, command = WAYS[name]
+    stages = load_experiment(EXPERIMENT, list(flags)).stages.model_dump()
+    steps = {stage: settings["steps"] * processes for stage, settings in stages.items()}
+    lengths = [word for stage, count in steps.items() for word in (f"--stages.{stage}.steps", str(count))]
     began = time.perf_counter()
-    _command(*WAYS[name], str(EXPERIMENT), "--name", name, "--runs", str(runs), "--fresh", *flags)
+    words = [str(EXPERIMENT), "--name", name, "--runs", str(runs), "--fresh", *flags, *lengths]
+    _command(*command, *words)
     duration_s = time.perf_counter() - began
     _command("evaluate", str(runs / name))
     figures = json.loads((runs / name / "metrics.json").read_text(encoding="utf-8"))

@@ -1,16 +1,21 @@
 """The log for TensorBoard: one of its runs for each stage."""
 
+import os
 import time
 from pathlib import Path
+from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
 from tensorboard.compat.proto.event_pb2 import Event, SessionLog
 from tensorboard.compat.proto.summary_pb2 import Summary
-from tensorboard.summary.writer.event_file_writer import EventFileWriter
+from tensorboard.summary.writer.record_writer import RecordWriter
 
 from segdec.images import encode_png
 from training.log_sink import PLACE, LogSink, Pictures, Record
+
+FILE_VERSION = "brain.Event:2"
+"""What the first event of a file says."""
 
 GROUPS = {
     "learning_rate": "optimization",
@@ -37,7 +42,7 @@ class TensorBoardLog(LogSink):
     def __init__(self, folder: Path, *, stage: int, step: int) -> None:
         self._folder = folder
         self._place = stage, step
-        self._writers: dict[str, EventFileWriter] = {}
+        self._writers: dict[str, RecordWriter] = {}
 
     def record(self, record: Record) -> None:
         """Adds the numbers of one step."""
@@ -59,19 +64,28 @@ class TensorBoardLog(LogSink):
             writer.close()
 
     def _write(self, stage: str, stage_index: int, step: int, values: list[Summary.Value]) -> None:
-        writer = self._writer(stage, stage_index)
-        writer.add_event(Event(wall_time=time.time(), step=step, summary=Summary(value=values)))
-        writer.flush()  # a process that is killed leaves in TensorBoard what it left in log.jsonl
+        _add(self._writer(stage, stage_index), step=step, summary=Summary(value=values))
 
-    def _writer(self, stage: str, stage_index: int) -> EventFileWriter:
+    def _writer(self, stage: str, stage_index: int) -> RecordWriter:
         if stage not in self._writers:
             resumed_stage, resumed_step = self._place
             first = resumed_step + 1 if stage_index == resumed_stage else 1
-            writer = EventFileWriter(str(self._folder / stage))
-            start = SessionLog(status=SessionLog.START)
-            writer.add_event(Event(wall_time=time.time(), step=first, session_log=start))
-            self._writers[stage] = writer
+            writer = self._writers[stage] = RecordWriter(_open(self._folder / stage))
+            _add(writer, file_version=FILE_VERSION)
+            _add(writer, step=first, session_log=SessionLog(status=SessionLog.START))
         return self._writers[stage]
+
+
+def _open(folder: Path) -> BinaryIO:
+    """A new file that TensorBoard reads after those that are there: it goes by name."""
+    folder.mkdir(parents=True, exist_ok=True)
+    return (folder / f"events.out.tfevents.{time.time_ns():019d}.{os.getpid()}").open("xb")
+
+
+def _add(writer: RecordWriter, **fields: Any) -> None:
+    """Writes an event at once: TensorBoard's own writer would do so in a thread, and fail there."""
+    writer.write(Event(wall_time=time.time(), **fields).SerializeToString())
+    writer.flush()  # a process that is killed leaves in TensorBoard what it left in log.jsonl
 
 
 def _tag(kind: str, name: str) -> str:

@@ -132,7 +132,7 @@ def test_a_damaged_one_may_be_replaced_at_its_place(tmp_path, parts, capsys):
 
 def test_the_best_weights_are_those_of_the_restored_place(tmp_path, parts):
     """The later stage's best weights must not become the earlier stage's."""
-    network, _, _, validated = parts
+    network, _, _, validated, _ = parts
     state = RunState(tmp_path, *parts)
     fill(validated, 7)
     state.save_best((0.5, 0.0))
@@ -163,7 +163,7 @@ def test_another_network_is_refused(tmp_path, parts, tiny_config):
     save(RunState(tmp_path, *parts), parts, 0, 2)
     wider = build_network(tiny_config.network.model_copy(update={"feature_width": 16}))
     with pytest.raises(RunError, match="Expected a whole one of the same network"):
-        RunState(tmp_path, wider, {}, WeightAverage(wider.variables, 0.9), wider).restore()
+        RunState(tmp_path, wider, {}, WeightAverage(wider.variables, 0.9), wider, parts[-1]).restore()
 
 
 def test_who_does_not_write_still_reads_and_remembers(tmp_path, parts):

@@ -99,5 +99,6 @@ def test_leftovers_of_killed_processes_go(config, folder):
     other = folder.path.parent / f".tiny.other.{digits}.tmp"
     other.mkdir()
     RunFolder.open(config, load_run_data(config), fresh=False).close()
-    assert {path.name for path in folder.path.iterdir()} == {"config.toml", "lock", "splits.txt"}
+    kept = {"config.toml", "environment.json", "lock", "splits.txt"}
+    assert {path.name for path in folder.path.iterdir()} == kept
     assert {path.name for path in folder.path.parent.iterdir()} == {"tiny", other.name}

@@ -1,6 +1,4 @@
-import itertools
 import json
-import time
 
 import numpy as np
 import pytest
@@ -11,14 +9,6 @@ from training.log_sink import LogSink
 from training.run_log import RunLog, read_log
 
 STAGES = ("segment", "decision", "joint")
-
-
-@pytest.fixture(autouse=True)
-def seconds(monkeypatch):
-    """Each event file is a second younger than the last, as those of processes are."""
-    ticks = itertools.count(int(time.time()))
-    clock = lambda: float(next(ticks))  # noqa: E731
-    monkeypatch.setattr("tensorboard.summary.writer.event_file_writer.time.time", clock)
 
 
 def train(log, index, steps, loss=0.0):
