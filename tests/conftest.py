@@ -1,7 +1,5 @@
 """Fixtures that several packages share; whatever needs TensorFlow is made once a session."""
 
-import socket
-from contextlib import ExitStack
 from pathlib import Path
 
 import numpy as np
@@ -171,16 +169,10 @@ def check_same_run(read_records, read_weights, read_checkpoint):
 
 @pytest.fixture(scope="session")
 def free_ports():
-    """What finds ports of the loopback that nobody listens on: number → ports."""
+    """What finds ports that nobody listens on: number → ports."""
+    from training.launch import find_ports
 
-    def find(count: int) -> list[int]:
-        with ExitStack() as held:
-            sockets = [held.enter_context(socket.socket()) for _ in range(count)]
-            for each in sockets:
-                each.bind(("127.0.0.1", 0))
-            return [each.getsockname()[1] for each in sockets]
-
-    return find
+    return find_ports
 
 
 @pytest.fixture(scope="session")

@@ -97,7 +97,7 @@ def parse_options(words: Sequence[str]) -> LaunchOptions:
 def make_clusters(workers: int, servers: int = 0) -> list[Cluster]:
     """One cluster on free ports of this machine, as each of its tasks sees it, the chief first."""
     sizes = {"chief": 1, "worker": workers, "ps": servers} if servers else {"worker": workers}
-    ports = _find_ports(sum(sizes.values()))
+    ports = find_ports(sum(sizes.values()))
     jobs = {job: tuple(f"127.0.0.1:{ports.pop()}" for _ in range(size)) for job, size in sizes.items()}
     return [Cluster(jobs, job, index) for job, size in sizes.items() for index in range(size)]
 
@@ -110,7 +110,7 @@ def make_tasks(clusters: Sequence[Cluster], command: Sequence[str]) -> list[Task
     ]
 
 
-def _find_ports(count: int) -> list[int]:
+def find_ports(count: int) -> list[int]:
     """Different ports that are free now; all are held until the last is found."""
     with ExitStack() as held:
         sockets = [held.enter_context(socket.socket()) for _ in range(count)]
