@@ -27,6 +27,7 @@ def test_engine_overhead():
     assert re.search(pattern, printed), printed
 
 
+@pytest.mark.slow
 def test_asynchronous_training(toy_root, tmp_path):
     steps = [word for stage in ("segment", "decision", "joint") for word in (f"--stages.{stage}.steps", "2")]
     small = ["--data.root", str(toy_root), "--network.feature-width", "8", *steps]

@@ -105,14 +105,22 @@ def test_metric_that_is_no_number_is_refused(
         export(tiny_network, tmp_path / "model", tiny_config, metrics={"ap": math.nan})
 
 
-def test_full_precision_gives_the_old_setting_back(tensorflow_devices: list[str]) -> None:  # noqa: ARG001
+@pytest.mark.parametrize("setting", [True, False])
+def test_full_precision_gives_the_old_setting_back(
+    tensorflow_devices: list[str],  # noqa: ARG001
+    setting: bool,
+) -> None:
     import tensorflow as tf
 
     from segdec.export import full_precision
 
+    options = tf.config.experimental
+    before = options.tensor_float_32_execution_enabled()
+    options.enable_tensor_float_32_execution(setting)
     with full_precision():
-        assert not tf.config.experimental.tensor_float_32_execution_enabled()
-    assert tf.config.experimental.tensor_float_32_execution_enabled()
+        assert not options.tensor_float_32_execution_enabled()
+    assert options.tensor_float_32_execution_enabled() is setting
+    options.enable_tensor_float_32_execution(before)
 
 
 def test_folder_without_a_savedmodel_is_refused(tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ TOLERANCES = {"float64": 1e-10, "float32": 1e-5}
 
 CASES = [
     ("float64", "batch"),
-    ("float32", "instance"),
+    pytest.param(("float32", "instance"), marks=pytest.mark.slow),
     pytest.param(("float64", "instance"), marks=pytest.mark.slow),
     pytest.param(("float32", "batch"), marks=pytest.mark.slow),
 ]
