@@ -21,6 +21,7 @@ def run(script, *words):
     return done.stdout
 
 
+@pytest.mark.slow
 def test_engine_overhead():
     printed = run("engine_overhead.py", "--rounds", "1", "--steps", "20", "--count", "24", "--size", "32")
     pattern = rf"bare {NUMBER} images/s .*, engine {NUMBER} images/s, ratio {NUMBER} .*, input wait {NUMBER}%"
