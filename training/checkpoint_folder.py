@@ -13,8 +13,9 @@ _NAME = re.compile(r"ckpt-(\d+)-(\d+)")
 class CheckpointFolder:
     """The checkpoints of a run: folders `ckpt-<stage index>-<step>`, each there whole or not at all.
 
-    A run's state at a step depends on its configuration alone. So the checkpoint furthest on is the
-    newest, whatever was written when, and no list beside the folders can disagree with them.
+    The checkpoint furthest on is the newest, whatever was written when: a run's state at a step depends on
+    its configuration alone, but for asynchronous training, where any is as good. So no list beside the
+    folders can disagree with them.
 
     Args:
         path: The folder; it is made at the first write.
