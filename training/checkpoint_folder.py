@@ -14,7 +14,7 @@ class CheckpointFolder:
     """The checkpoints of a run: folders `ckpt-<stage index>-<step>`, each there whole or not at all.
 
     The checkpoint furthest on is the newest, whatever was written when: a run's state at a step depends on
-    its configuration alone, but for asynchronous training, where any is as good. So no list beside the
+    its configuration alone, but for asynchronous training, which any may continue. So no list beside the
     folders can disagree with them.
 
     Args:
