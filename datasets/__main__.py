@@ -1,7 +1,7 @@
 """Data sets from the command line.
 
 python -m datasets toy OUT [--count N] [--size S] [--classes 2|4] [--seed K] [--overwrite]
-python -m datasets inspect NAME ROOT [--splits FILE] [--out contact_sheet.png]
+python -m datasets inspect NAME ROOT [--splits FILE] [--out contact_sheet.png] [--white-level N]
 python -m datasets pack NAME ROOT OUT [--splits FILE] [--shard-mb 128] [--overwrite]
 """
 
@@ -10,11 +10,13 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TypeVar
 
+import numpy as np
+from numpy.typing import NDArray
+
 from datasets.contact_sheet import contact_sheet
 from datasets.inspection import describe, inspect
 from datasets.layouts import LAYOUTS, SHARDS, load_dataset
 from datasets.packing import DEFAULT_SHARD_MB, pack
-from datasets.sample import Dataset
 from datasets.toy import CLASSES, write_toy
 from segdec.errors import DatasetError
 from segdec.images import write_png
@@ -66,7 +68,19 @@ def _add_inspect(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--out", type=Path, default=Path("contact_sheet.png"), help="PNG to write (default: %(default)s)"
     )
+    parser.add_argument(
+        "--white-level",
+        type=_white_level,
+        metavar="N",
+        help="value of 16-bit photographs that is shown white, as input.white_level of a training",
+    )
     parser.set_defaults(command=_inspect)
+
+
+def _white_level(text: str) -> int:
+    if not text.isdecimal() or not 256 <= int(text) <= 65535:
+        raise argparse.ArgumentTypeError(f"'{text}' is no white level. Expected a number from 256 to 65535.")
+    return int(text)
 
 
 def _add_pack(parser: argparse.ArgumentParser) -> None:
@@ -101,9 +115,11 @@ def _inspect(options: argparse.Namespace) -> None:
     if options.layout == SHARDS:
         quiet_tensorflow()
     dataset = load_dataset(options.layout, options.root, options.splits)
-    findings = inspect(dataset, lambda records: _progress(records, "reading"))
+    findings = inspect(
+        dataset, lambda records: _progress(records, "reading"), white_level=options.white_level
+    )
     print(describe(dataset, findings))
-    _write_sheet(options.out, dataset)
+    _write_sheet(options.out, contact_sheet(dataset, white_level=options.white_level))
     print(f"\ncontact sheet: {options.out}")
 
 
@@ -128,9 +144,9 @@ def _pack(options: argparse.Namespace) -> None:
     )
 
 
-def _write_sheet(path: Path, dataset: Dataset) -> None:
+def _write_sheet(path: Path, sheet: NDArray[np.uint8]) -> None:
     try:
-        write_png(path, contact_sheet(dataset))
+        write_png(path, sheet)
     except OSError as error:
         raise DatasetError(f"The contact sheet cannot be written ({error}). Give another --out.") from error
 

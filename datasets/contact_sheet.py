@@ -18,16 +18,22 @@ BACKGROUND = 24
 MAX_TILES = 36
 
 
-def contact_sheet(dataset: Dataset, *, count: int = MAX_TILES) -> NDArray[np.uint8]:
+def contact_sheet(
+    dataset: Dataset, *, count: int = MAX_TILES, white_level: int | None = None
+) -> NDArray[np.uint8]:
     """Draw up to `count` photographs with their masks, those with a defect first.
 
     Three quarters of the places go to photographs with a defect. Where there are too many of a kind,
-    they are taken evenly from the whole list.
+    they are taken evenly from the whole list. `white_level` is the value of a 16-bit photograph that
+    becomes 255.
 
     Returns:
         uint8 [H, W, 3] RGB, at most 2000 px wide.
     """
-    tiles = [_tile(read(record), _caption(dataset.classes, record)) for record in _choose(dataset, count)]
+    tiles = [
+        _tile(read(record, white_level=white_level), _caption(dataset.classes, record))
+        for record in _choose(dataset, count)
+    ]
     rows = [_row(tiles[start : start + COLUMNS]) for start in range(0, len(tiles), COLUMNS)]
     width = max(row.shape[1] for row in rows)
     return np.vstack([_pad(row, row.shape[0] + GAP, width) for row in rows])

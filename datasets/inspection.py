@@ -43,14 +43,21 @@ class Finding:
         return self.record.split or LEFT_OUT
 
 
-def inspect(dataset: Dataset, progress: Progress = iter) -> tuple[Finding, ...]:
+def inspect(
+    dataset: Dataset, progress: Progress = iter, *, white_level: int | None = None
+) -> tuple[Finding, ...]:
     """Read every photograph and mask once.
+
+    Args:
+        dataset: What to read.
+        progress: Shows how far it is.
+        white_level: Value of a 16-bit photograph that becomes 255.
 
     Raises:
         ImageError: When a file cannot be read.
         DatasetError: When a mask is not of its photograph's size.
     """
-    return tuple(_look(record) for record in progress(dataset.records))
+    return tuple(_look(record, white_level) for record in progress(dataset.records))
 
 
 def duplicates(findings: Sequence[Finding]) -> list[tuple[Finding, ...]]:
@@ -72,8 +79,8 @@ def describe(dataset: Dataset, findings: Sequence[Finding]) -> str:
     return "\n\n".join(blocks)
 
 
-def _look(record: Record) -> Finding:
-    sample = read(record)
+def _look(record: Record, white_level: int | None) -> Finding:
+    sample = read(record, white_level=white_level)
     height, width, channels = sample.image.shape
     return Finding(
         record=record,

@@ -22,6 +22,9 @@ from segdec.files import new_folder
 
 DEFAULT_SHARD_MB = 128
 
+ANY_WHITE_LEVEL = 65535
+"""Files are packed as they are; which white level their photographs have is for the training to say."""
+
 
 def pack(
     dataset: Dataset,
@@ -123,7 +126,7 @@ def _write_shard(
     with storage.record_writer(place) as write:
         for record in shard.records:
             files = read_files(record)
-            sample = decode(record, files)
+            sample = decode(record, files, white_level=ANY_WHITE_LEVEL)
             data = encode_record(_features(record, files))
             length = HEADER_BYTES + len(data) + FOOTER_BYTES
             write(data)

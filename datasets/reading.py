@@ -22,8 +22,12 @@ class Files:
         return tuple(hashlib.sha256(data).hexdigest() for data in files)
 
 
-def read(record: Record) -> Sample:
+def read(record: Record, *, white_level: int | None = None) -> Sample:
     """Read the photograph and the mask of `record`.
+
+    Args:
+        record: What to read.
+        white_level: Value of a 16-bit photograph that becomes 255, as the model's `input.white_level` says.
 
     Returns:
         The sample: image uint8 [H, W, C], mask uint8 [H, W] (255 where any value is above 0) or None.
@@ -32,7 +36,7 @@ def read(record: Record) -> Sample:
         ImageError: When a file cannot be read; the message names it.
         DatasetError: When the mask is not of the photograph's size, or a shard is damaged.
     """
-    return decode(record, read_files(record))
+    return decode(record, read_files(record), white_level=white_level)
 
 
 def read_files(record: Record) -> Files:
@@ -43,9 +47,9 @@ def read_files(record: Record) -> Files:
     return Files(read_file(photograph), None if mask is None else read_file(mask))
 
 
-def decode(record: Record, files: Files) -> Sample:
-    """Turn the files of `record` into pixels; returns and raises as `read`."""
-    image = decode_image(files.photograph, str(record.image_path)).pixels
+def decode(record: Record, files: Files, *, white_level: int | None = None) -> Sample:
+    """Turn the files of `record` into pixels; takes, returns and raises as `read`."""
+    image = decode_image(files.photograph, str(record.image_path), white_level=white_level).pixels
     mask = None if files.mask is None else decode_mask(files.mask, str(record.mask_path))
     if mask is not None and mask.shape != image.shape[:2]:
         raise DatasetError(
@@ -57,9 +61,14 @@ def decode(record: Record, files: Files) -> Sample:
 
 
 class DigestingReader:
-    """Reads records and keeps the digests of their files, so that none is read again for its digest."""
+    """Reads records and keeps the digests of their files, so that none is read again for its digest.
 
-    def __init__(self) -> None:
+    Args:
+        white_level: As in `read`.
+    """
+
+    def __init__(self, white_level: int | None = None) -> None:
+        self._white_level = white_level
         self._digests: dict[str, tuple[str, ...]] = {}
 
     def read(self, record: Record) -> Sample:
@@ -67,7 +76,7 @@ class DigestingReader:
         files = read_files(record)
         if record.digests is None and record.name not in self._digests:
             self._digests[record.name] = files.digests()
-        return decode(record, files)
+        return decode(record, files, white_level=self._white_level)
 
     def digests(self, record: Record) -> tuple[str, ...]:
         """SHA-256 of the files of `record`, in hex; they are read when neither index nor reader knows it.

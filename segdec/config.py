@@ -111,6 +111,13 @@ class InputConfig(Config):
     convert_color: bool = Field(
         False, description="reduce a colour photograph to grey for a grey model instead of refusing it"
     )
+    white_level: int | None = Field(
+        None,
+        ge=256,
+        le=65535,
+        description="value of a 16-bit photograph that becomes 255, brighter ones are clipped (4095 for "
+        "12-bit data); none = 65535, and a photograph that would be nearly black is refused",
+    )
 
     @model_validator(mode="after")
     def _check_size(self) -> Self:

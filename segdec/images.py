@@ -4,27 +4,30 @@ A photograph that cannot be read whole is refused, never filled up: an inspectio
 picture as good is worse than one that stops.
 """
 
-import io
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from segdec.errors import ImageError, MissingExtraError
+from segdec.decoding import jpeg_scans, png_chunks, tiff_directory
+from segdec.decoding.decoders import Values, decode_values, is_transparent
+from segdec.decoding.header import EXPECTED, FORMATS, check_channels, check_depth, open_header
+from segdec.decoding.tiff_directory import ORIENTATION, read_orientation
+from segdec.decoding.white_level import to_8_bits
+from segdec.errors import ImageError
 from segdec.files import write_bytes_atomic
-from segdec.image_header import EXPECTED, FORMATS, check_channels, check_depth, open_header, pillow
-
-if TYPE_CHECKING:
-    from PIL.Image import Image as Picture
 
 DEFAULT_MAX_PIXELS = 2**26
 """Largest photograph that is decoded, in pixels: 8192 × 8192."""
 
-ORIENTATION_TAG = 0x0112
-GREY_MODES = ("1", "L")
+DEFAULT_MAX_SIDE = 2**16
+"""Longest side of a photograph that is decoded, in pixels."""
+
+MASK_WHITE_LEVEL = 255
+"""Masks are no photographs: a value of 1 in 16 bits marks a defect too, so they are not scaled."""
 
 
 class ImageFile(Protocol):
@@ -41,7 +44,7 @@ class Photograph:
     Attributes:
         pixels: uint8 [H, W, C], C is 1 (grey) or 3 (RGB), turned upright by its EXIF orientation.
         format: `png`, `jpeg`, `bmp`, `tiff` or `webp`, judged by content.
-        bit_depth: Bits a channel in the file, at most 8.
+        bit_depth: Bits a channel in the file, at most 16.
         warnings: What a person may want to know, for example that the picture was turned.
     """
 
@@ -51,51 +54,62 @@ class Photograph:
     warnings: tuple[str, ...] = ()
 
 
-def decode_image(data: bytes, name: str, *, max_pixels: int = DEFAULT_MAX_PIXELS) -> Photograph:
+def decode_image(
+    data: bytes,
+    name: str,
+    *,
+    max_pixels: int = DEFAULT_MAX_PIXELS,
+    max_side: int = DEFAULT_MAX_SIDE,
+    white_level: int | None = None,
+) -> Photograph:
     """Decodes an image file held in memory; its type is judged by content, not by name.
 
-    The header is read first, so a small file that unpacks to a huge picture costs nothing. A
-    progressive JPEG that was cut between two scans and closed again cannot be told from a whole one.
+    The header is read first, so a small file that unpacks to a huge picture costs nothing. Alpha is
+    dropped. More than 8 bits become 8 by the white level; see `segdec.decoding.white_level`.
 
     Args:
         data: The file.
         name: What error messages call it.
         max_pixels: Limit on height × width.
+        max_side: Limit on height and on width, px.
+        white_level: Value of a 16-bit photograph that becomes 255, as the model's
+            `input.white_level` says.
 
     Raises:
         ImageError: With the code `empty_image`, `unsupported_type`, `truncated_image`,
             `corrupt_image`, `unsupported_depth`, `unsupported_channels` or `too_many_pixels`.
         MissingExtraError: If the extra `images` is not installed.
     """
-    if not data:
-        raise ImageError(f"{name} is empty (0 bytes). {EXPECTED}; send it again.", code="empty_image")
-    with open_header(data, name, max_pixels) as picture:
-        bit_depth = check_depth(picture, data, name)
-        check_channels(picture, name)
-        kind = FORMATS[str(picture.format)]
-        pixels = _decode(picture, kind, data, name)
-        orientation = _orientation(picture)
-        warnings = _warnings(picture, orientation)
-    return Photograph(_upright(pixels, orientation), kind, bit_depth, warnings)
+    photograph, _ = _decode(data, name, max_pixels, max_side, white_level)
+    return photograph
 
 
 def decode_mask(data: bytes, name: str, *, threshold: int = 0) -> NDArray[np.uint8]:
     """Decodes a mask file held in memory: uint8 [H, W], 255 where any channel is above `threshold`, else 0.
 
     Raises:
-        ImageError: As `decode_image`.
+        ImageError: As `decode_image`, and with the code `unsupported_channels` for a mask with
+            transparent pixels.
     """
-    defect = decode_image(data, name).pixels.max(axis=2) > threshold
-    return np.where(defect, np.uint8(255), np.uint8(0))
+    mask, transparent = _decode(data, name, DEFAULT_MAX_PIXELS, DEFAULT_MAX_SIDE, MASK_WHITE_LEVEL)
+    if transparent:  # what is below them may be anything, and some editors draw into alpha alone
+        raise ImageError(
+            f"The mask {name} has transparent pixels. Expected grey values above 0 where there is a defect; "
+            "save it without alpha.",
+            code="unsupported_channels",
+        )
+    return np.where(mask.pixels.max(axis=2) > threshold, np.uint8(255), np.uint8(0))
 
 
-def read_image(path: Path, *, max_pixels: int = DEFAULT_MAX_PIXELS) -> Photograph:
+def read_image(
+    path: Path, *, max_pixels: int = DEFAULT_MAX_PIXELS, white_level: int | None = None
+) -> Photograph:
     """Reads and decodes the image file at `path`; see `decode_image`.
 
     Raises:
         ImageError: As `decode_image`, or with the code `unreadable_file`; the message names the path.
     """
-    return decode_image(read_file(path), str(path), max_pixels=max_pixels)
+    return decode_image(read_file(path), str(path), max_pixels=max_pixels, white_level=white_level)
 
 
 def read_mask(path: Path, *, threshold: int = 0) -> NDArray[np.uint8]:
@@ -158,72 +172,46 @@ def encode_png(image: NDArray[np.uint8]) -> bytes:
     return bytes(cv2.imencode(".png", np.ascontiguousarray(stored))[1])
 
 
-# === Pixels ===
+# === From the file to what is seen ===
 
 
-def _decode(picture: "Picture", kind: str, data: bytes, name: str) -> NDArray[np.uint8]:
-    """Pixels [H, W, C] as stored, by the strictest decoder there is for each format."""
-    if kind == "jpeg":
-        return _decode_jpeg(data, picture.mode, name)
-    if kind == "png":
-        return _decode_png(data, picture.mode, name)
-    return _decode_other(picture, name)
+def _decode(
+    data: bytes, name: str, max_pixels: int, max_side: int, white_level: int | None
+) -> tuple[Photograph, bool]:
+    """The photograph, and whether a pixel of it is not opaque."""
+    data, animated = _checked(data, name, max_pixels)
+    with open_header(data, name, max_pixels, max_side) as picture:
+        bit_depth = check_depth(picture, data, name)
+        check_channels(picture, bit_depth, name)
+        kind = FORMATS[str(picture.format)]
+        # Only EXIF counts: what texts or XMP say, viewers do not follow either. Pillow turns TIFF itself.
+        orientation = read_orientation(picture.info.get("exif", b""))
+        turned = orientation != 1 or getattr(picture, "tag_v2", {}).get(ORIENTATION, 1) in range(2, 9)
+        animated = animated or getattr(picture, "is_animated", False)
+        values = decode_values(picture, kind, bit_depth, data, name)
+        transparent = is_transparent(picture, values, bit_depth, name)
+    pixels, doubts = _scaled(values, white_level, name)
+    warnings = (*_warnings(turned, animated, transparent), *doubts)
+    return Photograph(_upright(pixels, orientation), kind, bit_depth, warnings), transparent
 
 
-def _decode_jpeg(data: bytes, mode: str, name: str) -> NDArray[np.uint8]:
-    """Strict decoding: a JPEG that ends early is an error even when its last bytes say it ends."""
-    try:
-        import simplejpeg
-    except ImportError as error:
-        raise MissingExtraError("simplejpeg", "images") from error
-    try:
-        pixels: NDArray[np.uint8] = simplejpeg.decode_jpeg(
-            data, colorspace="GRAY" if mode == "L" else "RGB", strict=True
-        )
-    except ValueError as error:
-        raise _broken("premature" in str(error).lower(), name, error) from error
-    return pixels
+def _checked(data: bytes, name: str, max_pixels: int) -> tuple[bytes, bool]:
+    """What may be given to a decoder of a file, and whether it is an animated PNG."""
+    if not data:
+        raise ImageError(f"{name} is empty (0 bytes). {EXPECTED}; send it again.", code="empty_image")
+    if data.startswith(png_chunks.SIGNATURE):
+        return png_chunks.essential_chunks(data, name)
+    if data.startswith(jpeg_scans.SIGNATURE):
+        jpeg_scans.check_scans(data, name)
+    if data.startswith(tiff_directory.SIGNATURES):
+        tiff_directory.check_directory(data, name, max_pixels)
+    return data, False
 
 
-def _decode_png(data: bytes, mode: str, name: str) -> NDArray[np.uint8]:
-    """Checks every chunk first; Pillow would fill missing rows with black, OpenCV refuses them."""
-    try:
-        with pillow().open(io.BytesIO(data)) as picture:
-            picture.verify()
-    except Exception as error:  # Pillow's plugins raise whatever their parsing meets
-        raise _broken("truncated" in str(error).lower(), name, error) from error
-    grey = mode in GREY_MODES
-    flags = cv2.IMREAD_IGNORE_ORIENTATION | (cv2.IMREAD_GRAYSCALE if grey else cv2.IMREAD_COLOR)
-    decoded = cv2.imdecode(np.frombuffer(data, np.uint8), flags)
-    if decoded is None:
-        raise _broken(False, name, "its pixels cannot be unpacked whole")
-    pixels = np.asarray(decoded, dtype=np.uint8)
-    return pixels[..., None] if grey else pixels[..., ::-1]
-
-
-def _decode_other(picture: "Picture", name: str) -> NDArray[np.uint8]:
-    """BMP, TIFF and WebP; Pillow is the stricter one here."""
-    grey = picture.mode in GREY_MODES
-    try:
-        pixels = np.asarray(picture.convert("L" if grey else "RGB"), dtype=np.uint8)
-    except Exception as error:  # Pillow's decoders raise whatever they meet
-        raise _broken("truncated" in str(error).lower(), name, error) from error
-    return pixels[..., None] if grey else pixels
-
-
-def _broken(truncated: bool, name: str, reason: object) -> ImageError:
-    code = "truncated_image" if truncated else "corrupt_image"
-    what = "ends before its last pixel" if truncated else "is damaged"
-    return ImageError(f"{name} {what} ({reason}). Expected a whole image; copy or take it again.", code=code)
-
-
-def _orientation(picture: "Picture") -> int:
-    """EXIF orientation 1…8 still to be applied (Pillow turns TIFF itself and then drops the tag)."""
-    try:
-        value = picture.getexif().get(ORIENTATION_TAG, 1)
-    except Exception:  # a broken EXIF block says nothing about the pixels
-        return 1
-    return value if isinstance(value, int) and 1 <= value <= 8 else 1
+def _scaled(values: Values, white_level: int | None, name: str) -> tuple[NDArray[np.uint8], tuple[str, ...]]:
+    if values.dtype == np.uint8:
+        return values.astype(np.uint8, copy=False), ()
+    return to_8_bits(values.astype(np.uint16, copy=False), white_level, name)
 
 
 def _upright(pixels: NDArray[np.uint8], orientation: int) -> NDArray[np.uint8]:
@@ -237,10 +225,12 @@ def _upright(pixels: NDArray[np.uint8], orientation: int) -> NDArray[np.uint8]:
     return np.ascontiguousarray(pixels)
 
 
-def _warnings(picture: "Picture", orientation: int) -> tuple[str, ...]:
+def _warnings(turned: bool, animated: bool, transparent: bool) -> tuple[str, ...]:
     found = []
-    if orientation != 1:
-        found.append(f"the picture was turned upright: its EXIF orientation is {orientation}")
-    if getattr(picture, "is_animated", False):
+    if turned:
+        found.append("the picture was turned upright, as its EXIF orientation says")
+    if animated:
         found.append("the file holds several pictures; the first one was used")
+    if transparent:
+        found.append("the picture is not opaque everywhere; its alpha was dropped")
     return tuple(found)

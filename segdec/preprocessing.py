@@ -132,6 +132,8 @@ def _convert_channels(image: NDArray[np.uint8], config: InputConfig, channels: i
 
 def _pad(image: NDArray[np.uint8], rows: int, columns: int) -> NDArray[np.uint8]:
     """Repeats the last row and column of `image` [H, W, …] until it has `rows` and `columns`."""
+    if image.shape[:2] == (rows, columns):
+        return image
     missing = [(0, rows - image.shape[0]), (0, columns - image.shape[1])]
     return np.pad(image, missing + [(0, 0)] * (image.ndim - 2), mode="edge")
 

@@ -1,5 +1,7 @@
 import sys
 
+import cv2
+import numpy as np
 import pytest
 
 from datasets.__main__ import main
@@ -82,3 +84,23 @@ def test_damaged_photograph_writes_no_sheet(kolektor_root, tmp_path, capsys):
         main(["inspect", "kolektor", str(kolektor_root), "--out", str(sheet)])
     assert "Part0.jpg" in capsys.readouterr().err
     assert not sheet.exists()
+
+
+@pytest.mark.parametrize("level", ["255", "65536", "white"])
+def test_white_level_out_of_range(level, capsys):
+    with pytest.raises(SystemExit):
+        main(["inspect", "folder", "parts", "--white-level", level])
+    assert f"'{level}' is no white level. Expected a number from 256 to 65535." in capsys.readouterr().err
+
+
+def test_12_bit_photographs_are_packed_and_inspected(folder_root, tmp_path, capsys):
+    pytest.importorskip("tensorflow")
+    for path in (folder_root / "good").iterdir():
+        cv2.imwrite(str(path), np.arange(240, dtype=np.uint16).reshape(12, 20) + len(path.stem))
+    out, sheet = f"ram://{tmp_path.name}/dark", ["--out", str(tmp_path / "sheet.png")]
+    main(["pack", "folder", str(folder_root), out])
+    with pytest.raises(SystemExit):
+        main(["inspect", "shards", out, *sheet])
+    assert "input.white_level" in capsys.readouterr().err
+    main(["inspect", "shards", out, *sheet, "--white-level", "4095"])
+    assert "contact sheet" in capsys.readouterr().out

@@ -1,7 +1,8 @@
+import cv2
 import numpy as np
 import pytest
 
-from datasets.reading import read
+from datasets.reading import DigestingReader, read
 from datasets.sample import Record
 from segdec.errors import DatasetError, ImageError
 
@@ -37,3 +38,13 @@ def test_text_named_png_is_refused_by_name(tmp_path):
     path.write_text("not a picture")
     with pytest.raises(ImageError, match=r"a\.png"):
         read(Record("a", path, None, label=0, group="a"))
+
+
+def test_16_bits_are_scaled_by_the_white_level(tmp_path):
+    path = tmp_path / "a.png"
+    cv2.imwrite(str(path), np.full((2, 3), 2048, np.uint16))
+    record = Record("a", path, None, label=0, group="a")
+    assert (read(record, white_level=4095).image == 128).all()
+    assert (DigestingReader(4095).read(record).image == 128).all()
+    with pytest.raises(ImageError, match=r"brightest value is 2048.*input\.white_level"):
+        read(record)

@@ -82,6 +82,16 @@ def test_native_takes_no_size() -> None:
     assert "remove height and width" in message(InputConfig, {"height": 64, "width": 64})
 
 
+@pytest.mark.parametrize("level", [255, 65536])
+def test_white_level_outside_16_bits_is_refused(level: int) -> None:
+    assert message(InputConfig, {"white_level": level}).startswith("white_level: ")
+
+
+def test_white_level_is_not_needed() -> None:
+    written_before = {"policy": "native", "height": None, "width": None, "convert_color": False}
+    assert InputConfig.model_validate(written_before).white_level is None
+
+
 def test_classes_must_match_the_network() -> None:
     text = message(ModelConfig, {"network": GREY, "input": InputConfig(), "classes": ("good", "a", "b")})
     assert "set network.num_classes to 3" in text

@@ -5,13 +5,16 @@ import zlib
 from pathlib import Path
 from typing import Any
 
+import cv2
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from PIL import Image
+from PIL import Image, PngImagePlugin
 
+from segdec.decoding.png_chunks import essential_chunks
 from segdec.errors import ImageError, MissingExtraError
-from segdec.images import decode_image, encode_png, read_image, read_mask, write_png
+from segdec.images import decode_image, decode_mask, encode_png, read_image, read_mask, write_png
+from tests.image_files import chunk, encode, header, packed_tiff, png, png_16, tiff
 
 ORIENTATION = 0x0112
 END_OF_IMAGE = b"\xff\xd9"
@@ -22,30 +25,12 @@ def texture(channels: int = 3) -> NDArray[np.uint8]:
     return np.random.default_rng(1).integers(0, 256, (40, 56, channels), dtype=np.uint8)
 
 
-def encode(pixels: NDArray[Any], kind: str, mode: str | None = None, **options: Any) -> bytes:
-    picture = Image.fromarray(pixels.squeeze())
-    stream = io.BytesIO()
-    (picture.convert(mode) if mode else picture).save(stream, kind, **options)
-    return stream.getvalue()
-
-
 def refusal(data: bytes, **options: Any) -> ImageError:
     with pytest.raises(ImageError) as caught:
         decode_image(data, "part.png", **options)
     assert "part.png" in str(caught.value)
     assert "Expected" in str(caught.value)
     return caught.value
-
-
-def png(width: int, height: int, depth: int, color: int, pixels: bytes) -> bytes:
-    """A PNG from its parts, with correct checksums whatever the parts are."""
-    parts = [(b"IHDR", struct.pack(">IIBBBBB", width, height, depth, color, 0, 0, 0))]
-    parts += [(b"IDAT", pixels), (b"IEND", b"")]
-    chunks = [
-        struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
-        for kind, data in parts
-    ]
-    return b"\x89PNG\r\n\x1a\n" + b"".join(chunks)
 
 
 # === Whole files ===
@@ -130,7 +115,228 @@ def test_orientation_of_a_jpeg_is_applied(orientation: int) -> None:
     assert bool(photograph.warnings) == (orientation != 1)
 
 
+def test_orientation_of_a_webp_is_applied() -> None:
+    colour = np.repeat(STORED[..., None], 3, axis=2)
+    photograph = decode_image(encode(colour, "WEBP", lossless=True, exif=exif(6)), "part")
+    assert photograph.pixels[..., 0].tolist() == UPRIGHT[6]
+    assert "turned upright" in photograph.warnings[0]
+
+
+def test_orientation_of_a_png_does_not_depend_on_the_order_of_its_chunks() -> None:
+    """EXIF may stand before or behind the pixels; of two, the first counts."""
+    turned, other = (chunk(b"eXIf", exif(n).tobytes().removeprefix(b"Exif\0\0")) for n in (6, 3))
+    data = encode(STORED, "PNG")
+    pixels, ending = data.index(b"IDAT") - 4, data.index(b"IEND") - 4
+    before = data[:pixels] + turned + data[pixels:]
+    behind = data[:ending] + turned + data[ending:]
+    assert essential_chunks(behind, "part") == essential_chunks(before, "part")
+    for file in (
+        before,
+        behind,
+        before[: ending + len(turned)] + other + before[ending + len(turned) :],
+        data[:pixels] + turned + other + data[pixels:],
+        data[:ending] + turned + other + data[ending:],
+    ):
+        photograph = decode_image(file, "part")
+        np.testing.assert_array_equal(photograph.pixels.squeeze(), UPRIGHT[6])
+        assert photograph.warnings == decode_image(before, "part").warnings != ()
+
+
+def test_orientation_of_16_bits_is_applied() -> None:
+    wide = STORED.astype(np.uint16)[..., None] * 257  # 65535 / 255: comes back as it was
+    block = chunk(b"eXIf", exif(6).tobytes().removeprefix(b"Exif\0\0"))
+    for data in (
+        png_16(wide, before=block),
+        tiff(wide, t274=(6,)),
+        tiff(wide.repeat(3, axis=2), t274=(6,)),
+        tiff(wide.repeat(3, axis=2), order=">", t274=(6,)),
+    ):
+        photograph = decode_image(data, "part", white_level=65535)
+        assert photograph.pixels[..., 0].tolist() == UPRIGHT[6]
+        assert "turned upright" in photograph.warnings[0]
+
+
+@pytest.mark.parametrize("kind", ["PNG", "TIFF", "WEBP", "JPEG"])
+def test_orientation_in_xmp_is_not_followed(kind: str) -> None:
+    note = b'<x:xmpmeta><rdf:Description tiff:Orientation="6"/></x:xmpmeta>'
+    options: dict[str, Any] = {"xmp": note}
+    if kind == "PNG":
+        text = PngImagePlugin.PngInfo()
+        text.add_itxt("XML:com.adobe.xmp", note.decode())
+        options = {"pnginfo": text}
+    elif kind == "TIFF":
+        options = {"tiffinfo": {700: note}}
+    assert decode_image(encode(texture(), kind, **options), "part").pixels.shape == (40, 56, 3)
+
+
+# === 16 bits ===
+
+
+def gradient(channels: int) -> NDArray[np.uint16]:
+    """Values 0, 1000, …, 65000 and 65535."""
+    values = np.minimum(np.arange(66 * channels) // channels * 1000, 65535)
+    values[-channels:] = 65535
+    return values.astype(np.uint16).reshape(6, 11, channels)
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+@pytest.mark.parametrize("kind", ["PNG", "TIFF", "big-endian TIFF", "BigTIFF", "LZW", "deflate"])
+def test_16_bits_are_scaled_by_the_white_level(kind: str, channels: int) -> None:
+    values = gradient(channels)
+    stored = values.squeeze()[..., ::-1] if channels == 3 else values
+    compression = {"LZW": 5, "deflate": 8}.get(kind, 1)
+    files = {
+        "PNG": png_16(values),
+        "TIFF": tiff(values),
+        "big-endian TIFF": tiff(values, order=">"),
+        "BigTIFF": tiff(values, big=True),
+    }
+    packed = cv2.imencode(".tiff", stored, [cv2.IMWRITE_TIFF_COMPRESSION, compression])[1].tobytes()
+    data = files.get(kind, packed)
+    photograph = decode_image(data, "part")
+    assert (photograph.bit_depth, photograph.warnings) == (16, ())
+    expected = [int(value * 255 / 65535 + 0.5) for value in values.ravel().tolist()]
+    assert photograph.pixels.ravel().tolist() == expected
+    clipped = decode_image(data, "part", white_level=1000)
+    assert clipped.pixels.max(axis=2).ravel().tolist() == [0] + [255] * 65
+    assert "input.white_level = 1000 were clipped: the brightest is 65535" in clipped.warnings[0]
+
+
+def test_scale_is_linear_and_rounds_half_up() -> None:
+    values = np.array([[[0], [1], [8], [9], [2048], [4094], [4095], [4096]]], np.uint16)
+    pixels = decode_image(png_16(values), "part", white_level=4095).pixels
+    # × 255 / 4095: 0.06, 0.498, 0.56, 127.53, 254.94, 255, 255.06
+    assert pixels.ravel().tolist() == [0, 0, 0, 1, 128, 255, 255, 255]
+    half = np.array([[[1], [3], [510]]], np.uint16)  # × 255 / 510: 0.5, 1.5, 255
+    assert decode_image(png_16(half), "part", white_level=510).pixels.ravel().tolist() == [1, 2, 255]
+
+
+def test_12_bit_data_needs_its_white_level() -> None:
+    data = png_16(np.full((8, 8, 1), 4095, np.uint16))
+    error = refusal(data)
+    assert error.code == "unsupported_depth"
+    assert "its brightest value is 4095" in str(error)
+    assert "input.white_level" in str(error)
+    right = decode_image(data, "part", white_level=4095)
+    assert (right.pixels == 255).all()
+    assert right.warnings == ()
+    meant = decode_image(data, "part", white_level=65535)
+    assert (meant.pixels == 16).all()
+    assert "nearly black: its brightest value is 4095" in meant.warnings[0]
+
+
+@pytest.mark.parametrize("level", [0, -1, 65536])
+def test_white_level_that_is_no_16_bit_value(level: int) -> None:
+    with pytest.raises(ValueError, match=f"white_level is {level}. Expected 1…65535"):
+        decode_image(png_16(gradient(1)), "part", white_level=level)
+
+
+def test_packed_12_bit_tiff() -> None:
+    packed = bytes([0x00, 0x0F, 0xFF] * 2)  # 0, 4095, 0, 4095
+    data = tiff(np.frombuffer(packed, np.uint8).reshape(1, 6, 1), t256=(4,), t258=(12,))
+    photograph = decode_image(data, "part", white_level=4095)
+    assert photograph.pixels.ravel().tolist() == [0, 255, 0, 255]
+    assert photograph.bit_depth == 12
+
+
+@pytest.mark.parametrize("kind", ["PNG", "JPEG", "BMP", "TIFF"])
+def test_white_level_leaves_8_bits_alone(kind: str) -> None:
+    data = encode(texture(), kind)
+    whole, scaled = decode_image(data, "part"), decode_image(data, "part", white_level=300)
+    np.testing.assert_array_equal(scaled.pixels, whole.pixels)
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+def test_truncated_16_bits(channels: int) -> None:
+    values = np.random.default_rng(2).integers(0, 65536, (20, 20, channels), dtype=np.uint16)
+    for data in (png_16(values), tiff(values), cv2.imencode(".tiff", values)[1].tobytes()):
+        for share in range(1, 10):
+            assert refusal(data[: len(data) * share // 10]).code in ("truncated_image", "corrupt_image")
+
+
+# === Alpha ===
+
+
+ALPHA_FILES = {
+    "PNG RGBA": ("PNG", "RGBA", {}),
+    "PNG LA": ("PNG", "LA", {}),
+    "TIFF RGBA": ("TIFF", "RGBA", {}),
+    "TIFF LA": ("TIFF", "LA", {}),
+    "TIFF PA": ("TIFF", "PA", {}),
+    "WebP RGBA": ("WEBP", "RGBA", {"lossless": True, "exact": True}),
+}
+
+
+@pytest.mark.parametrize("lowest", [255, 254, 0])
+@pytest.mark.parametrize(("kind", "mode", "options"), ALPHA_FILES.values(), ids=ALPHA_FILES)
+def test_alpha_is_dropped(kind: str, mode: str, options: dict[str, Any], lowest: int) -> None:
+    grey = mode == "LA"
+    colour = texture(1).repeat(3, axis=2) if grey else (texture() > 127).astype(np.uint8) * 255
+    alpha = np.full((40, 56, 1), 255, np.uint8)
+    alpha[3, 4] = lowest
+    picture = Image.fromarray(np.concatenate([colour, alpha], axis=2)).convert(mode)
+    picture.putalpha(Image.fromarray(alpha[..., 0]))
+    stream = io.BytesIO()
+    picture.save(stream, kind, **options)
+    photograph = decode_image(stream.getvalue(), "part")
+    np.testing.assert_array_equal(photograph.pixels, colour[..., :1] if grey else colour)
+    assert bool(photograph.warnings) == (lowest < 255)
+    assert all("alpha was dropped" in warning for warning in photograph.warnings)
+
+
+@pytest.mark.parametrize("channels", [2, 4])
+@pytest.mark.parametrize("lowest", [65535, 0])
+def test_alpha_of_16_bits_is_dropped(channels: int, lowest: int) -> None:
+    values = np.full((4, 4, channels), 257 * 9, np.uint16)
+    values[..., -1] = 65535
+    values[2, 3, -1] = lowest
+    files = [png_16(values)] + ([tiff(values, t338=(2,))] if channels == 4 else [])
+    for data in files:
+        photograph = decode_image(data, "part", white_level=65535)
+        assert photograph.pixels.shape == (4, 4, channels - 1)
+        assert (photograph.pixels == 9).all()
+        assert any("alpha" in warning for warning in photograph.warnings) == (lowest == 0)
+
+
+def test_premultiplied_16_bits_are_refused() -> None:
+    assert refusal(tiff(np.full((4, 4, 4), 9000, np.uint16), t338=(1,))).code == "unsupported_channels"
+
+
+TRANSPARENT_VALUE = {
+    "grey": png(2, 1, 8, 0, zlib.compress(b"\0\5\7"), before=chunk(b"tRNS", b"\0\7")),
+    "grey of 4 bits": png(2, 1, 4, 0, zlib.compress(b"\0\x57"), before=chunk(b"tRNS", b"\0\7")),
+    "grey of 16 bits": png_16(np.array([[[7], [60000]]], np.uint16), before=chunk(b"tRNS", b"\0\7")),
+    "colour": png(1, 1, 8, 2, zlib.compress(b"\0\1\2\3"), before=chunk(b"tRNS", b"\0\1\0\2\0\3")),
+    "palette": png(
+        2, 1, 8, 3, zlib.compress(b"\0\0\1"), before=chunk(b"PLTE", bytes(6)) + chunk(b"tRNS", b"\xff\x80")
+    ),
+}
+
+
+@pytest.mark.parametrize("data", TRANSPARENT_VALUE.values(), ids=TRANSPARENT_VALUE)
+def test_transparent_value_is_a_warning_where_it_occurs(data: bytes) -> None:
+    assert "alpha was dropped" in decode_image(data, "part").warnings[0]
+
+
+@pytest.mark.parametrize("value", [b"\0\6", b"\1\7"])
+def test_transparent_value_that_does_not_occur(value: bytes) -> None:
+    data = png(2, 1, 8, 0, zlib.compress(b"\0\5\7"), before=chunk(b"tRNS", value))
+    assert decode_image(data, "part").warnings == ()
+
+
 # === Bad input ===
+
+
+def test_png_with_two_headers() -> None:
+    pixels = zlib.compress(b"\0\5")
+    assert refusal(png(30_000, 30_000, 8, 0, pixels, before=header(1, 1, 8, 0))).code == "corrupt_image"
+
+
+def test_text_and_profile_of_a_png_are_not_unpacked() -> None:
+    bomb = zlib.compress(bytes(3_000_000))
+    before = chunk(b"zTXt", b"Comment\0\0" + bomb) + chunk(b"iCCP", b"icc\0\0" + bomb)
+    data = png(1, 1, 8, 0, zlib.compress(b"\0\5"), before=before)
+    assert decode_image(data, "part").pixels.tolist() == [[[5]]]
 
 
 def test_empty_file() -> None:
@@ -175,8 +381,9 @@ def test_png_with_half_the_rows_behind_correct_checksums() -> None:
     assert refusal(png(20, 10, 8, 0, zlib.compress(rows[: len(rows) // 2]))).code == "corrupt_image"
 
 
-def test_header_cut_off() -> None:
-    assert refusal(encode(texture(), "PNG")[:20]).code == "corrupt_image"
+@pytest.mark.parametrize("kind", ["PNG", "JPEG", "BMP", "TIFF", "WEBP"])
+def test_header_cut_off(kind: str) -> None:
+    assert refusal(encode(texture(), kind)[:20]).code in ("truncated_image", "corrupt_image")
 
 
 def test_png_with_a_damaged_byte() -> None:
@@ -188,29 +395,66 @@ def test_png_with_a_damaged_byte() -> None:
 @pytest.mark.parametrize(
     "data",
     [
-        encode(np.full((8, 8), 4095, np.uint16), "PNG"),
-        encode(np.full((8, 8), 4095, np.uint16), "TIFF"),
         encode(np.ones((8, 8), np.float32), "TIFF"),
-        png(2, 1, 16, 2, zlib.compress(b"\0" + bytes(12))),
+        encode(np.ones((8, 8), np.int32), "TIFF"),
+        tiff(np.full((8, 8, 1), 9000, np.uint16), t339=(2,)),
+        tiff(np.full((8, 8, 1), 9000, np.uint16), t262=(0,)),
     ],
-    ids=["grey PNG", "grey TIFF", "float TIFF", "colour PNG"],
+    ids=["float", "32 bits", "signed", "0 for white"],
 )
-def test_more_than_8_bits(data: bytes) -> None:
+def test_values_that_are_no_16_bit_brightness(data: bytes) -> None:
     assert refusal(data).code == "unsupported_depth"
 
 
-@pytest.mark.parametrize(
-    ("kind", "mode"), [("PNG", "RGBA"), ("PNG", "LA"), ("WEBP", "RGBA"), ("JPEG", "CMYK"), ("TIFF", "CMYK")]
-)
+@pytest.mark.parametrize(("kind", "mode"), [("JPEG", "CMYK"), ("TIFF", "CMYK"), ("TIFF", "LAB")])
 def test_wrong_channels(kind: str, mode: str) -> None:
-    data = encode(texture(), kind, mode)
-    if kind == "WEBP":  # an opaque alpha channel is not stored
-        data = encode(np.dstack([texture(), texture(1)]), kind)
-    assert refusal(data).code == "unsupported_channels"
+    assert refusal(encode(texture(), kind, mode)).code == "unsupported_channels"
 
 
-def test_transparent_colour() -> None:
-    assert refusal(encode(texture(), "PNG", transparency=(1, 2, 3))).code == "unsupported_channels"
+def test_jpeg_in_tiff_is_refused_because_its_damage_goes_unnoticed() -> None:
+    assert refusal(encode(texture(), "TIFF", compression="jpeg")).code == "unsupported_type"
+
+
+@pytest.mark.parametrize("compression", ["tiff_ccitt", "group3", "group4", "lzma", "zstd"])
+def test_tiff_whose_damage_may_go_unnoticed_is_refused_even_when_whole(compression: str) -> None:
+    one_bit = compression not in ("lzma", "zstd")
+    pixels = texture(1)[..., 0] > 127 if one_bit else texture()
+    caught = refusal(packed_tiff(pixels, compression, bytes))
+    assert caught.code == "unsupported_type"
+    assert "whose early end is always noticed" in str(caught)
+
+
+@pytest.mark.parametrize("compression", ["raw", "tiff_lzw", "tiff_deflate", "tiff_adobe_deflate", "packbits"])
+def test_early_end_of_a_tiff_strip_is_always_noticed(compression: str) -> None:
+    for pixels in (texture(), texture(1), np.full((40, 56), 7, np.uint8)):
+        whole = packed_tiff(pixels, compression, bytes)
+        expected = decode_image(whole, "part").pixels
+        np.testing.assert_array_equal(expected.squeeze(), pixels.squeeze())
+        for share in range(1, 20):  # the last 8 bytes are the end mark or the checksum, no pixels
+            cut = packed_tiff(pixels, compression, lambda strip, n=share: strip[: (len(strip) - 8) * n // 20])
+            assert refusal(cut).code in ("corrupt_image", "truncated_image")
+
+
+@pytest.mark.parametrize(("tag", "value"), [(254, 1), (254, 4), (254, 5), (254, 65537), (255, 2)])
+def test_reduced_picture_or_mask_in_front_of_a_tiff_is_not_inspected(tag: int, value: int) -> None:
+    caught = refusal(tiff(texture(), **{f"t{tag}": (value,)}))
+    assert caught.code == "unsupported_type"
+    assert f"its tag {tag} is {value}" in str(caught)
+
+
+@pytest.mark.parametrize(("tag", "value"), [(254, 0), (254, 2), (255, 1), (255, 3)])
+def test_whole_picture_or_page_of_a_tiff_is_inspected(tag: int, value: int) -> None:
+    photograph = decode_image(tiff(texture(), **{f"t{tag}": (value,)}), "part")
+    np.testing.assert_array_equal(photograph.pixels, texture())
+
+
+@pytest.mark.parametrize("tag", [259, 273, 274])
+def test_tiff_with_a_tag_twice_is_refused(tag: int) -> None:
+    once = tiff(texture(), t274=(1,), t275=(1,))
+    place = once.index(struct.pack("<HHLL", 275, 4, 1, 1))
+    caught = refusal(once[:place] + struct.pack("<H", tag) + once[place + 2 :])
+    assert caught.code == "corrupt_image"
+    assert f"tag {tag} twice" in str(caught)
 
 
 def test_too_many_pixels_is_refused_from_the_header() -> None:
@@ -218,6 +462,14 @@ def test_too_many_pixels_is_refused_from_the_header() -> None:
     assert error.code == "too_many_pixels"
     assert "56 × 40 = 2,240" in str(error)
     assert decode_image(encode(texture(), "PNG"), "part", max_pixels=2240).pixels.shape == (40, 56, 3)
+
+
+def test_side_is_refused_from_the_header() -> None:
+    error = refusal(png(100_000, 1, 8, 0, b""))
+    assert error.code == "too_many_pixels"
+    assert "100000 × 1 pixels. Expected sides of at most 65,536" in str(error)
+    assert refusal(encode(texture(), "PNG"), max_side=55).code == "too_many_pixels"
+    assert decode_image(encode(texture(), "PNG"), "part", max_side=56).pixels.shape == (40, 56, 3)
 
 
 @pytest.mark.parametrize("side", [10_000, 20_000, 2**31 - 1])
@@ -267,6 +519,20 @@ def test_written_png_reads_back(channels: int, tmp_path: Path) -> None:
     write_png(tmp_path / "part.png", texture(channels))
     np.testing.assert_array_equal(read_image(tmp_path / "part.png").pixels, texture(channels))
     assert [path.name for path in tmp_path.iterdir()] == ["part.png"]
+
+
+def test_mask_of_16_bits_is_not_scaled() -> None:
+    values = np.array([[[0], [1], [256], [65535]]], np.uint16)
+    assert decode_mask(png_16(values), "mask").tolist() == [[0, 255, 255, 255]]
+    assert decode_mask(png_16(values), "mask", threshold=1).tolist() == [[0, 0, 255, 255]]
+
+
+def test_mask_with_transparent_pixels_is_refused() -> None:
+    pixels = np.full((4, 4, 4), 255, np.uint8)
+    assert (decode_mask(encode(pixels, "PNG"), "mask") == 255).all()
+    pixels[0, 0, 3] = 0
+    with pytest.raises(ImageError, match="mask has transparent pixels"):
+        decode_mask(encode(pixels, "PNG"), "mask")
 
 
 def test_encoding_refuses_what_is_no_image() -> None:

@@ -3,6 +3,14 @@
 import io
 from typing import TYPE_CHECKING, Any
 
+from segdec.decoding.tiff_directory import (
+    BITS,
+    EXTRA_CHANNELS,
+    PHOTOMETRIC,
+    PREMULTIPLIED,
+    WHITE_IS_ZERO,
+    numbers,
+)
 from segdec.errors import ImageError, MissingExtraError
 
 if TYPE_CHECKING:
@@ -12,11 +20,18 @@ FORMATS = {"JPEG": "jpeg", "MPO": "jpeg", "PNG": "png", "BMP": "bmp", "TIFF": "t
 """Names of the accepted formats: Pillow's and ours. MPO is a JPEG with further pictures behind it."""
 
 SIGNATURES = {b"\x89PNG": "PNG", b"\xff\xd8\xff": "JPEG", b"BM": "BMP", b"II*\0": "TIFF", b"MM\0*": "TIFF"}
-EXPECTED = "Expected an image of 8 bits a channel as PNG, JPEG, BMP, TIFF or WebP"
-BITS_PER_SAMPLE_TAG = 258
+EXPECTED = "Expected an image of 8 or 16 bits a channel as PNG, JPEG, BMP, TIFF or WebP"
+
+GREY_MODES = ("1", "L", "LA")
+ALPHA_MODES = ("LA", "PA", "RGBA")
+MODES_16_BIT = ("I;16", "I;16L", "I;16B")
+MODES = ("P", "RGB", *GREY_MODES, *ALPHA_MODES, *MODES_16_BIT)
+
+RUN_LENGTH = (1, 2)
+"""Compressions of BMP with 8 and 4 bits a pixel."""
 
 
-def open_header(data: bytes, name: str, max_pixels: int) -> "Picture":
+def open_header(data: bytes, name: str, max_pixels: int, max_side: int) -> "Picture":
     """Reads the header of an image file and leaves its pixels undecoded.
 
     Pillow refuses more than twice its `MAX_IMAGE_PIXELS` (179 megapixels), whatever `max_pixels` says.
@@ -36,6 +51,12 @@ def open_header(data: bytes, name: str, max_pixels: int) -> "Picture":
     if picture.width * picture.height > max_pixels:
         size = f"{picture.width} × {picture.height} = {picture.width * picture.height:,}"
         raise _too_large(size, name, max_pixels)
+    if max(picture.size) > max_side:
+        raise ImageError(
+            f"{name} has {picture.width} × {picture.height} pixels. Expected sides of at most {max_side:,}; "
+            "crop or shrink it.",
+            code="too_many_pixels",
+        )
     return picture
 
 
@@ -76,36 +97,50 @@ def _unrecognised(data: bytes, name: str) -> ImageError:
 
 
 def check_depth(picture: "Picture", data: bytes, name: str) -> int:
-    """Bits a channel in the file, at most 8; Pillow's mode alone hides the 16 bits of a colour PNG.
+    """Bits a channel in the file, at most 16; Pillow's mode alone hides the 16 bits of a colour picture.
 
     Raises:
         ImageError: With the code `unsupported_depth`.
     """
-    depth = 32 if picture.mode in ("I", "F") else 16 if picture.mode.startswith("I;16") else 8
+    depth = 32 if picture.mode in ("I", "F") else 16 if picture.mode in MODES_16_BIT else 8
+    inverted = False
     if picture.format == "PNG":
         depth = data[24]  # IHDR: width, height, bit depth
-    elif picture.format == "TIFF":
-        bits = getattr(picture, "tag_v2", {}).get(BITS_PER_SAMPLE_TAG, (1,))
-        depth = max(bits) if isinstance(bits, tuple) else int(bits)
-    if depth > 8:
+    elif picture.format == "TIFF" and picture.mode not in ("I", "F"):
+        tags = picture.tag_v2  # type: ignore[attr-defined]
+        depth = max(numbers(tags, BITS, name, (1,)))
+        inverted = depth > 8 and numbers(tags, PHOTOMETRIC, name, (1,))[0] == WHITE_IS_ZERO
+    if depth > 16 or inverted:
+        held = "more than 8 bits with 0 for white" if inverted else "32 bits, or signed or broken numbers,"
         raise ImageError(
-            f"{name} has {depth} bits a channel. {EXPECTED}: scale its values to 0…255 by a fixed rule, "
-            "the same for training and inspection.",
+            f"{name} has {held} a pixel. {EXPECTED}, counted from 0 for black: convert its values by a "
+            "fixed rule, the same for training and inspection.",
             code="unsupported_depth",
         )
     return depth
 
 
-def check_channels(picture: "Picture", name: str) -> None:
-    """Refuses alpha, CMYK and whatever else is neither grey nor RGB.
+def check_channels(picture: "Picture", bit_depth: int, name: str) -> None:
+    """Refuses CMYK and whatever else is neither grey nor RGB, with or without alpha.
 
     Raises:
         ImageError: With the code `unsupported_channels`.
     """
-    transparent = "transparency" in picture.info
-    if picture.mode not in ("1", "L", "P", "RGB") or transparent:
-        held = f"{picture.mode} with transparency" if transparent else picture.mode
+    if picture.format == "BMP" and picture.info.get("compression") in RUN_LENGTH:
         raise ImageError(
-            f"{name} has the channels {held}. Expected grey or RGB; save it without alpha and not as CMYK.",
+            f"{name} is a BMP file with run-length coding, which may leave pixels out. Expected a plain one; "
+            "save it as PNG.",
+            code="unsupported_type",
+        )
+    if picture.mode not in MODES:
+        raise ImageError(
+            f"{name} has the channels {picture.mode}. Expected grey or RGB; save it as one of these.",
+            code="unsupported_channels",
+        )
+    extra = numbers(getattr(picture, "tag_v2", {}), EXTRA_CHANNELS, name)
+    if bit_depth > 8 and PREMULTIPLIED in extra:
+        raise ImageError(
+            f"{name} has colours of 16 bits multiplied by their alpha. Expected grey or RGB; save it "
+            "without alpha.",
             code="unsupported_channels",
         )

@@ -1,0 +1,1 @@
+"""Image files to values, each format by the strictest decoder there is."""

@@ -1,0 +1,125 @@
+"""A PNG file reduced to what its pixels need, each chunk checked."""
+
+import zlib
+from collections.abc import Iterator
+
+from segdec.errors import ImageError
+
+SIGNATURE = b"\x89PNG\r\n\x1a\n"
+MAX_CHUNKS = 100_000
+"""More than any encoder writes; a file of millions of empty ones would keep a decoder busy for seconds."""
+
+MAX_RATIO = 1032
+"""Deflate makes nothing smaller than by this."""
+
+MAX_UNCHECKED = 2**28
+"""Bytes that unpacking may yield before it is tried: a second, for a decoder that goes on to the end."""
+
+PIECE = 2**20
+CHANNELS = {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}
+"""By colour type."""
+
+LENGTH_BYTES, KIND_BYTES, CHECKSUM_BYTES = 4, 4, 4
+PIXELS, TRANSPARENCY, EXIF, ANIMATION = b"IDAT", b"tRNS", b"eXIf", b"acTL"
+
+
+def essential_chunks(data: bytes, name: str) -> tuple[bytes, bool]:
+    """Checks a PNG's chunks, and leaves out those that say nothing about its pixels.
+
+    Texts and colour profiles are left out because a small one may unpack to a huge one, the frames of
+    an animation because decoders disagree on them. EXIF may stand behind the pixels too, where decoders
+    do not look for it: the first one is put in front of them, further ones are left out.
+
+    Returns:
+        The file (the same object where nothing was left out or moved), and whether it is an animation.
+
+    Raises:
+        ImageError: With the code `truncated_image` or `corrupt_image`.
+    """
+    kept: list[memoryview] = []
+    kinds: set[bytes] = set()
+    before_pixels, changed = 0, False
+    for kind, chunk in _chunks(data, name):
+        if (kind == b"IHDR") != (not kinds) or (kind == b"IHDR" and len(chunk) != 25):
+            raise _broken("corrupt_image", name, "IHDR is not its first chunk, or is there twice")
+        if kind == EXIF and PIXELS in kinds and EXIF not in kinds:
+            kept.insert(before_pixels, chunk)
+            changed = True
+        elif _is_critical(kind) or kind == TRANSPARENCY or (kind == EXIF and EXIF not in kinds):
+            before_pixels += PIXELS not in kinds and kind != PIXELS
+            kept.append(chunk)
+        else:
+            changed = True
+        kinds.add(kind)
+    whole = b"".join([SIGNATURE, *kept]) if changed else data
+    return whole, ANIMATION in kinds
+
+
+def check_pixels(data: bytes, name: str) -> None:
+    """Refuses a PNG whose pixel data unpack to far more than its picture: decoders unpack all of it.
+
+    Args:
+        data: The file's essential chunks, their limits checked.
+        name: What error messages call it.
+
+    Raises:
+        ImageError: With the code `corrupt_image`.
+    """
+    chunks = [chunk for kind, chunk in _chunks(data, name, checksums=False) if kind == PIXELS]
+    largest = 2 * _unpacked_bytes(data) + PIECE  # an interlaced picture has more rows
+    if sum(map(len, chunks)) * MAX_RATIO <= largest + MAX_UNCHECKED:
+        return
+    unpacker, unpacked = zlib.decompressobj(), 0
+    for chunk in chunks:
+        rest: bytes | memoryview = chunk[LENGTH_BYTES + KIND_BYTES : -CHECKSUM_BYTES]
+        while rest and not unpacker.eof:
+            unpacked += len(_unpack(unpacker, rest, name))
+            rest = unpacker.unconsumed_tail
+            if unpacked > largest:
+                raise _broken("corrupt_image", name, "it holds far more pixels than its header says")
+
+
+def _unpacked_bytes(data: bytes) -> int:
+    """Of a picture that is not interlaced: each row has a byte in front."""
+    width, height = int.from_bytes(data[16:20]), int.from_bytes(data[20:24])
+    bits = data[24] * CHANNELS.get(data[25], 4)
+    return ((width * bits + 7) // 8 + 1) * height
+
+
+def _unpack(unpacker: "zlib._Decompress", packed: bytes | memoryview, name: str) -> bytes:
+    try:
+        return unpacker.decompress(packed, PIECE)
+    except zlib.error as error:
+        raise _broken("corrupt_image", name, f"its pixels cannot be unpacked ({error})") from error
+
+
+def _chunks(data: bytes, name: str, *, checksums: bool = True) -> Iterator[tuple[bytes, memoryview]]:
+    """Kind and whole bytes of each chunk, up to the last one."""
+    view, start = memoryview(data), len(SIGNATURE)
+    for _ in range(MAX_CHUNKS):
+        length = int.from_bytes(view[start : start + LENGTH_BYTES])
+        body = start + LENGTH_BYTES
+        end = body + KIND_BYTES + length + CHECKSUM_BYTES
+        if end > len(view):
+            raise _broken("truncated_image", name, "its last chunk is missing or cut off")
+        kind = bytes(view[body : body + KIND_BYTES])
+        if checksums and zlib.crc32(view[body : end - CHECKSUM_BYTES]) != int.from_bytes(
+            view[end - CHECKSUM_BYTES : end]
+        ):
+            raise _broken("corrupt_image", name, f"the checksum of its chunk {kind!r} is wrong")
+        yield kind, view[start:end]
+        if kind == b"IEND":
+            return
+        start = end
+    raise _broken("corrupt_image", name, f"it has more than {MAX_CHUNKS:,} chunks")
+
+
+def _is_critical(kind: bytes) -> bool:
+    """Critical chunks begin with a capital letter; a decoder that does not know one must refuse the file."""
+    return not kind[0] & 0x20
+
+
+def _broken(code: str, name: str, what: str) -> ImageError:
+    return ImageError(
+        f"The PNG file {name} is not whole: {what}. Expected a whole image; copy or take it again.", code=code
+    )

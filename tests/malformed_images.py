@@ -1,0 +1,495 @@
+"""Files that no camera sends: cut off, damaged, bombs, other things than images. By code, the same each time.
+
+`malformed_images()` gives them all; the decoder's tests and the service's use them.
+"""
+
+import io
+import struct
+import zipfile
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Literal
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+
+from tests.image_files import (
+    PNG_SIGNATURE,
+    arithmetic_jpeg,
+    chunk,
+    encode,
+    header,
+    packed_tiff,
+    png,
+    png_16,
+    tiff,
+    tiff_file,
+    webp,
+)
+
+Expectation = Literal["refused", "any"]
+FLIPS_A_FILE = 6
+BLOCK = 2**20
+BOMB = "bomb"
+"""How the names of bombs begin."""
+
+
+@dataclass(frozen=True)
+class MalformedImage:
+    """A file, and what is to become of it.
+
+    Attributes:
+        name: What it is; unique.
+        data: The file.
+        expectation: `refused`: it must not decode. `any`: it may decode, to a whole picture; formats
+            without checksums cannot tell every flipped bit, and a picture of 1 × 1 is one.
+    """
+
+    name: str
+    data: bytes
+    expectation: Expectation = "refused"
+
+
+def malformed_images() -> Iterator[MalformedImage]:
+    """All of them, more than 300."""
+    yield from _truncated()
+    yield from _flipped()
+    yield from _png_bombs()
+    yield from _tiff_bombs()
+    yield from _noted_bombs()
+    yield from _other_bombs()
+    yield from _odd_sizes()
+    yield from _not_images()
+    yield from _unsupported()
+    yield from _contradictory()
+
+
+# === Whole files ===
+
+
+@cache
+def whole_files() -> dict[str, bytes]:
+    """A right file of each kind that is accepted, by name; noise, so that every row costs bytes."""
+    rng = np.random.default_rng(4)
+    grey, colour, alpha, two = (rng.integers(0, 256, (32, 40, n), dtype=np.uint8) for n in (1, 3, 4, 2))
+    deep, deep_colour = (rng.integers(0, 65536, (32, 40, n), dtype=np.uint16) for n in (1, 3))
+    return {
+        "grey PNG": encode(grey, "PNG"),
+        "colour PNG": encode(colour, "PNG"),
+        "PNG with alpha": encode(alpha, "PNG"),
+        "grey PNG with alpha": encode(two, "PNG"),
+        "palette PNG": encode(colour, "PNG", "P"),
+        "1-bit PNG": encode(grey, "PNG", "1"),
+        "16-bit grey PNG": png_16(deep),
+        "16-bit colour PNG": png_16(deep_colour),
+        "baseline JPEG": encode(colour, "JPEG"),
+        "JPEG 4:4:4": encode(colour, "JPEG", quality=95, subsampling="4:4:4"),
+        "progressive JPEG": encode(colour, "JPEG", progressive=True),
+        "grey JPEG": encode(grey, "JPEG"),
+        "grey progressive JPEG": encode(grey, "JPEG", progressive=True),
+        "colour BMP": encode(colour, "BMP"),
+        "grey BMP": encode(grey, "BMP"),
+        "TIFF": encode(colour, "TIFF"),
+        "LZW TIFF": encode(colour, "TIFF", compression="tiff_lzw"),
+        "deflate TIFF": encode(colour, "TIFF", compression="tiff_adobe_deflate"),
+        "PackBits TIFF": encode(grey, "TIFF", compression="packbits"),
+        "16-bit grey TIFF": tiff(deep),
+        "16-bit colour TIFF": tiff(deep_colour, order=">"),
+        "16-bit LZW TIFF": _lzw(deep_colour),
+        "lossy WebP": encode(colour, "WEBP"),
+        "lossless WebP": encode(colour, "WEBP", lossless=True),
+        "lossless WebP with alpha": encode(alpha, "WEBP", lossless=True),
+    }
+
+
+def _lzw(values: NDArray[Any]) -> bytes:
+    return cv2.imencode(".tiff", values, [cv2.IMWRITE_TIFF_COMPRESSION, 5])[1].tobytes()
+
+
+# === Damage ===
+
+
+def _truncated() -> Iterator[MalformedImage]:
+    for kind, data in whole_files().items():
+        for tenth in range(1, 10):
+            cut = data[: len(data) * tenth // 10]
+            yield MalformedImage(f"{kind}, {tenth} tenths of it", cut)
+            if "JPEG" in kind:
+                yield MalformedImage(f"{kind}, {tenth} tenths of it, closed", cut + b"\xff\xd9")
+            if "WebP" in kind:
+                yield MalformedImage(f"{kind}, {tenth} tenths of it, closed", _closed_webp(cut))
+
+
+def _closed_webp(cut: bytes) -> bytes:
+    """The sizes in the headers made to fit what is left."""
+    kind, content = cut[12:16], cut[20:]
+    if kind == b"VP8X":  # its alpha needs it: the pixels are the second chunk
+        return webp((kind, cut[20:30]), (cut[30:34], cut[38:]))
+    return webp((kind, content))
+
+
+def _flipped() -> Iterator[MalformedImage]:
+    rng = np.random.default_rng(5)
+    for kind, data in whole_files().items():
+        for place in rng.integers(0, 8 * len(data), FLIPS_A_FILE).tolist():
+            damaged = bytearray(data)
+            damaged[place // 8] ^= 1 << place % 8
+            expectation: Expectation = "refused" if "PNG" in kind else "any"
+            yield MalformedImage(f"{kind}, bit {place} flipped", bytes(damaged), expectation)
+
+
+# === Bombs ===
+
+
+@cache
+def zeros(length: int) -> bytes:
+    """`length` bytes 0 (a multiple of 1 MiB), deflated by 1000 to 1, without ever holding them."""
+    packer = zlib.compressobj(9, wbits=-15)
+    block = packer.compress(bytes(BLOCK)) + packer.flush(zlib.Z_FULL_FLUSH)
+    checksum = struct.pack(">HH", length % 65521, 1)  # Adler-32
+    return b"\x78\xda" + block * (length // BLOCK) + b"\x03\0" + checksum
+
+
+def _png_bombs() -> Iterator[MalformedImage]:
+    dot = zlib.compress(b"\0\5")
+    yield MalformedImage(f"{BOMB}: PNG of 20,000 × 20,000", png(20_000, 20_000, 8, 0, zeros(400 * BLOCK)))
+    yield MalformedImage(f"{BOMB}: 16-bit PNG of 9,000 × 9,000", png(9_000, 9_000, 16, 2, zeros(464 * BLOCK)))
+    yield MalformedImage(f"{BOMB}: PNG of the largest size", png(2**31 - 1, 2**31 - 1, 8, 2, dot))
+    yield MalformedImage(f"{BOMB}: PNG of 1 × 1 with 400 MB of pixels", _dot(dot=zeros(400 * BLOCK)))
+    profile = chunk(b"iCCP", b"icc\0\0" + zeros(400 * BLOCK))
+    yield MalformedImage(f"{BOMB}: PNG with a profile of 400 MB", _dot(profile), "any")
+    text = chunk(b"zTXt", b"text\0\0" + zlib.compress(bytes(BLOCK - 9)))
+    yield MalformedImage(f"{BOMB}: PNG with 60 texts of 1 MB", _dot(text * 60), "any")
+    wide = zlib.compress("\U0001f529".encode() + b"a" * (BLOCK - 99))
+    itxt = chunk(b"iTXt", b"text\0\1\0\0\0" + wide)
+    yield MalformedImage(f"{BOMB}: PNG with 60 texts of wide letters", _dot(itxt * 60), "any")
+    yield MalformedImage(f"{BOMB}: PNG with 100,000 empty chunks", _dot(chunk(b"teSt", b"") * 100_000))
+    second = header(1, 1, 8, 0)
+    yield MalformedImage(f"{BOMB}: PNG with two headers", png(30_000, 30_000, 8, 0, dot, before=second))
+    first = header(30_000, 30_000, 8, 0)
+    yield MalformedImage(f"{BOMB}: PNG with a huge second header", png(1, 1, 8, 0, dot, before=first))
+
+
+def _dot(before: bytes = b"", *, dot: bytes = zlib.compress(b"\0\5")) -> bytes:
+    return png(1, 1, 8, 0, dot, before=before)
+
+
+def _tiff_bombs() -> Iterator[MalformedImage]:
+    grey = {258: (8,), 262: (1,), 277: (1,)}
+    side = {256: (20_000,), 257: (20_000,), 278: (20_000,)}
+    packed = zeros(400 * BLOCK)
+    strip = {273: (0,), 279: (len(packed),)}
+    yield MalformedImage(f"{BOMB}: deflate TIFF", tiff_file({**grey, **side, **strip, 259: (8,)}, packed))
+    yield MalformedImage(f"{BOMB}: LZW TIFF", tiff_file({**grey, **side, **strip, 259: (5,)}, bytes(999)))
+    plain = {**grey, **side, **strip, 259: (1,), 279: (400_000_000,)}
+    yield MalformedImage(f"{BOMB}: uncompressed TIFF without pixels", tiff_file(plain, b""))
+    largest = {**plain, 256: (2**32 - 1,), 257: (2**32 - 1,)}
+    yield MalformedImage(f"{BOMB}: TIFF of the largest size", tiff_file(largest, b""))
+    dot = {**grey, 256: (1,), 257: (1,), 259: (8,)}
+    tile = {322: (20_000,), 323: (20_000,), 324: (0,), 325: (len(packed),)}
+    yield MalformedImage(f"{BOMB}: TIFF of 1 × 1 with a huge tile", tiff_file({**dot, **tile}, packed))
+    yield MalformedImage(
+        f"{BOMB}: TIFF of 1 × 1 with a huge strip", tiff_file({**dot, **strip, 278: (1,)}, packed), "any"
+    )
+    tall = {**dot, **strip, 278: (2**32 - 1,)}
+    yield MalformedImage(f"{BOMB}: TIFF with endless rows a strip", tiff_file(tall, packed), "any")
+    many = {**dot, 278: (1,), 273: (8,) * 300_000, 279: (1,) * 300_000, 259: (1,)}
+    yield MalformedImage(f"{BOMB}: TIFF of 300,000 strips", tiff_file(many, b"\5"))
+    values = {**dot, 259: (1,), 258: (8,) * 300_000, 273: (0,), 279: (1,), 278: (1,)}
+    yield MalformedImage(f"{BOMB}: TIFF of 300,000 channels", tiff_file(values, b"\5"))
+    yield MalformedImage(f"{BOMB}: TIFF whose tags share 1 MB", _shared_tags(2_000))
+    pages = tiff(np.full((1, 1, 1), 5, np.uint8))
+    yield MalformedImage(f"{BOMB}: TIFF of 30,000 empty pages", _pages(pages, 30_000), "any")
+    yield MalformedImage(f"{BOMB}: TIFF whose next page is itself", _next_page(pages, 8), "any")
+
+
+RATIONAL, LONG = 5, 4
+
+
+def notes(tag: int, kind: int, count: int, *, place: int = 8) -> bytes:
+    """A TIFF or EXIF file of one tag with `count` values of 8 bytes, its directory at `place`."""
+    entry = struct.pack("<HHHLL", 1, tag, kind, count, place + 18)
+    return b"II*\0" + struct.pack("<L", place) + bytes(place - 8) + entry + bytes(4) + bytes(8 * count)
+
+
+def _noted_bombs() -> Iterator[MalformedImage]:
+    """Millions of numbers where an orientation or a resolution is looked for."""
+    orientation = notes(274, RATIONAL, 700_000)
+    dot = zlib.compress(b"\0\5")
+    yield MalformedImage(
+        f"{BOMB}: PNG with 700,000 orientations",
+        png(1, 1, 8, 0, dot, before=chunk(b"eXIf", orientation)),
+        "any",
+    )
+    frame = whole_files()["lossless WebP"][20:]
+    canvas = bytes([8, 0, 0, 0]) + struct.pack("<I", 39)[:3] + struct.pack("<I", 31)[:3]
+    noted = webp((b"VP8X", canvas), (b"VP8L", frame), (b"EXIF", orientation))
+    yield MalformedImage(f"{BOMB}: WebP with 700,000 orientations", noted, "any")
+    jpeg = whole_files()["baseline JPEG"]
+    resolution, tables = notes(282, RATIONAL, 700_000), jpeg.index(b"\xff\xdb")
+    parts = [resolution[start : start + 65_000] for start in range(0, len(resolution), 65_000)]
+    segments = b"".join(b"\xff\xe1" + struct.pack(">H", len(part) + 8) + b"Exif\0\0" + part for part in parts)
+    yield MalformedImage(f"{BOMB}: JPEG with 700,000 resolutions", jpeg[:2] + segments + jpeg[tables:])
+    tags = {256: 1, 257: 1, 258: 8, 259: 1, 262: 1, 273: 8, 277: 1, 278: 1, 279: 1, 34665: 122 + 100}
+    entries = b"".join(struct.pack("<HHLL", tag, LONG, 1, value) for tag, value in tags.items())
+    first = struct.pack("<H", len(tags)) + entries + bytes(4)
+    whole = notes(33434, RATIONAL, 700_000, place=222)
+    yield MalformedImage(
+        f"{BOMB}: TIFF with 700,000 exposure times",
+        b"II*\0" + struct.pack("<L", 8) + first + whole[8 + len(first) :],
+    )
+
+
+def _next_page(data: bytes, place: int) -> bytes:
+    """The link behind the first directory set to `place`."""
+    count = struct.unpack_from("<H", data, 8)[0]
+    link = 10 + 12 * count
+    return data[:link] + struct.pack("<L", place) + data[link + 4 :]
+
+
+def _pages(data: bytes, count: int) -> bytes:
+    start = len(data)
+    pages = b"".join(
+        struct.pack("<HHHLLL", 1, 256, 4, 1, 1, start + 18 * (number + 1)) for number in range(count)
+    )
+    return _next_page(data, start) + pages
+
+
+def _shared_tags(count: int) -> bytes:
+    """`count` tags that all point to the same megabyte."""
+    own = {256: 1, 257: 1, 258: 8, 259: 1, 262: 1, 273: 8, 277: 1, 278: 1, 279: 1}
+    entries = [struct.pack("<HHLL", tag, 4, 1, value) for tag, value in own.items()]
+    place = 8 + 2 + 12 * (len(own) + count) + 4
+    entries += [struct.pack("<HHLL", 40_000 + number, 7, BLOCK, place) for number in range(count)]
+    return b"II*\0" + struct.pack("<LH", 8, len(entries)) + b"".join(entries) + bytes(4) + bytes(BLOCK)
+
+
+def _other_bombs() -> Iterator[MalformedImage]:
+    lossless = webp_lossless_header(1, 1)
+    for name, side in (("16,384", 16_384), ("12,000", 12_000)):
+        canvas = struct.pack("<I", 0) + struct.pack("<I", side - 1)[:3] * 2
+        yield MalformedImage(
+            f"{BOMB}: WebP with a canvas of {name} around 1 × 1",
+            webp((b"VP8X", canvas), (b"VP8L", lossless)),
+        )
+        yield MalformedImage(f"{BOMB}: animated WebP with a canvas of {name}", _animation(side))
+        yield MalformedImage(
+            f"{BOMB}: lossless WebP of {name}", webp((b"VP8L", webp_lossless_header(side, side)))
+        )
+    lossy = b"\x10\x02\x00\x9d\x01\x2a" + struct.pack("<HH", 16_383, 16_383) + bytes(64)
+    yield MalformedImage(f"{BOMB}: lossy WebP of 16,383", webp((b"VP8 ", lossy)))
+    small = whole_files()["baseline JPEG"]
+    place = small.index(b"\xff\xc0") + 5
+    huge = small[:place] + struct.pack(">HH", 65_500, 65_500) + small[place + 4 :]
+    yield MalformedImage(f"{BOMB}: JPEG of 65,500 × 65,500", huge)
+    progressive = whole_files()["progressive JPEG"]
+    last = progressive.rindex(b"\xff\xda")
+    scans = progressive[:-2] + progressive[last:-2] * 5_000 + b"\xff\xd9"
+    yield MalformedImage(f"{BOMB}: JPEG of 5,000 scans", scans)
+    comments = small[:2] + b"\xff\xfe\0\2" * 500_000 + small[2:]
+    yield MalformedImage(f"{BOMB}: JPEG of 500,000 comments", comments)
+    padded = small[:2] + b"\xff" * 4_000_000 + small[2:]
+    yield MalformedImage(f"{BOMB}: JPEG with 4 MB between its segments", padded)
+    bmp = whole_files()["grey BMP"]
+    for width, height in ((30_000, 30_000), (2**31 - 1, 2**31 - 1), (30_000, -30_000)):
+        data = bmp[:18] + struct.pack("<ii", width, height) + bmp[26:]
+        yield MalformedImage(f"{BOMB}: BMP of {width} × {height}", data)
+
+
+def webp_lossless_header(width: int, height: int) -> bytes:
+    """The beginning of a lossless WebP frame; what follows is 0."""
+    return b"\x2f" + struct.pack("<I", (width - 1) & 0x3FFF | ((height - 1) & 0x3FFF) << 14) + bytes(32)
+
+
+def _animation(side: int) -> bytes:
+    canvas = struct.pack("<I", 2) + struct.pack("<I", side - 1)[:3] * 2
+    frame = bytes(15) + b"\0" + b"VP8L" + struct.pack("<I", 37) + webp_lossless_header(1, 1) + b"\0"
+    return webp((b"VP8X", canvas), (b"ANIM", bytes(6)), *[(b"ANMF", frame)] * 20)
+
+
+# === Sizes ===
+
+
+def _odd_sizes() -> Iterator[MalformedImage]:
+    for kind in ("PNG", "JPEG", "BMP", "TIFF", "WEBP"):
+        yield MalformedImage(f"{kind} of 1 × 1", encode(np.full((1, 1, 3), 5, np.uint8), kind), "any")
+    for width, height in ((100_000, 1), (1, 100_000)):
+        row = np.zeros((height, width, 1), np.uint8)
+        for kind in ("PNG", "BMP", "TIFF"):
+            yield MalformedImage(f"{kind} of {width} × {height}", encode(row, kind))
+    for width, height in ((0, 0), (0, 5), (5, 0)):
+        yield MalformedImage(f"PNG of {width} × {height}", png(width, height, 8, 0, zlib.compress(b"\0")))
+        bmp = whole_files()["grey BMP"]
+        yield MalformedImage(
+            f"BMP of {width} × {height}", bmp[:18] + struct.pack("<ii", width, height) + bmp[26:]
+        )
+        sizes = {256: (width,), 257: (height,), 258: (8,), 259: (1,), 262: (1,), 273: (0,), 279: (0,)}
+        yield MalformedImage(f"TIFF of {width} × {height}", tiff_file(sizes, b""))
+
+
+# === Other files ===
+
+
+def _not_images() -> Iterator[MalformedImage]:
+    archive = io.BytesIO()
+    with zipfile.ZipFile(archive, "w") as file:
+        file.writestr(zipfile.ZipInfo("part.png"), whole_files()["grey PNG"])
+    picture = Image.fromarray(np.full((8, 8), 5, np.uint8))
+    gif, icon = io.BytesIO(), io.BytesIO()
+    picture.save(gif, "GIF")
+    picture.save(icon, "ICO")
+    files = {
+        "empty": b"",
+        "one byte": b"\x89",
+        "zeros": bytes(4096),
+        "noise": np.random.default_rng(6).bytes(4096),
+        "text": b"this is not an image\n" * 50,
+        "HTML": b"<!DOCTYPE html><html><body>502 Bad Gateway</body></html>",
+        "JSON": b'{"image": {"b64": "iVBORw0KGgo="}}',
+        "SVG": b'<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"/>',
+        "EPS": b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\nshowpage\n",
+        "PDF": b"%PDF-1.7\n1 0 obj\n<<>>\nendobj\n%%EOF\n",
+        "ZIP": archive.getvalue(),
+        "gzip": b"\x1f\x8b\x08\0\0\0\0\0\0\x03" + zlib.compress(b"part", wbits=-15),
+        "pickle": b"\x80\x04\x95\x0b\0\0\0\0\0\0\0\x8c\x05image\x94.",
+        "NumPy array": b"\x93NUMPY\x01\0v\0{'descr': '|u1', 'fortran_order': False, 'shape': (9, 9), }\n",
+        "GIF": gif.getvalue(),
+        "ICO": icon.getvalue(),
+        "PPM": b"P6 9 9 255\n" + bytes(243),
+        "AVIF": b"\0\0\0\x20ftypavif\0\0\0\0avifmif1miafMA1B" + bytes(64),
+        "JPEG 2000": b"\0\0\0\x0cjP  \r\n\x87\n" + bytes(64),
+        "path": b"../../etc/passwd",
+        "URL": b"http://127.0.0.1/part.png",
+        "PNG after a byte order mark": b"\xef\xbb\xbf" + whole_files()["grey PNG"],
+    }
+    yield from (MalformedImage(name, data) for name, data in files.items())
+    for kind in ("grey PNG", "baseline JPEG", "TIFF", "lossless WebP", "grey BMP"):
+        data = whole_files()[kind]
+        yield MalformedImage(f"{kind} with the first bytes of a GIF", b"GIF89a" + data[6:])
+        yield MalformedImage(f"{kind} in base64's clothes", data.hex().encode())
+        yield MalformedImage(f"{kind} with text behind it", data + b"<script>alert(1)</script>", "any")
+    yield MalformedImage("JPEG that begins as a PNG", PNG_SIGNATURE + whole_files()["baseline JPEG"][8:])
+    yield MalformedImage("PNG that begins as a JPEG", b"\xff\xd8\xff\xe0" + whole_files()["grey PNG"][4:])
+    yield MalformedImage("PNG without pixels", PNG_SIGNATURE + header(9, 9, 8, 0) + chunk(b"IEND", b""))
+    yield MalformedImage("PNG of one signature", PNG_SIGNATURE)
+    yield MalformedImage("JPEG of two markers", b"\xff\xd8\xff\xd9")
+    yield MalformedImage("WebP without chunks", webp())
+
+
+# === Images of other kinds ===
+
+
+def _unsupported() -> Iterator[MalformedImage]:
+    colour = np.random.default_rng(7).integers(0, 256, (16, 16, 3), dtype=np.uint8)
+    deep = np.full((8, 8, 1), 9_000, np.uint16)
+    baseline = whole_files()["baseline JPEG"]
+    files = {
+        "CMYK JPEG": encode(colour, "JPEG", "CMYK"),
+        "arithmetic-coded JPEG without coded pixels": arithmetic_jpeg(baseline, 0),
+        "arithmetic-coded JPEG, cut off and closed": arithmetic_jpeg(baseline, 10),
+        "lossless JPEG": baseline.replace(b"\xff\xc0", b"\xff\xc3", 1),
+        "12-bit JPEG": baseline.replace(b"\xff\xc0\0\x11\x08", b"\xff\xc1\0\x11\x0c", 1),
+        "CMYK TIFF": encode(colour, "TIFF", "CMYK"),
+        "Lab TIFF": tiff(colour, t262=(8,)),
+        "JPEG in TIFF": tiff(colour, t259=(7,)),
+        "reduced picture in TIFF": tiff(colour, t254=(1,)),
+        "transparency mask in TIFF": tiff(colour, t254=(4,)),
+        "reduced picture in TIFF, by the older tag": tiff(colour, t255=(2,)),
+        "float TIFF": encode(np.ones((8, 8), np.float32), "TIFF"),
+        "32-bit TIFF": encode(np.ones((8, 8), np.int32), "TIFF"),
+        "signed TIFF": tiff(deep, t339=(2,)),
+        "TIFF with 0 for white": tiff(deep, t262=(0,)),
+        "TIFF of 5 channels": tiff(np.zeros((8, 8, 5), np.uint8)),
+        "TIFF of 64 bits": tiff(np.zeros((8, 8, 1), np.uint64)),
+        "12-bit PNG": png_16(np.full((8, 8, 1), 4_095, np.uint16)),
+        "12-bit colour PNG": png_16(np.full((8, 8, 3), 4_095, np.uint16)),
+        "12-bit TIFF": tiff(np.full((8, 8, 1), 4_095, np.uint16)),
+        "12-bit colour TIFF": tiff(np.full((8, 8, 3), 4_095, np.uint16)),
+    }
+    yield from (MalformedImage(name, data) for name, data in files.items())
+    yield from _strips_cut_short()
+
+
+def _strips_cut_short() -> Iterator[MalformedImage]:
+    """Each strip as long as its directory says, but with half its picture, or with zeros for the rest."""
+    colour = np.random.default_rng(8).integers(0, 256, (32, 40, 3), dtype=np.uint8)
+    black_and_white = colour[..., 0] > 127
+    for compression in ("tiff_lzw", "tiff_adobe_deflate", "packbits", "lzma", "zstd"):
+        half = packed_tiff(colour, compression, lambda strip: strip[: len(strip) // 2])
+        yield MalformedImage(f"{compression} TIFF with half its strip", half)
+    for compression in ("tiff_ccitt", "group3", "group4"):
+        half = packed_tiff(black_and_white, compression, lambda strip: strip[: len(strip) // 2])
+        yield MalformedImage(f"{compression} TIFF with half its strip", half)
+    plain = np.full((200, 160), 7, np.uint8)
+    plain[::20, 40:49] = colour[:10, :9, 0]
+    zeroed = packed_tiff(plain, "tiff_adobe_deflate", _half_zeroed)  # zeros mean long runs there
+    yield MalformedImage("deflate TIFF of a scratched part with zeros for half its strip", zeroed)
+    for compression in ("lzma", "zstd", "group4"):
+        pixels = black_and_white if compression == "group4" else colour
+        zeroed = packed_tiff(pixels, compression, _half_zeroed)
+        yield MalformedImage(f"{compression} TIFF with zeros for half its strip", zeroed)
+
+
+def _half_zeroed(strip: bytes) -> bytes:
+    return strip[: len(strip) // 2].ljust(len(strip), b"\0")
+
+
+def _contradictory() -> Iterator[MalformedImage]:
+    """Right checksums around wrong contents."""
+    rows = b"".join(b"\0" + bytes(range(20)) for _ in range(10))
+    whole = zlib.compress(rows)
+    yield MalformedImage("PNG with half its rows", png(20, 10, 8, 0, zlib.compress(rows[:105])))
+    yield MalformedImage("PNG of 3 bits", png(20, 10, 3, 0, whole))
+    yield MalformedImage("PNG of an unknown colour type", png(20, 10, 8, 5, whole))
+    yield MalformedImage("palette PNG without a palette", png(20, 10, 8, 3, whole))
+    yield MalformedImage("PNG with an unknown filter", png(20, 10, 8, 0, zlib.compress(b"\x09" + rows[1:])))
+    yield MalformedImage("PNG with pixels that are not deflated", png(20, 10, 8, 0, rows))
+    cut_notes = chunk(b"eXIf", b"II*\0" + struct.pack("<LHHH", 8, 1, 274, 3))
+    yield MalformedImage(
+        "PNG with cut EXIF behind its pixels", _behind_pixels(png(20, 10, 8, 0, whole), cut_notes), "any"
+    )
+    two = _behind_pixels(png(20, 10, 8, 0, zlib.compress(rows[:105])), cut_notes * 2)
+    yield MalformedImage("PNG with half its rows and EXIF twice behind them", two)
+    yield MalformedImage(
+        "PNG with an unknown critical chunk", png(20, 10, 8, 0, whole, before=chunk(b"CgBI", bytes(4)))
+    )
+    grey = np.full((8, 8, 1), 5, np.uint8)
+    text = tiff(grey)
+    place = text.index(struct.pack("<HHL", 278, 4, 1))
+    yield MalformedImage("TIFF with a text for a number", text[: place + 2] + b"\2" + text[place + 3 :])
+    yield MalformedImage("TIFF with a strip beyond its end", tiff(grey, t273=(10**6,)))
+    yield MalformedImage("TIFF with a strip in its header", tiff(grey, t273=(2,)), "any")
+    yield MalformedImage("TIFF with half its strips", tiff(grey, t257=(16,), t278=(8,)))
+    yield MalformedImage("TIFF whose strip is half as long", tiff(grey, t279=(32,)))
+    yield MalformedImage("TIFF with a strip of no bytes", tiff(grey, t279=(0,)))
+    packed = np.frombuffer(zlib.compress(bytes(64)), np.uint8).reshape(1, -1, 1)
+    size = {"t256": (8,), "t257": (16,), "t259": (8,)}
+    yield MalformedImage("deflate TIFF with half its strips", tiff(packed, **size, t278=(8,)))
+    yield MalformedImage("deflate TIFF with half its rows", tiff(packed, **size, t278=(16,)))
+    tiles = {256: (32,), 257: (16,), 258: (8,), 259: (1,), 262: (1,), 277: (1,)}
+    half = {**tiles, 322: (16,), 323: (16,), 324: (0,), 325: (256,)}
+    yield MalformedImage("TIFF with half its tiles", tiff_file(half, bytes(256)))
+    again = tiff(grey, t274=(1,)).replace(struct.pack("<HHL", 274, 4, 1), struct.pack("<HHL", 259, 4, 1))
+    yield MalformedImage("TIFF with two compressions", again)
+    yield MalformedImage("TIFF without strips", tiff(grey, t273=()))
+    yield MalformedImage("TIFF of an unknown compression", tiff(grey, t259=(4_242,)))
+    yield MalformedImage("deflate TIFF that is not deflated", tiff(grey, t259=(8,)))
+    yield MalformedImage("TIFF whose directory lies beyond its end", b"II*\0\xff\xff\xff\x7f")
+    yield MalformedImage("BigTIFF whose directory lies beyond its end", b"II+\0\x08\0\0\0" + b"\xff" * 8)
+    progressive = whole_files()["progressive JPEG"]
+    for number, place in enumerate(_places(progressive, b"\xff\xda")):
+        closed = progressive[:place] + b"\xff\xd9"
+        yield MalformedImage(f"progressive JPEG of {number} scans", closed)
+
+
+def _behind_pixels(data: bytes, chunks: bytes) -> bytes:
+    """A PNG with further chunks in front of its last one, which has 12 bytes."""
+    return data[:-12] + chunks + data[-12:]
+
+
+def _places(data: bytes, mark: bytes) -> list[int]:
+    return [place for place in range(len(data)) if data.startswith(mark, place)]

@@ -1,0 +1,82 @@
+"""Every malformed file is refused, or is a whole picture after all; none costs memory."""
+
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from segdec.errors import ImageError
+from segdec.images import decode_image
+from tests.malformed_images import BOMB, malformed_images, whole_files
+
+ROOT = Path(__file__).parents[2]
+BOMB_LIMIT_MB = 50
+IMAGES = list(malformed_images())
+
+# Production prints Pillow's warnings and goes on, so errors of them would test another path.
+pytestmark = pytest.mark.filterwarnings("ignore::UserWarning:PIL")
+
+MEASURE = """
+import sys
+from pathlib import Path
+from segdec.errors import ImageError
+from segdec.images import decode_image
+from tests.peak_memory import peak_mb, reset_peak
+
+for path in sorted(Path(sys.argv[1]).glob("whole-*")):
+    decode_image(path.read_bytes(), "warm-up")
+reset_peak()
+before = peak_mb()
+for path in sorted(Path(sys.argv[1]).glob("bomb-*")):
+    try:
+        decode_image(path.read_bytes(), "bomb")
+    except ImageError:
+        pass
+    print(path.name, peak_mb() - before)
+"""
+
+
+def test_there_are_many_and_no_two_are_the_same() -> None:
+    assert len(IMAGES) >= 300
+    assert max(Counter(image.name for image in IMAGES).values()) == 1
+    again = list(malformed_images())
+    assert [image.data for image in again] == [image.data for image in IMAGES]
+
+
+@pytest.mark.parametrize("name", whole_files())
+def test_what_is_damaged_was_whole_before(name: str) -> None:
+    assert decode_image(whole_files()[name], name).pixels.shape[:2] == (32, 40)
+
+
+@pytest.mark.parametrize("image", IMAGES, ids=lambda image: image.name)
+def test_malformed_image(image) -> None:
+    try:
+        photograph = decode_image(image.data, "part")
+    except ImageError as error:
+        assert error.code
+        assert "part" in str(error)
+        assert "Expected" in str(error)
+        return
+    assert image.expectation == "any"
+    assert photograph.pixels.dtype == np.uint8
+    assert photograph.pixels.ndim == 3
+    assert photograph.pixels.size > 0
+
+
+def test_bombs_cost_little_memory(tmp_path: Path) -> None:
+    for number, data in enumerate(whole_files().values()):
+        (tmp_path / f"whole-{number}").write_bytes(data)
+    bombs = [image for image in IMAGES if image.name.startswith(BOMB)]
+    assert len(bombs) >= 30
+    for number, image in enumerate(bombs):
+        (tmp_path / f"bomb-{number:02}").write_bytes(image.data)
+    command = [sys.executable, "-c", MEASURE, str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT)
+    lines = [line.split() for line in done.stdout.splitlines()]
+    assert len(lines) == len(bombs)
+    growth_mb = float(lines[-1][1])
+    first = next(bombs[int(name[5:])].name for name, mb in lines if float(mb) == growth_mb)
+    assert growth_mb < BOMB_LIMIT_MB, f"{first} costs {growth_mb:.0f} MB"
