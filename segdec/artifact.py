@@ -3,6 +3,7 @@
     model/
     ├── manifest.json      what the model is and the SHA-256 of every other file
     ├── manifest.sha256    the SHA-256 of the manifest; `sha256sum -c` checks it
+    ├── self_test/         a photograph and the mask scores it must get
     └── tensorflow/        files of one engine
 
 It is written whole or not at all, and refused when anything in it has changed.
@@ -17,13 +18,30 @@ from typing import Any
 
 from pydantic import Field, FiniteFloat, ValidationError
 
-from segdec.config import ModelConfig, explain
+from segdec.config import Config, Fraction, ModelConfig, explain
 from segdec.errors import ArtifactError
 from segdec.files import new_folder
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
+"""Format 1 had no self-test; it is still read."""
+
 MANIFEST = "manifest.json"
 CHECKSUM = "manifest.sha256"
+
+
+class SelfTest(Config):
+    """A stored photograph, its answer, and how far another machine's answer may be from it."""
+
+    photograph: str = Field("self_test/photograph.png", description="path inside the folder")
+    mask_scores: str = Field("self_test/mask_scores.png", description="path inside the folder; 255 = 1.0")
+    height: int = Field(ge=1, description="of the photograph, px")
+    width: int = Field(ge=1, description="of the photograph, px")
+    label: str = Field(description="class that the photograph must get")
+    score: Fraction = Field(description="image score that the photograph must get")
+    score_tolerance: Fraction = Field(
+        1e-3, description="of the image score: float32 on another CPU, TF32 on a GPU"
+    )
+    mask_tolerance: Fraction = Field(0.03, description="of each mask score; they are stored in 8 bits")
 
 
 class Manifest(ModelConfig):
@@ -37,6 +55,7 @@ class Manifest(ModelConfig):
     metrics: dict[str, FiniteFloat] = Field({}, description="measured on `metrics_split`")
     metrics_split: str = Field("", description="part of the data the metrics were measured on")
     data_fingerprint: str = Field("", description="of the data set the model was trained on")
+    self_test: SelfTest | None = Field(None, description="absent in format 1")
     files: dict[str, str] = Field({}, description="path inside the folder → SHA-256")
 
 
@@ -47,16 +66,26 @@ def read_manifest(folder: Path) -> Manifest:
         ArtifactError: If the folder or a file is missing, a file has changed since the export, or
             the format is newer than this code; the message says which.
     """
+    manifest = read_manifest_file(folder)
+    for name, expected in manifest.files.items():
+        _check_file(folder, name, expected)
+    _check_self_test(folder, manifest)
+    return manifest
+
+
+def read_manifest_file(folder: Path) -> Manifest:
+    """Reads the manifest in `folder` without looking at the files that it names.
+
+    Raises:
+        ArtifactError: If the folder or the manifest is missing, has changed, or is newer than this code.
+    """
     if not folder.is_dir():
         raise ArtifactError(
             f"{folder} is no folder. Expected an artifact written by the export; check the path."
         )
     content = _read(folder / MANIFEST)
     _check_checksum(folder, content)
-    manifest = _parse(folder / MANIFEST, content)
-    for name, expected in manifest.files.items():
-        _check_file(folder, name, expected)
-    return manifest
+    return _parse(folder / MANIFEST, content)
 
 
 def digest(folder: Path) -> str:
@@ -147,6 +176,22 @@ def _check_file(folder: Path, name: str, expected: str) -> None:
             f"{folder / name} has changed since the export: its SHA-256 is {found[:12]}…, expected "
             f"{expected[:12]}…. Export or copy the artifact again."
         )
+
+
+def _check_self_test(folder: Path, manifest: Manifest) -> None:
+    """Its files must be among those with a checksum, which also keeps them inside the folder."""
+    if manifest.self_test is None:
+        if manifest.format_version > 1:
+            raise ArtifactError(
+                f"{folder / MANIFEST} has no self-test. Expected one; export the model again."
+            )
+        return
+    for name in (manifest.self_test.photograph, manifest.self_test.mask_scores):
+        if name not in manifest.files:
+            raise ArtifactError(
+                f"{folder / MANIFEST} names {name!r} for the self-test but has no checksum of it. Expected "
+                "one of its files; export the model again."
+            )
 
 
 # === Writing ===

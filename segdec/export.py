@@ -9,6 +9,7 @@ from typing import Any
 import keras
 import numpy as np
 import tensorflow as tf
+from numpy.typing import NDArray
 from pydantic import ValidationError
 
 from segdec import __version__
@@ -17,6 +18,8 @@ from segdec.config import STRIDE, ModelConfig, explain
 from segdec.engines import Engine
 from segdec.engines.tensorflow import NetworkEngine, TensorFlowEngine, input_signature
 from segdec.errors import ArtifactError, ConfigError
+from segdec.predictor import Predictor
+from segdec.self_test import expected_answer, noise_photograph, run_self_test, write_self_test
 
 TOLERANCE = 1e-5
 """Largest difference between a logit of the network and of its artifact, absolute plus relative."""
@@ -35,9 +38,10 @@ def export_model(
     metrics: dict[str, float],
     metrics_split: str,
     data_fingerprint: str,
+    sample: NDArray[np.uint8] | None = None,
     overwrite: bool = False,
 ) -> Manifest:
-    """Writes `network` as an artifact with a SavedModel, and checks that it still answers the same.
+    """Writes `network` as an artifact with SavedModel and self-test, and checks that it answers the same.
 
     Args:
         network: [B, H, W, C] → `mask_logits` [B, H/8, W/8, 1] and `class_logits` [B, classes].
@@ -48,14 +52,21 @@ def export_model(
         metrics: Measured on `metrics_split`.
         metrics_split: Part of the data, for example `test`.
         data_fingerprint: Identifies the training data.
+        sample: Photograph uint8 [H, W, C] of the self-test, which travels in the artifact; seeded noise
+            when there is none.
         overwrite: Whether to replace an artifact at `folder`.
 
     Raises:
         ArtifactError: If `folder` cannot be written or the written model answers differently.
         ConfigError: If `network` and `config` do not belong together, or a value cannot stand in
             a manifest (a metric that is not finite, an empty name).
+        ImageError: If `sample` does not fit the model.
     """
     _check_network(network, config)
+    reference = NetworkEngine(network)
+    photograph = noise_photograph(config) if sample is None else sample
+    with full_precision():
+        answer = Predictor(reference, config).predict([photograph])[0]
     manifest = _manifest(
         config,
         name=name,
@@ -63,12 +74,16 @@ def export_model(
         metrics=metrics,
         metrics_split=metrics_split,
         data_fingerprint=data_fingerprint,
+        self_test=expected_answer(photograph, answer),
     )
 
     def build(staged: Path) -> None:
         save_network(network, staged / "tensorflow")
+        write_self_test(staged, photograph, answer)
         with full_precision():
-            check_parity(NetworkEngine(network), TensorFlowEngine.load(staged / "tensorflow"), config)
+            exported = TensorFlowEngine.load(staged / "tensorflow")
+            check_parity(reference, exported, config)
+            run_self_test(Predictor(exported, manifest), staged)
 
     return write_artifact(folder, build, manifest, overwrite=overwrite)
 

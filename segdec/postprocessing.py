@@ -39,6 +39,8 @@ class Prediction:
         probabilities: Of every class; they sum to 1.
         mask: uint8 [H, W], 255 where a mask score is at or above `mask_threshold`.
         mask_scores: float32 [H, W], 0…1.
+        grid_scores: float32 [h/8, w/8], 0…1: the mask scores as the network gave them, one for each
+            8 × 8 px of the prepared photograph [h, w].
         mask_threshold: The mask score from which on a pixel belongs to a defect.
         regions: Connected parts of the mask, highest score first.
     """
@@ -49,6 +51,7 @@ class Prediction:
     probabilities: dict[str, float]
     mask: NDArray[np.uint8]
     mask_scores: NDArray[np.float32]
+    grid_scores: NDArray[np.float32]
     mask_threshold: float
     regions: tuple[Region, ...]
 
@@ -79,7 +82,8 @@ def interpret(
     probabilities = softmax(class_logits)  # [C]
     score = min(float(probabilities[1:].sum()), 1.0)  # 1 − P(good), exact also where P(good) rounds to 1
     chosen = 0 if score < limit else 1 + int(probabilities[1:].argmax())
-    mask_scores = restore_mask(sigmoid(mask_logits[..., 0]), config.input, *size)  # [H, W]
+    grid_scores = sigmoid(mask_logits[..., 0])  # [h/8, w/8]
+    mask_scores = restore_mask(grid_scores, config.input, *size)  # [H, W]
     mask = np.where(mask_scores >= config.thresholds.mask, np.uint8(255), np.uint8(0))
     return Prediction(
         label=config.classes[chosen],
@@ -88,6 +92,7 @@ def interpret(
         probabilities=dict(zip(config.classes, probabilities.tolist(), strict=True)),
         mask=mask,
         mask_scores=mask_scores,
+        grid_scores=grid_scores,
         mask_threshold=config.thresholds.mask,
         regions=find_regions(mask, mask_scores),
     )

@@ -11,17 +11,23 @@ from numpy.typing import NDArray
 
 from segdec.artifact import Manifest, read_manifest
 from segdec.config import ModelConfig
-from segdec.engines import Engine
+from segdec.engines import Engine, Logits
 from segdec.errors import ConfigError
 from segdec.postprocessing import Prediction, interpret
-from segdec.preprocessing import prepare_image
+from segdec.preprocessing import input_size, prepare_image
 
 ENGINES = {"tensorflow": ("segdec.engines.tensorflow", "TensorFlowEngine")}
 """Module and class of each engine; its files lie in the artifact's folder of the same name."""
 
+DEFAULT_SIZE = 256
+"""Side of the photograph that stands for those of a model which takes any size, px."""
+
 
 class Predictor:
     """Answers photographs with predictions.
+
+    `predict` does it all; `prepare`, `infer` and `interpret` are its steps, for those who run them in
+    different threads.
 
     Args:
         engine: Runs the network.
@@ -55,6 +61,51 @@ class Predictor:
         manifest = read_manifest(folder)
         return cls(find_engine(engine)(folder / engine), manifest)
 
+    @property
+    def batch_pixels(self) -> int:
+        """Pixels (B × H × W) beyond which a batch is not faster than its images one by one."""
+        return self.engine.batch_pixels
+
+    def warm_shape(self) -> tuple[int, int, int]:
+        """Shape [h, w, c] of the prepared photograph that is likely to come first.
+
+        The policy `resize` knows only one; `native` takes that of the self-test's photograph, else of one
+        of 256 × 256 px.
+        """
+        test = self.manifest.self_test if self.manifest else None
+        size = (test.height, test.width) if test else (DEFAULT_SIZE, DEFAULT_SIZE)
+        return (*input_size(self.config.input, *size), self.config.network.input_channels)
+
+    def prepare(self, image: NDArray[np.uint8]) -> NDArray[np.uint8]:
+        """Fits a photograph to the network: uint8 [H, W, C] → [h, w, c].
+
+        Raises:
+            ImageError: If the photograph does not fit the model.
+            ValueError: If the array is no photograph.
+        """
+        return prepare_image(image, self.config.input, self.config.network.input_channels)
+
+    def infer(self, prepared: NDArray[np.uint8]) -> Logits:
+        """Runs the network on prepared photographs [B, h, w, c]: the only step that uses the engine."""
+        return self.engine.infer(prepared)
+
+    def interpret(
+        self, logits: Logits, row: int, size: tuple[int, int], *, threshold: float | None = None
+    ) -> Prediction:
+        """Reads the answer for one photograph out of a batch's logits.
+
+        Args:
+            logits: What `infer` answered.
+            row: Position of the photograph in the batch.
+            size: Height and width of the photograph, px.
+            threshold: Replaces the model's image threshold, 0…1.
+
+        Raises:
+            ConfigError: If `threshold` lies outside 0…1.
+            SegdecError: If a logit is not a finite number.
+        """
+        return interpret(logits.mask[row], logits.classes[row], size, self.config, threshold=threshold)
+
     def predict(
         self,
         images: Sequence[NDArray[np.uint8]],
@@ -76,16 +127,13 @@ class Predictor:
         """
         if batch_size < 1:
             raise ValueError(f"batch_size={batch_size}. Expected at least 1.")
-        channels = self.config.network.input_channels
-        prepared = [prepare_image(image, self.config.input, channels) for image in images]
+        prepared = [self.prepare(image) for image in images]
         answers: dict[int, Prediction] = {}
         for indices in _batches(prepared, batch_size):
-            logits = self.engine.infer(np.stack([prepared[index] for index in indices]))
+            logits = self.infer(np.stack([prepared[index] for index in indices]))
             for row, index in enumerate(indices):
                 height, width = images[index].shape[:2]
-                answers[index] = interpret(
-                    logits.mask[row], logits.classes[row], (height, width), self.config, threshold=threshold
-                )
+                answers[index] = self.interpret(logits, row, (height, width), threshold=threshold)
         return [answers[index] for index in range(len(images))]
 
 

@@ -62,6 +62,11 @@ def build_parser() -> argparse.ArgumentParser:
     write.add_argument("--name", help="name of the model; default: that of the run")
     write.add_argument("--version", default="1", help="version of the model")
     write.add_argument("--overwrite", action="store_true", help="replace an existing artifact")
+    write.add_argument(
+        "--no-sample",
+        action="store_true",
+        help="self-test with noise: no validation photograph travels in the artifact",
+    )
     write.set_defaults(command=export)
     return parser
 
@@ -158,7 +163,12 @@ def export(options: argparse.Namespace) -> None:
     from training.results import export_run
 
     manifest = export_run(
-        options.run, options.out, name=options.name, version=options.version, overwrite=options.overwrite
+        options.run,
+        options.out,
+        name=options.name,
+        version=options.version,
+        overwrite=options.overwrite,
+        with_sample=not options.no_sample,
     )
     print(f"Wrote {manifest.name} {manifest.version} to {options.out}.")
     print(f"Serve it with: python -m api --model {options.out}")

@@ -1,15 +1,20 @@
 """What becomes of a finished run: its evaluation and its artifact."""
 
 import json
+import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from datasets.layouts import load_dataset
 from datasets.reading import read
 from datasets.sample import Record, Sample, Split
 from segdec.artifact import Manifest
 from segdec.engines.tensorflow import NetworkEngine
-from segdec.errors import DatasetError
+from segdec.errors import DatasetError, SegdecError
 from segdec.export import export_model
 from segdec.files import write_text_atomic
 from segdec.postprocessing import Prediction
@@ -20,6 +25,7 @@ from training.gallery import Show
 from training.report import describe, write_report
 from training.run_folder import RunFolder
 from training.run_log import read_log
+from training.sample_photograph import choose_sample
 
 METRICS = "metrics.json"
 
@@ -37,7 +43,8 @@ def evaluate_run(path: Path, split: Split) -> str:
     experiment, result = folder.experiment(), folder.result()
     records = _records(experiment.data, folder.splits, result.model.classes, split)
     predictor = Predictor(NetworkEngine(folder.network()), result.model)
-    evaluation = evaluate(predictor, records, read, batch_size=experiment.batch_size)
+    read_as_served = partial(read, white_level=result.model.input.white_level)
+    evaluation = evaluate(predictor, records, read_as_served, batch_size=experiment.batch_size)
     write_predictions(path / "predictions.csv", evaluation.rows)
     figures = {"split": split, **evaluation.metrics.to_dict()}
     write_text_atomic(path / METRICS, json.dumps(figures, indent=2) + "\n")
@@ -53,8 +60,19 @@ def evaluate_run(path: Path, split: Split) -> str:
     return f"{_table(evaluation)}\nReport: {path / 'report.html'}"
 
 
-def export_run(path: Path, out: Path, *, name: str | None, version: str, overwrite: bool) -> Manifest:
+def export_run(
+    path: Path, out: Path, *, name: str | None, version: str, overwrite: bool, with_sample: bool = True
+) -> Manifest:
     """Writes the artifact of a finished run, with the newest metrics measured on it.
+
+    Args:
+        path: Run folder.
+        out: Folder of the artifact.
+        name: Of the model; None for that of the run.
+        version: Of the model.
+        overwrite: Whether to replace an artifact at `out`.
+        with_sample: Whether a validation photograph travels in the artifact for its self-test; seeded
+            noise does otherwise, or when the photographs cannot be read any more.
 
     Raises:
         SegdecError: If the run has not finished or the artifact cannot be written.
@@ -62,8 +80,10 @@ def export_run(path: Path, out: Path, *, name: str | None, version: str, overwri
     folder = RunFolder.finished(path)
     result = folder.result()
     split, metrics = _metrics(folder, result.validation)
+    network = folder.network()
+    predictor = Predictor(NetworkEngine(network), result.model)
     return export_model(
-        folder.network(),
+        network,
         out,
         config=result.model,
         name=name or folder.experiment().name,
@@ -71,8 +91,24 @@ def export_run(path: Path, out: Path, *, name: str | None, version: str, overwri
         metrics=metrics,
         metrics_split=split,
         data_fingerprint=result.data_fingerprint,
+        sample=_sample(predictor, folder) if with_sample else None,
         overwrite=overwrite,
     )
+
+
+def _sample(predictor: Predictor, folder: RunFolder) -> NDArray[np.uint8] | None:
+    """A validation photograph [H, W, C]; None when they have been moved away since the training."""
+    try:
+        records = _records(folder.experiment().data, folder.splits, predictor.config.classes, "val")
+        return choose_sample(
+            predictor, records, partial(read, white_level=predictor.config.input.white_level)
+        )
+    except (SegdecError, OSError) as error:
+        print(
+            f"note: The artifact's self-test gets noise instead of a validation photograph: {error}",
+            file=sys.stderr,
+        )
+        return None
 
 
 def _records(data: DataConfig, splits: Path, classes: tuple[str, ...], split: Split) -> tuple[Record, ...]:
@@ -105,7 +141,7 @@ def _show(predictor: Predictor, records: tuple[Record, ...]) -> Show:
     by_name = {record.name: record for record in records}
 
     def show(name: str) -> tuple[Sample, Prediction]:
-        sample = read(by_name[name])
+        sample = read(by_name[name], white_level=predictor.config.input.white_level)
         return sample, predictor.predict([sample.image])[0]
 
     return show

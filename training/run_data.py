@@ -46,7 +46,7 @@ def load_run_data(config: ExperimentConfig) -> RunData:
         check_split(split, dataset.of_split(split))
     model = build_model_config(config, dataset.classes)
     channels = model.network.input_channels
-    reader = DigestingReader()
+    reader = DigestingReader(config.input.white_level)
     examples = ExampleSource(
         dataset.of_split("train"),
         reader.read,

@@ -6,6 +6,7 @@ import signal
 import sys
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
+from functools import partial
 from typing import NoReturn
 
 import keras
@@ -89,7 +90,8 @@ class Trainer:
             self.loss_scale = LossScale() if config.precision == "mixed_float16" else None
         self.validated = build_network(data.model.network)
         predictor = Predictor(NetworkEngine(self.validated), data.model)
-        self.validator = Validator(predictor, data.dataset.of_split("val"), read, config.batch_size)
+        read_as_served = partial(read, white_level=config.input.white_level)
+        self.validator = Validator(predictor, data.dataset.of_split("val"), read_as_served, config.batch_size)
 
         # === Resume ===
         saved = {**self.optimizers, **({"loss_scale": self.loss_scale} if self.loss_scale else {})}

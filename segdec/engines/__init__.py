@@ -18,6 +18,11 @@ class Logits:
 class Engine(Protocol):
     """Runs the network of an artifact."""
 
+    @property
+    def batch_pixels(self) -> int:
+        """Pixels (B × H × W) beyond which a batch is not faster than its images one by one."""
+        ...
+
     def infer(self, images: NDArray[np.uint8]) -> Logits:
         """Runs the network on `images` [B, H, W, C] uint8, H and W divisible by 8."""
         ...

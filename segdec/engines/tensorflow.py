@@ -14,6 +14,10 @@ try:
 except ImportError as error:
     raise MissingExtraError("tensorflow", "tensorflow") from error
 
+CPU_BATCH_PIXELS = 2**19
+GPU_BATCH_PIXELS = 2**24
+"""Larger batches are not faster, or take much memory; `benchmarks/serving/batching.py` measures it."""
+
 
 class TensorFlowEngine:
     """Runs a SavedModel.
@@ -27,6 +31,7 @@ class TensorFlowEngine:
 
     def __init__(self, model: Any) -> None:
         self._model = model  # its variables live as long as it does
+        self.batch_pixels = find_batch_pixels()
 
     @classmethod
     def load(cls, folder: Path) -> Self:
@@ -59,10 +64,16 @@ class NetworkEngine:
         self._infer = tf.function(
             lambda images: network(images, training=False), input_signature=[input_signature(network)]
         )
+        self.batch_pixels = find_batch_pixels()
 
     def infer(self, images: NDArray[np.uint8]) -> Logits:
         """Runs the network on `images` [B, H, W, C] uint8, H and W divisible by 8."""
         return to_logits(self._infer(tf.constant(images)))
+
+
+def find_batch_pixels() -> int:
+    """Pixels beyond which a batch is not faster, on the device that this process uses."""
+    return GPU_BATCH_PIXELS if tf.config.list_physical_devices("GPU") else CPU_BATCH_PIXELS
 
 
 def input_signature(network: Any) -> Any:

@@ -12,6 +12,7 @@ from segdec.config import InputConfig, ModelConfig, NetworkConfig
 from segdec.errors import ArtifactError
 
 MANIFEST = Manifest(
+    format_version=1,  # without a self-test; see test_self_test.py
     network=NetworkConfig(preset="compact"),
     input=InputConfig(),
     classes=("good", "defect"),
@@ -149,15 +150,21 @@ def test_flipped_byte_in_a_model_file_is_named(part: str, artifact_copy: Path) -
 
 
 def test_newer_format_is_refused_before_its_unknown_fields(folder: Path) -> None:
-    rewrite(folder, format_version=2, segdec_version="9.0", novelty=True)
+    rewrite(folder, format_version=3, segdec_version="9.0", novelty=True)
     text = refusal(folder)
-    assert "format_version 2. Expected at most 1" in text
+    assert "format_version 3. Expected at most 2" in text
     assert "9.0" in text
 
 
 def test_unknown_field_is_named_with_the_nearest_one(folder: Path) -> None:
     rewrite(folder, metric={})
     assert "metric: unknown key. Did you mean 'metrics'?" in refusal(folder)
+
+
+def test_format_2_has_a_self_test(folder):
+    rewrite(folder, format_version=2)
+    with pytest.raises(ArtifactError, match="no self-test"):
+        read_manifest(folder)
 
 
 @pytest.mark.parametrize("content", [b"[]", b"{}", b"no json", b'{"format_version": "x"}'])

@@ -78,6 +78,8 @@ def test_artifact_that_answers_differently_is_not_written(
     import segdec.export
 
     class Other:
+        batch_pixels = 2**24
+
         def infer(self, asked: NDArray[np.uint8]) -> Logits:
             batch, height, width, _ = asked.shape
             return Logits(

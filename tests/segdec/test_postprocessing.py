@@ -84,6 +84,14 @@ def test_mask_is_cut_at_the_mask_threshold_at_the_size_of_the_photograph() -> No
     assert [region.bbox for region in prediction.regions] == [(18, 0, 3, 13)]
 
 
+def test_grid_scores_are_those_of_the_network() -> None:
+    logits = np.array([[[0.0], [math.log(3)], [-math.log(3)]], [[20.0], [-20.0], [0.0]]], np.float32)
+    prediction = interpret(logits, np.zeros(3, np.float32), (13, 21), CONFIG)
+    expected = [[0.5, 0.75, 0.25], [1.0, 0.0, 0.5]]
+    np.testing.assert_allclose(prediction.grid_scores, expected, atol=1e-6)
+    assert prediction.grid_scores.dtype == np.float32
+
+
 def test_no_defect_has_no_region() -> None:
     assert answer(0.9, 0.05).regions == ()
 

@@ -17,6 +17,8 @@ RESIZE = InputConfig(policy="resize", height=32, width=16)
 class StubEngine:
     """Answers the first pixel of each image as its defect logit, and notes what it was given."""
 
+    batch_pixels = 2**24
+
     def __init__(self) -> None:
         self.shapes: list[tuple[int, ...]] = []
 
@@ -69,6 +71,22 @@ def test_threshold_is_passed_on() -> None:
     model, _ = predictor()
     assert model.predict([flat(101)])[0].label == "defect"
     assert model.predict([flat(101)], threshold=0.9)[0].label == "good"
+
+
+@pytest.mark.parametrize("config", [NATIVE, RESIZE], ids=["native", "resize"])
+def test_steps_give_what_predict_gives(config: InputConfig) -> None:
+    model, engine = predictor(config)
+    photographs = [flat(99, 13, 20), flat(102, 16, 24)]
+    prepared = np.stack([model.prepare(photograph) for photograph in photographs])
+    assert prepared.shape == ((2, 16, 24, 1) if config is NATIVE else (2, 32, 16, 1))
+    logits = model.infer(prepared)
+    assert engine.shapes == [prepared.shape]
+    steps = [model.interpret(logits, row, size) for row, size in enumerate([(13, 20), (16, 24)])]
+    for found, expected in zip(steps, model.predict(photographs), strict=True):
+        assert (found.label, found.score) == (expected.label, expected.score)
+        np.testing.assert_array_equal(found.mask_scores, expected.mask_scores)
+    assert [step.label for step in steps] == ["good", "defect"]
+    assert model.interpret(logits, 1, (16, 24), threshold=0.9).label == "good"
 
 
 def test_model_in_memory_has_no_manifest() -> None:

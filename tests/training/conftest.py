@@ -24,6 +24,8 @@ class BrightnessEngine:
     Of several defect classes the one that depends on the column of the brightest cell is chosen.
     """
 
+    batch_pixels = 2**24
+
     def __init__(self, num_classes):
         self.num_classes = num_classes
         self.largest_batch = 0

@@ -19,6 +19,7 @@ def draw(height, width, *, channels=1, label="defect", masked=True):
         probabilities={},
         mask=mask,
         mask_scores=(mask / 255).astype(np.float32),
+        grid_scores=np.zeros((1, 1), np.float32),
         mask_threshold=0.5,
         regions=(),
     )

@@ -1,23 +1,50 @@
 import csv
 import json
+import shutil
+from pathlib import Path
 
+import cv2
+import numpy as np
 import pytest
 
 from datasets.layouts import load_dataset
 from datasets.reading import read
+from datasets.sample import Record, Sample
+from segdec.__main__ import main as predict
+from segdec.config import InputConfig, ModelConfig, NetworkConfig
+from segdec.engines import Logits
 from segdec.errors import RunError
+from segdec.images import read_image
 from segdec.predictor import Predictor
+from segdec.self_test import run_self_test
 
 pytest.importorskip("tensorflow")
 
 from training.__main__ import main
 from training.results import evaluate_run, export_run
 from training.run_folder import RunFolder
+from training.sample_photograph import choose_sample
 
 pytestmark = pytest.mark.usefixtures("tensorflow_devices")
 
 
+MODEL = ModelConfig(network=NetworkConfig(preset="compact"), input=InputConfig(), classes=("good", "defect"))
 POLY = ["--stages.joint.schedule.kind", "poly"]  # a schedule without steps is never made
+
+
+class BrightnessEngine:
+    """Finds a photograph the more defective the brighter it is; from 128 on it is."""
+
+    batch_pixels = 2**24
+
+    def infer(self, images):
+        defect = (images[:, 0, 0, 0].astype(np.float32) - 127.5) / 10
+        mask = np.zeros((len(images), images.shape[1] // 8, images.shape[2] // 8, 1), np.float32)
+        return Logits(mask, np.stack([np.zeros_like(defect), defect], axis=1))
+
+
+def validation(root):
+    return load_dataset("folder", root, root / "splits.txt").of_split("val")
 
 
 def rows(run):
@@ -49,6 +76,58 @@ def test_exported_model_answers_as_evaluated(finished_run, toy_root, tmp_path):
         assert prediction.score == pytest.approx(float(row["score"]), abs=1e-5)
 
 
+def test_exported_model_carries_a_validation_photograph(finished_run, toy_root, tmp_path):
+    export_run(finished_run, tmp_path / "model", name=None, version="1", overwrite=False)
+    predictor = Predictor.load(tmp_path / "model")
+    assert run_self_test(predictor, tmp_path / "model") is not None
+    stored = read_image(tmp_path / "model" / "self_test" / "photograph.png").pixels
+    images = [read(record).image for record in validation(toy_root)]
+    assert any(np.array_equal(stored, image) for image in images)
+
+
+@pytest.mark.parametrize(
+    ("levels", "labels", "chosen"),
+    [
+        ((10, 160, 220), (0, 1, 1), 2),
+        ((90, 220, 160), (0, 1, 1), 1),
+        ((250, 150, 20), (0, 1, 1), 1),  # a false alarm is no sample, however high its score
+        ((10, 20, 30), (0, 1, 1), 0),  # no defect is found
+        ((10, 250, 20), (0, 0, 0), 0),  # there is none
+    ],
+)
+def test_sample_is_the_plainest_defect_or_the_first_photograph(levels, labels, chosen):
+    records = [Record(str(index), Path(), None, label, "") for index, label in enumerate(labels)]
+    images = {str(index): np.full((8, 8, 1), level, np.uint8) for index, level in enumerate(levels)}
+
+    def read_sample(record):
+        return Sample(record.name, images[record.name], None, record.label)
+
+    found = choose_sample(Predictor(BrightnessEngine(), MODEL), records, read_sample)
+    assert found is images[str(chosen)]
+
+
+def test_photographs_that_were_moved_away_are_replaced_by_noise(finished_run, tmp_path, capsys):
+    run = Path(shutil.copytree(finished_run, tmp_path / "run"))
+    config = run / "config.toml"
+    lines = config.read_text().splitlines()
+    moved = [f'root = "{tmp_path / "moved"}"' if line.startswith("root = ") else line for line in lines]
+    assert moved != lines
+    config.write_text("\n".join(moved))
+    manifest = export_run(run, tmp_path / "model", name=None, version="1", overwrite=False)
+    assert (manifest.self_test.height, manifest.self_test.width) == (256, 256)
+    (notice,) = capsys.readouterr().err.splitlines()
+    assert notice.startswith("note: The artifact's self-test gets noise")
+    assert "moved" in notice
+    assert run_self_test(Predictor.load(tmp_path / "model"), tmp_path / "model") is not None
+
+
+def test_photographs_can_be_kept_out_of_the_artifact(finished_run, tmp_path, capsys):
+    main(["export", str(finished_run), str(tmp_path / "model"), "--no-sample"])
+    stored = read_image(tmp_path / "model" / "self_test" / "photograph.png").pixels
+    assert stored.shape == (256, 256, 1)
+    assert capsys.readouterr().err == ""
+
+
 def test_a_run_that_has_not_finished_cannot_be_used(tmp_path):
     (tmp_path / "config.toml").write_text("[stages.segment]\nsteps = 1\n")
     with pytest.raises(RunError, match=r"has not finished: it has no result.json.*training run"):
@@ -59,8 +138,6 @@ def test_a_run_that_has_not_finished_cannot_be_used(tmp_path):
 
 
 def test_damaged_weights_are_refused(finished_run, tmp_path):
-    import shutil
-
     run = tmp_path / "run"
     shutil.copytree(finished_run, run)
     (run / "network.weights.h5").write_bytes(b"no weights")
@@ -98,3 +175,32 @@ def test_help_lists_every_field(capsys):
         main(["run", "--help"])
     assert left.value.code == 0
     assert "--stages.segment.learning-rate" in capsys.readouterr().out
+
+
+def test_12_bit_photographs_train_as_the_same_ones_of_8_bits(
+    tiny_experiment, finished_run, toy_root, tmp_path, read_weights, capsys
+):
+    root = tmp_path / "deep"
+    shutil.copytree(toy_root, root)
+    for record in load_dataset("folder", toy_root).records:
+        pixels = read(record).image.astype(float)
+        deep = np.rint(pixels * 4095 / 255).astype(
+            np.uint16
+        )  # 16 steps for each of 8 bits: comes back exactly
+        cv2.imwrite(str(root / record.image_path.relative_to(toy_root)), deep)
+    flags = ["--data.root", str(root), "--data.splits", str(root / "splits.txt"), "--runs", str(tmp_path)]
+    command = ["run", str(tiny_experiment), *flags]
+    with pytest.raises(SystemExit):
+        main(command)
+    assert "Expected values up to 65535; set input.white_level in the experiment" in capsys.readouterr().err
+    assert main([*command, "--input.white-level", "4095"]) in (None, 0)
+    run = tmp_path / "tiny"
+    for name, weights in read_weights(finished_run).items():
+        np.testing.assert_array_equal(read_weights(run)[name], weights)
+    for each in (run, finished_run):
+        evaluate_run(each, "test")
+    assert rows(run) == rows(finished_run)
+    manifest = export_run(run, tmp_path / "model", name=None, version="1", overwrite=False)
+    assert manifest.input.white_level == 4095
+    image = next((root / "good").glob("*.png"))
+    assert predict(["predict", str(image), "--model", str(tmp_path / "model")]) == 0

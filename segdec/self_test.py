@@ -1,0 +1,144 @@
+"""The self-test: a photograph that travels in the artifact with the answer it must get wherever it is served.
+
+    model/
+    └── self_test/
+        ├── photograph.png
+        └── mask_scores.png    what the network answered when it was exported, 255 = 1.0
+
+Checksums tell that the files are those of the export; the self-test tells that this machine, with its
+decoder and its engine, makes the same answer of them.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from segdec.artifact import SelfTest
+from segdec.config import ModelConfig
+from segdec.errors import ArtifactError, ImageError, MissingExtraError, SegdecError
+from segdec.images import read_image, write_png
+from segdec.postprocessing import Prediction
+from segdec.predictor import DEFAULT_SIZE, Predictor
+
+ADVICE = (
+    "This machine's arithmetic is another or its engine is damaged: do not serve this model here; "
+    "export it again, or install the versions that it was exported with."
+)
+
+
+@dataclass(frozen=True)
+class SelfTestResult:
+    """How far the answer of a passed self-test is from the stored one.
+
+    Attributes:
+        score_difference: |found − stored|.
+        mask_difference: Largest |found − stored| of a mask score.
+    """
+
+    score_difference: float
+    mask_difference: float
+
+
+def run_self_test(predictor: Predictor, folder: Path) -> SelfTestResult | None:
+    """Predicts the stored photograph and compares the answer with the stored one.
+
+    Mask scores are compared rather than the mask cut out of them, which would hide a photograph shifted by
+    a pixel and differ by chance where scores lie near the threshold. For the same reason a label is not
+    compared when moving the probabilities by the tolerance could change it.
+
+    Args:
+        predictor: Loaded from `folder`; tests in memory may bring another engine.
+        folder: The artifact.
+
+    Returns:
+        None if the artifact has no self-test, as those of format 1.
+
+    Raises:
+        ArtifactError: If the stored files cannot be read or the answer is another one.
+        MissingExtraError: If the extra `images` is not installed.
+    """
+    expected = predictor.manifest.self_test if predictor.manifest else None
+    if expected is None:
+        return None
+    photograph, mask_scores = _read(folder, expected)
+    found = _predict(predictor, photograph, folder)
+    result = SelfTestResult(
+        score_difference=abs(found.score - expected.score),
+        mask_difference=float(np.abs(found.mask_scores - mask_scores).max()),
+    )
+    if problem := _find_problem(found, expected, result):
+        raise ArtifactError(f"The self-test of {folder} failed: {problem}. {ADVICE}")
+    return result
+
+
+def write_self_test(folder: Path, photograph: NDArray[np.uint8], answer: Prediction) -> None:
+    """Writes the photograph [H, W, C] and the mask scores of its answer into the folder of an artifact."""
+    stored = expected_answer(photograph, answer)
+    (folder / stored.photograph).parent.mkdir()
+    write_png(folder / stored.photograph, photograph)
+    write_png(folder / stored.mask_scores, np.rint(answer.mask_scores * 255).astype(np.uint8))
+
+
+def expected_answer(photograph: NDArray[np.uint8], answer: Prediction) -> SelfTest:
+    """The manifest's section for a photograph [H, W, C] and its answer."""
+    height, width = photograph.shape[:2]
+    return SelfTest(height=height, width=width, label=answer.label, score=answer.score)
+
+
+def noise_photograph(config: ModelConfig) -> NDArray[np.uint8]:
+    """Seeded noise uint8 [H, W, C] of the model's input size, for want of a photograph."""
+    height, width = config.input.height or DEFAULT_SIZE, config.input.width or DEFAULT_SIZE
+    shape = (height, width, config.network.input_channels)
+    return np.random.default_rng(0).integers(0, 256, shape, dtype=np.uint8)
+
+
+# === Comparison ===
+
+
+def _read(folder: Path, expected: SelfTest) -> tuple[NDArray[np.uint8], NDArray[np.float32]]:
+    """Photograph [H, W, C] and mask scores [H, W], decoded as any other file."""
+    try:
+        photograph = read_image(folder / expected.photograph).pixels
+        stored = read_image(folder / expected.mask_scores).pixels
+    except ImageError as error:
+        raise ArtifactError(f"The self-test of {folder} cannot be run: {error}") from error
+    size = (expected.height, expected.width)
+    if photograph.shape[:2] != size or stored.shape != (*size, 1):
+        raise ArtifactError(
+            f"The self-test of {folder} has a photograph {photograph.shape} and mask scores {stored.shape}. "
+            f"Expected {size}, the scores with 1 channel, as the manifest says; export it again."
+        )
+    return photograph, np.asarray(stored[..., 0] / 255, dtype=np.float32)
+
+
+def _predict(predictor: Predictor, photograph: NDArray[np.uint8], folder: Path) -> Prediction:
+    try:
+        return predictor.predict([photograph])[0]
+    except MissingExtraError:
+        raise
+    except SegdecError as error:
+        raise ArtifactError(f"The self-test of {folder} failed: {error} {ADVICE}") from error
+
+
+def _find_problem(found: Prediction, expected: SelfTest, result: SelfTestResult) -> str:
+    """What is wrong, in words; empty when nothing is."""
+    if result.score_difference > expected.score_tolerance:
+        return f"the score is {found.score:.6f}, expected {expected.score:.6f} ± {expected.score_tolerance:g}"
+    if found.label != expected.label and _is_certain(found, expected.score_tolerance):
+        return f"the label is '{found.label}', expected '{expected.label}'"
+    if result.mask_difference > expected.mask_tolerance:
+        return (
+            f"a mask score differs by {result.mask_difference:.3f}, expected at most "
+            f"{expected.mask_tolerance:g}"
+        )
+    return ""
+
+
+def _is_certain(found: Prediction, tolerance: float) -> bool:
+    """Whether the label stays the same when every probability moves by `tolerance`."""
+    if abs(found.score - found.threshold) <= tolerance:
+        return False
+    ranked = sorted(list(found.probabilities.values())[1:], reverse=True)
+    return found.score < found.threshold or len(ranked) < 2 or ranked[0] - ranked[1] > 2 * tolerance
