@@ -1,19 +1,36 @@
-"""`python -m api --model FOLDER`: serves a model over HTTP."""
+"""`python -m api --model FOLDER` serves a model over HTTP; `python -m api key NAME` makes an API key."""
 
+import os
 import signal
 import sys
 
+from segdec.errors import ConfigError
 from segdec.terminal import clean_exit
 
 
 def main() -> None:
-    """Runs the service until it is told to stop."""
+    """Runs the service until it is told to stop, or makes a key."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))  # a stop during the start is no failure
     with clean_exit(extra="serve"):
-        from api.server import serve
+        if sys.argv[1:2] == ["key"]:
+            _make_key(sys.argv[2:])
+            return
         from api.settings import read_settings
 
-        serve(read_settings(sys.argv[1:]))
+        settings = read_settings(sys.argv[1:])
+        # A second line of defence, which OpenCV only reads when it is imported.
+        os.environ.setdefault("OPENCV_IO_MAX_IMAGE_PIXELS", str(settings.max_pixels))
+        from api.server import serve
+
+        serve(settings)
+
+
+def _make_key(words: list[str]) -> None:
+    from api.operating.keys import print_key
+
+    if len(words) != 1:
+        raise ConfigError(f"python -m api key takes one name, {len(words)} arrived. Expected: key NAME")
+    print_key(words[0])
 
 
 if __name__ == "__main__":

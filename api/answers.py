@@ -1,86 +1,64 @@
-"""Prediction → answer."""
+"""Inspected photograph → answer."""
 
-import base64
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
+from urllib.parse import quote
 
-from api.inference import Inferred
-from api.schemas import (
-    Answer,
-    Decision,
-    ImageFacts,
-    MaskAnswer,
-    ModelIdentity,
-    PredictParameters,
-    RegionAnswer,
-    Timing,
-)
-from segdec.images import Photograph, encode_png
+from api.inspection import Inspected
+from api.masks import answer_mask, draw_mask
+from api.schemas import PredictParameters
+from segdec.answers import Answer, Decision, RegionAnswer, Timing
 from segdec.postprocessing import Prediction
+
+HEADER = "X-Segdec-"
 
 
 @dataclass(frozen=True)
-class Answered:
-    """Everything that one answer is made from; times are seconds of `time.perf_counter`."""
+class MaskFile:
+    """A mask as PNG file, with what else there is to say as headers."""
 
-    request_id: str
-    model: ModelIdentity
-    parameters: PredictParameters
-    photograph: Photograph
-    inferred: Inferred
-    begun: float
-    decode_ms: float
-
-    def encode(self) -> bytes:
-        """The answer as JSON; slow for a large mask, so not for the event loop."""
-        encoding = time.perf_counter()
-        prediction = self.inferred.prediction
-        mask = encode_mask(prediction) if self.parameters.mask == "png" else None
-        regions = [RegionAnswer.model_validate(asdict(region)) for region in prediction.regions]
-        return (
-            Answer(
-                id=self.request_id,
-                model=self.model,
-                image=describe_image(self.photograph),
-                decision=decide(prediction),
-                mask=mask,
-                regions=regions,
-                timing_ms=self._timing(encoding),
-                batch_size=self.inferred.batch_size,
-                warnings=list(self.photograph.warnings),
-            )
-            .model_dump_json()
-            .encode()
-        )
-
-    def _timing(self, encoding: float) -> Timing:
-        ended = time.perf_counter()
-        return Timing(
-            queue=round(self.inferred.queue_ms, 3),
-            decode=round(self.decode_ms, 3),
-            infer=round(self.inferred.infer_ms, 3),
-            encode=round((ended - encoding) * 1000, 3),
-            total=round((ended - self.begun) * 1000, 3),
-        )
+    content: bytes
+    headers: dict[str, str]
 
 
-def encode_mask(prediction: Prediction) -> MaskAnswer:
-    """The mask [H, W] of the photograph's size, as base64 PNG."""
-    height, width = prediction.mask.shape
-    return MaskAnswer(
-        encoding="png",
-        width=width,
-        height=height,
-        space="input",
-        threshold=prediction.mask_threshold,
-        data=base64.b64encode(encode_png(prediction.mask)).decode("ascii"),
+def make_answer(inspected: Inspected, request_id: str, parameters: PredictParameters, begun: float) -> Answer:
+    """The whole answer; slow for a large mask, so not for the event loop.
+
+    Args:
+        inspected: The photograph with its prediction.
+        request_id: The answer's id.
+        parameters: What was asked for.
+        begun: When the request began, `time.perf_counter`.
+    """
+    prediction = inspected.prediction
+    mask = answer_mask(prediction, parameters.mask, parameters.space)
+    regions = [RegionAnswer.model_validate(region, from_attributes=True) for region in prediction.regions]
+    return Answer(
+        id=request_id,
+        model=inspected.model,
+        image=inspected.image,
+        decision=decide(prediction),
+        mask=mask,
+        regions=regions,
+        timing_ms=_timing(inspected, begun),
+        batch_size=inspected.batch_size,
+        warnings=list(inspected.warnings),
     )
 
 
-def describe_image(photograph: Photograph) -> ImageFacts:
-    """Size, depth and format of the photograph as decoded."""
-    height, width = photograph.pixels.shape[:2]
-    return ImageFacts(width=width, height=height, bit_depth=photograph.bit_depth, format=photograph.format)
+def make_mask_file(inspected: Inspected, parameters: PredictParameters) -> MaskFile:
+    """The mask itself, for `Accept: image/png`; text in its headers is percent-encoded UTF-8."""
+    prediction, model = inspected.prediction, inspected.model
+    facts = {
+        "Label": quote(prediction.label),
+        "Score": repr(prediction.score),
+        "Threshold": repr(prediction.threshold),
+        "Model": quote(model.name),
+        "Version": quote(model.version),
+        "Warnings": quote("; ".join(inspected.warnings)),
+    }
+    content = draw_mask(prediction, parameters.mask, parameters.space)
+    return MaskFile(content, {HEADER + name: value for name, value in facts.items() if value})
 
 
 def decide(prediction: Prediction) -> Decision:
@@ -90,4 +68,15 @@ def decide(prediction: Prediction) -> Decision:
         score=prediction.score,
         threshold=prediction.threshold,
         probabilities=prediction.probabilities,
+    )
+
+
+def _timing(inspected: Inspected, begun: float) -> Timing:
+    ended = time.perf_counter()
+    return Timing(
+        queue=round(inspected.queue_ms, 3),
+        decode=round(inspected.decode_ms, 3),
+        infer=round(inspected.infer_ms, 3),
+        encode=round((ended - inspected.finishing) * 1000, 3),
+        total=round((ended - begun) * 1000, 3),
     )

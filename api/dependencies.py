@@ -1,41 +1,39 @@
-"""What the endpoints are given, read from the app's state."""
+"""What the endpoints are given. All of it is async: FastAPI runs other functions in threads."""
 
-from concurrent.futures import Executor
 from typing import Annotated
 
 from fastapi import Depends
 from starlette.requests import Request
 
 from api.errors import busy
-from api.models import ServedModel
-from api.settings import Settings
+from api.models.registry import ServedModel
+from api.service import Service
 
 
-def get_settings(request: Request) -> Settings:
-    """The settings that the app was created with."""
-    settings: Settings = request.app.state.settings
-    return settings
-
-
-def get_model(request: Request) -> ServedModel:
-    """The served model.
+async def get_service(request: Request) -> Service:
+    """The running service.
 
     Raises:
-        RequestError: 503, while it is not loaded and warm.
+        RequestError: 503 before it is started.
     """
-    model: ServedModel | None = request.app.state.model
-    if model is None:
-        retry_after_s = get_settings(request).retry_after_s
-        raise busy("not_ready", "The model is not loaded yet, or the service is stopping.", retry_after_s)
-    return model
+    service: Service | None = request.app.state.service
+    if service is None:
+        raise busy("not_ready", "The service is not started.", request.app.state.settings.retry_after_s)
+    return service
 
 
-def get_image_threads(request: Request) -> Executor:
-    """The threads that decode photographs and encode masks."""
-    threads: Executor = request.app.state.image_threads
-    return threads
+ServiceDep = Annotated[Service, Depends(get_service)]
 
 
-SettingsDep = Annotated[Settings, Depends(get_settings)]
-ModelDep = Annotated[ServedModel, Depends(get_model)]
-ImageThreadsDep = Annotated[Executor, Depends(get_image_threads)]
+async def named_model(service: ServiceDep, name: str) -> ServedModel:
+    """The stable version of the model in the path."""
+    return service.models.find(name)
+
+
+async def model_version(service: ServiceDep, name: str, version: str) -> ServedModel:
+    """The version, or label, of the model in the path."""
+    return service.models.find(name, version)
+
+
+NamedModelDep = Annotated[ServedModel, Depends(named_model)]
+ModelVersionDep = Annotated[ServedModel, Depends(model_version)]

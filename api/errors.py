@@ -9,14 +9,18 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
-from api.schemas import Problem
+from segdec.answers import Problem
 from segdec.errors import ImageError, SegdecError
 
+MAX_DETAIL = 2000
+"""Longest description of an error, letters."""
 MEDIA_TYPE = "application/problem+json"
 ROUTING_DETAILS = {
     404: "Nothing is served at {path}. The paths are listed at /openapi.json.",
     405: "{method} is not accepted at {path}. Expected: {allowed}.",
 }
+REFUSALS = {408, 429, 503, 504}
+"""Statuses of requests that could be answered at another time; each is counted by its code."""
 
 
 class RequestError(SegdecError):
@@ -43,12 +47,31 @@ def busy(code: str, message: str, retry_after_s: int) -> RequestError:
     return RequestError(503, code, message, {"Retry-After": str(retry_after_s)})
 
 
+def make_problem(request_id: str, status: int, code: str, detail: str) -> Problem:
+    """The description of one error."""
+    title = HTTPStatus(status).phrase
+    if len(detail) > MAX_DETAIL:  # what arrived may be of any length
+        detail = f"{detail[:MAX_DETAIL]}…"
+    return Problem(title=title, status=status, detail=detail, code=code, request_id=request_id)
+
+
+def describe_error(request_id: str, error: RequestError | ImageError) -> Problem:
+    """The description of an error that a request can cause."""
+    return make_problem(request_id, status_of(error), error.code, str(error))
+
+
+def status_of(error: RequestError | ImageError) -> int:
+    """The HTTP status of an error that a request can cause."""
+    if isinstance(error, RequestError):
+        return error.status
+    return 413 if error.code == "too_many_pixels" else 422
+
+
 def problem(
     request_id: str, status: int, code: str, detail: str, headers: Mapping[str, str] | None = None
 ) -> Response:
     """The answer for one error."""
-    title = HTTPStatus(status).phrase
-    body = Problem(title=title, status=status, detail=detail, code=code, request_id=request_id)
+    body = make_problem(request_id, status, code, detail)
     return Response(body.model_dump_json(), status, headers, MEDIA_TYPE)
 
 
@@ -73,19 +96,20 @@ def add_error_handlers(app: FastAPI) -> None:
 
 
 async def _answer_request_error(request: Request, error: RequestError) -> Response:
+    if error.status in REFUSALS:
+        request.app.state.metrics.reject(error.code)
     return problem(request.state.request_id, error.status, error.code, str(error), error.headers)
 
 
 async def _answer_image_error(request: Request, error: ImageError) -> Response:
-    status = 413 if error.code == "too_many_pixels" else 422
-    return problem(request.state.request_id, status, error.code, str(error))
+    return problem(request.state.request_id, status_of(error), error.code, str(error))
 
 
 async def _answer_validation_error(request: Request, error: RequestValidationError) -> Response:
     lines = []
     for detail in error.errors():
         place, name = detail["loc"][0], ".".join(str(part) for part in detail["loc"][1:])
-        got = f" (got {detail['input']!r})" if name else ""
+        got = f" (got {repr(detail['input'])[:80]})" if name else ""
         lines.append(f"{place} {name}: {detail['msg']}{got}" if name else f"{place}: {detail['msg']}")
     return problem(request.state.request_id, 400, "bad_parameter", "; ".join(lines))
 
@@ -99,4 +123,5 @@ async def _answer_routing_error(request: Request, error: HTTPException) -> Respo
 
 
 async def _answer_departed_client(request: Request, error: ClientDisconnect) -> Response:  # noqa: ARG001
+    request.app.state.metrics.reject("client_gone")
     return problem(request.state.request_id, 400, "client_gone", "The body ended before it was complete.")

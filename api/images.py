@@ -1,21 +1,40 @@
 """Request bytes → `Photograph`. The content decides what it is; names and declared types do not."""
 
+import asyncio
+import base64
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
-from starlette.datastructures import FormData, UploadFile
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from python_multipart.multipart import parse_options_header
+from starlette.datastructures import FormData, Headers, UploadFile
 from starlette.formparsers import MultiPartException, MultiPartParser
 from starlette.requests import Request
 
 from api.errors import RequestError
+from api.settings import Settings
+from segdec.config import InputConfig
 from segdec.images import Photograph, decode_image, encode_png
 
 FIELD = "file"
+FORM = "multipart/form-data"
+JSON = "application/json"
+RAW = {"application/octet-stream"}
+IMAGES = ("image/png", "image/jpeg", "image/bmp", "image/tiff", "image/webp")
+"""Types that photographs have. The content decides, so any other image/* is read too."""
+MAX_LENGTH_DIGITS = 18
+"""Digits of a Content-Length that are read; Python refuses to read thousands of them."""
+MAX_NAME = 256
+"""Longest name of a photograph in JSON."""
+VALUES_PER_IMAGE = 16
+"""More than the JSON of a photograph has, but for the commas in its name."""
 EXAMPLES = (
-    "Send the image as the body, with its type (curl --data-binary @part.png -H 'Content-Type: image/png') "
-    f"or as multipart/form-data in the field '{FIELD}' (curl -F {FIELD}=@part.png)."
+    "Send the image as the body, with its type (curl --data-binary @part.png -H 'Content-Type: image/png'), "
+    f"as multipart/form-data in the field '{FIELD}' (curl -F {FIELD}=@part.png), "
+    'or as JSON {"image": {"b64": "…"}}.'
 )
 
 
@@ -53,13 +72,19 @@ class Upload:
     data: bytes
     name: str
 
-    def decode(self, max_pixels: int) -> Photograph:
-        """Decodes to uint8 [H, W, C]; slow, so not for the event loop.
+    def decode(self, settings: Settings, config: InputConfig) -> Photograph:
+        """Decodes to uint8 [H, W, C] as the model wants it; slow, so not for the event loop.
 
         Raises:
             ImageError: If the content is no whole photograph that can be used.
         """
-        return decode_image(self.data, self.name, max_pixels=max_pixels)
+        return decode_image(
+            self.data,
+            self.name,
+            max_pixels=settings.max_pixels,
+            max_side=settings.max_side,
+            white_level=config.white_level,
+        )
 
 
 def warm_decoder() -> None:
@@ -72,26 +97,50 @@ def warm_decoder() -> None:
 
 
 async def read_upload(request: Request, limit: int) -> Upload:
-    """Takes the encoded photograph out of a raw or multipart body of at most `limit` bytes.
+    """Takes the encoded photograph out of a raw, multipart or JSON body of at most `limit` bytes.
 
     Raises:
-        RequestError: 413 for a larger body, 415 for another kind of body, 400 for a broken form.
+        RequestError: 413 for a larger body, 415 for another kind of body, 400 for a broken form, JSON or
+            base64.
     """
-    declared = request.headers.get("content-type", "")
-    kind = declared.partition(";")[0].strip().lower()
+    kind = _kind(request)
+    if kind == FORM:
+        return (await read_form(request, limit, FIELD, most=1))[0]
+    if kind == JSON:
+        return await asyncio.to_thread(parse_one, await read_body(request, limit))
+    if kind in RAW or kind.startswith("image/"):
+        return Upload(await read_body(request, limit), "The request body")
+    raise _unsupported(request, EXAMPLES)
+
+
+async def read_uploads(request: Request, limit: int, most: int) -> list[Upload]:
+    """Takes up to `most` encoded photographs out of a multipart or JSON body of at most `limit` bytes.
+
+    Raises:
+        RequestError: As `read_upload`.
+    """
+    kind = _kind(request)
+    if kind == FORM:
+        return await read_form(request, limit, FIELD, most)
+    if kind == JSON:
+        return await asyncio.to_thread(parse_several, await read_body(request, limit), most)
+    raise _unsupported(request, f"Send them as multipart/form-data, each in a field '{FIELD}'.")
+
+
+async def read_body(request: Request, limit: int) -> bytes:
+    """The whole body.
+
+    Raises:
+        RequestError: 413 if it has more than `limit` bytes.
+    """
     async with aclosing(_limited(request, limit)) as chunks:
-        if kind == "multipart/form-data":
-            return await _read_form(request, chunks)
-        if kind.startswith("image/"):
-            return Upload(b"".join([chunk async for chunk in chunks]), "The request body")
-    arrived = f"Content-Type '{declared}'" if declared else "No Content-Type"
-    raise RequestError(415, "unsupported_content_type", f"{arrived}; expected an image. {EXAMPLES}")
+        return b"".join([chunk async for chunk in chunks])
 
 
 async def _limited(request: Request, limit: int) -> AsyncGenerator[bytes, None]:
     declared = request.headers.get("content-length", "")
-    if declared.isdecimal() and int(declared) > limit:
-        raise _too_large(declared, limit)
+    if declared.isdecimal() and (len(declared) > MAX_LENGTH_DIGITS or int(declared) > limit):
+        raise _too_large(declared[:MAX_LENGTH_DIGITS], limit)
     received = 0
     async for chunk in request.stream():
         received += len(chunk)
@@ -106,16 +155,146 @@ def _too_large(size: str, limit: int) -> RequestError:
     )
 
 
-async def _read_form(request: Request, chunks: AsyncGenerator[bytes, None]) -> Upload:
+def _kind(request: Request) -> str:
+    return request.headers.get("content-type", "").partition(";")[0].strip().lower()
+
+
+def _unsupported(request: Request, help_text: str) -> RequestError:
+    declared = request.headers.get("content-type", "")
+    arrived = f"Content-Type '{declared}'" if declared else "No Content-Type"
+    return RequestError(415, "unsupported_content_type", f"{arrived}; expected an image. {help_text}")
+
+
+# === Forms ===
+
+
+async def read_form(request: Request, limit: int, field: str, most: int) -> list[Upload]:
+    """The files, at most `most`, in the fields `field` of a form.
+
+    Raises:
+        RequestError: 413 for a larger body, 400 if the form is broken or holds something else.
+    """
+    expected = f"Expected {'one file' if most == 1 else f'1 to {most} files'}. {EXAMPLES}"
+    async with aclosing(_limited(request, limit)) as chunks:
+        try:
+            headers = _without_charset(request.headers)
+            form = await FormParser(headers, chunks, max_files=most, max_fields=1).parse()
+        except MultiPartException as error:
+            raise RequestError(400, "bad_form", f"{error.message} {expected}") from error
     try:
-        form = await FormParser(request.headers, chunks, max_files=1, max_fields=1).parse()
-    except MultiPartException as error:
-        raise RequestError(400, "bad_form", f"{error.message} Expected one file. {EXAMPLES}") from error
-    try:
-        file = form.get(FIELD)
-        if isinstance(file, UploadFile) and len(form.multi_items()) == 1:
-            return Upload(await file.read(), file.filename or FIELD)
+        files = form.getlist(field)
+        uploads = [
+            Upload(await file.read(), file.filename or field)
+            for file in files
+            if isinstance(file, UploadFile)
+        ]
+        if uploads and len(uploads) == len(form.multi_items()):
+            return uploads
         names = ", ".join(f"'{name}'" for name, _ in form.multi_items()) or "no fields"
-        raise RequestError(400, "missing_file", f"The form holds {names}; expected one file. {EXAMPLES}")
+        raise RequestError(400, "missing_file", f"The form holds {names}; expected '{field}'. {expected}")
     finally:
         await form.close()
+
+
+def _without_charset(headers: Headers) -> Headers:
+    """The type of a form with its boundary only.
+
+    Names in forms are UTF-8. Of the other codecs that a charset could name, some make text that
+    no answer can repeat, and some fail.
+    """
+    kind, options = parse_options_header(headers["Content-Type"])
+    if b"boundary" in options:
+        boundary = options[b"boundary"].replace(b"\\", b"\\\\").replace(b'"', b'\\"')
+        kind += b'; boundary="' + boundary + b'"'
+    return Headers(raw=[(b"content-type", kind)])
+
+
+# === JSON ===
+
+
+class EncodedImage(BaseModel):
+    """A photograph inside JSON."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    b64: str = Field(description="the image file in base64", json_schema_extra={"contentEncoding": "base64"})
+    name: str = Field("The image", max_length=MAX_NAME, description="what errors call it")
+
+    def upload(self) -> Upload:
+        """The decoded file.
+
+        Raises:
+            RequestError: 400 if it is no base64.
+        """
+        try:
+            return Upload(base64.b64decode(self.b64, validate=True), self.name)
+        except ValueError as error:  # also for text that is not ASCII
+            raise RequestError(
+                400,
+                "bad_base64",
+                f"{self.name} is no base64 ({error}). Encode the image file, without line breaks.",
+            ) from error
+
+
+class JsonImage(BaseModel):
+    """Body for one photograph."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    image: EncodedImage
+
+
+class JsonImages(BaseModel):
+    """Body for several photographs."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    images: list[EncodedImage] = Field(min_length=1)
+
+
+Body = TypeVar("Body", bound=BaseModel)
+
+
+def parse_one(body: bytes) -> Upload:
+    """The photograph in `{"image": {"b64": …}}`.
+
+    Raises:
+        RequestError: 400 if it is no such JSON or no base64.
+    """
+    return _parse(body, JsonImage, most=1).image.upload()
+
+
+def parse_several(body: bytes, most: int) -> list[Upload]:
+    """The photographs, at most `most`, in `{"images": [{"b64": …}, …]}`.
+
+    Raises:
+        RequestError: 400 if it is no such JSON or no base64.
+    """
+    images = _parse(body, JsonImages, most).images
+    if len(images) > most:
+        raise RequestError(
+            400, "too_many_images", f"{len(images)} images; expected at most {most} in a request."
+        )
+    return [image.upload() for image in images]
+
+
+def _parse(body: bytes, form: type[Body], most: int) -> Body:
+    # Every value but the first follows one of these, so this bounds the memory that parsing takes.
+    values = sum(map(body.count, (b",", b"[", b"{")))
+    if values > most * (MAX_NAME + VALUES_PER_IMAGE):
+        raise RequestError(
+            400,
+            "bad_json",
+            f"The JSON holds about {values} values; expected at most {most} images, each "
+            '{"b64": "…", "name": "…"}.',
+        )
+    try:
+        return form.model_validate_json(body)
+    except ValidationError as error:
+        problems = "; ".join(
+            f"{'.'.join(str(part)[:40] for part in detail['loc']) or 'body'}: {detail['msg']}"
+            for detail in error.errors(include_input=False, include_url=False)[:3]
+        )
+        raise RequestError(
+            400, "bad_json", f'{problems}. Expected JSON such as {{"image": {{"b64": "…"}}}}.'
+        ) from error

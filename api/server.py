@@ -3,32 +3,46 @@
 import asyncio
 import signal
 import socket
+import time
+from contextlib import suppress
+from types import FrameType
 from typing import Any
 
 import uvicorn
 from fastapi import FastAPI
 
+from api.connection import Connection
 from api.main import create_app
-from api.models import ServedModel
+from api.operating.logs import configure_logging
+from api.operating.tls import tls_arguments
+from api.service import Service, open_store
 from api.settings import Settings
-from segdec.artifact import read_manifest
 from segdec.errors import ConfigError
 from segdec.terminal import quiet_tensorflow
 
 
-class AnnouncingServer(uvicorn.Server):
-    """Prints one line on stdout once requests are answered."""
+class DrainingServer(uvicorn.Server):
+    """A server that, told to stop, first answers 503 for a while, so that nobody sends it more."""
 
-    def __init__(self, config: uvicorn.Config, app: FastAPI) -> None:
+    def __init__(self, config: uvicorn.Config, app: FastAPI, drain_delay_s: float) -> None:
         super().__init__(config)
         self.app = app
+        self.drain_delay_s = drain_delay_s
+        self._stop_at = float("inf")
 
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Starts listening on `sockets` and says so."""
-        await super().startup(sockets)
-        model: ServedModel = self.app.state.model
-        for listener in sockets or ():
-            print(f"Serving {model.identity.name} {model.identity.version} at {url_of(listener)}", flush=True)
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Begins to stop: not ready from now on; after the delay, or at a second signal, closed."""
+        if self.app.state.service:
+            self.app.state.service.drain()
+        if sig == signal.SIGTERM and self.drain_delay_s and self._stop_at == float("inf"):
+            self._stop_at = time.monotonic() + self.drain_delay_s
+        else:
+            super().handle_exit(sig, frame)
+
+    async def on_tick(self, counter: int) -> bool:
+        """Whether to stop now; asked ten times a second."""
+        self.should_exit = self.should_exit or time.monotonic() >= self._stop_at
+        return await super().on_tick(counter)
 
 
 def serve(settings: Settings) -> None:
@@ -36,29 +50,53 @@ def serve(settings: Settings) -> None:
 
     Raises:
         ConfigError: If the address cannot be listened on.
-        ArtifactError: If the model cannot be loaded.
+        SegdecError: If a model cannot be used.
     """
     with bind(settings.host, settings.port) as listener:
-        read_manifest(settings.model)  # a damaged model is told before the seconds of the next line
+        open_store(settings).names()  # what is wrong is told before the seconds of TensorFlow's import
+        app, tls = create_app(settings), tls_arguments(settings)
+        configure_logging(settings)  # first: TensorFlow adds a form of its own where it finds none
         quiet_tensorflow()
-        app = create_app(settings)
-        config = uvicorn.Config(
-            app,
-            lifespan="off",  # run below instead: uvicorn would turn an unusable model into a traceback
-            log_level="info" if settings.access_log else "warning",
-            access_log=settings.access_log,
-            timeout_graceful_shutdown=settings.drain_s,
-        )
-        server = AnnouncingServer(config, app)
+        config = configure(app, settings, **tls)
+        server = DrainingServer(config, app, settings.drain_delay_s)
         # uvicorn raises the signal again when it has stopped; the default action would not exit with 0.
         signal.signal(signal.SIGTERM, lambda *_: setattr(server, "should_exit", True))
         with asyncio.Runner(loop_factory=config.get_loop_factory()) as runner:
             runner.run(_run(app, server, listener))
 
 
+def configure(app: FastAPI, settings: Settings, **tls: Any) -> uvicorn.Config:
+    """How uvicorn serves `app`."""
+    return uvicorn.Config(
+        app,
+        http=Connection,
+        ws="none",
+        lifespan="off",  # run below instead: uvicorn would turn an unusable model into a traceback
+        log_config=None,  # configured before
+        access_log=False,  # ours knows the request's id
+        timeout_graceful_shutdown=settings.drain_s,
+        **tls,
+    )
+
+
 async def _run(app: FastAPI, server: uvicorn.Server, listener: socket.socket) -> None:
     async with app.router.lifespan_context(app):
+        starting = asyncio.create_task(_start(app.state.service, server, listener))
         await server.serve(sockets=[listener])
+        starting.cancel()
+        with suppress(asyncio.CancelledError):  # told to stop before it was ready
+            await starting
+
+
+async def _start(service: Service, server: uvicorn.Server, listener: socket.socket) -> None:
+    """Makes the service ready and says so in one line on stdout."""
+    try:
+        await service.start()
+    except BaseException:
+        server.should_exit = True
+        raise
+    models = ", ".join(f"{model.identity.name} {model.identity.version}" for model in service.models.all())
+    print(f"Serving {models} at {url_of(listener, server.config.is_ssl)}", flush=True)
 
 
 def bind(host: str, port: int) -> socket.socket:
@@ -87,7 +125,8 @@ def _bind(family: int, kind: int, protocol: int, _: str, address: Any) -> socket
     return listener
 
 
-def url_of(listener: socket.socket) -> str:
+def url_of(listener: socket.socket, secure: bool = False) -> str:
     """The URL of a bound socket."""
     host, port = listener.getsockname()[:2]
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+    scheme = "https" if secure else "http"
+    return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"

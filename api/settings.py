@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Annotated, Literal
 
 from pydantic import Field, ValidationError
 from pydantic_settings import BaseSettings, CliApp, SettingsConfigDict, SettingsError
@@ -12,6 +13,8 @@ from segdec.errors import ConfigError
 from segdec.suggestions import nearest
 
 ENV_PREFIX = "SEGDEC_"
+CLIENT_VARIABLES = {"SEGDEC_API_KEY"}
+"""Set for `python -m segdec predict --url`; one machine may run both."""
 
 
 class Settings(BaseSettings):
@@ -27,23 +30,87 @@ class Settings(BaseSettings):
         cli_exit_on_error=False,
     )
 
-    model: Path = Field(description="folder of the exported model")
+    # === What is served, where ===
+    model: Path | None = Field(None, description="folder of one exported model")
+    models: Path | None = Field(
+        None,
+        description="folder of several: NAME/VERSION/ is an exported model, NAME/labels.json its labels",
+    )
+    default_model: str | None = Field(
+        None, description="name of the model that /v1/predict uses; not needed when there is only one"
+    )
     host: str = Field("127.0.0.1", description="address to listen on")
     port: int = Field(8000, ge=0, le=65535, description="port to listen on; 0 takes a free one")
+    tls_certificate: Path | None = Field(None, description="PEM file of the certificate chain: serves https")
+    tls_key: Path | None = Field(None, description="PEM file of the certificate's private key")
+
+    # === What is accepted ===
     max_body_bytes: int = Field(32 * 1024**2, gt=0, description="largest request body, bytes")
     max_pixels: int = Field(
         2**24,
         gt=0,
-        description="largest photograph, height × width; a model with native input runs the network on every "
-        "pixel and takes 128 bytes of memory for each (preset compact; the others more)",
+        description="largest photograph, height × width; a model with native input runs the network "
+        "on every pixel and takes 128 bytes of memory for each (preset compact; the others more)",
     )
+    max_side: int = Field(2**14, gt=0, description="longest side of a photograph, px")
+    max_batch_files: int = Field(64, gt=0, description="photographs in one request for several")
+    max_uploads: int = Field(64, gt=0, description="request bodies read at the same time; more get a 503")
+    upload_timeout_s: float = Field(30.0, gt=0, description="seconds that a body may take to arrive")
+
+    # === Scheduling ===
     queue_size: int = Field(
-        32, ge=0, description="requests that may wait while one runs; further ones get a 503"
+        32, ge=0, description="photographs that may wait while others run; further ones get a 503"
+    )
+    batch_sizes: tuple[Annotated[int, Field(gt=0)], ...] = Field(
+        (1, 2, 4, 8), min_length=1, description="photographs that go through the network together"
+    )
+    batch_pixels: int | None = Field(
+        None,
+        gt=0,
+        description="most pixels in a batch; default: 524,288 on a CPU, where more are not faster, and "
+        "16,777,216 on a GPU",
+    )
+    batch_wait_ms: float = Field(
+        0.0,
+        ge=0,
+        description="milliseconds to wait for a batch to fill; above 0, every answer is slower",
+    )
+    deadline_ms: float = Field(
+        30_000.0,
+        gt=0,
+        description="milliseconds after which a waiting photograph is given up with a 504; a request may "
+        "shorten it with the header X-Deadline-Ms",
     )
     retry_after_s: int = Field(1, ge=0, description="seconds that a 503 asks the client to wait")
-    image_threads: int = Field(2, gt=0, description="threads that decode photographs and encode masks")
+    image_threads: int = Field(
+        default_factory=lambda: min(max(len(os.sched_getaffinity(0)) - 1, 1), 8),
+        gt=0,
+        description="threads that decode photographs and encode masks; default: cores − 1, at most 8",
+    )
+    drain_delay_s: float = Field(
+        0.0, ge=0, description="seconds after SIGTERM in which connections are still accepted, to be told 503"
+    )
     drain_s: int = Field(30, ge=0, description="seconds that running requests may take after SIGTERM")
-    access_log: bool = Field(False, description="print a line for each request")
+
+    # === Who may ask ===
+    api_keys: Path | None = Field(
+        None, description="file of NAME:SHA256 lines: who may predict; without it everyone may"
+    )
+    admin_keys: Path | None = Field(
+        None, description="file of NAME:SHA256 lines: who may reload models; without it nobody may"
+    )
+    rate_limit: float | None = Field(
+        None, gt=0, description="requests a second for each key (or address, without keys); more get a 429"
+    )
+    rate_burst: int = Field(20, gt=0, description="requests that may come at once within the rate limit")
+    cors_origins: tuple[str, ...] = Field(
+        (), description="web origins whose pages may call the service, for example https://hmi.plant"
+    )
+
+    # === What it tells ===
+    page: bool = Field(True, description="serve the page on which photographs can be dropped, at /")
+    access_log: bool = Field(False, description="log a line for each request")
+    log_format: Literal["text", "json"] = Field("text", description="form of the log on stderr")
 
 
 def read_settings(arguments: Sequence[str]) -> Settings:
@@ -56,18 +123,30 @@ def read_settings(arguments: Sequence[str]) -> Settings:
         ConfigError: If a flag or a variable is unknown, or a value cannot be used.
     """
     _refuse_unknown((word.split("=")[0] for word in arguments if word.startswith("--")), _known_flags())
-    variables = (name.upper() for name in os.environ if name.upper().startswith(ENV_PREFIX))
-    _refuse_unknown(variables, [ENV_PREFIX + field.upper() for field in Settings.model_fields])
+    variables = {name.upper() for name in os.environ if name.upper().startswith(ENV_PREFIX)}
+    known = [ENV_PREFIX + field.upper() for field in Settings.model_fields]
+    _refuse_unknown(variables - CLIENT_VARIABLES, known)
     try:
-        return CliApp.run(Settings, cli_args=list(arguments))
+        settings = CliApp.run(Settings, cli_args=list(arguments))
     except SettingsError as error:
         raise ConfigError(f"{error}. The flags are listed by: python -m api --help") from error
     except ValidationError as error:
-        if any(detail["type"] == "missing" for detail in error.errors()):
-            raise ConfigError(
-                f"No model given. Pass --model FOLDER, an exported model, or set {ENV_PREFIX}MODEL."
-            ) from error
         raise explain(error, Settings) from error
+    _check_models(settings)
+    return settings
+
+
+def _check_models(settings: Settings) -> None:
+    if settings.model is None and settings.models is None:
+        raise ConfigError(
+            "No model given. Pass --model FOLDER, an exported model, or --models FOLDER, several of them, or "
+            f"set {ENV_PREFIX}MODEL or {ENV_PREFIX}MODELS."
+        )
+    if settings.model is not None and settings.models is not None:
+        raise ConfigError(
+            f"Both --model {settings.model} and --models {settings.models} are given (a flag, or a variable "
+            f"{ENV_PREFIX}…). Expected one of them."
+        )
 
 
 def _known_flags() -> list[str]:

@@ -2,20 +2,23 @@
 
 from fastapi import APIRouter
 
-from api.dependencies import ModelDep
+from api.dependencies import ServiceDep
 from api.errors import describe_problems
-from api.schemas import Health
+from segdec.answers import Health
 
 router = APIRouter(tags=["health"])
 
 
+@router.head("/livez", include_in_schema=False)
 @router.get("/livez", responses=describe_problems())
 async def live() -> Health:
     """The process answers."""
     return Health(status="alive")
 
 
+@router.head("/readyz", include_in_schema=False)
 @router.get("/readyz", responses=describe_problems(503))
-async def ready(model: ModelDep) -> Health:  # noqa: ARG001
-    """The model is loaded and warm; 503 before that. A service that stops takes no connection any more."""
+async def ready(service: ServiceDep) -> Health:
+    """The models are loaded and warm; 503 before that, and once the service has been told to stop."""
+    service.check_ready()
     return Health(status="ready")

@@ -2,24 +2,21 @@
 
 from fastapi import APIRouter
 
-from api.dependencies import ModelDep
-from api.errors import RequestError, describe_problems
-from api.schemas import ModelDetail, ModelList
+from api.dependencies import NamedModelDep, ServiceDep
+from api.errors import describe_problems
+from segdec.answers import ModelList
 
 router = APIRouter(prefix="/v1/models", tags=["models"])
 
 
 @router.get("", responses=describe_problems(503))
-async def list_models(model: ModelDep) -> ModelList:
-    """All served models with their manifests."""
-    return ModelList(models=[model.detail()])
+async def list_models(service: ServiceDep) -> ModelList:
+    """Every served version of every model with its labels and manifest."""
+    service.models.check_ready()
+    return ModelList(models=[model.detail() for model in service.models.all()])
 
 
 @router.get("/{name}", responses=describe_problems(404, 503))
-async def get_model(name: str, model: ModelDep) -> ModelDetail:
-    """One served model with its manifest."""
-    if name != model.identity.name:
-        raise RequestError(
-            404, "model_not_found", f"No model '{name}' is served. Expected one of: '{model.identity.name}'."
-        )
-    return model.detail()
+async def get_model(name: str, service: ServiceDep, model: NamedModelDep) -> ModelList:  # noqa: ARG001
+    """Every served version of one model with its labels and manifest."""
+    return ModelList(models=[served.detail() for served in service.models.versions(name).values()])

@@ -1,0 +1,163 @@
+"""One photograph through the service: decoded, prepared, inferred, interpreted and put into its answer."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass
+from functools import partial
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from api.images import Upload
+from api.inference import Inferred, deadline_passed
+from api.models.registry import ServedModel
+from api.service import Service
+from segdec.answers import ImageFacts, ModelIdentity
+from segdec.images import Photograph
+from segdec.postprocessing import Prediction
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A photograph that waits for the network: its input [h, w, c], and what the answer says of it.
+
+    The photograph's own pixels are not kept: many may wait.
+    """
+
+    image: NDArray[np.uint8]
+    facts: ImageFacts
+    warnings: tuple[str, ...]
+    waited_ms: float
+    decode_ms: float
+
+
+@dataclass(frozen=True)
+class Inspected:
+    """A photograph with its prediction, and what the steps up to there took, milliseconds.
+
+    `finishing` is the `time.perf_counter` at which the logits began to become an answer.
+    """
+
+    model: ModelIdentity
+    image: ImageFacts
+    warnings: tuple[str, ...]
+    prediction: Prediction
+    batch_size: int
+    queue_ms: float
+    decode_ms: float
+    infer_ms: float
+    finishing: float
+
+
+async def inspect(
+    service: Service,
+    model: ServedModel,
+    source: Upload | NDArray[np.uint8],
+    threshold: float | None,
+    render: Callable[[Inspected], T],
+    *,
+    deadline: float,
+) -> T:
+    """Inspects one photograph.
+
+    Args:
+        service: Has the queue and the threads.
+        model: Answers; the caller holds it `in_use`.
+        source: An encoded photograph, or pixels uint8 [H, W, C].
+        threshold: Replaces the model's image threshold, 0…1.
+        render: Makes the answer, in a thread.
+        deadline: `time.perf_counter` after which a photograph that still waits is given up.
+
+    Raises:
+        RequestError: 503 if the queue is full, 504 if the deadline passed in it.
+        ImageError: If the photograph cannot be used.
+    """
+    run = partial(asyncio.get_running_loop().run_in_executor, service.image_threads)
+    with service.queue.hold():
+        prepared = await run(_prepare, source, model, service, deadline, time.perf_counter())
+        inferred = await service.inference.predict(model.predictor, prepared.image, deadline)
+        inspected, answer = await run(_finish, model, prepared, inferred, threshold, render)
+    service.metrics.observe_answer(
+        model.identity,
+        inspected.prediction.label,
+        inspected.prediction.score,
+        queue_ms=inspected.queue_ms,
+        decode_ms=inspected.decode_ms,
+        infer_ms=inspected.infer_ms,
+        encode_ms=_ms_since(inspected.finishing),
+    )
+    return answer
+
+
+async def gather_some(service: Service, works: Iterable[Callable[[], Awaitable[T]]]) -> list[T]:
+    """Does several `works` of one request, in their order; the first failure ends all.
+
+    No more than a batch has are done at a time, so that other requests find places beside them.
+    """
+    together = asyncio.Semaphore(min(max(service.settings.batch_sizes), service.queue.most))
+
+    async def attempt(work: Callable[[], Awaitable[T]]) -> T:
+        async with together:
+            return await work()
+
+    try:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(attempt(work)) for work in works]
+    except BaseExceptionGroup as failures:
+        raise failures.exceptions[0] from None
+    return [task.result() for task in tasks]
+
+
+# === In the image threads ===
+
+
+def _prepare(
+    source: Upload | NDArray[np.uint8],
+    model: ServedModel,
+    service: Service,
+    deadline: float,
+    submitted: float,
+) -> Prepared:
+    waited_ms, begun = _ms_since(submitted), time.perf_counter()
+    if begun > deadline:
+        raise deadline_passed()
+    if isinstance(source, Upload):
+        photograph = source.decode(service.settings, model.config.input)
+    else:
+        photograph = Photograph(source, "pixels", bit_depth=8)
+    height, width = photograph.pixels.shape[:2]
+    facts = ImageFacts(width=width, height=height, bit_depth=photograph.bit_depth, format=photograph.format)
+    image = model.predictor.prepare(photograph.pixels)
+    return Prepared(image, facts, photograph.warnings, waited_ms, _ms_since(begun))
+
+
+def _finish(
+    model: ServedModel,
+    prepared: Prepared,
+    inferred: Inferred,
+    threshold: float | None,
+    render: Callable[[Inspected], T],
+) -> tuple[Inspected, T]:
+    finishing = time.perf_counter()
+    size = (prepared.facts.height, prepared.facts.width)
+    prediction = model.predictor.interpret(inferred.logits, inferred.row, size, threshold=threshold)
+    inspected = Inspected(
+        model=model.identity,
+        image=prepared.facts,
+        warnings=prepared.warnings,
+        prediction=prediction,
+        batch_size=inferred.batch_size,
+        queue_ms=prepared.waited_ms + inferred.queue_ms,
+        decode_ms=prepared.decode_ms,
+        infer_ms=inferred.infer_ms,
+        finishing=finishing,
+    )
+    return inspected, render(inspected)
+
+
+def _ms_since(moment: float) -> float:
+    return (time.perf_counter() - moment) * 1000

@@ -1,0 +1,195 @@
+"""Brings a model into service: load → verify → self-test → warm → swap → drain. A failure changes nothing."""
+
+import asyncio
+import gc
+import logging
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from api.errors import RequestError
+from api.inference import ImagePredictor, InferenceThread
+from api.models.registry import ModelRegistry, ServedModel
+from api.models.store import ModelStore, Offer
+from segdec.answers import ModelIdentity, ReloadAnswer, ReloadTiming
+from segdec.artifact import digest
+from segdec.errors import ArtifactError, SegdecError
+from segdec.predictor import Predictor
+from segdec.self_test import run_self_test
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass
+class Phases:
+    """Milliseconds that each step of loading took."""
+
+    load: float = 0.0
+    self_test: float = 0.0
+    warm: float = 0.0
+    drain: float = 0.0
+
+
+class ModelLoader:
+    """Loads and replaces the models of a registry.
+
+    Args:
+        store: Where the models lie.
+        registry: Where they are served from.
+        inference: The thread that runs them.
+        drain_s: Seconds that requests to a replaced model may still take.
+    """
+
+    def __init__(
+        self, store: ModelStore, registry: ModelRegistry, inference: InferenceThread, drain_s: float
+    ) -> None:
+        self.store = store
+        self.registry = registry
+        self.inference = inference
+        self.drain_s = drain_s
+        self._busy: set[str] = set()
+
+    async def load_all(self) -> Phases:
+        """Loads every model of the store.
+
+        Raises:
+            SegdecError: If one of them cannot be used.
+        """
+        phases = Phases()
+        names = self.store.names()
+        default = self.registry.default
+        if default is not None and default not in names:
+            raise ArtifactError(
+                f"--default-model {default} is not there. Expected one of: {', '.join(names)}."
+            )
+        for name in names:
+            await self._load_name(name, phases)
+        if len(names) == 1:  # it stays the default when a reload brings others
+            self.registry.default = names[0]
+        return phases
+
+    async def reload(self, name: str) -> ReloadAnswer:
+        """Serves what the store has of the model `name` now.
+
+        Unchanged versions are kept. What is replaced goes on answering the requests that it has begun.
+
+        Raises:
+            RequestError: 404 if there is no such model, 409 while a reload of it runs, 422 if a version
+                cannot be used: then everything stays as it was.
+        """
+        if name in self._busy:
+            raise RequestError(
+                409, "reload_running", f"A reload of '{name}' is running. Wait for its answer."
+            )
+        self._busy.add(name)
+        try:
+            before, phases = self.registry.versions(name), Phases()
+            await self._load_name(name, phases)
+            await self._drain(before, phases)
+        except RequestError:
+            raise
+        except Exception as error:  # whatever an engine meets, the models before are served on
+            logger.exception("Reload of %s failed", name)
+            raise RequestError(
+                422, "unusable_model", f"{_reason(error)} What was served before is served on."
+            ) from error
+        finally:
+            self._busy.discard(name)
+        answer = self._describe(name, before, phases)
+        del before
+        await asyncio.to_thread(gc.collect)  # a network is full of cycles, and rarely replaced
+        return answer
+
+    async def _load_name(self, name: str, phases: Phases) -> None:
+        offer = await asyncio.to_thread(self.store.offer, name)
+        before = self.registry.versions(name)
+        if offer is None:
+            self._remove(name)
+            return
+        served = {
+            version: await self._load_version(folder, before.get(version), phases)
+            for version, folder in offer.versions.items()
+        }
+        self.registry.replace(name, {v: model.labelled(_labels(offer, v)) for v, model in served.items()})
+
+    def _remove(self, name: str) -> None:
+        if not self.registry.versions(name):
+            raise RequestError(404, "model_not_found", f"There is no model '{name}' where the models lie.")
+        if name == self.registry.default:
+            raise ArtifactError(f"The default model '{name}' is not where the models lie any more.")
+        self.registry.replace(name, {})
+
+    async def _load_version(self, folder: Path, before: ServedModel | None, phases: Phases) -> ServedModel:
+        if before is not None and before.identity.sha256 == await asyncio.to_thread(digest, folder):
+            return before
+        begun = time.perf_counter()
+        identity, predictor = await asyncio.to_thread(load_artifact, folder)
+        loaded = time.perf_counter()
+        result = await self.inference.call(partial(run_self_test, predictor, folder))
+        if result is None:
+            logger.warning("%s has no self-test: an older segdec exported it", folder)
+        tested = time.perf_counter()
+        await warm(predictor, self.inference)
+        phases.load += (loaded - begun) * 1000
+        phases.self_test += (tested - loaded) * 1000
+        phases.warm += (time.perf_counter() - tested) * 1000
+        return ServedModel(identity, (), predictor)
+
+    async def _drain(self, before: Mapping[str, ServedModel], phases: Phases) -> None:
+        begun = time.perf_counter()
+        kept = {id(model.usage) for model in self.registry.all()}
+        replaced = [model for model in before.values() if id(model.usage) not in kept]
+        try:
+            async with asyncio.timeout(self.drain_s):
+                for model in replaced:
+                    await model.drained()
+        except TimeoutError:
+            pass  # its requests hold it until they end
+        phases.drain = (time.perf_counter() - begun) * 1000
+
+    def _describe(self, name: str, before: Mapping[str, ServedModel], phases: Phases) -> ReloadAnswer:
+        now = self.registry.versions(name)
+        same = {v for v, model in now.items() if v in before and before[v].usage is model.usage}
+        return ReloadAnswer(
+            models=[model.detail() for model in now.values()],
+            loaded=[version for version in now if version not in same],
+            kept=[version for version in now if version in same],
+            removed=[version for version in before if version not in now],
+            timing_ms=ReloadTiming(**{step: round(ms, 3) for step, ms in vars(phases).items()}),
+        )
+
+
+def load_artifact(folder: Path) -> tuple[ModelIdentity, Predictor]:
+    """Loads the artifact in `folder` after checking all of its files.
+
+    Raises:
+        ArtifactError: If it is damaged, incomplete, too new, or changes while it is read.
+        MissingExtraError: If what runs it is not installed.
+    """
+    sha256 = digest(folder)
+    predictor = Predictor.load(folder)
+    if digest(folder) != sha256 or predictor.manifest is None:
+        raise ArtifactError(f"{folder} changed while it was read. Copy it whole, then reload.")
+    manifest = predictor.manifest
+    return ModelIdentity(name=manifest.name, version=manifest.version, sha256=sha256), predictor
+
+
+async def warm(predictor: ImagePredictor, inference: InferenceThread) -> None:
+    """Runs every batch size once, so that no request pays for set-up."""
+    shape = predictor.warm_shape()
+    for size in inference.sizes_for(predictor, shape):
+        await inference.call(partial(predictor.infer, np.zeros((size, *shape), np.uint8)))
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, SegdecError):
+        return str(error)
+    return f"The model cannot be run here ({type(error).__name__}); the service's log says more."
+
+
+def _labels(offer: Offer, version: str) -> tuple[str, ...]:
+    return tuple(label for label, labelled in offer.labels.items() if labelled == version)

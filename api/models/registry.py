@@ -1,0 +1,162 @@
+"""The served models: found by name and version, swapped whole while requests go on."""
+
+import asyncio
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from api.errors import RequestError, busy
+from api.inference import ImagePredictor
+from api.models.store import STABLE
+from segdec.answers import ModelDetail, ModelIdentity
+from segdec.config import ModelConfig
+
+
+@dataclass(eq=False)
+class Usage:
+    """How many requests a model is answering."""
+
+    count: int = 0
+    idle: asyncio.Event = field(default_factory=asyncio.Event)
+
+
+@dataclass(frozen=True)
+class ServedModel:
+    """A version of a model that requests are answered by."""
+
+    identity: ModelIdentity
+    labels: tuple[str, ...]
+    predictor: ImagePredictor
+    usage: Usage = field(default_factory=Usage, repr=False)
+
+    @property
+    def config(self) -> ModelConfig:
+        """Its network, input, classes and thresholds."""
+        return self.predictor.config
+
+    def detail(self) -> ModelDetail:
+        """The identity with the manifest, for the listing."""
+        manifest: dict[str, Any] = self.config.model_dump(mode="json")
+        return ModelDetail(**self.identity.model_dump(), labels=list(self.labels), manifest=manifest)
+
+    def labelled(self, labels: tuple[str, ...]) -> "ServedModel":
+        """The same model under other labels."""
+        return replace(self, labels=labels)
+
+    @contextmanager
+    def in_use(self) -> Iterator[None]:
+        """Counts a request that the model answers."""
+        self.usage.count += 1
+        try:
+            yield
+        finally:
+            self.usage.count -= 1
+            if not self.usage.count:
+                self.usage.idle.set()
+
+    async def drained(self) -> None:
+        """Returns when no request is answered by the model any more."""
+        while self.usage.count:
+            self.usage.idle.clear()
+            await self.usage.idle.wait()
+
+
+Versions = Mapping[str, ServedModel]
+"""Version → model, for one name."""
+
+
+class ModelRegistry:
+    """Finds models; its table is replaced as a whole, so that a request sees one state of it.
+
+    Args:
+        default: Name of the model that is meant when none is named.
+        retry_after_s: Seconds that a client is asked to wait while nothing is served.
+    """
+
+    def __init__(self, default: str | None, retry_after_s: int) -> None:
+        self.default = default
+        self.retry_after_s = retry_after_s
+        self.state: str = "not_ready"
+        self._table: Mapping[str, Versions] = {}
+
+    @property
+    def ready(self) -> bool:
+        """Whether requests are answered."""
+        return self.state == "ready"
+
+    def check_ready(self) -> None:
+        """Refuses while the models are not loaded, and while the service stops.
+
+        Raises:
+            RequestError: 503.
+        """
+        if self.state == "draining":
+            raise busy("draining", "The service is stopping. Ask another replica.", self.retry_after_s)
+        if not self.ready:
+            raise busy("not_ready", "The model is not loaded yet.", self.retry_after_s)
+
+    def all(self) -> list[ServedModel]:
+        """Every version of every model."""
+        return [model for versions in self._table.values() for model in versions.values()]
+
+    def versions(self, name: str) -> Versions:
+        """What is served of the model `name`; empty if nothing is."""
+        return self._table.get(name, {})
+
+    def find(self, name: str | None = None, version: str | None = None) -> ServedModel:
+        """The model that a request means.
+
+        Args:
+            name: Of the model; None for the default one.
+            version: Of the model, or a label; None for the stable one.
+
+        Raises:
+            RequestError: 404 if there is no such model or version, 503 if none is served now.
+        """
+        self.check_ready()
+        chosen = name or self._default()
+        versions = self.versions(chosen)
+        if not versions:
+            raise RequestError(
+                404,
+                "model_not_found",
+                f"No model '{chosen}' is served. Expected one of: {_quoted(self._table)}.",
+            )
+        if version is None:
+            return _stable(versions)
+        labels = {label: model for model in versions.values() for label in model.labels}
+        found = versions.get(version) or labels.get(version)
+        if found is None:
+            raise RequestError(
+                404,
+                "version_not_found",
+                f"Model '{chosen}' has no version or label '{version}'. "
+                f"Expected one of: {_quoted([*versions, *labels])}.",
+            )
+        return found
+
+    def replace(self, name: str, versions: Versions) -> None:
+        """Serves `versions` under `name` from now on; none removes the name."""
+        others = {other: served for other, served in self._table.items() if other != name}
+        self._table = {**others, name: versions} if versions else others
+
+    def _default(self) -> str:
+        if self.default is not None:
+            return self.default
+        if len(self._table) == 1:
+            return next(iter(self._table))
+        raise RequestError(
+            404,
+            "no_default_model",
+            f"Several models are served: {_quoted(self._table)}. Name one: /v1/models/NAME/predict "
+            "(or start the service with --default-model NAME).",
+        )
+
+
+def _stable(versions: Versions) -> ServedModel:
+    return next(model for model in versions.values() if STABLE in model.labels)
+
+
+def _quoted(names: Any) -> str:
+    return ", ".join(f"'{name}'" for name in names)

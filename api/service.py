@@ -1,0 +1,161 @@
+"""What lives as long as the service: its threads, its queue and its models."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+from api.errors import RequestError, busy
+from api.images import warm_decoder
+from api.inference import ImagePredictor, InferenceThread
+from api.models.loading import ModelLoader, Phases, warm
+from api.models.registry import ModelRegistry, ServedModel
+from api.models.store import STABLE, ModelFolder, ModelStore, SingleModel
+from api.operating.metrics import Metrics
+from api.places import Places
+from api.settings import Settings
+from segdec.answers import ModelIdentity, ReloadAnswer
+from segdec.errors import ConfigError
+
+T = TypeVar("T")
+
+UNNAMED = ModelIdentity(name="unnamed", version="0", sha256=None)
+logger = logging.getLogger(__name__)
+
+
+class Service:
+    """The service behind the routes. Made in the event loop that it serves.
+
+    Args:
+        settings: What the operator set.
+        metrics: Told what happens.
+        predictor: Is served instead of what the settings name.
+
+    Attributes:
+        queue: Places for photographs that wait or are worked on.
+        uploads: Places for bodies that are being read.
+        image_threads: Decode photographs and encode answers.
+    """
+
+    def __init__(self, settings: Settings, metrics: Metrics, predictor: ImagePredictor | None = None) -> None:
+        self.settings = settings
+        self.metrics = metrics
+        self.models = ModelRegistry(settings.default_model, settings.retry_after_s)
+        self.queue = Places(
+            settings.queue_size + 1,
+            "queue_full",
+            "photographs are waiting or running",
+            settings.retry_after_s,
+        )
+        self.uploads = Places(
+            settings.max_uploads, "uploads_full", "bodies are being read", settings.retry_after_s
+        )
+        self.image_threads = ThreadPoolExecutor(settings.image_threads, thread_name_prefix="image")
+        self.inference = InferenceThread(
+            batch_sizes=settings.batch_sizes,
+            max_batch_pixels=settings.batch_pixels,
+            wait_s=settings.batch_wait_ms / 1000,
+            observe_batch=self.metrics.observe_batch,
+        )
+        self.loader = (
+            ModelLoader(open_store(settings), self.models, self.inference, settings.drain_s)
+            if predictor is None
+            else None
+        )
+        self._predictor = predictor
+
+    async def start(self) -> None:
+        """Loads and warms the models; then requests are answered.
+
+        Raises:
+            SegdecError: If a model cannot be used.
+        """
+        await asyncio.get_running_loop().run_in_executor(self.image_threads, warm_decoder)
+        phases = Phases()
+        if self.loader is not None:
+            phases = await self.loader.load_all()
+        elif self._predictor is not None:
+            await warm(self._predictor, self.inference)
+            model = ServedModel(UNNAMED, (STABLE,), self._predictor)
+            self.models.replace(UNNAMED.name, {UNNAMED.version: model})
+        self.publish_models()
+        if self.models.state == "not_ready":  # a stop during the start stays a stop
+            self.models.state = "ready"
+        logger.info(
+            "Ready: load %.0f ms, self-test %.0f ms, warm-up %.0f ms",
+            phases.load,
+            phases.self_test,
+            phases.warm,
+        )
+
+    def check_ready(self) -> None:
+        """Refuses while photographs cannot be inspected.
+
+        Raises:
+            RequestError: 503.
+        """
+        self.models.check_ready()
+        if not self.inference.alive:
+            raise busy(
+                "not_ready", "The inference thread has ended; start anew.", self.settings.retry_after_s
+            )
+
+    def publish_models(self) -> None:
+        """Tells the metrics what is served."""
+        self.metrics.set_models([(model.identity, model.labels) for model in self.models.all()])
+
+    async def reload(self, name: str) -> ReloadAnswer:
+        """Serves what lies on disk under `name` now.
+
+        Raises:
+            RequestError: As `ModelLoader.reload`; 503 while the service starts or stops.
+        """
+        self.models.check_ready()
+        if self.loader is None:
+            raise RequestError(404, "model_not_found", f"The model '{name}' is held in memory, not on disk.")
+        answer = await self.loader.reload(name)
+        self.publish_models()
+        return answer
+
+    async def receive(self, reading: Callable[[], Awaitable[T]]) -> T:
+        """Awaits `reading`, which takes a request's body.
+
+        Raises:
+            RequestError: 503 if too many bodies are being read, 408 if it takes too long.
+        """
+        with self.uploads.hold():
+            try:
+                async with asyncio.timeout(self.settings.upload_timeout_s):
+                    return await reading()
+            except TimeoutError:
+                raise RequestError(
+                    408,
+                    "upload_timeout",
+                    f"The body was not complete after {self.settings.upload_timeout_s:g} s. Send it faster, "
+                    "or start the service with a larger --upload-timeout-s.",
+                    {"Connection": "close"},  # the rest of the body would be taken for the next request's
+                ) from None
+
+    def drain(self) -> None:
+        """Takes no further photograph; those that were taken are answered."""
+        self.models.state = "draining"
+
+    async def close(self) -> None:
+        """Ends the threads when what they do is done."""
+        self.drain()
+        await asyncio.to_thread(self.inference.close)
+        await asyncio.to_thread(self.image_threads.shutdown, cancel_futures=True)
+
+
+def open_store(settings: Settings) -> ModelStore:
+    """Where the settings say that the models lie.
+
+    Raises:
+        ConfigError: If they name no place.
+    """
+    if settings.models is not None:
+        return ModelFolder(settings.models)
+    if settings.model is not None:
+        return SingleModel(settings.model)
+    raise ConfigError("No model given. Pass --model FOLDER or --models FOLDER.")

@@ -1,0 +1,186 @@
+"""What the inspection service answers, as JSON: written by the service, read by the client.
+
+The fields of `Answer` are final; a client ignores fields that a newer service adds.
+"""
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+MaskForm = Literal["none", "png", "rle", "polygon", "scores"]
+"""Forms in which a mask can be asked for."""
+
+MaskSpace = Literal["input", "model"]
+"""Grids on which a mask can be asked for: the photograph's pixels or the network's own, 1/8 of its input."""
+
+
+class AnswerPart(BaseModel):
+    """Base of everything answered."""
+
+    model_config = ConfigDict(frozen=True)
+
+
+# === Answer ===
+
+
+class ModelIdentity(AnswerPart):
+    """Which model answered."""
+
+    name: str
+    version: str
+    sha256: str | None = Field(description="of the artifact's manifest; null for a model held in memory")
+
+
+class ImageFacts(AnswerPart):
+    """The photograph as it was decoded, upright."""
+
+    width: int = Field(description="px")
+    height: int = Field(description="px")
+    bit_depth: int
+    format: str = Field(description="judged from the content: jpeg, png, …")
+
+
+class Decision(AnswerPart):
+    """The verdict: `good` when score < threshold, else the most probable defect class."""
+
+    label: str
+    score: float = Field(description="1 − P(good)")
+    threshold: float = Field(description="the one used")
+    probabilities: dict[str, float] = Field(description="by class; they sum to 1")
+
+
+class RunLengths(AnswerPart):
+    """A mask as compressed run lengths of COCO; `pycocotools.mask.decode` reads it."""
+
+    size: tuple[int, int] = Field(description="height, width, px")
+    counts: str
+
+
+class PolygonAnswer(AnswerPart):
+    """One connected part of a mask, as contours through the centres of its border pixels."""
+
+    outer: list[tuple[int, int]] = Field(description="x, y, px")
+    holes: list[list[tuple[int, int]]] = Field(
+        description="contours of the holes, through the defect pixels around them"
+    )
+
+
+class MaskAnswer(AnswerPart):
+    """The defect's pixels."""
+
+    encoding: Literal["png", "rle", "polygon", "scores"] = Field(
+        description="png: base64 of an 8-bit grey PNG, 255 = defect, 0 = good; rle: COCO run lengths; "
+        "polygon: contours; scores: base64 of an 8-bit grey PNG, mask score × 255, rounded"
+    )
+    width: int = Field(description="px")
+    height: int = Field(description="px")
+    space: MaskSpace = Field(description="input: the photograph's pixels; model: the network's own grid")
+    threshold: float = Field(description="mask score from which a pixel belongs to a defect")
+    data: str | RunLengths | list[PolygonAnswer]
+
+
+class RegionAnswer(AnswerPart):
+    """One connected part of the mask."""
+
+    bbox: tuple[int, int, int, int] = Field(description="x, y, width, height, px")
+    area_px: int
+    score_max: float
+    polygon: list[tuple[int, int]] = Field(description="outer contour as x, y, px")
+
+
+class Timing(AnswerPart):
+    """Where the time went, milliseconds."""
+
+    queue: float = Field(description="waiting for a thread to decode it and for the network")
+    decode: float = Field(description="decoding and fitting the photograph to the network")
+    infer: float = Field(description="running the network on the batch")
+    encode: float = Field(description="mask, regions and this answer")
+    total: float = Field(description="from the request's first byte to the answer, reading the body included")
+
+
+class Answer(AnswerPart):
+    """What the service says about one photograph."""
+
+    id: str = Field(description="the request's id, also in the header X-Request-ID")
+    model: ModelIdentity
+    image: ImageFacts
+    decision: Decision
+    mask: MaskAnswer | None = Field(description="null when not asked for")
+    regions: list[RegionAnswer]
+    timing_ms: Timing
+    batch_size: int = Field(description="photographs that went through the network together")
+    warnings: list[str] = Field(description="what was done to the photograph that its sender may not expect")
+
+
+# === Errors ===
+
+
+class Problem(AnswerPart):
+    """An error, as `application/problem+json` (RFC 9457)."""
+
+    type: str = Field(default="about:blank", description="the status says what kind of problem it is")
+    title: str = Field(description="the status in words")
+    status: int
+    detail: str = Field(description="what arrived, what was expected, what to do")
+    code: str = Field(description="stable word for programs, for example `truncated_image`")
+    request_id: str
+
+
+# === Several photographs ===
+
+
+class BatchItem(AnswerPart):
+    """What became of one photograph of several: an answer or a problem, never both."""
+
+    name: str = Field(description="of the file as it was sent")
+    answer: Answer | None
+    problem: Problem | None
+
+
+class BatchAnswer(AnswerPart):
+    """What the service says about several photographs, in the order in which they were sent."""
+
+    items: list[BatchItem]
+
+
+# === Models and health ===
+
+
+class ModelDetail(ModelIdentity):
+    """A served model with its manifest."""
+
+    labels: list[str] = Field(description="names of the version that may move, for example stable or canary")
+    manifest: dict[str, Any] = Field(description="network, input, classes, thresholds, metrics, files")
+
+
+class ModelList(AnswerPart):
+    """All served models."""
+
+    models: list[ModelDetail]
+
+
+class ReloadTiming(AnswerPart):
+    """What a reload took, milliseconds."""
+
+    load: float = Field(description="reading, checking the checksums, and building the network")
+    self_test: float = Field(
+        description="comparing its answer to the stored photograph with the stored answer"
+    )
+    warm: float = Field(description="running every batch size once")
+    drain: float = Field(description="waiting for the requests that the replaced model was answering")
+
+
+class ReloadAnswer(AnswerPart):
+    """What a reload did."""
+
+    models: list[ModelDetail] = Field(description="what is served under the name now")
+    loaded: list[str] = Field(description="versions that are new or have changed")
+    kept: list[str] = Field(description="versions that were served before and have not changed")
+    removed: list[str] = Field(description="versions that are served no more")
+    timing_ms: ReloadTiming
+
+
+class Health(AnswerPart):
+    """State of the service."""
+
+    status: Literal["alive", "ready"]
