@@ -1,0 +1,55 @@
+"""The errors of /v2, which clients of the Open Inference Protocol read from the member `error`."""
+
+import json
+from typing import Any
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from api.errors import MEDIA_TYPE
+
+PREFIX = "/v2"
+
+
+class ProtocolErrorMiddleware:
+    """Repeats the detail of a problem below /v2 as `error`; every other answer passes as it is.
+
+    It stands outside of all that can refuse a request, so that each refusal is read alike.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handles one request."""
+        path = scope.get("path", "")
+        if scope["type"] != "http" or not (path == PREFIX or path.startswith(f"{PREFIX}/")):
+            await self.app(scope, receive, send)
+            return
+        start: Message | None = None
+        body = b""
+
+        async def send_with_error(message: Message) -> None:
+            nonlocal start, body
+            if message["type"] == "http.response.start" and _is_problem(message):
+                start = message
+            elif start is None:
+                await send(message)
+            else:
+                body += message.get("body", b"")
+                if not message.get("more_body", False):
+                    content = _add_error(body)
+                    MutableHeaders(scope=start)["Content-Length"] = str(len(content))
+                    await send(start)
+                    await send({**message, "body": content})
+
+        await self.app(scope, receive, send_with_error)
+
+
+def _is_problem(start: Message) -> bool:
+    return Headers(raw=start["headers"]).get("content-type") == MEDIA_TYPE
+
+
+def _add_error(body: bytes) -> bytes:
+    problem: dict[str, Any] = json.loads(body)
+    return json.dumps({**problem, "error": problem["detail"]}, ensure_ascii=False).encode()

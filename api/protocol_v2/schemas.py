@@ -1,0 +1,172 @@
+"""What the Open Inference Protocol v2 sends and answers, as JSON.
+
+Further members and parameters are ignored, as the protocol asks.
+"""
+
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+Name = Annotated[str, Field(max_length=256)]
+Size = Annotated[int, Field(ge=0, lt=2**63)]
+
+
+class ProtocolPart(BaseModel):
+    """Base of everything in the protocol; numbers must be numbers, not words that look like them."""
+
+    model_config = ConfigDict(frozen=True, strict=True, extra="ignore")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _drop_nulls(cls, values: Any) -> Any:
+        """Some clients send null for whatever is optional."""
+        if not isinstance(values, dict):
+            return values
+        return {name: value for name, value in values.items() if value is not None}
+
+
+# === Request ===
+
+
+class InputParameters(ProtocolPart):
+    """How the data of an input travels."""
+
+    binary_data_size: Size | None = Field(None, description="bytes of this input after the JSON part")
+    shared_memory_region: str | None = Field(None, description="not supported")
+
+
+class InferInput(ProtocolPart):
+    """An input tensor: its data stands in `data` or, as `binary_data_size` bytes, after the JSON part."""
+
+    name: Name = Field(description="image or pixels")
+    shape: list[Size] = Field(max_length=8, description="image: [n]; pixels: [n, H, W, C], C is 1 or 3 (RGB)")
+    datatype: Name = Field(description="image: BYTES; pixels: UINT8")
+    parameters: InputParameters = InputParameters()
+    data: list[Any] | None = Field(
+        None, description="image: base64 of each encoded photograph; pixels: 0…255, flat or nested"
+    )
+
+
+class OutputParameters(ProtocolPart):
+    """How the data of an output travels."""
+
+    binary_data: bool | None = Field(None, description="after the JSON part; default: binary_data_output")
+    classification: int | None = Field(None, description="not supported; ask for probabilities")
+    shared_memory_region: str | None = Field(None, description="not supported")
+
+
+class RequestedOutput(ProtocolPart):
+    """An output tensor that is asked for."""
+
+    name: Name = Field(description="label, score, threshold, probabilities or mask")
+    parameters: OutputParameters = OutputParameters()
+
+
+class InferParameters(ProtocolPart):
+    """Settings of a request."""
+
+    threshold: Annotated[float, Field(ge=0.0, le=1.0)] | None = Field(
+        None, description="image score from which a photograph is a defect; default: the model's own"
+    )
+    timeout: Size | None = Field(
+        None, description="microseconds after which photographs that still wait are given up; 0: none"
+    )
+    binary_data_output: bool = Field(False, description="answer every output after the JSON part")
+
+
+class InferRequest(ProtocolPart):
+    """The JSON part of an inference request."""
+
+    id: Name | None = Field(None, description="comes back in the answer")
+    inputs: list[InferInput] = Field(max_length=16, description="exactly one of image and pixels")
+    outputs: list[RequestedOutput] | None = Field(None, max_length=16, description="default: all of them")
+    parameters: InferParameters = InferParameters()
+
+
+# === Answers ===
+
+
+class InferOutput(ProtocolPart):
+    """An output tensor."""
+
+    name: str
+    datatype: str
+    shape: list[int]
+    parameters: dict[str, str | int] | None = Field(
+        None, description="binary_data_size, or content_type base64 where data is base64"
+    )
+    data: list[str] | list[float] | None = Field(None, description="row by row; absent when it is binary")
+
+
+class InferAnswer(ProtocolPart):
+    """The JSON part of an inference answer."""
+
+    model_name: str
+    model_version: str
+    id: str | None = None
+    outputs: list[InferOutput]
+
+
+class TensorMetadata(ProtocolPart):
+    """An input or output of a model."""
+
+    name: str
+    datatype: str
+    shape: list[int] = Field(description="-1: any size")
+    parameters: dict[str, str] | None = None
+
+
+class ModelParameters(ProtocolPart):
+    """What the protocol leaves to the server to say about a model."""
+
+    version: str = Field(description="the one that is described")
+    labels: list[str] = Field(description="its names that may move, for example stable or canary")
+    classes: list[str] = Field(description="in the order of probabilities, the good one first")
+    threshold: float = Field(description="image score from which a photograph is a defect")
+
+
+class ModelMetadata(ProtocolPart):
+    """A model as the protocol describes it."""
+
+    name: str
+    versions: list[str]
+    platform: str
+    inputs: list[TensorMetadata]
+    outputs: list[TensorMetadata]
+    parameters: ModelParameters
+
+
+class ServerMetadata(ProtocolPart):
+    """The server and what it adds to the protocol."""
+
+    name: str
+    version: str
+    extensions: list[str]
+
+
+class ServerLive(ProtocolPart):
+    """Whether the process answers."""
+
+    live: bool
+
+
+class ServerReady(ProtocolPart):
+    """Whether requests are answered."""
+
+    ready: bool
+
+
+class ModelReady(ProtocolPart):
+    """Whether a model answers requests."""
+
+    name: str
+    ready: bool
+
+
+class IndexEntry(ProtocolPart):
+    """A version of a model in the repository's index."""
+
+    name: str
+    version: str
+    state: str
+    reason: str

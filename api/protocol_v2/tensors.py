@@ -1,0 +1,240 @@
+"""Input tensors of the Open Inference Protocol v2, as JSON or after it: the binary tensor extension.
+
+A body is a JSON part, whose length the header `Inference-Header-Content-Length` gives, and the data
+of the binary tensors behind it. Numbers are little-endian; each element of a BYTES tensor follows
+its length, 4 bytes. In JSON, bytes are base64. Sizes are checked before anything is allocated.
+"""
+
+import base64
+import math
+from collections.abc import Sequence
+from itertools import chain
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import ValidationError
+
+from api.errors import RequestError
+from api.protocol_v2.schemas import InferInput, InferRequest
+
+HEADER_LENGTH = "Inference-Header-Content-Length"
+MAX_JSON_VALUES = 300_000
+"""Values in a JSON part, enough for 512 × 512 pixels; each takes up to 100 bytes while it is parsed."""
+LENGTH_BYTES = 4
+
+
+# === Body ===
+
+
+def split_body(body: bytes, header_length: str | None) -> tuple[bytes, memoryview]:
+    """The JSON part of `body` and the binary part behind it.
+
+    Args:
+        body: The whole body.
+        header_length: Bytes of the JSON part, as the request's header says it; None: all of them.
+
+    Raises:
+        RequestError: 400, if `header_length` is no length within the body.
+    """
+    view = memoryview(body)
+    if header_length is None:
+        return body, view[len(body) :]
+    plain = header_length.isascii() and header_length.isdecimal() and len(header_length) < 16
+    if not plain or int(header_length) > len(body):
+        raise RequestError(
+            400,
+            "bad_header_length",
+            f"{HEADER_LENGTH} is {header_length[:40]!r}; expected the length of the JSON part, at most the "
+            f"{len(body)} bytes of the body.",
+        )
+    return body[: int(header_length)], view[int(header_length) :]
+
+
+def parse_request(part: bytes) -> InferRequest:
+    """Reads the JSON part of a request.
+
+    Raises:
+        RequestError: 400 if it is no JSON or no inference request, 413 if it holds too many values.
+    """
+    # Every value but the first follows one of these bytes, so this bounds the memory that parsing takes.
+    values = sum(map(part.count, (b",", b"[", b"{", b":")))
+    if values > MAX_JSON_VALUES:
+        raise RequestError(
+            413,
+            "too_many_values",
+            f"The JSON part holds about {values} values; expected at most {MAX_JSON_VALUES}. Send pixels "
+            "as binary data, or encoded photographs as the input 'image'.",
+        )
+    try:
+        return InferRequest.model_validate_json(part)
+    except ValidationError as error:
+        raise _refuse_json(error) from error
+
+
+def _refuse_json(error: ValidationError) -> RequestError:
+    details = error.errors(include_url=False, include_input=False, include_context=False)
+    lines = []
+    for detail in details[:3]:
+        place = ".".join(str(part)[:40] for part in detail["loc"]) or "The JSON part"
+        lines.append(f"{place}: {detail['msg']}")
+    asked = all(detail["loc"][:1] == ("parameters",) for detail in details)
+    code = "bad_parameter" if asked else "bad_json"
+    return RequestError(400, code, f"{'; '.join(lines)}. Expected an inference request of the protocol v2.")
+
+
+# === Input ===
+
+
+def read_encoded(tensor: InferInput, binary: memoryview, limit: int) -> list[bytes]:
+    """The elements of a BYTES tensor [n].
+
+    Args:
+        tensor: The tensor, its data in it unless that is binary.
+        binary: The binary part of the body.
+        limit: Largest n.
+
+    Raises:
+        RequestError: 400, if datatype, shape and data do not agree, or n is larger.
+    """
+    _check_form(tensor, "BYTES", 1)
+    count = _checked_count(tensor, limit)
+    if tensor.data is not None:
+        if len(tensor.data) != count:
+            raise _wrong_size(tensor, f"{count} elements", str(len(tensor.data)))
+        return [_from_base64(tensor, index, element) for index, element in enumerate(tensor.data)]
+    return _read_elements(tensor, _binary_data(tensor, binary), count)
+
+
+def read_pixels(tensor: InferInput, binary: memoryview, limit: int) -> NDArray[np.uint8]:
+    """The values of a UINT8 tensor [n, H, W, C]; arguments and errors as `read_encoded`."""
+    _check_form(tensor, "UINT8", 4)
+    _checked_count(tensor, limit)
+    if min(tensor.shape) < 1 or tensor.shape[3] not in (1, 3):
+        raise _refuse(
+            tensor, f"has the shape {tensor.shape}; expected [n, H, W, C], C is 1 (grey) or 3 (RGB)"
+        )
+    if tensor.data is None:
+        data: bytes | memoryview = _binary_data(tensor, binary)
+        if len(data) != math.prod(tensor.shape):
+            raise _wrong_size(tensor, f"{math.prod(tensor.shape)} bytes", str(len(data)))
+    else:
+        data = _pack(tensor, tensor.data)
+    return np.frombuffer(data, np.uint8).reshape(tensor.shape)
+
+
+def check_binary_used(tensors: Sequence[InferInput], binary: memoryview) -> None:
+    """Refuses bytes that belong to no tensor.
+
+    Raises:
+        RequestError: 400, if the binary part is longer than its tensors.
+    """
+    declared = sum(tensor.parameters.binary_data_size or 0 for tensor in tensors)
+    if len(binary) > declared:
+        raise RequestError(
+            400,
+            "bad_tensor",
+            f"{len(binary)} bytes follow the JSON part, {declared} of them are declared by binary_data_size. "
+            "Expected no others.",
+        )
+
+
+def _check_form(tensor: InferInput, datatype: str, axes: int) -> None:
+    if tensor.parameters.shared_memory_region is not None:
+        raise _refuse(tensor, "lies in shared memory, which is not supported; send its data")
+    if tensor.datatype != datatype:
+        raise _refuse(tensor, f"has the datatype {tensor.datatype!r}; expected {datatype}")
+    if len(tensor.shape) != axes:
+        expected = "[n]" if axes == 1 else "[n, H, W, C]"
+        raise _refuse(tensor, f"has the shape {_shown(tensor.shape)}; expected {expected}")
+    if (tensor.data is None) == (tensor.parameters.binary_data_size is None):
+        raise _refuse(tensor, "needs its data in 'data' or its size in 'binary_data_size', and not both")
+
+
+def _checked_count(tensor: InferInput, limit: int) -> int:
+    count = tensor.shape[0]
+    if count > limit:
+        raise RequestError(
+            400,
+            "too_many_images",
+            f"The input '{tensor.name}' holds {_shown(count)} photographs; expected at most {limit}. "
+            "Send them in several requests.",
+        )
+    if count < 1:
+        raise _refuse(tensor, f"has the shape {_shown(tensor.shape)}; expected at least one photograph")
+    return count
+
+
+def _binary_data(tensor: InferInput, binary: memoryview) -> memoryview:
+    size = tensor.parameters.binary_data_size or 0
+    if size > len(binary):
+        raise _wrong_size(tensor, f"{_shown(size)} bytes after the JSON part", str(len(binary)))
+    return binary[:size]
+
+
+def _read_elements(tensor: InferInput, data: memoryview, count: int) -> list[bytes]:
+    elements: list[bytes] = []
+    start = 0
+    for index in range(count):
+        begun = start + LENGTH_BYTES
+        size = int.from_bytes(data[start:begun], "little")
+        if begun + size > len(data):
+            left = max(len(data) - begun, 0)
+            raise _wrong_size(tensor, f"{size} bytes of element {index} and its length", f"{left} bytes")
+        elements.append(bytes(data[begun : begun + size]))
+        start = begun + size
+    if start != len(data):
+        raise _wrong_size(tensor, f"{start} bytes in {count} elements", str(len(data)))
+    return elements
+
+
+def _from_base64(tensor: InferInput, index: int, element: object) -> bytes:
+    try:
+        if isinstance(element, str):
+            return base64.b64decode(element, validate=True)
+        reason = f"it is {_shown(element)}"
+    except ValueError as error:
+        reason = str(error)
+    raise RequestError(
+        400,
+        "bad_base64",
+        f"{tensor.name}[{index}] is no base64 ({reason}). Expected each encoded photograph as a base64 "
+        "string without line breaks, or binary data.",
+    )
+
+
+def _pack(tensor: InferInput, values: list[Any]) -> bytes:
+    """Values 0…255, flat or nested as the shape says, as bytes."""
+    flat = _flatten(tensor, values) if values and isinstance(values[0], list) else values
+    if len(flat) != math.prod(tensor.shape):
+        raise _wrong_size(tensor, f"{math.prod(tensor.shape)} values", str(len(flat)))
+    try:
+        if set(map(type, flat)) == {int}:  # bytes() would take true for 1
+            return bytes(flat)
+    except ValueError:
+        pass
+    raise _refuse(tensor, "holds values that are no whole numbers 0…255")
+
+
+def _flatten(tensor: InferInput, rows: list[Any]) -> list[Any]:
+    if len(rows) != tensor.shape[0]:
+        raise _wrong_size(tensor, f"{tensor.shape[0]} photographs", str(len(rows)))
+    for size in tensor.shape[1:]:
+        if not all(isinstance(row, list) and len(row) == size for row in rows):
+            raise _refuse(tensor, f"is nested otherwise than its shape {tensor.shape} says")
+        rows = list(chain.from_iterable(rows))
+    return rows
+
+
+def _wrong_size(tensor: InferInput, expected: str, arrived: str) -> RequestError:
+    return _refuse(tensor, f"has the shape {_shown(tensor.shape)}: expected {expected}, {arrived} arrived")
+
+
+def _refuse(tensor: InferInput, reason: str) -> RequestError:
+    return RequestError(400, "bad_tensor", f"The input '{tensor.name}' {reason}.")
+
+
+def _shown(value: object) -> str:
+    """What a client sent, short enough for a message."""
+    text = repr(value)
+    return text if len(text) <= 80 else f"{text[:80]}…"

@@ -1,0 +1,213 @@
+"""The Open Inference Protocol v2 with its binary tensor extension, as KServe and Triton clients speak it."""
+
+import asyncio
+import time
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+from fastapi import APIRouter
+from numpy.typing import NDArray
+from starlette.requests import Request
+from starlette.responses import Response
+
+from api.departure import until_departed
+from api.dependencies import ModelVersionDep, NamedModelDep, ServiceDep
+from api.errors import RequestError, describe_problems
+from api.images import Upload, read_body
+from api.inspection import Inspected, gather_some, inspect
+from api.json_schema import describe_body
+from api.models.registry import ServedModel
+from api.operating.access import note
+from api.protocol_v2.inference import (
+    INPUTS,
+    Inquiry,
+    Verdict,
+    conclude,
+    describe_outputs,
+    parse_inquiry,
+    write_answer,
+)
+from api.protocol_v2.schemas import (
+    IndexEntry,
+    InferAnswer,
+    InferRequest,
+    ModelMetadata,
+    ModelParameters,
+    ModelReady,
+    ServerLive,
+    ServerMetadata,
+    ServerReady,
+)
+from api.protocol_v2.tensors import HEADER_LENGTH
+from api.questions import DESCRIBED_DEADLINE, read_deadline_ms
+from api.service import Service
+from segdec import __version__
+from segdec.errors import ImageError
+
+router = APIRouter(prefix="/v2", tags=["Open Inference Protocol v2"])
+
+BINARY: dict[str, Any] = {"type": "string", "format": "binary"}
+HEADER: dict[str, Any] = {"schema": {"type": "integer"}, "description": "bytes of the JSON part"}
+INFER: dict[str, Any] = {
+    "response_model": InferAnswer,
+    "responses": {
+        200: {
+            "description": "The outputs; those asked for as binary_data follow the JSON part",
+            "content": {"application/octet-stream": {"schema": BINARY}},
+            "headers": {HEADER_LENGTH: HEADER},
+        },
+        **describe_problems(400, 404, 408, 413, 415, 422, 500, 503, 504),
+    },
+    "openapi_extra": {
+        "parameters": [
+            {"name": HEADER_LENGTH, "in": "header", "required": False, **HEADER},
+            DESCRIBED_DEADLINE,
+        ],
+        "requestBody": {
+            "required": True,
+            "description": "JSON, and behind it the binary inputs, if any: with their length in the header "
+            f"{HEADER_LENGTH}. Photographs in JSON are base64.",
+            "content": {
+                "application/json": {"schema": describe_body(InferRequest)},
+                "application/octet-stream": {"schema": BINARY},
+            },
+        },
+    },
+}
+METADATA: dict[str, Any] = {"responses": describe_problems(404, 503), "response_model_exclude_none": True}
+
+
+# === Health and metadata ===
+
+
+@router.get("", responses=describe_problems())
+async def describe_server() -> ServerMetadata:
+    """The server, its version and its extensions."""
+    return ServerMetadata(name="segdec", version=__version__, extensions=["binary_tensor_data"])
+
+
+@router.get("/health/live", responses=describe_problems())
+async def live() -> ServerLive:
+    """The process answers."""
+    return ServerLive(live=True)
+
+
+@router.get("/health/ready", responses=describe_problems(503))
+async def ready(service: ServiceDep) -> ServerReady:
+    """The models are loaded and warm; 503 before that, and once the service has been told to stop."""
+    service.check_ready()
+    return ServerReady(ready=True)
+
+
+@router.get("/models/{name}", **METADATA)
+async def describe_model(service: ServiceDep, model: NamedModelDep) -> ModelMetadata:
+    """The inputs and outputs of a model's stable version."""
+    return _describe(service, model)
+
+
+@router.get("/models/{name}/versions/{version}", **METADATA)
+async def describe_version(service: ServiceDep, model: ModelVersionDep) -> ModelMetadata:
+    """The inputs and outputs of a version, or of the one that a label names."""
+    return _describe(service, model)
+
+
+@router.get("/models/{name}/ready", responses=describe_problems(404, 503))
+async def model_ready(model: NamedModelDep) -> ModelReady:
+    """A model answers requests; 404 if it is not served."""
+    return ModelReady(name=model.identity.name, ready=True)
+
+
+@router.get("/models/{name}/versions/{version}/ready", responses=describe_problems(404, 503))
+async def version_ready(model: ModelVersionDep) -> ModelReady:
+    """A version, or the one that a label names, answers requests; 404 if it is not served."""
+    return ModelReady(name=model.identity.name, ready=True)
+
+
+@router.post("/repository/index", responses=describe_problems(503))
+async def index(service: ServiceDep) -> list[IndexEntry]:
+    """Every served version of every model, as Triton lists its repository."""
+    service.models.check_ready()
+    identities = [model.identity for model in service.models.all()]
+    return [IndexEntry(name=i.name, version=i.version, state="READY", reason="") for i in identities]
+
+
+def _describe(service: Service, model: ServedModel) -> ModelMetadata:
+    name, config = model.identity.name, model.config
+    return ModelMetadata(
+        name=name,
+        versions=list(service.models.versions(name)),
+        platform="segdec_artifact",
+        inputs=INPUTS,
+        outputs=describe_outputs(config),
+        parameters=ModelParameters(
+            version=model.identity.version,
+            labels=list(model.labels),
+            classes=list(config.classes),
+            threshold=config.thresholds.score,
+        ),
+    )
+
+
+# === Inference ===
+
+
+@router.post("/models/{name}/infer", **INFER)
+async def infer(request: Request, service: ServiceDep, model: NamedModelDep) -> Response:
+    """Inspects one or several photographs with the stable version of a model."""
+    return await _answer(request, service, model)
+
+
+@router.post("/models/{name}/versions/{version}/infer", **INFER)
+async def infer_with_version(request: Request, service: ServiceDep, model: ModelVersionDep) -> Response:
+    """Inspects one or several photographs with a version, or with the one that a label names."""
+    return await _answer(request, service, model)
+
+
+async def _answer(request: Request, service: Service, model: ServedModel) -> Response:
+    begun, allowed_ms = time.perf_counter(), read_deadline_ms(request)
+    _refuse_encoding(request)
+    service.queue.check()  # a full service does not read the body first
+    settings = service.settings
+    with model.in_use():
+        note(request, model=model.identity.name, version=model.identity.version)
+        body = await service.receive(partial(read_body, request, settings.max_body_bytes))
+        header_length = request.headers.get(HEADER_LENGTH)
+        inquiry = await asyncio.to_thread(parse_inquiry, body, header_length, settings)
+        if inquiry.timeout_us:
+            allowed_ms = min(allowed_ms, inquiry.timeout_us / 1e3)
+        deadline = begun + allowed_ms / 1000
+        verdicts = await until_departed(request, _inspect_all(service, model, inquiry, deadline))
+    content, headers = await asyncio.to_thread(write_answer, inquiry, model.identity, verdicts)
+    return Response(content, headers=headers)
+
+
+def _refuse_encoding(request: Request) -> None:
+    """A compressed body could unpack to any size."""
+    encoding = request.headers.get("content-encoding", "identity")
+    if encoding.strip().lower() != "identity":
+        raise RequestError(
+            415,
+            "unsupported_content_encoding",
+            f"Content-Encoding '{encoding}'; expected none. Send the body as it is: photographs are "
+            "compressed already.",
+        )
+
+
+async def _inspect_all(
+    service: Service, model: ServedModel, inquiry: Inquiry, deadline: float
+) -> Sequence[Verdict]:
+    """The verdicts in the order of the photographs; the first failure ends all."""
+
+    def render(inspected: Inspected) -> Verdict:
+        return conclude(inspected.prediction, inquiry.outputs)
+
+    async def inspect_one(index: int, source: Upload | NDArray[np.uint8]) -> Verdict:
+        try:
+            return await inspect(service, model, source, inquiry.threshold, render, deadline=deadline)
+        except ImageError as error:
+            raise ImageError(f"{inquiry.input}[{index}]: {error}", code=error.code) from error
+
+    works = [partial(inspect_one, index, source) for index, source in enumerate(inquiry.sources)]
+    return await gather_some(service, works)

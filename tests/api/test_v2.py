@@ -1,0 +1,420 @@
+import asyncio
+import base64
+import itertools
+import json
+import re
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from unittest.mock import Mock
+
+import httpx
+import numpy as np
+import pytest
+import uvicorn
+from tritonclient.http import InferenceServerClient, InferInput, InferRequestedOutput
+from tritonclient.utils import InferenceServerException
+
+from api.errors import RequestError
+from api.main import create_app
+from api.models.registry import ServedModel
+from api.protocol_v2.inference import parse_inquiry
+from api.server import bind
+from api.settings import Settings
+from segdec.answers import ModelIdentity
+from segdec.config import InputConfig, ModelConfig, NetworkConfig
+from segdec.engines import Logits
+from segdec.images import decode_image, encode_png
+from segdec.predictor import Predictor
+
+CLASSES = ("good", "scratch", "spot")
+INFER = "/v2/models/part/infer"
+LENGTH = "Inference-Header-Content-Length"
+OUTPUTS = ["label", "score", "threshold", "probabilities", "mask"]
+PROBLEM_KEYS = {"type", "title", "status", "detail", "code", "request_id", "error"}
+
+
+class BrightEngine:
+    """Its score is the brightest pixel / 255, always for a scratch; its mask has the blocks above 127."""
+
+    batch_pixels = 2**24
+
+    def infer(self, images: np.ndarray) -> Logits:
+        count, height, width, _ = images.shape
+        blocks = images.reshape(count, height // 8, 8, width // 8, 8, -1).max(axis=(2, 4, 5))
+        mask = (blocks[..., None].astype(np.float32) - 127.5) / 4
+        score = np.clip(images.reshape(count, -1).max(axis=1) / 255, 1e-9, 1 - 1e-9)
+        classes = np.stack([np.log(1 - score), np.log(score), np.full(count, -60.0)], axis=1)
+        return Logits(mask, classes.astype(np.float32))
+
+
+def photograph(brightness: int, height: int = 24, width: int = 40) -> np.ndarray:
+    """A dark part with one bright block of 8 × 8 px at x=16, y=8."""
+    image = np.full((height, width, 1), 40, np.uint8)
+    image[8:16, 16:24] = brightness
+    return image
+
+
+BAD, GOOD = photograph(204), photograph(51, 32, 32)
+ENCODED = [encode_png(BAD), encode_png(GOOD)]
+BASE64 = [base64.b64encode(data).decode() for data in ENCODED]
+
+
+@contextmanager
+def running(app) -> Iterator[str]:
+    """Serves `app` in a thread; gives its address."""
+    with bind("127.0.0.1", 0) as listener:
+        listener.listen()  # a client may come before the thread serves
+        server = uvicorn.Server(uvicorn.Config(app, lifespan="off", log_level="warning", access_log=False))
+
+        async def run() -> None:
+            async with app.router.lifespan_context(app):
+                await app.state.service.start()
+                serve_two_versions(app.state.service.models)
+                await server.serve(sockets=[listener])
+
+        thread = threading.Thread(target=asyncio.run, args=(run(),))
+        thread.start()
+        try:
+            yield f"127.0.0.1:{listener.getsockname()[1]}"
+        finally:
+            server.should_exit = True
+            thread.join(timeout=30)
+
+
+def serve_two_versions(models) -> None:
+    predictor = models.find().predictor
+    served = [
+        ServedModel(ModelIdentity(name="part", version=version, sha256=None), (label,), predictor)
+        for version, label in (("1", "stable"), ("2", "canary"))
+    ]
+    models.replace("part", {model.identity.version: model for model in served})
+    models.replace("unnamed", {})
+
+
+@pytest.fixture(scope="module")
+def app():
+    config = ModelConfig(
+        network=NetworkConfig(preset="compact", num_classes=3), input=InputConfig(), classes=CLASSES
+    )
+    settings = {
+        "max_body_bytes": 100_000,
+        "max_pixels": 4096,
+        "max_side": 100,
+        "queue_size": 2,
+        "max_batch_files": 20,
+    }
+    return create_app(
+        Settings.model_validate({"model": Path("unused"), **settings}), Predictor(BrightEngine(), config)
+    )
+
+
+@pytest.fixture(scope="module")
+def address(app) -> Iterator[str]:
+    with running(app) as address:
+        yield address
+
+
+@pytest.fixture(scope="module")
+def triton(address: str) -> Iterator[InferenceServerClient]:
+    with InferenceServerClient(address) as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def http(address: str) -> Iterator[httpx.Client]:
+    with httpx.Client(base_url=f"http://{address}", timeout=30) as client:
+        yield client
+
+
+def image_input(*encoded: bytes) -> InferInput:
+    values = np.array(encoded, object)
+    return InferInput("image", list(values.shape), "BYTES").set_data_from_numpy(values)
+
+
+def pixel_input(*images: np.ndarray, binary: bool = True) -> InferInput:
+    values = np.stack(images)
+    return InferInput("pixels", list(values.shape), "UINT8").set_data_from_numpy(values, binary_data=binary)
+
+
+def check_verdicts(result) -> None:
+    """What BAD and GOOD have to be answered with; 204 / 255 = 0.8, 51 / 255 = 0.2."""
+    assert result.as_numpy("label").tolist() in ([b"scratch", b"good"], ["scratch", "good"])
+    assert result.as_numpy("score") == pytest.approx([0.8, 0.2])
+    assert result.as_numpy("threshold").tolist() == [0.5, 0.5]
+    assert result.as_numpy("probabilities") == pytest.approx(np.array([[0.2, 0.8, 0], [0.8, 0.2, 0]]))
+
+
+def check_masks(masks: list[bytes]) -> None:
+    first, second = (decode_image(mask, "mask").pixels[..., 0] for mask in masks)
+    assert (first.shape, second.shape) == ((24, 40), (32, 32))
+    assert set(np.unique(first)) == {0, 255}
+    assert (first[12, 20], first[2, 2], second.max()) == (255, 0, 0)
+
+
+# === Health and metadata ===
+
+
+def test_health(triton):
+    assert triton.is_server_live()
+    assert triton.is_server_ready()
+    assert triton.is_model_ready("part")
+    assert triton.is_model_ready("part", "2")
+    assert triton.is_model_ready("part", "canary")
+    assert not triton.is_model_ready("part", "3")
+    assert not triton.is_model_ready("other")
+
+
+def test_server_that_stops_is_live_and_not_ready(app, triton, http):
+    models = app.state.service.models
+    models.state = "draining"
+    try:
+        assert triton.is_server_live()
+        assert not triton.is_server_ready()
+        assert not triton.is_model_ready("part")
+        refused = http.post(INFER, content=b"")
+        assert (refused.status_code, refused.headers["Retry-After"]) == (503, "1")
+        assert refused.json()["error"] == refused.json()["detail"]
+    finally:
+        models.state = "ready"
+
+
+def test_server_metadata(triton):
+    metadata = triton.get_server_metadata()
+    assert (metadata["name"], metadata["extensions"]) == ("segdec", ["binary_tensor_data"])
+
+
+def test_model_metadata(triton):
+    base64_in_json = {"parameters": {"content_type": "base64"}}
+    assert triton.get_model_metadata("part", "canary") == {
+        "name": "part",
+        "versions": ["1", "2"],
+        "platform": "segdec_artifact",
+        "inputs": [
+            {"name": "image", "datatype": "BYTES", "shape": [-1], **base64_in_json},
+            {"name": "pixels", "datatype": "UINT8", "shape": [-1, -1, -1, -1]},
+        ],
+        "outputs": [
+            {"name": "label", "datatype": "BYTES", "shape": [-1]},
+            {"name": "score", "datatype": "FP32", "shape": [-1]},
+            {"name": "threshold", "datatype": "FP32", "shape": [-1]},
+            {"name": "probabilities", "datatype": "FP32", "shape": [-1, 3]},
+            {"name": "mask", "datatype": "BYTES", "shape": [-1], **base64_in_json},
+        ],
+        "parameters": {"version": "2", "labels": ["canary"], "classes": list(CLASSES), "threshold": 0.5},
+    }
+
+
+def test_repository_index(triton):
+    entry = {"name": "part", "state": "READY", "reason": ""}
+    assert triton.get_model_repository_index() == [{**entry, "version": "1"}, {**entry, "version": "2"}]
+
+
+# === Inference ===
+
+
+def test_encoded_photographs_in_binary(triton):
+    result = triton.infer("part", [image_input(*ENCODED)], request_id="shift-3")
+    check_verdicts(result)
+    check_masks(result.as_numpy("mask").tolist())
+    answer = result.get_response()
+    assert (answer["id"], answer["model_name"], answer["model_version"]) == ("shift-3", "part", "1")
+    assert [output["name"] for output in answer["outputs"]] == OUTPUTS
+    assert all("data" not in output for output in answer["outputs"])
+
+
+def test_encoded_photographs_in_json(http):
+    inputs = [{"name": "image", "shape": [2], "datatype": "BYTES", "data": BASE64}]
+    answer = http.post(INFER, json={"inputs": inputs})
+    assert answer.headers["Content-Type"] == "application/json"
+    assert LENGTH not in answer.headers
+    assert "id" not in answer.json()
+    outputs = {output["name"]: output for output in answer.json()["outputs"]}
+    assert list(outputs) == OUTPUTS
+    assert outputs["label"]["data"] == ["scratch", "good"]
+    assert outputs["score"]["data"] == pytest.approx([0.8, 0.2])
+    assert outputs["probabilities"]["data"] == pytest.approx([0.2, 0.8, 0, 0.8, 0.2, 0])
+    assert outputs["mask"]["parameters"] == {"content_type": "base64"}
+    check_masks([base64.b64decode(mask, validate=True) for mask in outputs["mask"]["data"]])
+
+
+@pytest.mark.parametrize("binary", [True, False])
+def test_pixels(triton, binary):
+    asked = [InferRequestedOutput(name, binary_data=binary) for name in OUTPUTS[:4]]
+    check_verdicts(triton.infer("part", [pixel_input(BAD, photograph(51), binary=binary)], outputs=asked))
+
+
+def test_outputs_are_answered_as_asked_for(triton):
+    asked = [InferRequestedOutput("score"), InferRequestedOutput("label", binary_data=False)]
+    result = triton.infer("part", [image_input(ENCODED[1])], outputs=asked)
+    outputs = result.get_response()["outputs"]
+    assert outputs == [
+        {"name": "score", "datatype": "FP32", "shape": [1], "parameters": {"binary_data_size": 4}},
+        {"name": "label", "datatype": "BYTES", "shape": [1], "data": ["good"]},
+    ]
+    assert result.as_numpy("score") == pytest.approx([0.2])
+
+
+def test_threshold_of_the_request_decides(triton):
+    result = triton.infer("part", [image_input(*ENCODED)], parameters={"threshold": 0.1})
+    assert result.as_numpy("label").tolist() == [b"scratch", b"scratch"]
+    assert result.as_numpy("threshold") == pytest.approx([0.1, 0.1])
+
+
+@pytest.mark.parametrize(("version", "answered"), [("1", "1"), ("2", "2"), ("stable", "1"), ("canary", "2")])
+def test_version_or_label_answers(triton, version, answered):
+    result = triton.infer("part", [image_input(ENCODED[0])], model_version=version)
+    assert result.get_response()["model_version"] == answered
+
+
+def test_more_photographs_than_the_queue_has_places(triton):
+    levels = [5 * index for index in range(20)]
+    result = triton.infer("part", [pixel_input(*(photograph(40 + level) for level in levels))])
+    assert result.as_numpy("score") == pytest.approx([(40 + level) / 255 for level in levels])
+
+
+# === Errors ===
+
+
+def message(inputs: list | None = None, **members) -> bytes:
+    one = {"name": "image", "shape": [1], "datatype": "BYTES", "data": BASE64[:1]}
+    return json.dumps({"inputs": [one] if inputs is None else inputs, **members}).encode()
+
+
+def pixels(shape: list[int], **members) -> bytes:
+    return message([{"name": "pixels", "shape": shape, "datatype": "UINT8", **members}])
+
+
+EMPTY = {"name": "image", "shape": [1], "datatype": "BYTES", "data": [""]}
+BROKEN = {"name": "image", "shape": [2], "datatype": "BYTES", "data": [BASE64[0], BASE64[1][:80]]}
+WRONG = {
+    "empty body": (b"", {}, 400, "bad_json", "JSON"),
+    "deep JSON": (b"[" * 50_000, {}, 400, "bad_json", "recursion"),
+    "header length": (b"{}", {LENGTH: "3"}, 400, "bad_header_length", "2 bytes"),
+    "no input": (message([]), {}, 400, "bad_tensor", "0 inputs"),
+    "two inputs": (message([EMPTY, EMPTY]), {}, 400, "bad_tensor", "2 inputs"),
+    "unknown input": (message([{**EMPTY, "name": "imag"}]), {}, 400, "unknown_tensor", "'image'"),
+    "unknown output": (message(outputs=[{"name": "masks"}]), {}, 400, "unknown_tensor", "'mask'"),
+    "output twice": (message(outputs=[{"name": "mask"}] * 2), {}, 400, "bad_tensor", "twice"),
+    "classification": (
+        message(outputs=[{"name": "label", "parameters": {"classification": 2}}]),
+        {},
+        400,
+        "bad_parameter",
+        "probabilities",
+    ),
+    "threshold": (message(parameters={"threshold": float("nan")}), {}, 400, "bad_parameter", "threshold"),
+    "shape and data": (pixels([1, 8, 8, 1], data=[0] * 63), {}, 400, "bad_tensor", "64 values, 63"),
+    "huge shape": (pixels([1, 2**62, 2**62, 3], data=[0]), {}, 400, "bad_tensor", "1 arrived"),
+    "bytes left": (message() + b"abc", {LENGTH: str(len(message()))}, 400, "bad_tensor", "3 bytes"),
+    "too many": (pixels([21, 1, 1, 1], data=[0] * 21), {}, 400, "too_many_images", "at most 20"),
+    "too many pixels": (pixels([1, 65, 64, 1], data=[0] * 4160), {}, 413, "too_many_pixels", "4096 pixels"),
+    "too long a side": (pixels([1, 1, 101, 1], data=[0] * 101), {}, 413, "too_many_pixels", "100 px a side"),
+    "too large": (bytes(100_001), {}, 413, "body_too_large", "100000"),
+    "compressed": (message(), {"Content-Encoding": "gzip"}, 415, "unsupported_content_encoding", "gzip"),
+    "no base64": (message([{**EMPTY, "data": ["?"]}]), {}, 400, "bad_base64", "image[0]"),
+    "empty photograph": (message([EMPTY]), {}, 422, "empty_image", "image[0]: "),
+    "one broken of two": (message([BROKEN]), {}, 422, "truncated_image", "image[1]: "),
+    "colour for a grey model": (
+        pixels([1, 1, 1, 3], data=[1, 2, 3]),
+        {},
+        422,
+        "unsupported_channels",
+        "pixels[0]: ",
+    ),
+    "deadline": (message(parameters={"timeout": 1}), {}, 504, "deadline_passed", "waited"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_wrong_request(http, name):
+    body, headers, status, code, words = WRONG[name]
+    answer = http.post(INFER, content=body, headers=headers)
+    problem = answer.json()
+    assert (answer.status_code, problem["code"]) == (status, code), problem
+    assert answer.headers["Content-Type"] == "application/problem+json"
+    assert set(problem) == PROBLEM_KEYS
+    assert problem["error"] == problem["detail"]
+    assert words in problem["detail"], problem["detail"]
+
+
+def test_triton_client_shows_the_error(triton):
+    with pytest.raises(InferenceServerException) as error:
+        triton.infer("part", [image_input(ENCODED[0], ENCODED[1][:60])])
+    assert error.value.status() == "422"
+    assert error.value.message().startswith("image[1]: ")
+    with pytest.raises(InferenceServerException, match="Content-Encoding 'gzip'"):
+        triton.infer("part", [image_input(ENCODED[0])], request_compression_algorithm="gzip")
+    with pytest.raises(InferenceServerException, match="No model 'other' is served"):
+        triton.get_model_metadata("other")
+    with pytest.raises(InferenceServerException, match="Nothing is served at /v2/models/part/config"):
+        triton.get_model_config("part")
+
+
+def test_failure_of_one_leaves_nothing_behind(app, http):
+    data = [BASE64[0]] * 19 + [""]
+    answer = http.post(INFER, content=message([{**EMPTY, "shape": [20], "data": data}]))
+    assert (answer.status_code, answer.json()["code"]) == (422, "empty_image")
+    assert answer.json()["error"].startswith("image[19]: ")
+    assert app.state.service.queue.taken == 0
+
+
+def test_failure_of_the_network_tells_no_internals(app, http, monkeypatch):
+    monkeypatch.setattr(app.state.predictor.engine, "infer", Mock(side_effect=RuntimeError("secret")))
+    answer = http.post(INFER, content=message())
+    assert (answer.status_code, answer.json()["code"]) == (500, "internal_error")
+    assert set(answer.json()) == PROBLEM_KEYS
+    assert "secret" not in answer.text
+
+
+def test_mangled_requests_are_refused():
+    settings = Settings.model_validate({"model": Path("unused")})
+    text = message(
+        [{**EMPTY, "data": None, "parameters": {"binary_data_size": 5}}],
+        outputs=[{"name": "mask", "parameters": {"binary_data": True}}],
+        parameters={"threshold": 0.5, "timeout": 5},
+    )
+    words = [match.span() for match in re.finditer(rb"[\d.]+|null|true|\[[^][]*\]|\{[^{}]*\}|\"\w*\"", text)]
+    wrong = [b"null", b"-1", b"[]", b"{}", b"1e999", b"NaN", b"true", b'"x"', b"9" * 20, b"[[1]]", b"\xff"]
+    codes = []
+    for (start, end), other in itertools.product(words, wrong):
+        mangled = text[:start] + other + text[end:]
+        try:
+            parse_inquiry(mangled + b"\x01\0\0\0a", str(len(mangled)), settings)
+        except RequestError as error:
+            assert error.status == 400
+            codes.append(error.code)
+    assert len(words) > 10
+    assert set(codes) == {"bad_json", "bad_parameter", "bad_tensor", "unknown_tensor"}
+
+
+def test_wrong_method_is_a_problem_with_an_error(http):
+    answer = http.get(INFER)
+    assert answer.status_code == 405
+    assert answer.json()["error"] == answer.json()["detail"]
+
+
+def test_problems_outside_the_protocol_keep_their_form(http):
+    assert set(http.get("/v3").json()) == PROBLEM_KEYS - {"error"}
+
+
+def test_the_next_good_request_is_answered(http, triton):
+    for body, headers, *_ in WRONG.values():
+        http.post(INFER, content=body, headers=headers)
+    check_verdicts(triton.infer("part", [image_input(*ENCODED)]))
+
+
+def test_openapi_describes_every_answer(http):
+    paths = http.get("/openapi.json").json()["paths"]
+    infer = paths["/v2/models/{name}/infer"]["post"]
+    assert {"200", "400", "404", "408", "413", "415", "422", "503", "504"} <= set(infer["responses"])
+    assert set(infer["responses"]["200"]["content"]) == {"application/json", "application/octet-stream"}
+    request = infer["requestBody"]["content"]["application/json"]["schema"]
+    assert "$ref" not in json.dumps(request)
+    assert set(request["properties"]["inputs"]["items"]["properties"]) >= {
+        "name",
+        "shape",
+        "datatype",
+        "data",
+    }
