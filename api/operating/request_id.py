@@ -42,7 +42,7 @@ class RequestIdMiddleware:
         try:
             await self.app(scope, receive, send_with_id)
         except Exception:
-            logger.exception("Request %s failed", request_id)
+            logger.exception("Request %s failed", request_id, extra={"request_id": request_id})
             if started:
                 raise
             answer = problem(request_id, 500, "internal_error", "The service failed. Its log has this id.")

@@ -1,0 +1,1 @@
+"""What operating the service needs: logs, metrics, keys, limits, encryption."""

@@ -1,0 +1,74 @@
+"""The log on stderr: one record a line, as JSON or as text, whoever wrote it."""
+
+import json
+import logging
+import warnings
+from typing import Literal
+
+import structlog
+from structlog.typing import EventDict, Processor, WrappedLogger
+
+from api.settings import Settings
+
+
+def configure_logging(settings: Settings) -> None:
+    """Sends the records of the service, the server, Python's warnings and all libraries through one form.
+
+    For the entry point, before other packages set up their own. `uvicorn.Config` has to be given
+    `log_config=None`.
+    """
+    handler = logging.StreamHandler()
+    handler.setFormatter(make_formatter(settings.log_format))
+    logging.basicConfig(handlers=[handler], level=logging.WARNING, force=True)
+    logging.captureWarnings(True)
+    warnings.filterwarnings("ignore", module="PIL")  # a broken picture can bring thousands
+    logging.getLogger("api").setLevel(logging.INFO)
+    logging.getLogger("python_multipart").setLevel(logging.ERROR)  # it warns of each broken form
+
+
+def make_formatter(log_format: Literal["text", "json"]) -> logging.Formatter:
+    """Renders a record with its `extra` fields, and its traceback if it has one, as JSON or as text."""
+    shared: list[Processor] = [
+        structlog.stdlib.ExtraAdder(),
+        structlog.stdlib.add_log_level,
+        structlog.stdlib.add_logger_name,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+        structlog.processors.StackInfoRenderer(),
+        structlog.processors.format_exc_info,
+        _drop_colors,
+    ]
+    renderer: Processor = structlog.processors.JSONRenderer() if log_format == "json" else render_text
+    return structlog.stdlib.ProcessorFormatter(
+        foreign_pre_chain=shared,
+        processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, renderer],
+    )
+
+
+def _drop_colors(logger: WrappedLogger, name: str, event: EventDict) -> EventDict:  # noqa: ARG001
+    event.pop("color_message", None)  # uvicorn's copy of its message for terminals
+    return event
+
+
+def render_text(logger: WrappedLogger, name: str, event: EventDict) -> str:  # noqa: ARG001
+    """`TIME LEVEL message field=value …`; a traceback follows, indented.
+
+    What does not print is escaped and only a traceback goes on in a further line, always indented: no value
+    can look like a record or a field of its own.
+    """
+    traceback = "\n".join(str(event.pop(part)) for part in ("exception", "stack") if part in event)
+    head = (event.pop("timestamp"), event.pop("level").upper(), _printable(str(event.pop("event"))))
+    fields = (f"{field}={_quoted(value)}" for field, value in event.items())
+    lines = [" ".join((*head, *fields)), *(f"    {_printable(line)}" for line in traceback.splitlines())]
+    return "\n".join(lines)
+
+
+def _quoted(value: object) -> str:
+    text = _printable(str(value))
+    plain = text and not any(sign in text for sign in ' "=')
+    return text if plain else json.dumps(text, ensure_ascii=False)
+
+
+def _printable(text: str) -> str:
+    return "".join(
+        sign if sign.isprintable() else sign.encode("unicode_escape").decode("ascii") for sign in text
+    )

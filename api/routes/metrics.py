@@ -1,0 +1,20 @@
+"""What Prometheus scrapes. It waits for nothing, so that the figures come when the service is busiest."""
+
+from fastapi import APIRouter
+from starlette.requests import Request
+from starlette.responses import Response
+
+from api.errors import describe_problems
+from api.operating.metrics import Metrics
+
+router = APIRouter(tags=["health"])
+
+TEXT = {"content": {"text/plain": {"schema": {"type": "string"}}}, "description": "Prometheus' text format"}
+
+
+@router.get("/metrics", response_class=Response, responses={**describe_problems(), 200: TEXT})
+async def metrics(request: Request) -> Response:
+    """Counters and histograms since the start, for Prometheus."""
+    counted: Metrics = request.app.state.metrics
+    body, content_type = counted.render()
+    return Response(body, headers={"Content-Type": content_type})

@@ -1,0 +1,164 @@
+import hashlib
+
+import pytest
+from starlette.datastructures import Headers
+
+from api.errors import RequestError
+from api.operating.keys import Key, Keyring, make_key, print_key, read_keys, role_for
+from segdec.errors import ConfigError
+
+DIGEST = hashlib.sha256(b"open sesame").hexdigest()
+
+
+def key(name: str, secret: str, *, admin: bool = False) -> Key:
+    return Key(name, hashlib.sha256(secret.encode()).digest(), admin)
+
+
+@pytest.fixture
+def keyring() -> Keyring:
+    return Keyring([key("line-1", "one"), key("line-2", "two")], [key("boss", "three", admin=True)])
+
+
+@pytest.mark.parametrize(
+    ("path", "role"),
+    [
+        *[
+            (path, "anyone")
+            for path in ("/", "/livez", "/readyz", "/metrics", "/openapi.json", "/v2", "/v2/")
+        ],
+        *[(path, "anyone") for path in ("/docs", "/docs/a.js", "/static/page.js", "/v2/health/ready")],
+        *[
+            (path, "predict")
+            for path in ("/v1/predict", "/v1/models/a", "/v2/models/a", "/v2/models/a/infer")
+        ],
+        *[
+            (path, "predict")
+            for path in ("/v1", "/new", "/livez/x", "/metricsx", "//v1/predict", "/V1/ADMIN/x")
+        ],
+        *[
+            (path, "admin")
+            for path in ("/v1/admin", "/v1/admin/", "/v1/admin/models/a/reload", "/v1/admin/x")
+        ],
+    ],
+)
+def test_paths_that_are_not_listed_as_open_need_a_key(path, role):
+    assert role_for(path) == role
+
+
+def test_file_of_keys_is_read(tmp_path):
+    file = tmp_path / "keys"
+    file.write_text(f"# the press shop\n\n  line-1:{DIGEST}  \nline.2:{DIGEST.upper()}\n")
+    digest = bytes.fromhex(DIGEST)
+    assert read_keys(file, admin=True) == [Key("line-1", digest, True), Key("line.2", digest, True)]
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (f"# one\na:{DIGEST}\nb:{DIGEST[:-1]}\n".encode(), "line 3: expected NAME:SHA256"),
+        (f"a b:{DIGEST}".encode(), "line 1: expected NAME:SHA256"),
+        (f":{DIGEST}".encode(), "line 1"),
+        (b"segdec_plain-key\n", "line 1"),
+        (b"# nothing\n\n", "holds no key"),
+        (b"", "holds no key"),
+        (b"\xff\xfe", "no UTF-8 text"),
+    ],
+)
+def test_unusable_file_of_keys_is_refused(content, words, tmp_path):
+    file = tmp_path / "keys"
+    file.write_bytes(content)
+    with pytest.raises(ConfigError, match=words) as caught:
+        read_keys(file)
+    assert str(file) in str(caught.value)
+    assert "plain-key" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["absent", "."])
+def test_file_that_cannot_be_read_is_named(name, tmp_path):
+    with pytest.raises(ConfigError, match="Cannot read the key file"):
+        read_keys(tmp_path / name)
+
+
+def test_made_key_is_accepted(tmp_path, capsys):
+    file = tmp_path / "keys"
+    secret, line = make_key("line-1")
+    file.write_text(line)
+    assert Keyring(read_keys(file), None).admit("predict", Headers({"X-API-Key": secret})) == "line-1"
+    assert make_key("line-1")[0] != secret
+    print_key("line-2")
+    assert "line-2:" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", ["", "a:b", "a b", "x" * 65, "a\n"])
+def test_name_that_could_harm_a_file_or_log_is_refused(name):
+    with pytest.raises(ConfigError, match="Key name"):
+        make_key(name)
+
+
+@pytest.mark.parametrize(
+    ("headers", "name"),
+    [
+        ({"Authorization": "Bearer one"}, "line-1"),
+        ({"authorization": "bearer  two "}, "line-2"),
+        ({"X-API-Key": "two"}, "line-2"),
+        ({"Authorization": "Basic abc", "X-API-Key": "one"}, "line-1"),
+        ({"X-API-Key": "three"}, "boss"),
+    ],
+)
+def test_known_key_may_predict(headers, name, keyring):
+    assert keyring.admit("predict", Headers(headers)) == name
+
+
+@pytest.mark.parametrize(
+    ("role", "headers", "status", "code"),
+    [
+        ("predict", {}, 401, "missing_key"),
+        ("predict", {"Authorization": "Bearer "}, 401, "missing_key"),
+        ("predict", {"Authorization": "one"}, 401, "missing_key"),
+        ("predict", {"X-API-Key": "ONE"}, 401, "unknown_key"),
+        ("predict", {"X-API-Key": DIGEST}, 401, "unknown_key"),
+        ("predict", {"Authorization": "Bearer wrong", "X-API-Key": "one"}, 401, "unknown_key"),
+        ("admin", {}, 401, "missing_key"),
+        ("admin", {"X-API-Key": "one"}, 403, "not_admin"),
+    ],
+)
+def test_other_keys_are_refused(role, headers, status, code, keyring):
+    with pytest.raises(RequestError) as caught:
+        keyring.admit(role, Headers(headers))
+    assert (caught.value.status, caught.value.code) == (status, code)
+    assert caught.value.headers == ({"WWW-Authenticate": "Bearer"} if status == 401 else {})
+
+
+def test_key_with_any_bytes_is_unknown(keyring):
+    with pytest.raises(RequestError, match="not known"):
+        keyring.admit("predict", Headers(raw=[(b"x-api-key", b"\xff\x00\xc3\xa9")]))
+
+
+def test_each_key_is_compared_with_all(keyring, monkeypatch):
+    compared = []
+
+    def compare(kept: bytes, sent: bytes) -> bool:
+        compared.append(kept)
+        return kept == sent
+
+    monkeypatch.setattr("api.operating.keys.hmac.compare_digest", compare)
+    keyring.admit("predict", Headers({"X-API-Key": "one"}))
+    assert len(compared) == 3
+
+
+def test_admin_key_may_do_everything(keyring):
+    headers = Headers({"X-API-Key": "three"})
+    assert [keyring.admit(role, headers) for role in ("anyone", "predict", "admin")] == [None, "boss", "boss"]
+
+
+def test_key_in_both_files_is_an_admins():
+    both = Keyring([key("line-1", "one")], [key("boss", "one", admin=True)])
+    assert both.admit("admin", Headers({"X-API-Key": "one"})) == "boss"
+
+
+def test_without_files_everyone_predicts_and_nobody_reloads():
+    keyring = Keyring(None, None)
+    assert keyring.admit("predict", Headers({"X-API-Key": "anything"})) is None
+    with pytest.raises(RequestError, match="--admin-keys FILE") as caught:
+        keyring.admit("admin", Headers({"X-API-Key": "anything"}))
+    assert caught.value.status == 403
