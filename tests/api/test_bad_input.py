@@ -24,6 +24,12 @@ def sixteen_bit() -> bytes:
     return file.getvalue()
 
 
+def cmyk() -> bytes:
+    file = io.BytesIO()
+    Image.new("CMYK", (64, 48)).save(file, "JPEG")
+    return file.getvalue()
+
+
 def half(data: bytes) -> bytes:
     return data[: len(data) // 2]
 
@@ -34,7 +40,7 @@ PHOTOGRAPHS = {
     "truncated PNG": (half(encode("L", "PNG")), 422, "truncated_image"),
     "truncated JPEG": (half(encode("RGB", "JPEG")), 422, "truncated_image"),
     "truncated JPEG, closed again": (half(encode("RGB", "JPEG")) + JPEG_END, 422, "truncated_image"),
-    "alpha": (encode("RGBA", "PNG"), 422, "unsupported_channels"),
+    "CMYK": (cmyk(), 422, "unsupported_channels"),
     "16 bit": (sixteen_bit(), 422, "unsupported_depth"),
     "too many pixels": (encode("L", "PNG", (200, 101)), 413, "too_many_pixels"),
     "too many bytes": (bytes(200_001), 413, "body_too_large"),
@@ -102,7 +108,7 @@ def test_body_of_exactly_the_limit_is_read(client):
 
 
 @pytest.mark.parametrize(
-    "declared", ["application/json", "text/plain", "application/octet-stream", "images/png", ""]
+    "declared", ["application/xml", "text/plain", "application/x-www-form-urlencoded", "images/png", ""]
 )
 def test_other_content_types(client, part, declared):
     headers = {"Content-Type": declared} if declared else {}
@@ -118,7 +124,8 @@ def test_other_content_types(client, part, declared):
         ("threshold=nan", ("query threshold",)),
         ("threshold=high", ("query threshold", "number")),
         ("mask=foo", ("query mask", "'none'", "'png'", "'foo'")),
-        ("space=model", ("query space", "'input'")),
+        ("space=grid", ("query space", "'input'", "'model'")),
+        ("threshold=0.1&threshold=0.9", ("twice", "Expected once")),
         ("treshold=0.3", ("unknown parameter 'treshold'", "did you mean 'threshold'")),
     ],
 )

@@ -1,0 +1,109 @@
+"""The connection below the app: what is no HTTP, is endless or never arrives is refused here."""
+
+import asyncio
+from http import HTTPStatus
+from typing import Any
+from uuid import uuid4
+
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+
+from api.errors import MEDIA_TYPE, make_problem
+
+MAX_HEAD_BYTES = 2**16
+"""Most bytes of a request line with its headers, or of trailers, beside those of the first packet."""
+
+
+class Connection(HttpToolsProtocol):
+    """uvicorn's connection, with bounds that it lacks: on the size of a request's head, and on its time.
+
+    The head has the time that the settings give a body. A body that nobody waits for any more, because
+    its request was refused, is bounded by the same time. Trailers are dropped: uvicorn would take them
+    for headers that a proxy in front has let through.
+    """
+
+    _head_bytes = 0
+    _in_head = False
+    _goes_on = False
+    _timer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in uvicorn
+        """A client has come."""
+        super().connection_made(transport)
+        self._start_timer()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """The client has gone."""
+        self._stop_timer()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Some bytes have come."""
+        if self._timer is None and (self.cycle is None or self.cycle.response_complete):
+            self._start_timer()
+        self._goes_on = False
+        super().data_received(data)
+        self._head_bytes = 0 if self._goes_on else self._head_bytes + len(data)
+        if self._head_bytes > MAX_HEAD_BYTES:
+            self._refuse(
+                HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE,
+                f"The request line and headers have more than {MAX_HEAD_BYTES} bytes. Send fewer.",
+            )
+
+    def on_message_begin(self) -> None:
+        """The first byte of a request."""
+        self._in_head = self._goes_on = True
+        super().on_message_begin()
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """A header, or a trailer behind the body."""
+        if self._in_head:
+            super().on_header(name, value)
+
+    def on_headers_complete(self) -> None:
+        """The last byte of a request's headers."""
+        self._in_head, self._goes_on = False, True
+        self._stop_timer()
+        super().on_headers_complete()
+
+    def on_body(self, body: bytes) -> None:
+        """Some bytes of a body."""
+        self._goes_on = True
+        super().on_body(body)
+
+    def send_400_response(self, msg: str) -> None:
+        """Answers what is no HTTP."""
+        self._refuse(HTTPStatus.BAD_REQUEST, f"{msg} Expected HTTP/1.1.")
+
+    def _unsupported_upgrade_warning(self) -> None:
+        """A WebSocket is answered like any other request, without a line in the log."""
+
+    def _start_timer(self) -> None:
+        settings: Any = self.config.app.state.settings  # type: ignore[union-attr]  # the app of create_app
+        self._timer = self.loop.call_later(settings.upload_timeout_s, self._time_out)
+
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _time_out(self) -> None:
+        self._timer = None
+        if self._in_head:
+            self._refuse(
+                HTTPStatus.REQUEST_TIMEOUT, "The headers were not complete in time. Send them faster."
+            )
+        else:
+            self.transport.close()
+
+    def _refuse(self, status: HTTPStatus, detail: str) -> None:
+        """Answers what never reaches the app, and closes."""
+        self._in_head = False
+        if self.transport.is_closing():
+            return
+        if self.cycle is not None and self.cycle.response_started and not self.cycle.response_complete:
+            self.transport.close()
+            return
+        body = make_problem(uuid4().hex, status, status.name.lower(), detail).model_dump_json().encode()
+        head = f"content-type: {MEDIA_TYPE}\r\ncontent-length: {len(body)}\r\nconnection: close\r\n\r\n"
+        self.transport.write(STATUS_LINE[status] + head.encode() + body)
+        self.transport.close()

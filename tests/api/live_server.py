@@ -1,0 +1,39 @@
+"""The service on a real socket, with what the tests put in for its model."""
+
+import asyncio
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import uvicorn
+from fastapi import FastAPI
+
+from api.server import bind, configure
+
+
+@contextmanager
+def served(app: FastAPI) -> Iterator[tuple[str, int]]:
+    """Serves `app` in a thread as `api.server.serve` does, but for its signals."""
+    server, ready = uvicorn.Server(configure(app, app.state.settings)), threading.Event()
+    with bind("127.0.0.1", 0) as listener:
+        listener.listen()  # connections wait until the server takes them
+        thread = threading.Thread(target=run, args=(app, server, listener, ready))
+        thread.start()
+        try:
+            assert ready.wait(timeout=30)
+            yield listener.getsockname()
+        finally:
+            server.should_exit = server.force_exit = True
+            thread.join()
+
+
+def run(app: FastAPI, server: uvicorn.Server, listener: socket.socket, ready: threading.Event) -> None:
+    async def serve() -> None:
+        async with app.router.lifespan_context(app):
+            await app.state.service.start()
+            ready.set()
+            await server.serve(sockets=[listener])
+
+    with asyncio.Runner(loop_factory=server.config.get_loop_factory()) as runner:
+        runner.run(serve())

@@ -1,0 +1,180 @@
+"""Forms that are broken, cut off, too much or about something else; see `malformed_requests`."""
+
+import base64
+from collections.abc import Iterator
+
+import numpy as np
+
+from tests.api.malformed_requests import BATCH, MEGABYTE, PREDICT, MalformedRequest
+
+FORM = b"multipart/form-data; boundary=b"
+
+
+def malformed_forms(part: bytes) -> Iterator[MalformedRequest]:
+    """Those around one good photograph, a PNG."""
+    yield from _boundaries(part)
+    yield from _broken(part)
+    yield from _other_fields(part)
+    yield from _odd_files(part)
+    yield from _cut(part)
+    yield from _charsets()
+    yield from _noise(part)
+    yield _multipart("batch: 65 files", 400, "bad_form", _form(*[_file(b"x")] * 65), BATCH)
+    yield _multipart("batch: no file", 400, "missing_file", _form(), BATCH)
+
+
+def _boundaries(part: bytes) -> Iterator[MalformedRequest]:
+    file = _file(part)
+    for name, value in {
+        "no boundary": b"multipart/form-data",
+        "empty boundary": b"multipart/form-data; boundary=",
+        "quoted empty boundary": b'multipart/form-data; boundary=""',
+        "one quote as boundary": b'multipart/form-data; boundary="',
+        "other boundary": b"multipart/form-data; boundary=c",
+        "two boundaries, the last one wrong": FORM + b"; boundary=c",
+        "boundary of 300 bytes": b"multipart/form-data; boundary=" + b"b" * 300,
+        "boundary of odd bytes": b"multipart/form-data; boundary=\xff\x80",
+        "boundary of backslashes": b'multipart/form-data; boundary="\\\\\\""',
+        "comma for semicolon": b"multipart/form-data, boundary=b",
+    }.items():
+        status, code = (415, "unsupported_content_type") if b"," in value else (400, "bad_form")
+        yield MalformedRequest(f"form: {name}", status, code, _form(file), ((b"content-type", value),))
+
+
+def _broken(part: bytes) -> Iterator[MalformedRequest]:
+    file = _file(part)
+    head = b'Content-Disposition: form-data; name="file"; filename="a.png"\r\n'
+    broken = {
+        "empty body": b"",
+        "only dashes": b"-" * 1000,
+        "only line ends": b"\r\n" * 1000,
+        "no headers": b"--b\r\n\r\n" + part + b"\r\n--b--\r\n",
+        "header without colon": b"--b\r\nContent-Disposition\r\n\r\nx\r\n--b--\r\n",
+        "header with odd name": b"--b\r\nConte nt: x\r\n\r\nx\r\n--b--\r\n",
+        "header without name": b"--b\r\n: x\r\n\r\nx\r\n--b--\r\n",
+        "no field name": b"--b\r\nContent-Disposition: form-data\r\n\r\nx\r\n--b--\r\n",
+        "line feeds alone": _form(file).replace(b"\r\n", b"\n"),
+        "spaces after the boundary": b"--b  x\r\n" + head + b"\r\nx\r\n--b--\r\n",
+        "header line of 1 MB": b"--b\r\nX: " + b"x" * MEGABYTE + b"\r\n\r\nx\r\n--b--\r\n",
+        "100,000 headers": b"--b\r\n" + b"X: y\r\n" * 100_000 + b"\r\nx\r\n--b--\r\n",
+        "header that never ends": b"--b\r\nX" + b"x" * MEGABYTE,
+        "10,000 files": _form(*[_file(b"x")] * 10_000),
+        "10,000 empty files": _form(*[_file(b"")] * 10_000),
+        "10,000 texts": _form(*[_text(b"x")] * 10_000),
+        "text of 2 MB": _form(_text(b"x" * 2 * MEGABYTE)),
+        "two files": _form(file, file),
+        "two files, the second one elsewhere": _form(file, _file(part, name=b"other")),
+        "no closing boundary": _form(file).removesuffix(b"--b--\r\n"),
+        "no dashes at the end": _form(file).removesuffix(b"--\r\n"),
+    }
+    for name, body in broken.items():
+        yield _multipart(f"form: {name}", 400, "bad_form", body)
+
+
+def _other_fields(part: bytes) -> Iterator[MalformedRequest]:
+    file = _file(part)
+    missing = {
+        "only the closing boundary": b"--b--\r\n",
+        "other field": _form(_file(part, name=b"image")),
+        "field in capitals": _form(_file(part, name=b"FILE")),
+        "empty field name": _form(_file(part, name=b"")),
+        "field of odd bytes": _form(_file(part, name=b"\xff\x00")),
+        "field of 3 kB": _form(_file(part, name=b"f" * 3000)),
+        "no filename": _form(_text(part)),
+        "file and text": _form(file, _text(b"x")),
+        "filename in RFC 5987 only": b"--b\r\nContent-Disposition: form-data; name=file; "
+        b"filename*=UTF-8''a.png\r\n\r\n" + part + b"\r\n--b--\r\n",
+    }
+    for name, body in missing.items():
+        yield _multipart(f"form: {name}", 400, "missing_file", body)
+
+
+def _odd_files(part: bytes) -> Iterator[MalformedRequest]:
+    yield _multipart("form: empty file", 422, "empty_image", _form(_file(b"")))
+    yield _multipart("form: form in the form", 422, "unsupported_type", _form(_file(_nested(part))))
+    names = {
+        "path": b"../../etc/passwd",
+        "odd bytes": b"\xff\x00\x1b[31m",
+        "3 kB": b"n" * 3000,
+        "markup": b"<script>alert(1)</script>",
+        "percent": b"%s%n{path}%00",
+        "empty": b"",
+    }
+    for name, value in names.items():
+        body = _form(_file(b"nothing", filename=value))
+        yield _multipart(f"form: name of a file: {name}", 422, "unsupported_type", body)
+    head = b'Content-Disposition: form-data; name="file"; filename="a.png"\r\n'
+    encoded = b"--b\r\n" + head + b"Content-Transfer-Encoding: base64\r\n\r\n"
+    body = encoded + base64.b64encode(part) + b"\r\n--b--\r\n"
+    yield _multipart("form: file in base64", 422, "unsupported_type", body)
+
+
+def _cut(part: bytes) -> Iterator[MalformedRequest]:
+    whole = _form(_file(part))
+    for tenth in range(1, 10):
+        cut = whole[: len(whole) * tenth // 10]
+        yield _multipart(f"form: {tenth} tenths of it", 400, "bad_form", cut)
+    for tenth in range(1, 10):
+        cut = part[: len(part) * tenth // 10]
+        name = f"form: closed after {tenth} tenths of its file"
+        yield _multipart(name, 422, "truncated_image", _form(_file(cut)))
+
+
+def _charsets() -> Iterator[MalformedRequest]:
+    """Python has codecs that make no text, that fail with errors of their own, and that load modules."""
+    names = {
+        b"utf-7": b"+2AA-",
+        b"unicode_escape": b"\\ud800",
+        b"raw_unicode_escape": b"\\ud800",
+        b"idna": b"xn--\xff",
+        b"punycode": b"\xff-9",
+        b"undefined": b"a",
+        b"base64": b"a",
+        b"zlib": b"a",
+        b"rot13": b"a",
+        b"utf-16": b"a",
+        b"../../codec": b"a",
+        b"\x00": b"a",
+        b"x" * 5000: b"a",
+    }
+    for charset, name in names.items():
+        headers = ((b"content-type", FORM + b"; charset=" + charset),)
+        body = _form(_file(b"nothing", filename=name))
+        title = f"form: charset {charset[:20]!r}"
+        yield MalformedRequest(title, 422, "unsupported_type", body, headers)
+
+
+def _noise(part: bytes) -> Iterator[MalformedRequest]:
+    """A form with bytes overwritten before its file, where every byte is syntax."""
+    rng = np.random.default_rng(3)
+    whole = _form(_file(part, name=b"other"))  # of which no damage makes a good one
+    head = whole.index(part)
+    for number in range(30):
+        damaged = bytearray(whole)
+        for place in rng.integers(0, head, 4).tolist():
+            damaged[place] = int(rng.integers(0, 256))
+        yield _multipart(f"form: damage {number}", 400, "bad_form or missing_file", bytes(damaged))
+
+
+# === Parts ===
+
+
+def _form(*parts: bytes) -> bytes:
+    return b"".join(b"--b\r\n" + part + b"\r\n" for part in parts) + b"--b--\r\n"
+
+
+def _file(data: bytes, *, name: bytes = b"file", filename: bytes = b"part.png") -> bytes:
+    head = b'Content-Disposition: form-data; name="' + name + b'"; filename="' + filename + b'"\r\n'
+    return head + b"Content-Type: image/png\r\n\r\n" + data
+
+
+def _text(data: bytes) -> bytes:
+    return b'Content-Disposition: form-data; name="file"\r\n\r\n' + data
+
+
+def _nested(data: bytes) -> bytes:
+    return _form(_file(data)).replace(b"--b", b"--inner")
+
+
+def _multipart(name: str, status: int, code: str, body: bytes, path: str = PREDICT) -> MalformedRequest:
+    return MalformedRequest(name, status, code, body, ((b"content-type", FORM),), path)

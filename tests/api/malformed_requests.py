@@ -1,0 +1,224 @@
+"""Requests that no sane client sends, and the answers that they deserve. Made by code, the same each time.
+
+Here are those that are odd around their body; `malformed_forms` and `malformed_json` have the others.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+PREDICT = "/v1/predict"
+BATCH = "/v1/predict/batch"
+INFER = "/v2/models/unnamed/infer"
+MEGABYTE = 2**20
+
+Headers = tuple[tuple[bytes, bytes], ...]
+PNG: Headers = ((b"content-type", b"image/png"),)
+
+
+@dataclass(frozen=True)
+class MalformedRequest:
+    """A request, and what is to be answered.
+
+    Attributes:
+        name: What it is; unique.
+        status: The one right status; 200 for what looks odd but is harmless.
+        code: The problem's code, or `one or another`; empty for 200.
+        body: Bytes sent.
+        headers: Names and values as bytes.
+        path: With the query.
+        method: Of HTTP.
+    """
+
+    name: str
+    status: int
+    code: str
+    body: bytes = b""
+    headers: Headers = ()
+    path: str = PREDICT
+    method: str = "POST"
+
+
+def malformed_requests(part: bytes) -> Iterator[MalformedRequest]:
+    """Those around one good photograph, a PNG."""
+    yield from _content_types(part)
+    yield from _queries(part)
+    yield from _headers(part)
+    yield from _paths(part)
+    yield from _methods()
+
+
+def _content_types(part: bytes) -> Iterator[MalformedRequest]:
+    wrong = [
+        *("", "text/plain", "text/html", "application/xml", "application/x-www-form-urlencoded"),
+        *("application/x-python-pickle", "application/zip", "video/mp4", "image", "images/png", "png"),
+        *(
+            "multipart/mixed; boundary=b",
+            "multipart/related",
+            "application/json2",
+            "*/*",
+            ";",
+            "a/b, c/d",
+        ),
+        *("/", "application/octet-stream2", "image\\png", "'image/png'", "../image/png"),
+    ]
+    for declared in wrong:
+        headers = ((b"content-type", declared.encode()),)
+        yield _raw(part, f"Content-Type {declared!r}", 415, "unsupported_content_type", headers=headers)
+    yield MalformedRequest("no Content-Type", 415, "unsupported_content_type", part)
+    bytes_ = ((b"content-type", b"\xff\xfe\x80"),)
+    yield _raw(part, "Content-Type of odd bytes", 415, "unsupported_content_type", headers=bytes_)
+    long = ((b"content-type", b"text/" + b"x" * 60_000),)
+    yield _raw(part, "Content-Type of 60 kB", 415, "unsupported_content_type", headers=long)
+    two = ((b"content-type", b"text/plain"), (b"content-type", b"image/png"))
+    yield _raw(part, "two Content-Types, the first one wrong", 415, "unsupported_content_type", headers=two)
+    json_ = ((b"content-type", b"application/json"),)
+    yield _raw(part, "picture called JSON", 400, "bad_json", headers=json_)
+    yield _raw(
+        part,
+        "picture called form",
+        400,
+        "bad_form",
+        headers=((b"content-type", b"multipart/form-data; boundary=b"),),
+    )
+    yield _raw(b"", "empty body", 422, "empty_image")
+    yield _raw(b'{"image": {"b64": ""}}', "JSON called picture", 422, "unsupported_type")
+    yield _raw(b"--b--\r\n", "form called picture", 422, "unsupported_type")
+    yield _raw(bytes(33 * MEGABYTE), "body of 33 MB", 413, "body_too_large")
+
+
+def _queries(part: bytes) -> Iterator[MalformedRequest]:
+    numbers = [
+        *("nan", "NaN", "inf", "-inf", "Infinity", "-1", "-0.0001", "1.0001", "2", "1e400", "9" * 5000),
+        *("", "high", "0,5", "0x1", "1/2", "½", "٠", "true", "null", "[]", "%00", "%ff", "0.5;1", "--1"),
+    ]
+    for number in numbers:
+        yield _asked(part, f"threshold={number}")
+    yield _asked(part, "threshold=0.5&threshold=nan")
+    yield _asked(part, "threshold[]=0.5")
+    for word in ("", "PNG", "jpeg", "none,png", "../png", "%00", "x" * 5000, "null"):
+        yield _asked(part, f"mask={word}")
+    for word in ("", "Input", "grid", "%2e%2e%2f", "input%00", "x" * 5000):
+        yield _asked(part, f"space={word}")
+    for name in ("treshold", "Threshold", "masks", "", "__class__", "%ff", "model_config", "x" * 5000):
+        yield _asked(part, f"{name}=1")
+    yield _asked(part, "&".join(f"p{n}=1" for n in range(5000)))
+    yield _raw(part, "query: bare signs", 200, "", path=f"{PREDICT}?&&&")
+    repeated = "&".join(["threshold=0.5"] * 1000)
+    yield _asked(part, repeated)
+
+
+def _headers(part: bytes) -> Iterator[MalformedRequest]:
+    deadlines = (
+        b"0",
+        b"-1",
+        b"nan",
+        b"inf",
+        b"-inf",
+        b"text",
+        b"",
+        b"1e400",
+        b"1,2",
+        b"\xff",
+        b"9" * 5000,
+    )
+    for value in deadlines:
+        headers = (*PNG, (b"x-deadline-ms", value))
+        yield _raw(part, f"X-Deadline-Ms {value[:20]!r}", 400, "bad_parameter", headers=headers)
+    passed = (*PNG, (b"x-deadline-ms", b"1e-300"))
+    yield _raw(part, "X-Deadline-Ms that has passed", 504, "deadline_passed", headers=passed)
+    length = (*PNG, (b"content-length", b"9" * 5000))
+    yield _raw(part, "Content-Length of 5,000 digits", 413, "body_too_large", headers=length)
+    for value in (
+        b"",
+        b"\xff\x80",
+        b"a b",
+        b"a\tb",
+        b"x" * 65,
+        b"x" * 60_000,
+        b'{"level":"error"}',
+        b"../..",
+    ):
+        headers = (*PNG, (b"x-request-id", value))
+        yield _raw(part, f"X-Request-ID {value[:20]!r}, {len(value)} bytes", 200, "", headers=headers)
+    accepts = [
+        *(b"image/png;q=nan", b"image/png;q=", b"image/png;q=-1", b"image/png;q=0", b"*/*", b";;,,"),
+        *(
+            b"image/png;q=x, application/json;q=2",
+            b"\xff",
+            b"text/html",
+            b"image/*",
+            b"q=1",
+            b"," * 50_000,
+        ),
+    ]
+    for value in accepts:
+        headers = (*PNG, (b"accept", value))
+        yield _raw(part, f"Accept {value[:30]!r}", 200, "", headers=headers)
+    asked = (*PNG, (b"accept", b"image/png"))
+    for form in ("none", "rle", "polygon"):
+        path = f"{PREDICT}?mask={form}"
+        yield _raw(part, f"Accept image/png, mask={form}", 400, "bad_parameter", headers=asked, path=path)
+    many = (*PNG, *[(b"x-%d" % number, b"y") for number in range(1000)])
+    yield _raw(part, "1,000 headers", 200, "", headers=many)
+
+
+def _paths(part: bytes) -> Iterator[MalformedRequest]:
+    names = [
+        *("other", "Unnamed", "unnamed%00", "%00", "%2e%2e", "%2e", "%ff%fe", "%ed%a0%80", "%F0%9F%94%A9"),
+        *("~root", "%25s", "{name}", "a" * 5000, "%0d%0aX-Forged:%201", "C:%5Cmodels", "con", "-"),
+        *("%3Cscript%3E", "unnamed%20", "..%5c..%5cetc", "__class__", "stable", "0"),
+    ]
+    for name in names:
+        shown = name[:30]
+        path = f"/v1/models/{name}"
+        yield MalformedRequest(f"model {shown}", 404, "model_not_found", path=path, method="GET")
+        path = f"/v1/models/unnamed/versions/{name}/predict"
+        if name not in ("stable", "0"):
+            yield MalformedRequest(f"version {shown}", 404, "version_not_found", part, PNG, path)
+    for path in (
+        *("/v1/models/%2e%2e%2f%2e%2e%2fetc%2fpasswd", "/v1/models/a%2fb", "/v1", "/v1/", "/v2/", "/%00"),
+        *("/v1/models/unnamed/versions/0", "/V1/predict", "/v1//predict", "/.git/config", "/v1/predict/x"),
+        *("/v1/models/unnamed/versions/%2e%2e%2f0/x", "/static/..%2f..%2fmain.py", "/docs/%2e%2e%2fmain.py"),
+        *("/openapi.json%00", "/metrics/x", "/v2/models/unnamed/versions/0/config", "/" + "a/" * 5000),
+    ):
+        yield MalformedRequest(f"path {path[:50]}", 404, "not_found", path=path, method="GET")
+    for name in ("other", "%2e%2e", "%00"):
+        path = f"/v2/models/{name}/ready"
+        yield MalformedRequest(f"v2 model {name}", 404, "model_not_found", path=path, method="GET")
+        reload = f"/v1/admin/models/{name}/reload"
+        yield MalformedRequest(f"reload of {name} without a key", 403, "admin_off", path=reload)
+
+
+def _methods() -> Iterator[MalformedRequest]:
+    wrong = {
+        PREDICT: ("GET", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "BREW", "get"),
+        BATCH: ("GET", "PUT"),
+        "/v1/models": ("POST", "DELETE"),
+        "/v1/models/unnamed": ("POST", "DELETE"),
+        "/livez": ("POST", "DELETE"),
+        "/readyz": ("POST",),
+        "/metrics": ("POST",),
+        INFER: ("GET",),
+        "/v2": ("POST",),
+        "/openapi.json": ("POST",),
+    }
+    for path, methods in wrong.items():
+        for method in methods:
+            name = f"{method} {path}"
+            yield MalformedRequest(name, 405, "method_not_allowed", path=path, method=method)
+
+
+def _asked(part: bytes, query: str) -> MalformedRequest:
+    return _raw(part, f"query: {query[:40]}", 400, "bad_parameter", path=f"{PREDICT}?{query}")
+
+
+def _raw(
+    body: bytes,
+    name: str,
+    status: int,
+    code: str,
+    *,
+    headers: Headers = PNG,
+    path: str = PREDICT,
+) -> MalformedRequest:
+    return MalformedRequest(name, status, code, body, headers, path)

@@ -1,0 +1,118 @@
+"""The OpenAPI document is right, and the service keeps to it whatever is generated from it."""
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+import requests
+import schemathesis
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+from schemathesis.config import SchemathesisConfig
+from schemathesis.generation import GenerationMode
+from schemathesis.schemas import APIOperation, BaseSchema
+from schemathesis.specs.openapi.checks import (
+    content_type_conformance,
+    negative_data_rejection,
+    response_headers_conformance,
+    response_schema_conformance,
+    status_code_conformance,
+)
+
+from api.main import create_app
+from api.settings import Settings
+from tests.api.conftest import StubPredictor
+from tests.api.live_server import served
+
+CHECKS = [
+    status_code_conformance,
+    content_type_conformance,
+    response_headers_conformance,
+    response_schema_conformance,
+    negative_data_rejection,
+]
+STATUSES = {200, 400, 403, 404, 413, 415, 422, 504}
+NAMES = {"name": "unnamed", "version": "stable"}
+"""What is served; a generated name never hits it."""
+
+
+@pytest.fixture(scope="module")
+def schema() -> Iterator[BaseSchema]:
+    """The document of a service that answers on a socket."""
+    app = create_app(Settings.model_validate({"model": Path("unused")}), StubPredictor())
+    with served(app) as (host, port):
+        schema = schemathesis.openapi.from_dict(app.openapi(), config=SchemathesisConfig(seed=1))
+        schema.config.update(base_url=f"http://{host}:{port}")
+        yield schema
+
+
+def test_document_is_valid(schema):
+    schema.validate()
+    document = schema.raw_schema
+    assert references(document) == {
+        f"#/components/schemas/{name}" for name in document["components"]["schemas"]
+    }
+
+
+def references(node: Any) -> set[str]:
+    if isinstance(node, list):
+        return set().union(*map(references, node))
+    if not isinstance(node, dict):
+        return set()
+    return {node["$ref"]} if "$ref" in node else references(list(node.values()))
+
+
+def test_every_operation_says_what_it_does(schema):
+    """The documented kinds of bodies are those that the service takes."""
+    paths = schema.raw_schema["paths"]
+    assert all(operation["description"] for path in paths.values() for operation in path.values())
+    bodies = paths["/v1/predict"]["post"]["requestBody"]["content"]
+    assert {"image/png", "image/webp", "multipart/form-data", "application/json"} <= set(bodies)
+
+
+@pytest.mark.parametrize("examples", [4, pytest.param(150, marks=pytest.mark.slow)])
+def test_answers_are_as_documented(schema, examples):
+    statuses: Counter[int] = Counter()
+    with closing(requests.Session()) as session:
+        for operation in (found.ok() for found in schema.get_all_operations()):
+            for mode in modes(operation):
+                ask(operation, mode, examples, session, statuses)
+    assert {200, 400, 403, 404, 422} <= set(statuses)
+
+
+def modes(operation: APIOperation) -> list[GenerationMode]:
+    """Without a body or a query, nothing can be wrong."""
+    wrong = operation.body or operation.query or operation.headers
+    return [GenerationMode.POSITIVE, *([GenerationMode.NEGATIVE] if wrong else [])]
+
+
+def ask(
+    operation: APIOperation,
+    mode: GenerationMode,
+    examples: int,
+    session: requests.Session,
+    statuses: Counter[int],
+) -> None:
+    """Sends generated requests and compares the answers with the document."""
+
+    @settings(
+        max_examples=examples,
+        deadline=None,
+        derandomize=True,
+        database=None,
+        phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(case=operation.as_strategy(generation_mode=mode), known=st.booleans())
+    def send(case: schemathesis.Case, known: bool) -> None:
+        if known:
+            case.path_parameters.update({name: NAMES[name] for name in case.path_parameters})
+        answer = case.call(session=session)
+        assert answer.status_code in STATUSES
+        statuses[answer.status_code] += 1
+        case.validate_response(answer, checks=CHECKS)
+
+    send()
