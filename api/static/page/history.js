@@ -1,0 +1,89 @@
+// The list of this session's photographs, which is also the queue.
+
+import { judge, markedWordsFor } from "./decision.js";
+
+export class History {
+  /** `onChoose(entry)` is told which photograph was clicked. */
+  constructor(onChoose) {
+    this.list = document.getElementById("history");
+    this.progress = document.getElementById("progress");
+    this.onChoose = onChoose;
+    this.buttons = new Map();
+    this.list.addEventListener("keydown", (event) => this.#move(event));
+  }
+
+  /** Adds one photograph, above all earlier ones when `newest`, else below `after`. */
+  add(entry, after) {
+    const button = document.createElement("button");
+    button.type = "button";
+    for (const part of ["thumbnail", "name", "tag", "error"]) button.append(element("span", part));
+    button.addEventListener("click", () => this.onChoose(entry));
+    const item = element("li");
+    item.append(button);
+    this.buttons.set(entry, button);
+    if (after) this.buttons.get(after).parentElement.after(item);
+    else this.list.prepend(item);
+    this.update(entry, null);
+  }
+
+  /** Shows what has become of `entry`; `threshold` is the user's, or null for the model's. */
+  update(entry, threshold) {
+    const button = this.buttons.get(entry);
+    const { verdict, tag, moved = false } = describe(entry, threshold);
+    button.dataset.verdict = verdict;
+    button.classList.toggle("changed", moved);
+    button.querySelector(".name").textContent = entry.file.name;
+    button.querySelector(".name").title = entry.file.name;
+    button.querySelector(".tag").textContent = tag;
+    button.querySelector(".error").textContent = entry.error || entry.wait;
+    button.querySelector(".error").hidden = !(entry.error || entry.wait);
+  }
+
+  /** Shows the small picture of `entry`, or its file's kind where the browser cannot draw it. */
+  setThumbnail(entry, canvas) {
+    const kind = /\.([a-z0-9]{1,5})$/i.exec(entry.file.name)?.[1] ?? "file";
+    this.buttons.get(entry).querySelector(".thumbnail").replaceChildren(canvas ?? kind.toUpperCase());
+  }
+
+  setCurrent(entry) {
+    for (const [other, button] of this.buttons) button.setAttribute("aria-current", other === entry);
+    const list = this.list.getBoundingClientRect();
+    const box = this.buttons.get(entry).getBoundingClientRect();
+    const hidden = box.top < list.top || box.bottom > list.bottom || box.left < list.left || box.right > list.right;
+    if (hidden) this.buttons.get(entry).scrollIntoView({ block: "nearest", inline: "nearest" });
+  }
+
+  setProgress(entries) {
+    const ended = entries.filter(({ state }) => state === "done" || state === "failed");
+    const failed = entries.filter(({ state }) => state === "failed").length;
+    this.progress.hidden = entries.length < 2;
+    this.progress.querySelector("progress").value = ended.length / entries.length;
+    this.progress.querySelector("progress").hidden = ended.length === entries.length;
+    const failures = failed ? `, ${failed} failed` : "";
+    this.progress.querySelector("p").textContent = `${ended.length} of ${entries.length} inspected${failures}`;
+  }
+
+  #move(event) {
+    const step = { ArrowDown: 1, ArrowRight: 1, ArrowUp: -1, ArrowLeft: -1 }[event.key];
+    const buttons = [...this.list.querySelectorAll("button")];
+    const target = buttons[buttons.indexOf(document.activeElement) + step];
+    if (!step || !target) return;
+    event.preventDefault();
+    target.focus();
+    target.click();
+  }
+}
+
+function describe(entry, threshold) {
+  if (entry.state === "failed") return { verdict: "failed", tag: "! Not inspected" };
+  if (entry.state !== "done") return { verdict: "busy", tag: entry.state === "waiting" ? "Waiting" : "Inspecting …" };
+  const verdict = judge(entry.decision, threshold);
+  const [name, sign] = verdict.good ? ["good", "✓"] : ["defect", "✕"];
+  return { verdict: name, tag: `${sign} ${markedWordsFor(verdict)}`, moved: verdict.moved };
+}
+
+function element(name, kind = "") {
+  const made = document.createElement(name);
+  made.className = kind;
+  return made;
+}

@@ -1,0 +1,115 @@
+// Writes one photograph's result onto the page.
+
+import { digits, judge, wordsFor } from "./decision.js";
+
+const MOST_ROWS = 200;
+const percent = new Intl.NumberFormat("en", { style: "percent", minimumFractionDigits: 1, maximumFractionDigits: 1 });
+
+const part = (id) => document.getElementById(id);
+
+/** Shows a photograph that has no result: `word` and why. */
+export function showState(verdict, word, reason) {
+  part("verdict").dataset.verdict = verdict;
+  part("word").textContent = word;
+  part("reason").textContent = reason;
+  part("changed").hidden = true;
+  part("verdict").classList.remove("changed");
+  part("again").hidden = verdict !== "failed";
+}
+
+/** Shows the verdict at `threshold`, which is the model's own unless the user moved it. */
+export function showVerdict(decision, threshold) {
+  const verdict = judge(decision, threshold);
+  const [score, limit] = digits(decision.score, threshold);
+  const sign = verdict.good ? "is below" : "reaches";
+  showState(verdict.good ? "good" : "defect", wordsFor(verdict), `Score ${score} ${sign} the threshold ${limit}.`);
+  const own = judge(decision, null);
+  part("changed").hidden = !verdict.moved;
+  part("verdict").classList.toggle("changed", verdict.moved);
+  part("changed").textContent = `At your threshold. At the model’s: ${wordsFor(own)}.`;
+  showScale(decision.score, threshold, verdict.good);
+}
+
+/** Shows the probability of each class, most probable first. */
+export function showProbabilities({ probabilities }) {
+  const sorted = Object.entries(probabilities).sort((a, b) => b[1] - a[1]);
+  const words = sorted.flatMap(([name, share]) => [text("dt", name), text("dd", percent.format(share))]);
+  part("probabilities").replaceChildren(...words);
+}
+
+/** Shows what was inspected by what, and what was done to the photograph. */
+export function showFacts({ image, model, timing_ms: timing, warnings }) {
+  const size = `${image.width} × ${image.height} px, ${image.bit_depth} bit, ${image.format.toUpperCase()}`;
+  part("facts").textContent = `${size} · ${model.name} ${model.version} · ${Math.round(timing.total)} ms`;
+  showWarnings(warnings);
+}
+
+export function showWarnings(warnings) {
+  part("warnings").replaceChildren(...warnings.map((warning) => text("li", warning)));
+}
+
+export function showNote(note) {
+  part("note").textContent = note;
+  part("note").hidden = !note;
+}
+
+/** Lists regions; `onPoint` is told the one below the pointer or focus, `onPick` the one pressed. */
+export function showRegions(regions, { onPoint, onPick }) {
+  part("regions-title").textContent = regions.length ? `Regions (${regions.length})` : "Regions";
+  part("no-regions").hidden = regions.length > 0;
+  part("regions-head").hidden = !regions.length;
+  part("regions").replaceChildren(...regions.slice(0, MOST_ROWS).map((region) => row(region, onPoint, onPick)));
+  const more = regions.length - MOST_ROWS;
+  part("more-regions").hidden = more <= 0;
+  part("more-regions").textContent = `and ${more} with a lower score`;
+}
+
+/** Marks the rows of the pointed and of the picked region. */
+export function markRegions(pointed, picked) {
+  part("regions").querySelectorAll("button").forEach((button, index) => {
+    button.classList.toggle("pointed", index + 1 === pointed?.number);
+    button.setAttribute("aria-pressed", index + 1 === picked?.number);
+  });
+}
+
+function showScale(score, threshold, good) {
+  const [value, limit] = digits(score, threshold);
+  part("scale").dataset.verdict = good ? "good" : "defect";
+  part("scale").setAttribute("aria-label", `Score ${value} of 1, threshold ${limit}`);
+  part("score-fill").style.width = `${score * 100}%`;
+  part("score-mark").style.left = `${threshold * 100}%`;
+  label("score-value", `score ${value}`, score);
+  label("score-limit", `threshold ${limit}`, threshold);
+}
+
+/** Writes `words` above or below the scale, centred at `share` of it but not beyond its ends. */
+function label(id, words, share) {
+  part(id).textContent = words;
+  const half = part(id).offsetWidth / 2 / part("scale").offsetWidth;
+  part(id).style.left = `${Math.min(Math.max(share, half), 1 - half) * 100}%`;
+}
+
+function row(region, onPoint, onPick) {
+  const [x, y, width, height] = region.box;
+  const score = region.score.toFixed(2);
+  const button = document.createElement("button");
+  button.type = "button";
+  const size = `${width} × ${height}`;
+  button.setAttribute(
+    "aria-label",
+    `Region ${region.number}: at ${x}, ${y}; ${size} pixels; area ${region.area} pixels; highest score ${score}`,
+  );
+  button.append(...[region.number, `${x}, ${y}`, size, region.area, score].map((words) => text("span", words)));
+  for (const event of ["pointerenter", "focus"]) button.addEventListener(event, () => onPoint(region));
+  for (const event of ["pointerleave", "blur"]) button.addEventListener(event, () => onPoint(null));
+  button.addEventListener("click", () => onPick(region));
+  const item = document.createElement("li");
+  item.append(button);
+  return item;
+}
+
+function text(name, words) {
+  const made = document.createElement(name);
+  made.textContent = words;
+  return made;
+}

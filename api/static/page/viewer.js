@@ -1,0 +1,165 @@
+// Draws the photograph with the mask on it, at the resolution of the screen.
+
+import { moveWith } from "./gestures.js";
+import { outline, runAt } from "./regions.js";
+import { ViewWindow } from "./view_window.js";
+
+const FILL = "#ff5c28";
+const GROUND = "#808080";
+const MOST_NUMBERS = 40;
+const NEAR_PX = 6; // a thin scratch can be hit, also by a finger
+
+export class Viewer {
+  /** `onPoint(region)` is told the region below the pointer, `onPick(region)` the one that was pressed. */
+  constructor(canvas, { onPoint, onPick }) {
+    this.canvas = canvas;
+    this.frame = canvas.parentElement;
+    this.photograph = null;
+    this.view = new ViewWindow();
+    this.found = { regions: [], runs: [] };
+    this.opacity = 0.4;
+    this.highlighted = null;
+    new ResizeObserver(() => this.draw()).observe(this.frame);
+    moveWith(canvas, this.view, () => this.draw());
+    canvas.addEventListener("pointermove", (event) => onPoint(this.#regionAt(event)));
+    canvas.addEventListener("pointerleave", () => onPoint(null));
+    canvas.addEventListener("click", (event) => onPick(this.#regionAt(event)));
+  }
+
+  /** Shows a photograph of `size` {width, height}; `bitmap` null draws a grey ground. */
+  show(bitmap, size) {
+    if (this.photograph !== bitmap) this.photograph?.close();
+    this.photograph = bitmap;
+    this.view.fit({ width: size.width, height: size.height });
+    this.mark({ regions: [], runs: [] });
+  }
+
+  /** Puts another mask on the photograph. */
+  mark(found) {
+    this.found = found;
+    this.border = outline(found.runs);
+    this.area = areaOf(found.runs);
+    this.highlight(null);
+  }
+
+  highlight(region) {
+    this.highlighted = region;
+    this.draw();
+  }
+
+  setOpacity(opacity) {
+    this.opacity = opacity;
+    this.draw();
+  }
+
+  /** Brings a region into the middle, as far as the zoom lets it. */
+  centre({ box: [x, y, width, height] }) {
+    this.view.centre = { x: x + width / 2, y: y + height / 2 };
+    this.draw();
+  }
+
+  draw() {
+    if (!this.view.size || this.frame.hidden) return;
+    const scale = this.#place();
+    const context = this.canvas.getContext("2d");
+    context.setTransform(scale, 0, 0, scale, -this.view.left * scale, -this.view.top * scale);
+    context.imageSmoothingEnabled = scale < 2;
+    this.#drawGround(context);
+    this.#drawMask(context, scale);
+    if (this.highlighted) this.#drawHighlight(context, scale, this.highlighted);
+    if (this.found.regions.length <= MOST_NUMBERS) this.#drawNumbers(context, scale);
+  }
+
+  /** Sizes the canvas to its frame; canvas pixels for each pixel of the photograph. */
+  #place() {
+    const { view, canvas } = this;
+    const across = this.frame.clientWidth;
+    view.place(across, parseFloat(getComputedStyle(canvas).maxHeight) || across);
+    const dense = window.devicePixelRatio || 1;
+    canvas.style.width = `${view.width}px`;
+    canvas.style.height = `${view.height}px`;
+    canvas.width = Math.round(view.width * dense);
+    canvas.height = Math.round(view.height * dense);
+    canvas.classList.toggle("zoomed", view.zoom > 1);
+    document.getElementById("zoom-in").disabled = view.zoom >= view.most;
+    for (const id of ["zoom-out", "zoom-fit"]) document.getElementById(id).disabled = view.zoom <= 1;
+    return view.scale * dense;
+  }
+
+  #drawGround(context) {
+    const { width, height } = this.view.size;
+    context.fillStyle = GROUND;
+    context.fillRect(0, 0, width, height);
+    if (this.photograph) context.drawImage(this.photograph, 0, 0, width, height);
+  }
+
+  #drawMask(context, scale) {
+    context.globalAlpha = this.opacity;
+    context.fillStyle = FILL;
+    context.fill(this.area);
+    context.globalAlpha = 1;
+    this.#stroke(context, this.border, scale, 1.5);
+  }
+
+  /** A line that shows on bright and on dark ground. */
+  #stroke(context, path, scale, width, color = FILL) {
+    const dense = window.devicePixelRatio || 1;
+    context.lineJoin = context.lineCap = "round";
+    for (const [style, thickness] of [["rgba(0, 0, 0, 0.6)", width + 1.5], [color, width]]) {
+      context.strokeStyle = style;
+      context.lineWidth = (thickness * dense) / scale;
+      context.stroke(path);
+    }
+  }
+
+  #drawHighlight(context, scale, region) {
+    const runs = this.found.runs.filter((run) => run.region === region);
+    const margin = (4 * (window.devicePixelRatio || 1)) / scale;
+    const [x, y, width, height] = region.box;
+    const box = new Path2D();
+    box.rect(x - margin, y - margin, width + 2 * margin, height + 2 * margin);
+    this.#stroke(context, outline(runs), scale, 2.5, "#ffffff");
+    this.#stroke(context, box, scale, 2, "#ffffff");
+  }
+
+  #drawNumbers(context, scale) {
+    const dense = window.devicePixelRatio || 1;
+    const height = (15 * dense) / scale;
+    context.font = `600 ${(11 * dense) / scale}px system-ui, sans-serif`;
+    context.textAlign = "center";
+    context.textBaseline = "middle";
+    for (const region of [...this.found.regions].reverse()) {
+      const text = String(region.number);
+      const width = Math.max(height, context.measureText(text).width + height * 0.6);
+      const x = clamp(region.box[0] - width, 0, this.view.size.width - width);
+      const y = clamp(region.box[1] - height, 0, this.view.size.height - height);
+      context.fillStyle = region === this.highlighted ? "#ffffff" : "#1d1d1f";
+      context.fillRect(x, y, width, height);
+      context.fillStyle = region === this.highlighted ? "#1d1d1f" : "#ffffff";
+      context.fillText(text, x + width / 2, y + height * 0.54);
+    }
+  }
+
+  #regionAt(event) {
+    if (!this.view.size) return null;
+    const { x, y } = this.view.at(event.offsetX, event.offsetY);
+    const slack = NEAR_PX / this.view.scale;
+    return runAt(this.found.runs, Math.floor(x), Math.floor(y))?.region ?? regionNear(this.found.regions, x, y, slack);
+  }
+}
+
+function areaOf(runs) {
+  const path = new Path2D();
+  for (const { y, start, end } of runs) path.rect(start, y, end - start, 1);
+  return path;
+}
+
+function regionNear(regions, x, y, slack) {
+  const inside = ({ box: [left, top, width, height] }) =>
+    x >= left - slack && x < left + width + slack && y >= top - slack && y < top + height + slack;
+  return regions.findLast(inside) ?? null;
+}
+
+function clamp(value, least, most) {
+  return Math.min(Math.max(value, least), Math.max(least, most));
+}

@@ -1,0 +1,296 @@
+"""A small service behind the real page, and one browser for all tests."""
+
+import asyncio
+import base64
+import shutil
+import socket
+import threading
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import uvicorn
+from fastapi import FastAPI, UploadFile
+from numpy.typing import NDArray
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, sync_playwright
+from starlette.requests import Request
+
+from api.errors import RequestError, add_error_handlers, busy
+from api.main import create_app
+from api.operating.metrics import Metrics
+from api.operating.request_id import RequestIdMiddleware
+from api.routes.pages import add_pages
+from api.settings import Settings
+from segdec.answers import (
+    Answer,
+    Decision,
+    ImageFacts,
+    MaskAnswer,
+    ModelDetail,
+    ModelIdentity,
+    ModelList,
+    RegionAnswer,
+    Timing,
+)
+from segdec.images import Photograph, decode_image, encode_png
+from segdec.postprocessing import find_regions
+from tests.api.conftest import StubPredictor
+
+ROOT = Path(__file__).parents[2]
+SCREENSHOTS = ROOT / "test-output" / "browser"
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-dev-shm-usage",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+
+
+class FakeService:
+    """A pixel's grey level is its mask score × 255; can be told to be busy, or to want a key."""
+
+    def __init__(self) -> None:
+        self.reset()
+        self.app = FastAPI(title="segdec", docs_url=None, redoc_url=None)
+        self.app.state.metrics = Metrics(queue_depth=lambda: 0, ready=lambda: True)
+        self.app.add_middleware(RequestIdMiddleware)
+        add_error_handlers(self.app)
+        self.app.get("/v1/models")(self.models)
+        self.app.post("/v1/predict")(self.predict)
+        self.app.post("/v1/models/{name}/versions/{version}/predict")(self.predict_named)
+        add_pages(self.app, Settings.model_validate({"model": "unused"}))
+
+    def reset(self) -> None:
+        """Forgets what it was told and what it was asked."""
+        self.key = ""
+        self.refusals = 0
+        self.served = [("surface", "3", ["stable"])]
+        self.asked: list[str] = []
+        self.known: dict[bytes, NDArray[np.uint8]] = {}
+        self.running = self.most_running = 0
+        self.gate = threading.Event()
+        self.gate.set()
+
+    def models(self, request: Request) -> ModelList:
+        """What is served."""
+        self._check_key(request)
+        return ModelList(
+            models=[
+                ModelDetail(name=name, version=version, sha256="0" * 64, labels=labels, manifest={})
+                for name, version, labels in self.served
+            ]
+        )
+
+    def predict(self, request: Request, file: UploadFile, mask: str) -> Answer:
+        """Inspects one photograph."""
+        return self.predict_named(request, *self.served[0][:2], file, mask)
+
+    def predict_named(self, request: Request, name: str, version: str, file: UploadFile, mask: str) -> Answer:
+        """Inspects one photograph with a named model."""
+        assert mask == "scores"
+        self.asked.append(f"{name}/{version}")
+        self._check_key(request)
+        if self.refusals:
+            self.refusals -= 1
+            raise busy("queue_full", "The queue is full.", 0)
+        self.running += 1
+        self.most_running = max(self.most_running, self.running)
+        try:
+            assert self.gate.wait(timeout=30)
+            data = file.file.read()
+            photograph = decode_image(data, file.filename or "file", white_level=65535)
+        finally:
+            self.running -= 1
+        scores = self.known.get(data, photograph.pixels.max(axis=2))
+        return answer(photograph, scores, ModelIdentity(name=name, version=version, sha256="0" * 64))
+
+    def _check_key(self, request: Request) -> None:
+        sent = request.headers.get("Authorization", "")
+        if self.key and sent != f"Bearer {self.key}":
+            detail = "This key is not known." if sent else "A key is needed."
+            raise RequestError(401, "unauthorized", detail, {"WWW-Authenticate": "Bearer"})
+
+
+def answer(photograph: Photograph, stored: NDArray[np.uint8], model: ModelIdentity) -> Answer:
+    """What is said about mask scores × 255 [H, W]; the worst one is the score, both thresholds are 0.5."""
+    scores = stored.astype(np.float32) / 255
+    score = float(scores.max())
+    height, width = stored.shape
+    regions = find_regions(np.where(scores >= 0.5, np.uint8(255), np.uint8(0)), scores)
+    return Answer(
+        id="1",
+        model=model,
+        image=ImageFacts(
+            width=width, height=height, bit_depth=photograph.bit_depth, format=photograph.format
+        ),
+        decision=Decision(
+            label="good" if score < 0.5 else "scratch",
+            score=score,
+            threshold=0.5,
+            probabilities={"good": 1 - score, "scratch": 0.75 * score, "spot": 0.25 * score},
+        ),
+        mask=MaskAnswer(
+            encoding="scores",
+            width=width,
+            height=height,
+            space="input",
+            threshold=0.5,
+            data=base64.b64encode(encode_png(stored)).decode("ascii"),
+        ),
+        regions=[
+            RegionAnswer(bbox=r.bbox, area_px=r.area_px, score_max=r.score_max, polygon=list(r.polygon))
+            for r in regions
+        ],
+        timing_ms=Timing(queue=0.1, decode=3.2, infer=11.4, encode=2.0, total=17.1),
+        batch_size=1,
+        warnings=list(photograph.warnings),
+    )
+
+
+# === Service and browser ===
+
+
+@contextmanager
+def listening(app: FastAPI, start: Callable[[], Awaitable[None]] | None = None) -> Iterator[str]:
+    """Runs `app` in a thread of its own, `start` first; gives its address."""
+    server = uvicorn.Server(uvicorn.Config(app, lifespan="off", log_level="warning"))
+
+    async def run() -> None:
+        async with app.router.lifespan_context(app):
+            if start:
+                await start()
+            await server.serve([listener])
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = threading.Thread(target=lambda: asyncio.run(run()))
+        thread.start()
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}/"
+        server.should_exit = True
+        thread.join()
+
+
+@pytest.fixture(scope="module")
+def running_service() -> Iterator[tuple[FakeService, str]]:
+    """The fake service and its address."""
+    service = FakeService()
+    with listening(service.app) as address:
+        yield service, address
+
+
+@pytest.fixture
+def real_service(tmp_path: Path) -> Iterator[str]:
+    """The address of the real service with a stub in place of the network; its key is `open sesame`."""
+    keys = tmp_path / "keys"
+    keys.write_text(f"line1:{sha256(b'open sesame').hexdigest()}\n")
+    app = create_app(Settings.model_validate({"model": "unused", "api_keys": keys}), StubPredictor())
+
+    async def start() -> None:
+        await app.state.service.start()
+
+    with listening(app, start) as address:
+        yield address
+
+
+@pytest.fixture
+def service(running_service: tuple[FakeService, str]) -> Iterator[FakeService]:
+    """The fake service, as new."""
+    fake = running_service[0]
+    fake.reset()
+    yield fake
+    fake.gate.set()
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """Debian's Chromium, or whichever is in the path.
+
+    Not for the session: Playwright keeps an event loop in this thread, which others could not share.
+    """
+    executable = shutil.which("chromium") or shutil.which("chromium-browser")
+    if executable is None:
+        pytest.skip("No chromium in the path: apt-get install chromium")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=executable, args=FLAGS)
+        yield browser
+        browser.close()
+
+
+class Visit:
+    """The page as one user sees it; notes what it asks for and what it complains about."""
+
+    def __init__(self, context: BrowserContext, address: str) -> None:
+        self.address = address
+        self.page: Page = context.new_page()
+        self.requests: list[str] = []
+        self.complaints: list[str] = []
+        self.page.set_default_timeout(10_000)
+        self.page.on("request", lambda request: self.requests.append(request.url))
+        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        self.page.on("console", self._note)
+
+    def open(self, path: str = "") -> Page:
+        """Opens the page and waits for its scripts."""
+        self.page.goto(self.address + path)
+        return self.page
+
+    def asked(self, path: str) -> int:
+        """How many requests had `path` in their address."""
+        return sum(path in url for url in self.requests)
+
+    def foreign(self) -> list[str]:
+        """Requests that left the host."""
+        return [url for url in self.requests if not url.startswith((self.address, "blob:", "data:"))]
+
+    def drop(self, *files: tuple[str, bytes]) -> None:
+        """Drops files (name, content) on the page, as a file manager does."""
+        sent = [{"name": name, "b64": base64.b64encode(data).decode("ascii")} for name, data in files]
+        transfer = self.page.evaluate_handle(
+            """files => {
+                const transfer = new DataTransfer();
+                for (const { name, b64 } of files) {
+                    const bytes = Uint8Array.from(atob(b64), (letter) => letter.charCodeAt(0));
+                    transfer.items.add(new File([bytes], name));
+                }
+                return transfer;
+            }""",
+            sent,
+        )
+        for event in ("dragenter", "dragover", "drop"):
+            self.page.dispatch_event("body", event, {"dataTransfer": transfer})
+
+    def screenshot(self, name: str, *, full_page: bool = True) -> None:
+        """Keeps a picture of the page, or of what is in sight, in test-output/browser."""
+        SCREENSHOTS.mkdir(parents=True, exist_ok=True)
+        self.page.screenshot(path=SCREENSHOTS / f"{name}.png", full_page=full_page)
+
+    def _note(self, message: ConsoleMessage) -> None:
+        # The browser itself notes each answer of 400 and above; the page shows those to its user.
+        if message.type == "error" and not message.text.startswith("Failed to load resource"):
+            self.complaints.append(message.text)
+
+
+@pytest.fixture
+def visit(
+    browser: Browser, running_service: tuple[FakeService, str], service: FakeService
+) -> Iterator[Callable[..., Visit]]:
+    """Makes a visit in a browser window of its own; fails a test whose page complained or asked elsewhere."""
+    visits: list[Visit] = []
+
+    def make(address: str = running_service[1], **window: Any) -> Visit:
+        context = browser.new_context(**{"viewport": {"width": 1280, "height": 800}, **window})
+        visits.append(Visit(context, address))
+        return visits[-1]
+
+    yield make
+    service.gate.set()
+    for made in visits:
+        made.page.context.close()
+        assert made.complaints == []
+        assert made.foreign() == []

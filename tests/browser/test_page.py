@@ -1,0 +1,485 @@
+"""The page in a real browser. To the fake service a grey level is a score × 255; its thresholds are 0.5."""
+
+import json
+import zlib
+from functools import cache
+
+import cv2
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from playwright.sync_api import Page, expect
+
+from datasets.sample import Sample
+from datasets.toy import make_sample
+from segdec.images import encode_png
+from segdec.postprocessing import find_regions
+from tests.image_files import png
+
+
+def part_image(brightness: int = 204) -> NDArray[np.uint8]:
+    """A dark part, 60 × 40 px, with a spot 6 × 4 px of `brightness` and a darker one of 2 × 2 px (value 100).
+
+    A pixel of 180 touches the spot's lower right corner, so it belongs to it at thresholds up to 180/255.
+    """
+    image = np.full((40, 60), 30, np.uint8)
+    image[8:12, 10:16] = brightness
+    image[12, 16] = 180
+    image[30:32, 40:42] = 100
+    return image
+
+
+PART = encode_png(part_image())
+GOOD_PART = encode_png(np.full((40, 60), 30, np.uint8))
+
+
+@cache
+def toy_sample(index: int) -> Sample:
+    return make_sample(index, size=512)
+
+
+def toy_part(service, index: int) -> bytes:
+    """A photograph that looks real; the service answers scores that look like a network's."""
+    sample = toy_sample(index)
+    data = encode_png(sample.image)
+    blurred = cv2.GaussianBlur(sample.mask.astype(np.float32), (0, 0), 6)
+    service.known[data] = np.rint(2 + 230 * blurred / max(blurred.max(), 1)).astype(np.uint8)
+    return data
+
+
+def set_slider(page: Page, name: str, value: float) -> None:
+    """Moves a slider as the pointer does: value, then the event."""
+    page.locator(f"#{name}").evaluate(
+        "(slider, value) => { slider.value = value; slider.dispatchEvent(new Event('input')); }", str(value)
+    )
+
+
+def regions_of(page: Page) -> list[str]:
+    return [" ".join(row.split("\n")) for row in page.locator("#regions button").all_inner_texts()]
+
+
+def pixel(page: Page, x: float, y: float) -> list[int]:
+    """Red, green and blue of the drawn picture at a pixel of the photograph of 60 × 40 px."""
+    return page.locator("#picture").evaluate(
+        """(canvas, [x, y]) => [...canvas.getContext('2d').getImageData(
+            Math.floor(x / 60 * canvas.width), Math.floor(y / 40 * canvas.height), 1, 1).data].slice(0, 3)""",
+        [x, y],
+    )
+
+
+def inspected(page: Page, word: str) -> None:
+    expect(page.locator("#word")).to_have_text(word)
+
+
+def test_dropped_photograph_shows_verdict_overlay_and_regions(visit):
+    user = visit()
+    page = user.open()
+    user.drop(("part.png", PART))
+    inspected(page, "Defect: scratch")
+    expect(page.locator("#reason")).to_have_text("Score 0.800 reaches the threshold 0.500.")
+    expect(page.locator("#facts")).to_have_text("60 × 40 px, 8 bit, PNG · surface 3 · 17 ms")
+    expect(page.locator("#scale")).to_have_attribute("aria-label", "Score 0.800 of 1, threshold 0.500")
+    assert regions_of(page) == ["1 10, 8 7 × 5 25 0.80"]
+    red, green, blue = pixel(page, 13.5, 10.5)  # 204 below 40 % of (255, 92, 40)
+    assert (red, green, blue) == (224, 159, 138)
+    assert pixel(page, 40.5, 20.5) == [30, 30, 30]
+
+
+def test_sliders_change_mask_and_verdict_without_a_request(visit):
+    user = visit()
+    page = user.open()
+    user.drop(("part.png", PART))
+    inspected(page, "Defect: scratch")
+    before = len(user.requests)
+    set_slider(page, "mask-slider", 0.3)  # 76.5: the second spot has 100
+    assert regions_of(page) == ["1 10, 8 7 × 5 25 0.80", "2 40, 30 2 × 2 4 0.39"]
+    set_slider(page, "mask-slider", 0.75)  # 191.25: the corner's 180 no longer reaches it
+    assert regions_of(page) == ["1 10, 8 6 × 4 24 0.80"]
+    set_slider(page, "mask-slider", 0.9)
+    assert regions_of(page) == []
+    expect(page.locator("#no-regions")).to_be_visible()
+    assert pixel(page, 13.5, 10.5) == [204, 204, 204]
+    page.locator("#score-number").fill("0.85")
+    inspected(page, "Good")
+    expect(page.locator("#changed")).to_have_text("At your threshold. At the model’s: Defect: scratch.")
+    expect(page.locator("#history .tag")).to_have_text("✓ Good, at your threshold")
+    set_slider(page, "opacity-slider", 0)
+    page.locator("#reset").click()
+    inspected(page, "Defect: scratch")
+    assert regions_of(page) == ["1 10, 8 7 × 5 25 0.80"]
+    assert pixel(page, 13.5, 10.5) == [204, 204, 204]
+    assert len(user.requests) == before
+
+
+def test_region_is_highlighted_from_list_and_picture(visit):
+    user = visit()
+    page = user.open()
+    user.drop(("part.png", PART))
+    inspected(page, "Defect: scratch")
+    unmarked = page.locator("#picture").evaluate("canvas => canvas.toDataURL()")
+    row = page.locator("#regions button")
+    row.hover()
+    assert page.locator("#picture").evaluate("canvas => canvas.toDataURL()") != unmarked
+    box = page.locator("#picture").bounding_box()
+    page.mouse.move(box["x"] + 13.5 / 60 * box["width"], box["y"] + 10.5 / 40 * box["height"])
+    expect(row).to_have_class("pointed")
+    page.mouse.down()
+    page.mouse.up()
+    expect(row).to_have_attribute("aria-pressed", "true")
+
+
+def test_zoomed_picture_centres_the_picked_region(visit):
+    user = visit()
+    page = user.open()
+    user.drop(("part.png", PART))
+    inspected(page, "Defect: scratch")
+    assert pixel(page, 30, 20) == [30, 30, 30]
+    for _ in range(3):
+        page.get_by_role("button", name="Larger").click()
+    expect(page.locator("#zoom-in")).to_be_disabled()
+    page.locator("#regions button").click()
+    assert pixel(page, 30, 20) == [224, 159, 138]
+    box = page.locator("#picture").bounding_box()
+    middle = (box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    page.mouse.move(*middle)
+    page.mouse.down()
+    page.mouse.move(middle[0] - 220, middle[1], steps=4)
+    page.mouse.up()
+    assert pixel(page, 30, 20) == [30, 30, 30]
+    expect(page.locator("#regions button")).to_have_attribute("aria-pressed", "true")
+    page.get_by_role("button", name="Fit").click()
+    assert pixel(page, 13.5, 10.5) == [224, 159, 138]
+
+
+def filtered_png(image: NDArray[np.uint8]) -> bytes:
+    """An 8-bit grey PNG whose rows use the filters 0 to 4 (none, left, above, mean, Paeth) in turn."""
+    before = np.pad(image.astype(int), ((1, 0), (1, 0)))
+    left, above, corner = before[1:, :-1], before[:-1, 1:], before[:-1, :-1]
+    away = [abs(above - corner), abs(left - corner), abs(left + above - 2 * corner)]
+    nearest = np.argmin(away, axis=0)  # the first of equals, as the format demands
+    paeth = np.choose(nearest, [left, above, corner])
+    rows = b""
+    for y, row in enumerate(image):
+        guess = (0, left[y], above[y], (left[y] + above[y]) // 2, paeth[y])[y % 5]
+        rows += bytes([y % 5]) + ((row.astype(int) - guess) % 256).astype(np.uint8).tobytes()
+    return png(image.shape[1], image.shape[0], 8, 0, zlib.compress(rows))
+
+
+def test_every_row_filter_is_undone(visit):
+    image = np.random.default_rng(0).integers(0, 256, (25, 9), dtype=np.uint8)
+    page = visit().open()
+    found = page.evaluate(
+        """async bytes => {
+            const { readGrey } = await import("/static/png.js");
+            const { width, height, pixels } = await readGrey(new Uint8Array(bytes));
+            return [width, height, ...pixels];
+        }""",
+        list(filtered_png(image)),
+    )
+    assert found == [9, 25, *image.ravel().tolist()]
+
+
+def test_regions_are_those_of_the_service(visit):
+    stored = np.random.default_rng(1).integers(0, 256, (40, 50), dtype=np.uint8)
+    mask = np.where(stored >= 179, np.uint8(255), np.uint8(0))  # 0.7 × 255 = 178.5
+    expected = [[*r.bbox, r.area_px] for r in find_regions(mask, stored.astype(np.float32) / 255)]
+    page = visit().open()
+    found = page.evaluate(
+        """async pixels => {
+            const { findRegions } = await import("/static/regions.js");
+            const scores = { width: 50, height: 40, pixels: new Uint8Array(pixels) };
+            return findRegions(scores, 0.7).regions.map((region) => [...region.box, region.area]);
+        }""",
+        stored.ravel().tolist(),
+    )
+    assert len(expected) > 50
+    assert found == expected
+
+
+def test_downloads_are_the_mask_at_the_current_threshold_and_the_answer(visit):
+    user = visit()
+    page = user.open()
+    user.drop(("part.old.png", PART))
+    inspected(page, "Defect: scratch")
+    set_slider(page, "mask-slider", 0.3)
+    with page.expect_download() as download:
+        page.locator("#save-mask").click()
+    assert download.value.suggested_filename == "part.old.mask.png"
+    mask = cv2.imdecode(np.fromfile(download.value.path(), np.uint8), cv2.IMREAD_UNCHANGED)
+    np.testing.assert_array_equal(mask, np.where(part_image() >= 77, 255, 0))
+    with page.expect_download() as download:
+        page.locator("#save-json").click()
+    assert download.value.suggested_filename == "part.old.json"
+    answer = json.loads(download.value.path().read_text())
+    assert answer["decision"]["label"] == "scratch"
+    assert answer["regions"][0]["bbox"] == [10, 8, 7, 5]
+
+
+def test_several_files_are_sent_two_at_once_and_stay_in_the_history(visit, service):
+    user = visit()
+    page = user.open()
+    service.gate.clear()
+    parts = [(f"part {n}.png", encode_png(part_image(110 + 40 * n))) for n in range(4)]
+    user.drop(*parts, ("good.png", GOOD_PART), ("broken.jpg", b"\xff\xd8\xff\xe0 no photograph"))
+    expect(page.locator("#history .tag", has_text="Inspecting")).to_have_count(2)
+    expect(page.locator("#history .tag", has_text="Waiting")).to_have_count(4)
+    service.gate.set()
+    expect(page.locator("#progress p")).to_have_text("6 of 6 inspected, 1 failed")
+    assert service.most_running <= 2
+    assert page.locator("#history .name").all_inner_texts() == [
+        *(name for name, _ in parts),
+        "good.png",
+        "broken.jpg",
+    ]
+    inspected(page, "Defect: scratch")
+    expect(page.locator("#name")).to_have_text("part 0.png")
+    page.locator("#history button", has_text="good.png").click()
+    inspected(page, "Good")
+    expect(page.locator("#no-regions")).to_be_visible()
+    page.keyboard.press("ArrowUp")
+    expect(page.locator("#name")).to_have_text("part 3.png")
+    expect(page.locator("#reason")).to_have_text("Score 0.902 reaches the threshold 0.500.")
+    assert user.asked("/predict") == 6
+
+
+def test_broken_file_says_why_beside_its_name(visit):
+    user = visit()
+    page = user.open()
+    name = "<img src=x onerror=alert(1)>.png"
+    user.drop((name, PART[:90]))
+    inspected(page, "Not inspected")
+    expect(page.locator("#reason")).to_contain_text(f"{name} is not whole")
+    expect(page.locator("#history .name")).to_have_text(name)
+    expect(page.locator("#history .error")).to_contain_text("copy or take it again")
+    expect(page.locator("#panel")).to_be_hidden()
+    user.screenshot("error")
+
+
+def test_busy_service_is_asked_again(visit, service):
+    user = visit()
+    page = user.open()
+    service.refusals = 3
+    user.drop(("part.png", PART))
+    inspected(page, "Defect: scratch")
+    assert user.asked("/predict") == 4
+    service.refusals = 9
+    user.drop(("late.png", PART))
+    inspected(page, "Not inspected")
+    expect(page.locator("#reason")).to_have_text("The queue is full.")
+    assert user.asked("/predict") == 4 + 5
+    service.refusals = 0
+    page.locator("#again").click()
+    inspected(page, "Defect: scratch")
+
+
+def test_key_is_asked_for_once_and_kept_in_the_tab(visit, service):
+    service.key = "open sesame"
+    user = visit()
+    page = user.open()
+    expect(page.locator("#key-dialog")).to_be_visible()
+    page.locator("#key-cancel").click()
+    expect(page.locator("#model")).to_have_text("A key is needed.")
+    user.drop(("a.png", PART), ("b.png", PART))
+    page.locator("#key").fill("wrong")
+    page.keyboard.press("Enter")
+    expect(page.locator("#key-reason")).to_have_text("This key is not known.")
+    page.locator("#key").fill("open sesame")
+    page.keyboard.press("Enter")
+    expect(page.locator("#progress p")).to_have_text("2 of 2 inspected")
+    expect(page.locator("#model")).to_have_text("surface 3 (stable)")
+    page.reload()
+    expect(page.locator("#model")).to_have_text("surface 3 (stable)")
+    assert page.evaluate("[sessionStorage.length, localStorage.length, document.cookie]") == [1, 0, ""]
+    page.locator("#forget-key").click()
+    assert page.evaluate("sessionStorage.length") == 0
+
+
+def test_chosen_model_is_asked(visit, service):
+    service.served = [("surface", "3", ["stable"]), ("surface", "4", ["canary"])]
+    user = visit()
+    page = user.open()
+    page.get_by_label("Model").select_option("surface 4 (canary)")
+    user.drop(("part.png", PART))
+    inspected(page, "Defect: scratch")
+    assert service.asked == ["surface/4"]
+    expect(page.locator("#facts")).to_contain_text("surface 4")
+
+
+def test_verdicts_at_the_users_threshold_say_so_until_photographs_or_model_change(visit, service):
+    service.served = [("surface", "3", ["stable"]), ("surface", "4", ["canary"])]
+    user = visit()
+    page = user.open()
+    tags = page.locator("#history .tag")
+    user.drop(("spot.png", PART), ("clean.png", GOOD_PART), ("broken.png", PART[:90]))
+    expect(tags).to_have_text(["✕ Defect: scratch", "✓ Good", "! Not inspected"])
+    inspected(page, "Defect: scratch")
+    page.locator("#score-number").fill("0.95")
+    marked = ["✓ Good, at your threshold", "✓ Good, at your threshold", "! Not inspected"]
+    expect(tags).to_have_text(marked)
+    service.gate.clear()
+    user.drop(("new.png", PART))
+    expect(tags).to_have_text(["Inspecting …", "✕ Defect: scratch", "✓ Good", "! Not inspected"])
+    page.locator("#history button", has_text="clean.png").click()
+    expect(page.locator("#score-number")).to_have_value("0.5")
+    page.locator("#score-number").fill("0.95")
+    service.gate.set()
+    expect(page.locator("#announcement")).to_have_text("new.png: Good, at your threshold")
+    expect(tags).to_have_text(["✓ Good, at your threshold", *marked])
+    user.screenshot("your-threshold", full_page=False)
+    page.locator("#history button", has_text="broken.png").click()  # no verdict and no sliders in sight
+    inspected(page, "Not inspected")
+    page.get_by_label("Model").select_option("surface 4 (canary)")
+    expect(tags).to_have_text(["✕ Defect: scratch", "✕ Defect: scratch", "✓ Good", "! Not inspected"])
+    page.locator("#history button", has_text="new.png").click()
+    inspected(page, "Defect: scratch")
+    expect(page.locator("#changed")).to_be_hidden()
+
+
+@pytest.mark.parametrize("kind", ["tiff", "16-bit tiff"])
+def test_photograph_that_no_browser_draws_still_shows_its_mask(visit, kind):
+    image = part_image() if kind == "tiff" else part_image().astype(np.uint16) * 257
+    user = visit()
+    page = user.open()
+    user.drop(("part.tif", cv2.imencode(".tif", image)[1].tobytes()))
+    inspected(page, "Defect: scratch")
+    expect(page.locator("#note")).to_contain_text("cannot show TIFF")
+    assert regions_of(page) == ["1 10, 8 7 × 5 25 0.80"]
+    assert pixel(page, 40.5, 20.5) == [128, 128, 128]
+    expect(page.locator("#history .thumbnail")).to_have_text("TIF")
+
+
+def test_photograph_is_turned_upright_as_the_service_does(visit):
+    lying = np.ascontiguousarray(np.rot90(part_image()))  # [60, 40]: the camera was held upright
+    jpeg = cv2.imencode(".jpg", lying, [cv2.IMWRITE_JPEG_QUALITY, 100])[1].tobytes()
+    exif = b"Exif\0\0MM\0*\0\0\0\x08\0\x01\x01\x12\0\x03\0\0\0\x01\0\x06\0\0\0\0\0\0"  # orientation 6
+    user = visit()
+    page = user.open()
+    user.drop(("part.jpg", jpeg[:2] + b"\xff\xe1" + (len(exif) + 2).to_bytes(2, "big") + exif + jpeg[2:]))
+    inspected(page, "Defect: scratch")
+    expect(page.locator("#facts")).to_contain_text("60 × 40 px")
+    expect(page.locator("#note")).to_be_hidden()
+    set_slider(page, "opacity-slider", 0)
+    assert min(pixel(page, 13.5, 10.5)) > 180
+    assert max(pixel(page, 40.5, 20.5)) < 60
+
+
+def test_files_are_chosen_and_pasted(visit):
+    user = visit()
+    page = user.open()
+    page.locator("#files").set_input_files({"name": "chosen.png", "mimeType": "image/png", "buffer": PART})
+    expect(page.locator("#history .name")).to_have_text("chosen.png")
+    page.evaluate(
+        """bytes => {
+            const transfer = new DataTransfer();
+            transfer.items.add(new File([new Uint8Array(bytes)], "pasted.png"));
+            document.dispatchEvent(new ClipboardEvent("paste", { clipboardData: transfer }));
+        }""",
+        list(GOOD_PART),
+    )
+    inspected(page, "Good")
+    assert page.locator("#history .name").all_inner_texts() == ["pasted.png", "chosen.png"]
+
+
+def test_drop_without_files_is_said(visit):
+    user = visit()
+    page = user.open()
+    user.drop()
+    expect(page.locator("#trouble")).to_contain_text("holds no files")
+    user.drop(("part.png", PART))
+    inspected(page, "Defect: scratch")
+    expect(page.locator("#trouble")).to_be_hidden()
+
+
+def test_service_that_is_gone_is_said(visit):
+    user = visit()
+    page = user.open()
+    page.route("**/v1/predict*", lambda route: route.abort())
+    user.drop(("part.png", PART))
+    inspected(page, "Not inspected")
+    expect(page.locator("#reason")).to_contain_text("No answer. The service is stopped or cannot be reached")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_session_of_several_photographs_looks_right(visit, service, scheme):
+    user = visit(color_scheme=scheme)
+    page = user.open()
+    if scheme == "light":
+        user.screenshot("empty")
+    files = [(f"housing-{index:03d}.png", toy_part(service, index)) for index in (1, 2, 3, 5, 4)]
+    user.drop(*files, ("housing-006.jpg", b"\xff\xd8\xff\xe0 cut off"))
+    expect(page.locator("#progress p")).to_have_text("6 of 6 inspected, 1 failed")
+    page.locator("#history button", has_text="housing-003").click()
+    expect(page.locator("#name")).to_have_text("housing-003.png")
+    user.screenshot(f"session-{scheme}")
+    page.locator("#regions button").first.hover()
+    user.screenshot(f"region-{scheme}")
+    page.locator("#history button", has_text="housing-002").click()
+    inspected(page, "Good")
+    user.screenshot(f"good-{scheme}")
+
+
+def test_page_fits_a_phone(visit, service, browser):  # noqa: ARG001
+    user = visit(
+        viewport={"width": 390, "height": 844}, device_scale_factor=2, has_touch=True, is_mobile=True
+    )
+    page = user.open()
+    expect(page.locator("#camera")).to_be_visible()
+    user.screenshot("phone-empty")
+    user.drop(*[(f"IMG_2026{index:04d}_093512.jpg", toy_part(service, index)) for index in (1, 2, 3)])
+    expect(page.locator("#progress p")).to_have_text("3 of 3 inspected")
+    inspected(page, "Defect: scratch")
+    assert page.evaluate("document.documentElement.scrollWidth") == 390
+    page.locator("#regions button").first.tap()
+    expect(page.locator("#regions button").first).to_have_attribute("aria-pressed", "true")
+    user.screenshot("phone-region", full_page=False)
+    page.evaluate("window.scrollTo(0, 0)")
+    user.screenshot("phone", full_page=False)
+
+
+def test_everything_is_reached_with_the_keyboard(visit):
+    user = visit()
+    page = user.open()
+    user.drop(("part.png", PART))
+    inspected(page, "Defect: scratch")
+    reached = set()
+    page.locator("header a").focus()
+    for _ in range(18):
+        page.keyboard.press("Tab")
+        reached.add(page.evaluate("document.activeElement.id || document.activeElement.closest('ol')?.id"))
+    assert {
+        "files",
+        "history",
+        "score-slider",
+        "mask-slider",
+        "opacity-slider",
+        "regions",
+        "save-mask",
+    } <= reached
+
+
+def test_real_service_answers_what_the_page_works_out(visit, real_service):
+    user = visit(real_service)
+    page = user.open()
+    page.locator("#key").fill("open sesame")
+    page.keyboard.press("Enter")
+    expect(page.locator("#model")).to_have_text("unnamed 0 (stable)")
+    user.drop(("part.png", PART), ("broken.png", PART[:90]))
+    inspected(page, "Defect: scratch")
+    with page.expect_download() as download:
+        page.locator("#save-json").click()
+    answer = json.loads(download.value.path().read_text())
+    x, y, width, height = answer["regions"][0]["bbox"]
+    area, score = answer["regions"][0]["area_px"], answer["regions"][0]["score_max"]
+    assert regions_of(page) == [f"1 {x}, {y} {width} × {height} {area} {score:.2f}"]
+    page.locator("#history button", has_text="broken.png").click()
+    expect(page.locator("#reason")).to_contain_text("broken.png is not whole")
+
+
+def test_api_pages_need_no_internet(visit, real_service):
+    user = visit(real_service)
+    page = user.open("docs")
+    expect(page.locator(".opblock-summary-path[data-path='/v1/predict']")).to_be_visible()
+    page.locator(".opblock-summary-path[data-path='/v1/predict']").click()
+    expect(page.get_by_role("button", name="Try it out")).to_be_visible()
+    expect(page.locator(".errors-wrapper")).to_have_count(0)  # where it names what it cannot read
+    user.screenshot("docs", full_page=False)
