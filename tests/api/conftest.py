@@ -1,7 +1,7 @@
+import asyncio
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from api.main import create_app
 from api.settings import Settings
 from segdec.config import InputConfig, ModelConfig, NetworkConfig
+from segdec.engines import Logits
 from segdec.images import encode_png
 from segdec.postprocessing import Prediction, Region
 
@@ -22,38 +23,58 @@ CLASSES = ("good", "scratch", "spot")
 
 
 class StubPredictor:
-    """Finds the pixels above 127; the brightest one is the score. Notes who called it."""
+    """Finds the pixels above 127; the brightest one is the score. Notes who called it with what.
+
+    Attributes:
+        shapes: Of the batches that went through the network.
+        gate: While it is not set, the network runs on.
+        entered: Released whenever the network begins to run.
+        failure: Raised by the network.
+        refusal: Raised for every photograph.
+    """
 
     def __init__(self) -> None:
         self.config = ModelConfig(
             network=NetworkConfig(preset="compact", num_classes=3), input=InputConfig(), classes=CLASSES
         )
+        self.batch_pixels = 2**24
         self.shapes: list[tuple[int, ...]] = []
         self.threads: set[str] = set()
         self.running = 0
         self.most_running = 0
         self.gate = threading.Event()
         self.gate.set()
+        self.entered = threading.Semaphore(0)
         self.failure: Exception | None = None
+        self.refusal: Exception | None = None
 
-    def predict(
-        self, images: Sequence[NDArray[np.uint8]], *, threshold: float | None = None
-    ) -> list[Prediction]:
+    def warm_shape(self) -> tuple[int, int, int]:
+        return (16, 24, 1)
+
+    def prepare(self, image: NDArray[np.uint8]) -> NDArray[np.uint8]:
+        if self.refusal:
+            raise self.refusal
+        return image
+
+    def infer(self, prepared: NDArray[np.uint8]) -> Logits:
         self.running += 1
         self.most_running = max(self.most_running, self.running)
         self.threads.add(threading.current_thread().name)
         try:
+            self.entered.release()
             assert self.gate.wait(timeout=30)
             if self.failure:
                 raise self.failure
-            return [self._predict(image, threshold) for image in images]
+            self.shapes.append(prepared.shape)
+            return Logits(prepared.max(axis=3, keepdims=True) / np.float32(255), np.zeros((len(prepared), 3)))
         finally:
             self.running -= 1
 
-    def _predict(self, image: NDArray[np.uint8], threshold: float | None) -> Prediction:
-        self.shapes.append(image.shape)
+    def interpret(
+        self, logits: Logits, row: int, size: tuple[int, int], *, threshold: float | None = None
+    ) -> Prediction:
         threshold = 0.5 if threshold is None else threshold
-        scores = image.max(axis=2).astype(np.float32) / 255
+        scores = logits.mask[row, : size[0], : size[1], 0]
         score = float(scores.max())
         return Prediction(
             label="scratch" if score >= threshold else "good",
@@ -62,6 +83,7 @@ class StubPredictor:
             probabilities={"good": 1 - score, "scratch": score, "spot": 0.0},
             mask=np.where(scores >= 0.5, 255, 0).astype(np.uint8),
             mask_scores=scores,
+            grid_scores=scores[::8, ::8],
             mask_threshold=0.5,
             regions=_regions(scores),
         )
@@ -79,6 +101,7 @@ class ServiceClient:
             self._portal = stack.enter_context(start_blocking_portal())
             lifespan = self.app.router.lifespan_context(self.app)
             stack.enter_context(self._portal.wrap_async_context_manager(lifespan))
+            self._portal.call(self.app.state.service.start)
             transport = httpx.ASGITransport(self.app)
             self._client = httpx.AsyncClient(transport=transport, base_url="http://test")
             stack.enter_context(self._portal.wrap_async_context_manager(self._client))
@@ -89,7 +112,11 @@ class ServiceClient:
         self._stack.close()
 
     def request(self, method: str, url: str, **words: Any) -> httpx.Response:
-        return self._portal.call(partial(self._client.request, method, url, **words))
+        async def ask() -> httpx.Response:
+            async with asyncio.timeout(60):
+                return await self._client.request(method, url, **words)
+
+        return self._portal.call(ask)
 
     def get(self, url: str, **words: Any) -> httpx.Response:
         return self.request("GET", url, **words)

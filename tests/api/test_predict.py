@@ -92,7 +92,7 @@ def test_colour_jpeg_is_turned_upright_and_says_so(client, predictor):
     answer = post(client, file.getvalue()).json()
     assert answer["image"] == {"width": 16, "height": 32, "bit_depth": 8, "format": "jpeg"}
     assert len(answer["warnings"]) == 1
-    assert predictor.shapes[-1] == (32, 16, 3)
+    assert predictor.shapes[-1] == (1, 32, 16, 3)
 
 
 def test_mask_is_left_out_when_not_asked_for(client, part):
@@ -108,7 +108,7 @@ def test_threshold_of_the_request_decides(client, part):
 
 
 def test_photograph_that_the_model_refuses_is_422(client, part, predictor):
-    predictor.failure = ImageError("3 channels arrived, 1 expected.", code="unsupported_channels")
+    predictor.refusal = ImageError("3 channels arrived, 1 expected.", code="unsupported_channels")
     answer = post(client, part)
     assert (answer.status_code, answer.json()["code"]) == (422, "unsupported_channels")
     assert answer.json()["detail"] == "3 channels arrived, 1 expected."

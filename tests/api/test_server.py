@@ -1,5 +1,6 @@
 import base64
 import os
+import re
 import shutil
 import signal
 import socket
@@ -91,7 +92,8 @@ def predictions(tiny_artifact: Path, bodies: list[bytes]) -> list[Prediction]:
 def test_server_says_where_it_is_and_stops_in_order(session, tiny_artifact):
     manifest = read_manifest(tiny_artifact)
     assert session.line.startswith(f"Serving {manifest.name} {manifest.version} at http://127.0.0.1:")
-    assert (session.ready, session.exit_code, session.rest, session.errors) == (200, 0, "", "")
+    assert (session.ready, session.exit_code, session.rest) == (200, 0, "")
+    assert re.fullmatch(r"\S+ INFO Ready: .*\n", session.errors)
 
 
 def test_http_answers_what_the_predictor_says(session, predictions):
@@ -116,7 +118,9 @@ def test_answer_names_the_artifact(session, tiny_artifact):
     manifest = read_manifest(tiny_artifact)
     identity = {"name": manifest.name, "version": manifest.version, "sha256": digest(tiny_artifact)}
     assert all(answer["model"] == identity for answer in session.answers)
-    assert session.models["models"] == [{**identity, "manifest": manifest.model_dump(mode="json")}]
+    assert session.models["models"] == [
+        {**identity, "labels": ["stable"], "manifest": manifest.model_dump(mode="json")}
+    ]
 
 
 def test_truncated_photograph_is_refused(session):

@@ -2,6 +2,8 @@ import asyncio
 import logging
 import subprocess
 import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 import httpx
 import pytest
@@ -12,6 +14,13 @@ PNG = {"Content-Type": "image/png"}
 
 def calling(app: FastAPI) -> httpx.AsyncClient:
     return httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://test")
+
+
+@asynccontextmanager
+async def started(app: FastAPI) -> AsyncIterator[None]:
+    async with app.router.lifespan_context(app):
+        await app.state.service.start()
+        yield
 
 
 # === Start and health ===
@@ -30,22 +39,26 @@ def test_service_is_ready_only_between_start_and_stop(app, part):
             refused = await client.post("/v1/predict", content=part, headers=PNG)
             assert (refused.status_code, refused.headers["Retry-After"]) == (503, "1")
             async with app.router.lifespan_context(app):
+                assert (await client.get("/readyz")).json()["code"] == "not_ready"
+                await app.state.service.start()
                 assert (await client.get("/readyz")).json() == {"status": "ready"}
+                app.state.service.drain()
+                assert (await client.get("/readyz")).json()["code"] == "draining"
             assert (await client.get("/readyz")).status_code == 503
 
     asyncio.run(scenario())
 
 
-def test_model_is_warmed_before_the_first_request(serve, app, predictor):
+def test_every_batch_size_is_warmed_before_the_first_request(serve, app, predictor):
     with serve(app):
-        assert predictor.shapes == [(256, 256, 1)]
+        assert predictor.shapes == [(size, 16, 24, 1) for size in (1, 2, 4, 8)]
 
 
 def test_model_that_cannot_run_does_not_become_ready(serve, app, predictor):
     predictor.failure = RuntimeError("broken")
     with pytest.raises(RuntimeError, match="broken"), serve(app):
         pass
-    assert app.state.model is None
+    assert not app.state.service.models.ready
 
 
 # === Scheduling ===
@@ -54,7 +67,7 @@ def test_model_that_cannot_run_does_not_become_ready(serve, app, predictor):
 def test_requests_beyond_the_queue_are_refused_and_health_goes_on(make_app, predictor, part):
     async def scenario() -> tuple[list[httpx.Response], httpx.Response]:
         app = make_app(queue_size=2, retry_after_s=7)
-        async with app.router.lifespan_context(app), calling(app) as client:
+        async with started(app), calling(app) as client:
             predictor.gate.clear()
             tasks = [
                 asyncio.create_task(client.post("/v1/predict", content=part, headers=PNG)) for _ in range(8)
@@ -77,7 +90,7 @@ def test_requests_beyond_the_queue_are_refused_and_health_goes_on(make_app, pred
 def test_one_thread_that_is_not_the_event_loops_runs_the_model(make_app, predictor, part):
     async def scenario() -> list[httpx.Response]:
         app = make_app()
-        async with app.router.lifespan_context(app), calling(app) as client:
+        async with started(app), calling(app) as client:
             return await asyncio.gather(
                 *(client.post("/v1/predict", content=part, headers=PNG) for _ in range(12))
             )
@@ -131,15 +144,20 @@ def test_models_are_listed_with_their_manifest(client):
     listed = client.get("/v1/models").json()["models"]
     assert [model["name"] for model in listed] == ["unnamed"]
     assert listed[0]["manifest"]["classes"] == ["good", "scratch", "spot"]
-    assert client.get("/v1/models/unnamed").json() == listed[0]
+    assert client.get("/v1/models/unnamed").json() == {"models": listed}
 
 
 def test_description_holds_both_bodies_and_the_problems(client):
     operation = client.get("/openapi.json").json()["paths"]["/v1/predict"]["post"]
     bodies = operation["requestBody"]["content"]
-    assert bodies["image/*"]["schema"] == {"type": "string", "format": "binary"}
+    assert bodies["image/png"]["schema"] == {"type": "string", "format": "binary"}
     assert bodies["multipart/form-data"]["schema"]["required"] == ["file"]
-    assert [p["name"] for p in operation["parameters"]] == ["threshold", "mask", "space"]
+    assert [p["name"] for p in operation["parameters"]] == [
+        "threshold",
+        "mask",
+        "space",
+        "x-deadline-ms",
+    ]
     for status in ("400", "413", "415", "422", "500", "503"):
         schema = operation["responses"][status]["content"]["application/problem+json"]["schema"]
         assert set(schema["required"]) == {"title", "status", "detail", "code", "request_id"}
@@ -157,5 +175,10 @@ def test_every_route_describes_problems_and_nothing_else(client):
             assert kinds == {"application/problem+json"}, path
 
 
-def test_pages_that_would_need_the_internet_are_off(client):
-    assert {client.get(path).status_code for path in ("/docs", "/redoc")} == {404}
+def test_page_is_left_out_when_it_is_not_wanted(serve, make_app):
+    with serve(make_app(page=False)) as client:
+        assert {path: client.get(path).status_code for path in ("/", "/docs", "/redoc")} == {
+            "/": 404,
+            "/docs": 200,
+            "/redoc": 404,
+        }

@@ -20,6 +20,7 @@ def test_flags_and_environment_fill_the_same_fields(monkeypatch):
         "SEGDEC_MODEL": "from-environment",
         "SEGDEC_PORT": "9000",
         "SEGDEC_HOST": "",
+        "SEGDEC_API_KEY": "of the client",
         "PATH": "/bin",
     }
     for name, value in environment.items():

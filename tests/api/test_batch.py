@@ -1,0 +1,63 @@
+import base64
+
+import httpx
+import pytest
+
+URL = "/v1/predict/batch?mask=none"
+
+
+def send(client, *files: tuple[str, bytes]) -> httpx.Response:
+    return client.post(URL, files=[("file", file) for file in files])
+
+
+def test_each_photograph_gets_an_answer_or_a_problem(client, part):
+    answer = send(client, ("a.png", part), ("b.png", part[:60]), ("c.txt", b"text"), ("d.png", part))
+    items = answer.json()["items"]
+    assert answer.status_code == 200
+    assert [item["name"] for item in items] == ["a.png", "b.png", "c.txt", "d.png"]
+    assert [item["answer"] is None for item in items] == [False, True, True, False]
+    assert [item["problem"] is None for item in items] == [True, False, False, True]
+    assert [item["problem"]["status"] for item in items[1:3]] == [422, 422]
+    assert items[2]["problem"]["code"] == "unsupported_type"
+    assert items[0]["answer"]["decision"]["label"] == "scratch"
+    assert items[0]["answer"]["id"] == answer.headers["X-Request-ID"]
+
+
+def test_photographs_of_one_request_share_batches(client, predictor, part):
+    items = send(client, *[(f"{number}.png", part) for number in range(8)]).json()["items"]
+    assert max(item["answer"]["batch_size"] for item in items) > 1
+    assert sum(shape[0] for shape in predictor.shapes[4:]) >= 8
+
+
+def test_json_holds_several_photographs(client, part):
+    encoded = base64.b64encode(part).decode()
+    images = [{"b64": encoded, "name": "first"}, {"b64": encoded}]
+    items = client.post(URL, json={"images": images}).json()["items"]
+    assert [item["name"] for item in items] == ["first", "The image"]
+    assert [item["answer"]["decision"]["label"] for item in items] == ["scratch", "scratch"]
+
+
+def test_request_of_more_photographs_than_places_is_answered_whole(serve, make_app, part):
+    with serve(make_app(queue_size=1)) as client:
+        items = send(client, *[(f"{number}.png", part) for number in range(12)]).json()["items"]
+        assert all(item["answer"] for item in items)
+        assert client.app.state.service.queue.taken == 0
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "code"),
+    [
+        ({"json": {"images": []}}, 400, "bad_json"),
+        ({"json": {"images": [{"b64": ""}] * 4}}, 400, "too_many_images"),
+        ({"json": {"images": [{"b64": "?"}]}}, 400, "bad_base64"),
+        ({"json": {"image": {"b64": ""}}}, 400, "bad_json"),
+        ({"files": [("file", (f"{n}.png", b"x")) for n in range(4)]}, 400, "bad_form"),
+        ({"files": [("image", ("a.png", b"x"))]}, 400, "missing_file"),
+        ({"content": b"x", "headers": {"Content-Type": "image/png"}}, 415, "unsupported_content_type"),
+        ({"content": bytes(200_001), "headers": {"Content-Type": "application/json"}}, 413, "body_too_large"),
+    ],
+)
+def test_request_that_holds_no_photographs(serve, make_app, body, status, code):
+    with serve(make_app(max_batch_files=3, max_body_bytes=200_000)) as client:
+        answer = client.post(URL, **body)
+        assert (answer.status_code, answer.json()["code"]) == (status, code), answer.text

@@ -1,0 +1,107 @@
+"""The client against the real service: what one writes, the other reads."""
+
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+import anyio
+import httpx
+import numpy as np
+import pytest
+from fastapi import FastAPI
+
+from segdec.answers import Answer, Problem
+from segdec.client import AsyncClient
+from segdec.errors import ServiceError
+from segdec.masks import unpack_mask
+
+T = TypeVar("T")
+
+DEFECT = np.zeros((24, 40), np.uint8)
+"""Of the fixture `part`."""
+
+DEFECT[8:12, 10:16] = 255
+
+
+def ask(app: FastAPI, question: Callable[[AsyncClient], Awaitable[T]], **options: object) -> T:
+    """Starts `app` and asks it in one event loop."""
+
+    async def run() -> T:
+        async with app.router.lifespan_context(app):
+            await app.state.service.start()
+            transport = httpx.ASGITransport(app)
+            async with AsyncClient("http://test", transport=transport, **options) as client:
+                return await question(client)
+
+    return anyio.run(run)
+
+
+def test_every_form_of_the_mask(app, part):
+    async def question(client):
+        forms = ("png", "rle", "polygon", "scores", "none")
+        return [await client.predict(part, mask=form) for form in forms]
+
+    *masks, scores, none = ask(app, question)
+    for answer in masks:
+        np.testing.assert_array_equal(unpack_mask(answer.mask), DEFECT)
+    np.testing.assert_array_equal(unpack_mask(scores.mask), np.where(DEFECT > 0, 204, 40))
+    assert none.mask is None
+    assert (none.decision.label, none.regions[0].area_px) == ("scratch", 24)
+
+
+def test_options_reach_the_service(app, part):
+    async def question(client):
+        [model] = await client.models()
+        return await client.predict(
+            part, model=model.name, version=model.version, threshold=0.9, space="model", deadline_ms=30_000
+        )
+
+    answer = ask(app, question)
+    assert (answer.decision.label, answer.decision.threshold) == ("good", 0.9)
+    np.testing.assert_array_equal(unpack_mask(answer.mask), DEFECT[::8, ::8])
+
+
+def test_batch(app, part):
+    async def question(client):
+        return await client.predict_batch([part, b"", part], mask="rle")
+
+    first, second, third = ask(app, question)
+    assert isinstance(second, Problem)
+    assert second.code == "empty_image"
+    for answer in (first, third):
+        assert isinstance(answer, Answer)
+        np.testing.assert_array_equal(unpack_mask(answer.mask), DEFECT)
+
+
+def test_refusals_carry_what_the_service_says(app, part):
+    async def question(client):
+        with pytest.raises(ServiceError) as unknown:
+            await client.predict(part, model="nuts")
+        return unknown.value
+
+    error = ask(app, question)
+    assert (error.status, error.code) == (404, "model_not_found")
+    assert "nuts" in error.detail
+    assert len(error.request_id) == 32  # the client's own: the service keeps it
+
+
+def test_full_queue_is_waited_for(make_app, predictor, part):
+    app = make_app(queue_size=0, batch_sizes=(1,), retry_after_s=3)
+    waits = []
+
+    async def leave_room(wait_s):
+        waits.append(wait_s)
+        predictor.gate.set()
+        while app.state.service.queue.taken:
+            await anyio.sleep(0)
+
+    async def question(client):
+        while predictor.entered.acquire(blocking=False):
+            pass  # the service has run the network to warm it
+        predictor.gate.clear()
+        async with anyio.create_task_group() as group:
+            group.start_soon(client.predict, part)
+            await anyio.to_thread.run_sync(predictor.entered.acquire)
+            return await client.predict(part)
+
+    assert ask(app, question, sleep=leave_room).decision.label == "scratch"
+    assert waits == [3.0]

@@ -1,0 +1,102 @@
+import base64
+
+import numpy as np
+import pytest
+from pycocotools import mask as coco
+
+from segdec.images import decode_image, encode_png
+
+PNG = {"Content-Type": "image/png"}
+DEFECT = np.zeros((24, 40), np.uint8)
+DEFECT[8:12, 10:16] = 255
+
+
+def ask(client, part: bytes, query: str, **headers: str):
+    return client.post(f"/v1/predict?{query}", content=part, headers={**PNG, **headers})
+
+
+def pixels(data: str) -> np.ndarray:
+    return decode_image(base64.b64decode(data), "mask").pixels[..., 0]
+
+
+def test_run_lengths_are_those_of_coco(client, part):
+    mask = ask(client, part, "mask=rle").json()["mask"]
+    assert mask["encoding"] == "rle"
+    assert mask["data"]["size"] == [24, 40]
+    assert np.array_equal(coco.decode(mask["data"]) * 255, DEFECT)
+
+
+def test_polygons_are_contours_with_their_holes(client):
+    image = np.full((24, 40, 1), 40, np.uint8)
+    image[4:13, 10:19] = 204  # a ring with a good pixel in its middle, and a dot
+    image[8, 14] = 40
+    image[20, 30] = 204
+    mask = ask(client, encode_png(image), "mask=polygon").json()["mask"]
+    found = sorted(mask["data"], key=lambda polygon: len(polygon["outer"]), reverse=True)
+    assert found[0]["outer"] == [[10, 4], [10, 12], [18, 12], [18, 4]]
+    assert sorted(found[0]["holes"][0]) == [[13, 8], [14, 7], [14, 9], [15, 8]]
+    assert found[1] == {"outer": [[30, 20]], "holes": []}
+
+
+def test_good_photograph_has_no_polygons(client):
+    image = encode_png(np.full((24, 40, 1), 40, np.uint8))
+    assert ask(client, image, "mask=polygon").json()["mask"]["data"] == []
+
+
+def test_scores_are_bytes(client, part):
+    mask = ask(client, part, "mask=scores").json()["mask"]
+    scores = pixels(mask["data"])
+    assert mask["encoding"] == "scores"
+    assert (scores[9, 12], scores[0, 0]) == (204, 40)
+
+
+@pytest.mark.parametrize("form", ["png", "scores", "rle", "polygon"])
+def test_model_space_is_the_networks_grid(client, part, form):
+    mask = ask(client, part, f"mask={form}&space=model").json()["mask"]
+    assert (mask["width"], mask["height"], mask["space"]) == (5, 3, "model")
+
+
+def test_mask_of_the_model_space_is_thresholded_there(client):
+    image = np.full((24, 40, 1), 40, np.uint8)
+    image[8, 16] = 204  # the stub's grid takes every eighth pixel
+    mask = ask(client, encode_png(image), "space=model").json()["mask"]
+    expected = np.zeros((3, 5), np.uint8)
+    expected[1, 2] = 255
+    assert np.array_equal(pixels(mask["data"]), expected)
+
+
+def test_accept_png_answers_the_mask_itself(client, part):
+    answer = ask(client, part, "", Accept="image/png")
+    headers = answer.headers
+    assert headers["Content-Type"] == "image/png"
+    assert np.array_equal(decode_image(answer.content, "mask").pixels[..., 0], DEFECT)
+    assert (headers["X-Segdec-Label"], headers["X-Segdec-Threshold"]) == ("scratch", "0.5")
+    assert float(headers["X-Segdec-Score"]) == pytest.approx(0.8)
+    assert (headers["X-Segdec-Model"], headers["X-Segdec-Version"]) == ("unnamed", "0")
+
+
+def test_accept_png_answers_scores_when_asked_for(client, part):
+    answer = ask(client, part, "mask=scores&space=model", Accept="image/png")
+    assert decode_image(answer.content, "mask").pixels.shape == (3, 5, 1)
+
+
+@pytest.mark.parametrize(
+    ("accept", "kind"),
+    [
+        ("application/json", "application/json"),
+        ("image/png, application/json", "image/png"),
+        ("image/png;q=0.5, application/json", "application/json"),
+        ("image/png;q=0, */*", "application/json"),
+        ("image/png;q=high", "image/png"),
+        ("*/*", "application/json"),
+        ("image/*", "application/json"),
+    ],
+)
+def test_json_is_answered_unless_png_is_preferred(client, part, accept, kind):
+    assert ask(client, part, "", Accept=accept).headers["Content-Type"] == kind
+
+
+@pytest.mark.parametrize("form", ["none", "rle", "polygon"])
+def test_accept_png_with_a_mask_that_is_no_picture_is_refused(client, part, form):
+    answer = ask(client, part, f"mask={form}", Accept="image/png")
+    assert (answer.status_code, answer.json()["code"]) == (400, "bad_parameter")

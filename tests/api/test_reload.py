@@ -1,0 +1,242 @@
+import json
+import shutil
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from api.main import create_app
+from api.models import loading
+from api.operating.keys import make_key
+from api.settings import Settings
+from segdec.artifact import digest
+from segdec.export import export_model
+from tests.api.conftest import ServiceClient
+
+PNG = {"Content-Type": "image/png"}
+RELOAD = "/v1/admin/models/tiny/reload"
+KEY, LINE = make_key("maintenance")
+ADMIN = {"Authorization": f"Bearer {KEY}"}
+
+
+@pytest.fixture(scope="module")
+def versions(tmp_path_factory, tiny_network, tiny_config) -> Path:
+    """A folder with the versions 1 and 2 of one model; they differ in their threshold."""
+    folder = tmp_path_factory.mktemp("versions")
+    for name, version, score in (("tiny", "1", 0.0), ("tiny", "2", 1.0), ("other", "1", 0.5)):
+        thresholds = tiny_config.thresholds.model_copy(update={"score": score})
+        export_model(
+            tiny_network,
+            folder / version if name == "tiny" else folder.parent / name,
+            config=tiny_config.model_copy(update={"thresholds": thresholds}),
+            name=name,
+            version=version,
+            metrics={},
+            metrics_split="",
+            data_fingerprint="",
+        )
+    return folder
+
+
+class Shelf:
+    """The folder that the service reads, as an operator fills it."""
+
+    def __init__(self, folder: Path, versions: Path) -> None:
+        self.folder = folder
+        self.versions = versions
+
+    def put(self, version: str) -> Path:
+        target = self.folder / "tiny" / version
+        shutil.copytree(self.versions / version, target, dirs_exist_ok=True)
+        return target
+
+    def label(self, **labels: str) -> None:
+        (self.folder / "tiny" / "labels.json").write_text(json.dumps(labels))
+
+
+@pytest.fixture
+def shelf(tmp_path, versions) -> Shelf:
+    shelf = Shelf(tmp_path, versions)
+    shelf.put("1")
+    return shelf
+
+
+@pytest.fixture
+def client(shelf) -> Iterator[ServiceClient]:
+    keys = shelf.folder.parent / f"{shelf.folder.name}.keys"
+    keys.write_text(LINE)
+    settings = Settings(models=shelf.folder, batch_sizes=(1,), admin_keys=keys)
+    with ServiceClient(create_app(settings)) as client:
+        yield client
+
+
+def ask(client: ServiceClient, part: bytes, path: str = "/v1/predict") -> dict:
+    answer = client.post(path, content=part, headers=PNG)
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+def reload(client: ServiceClient) -> httpx.Response:
+    return client.post(RELOAD, headers=ADMIN)
+
+
+def test_new_version_replaces_the_old_one(client, shelf, part):
+    assert ask(client, part)["model"]["version"] == "1"
+    shelf.put("2")
+    shelf.label(stable="2")
+    answer = reload(client).json()
+    assert (answer["loaded"], answer["kept"], answer["removed"]) == (["2"], [], ["1"])
+    assert set(answer["timing_ms"]) == {"load", "self_test", "warm", "drain"}
+    now = ask(client, part)
+    assert now["model"] == {
+        "name": "tiny",
+        "version": "2",
+        "sha256": digest(shelf.folder / "tiny" / "2"),
+    }
+    assert now["decision"]["threshold"] == 1.0
+
+
+def test_labels_move_without_loading_again(client, shelf, part):
+    shelf.put("2")
+    shelf.label(stable="1", canary="2")
+    assert reload(client).json()["loaded"] == ["2"]
+    asked = {
+        path: ask(client, part, f"/v1/models/tiny/{path}")["model"]["version"]
+        for path in ("predict", "versions/stable/predict", "versions/canary/predict", "versions/2/predict")
+    }
+    assert list(asked.values()) == ["1", "1", "2", "2"]
+    shelf.label(stable="2")
+    answer = reload(client).json()
+    assert (answer["loaded"], answer["kept"], answer["removed"]) == ([], ["2"], ["1"])
+    assert [model["labels"] for model in answer["models"]] == [["stable"]]
+    assert ask(client, part)["model"]["version"] == "2"
+    assert [model["version"] for model in client.get("/v1/models/tiny").json()["models"]] == ["2"]
+
+
+def test_damaged_version_leaves_the_old_one(client, shelf, part):
+    damaged = next(path for path in shelf.put("2").rglob("*.pb"))
+    damaged.write_bytes(damaged.read_bytes()[:-1])
+    shelf.label(stable="2")
+    answer = reload(client)
+    assert (answer.status_code, answer.json()["code"]) == (422, "unusable_model")
+    assert damaged.name in answer.json()["detail"]
+    assert "served on" in answer.json()["detail"]
+    assert ask(client, part)["model"]["version"] == "1"
+
+
+def test_failed_self_test_leaves_the_old_one(client, shelf, part, monkeypatch):
+    def fail(*_: object) -> None:
+        raise loading.ArtifactError("The self-test failed.")
+
+    monkeypatch.setattr(loading, "run_self_test", fail)
+    shelf.put("2")
+    shelf.label(stable="2")
+    assert reload(client).json()["detail"].startswith("The self-test failed.")
+    assert ask(client, part)["model"]["version"] == "1"
+
+
+def test_engine_that_fails_leaves_the_old_one(client, shelf, part, monkeypatch):
+    def fail(*_: object) -> None:
+        raise MemoryError("secret internals")
+
+    monkeypatch.setattr(loading, "run_self_test", fail)
+    shelf.put("2")
+    shelf.label(stable="2")
+    problem = reload(client).json()
+    assert (problem["status"], problem["code"]) == (422, "unusable_model")
+    assert "MemoryError" in problem["detail"]
+    assert "secret" not in problem["detail"]
+    assert ask(client, part)["model"]["version"] == "1"
+
+
+def test_wrong_labels_leave_everything(client, shelf, part):
+    shelf.label(stable="9")
+    assert reload(client).json()["code"] == "unusable_model"
+    assert ask(client, part)["model"]["version"] == "1"
+
+
+@pytest.mark.parametrize("name", ["other", "..", "%2e%2e"])
+def test_model_that_is_not_there(client, name):
+    answer = client.post(f"/v1/admin/models/{name}/reload", headers=ADMIN)
+    assert answer.status_code == 404
+
+
+def test_second_reload_of_a_model_is_refused_while_one_runs(client, shelf, monkeypatch):
+    entered, go_on = threading.Event(), threading.Event()
+    load = loading.load_artifact
+
+    def wait(folder: Path):
+        entered.set()
+        assert go_on.wait(30)
+        return load(folder)
+
+    monkeypatch.setattr(loading, "load_artifact", wait)
+    shelf.put("2")
+    shelf.label(stable="2")
+    answers = []
+    first = threading.Thread(target=lambda: answers.append(reload(client)))
+    first.start()
+    assert entered.wait(30)
+    second = reload(client)
+    go_on.set()
+    first.join()
+    assert (second.status_code, second.json()["code"]) == (409, "reload_running")
+    assert answers[0].json()["loaded"] == ["2"]
+
+
+def test_request_is_answered_by_the_version_that_it_began_with(client, shelf, part, monkeypatch):
+    """The old model, held up in its network, answers although another is served meanwhile."""
+    model = client.app.state.service.models.find()
+    entered, go_on = threading.Event(), threading.Event()
+    infer = model.predictor.infer
+
+    def hold(images):
+        entered.set()
+        assert go_on.wait(30)
+        return infer(images)
+
+    monkeypatch.setattr(model.predictor, "infer", hold)
+    answers = []
+    asking = threading.Thread(target=lambda: answers.append(ask(client, part)))
+    asking.start()
+    assert entered.wait(30)
+    shelf.put("2")
+    shelf.label(stable="2")
+    reloading = threading.Thread(target=lambda: answers.append(reload(client).json()))
+    reloading.start()
+    go_on.set()  # the new one is warmed on the same thread, so the old one has to end first
+    asking.join()
+    reloading.join()
+    assert answers[0]["model"]["version"] == "1"
+    assert answers[0]["decision"]["threshold"] == 0.0
+    assert answers[1]["loaded"] == ["2"]
+
+
+def test_default_stays_when_another_model_comes(client, shelf, part, versions):
+    other = shelf.folder / "other" / "1"
+    shutil.copytree(versions.parent / "other", other)
+    assert client.post("/v1/admin/models/other/reload", headers=ADMIN).json()["loaded"] == ["1"]
+    assert ask(client, part)["model"]["name"] == "tiny"
+    shutil.rmtree(other.parent)
+    assert client.post("/v1/admin/models/other/reload", headers=ADMIN).json()["removed"] == ["1"]
+    assert [model["name"] for model in client.get("/v1/models").json()["models"]] == ["tiny"]
+
+
+def test_default_that_has_gone_is_served_on(client, shelf, part):
+    shutil.rmtree(shelf.folder / "tiny")
+    answer = reload(client)
+    assert (answer.status_code, answer.json()["code"]) == (422, "unusable_model")
+    assert ask(client, part)["model"]["version"] == "1"
+
+
+def test_model_in_memory_cannot_be_reloaded(serve, make_app, tmp_path):
+    keys = tmp_path / "keys"
+    keys.write_text(LINE)
+    with serve(make_app(admin_keys=keys)) as client:
+        assert client.post("/v1/admin/models/unnamed/reload", headers=ADMIN).status_code == 404
+
+
+def test_reload_needs_an_admin_key(client):
+    assert client.post(RELOAD).status_code == 401
