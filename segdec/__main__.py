@@ -1,33 +1,37 @@
-"""Predicts image files from the command line: `python -m segdec predict IMAGE… --model FOLDER`."""
+"""Predicts image files: `python -m segdec predict IMAGE… --model FOLDER`, or `--url` for a service."""
 
 import argparse
+import os
 import sys
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from segdec import __version__
-from segdec.artifact import read_manifest
+from segdec.command_line.inspectors import Inspector, LocalInspector, RemoteInspector
+from segdec.command_line.picture_folder import PictureFolder
+from segdec.command_line.table import Table
 from segdec.errors import ConfigError, ImageError
-from segdec.images import Photograph, read_image, write_png
-from segdec.overlay import draw_overlay
-from segdec.postprocessing import Prediction
-from segdec.predictor import Predictor
-from segdec.terminal import clean_exit, quiet_tensorflow
+from segdec.terminal import clean_exit
 
-HEADINGS = ("image", "label", "score", "threshold", "regions")
 EXIT_SOME_FAILED = 1
+KEY_VARIABLE = "SEGDEC_API_KEY"
+URL_OPTIONS = {"model_name": "--model-name", "model_version": "--version", "api_key_file": "--api-key-file"}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command line; returns 0, or 1 when some of the images could not be predicted.
 
     Raises:
-        SystemExit: With 2 on a wrong argument, an unusable model or output folder.
+        SystemExit: With 2 on a wrong argument, an unusable model, service or output folder.
     """
     options = build_parser().parse_args(arguments)
     with clean_exit():
-        return predict(options.images, options.model, options.out, options.threshold)
+        check_options(options)
+        images = list(dict.fromkeys(options.images))
+        folder = None if options.out is None else PictureFolder(options.out, images)
+        with open_inspector(options) as inspector:
+            return predict(images, inspector, folder)
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -39,121 +43,92 @@ def build_parser() -> argparse.ArgumentParser:
         "predict", help="label images, write masks and overlays", description="Label images."
     )
     command.add_argument("images", nargs="+", type=Path, metavar="IMAGE", help="image files")
-    command.add_argument("--model", type=Path, required=True, metavar="FOLDER", help="artifact")
+    source = command.add_mutually_exclusive_group(required=True)
+    source.add_argument("--model", type=Path, metavar="FOLDER", help="artifact that answers here")
+    source.add_argument("--url", help="service that answers, for example http://127.0.0.1:8000")
     command.add_argument(
         "--out", type=Path, metavar="DIR", help="write NAME_mask.png and NAME_overlay.png there"
     )
     command.add_argument(
         "--threshold", type=float, metavar="T", help="score from which an image is defective, 0…1"
     )
+    service = command.add_argument_group("with --url")
+    service.add_argument("--model-name", metavar="NAME", help="model; default: the service's own")
+    service.add_argument(
+        "--version", dest="model_version", metavar="V", help="version of that model, or a label of one"
+    )
+    service.add_argument(
+        "--api-key-file", type=Path, metavar="FILE", help=f"holds the key; default: ${KEY_VARIABLE}, if set"
+    )
     return parser
 
 
-def predict(images: Sequence[Path], model: Path, out: Path | None, threshold: float | None) -> int:
-    """Predicts each of `images`, prints a table row each and writes its pictures to `out`."""
-    images = list(dict.fromkeys(images))
-    if out is not None:
-        _prepare_output(out, images)
-    predictor = _load(model, threshold)
-    stems = output_stems(images)
-    widths = _column_widths(images, predictor.config.classes)
-    print(_row(HEADINGS, widths))
+def check_options(options: argparse.Namespace) -> None:
+    """Refuses what the parser cannot see.
+
+    Raises:
+        ConfigError: For a threshold outside 0…1 or options that do not go together.
+    """
+    if options.threshold is not None and not 0.0 <= options.threshold <= 1.0:
+        raise ConfigError(f"--threshold {options.threshold} is no score. Expected a number from 0 to 1.")
+    for name, flag in URL_OPTIONS.items():
+        if options.url is None and getattr(options, name) is not None:
+            raise ConfigError(f"{flag} is for a service. Expected it with --url; leave it out with --model.")
+    if options.model_version is not None and options.model_name is None:
+        raise ConfigError("--version without --model-name. Expected the name of the model with it.")
+
+
+@contextmanager
+def open_inspector(options: argparse.Namespace) -> Iterator[Inspector]:
+    """What answers: the artifact of --model or the service at --url."""
+    if options.url is None:
+        yield LocalInspector(options.model, options.threshold)
+        return
+    from segdec.client import Client
+
+    with Client(options.url, api_key=read_key(options.api_key_file)) as client:
+        yield RemoteInspector(
+            client,
+            options.threshold,
+            model=options.model_name,
+            version=options.model_version,
+            pictures=options.out is not None,
+        )
+
+
+def read_key(file: Path | None) -> str | None:
+    """The API key in `file`, else in the environment, else None.
+
+    Raises:
+        ConfigError: If the file cannot be read.
+    """
+    if file is None:
+        return os.environ.get(KEY_VARIABLE) or None
+    try:
+        return file.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is no text"
+        raise ConfigError(
+            f"--api-key-file {file} cannot be read: {reason}. Expected a file that holds the key alone."
+        ) from error
+
+
+def predict(images: Sequence[Path], inspector: Inspector, folder: PictureFolder | None) -> int:
+    """Inspects each of `images`, prints a table row each and writes its pictures to `folder`."""
+    table = Table(images, inspector.classes)
+    table.print_headings()
     failed = 0
-    for path, stem in zip(images, stems, strict=True):
+    for path in images:
         try:
-            photograph = read_image(path)
-            answer = predictor.predict([photograph.pixels], threshold=threshold)[0]
+            finding = inspector.inspect(path)
+            if folder is not None:
+                folder.write(path, finding)
         except ImageError as error:
             failed += 1
-            _report_failure(path, error, widths)
-            continue
-        _report(path, photograph, answer, widths)
-        if out is not None:
-            _write(out, stem, photograph, answer)
+            table.print_failure(path, error)
+        else:
+            table.print_finding(path, finding)
     return EXIT_SOME_FAILED if failed else 0
-
-
-def output_stems(images: Sequence[Path]) -> list[str]:
-    """A file name without suffix for each image, unique whatever folders the images come from.
-
-    An image whose stem is its own keeps it; others get their folder's name in front and, where that
-    does not tell them apart, a number behind.
-    """
-    stems = Counter(path.stem.lower() for path in images)
-    taken = {stem for stem, count in stems.items() if count == 1}
-    names = []
-    for path in images:
-        name = path.stem
-        if stems[name.lower()] > 1:
-            name = base = f"{path.absolute().parent.name}_{path.stem}"
-            number = 1
-            while name.lower() in taken:
-                number += 1
-                name = f"{base}-{number}"
-            taken.add(name.lower())
-        names.append(name)
-    return names
-
-
-def _prepare_output(out: Path, images: Sequence[Path]) -> None:
-    """Creates `out`; a folder of the photographs themselves is refused, their masks may lie there."""
-    if any(path.absolute().parent.resolve() == out.resolve() for path in images):
-        raise ConfigError(
-            f"--out {out} holds the images themselves. Expected another folder; name a new one."
-        )
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise ConfigError(
-            f"--out {out} cannot be created: {error.strerror}. Choose another folder."
-        ) from error
-
-
-def _load(model: Path, threshold: float | None) -> Predictor:
-    if threshold is not None and not 0.0 <= threshold <= 1.0:
-        raise ConfigError(f"--threshold {threshold} is no score. Expected a number from 0 to 1.")
-    read_manifest(model)  # a wrong folder is refused before the slow import
-    quiet_tensorflow()
-    return Predictor.load(model)
-
-
-def _write(out: Path, stem: str, photograph: Photograph, answer: Prediction) -> None:
-    caption = f"{answer.label}  score {answer.score:.3f}  threshold {answer.threshold:.3f}"
-    try:
-        write_png(out / f"{stem}_mask.png", answer.mask)
-        write_png(out / f"{stem}_overlay.png", draw_overlay(photograph.pixels, answer.mask, caption=caption))
-    except OSError as error:
-        raise ConfigError(
-            f"--out {out} cannot be written: {error.strerror}. Choose another folder."
-        ) from error
-
-
-# === Table ===
-
-
-def _column_widths(images: Sequence[Path], classes: Sequence[str]) -> tuple[int, ...]:
-    longest = (max(map(len, map(str, images))), max(map(len, [*classes, "error"])), 0, 0, 0)
-    return tuple(max(len(heading), width) for heading, width in zip(HEADINGS, longest, strict=True))
-
-
-def _row(cells: Sequence[str], widths: Sequence[int]) -> str:
-    """Text to the left, numbers to the right."""
-    left = [cell.ljust(width) for cell, width in zip(cells[:2], widths[:2], strict=True)]
-    right = [cell.rjust(width) for cell, width in zip(cells[2:], widths[2:], strict=True)]
-    return "  ".join([*left, *right]).rstrip()
-
-
-def _report(path: Path, photograph: Photograph, answer: Prediction, widths: Sequence[int]) -> None:
-    numbers = (f"{answer.score:.3f}", f"{answer.threshold:.3f}", str(len(answer.regions)))
-    print(_row((str(path), answer.label, *numbers), widths), flush=True)
-    for warning in photograph.warnings:
-        print(f"warning: {path}: {warning}", file=sys.stderr)
-
-
-def _report_failure(path: Path, error: ImageError, widths: Sequence[int]) -> None:
-    print(_row((str(path), "error", "-", "-", "-"), widths), flush=True)
-    message = str(error)
-    print(f"error: {message if str(path) in message else f'{path}: {message}'}", file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@
     ├── DatasetError         a folder of photographs that does not hold what its layout promises
     ├── ArtifactError        a model folder that is damaged, incomplete or too new
     ├── RunError             a training run that cannot start, resume or go on
+    ├── ServiceError         an inspection service that refused a request or did not answer it
     └── MissingExtraError    an optional dependency that is not installed
 
 Each message says what arrived, what was expected and what to do. Entry points print it and leave
@@ -44,6 +45,26 @@ class ArtifactError(SegdecError):
 
 class RunError(SegdecError):
     """A training run that cannot start, resume or go on."""
+
+
+class ServiceError(SegdecError):
+    """An inspection service that refused a request or did not answer it.
+
+    Args:
+        detail: What arrived, what was expected, what to do.
+        code: Stable word for programs: the service's own, `unexpected_answer` for an answer that is not
+            the service's, or `timeout` or `unreachable` when none came.
+        status: HTTP status; None when no answer came.
+        request_id: Under which the service's log has the request.
+    """
+
+    def __init__(self, detail: str, *, code: str, status: int | None, request_id: str) -> None:
+        place = f"request {request_id}" if status is None else f"{status} {code}, request {request_id}"
+        super().__init__(f"{detail} ({place})")
+        self.detail = detail
+        self.code = code
+        self.status = status
+        self.request_id = request_id
 
 
 class MissingExtraError(SegdecError, ImportError):

@@ -1,10 +1,148 @@
+import base64
 import shutil
+import socket
+import threading
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import asdict
 from pathlib import Path
 
+import numpy as np
 import pytest
+import uvicorn
+from fastapi import FastAPI, Request, Response
+
+from segdec.answers import (
+    Answer,
+    BatchAnswer,
+    BatchItem,
+    Decision,
+    ImageFacts,
+    MaskAnswer,
+    ModelDetail,
+    ModelIdentity,
+    ModelList,
+    Problem,
+    RegionAnswer,
+    Timing,
+)
+from segdec.errors import ImageError
+from segdec.images import decode_image, encode_png
+from segdec.postprocessing import find_regions
 
 
 @pytest.fixture
 def artifact_copy(tiny_artifact: Path, tmp_path: Path) -> Path:
     """The tiny artifact, for a test to damage."""
     return Path(shutil.copytree(tiny_artifact, tmp_path / "copy"))
+
+
+class StubService:
+    """Answers as the service does; pixels above 127 are the defect, the brightest one is the score.
+
+    Attributes:
+        app: The service as an ASGI application.
+        key: API key that it asks for; None for no key.
+        requests: Paths and headers of what arrived.
+    """
+
+    def __init__(self) -> None:
+        self.key: str | None = None
+        self.requests: list[tuple[str, dict[str, str]]] = []
+        self.app = FastAPI()
+        self.app.get("/readyz")(lambda: {"status": "ready"})
+        self.app.middleware("http")(self._check)
+        self.app.get("/v1/models")(self.list_models)
+        self.app.post("/v1/predict")(self.predict)
+        self.app.post("/v1/predict/batch")(self.predict_batch)
+        self.app.post("/v1/models/{name}/versions/{version}/predict")(self.predict)
+
+    async def _check(self, request: Request, call_next: Callable[[Request], Awaitable[Response]]) -> Response:
+        self.requests.append((request.url.path, dict(request.headers)))
+        if self.key is not None and request.headers.get("Authorization") != f"Bearer {self.key}":
+            return self._refuse(self._problem(401, "unauthorized", "The key is missing or unknown."))
+        return await call_next(request)
+
+    async def list_models(self) -> ModelList:
+        detail = ModelDetail(
+            name="parts",
+            version="2",
+            sha256=None,
+            labels=["stable"],
+            manifest={"classes": ["good", "spot"], "input": {"white_level": 4095}},
+        )
+        return ModelList(models=[detail])
+
+    async def predict(self, request: Request, mask: str, threshold: float = 0.5) -> Response:
+        try:
+            answer = self._answer(await request.body(), "The request body", mask, threshold)
+        except ImageError as error:
+            return self._refuse(self._problem(422, error.code, str(error)))
+        return Response(answer.model_dump_json(), media_type="application/json")
+
+    async def predict_batch(self, request: Request, mask: str, threshold: float = 0.5) -> BatchAnswer:
+        items = []
+        async with request.form() as form:
+            for file in form.getlist("file"):
+                answer = problem = None
+                try:
+                    answer = self._answer(await file.read(), file.filename, mask, threshold)
+                except ImageError as error:
+                    problem = self._problem(422, error.code, str(error))
+                items.append(BatchItem(name=file.filename, answer=answer, problem=problem))
+        return BatchAnswer(items=items)
+
+    def _answer(self, data: bytes, name: str, mask: str, threshold: float) -> Answer:
+        photograph = decode_image(data, name, white_level=4095)
+        grey = photograph.pixels.max(axis=2)
+        score = float(grey.max()) / 255
+        defect = np.where(grey > 127, 255, 0).astype(np.uint8)
+        height, width = grey.shape
+        drawn = MaskAnswer(
+            encoding="png",
+            width=width,
+            height=height,
+            space="input",
+            threshold=0.5,
+            data=base64.b64encode(encode_png(defect)).decode(),
+        )
+        regions = find_regions(defect, grey.astype(np.float32) / 255)
+        return Answer(
+            id="1",
+            model=ModelIdentity(name="parts", version="2", sha256=None),
+            image=ImageFacts(width=width, height=height, bit_depth=8, format=photograph.format),
+            decision=Decision(
+                label="spot" if score >= threshold else "good",
+                score=score,
+                threshold=threshold,
+                probabilities={"good": 1 - score, "spot": score},
+            ),
+            mask=drawn if mask == "png" else None,
+            regions=[RegionAnswer.model_validate(asdict(region)) for region in regions],
+            timing_ms=Timing(queue=0, decode=0, infer=0, encode=0, total=0),
+            batch_size=1,
+            warnings=["it is a stub"],
+        )
+
+    def _problem(self, status: int, code: str, detail: str) -> Problem:
+        return Problem(title="", status=status, detail=detail, code=code, request_id="of-the-stub")
+
+    def _refuse(self, problem: Problem) -> Response:
+        return Response(problem.model_dump_json(), problem.status, media_type="application/problem+json")
+
+
+@pytest.fixture
+def stub_service() -> StubService:
+    return StubService()
+
+
+@pytest.fixture
+def service_url(stub_service: StubService) -> Iterator[str]:
+    """Where `stub_service` really listens."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:  # it queues whoever comes before the thread
+        config = uvicorn.Config(stub_service.app, lifespan="off", ws="none", log_level="error")
+        server = uvicorn.Server(config)
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
+        thread.start()
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+        server.should_exit = True
+        thread.join()

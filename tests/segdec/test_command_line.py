@@ -1,12 +1,17 @@
+import hashlib
+import json
+import socket
 import subprocess
 import sys
 from pathlib import Path
 
+import cv2
 import numpy as np
 import pytest
 
-from segdec.__main__ import main, output_stems
-from segdec.images import read_image, write_png
+from segdec.__main__ import main
+from segdec.command_line.picture_folder import output_stems
+from segdec.images import read_image, read_mask, write_png
 
 
 @pytest.fixture
@@ -115,6 +120,149 @@ def test_output_that_cannot_be_written_is_one_clear_error(
         main(["predict", str(photographs / "a/part.png"), "--model", str(tiny_artifact), "--out", str(out)])
     assert caught.value.code == 2
     assert "cannot be written" in capsys.readouterr().err
+
+
+# === A service ===
+
+
+def test_service_answers_as_an_artifact_does(
+    photographs: Path, stub_service, service_url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pixels = np.full((5, 8, 1), 20, np.uint8)
+    pixels[1:3, 2:6] = 204  # 0.8
+    spot, text, out = (photographs / name for name in ("spot.png", "text.png", "out"))
+    write_png(spot, pixels)
+    text.write_text("no picture")
+    images = [str(spot), str(text), str(photographs / "none.png")]
+    assert main(["predict", *images, "--url", service_url, "--out", str(out)]) == 1
+    output = capsys.readouterr()
+    assert [line.split() for line in output.out.splitlines()] == [
+        ["image", "label", "score", "threshold", "regions"],
+        [images[0], "spot", "0.800", "0.500", "1"],
+        [images[1], "error", "-", "-", "-"],
+        [images[2], "error", "-", "-", "-"],
+    ]
+    warning, refused, missing = output.err.splitlines()
+    assert warning == f"warning: {spot}: it is a stub"
+    assert refused.startswith(f"error: {text}: The request body is not an image of a known type")
+    assert refused.endswith("(422 unsupported_type, request of-the-stub)")
+    assert missing.startswith(f"error: {images[2]} cannot be read")
+    assert sorted(path.name for path in out.iterdir()) == ["spot_mask.png", "spot_overlay.png"]
+    np.testing.assert_array_equal(read_mask(out / "spot_mask.png"), np.where(pixels[..., 0] > 127, 255, 0))
+    paths = [path for path, _ in stub_service.requests]
+    assert paths == ["/v1/models", "/v1/predict", "/v1/predict"]
+
+
+def test_service_is_asked_for_the_model_and_with_the_key(
+    photographs: Path,
+    stub_service,
+    service_url: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    stub_service.key = "k1"
+    (photographs / "key").write_text("k1\n")
+    ask = ["predict", str(photographs / "a/part.png"), "--url", service_url]
+    named = ["--model-name", "parts", "--version", "stable", "--threshold", "0.75"]
+    assert main([*ask, *named, "--api-key-file", str(photographs / "key")]) == 0
+    assert stub_service.requests[-1][0] == "/v1/models/parts/versions/stable/predict"
+    assert capsys.readouterr().out.splitlines()[1].split()[3] == "0.750"
+    monkeypatch.setenv("SEGDEC_API_KEY", "k1")
+    assert main(ask) == 0
+    monkeypatch.setenv("SEGDEC_API_KEY", "k2")
+    with pytest.raises(SystemExit) as caught:
+        main(ask)
+    assert caught.value.code == 2
+    assert "error: The key is missing or unknown. (401 unauthorized" in capsys.readouterr().err
+
+
+def test_service_needs_no_tensorflow(photographs: Path, service_url: str) -> None:
+    arguments = ["predict", str(photographs / "a/part.png"), "--url", service_url]
+    code = (
+        "import sys; sys.modules['tensorflow'] = sys.modules['PIL'] = None\n"
+        f"from segdec.__main__ import main; sys.exit(main({arguments}))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=Path(__file__).parents[2],
+    )
+    assert (done.returncode, done.stderr.count("\n")) == (0, 1)  # one line: the stub's warning
+
+
+def test_missing_service_is_one_clear_error(
+    photographs: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("segdec.client.retries.BACKOFF_S", 0.0)
+    with socket.socket() as bound:  # never listens
+        bound.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{bound.getsockname()[1]}"
+        with pytest.raises(SystemExit) as caught:
+            main(["predict", str(photographs / "a/part.png"), "--url", url])
+    assert caught.value.code == 2
+    output = capsys.readouterr()
+    assert output.out == ""
+    assert output.err.startswith(f"error: No answer from {url}/v1/models: ")
+    assert output.err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ([], "one of the arguments --model --url is required"),
+        (["--model", "m", "--url", "http://x"], "not allowed with argument"),
+        (["--model", "m", "--model-name", "parts"], "--model-name is for a service. Expected it with --url"),
+        (["--model", "m", "--version", "1"], "--version is for a service"),
+        (["--model", "m", "--api-key-file", "key"], "--api-key-file is for a service"),
+        (["--url", "http://x", "--version", "1"], "--version without --model-name"),
+        (["--url", "x:8000"], "'x:8000' is no address"),
+        (["--url", "http://x", "--api-key-file", "no"], "--api-key-file no cannot be read: No such file"),
+        (["--url", "http://x", "--api-key-file", "a/part.png"], "cannot be read: it is no text"),
+    ],
+)
+def test_options_that_do_not_go_together(
+    options: list[str],
+    text: str,
+    photographs: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(photographs)
+    with pytest.raises(SystemExit) as caught:
+        main(["predict", "a/part.png", *options])
+    assert caught.value.code == 2
+    assert text in capsys.readouterr().err
+
+
+def test_white_level_of_the_model_is_used_here_and_there(
+    photographs: Path, artifact_copy: Path, service_url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    manifest = artifact_copy / "manifest.json"
+    fields = json.loads(manifest.read_text())
+    fields["input"]["white_level"] = 4095
+    content = json.dumps(fields).encode()
+    manifest.write_bytes(content)
+    (artifact_copy / "manifest.sha256").write_text(f"{hashlib.sha256(content).hexdigest()}  manifest.json\n")
+    image, out = photographs / "deep.png", photographs / "out"
+    image.write_bytes(cv2.imencode(".png", np.full((16, 24), 3276, np.uint16))[1].tobytes())  # 12-bit data
+    for source in (["--model", str(artifact_copy)], ["--url", service_url, "--out", str(out)]):
+        assert main(["predict", str(image), *source]) == 0, capsys.readouterr().err
+    assert capsys.readouterr().out.splitlines()[-1].split()[1:3] == ["spot", "0.800"]
+    assert (out / "deep_overlay.png").exists()
+
+
+def test_model_that_is_not_served(
+    photographs: Path, service_url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main(["predict", str(photographs / "a/part.png"), "--url", service_url, "--model-name", "part"])
+    assert caught.value.code == 2
+    assert "No model 'part' is served. Expected one of: parts." in capsys.readouterr().err
+
+
+# === Processes and names ===
 
 
 def test_version_as_a_process() -> None:

@@ -1,0 +1,208 @@
+"""What can be asked of the service: each request as data, with what its answer is read as."""
+
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Generic, TypedDict, TypeVar
+from urllib.parse import quote
+
+import numpy as np
+from numpy.typing import NDArray
+
+from segdec.answers import Answer, MaskForm, MaskSpace, ModelDetail, Problem, ReloadAnswer
+from segdec.client.outcomes import REQUEST_ID, Outcome, expect, read_batch, read_models, read_ready
+from segdec.errors import ConfigError, MissingExtraError
+from segdec.images import encode_png, read_file
+
+try:
+    import httpx
+except ImportError as error:
+    raise MissingExtraError("httpx", "client") from error
+
+T = TypeVar("T")
+
+ImageSource = bytes | Path | NDArray[np.uint8]
+"""A photograph: an encoded file in memory, the path of one, or pixels [H, W] or [H, W, C], grey or RGB."""
+
+DEADLINE = "X-Deadline-Ms"
+RELOAD_TIMEOUT_S = 600.0
+"""A reload loads a model, tests it and warms it before it answers."""
+
+
+class BatchOptions(TypedDict, total=False):
+    """What to ask for several photographs.
+
+    Attributes:
+        threshold: Score from which a photograph is defective, 0…1; default: the model's own.
+        mask: Form of the mask: `none`, `png` (default), `rle`, `polygon` or `scores`.
+        space: Grid of the mask: the photograph's pixels (`input`, default) or the network's own (`model`).
+        deadline_ms: Milliseconds after which the answer is of no use; the service then skips the work.
+    """
+
+    threshold: float | None
+    mask: MaskForm
+    space: MaskSpace
+    deadline_ms: float | None
+
+
+class PredictOptions(BatchOptions, total=False):
+    """What to ask for one photograph.
+
+    Attributes:
+        model: Name of the model; default: the service's own default.
+        version: Version of `model`, or a label of one, for example `stable`.
+    """
+
+    model: str | None
+    version: str | None
+
+
+@dataclass(frozen=True)
+class Call(Generic[T]):
+    """One request.
+
+    Attributes:
+        method: HTTP method.
+        path: Below the service's address.
+        read: Turns what came of the request into the result, or raises `ServiceError`.
+        params: Query.
+        headers: Of this request alone.
+        content: Body.
+        files: Form instead of a body: field, and name, content and type of its file.
+        retried: Whether it is sent again when it failed for a passing reason.
+        timeout_s: Replaces the client's own.
+    """
+
+    method: str
+    path: str
+    read: Callable[[Outcome], T]
+    params: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] = field(default_factory=dict)
+    content: bytes | None = None
+    files: Sequence[tuple[str, tuple[str, bytes, str]]] | None = None
+    retried: bool = True
+    timeout_s: float | None = None
+
+    def build(self, http: httpx.Client | httpx.AsyncClient) -> httpx.Request:
+        """The request for `http`; each attempt sends it as it is, with the id it has in the service's log."""
+        return http.build_request(
+            self.method,
+            self.path,
+            params=self.params,
+            headers={REQUEST_ID: uuid.uuid4().hex, **self.headers},
+            content=self.content,
+            files=self.files,
+            timeout=httpx.USE_CLIENT_DEFAULT if self.timeout_s is None else self.timeout_s,
+        )
+
+
+def predict_call(
+    image: ImageSource,
+    *,
+    threshold: float | None = None,
+    mask: MaskForm = "png",
+    space: MaskSpace = "input",
+    deadline_ms: float | None = None,
+    model: str | None = None,
+    version: str | None = None,
+) -> Call[Answer]:
+    """Asks about one photograph; see `PredictOptions`.
+
+    Raises:
+        ImageError: With the code `unreadable_file`, if the file cannot be read.
+        ConfigError: If the model or version is no name, or a version is given without its model.
+    """
+    return Call(
+        "POST",
+        f"{_model_path(model, version)}/predict",
+        expect(Answer),
+        _parameters(threshold, mask, space),
+        {"Content-Type": "image/*", **_deadline(deadline_ms)},
+        content=_encoded(image),
+    )
+
+
+def batch_call(
+    images: Sequence[ImageSource],
+    *,
+    threshold: float | None = None,
+    mask: MaskForm = "png",
+    space: MaskSpace = "input",
+    deadline_ms: float | None = None,
+) -> Call[list[Answer | Problem]]:
+    """Asks about several photographs in one request; see `BatchOptions`.
+
+    Raises:
+        ImageError: With the code `unreadable_file`, if a file cannot be read.
+        ValueError: If there is no photograph.
+    """
+    if not images:
+        raise ValueError("No photographs. Expected one or more.")
+    return Call(
+        "POST",
+        "/v1/predict/batch",
+        partial(read_batch, count=len(images)),
+        _parameters(threshold, mask, space),
+        _deadline(deadline_ms),
+        files=[("file", _form_file(image, number)) for number, image in enumerate(images, start=1)],
+    )
+
+
+def models_call() -> Call[list[ModelDetail]]:
+    """Asks what is served."""
+    return Call("GET", "/v1/models", read_models)
+
+
+def ready_call() -> Call[bool]:
+    """Asks whether photographs are answered now: once, as whoever waits for a yes asks again anyway."""
+    return Call("GET", "/readyz", read_ready, retried=False)
+
+
+def reload_call(name: str) -> Call[ReloadAnswer]:
+    """Asks for a reload: once, as a reload whose answer was lost may still be running.
+
+    Raises:
+        ConfigError: If `name` is no name.
+    """
+    path = f"/v1/admin/models/{_segment(name)}/reload"
+    return Call("POST", path, expect(ReloadAnswer), retried=False, timeout_s=RELOAD_TIMEOUT_S)
+
+
+def _model_path(model: str | None, version: str | None) -> str:
+    if model is None and version is not None:
+        raise ConfigError(f"version={version!r} without a model. Expected the model's name with it.")
+    names = [("models", model), ("versions", version)]
+    return "/v1" + "".join(f"/{kind}/{_segment(name)}" for kind, name in names if name is not None)
+
+
+def _segment(name: str) -> str:
+    """One part of a path; dots alone would lead to another path, and so to another model."""
+    if name in ("", ".", ".."):
+        raise ConfigError(f"'{name}' names no model or version. Expected one of those that models() lists.")
+    return quote(name, safe="")
+
+
+def _parameters(threshold: float | None, mask: MaskForm, space: MaskSpace) -> dict[str, str]:
+    asked = {} if threshold is None else {"threshold": repr(float(threshold))}
+    return {**asked, "mask": mask, "space": space}
+
+
+def _deadline(deadline_ms: float | None) -> dict[str, str]:
+    return {} if deadline_ms is None else {DEADLINE: repr(float(deadline_ms))}
+
+
+def _encoded(image: ImageSource) -> bytes:
+    if isinstance(image, Path):
+        return read_file(image)
+    if isinstance(image, bytes):
+        return image
+    if isinstance(image, np.ndarray):
+        return encode_png(image)
+    raise TypeError(f"A photograph cannot be of {type(image)}. Expected bytes, a Path or a uint8 array.")
+
+
+def _form_file(image: ImageSource, number: int) -> tuple[str, bytes, str]:
+    name = image.name if isinstance(image, Path) else f"image-{number}"
+    return name, _encoded(image), "application/octet-stream"

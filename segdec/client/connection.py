@@ -1,0 +1,60 @@
+"""How a client reaches its service: address, key, time limit, trust."""
+
+import ssl
+from pathlib import Path
+from typing import TypedDict
+
+from segdec import __version__
+from segdec.errors import ConfigError, MissingExtraError
+
+try:
+    import httpx
+except ImportError as error:
+    raise MissingExtraError("httpx", "client") from error
+
+
+class Connection(TypedDict):
+    """Arguments that `httpx.Client` and `httpx.AsyncClient` share."""
+
+    base_url: httpx.URL
+    headers: dict[str, str]
+    timeout: float
+    verify: bool | ssl.SSLContext
+
+
+def describe_connection(url: str, api_key: str | None, timeout_s: float, verify: bool | Path) -> Connection:
+    """Checks what a user gave; the arguments are those of `segdec.client.Client`.
+
+    Raises:
+        ConfigError: If the address, the key or the certificate file cannot be used.
+    """
+    headers = {"User-Agent": f"segdec/{__version__}", **_authorization(api_key)}
+    trusted = _trust(verify) if isinstance(verify, Path) else verify
+    return {"base_url": _address(url), "headers": headers, "timeout": timeout_s, "verify": trusted}
+
+
+def _address(url: str) -> httpx.URL:
+    try:
+        address = httpx.URL(url)
+    except httpx.InvalidURL as error:
+        raise ConfigError(f"'{url}' is no address ({error}). Expected one as http://host:8000.") from error
+    if address.scheme not in ("http", "https") or not address.host:
+        raise ConfigError(f"'{url}' is no address of a service. Expected one as http://host:8000.")
+    return address
+
+
+def _authorization(api_key: str | None) -> dict[str, str]:
+    if api_key is None:
+        return {}
+    if not api_key or not all("!" <= letter <= "~" for letter in api_key):
+        raise ConfigError("The API key is empty or holds blanks or letters beyond ASCII. Expected one word.")
+    return {"Authorization": f"Bearer {api_key}"}
+
+
+def _trust(file: Path) -> ssl.SSLContext:
+    try:
+        return ssl.create_default_context(cafile=file)
+    except OSError as error:  # a broken certificate is an OSError too
+        raise ConfigError(
+            f"{file} cannot be read as a certificate ({error.strerror or error}). Expected a PEM file."
+        ) from error

@@ -1,0 +1,107 @@
+"""What came of a request → the answer, or one clear `ServiceError`."""
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from segdec.answers import Answer, BatchAnswer, Health, ModelDetail, ModelList, Problem
+from segdec.errors import MissingExtraError, ServiceError
+
+try:
+    import httpx
+except ImportError as error:
+    raise MissingExtraError("httpx", "client") from error
+
+Outcome = httpx.Response | httpx.RequestError
+"""What sending a request once led to."""
+
+Part = TypeVar("Part", bound=BaseModel)
+
+REQUEST_ID = "X-Request-ID"
+NOT_READY_STATUSES = frozenset({502, 503, 504})
+
+
+def expect(kind: type[Part]) -> Callable[[Outcome], Part]:
+    """What reads an answer of `kind`, or raises `ServiceError`; unknown fields are ignored."""
+
+    def read(outcome: Outcome) -> Part:
+        response = _answered(outcome)
+        if not response.is_success:
+            raise _refusal(response)
+        try:
+            return kind.model_validate_json(response.content)
+        except ValidationError:
+            raise _unexpected(response) from None
+
+    return read
+
+
+def read_batch(outcome: Outcome, count: int) -> list[Answer | Problem]:
+    """The answers for `count` photographs, an answer or a problem each.
+
+    Raises:
+        ServiceError: As `expect`.
+    """
+    items = expect(BatchAnswer)(outcome).items
+    results = [result for item in items if (result := item.answer or item.problem)]
+    if len(results) != count:
+        raise _unexpected(_answered(outcome))
+    return results
+
+
+def read_models(outcome: Outcome) -> list[ModelDetail]:
+    """All served models.
+
+    Raises:
+        ServiceError: As `expect`.
+    """
+    return expect(ModelList)(outcome).models
+
+
+def read_ready(outcome: Outcome) -> bool:
+    """Whether the service is ready; one that does not answer is not.
+
+    Raises:
+        ServiceError: If something other than the inspection service answered.
+    """
+    if isinstance(outcome, httpx.RequestError) or outcome.status_code in NOT_READY_STATUSES:
+        return False
+    return expect(Health)(outcome).status == "ready"
+
+
+def _answered(outcome: Outcome) -> httpx.Response:
+    if isinstance(outcome, httpx.Response):
+        return outcome
+    request_id = outcome.request.headers[REQUEST_ID]
+    late = isinstance(outcome, httpx.TimeoutException)
+    reason = "the time is over" if late else str(outcome) or type(outcome).__name__
+    raise ServiceError(
+        f"No answer from {outcome.request.url}: {reason}. Check the address and that the service runs.",
+        code="timeout" if late else "unreachable",
+        status=None,
+        request_id=request_id,
+    ) from outcome
+
+
+def _refusal(response: httpx.Response) -> ServiceError:
+    """The service's problem, or what a proxy in between said instead."""
+    try:
+        problem = Problem.model_validate_json(response.content)
+    except ValidationError:
+        return _unexpected(response)
+    return ServiceError(
+        problem.detail, code=problem.code, status=response.status_code, request_id=problem.request_id
+    )
+
+
+def _unexpected(response: httpx.Response) -> ServiceError:
+    kind = response.headers.get("Content-Type", "no type")
+    moved = response.headers.get("Location")
+    return ServiceError(
+        f"{response.request.url} gave an answer that is not the inspection service's ({kind}"
+        f"{f', see {moved}' if moved else ''}). Check the address and any proxy on the way.",
+        code="unexpected_answer",
+        status=response.status_code,
+        request_id=response.request.headers[REQUEST_ID],
+    )

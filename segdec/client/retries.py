@@ -1,0 +1,87 @@
+"""When a request to the service is sent again, and after how long."""
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+
+from segdec.client.outcomes import Outcome
+from segdec.errors import MissingExtraError
+
+try:
+    import httpx
+except ImportError as error:
+    raise MissingExtraError("httpx", "client") from error
+
+RETRIED_STATUSES = frozenset({429, 502, 503})
+"""Too many requests, a proxy without its service, queue full or not ready: passing states. A 504 is none:
+the time that the sender allowed is over."""
+
+RETRIED_ERRORS = (httpx.NetworkError, httpx.RemoteProtocolError, httpx.ConnectTimeout)
+"""The connection failed or broke. Other timeouts are none: a slow service must not get the work twice."""
+
+BACKOFF_S = 0.5
+"""Longest wait before the first retry when the service names none; it doubles with each retry."""
+
+
+@dataclass(frozen=True)
+class RetryPolicy:
+    """Decides whether and when a request is sent again.
+
+    Attributes:
+        retries: Most attempts after the first.
+        max_wait_s: Longest wait, also when the service asks for a longer one.
+        draw: Random numbers from 0 to 1: clients that failed together shall not come back together.
+    """
+
+    retries: int = 3
+    max_wait_s: float = 30.0
+    draw: Callable[[], float] = random.random
+
+    def __post_init__(self) -> None:
+        if self.retries < 0:
+            raise ValueError(f"retries={self.retries}. Expected 0 or more.")
+
+    def wait_s(self, attempt: int, outcome: Outcome) -> float | None:
+        """Seconds to wait after attempt number `attempt`, counted from 0; None when `outcome` is final."""
+        if attempt >= self.retries or not is_passing(outcome):
+            return None
+        asked = None if isinstance(outcome, httpx.RequestError) else retry_after_s(outcome)
+        return min(self._backoff_s(attempt) if asked is None else asked, self.max_wait_s)
+
+    def _backoff_s(self, attempt: int) -> float:
+        return BACKOFF_S * 2.0**attempt * (0.5 + self.draw() / 2)
+
+
+NO_RETRY = RetryPolicy(retries=0)
+
+
+def is_passing(outcome: Outcome) -> bool:
+    """Whether the same request may succeed a little later."""
+    if isinstance(outcome, httpx.RequestError):
+        return isinstance(outcome, RETRIED_ERRORS)
+    return outcome.status_code in RETRIED_STATUSES
+
+
+def retry_after_s(response: httpx.Response) -> float | None:
+    """What the header Retry-After asks for, in seconds; None when it is missing or unreadable.
+
+    A date is compared with the service's own clock where its answer shows one.
+    """
+    value = response.headers.get("Retry-After", "").strip()
+    if value.isascii() and value.isdigit():
+        return float(value)
+    moment = _read_date(value)
+    if moment is None:
+        return None
+    now = _read_date(response.headers.get("Date", "")) or datetime.now(UTC)
+    return max((moment - now).total_seconds(), 0.0)
+
+
+def _read_date(value: str) -> datetime | None:
+    try:
+        moment = parsedate_to_datetime(value)
+    except ValueError:
+        return None
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)

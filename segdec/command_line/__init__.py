@@ -1,0 +1,1 @@
+"""What `python -m segdec predict` is made of."""

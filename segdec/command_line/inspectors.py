@@ -1,0 +1,184 @@
+"""Where the command line's findings come from: a model on this machine or a service."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from segdec.answers import Answer, ModelDetail
+from segdec.artifact import read_manifest
+from segdec.errors import ConfigError, ImageError, ServiceError
+from segdec.images import decode_image, read_file, read_image
+from segdec.masks import unpack_mask
+from segdec.predictor import Predictor
+from segdec.terminal import quiet_tensorflow
+
+if TYPE_CHECKING:
+    from segdec.client import Client
+
+PHOTOGRAPH_STATUSES = frozenset({408, 413, 415, 422, 500, 504})
+"""Refusals of one photograph; after any other the next one would fare no better."""
+
+
+@dataclass(frozen=True)
+class Pictures:
+    """What a finding is drawn from.
+
+    Attributes:
+        pixels: Of the photograph, uint8 [H, W, C].
+        mask: uint8 [H, W], 255 = defect.
+    """
+
+    pixels: NDArray[np.uint8]
+    mask: NDArray[np.uint8]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What was found in one photograph.
+
+    Attributes:
+        label: `good` or a defect class.
+        score: 1 − P(good).
+        threshold: The score from which on the photograph is defective.
+        region_count: Number of connected defects.
+        warnings: What was done to the photograph that its owner may not expect.
+        pictures: None where they were not asked for.
+    """
+
+    label: str
+    score: float
+    threshold: float
+    region_count: int
+    warnings: tuple[str, ...]
+    pictures: Pictures | None
+
+
+class Inspector(Protocol):
+    """Finds defects in image files.
+
+    Attributes:
+        classes: The labels it may answer.
+    """
+
+    classes: tuple[str, ...]
+
+    def inspect(self, path: Path) -> Finding:
+        """Inspects the image file at `path`.
+
+        Raises:
+            ImageError: If this photograph cannot be inspected; others may.
+            SegdecError: If no photograph can.
+        """
+
+
+class LocalInspector:
+    """Inspects with the artifact in the folder `model`.
+
+    Raises:
+        ArtifactError: If the artifact cannot be used.
+    """
+
+    def __init__(self, model: Path, threshold: float | None) -> None:
+        read_manifest(model)  # a wrong folder is refused before the slow import
+        quiet_tensorflow()
+        self._predictor = Predictor.load(model)
+        self._threshold = threshold
+        self.classes = self._predictor.config.classes
+
+    def inspect(self, path: Path) -> Finding:
+        """See `Inspector`."""
+        photograph = read_image(path, white_level=self._predictor.config.input.white_level)
+        found = self._predictor.predict([photograph.pixels], threshold=self._threshold)[0]
+        return Finding(
+            label=found.label,
+            score=found.score,
+            threshold=found.threshold,
+            region_count=len(found.regions),
+            warnings=photograph.warnings,
+            pictures=Pictures(photograph.pixels, found.mask),
+        )
+
+
+class RemoteInspector:
+    """Inspects with a service; needs neither TensorFlow nor the artifact.
+
+    Args:
+        client: Of the service.
+        threshold: Replaces the model's image threshold, 0…1.
+        model: Name of the model; None for the service's default.
+        version: Version of `model`, or a label of one.
+        pictures: Whether findings carry pictures: asks for masks and decodes the photographs here too.
+
+    Raises:
+        ServiceError: If the service refuses or does not answer.
+        ConfigError: If it serves no such model.
+    """
+
+    def __init__(
+        self,
+        client: "Client",
+        threshold: float | None,
+        *,
+        model: str | None = None,
+        version: str | None = None,
+        pictures: bool = False,
+    ) -> None:
+        self._client = client
+        self._threshold = threshold
+        self._model, self._version = model, version
+        self._pictures = pictures
+        served = client.models()
+        self.classes = served_classes(served, model)
+        self._white_levels = {
+            (one.name, one.version): one.manifest.get("input", {}).get("white_level") for one in served
+        }
+
+    def inspect(self, path: Path) -> Finding:
+        """See `Inspector`."""
+        data = read_file(path)
+        answer = self._ask(data)
+        pictures = None
+        if answer.mask is not None:
+            white_level = self._white_levels.get((answer.model.name, answer.model.version))
+            photograph = decode_image(data, str(path), white_level=white_level)
+            pictures = Pictures(photograph.pixels, unpack_mask(answer.mask))
+        return Finding(
+            label=answer.decision.label,
+            score=answer.decision.score,
+            threshold=answer.decision.threshold,
+            region_count=len(answer.regions),
+            warnings=tuple(answer.warnings),
+            pictures=pictures,
+        )
+
+    def _ask(self, data: bytes) -> Answer:
+        try:
+            return self._client.predict(
+                data,
+                threshold=self._threshold,
+                mask="png" if self._pictures else "none",
+                model=self._model,
+                version=self._version,
+            )
+        except ServiceError as error:
+            if error.status not in PHOTOGRAPH_STATUSES:
+                raise
+            raise ImageError(str(error), code=error.code) from error
+
+
+def served_classes(models: Iterable[ModelDetail], name: str | None) -> tuple[str, ...]:
+    """Labels that the model `name`, or with None any of `models`, may answer.
+
+    Raises:
+        ConfigError: If there is no such model.
+    """
+    served = list(models)
+    chosen = [model for model in served if name in (None, model.name)]
+    if not chosen:
+        names = ", ".join(sorted({model.name for model in served})) or "none"
+        raise ConfigError(f"No model '{name}' is served. Expected one of: {names}.")
+    return tuple(label for model in chosen for label in model.manifest.get("classes", ()))

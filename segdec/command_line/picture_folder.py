@@ -1,0 +1,76 @@
+"""The folder into which the command line writes masks and overlays."""
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+from segdec.command_line.inspectors import Finding
+from segdec.errors import ConfigError
+from segdec.images import write_png
+from segdec.overlay import draw_overlay
+
+
+class PictureFolder:
+    """Writes NAME_mask.png and NAME_overlay.png for each of `images` to `folder`.
+
+    Raises:
+        ConfigError: If the folder holds the photographs themselves, whose masks may lie there, or
+            cannot be created.
+    """
+
+    def __init__(self, folder: Path, images: Sequence[Path]) -> None:
+        if any(path.absolute().parent.resolve() == folder.resolve() for path in images):
+            raise ConfigError(
+                f"--out {folder} holds the images themselves. Expected another folder; name a new one."
+            )
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise ConfigError(
+                f"--out {folder} cannot be created: {error.strerror}. Choose another folder."
+            ) from error
+        self._folder = folder
+        self._stems = dict(zip(images, output_stems(images), strict=True))
+
+    def write(self, path: Path, finding: Finding) -> None:
+        """Writes the pictures of the photograph `path`; nothing where the finding has none.
+
+        Raises:
+            ConfigError: If the folder cannot be written.
+            ImageError: If mask and photograph have different sizes.
+        """
+        if finding.pictures is None:
+            return
+        pixels, mask = finding.pictures.pixels, finding.pictures.mask
+        caption = f"{finding.label}  score {finding.score:.3f}  threshold {finding.threshold:.3f}"
+        overlay = draw_overlay(pixels, mask, caption=caption)
+        stem = self._stems[path]
+        try:
+            write_png(self._folder / f"{stem}_mask.png", mask)
+            write_png(self._folder / f"{stem}_overlay.png", overlay)
+        except OSError as error:
+            raise ConfigError(
+                f"--out {self._folder} cannot be written: {error.strerror}. Choose another folder."
+            ) from error
+
+
+def output_stems(images: Sequence[Path]) -> list[str]:
+    """A file name without suffix for each image, unique whatever folders the images come from.
+
+    An image whose stem is its own keeps it; others get their folder's name in front and, where that
+    does not tell them apart, a number behind.
+    """
+    stems = Counter(path.stem.lower() for path in images)
+    taken = {stem for stem, count in stems.items() if count == 1}
+    names = []
+    for path in images:
+        name = path.stem
+        if stems[name.lower()] > 1:
+            name = base = f"{path.absolute().parent.name}_{path.stem}"
+            number = 1
+            while name.lower() in taken:
+                number += 1
+                name = f"{base}-{number}"
+            taken.add(name.lower())
+        names.append(name)
+    return names

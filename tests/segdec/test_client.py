@@ -1,0 +1,398 @@
+import json
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import anyio
+import httpx
+import numpy as np
+import pytest
+
+from segdec.answers import Answer, Problem
+from segdec.client import AsyncClient, Client
+from segdec.client.retries import RetryPolicy, retry_after_s
+from segdec.errors import ConfigError, ImageError, ServiceError
+from segdec.images import decode_image, encode_png
+from segdec.masks import unpack_mask
+
+ROOT = Path(__file__).parents[2]
+URL = "http://parts:8000/line4"
+ANSWER = {
+    "id": "7",
+    "model": {"name": "parts", "version": "2", "sha256": None, "nickname": "new"},
+    "image": {"width": 2, "height": 1, "bit_depth": 8, "format": "png"},
+    "decision": {
+        "label": "spot",
+        "score": 0.8,
+        "threshold": 0.5,
+        "probabilities": {"good": 0.2, "spot": 0.8},
+    },
+    "mask": None,
+    "regions": [],
+    "timing_ms": {"queue": 0, "decode": 0, "infer": 0, "encode": 0, "total": 0},
+    "batch_size": 1,
+    "warnings": [],
+    "field_of_a_newer_service": 1,
+}
+PROBLEM = {"type": "about:blank", "title": "Bad", "status": 422, "request_id": "9"} | {
+    "code": "corrupt_image",
+    "detail": "The request body is damaged.",
+}
+MODEL = {"name": "parts", "version": "2", "sha256": None, "labels": [], "manifest": {}}
+
+RELOADED = {"models": [MODEL], "loaded": ["2"], "kept": [], "removed": ["1"]} | {
+    "timing_ms": {"load": 0, "self_test": 0, "warm": 0, "drain": 0}
+}
+
+Reply = httpx.Response | Exception
+
+
+def refused(status: int, **headers: str) -> httpx.Response:
+    return httpx.Response(status, json=PROBLEM | {"status": status}, headers=headers)
+
+
+class Line:
+    """Gives `replies` in turn, then answers; keeps requests and waits."""
+
+    def __init__(self, *replies: Reply) -> None:
+        self.replies = list(replies)
+        self.requests: list[httpx.Request] = []
+        self.waits: list[float] = []
+
+    def __call__(self, request: httpx.Request) -> httpx.Response:
+        self.requests.append(request)
+        reply = self.replies.pop(0) if self.replies else httpx.Response(200, json=ANSWER)
+        if isinstance(reply, Exception):
+            raise reply
+        return httpx.Response(reply.status_code, headers=reply.headers, content=reply.content)
+
+    async def sleep(self, wait_s: float) -> None:
+        self.waits.append(wait_s)
+
+
+Ask = Callable[..., Any]
+
+
+def ask_waiting(line: Line, method: str, *arguments: Any, retries: int = 3, **options: Any) -> Any:
+    transport = httpx.MockTransport(line)
+    with Client(URL, api_key="k1", retries=retries, transport=transport, sleep=line.waits.append) as client:
+        return getattr(client, method)(*arguments, **options)
+
+
+def ask_in_loop(line: Line, method: str, *arguments: Any, retries: int = 3, **options: Any) -> Any:
+    async def ask() -> Any:
+        transport = httpx.MockTransport(line)
+        async with AsyncClient(
+            URL, api_key="k1", retries=retries, transport=transport, sleep=line.sleep
+        ) as client:
+            return await getattr(client, method)(*arguments, **options)
+
+    return anyio.run(ask)
+
+
+@pytest.fixture(params=[ask_waiting, ask_in_loop], ids=["sync", "async"])
+def ask(request: pytest.FixtureRequest) -> Iterator[Ask]:
+    """Asks a `Line` with each kind of client."""
+    return request.param
+
+
+# === Retries ===
+
+
+def test_passing_failures_are_retried_under_one_id(ask: Ask) -> None:
+    line = Line(refused(503, **{"Retry-After": "7"}), httpx.ConnectError("refused"), refused(429))
+    assert ask(line, "predict", b"photograph").decision.score == 0.8
+    assert [request.read() for request in line.requests] == [b"photograph"] * 4
+    assert len({request.headers["X-Request-ID"] for request in line.requests}) == 1
+    first, second, third = line.waits
+    assert first == 7.0
+    assert 0.5 <= second <= 1.0  # 0.5 s × 2, less up to a half
+    assert 1.0 <= third <= 2.0
+
+
+def test_last_refusal_is_told_when_retries_are_used_up(ask: Ask) -> None:
+    line = Line(*[refused(503, **{"Retry-After": "1"}) for _ in range(5)])
+    with pytest.raises(
+        ServiceError, match=r"^The request body is damaged\. \(503 corrupt_image, request 9\)$"
+    ):
+        ask(line, "predict", b"photograph", retries=2)
+    assert (len(line.requests), line.waits) == (3, [1.0, 1.0])
+
+
+@pytest.mark.parametrize("status", [400, 401, 403, 404, 408, 409, 413, 415, 422, 500, 504])
+def test_lasting_refusals_are_not_retried(ask: Ask, status: int) -> None:
+    line = Line(refused(status))
+    with pytest.raises(ServiceError) as caught:
+        ask(line, "predict", b"photograph")
+    error = caught.value
+    assert (error.status, error.code, error.request_id) == (status, "corrupt_image", "9")
+    assert error.detail == "The request body is damaged."
+    assert (len(line.requests), line.waits) == (1, [])
+
+
+@pytest.mark.parametrize(
+    ("failure", "attempts", "code"),
+    [
+        (httpx.ConnectError("no route"), 4, "unreachable"),
+        (httpx.ConnectTimeout(""), 4, "timeout"),
+        (httpx.RemoteProtocolError("disconnected without an answer"), 4, "unreachable"),
+        (httpx.ReadTimeout(""), 1, "timeout"),
+    ],
+)
+def test_broken_connections_are_retried_and_slow_answers_not(
+    ask: Ask, failure: Exception, attempts: int, code: str
+) -> None:
+    line = Line(*[failure] * 9)
+    with pytest.raises(
+        ServiceError, match=r"No answer from http://parts:8000/line4/v1/predict\?.*: \w"
+    ) as caught:
+        ask(line, "predict", b"photograph")
+    assert (len(line.requests), caught.value.code, caught.value.status) == (attempts, code, None)
+    assert caught.value.request_id == line.requests[0].headers["X-Request-ID"]
+
+
+@pytest.mark.parametrize(("draw", "waits"), [(0.0, [0.25, 0.5, 1.0]), (1.0, [0.5, 1.0, 1.5])])
+def test_wait_doubles_up_to_the_limit(draw: float, waits: list[float]) -> None:
+    policy = RetryPolicy(retries=3, max_wait_s=1.5, draw=lambda: draw)
+    found = [policy.wait_s(attempt, refused(502)) for attempt in range(4)]
+    assert found == [*waits, None]
+
+
+def test_negative_number_of_retries() -> None:
+    with pytest.raises(ValueError, match="retries=-1"):
+        Client(URL, retries=-1)
+
+
+DATE = "Sat, 21 Nov 2026 10:00:00 GMT"
+
+
+@pytest.mark.parametrize(
+    ("headers", "wait_s"),
+    [
+        ({"Retry-After": "12"}, 12.0),
+        ({"Retry-After": "Sat, 21 Nov 2026 10:00:09 GMT", "Date": DATE}, 9.0),
+        ({"Retry-After": "Sat, 21 Nov 2026 09:00:00 GMT", "Date": DATE}, 0.0),
+        ({"Retry-After": "Thu, 01 Jan 1970 00:00:00 -0000"}, 0.0),
+        ({"Retry-After": "soon"}, None),
+        ({"Retry-After": "-1"}, None),
+        ({"Retry-After": "²"}, None),
+        ({}, None),
+    ],
+)
+def test_retry_after(headers: dict[str, str], wait_s: float | None) -> None:
+    encoded = {name: value.encode() for name, value in headers.items()}
+    assert retry_after_s(httpx.Response(503, headers=encoded)) == wait_s
+
+
+def test_long_wait_is_cut() -> None:
+    assert RetryPolicy().wait_s(0, refused(503, **{"Retry-After": "3600"})) == 30.0
+
+
+# === Requests ===
+
+
+def test_prediction_as_sent(ask: Ask) -> None:
+    line = Line()
+    options = {"threshold": 0.25, "mask": "rle", "space": "model", "model": "a/b", "version": "stable"}
+    ask(line, "predict", b"photograph", deadline_ms=1500, **options)
+    request = line.requests[0]
+    assert request.method == "POST"
+    assert request.url.raw_path == (
+        b"/line4/v1/models/a%2Fb/versions/stable/predict?threshold=0.25&mask=rle&space=model"
+    )
+    assert float(request.headers["X-Deadline-Ms"]) == 1500
+    assert request.headers["Authorization"] == "Bearer k1"
+    assert request.headers["Content-Type"].startswith("image/")
+
+
+def test_each_kind_of_photograph(ask: Ask, tmp_path: Path) -> None:
+    pixels = np.array([[0, 90], [200, 255]], np.uint8)
+    path = tmp_path / "part.png"
+    path.write_bytes(encode_png(pixels))
+    for source in (path, path.read_bytes(), pixels, pixels[..., None]):
+        line = Line()
+        ask(line, "predict", source)
+        np.testing.assert_array_equal(decode_image(line.requests[0].read(), "sent").pixels[..., 0], pixels)
+        assert "threshold" not in line.requests[0].url.params
+    with pytest.raises(TypeError, match="Expected bytes, a Path or a uint8 array"):
+        ask(Line(), "predict", "part.png")
+    with pytest.raises(ImageError, match=r"no\.png cannot be read"):
+        ask(Line(), "predict", tmp_path / "no.png")
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"version": "2"}, "version='2' without a model"),
+        ({"model": ".."}, "'..' names no model or version"),
+        ({"model": "parts", "version": ""}, "'' names no model or version"),
+    ],
+)
+def test_names_that_would_reach_another_model(ask: Ask, options: dict[str, str], text: str) -> None:
+    line = Line()
+    with pytest.raises(ConfigError, match=text):
+        ask(line, "predict", b"photograph", **options)
+    assert not line.requests
+
+
+def test_other_requests(ask: Ask) -> None:
+    line = Line(httpx.Response(200, json={"models": [MODEL]}), httpx.Response(200, json=RELOADED))
+    assert [model.name for model in ask(line, "models")] == ["parts"]
+    assert ask(line, "reload", "parts").loaded == ["2"]
+    assert [(request.method, request.url.path) for request in line.requests] == [
+        ("GET", "/line4/v1/models"),
+        ("POST", "/line4/v1/admin/models/parts/reload"),
+    ]
+
+
+def test_reload_is_asked_once(ask: Ask) -> None:
+    line = Line(refused(503))
+    with pytest.raises(ServiceError):
+        ask(line, "reload", "parts")
+    assert len(line.requests) == 1
+
+
+@pytest.mark.parametrize(
+    ("reply", "ready"),
+    [
+        (httpx.Response(200, json={"status": "ready"}), True),
+        (refused(503), False),
+        (httpx.Response(502, html="Bad Gateway"), False),
+        (httpx.ConnectError("refused"), False),
+    ],
+)
+def test_ready(ask: Ask, reply: Reply, ready: bool) -> None:
+    line = Line(reply)
+    assert ask(line, "ready") is ready
+    assert len(line.requests) == 1
+
+
+# === Answers ===
+
+
+@pytest.mark.parametrize(
+    ("reply", "text"),
+    [
+        (
+            httpx.Response(403, html="<h1>no</h1>"),
+            r"not the inspection service's \(text/html.*403 unexpected",
+        ),
+        (httpx.Response(200, html="<h1>login</h1>"), r"/v1/predict.*\(text/html.*200 unexpected"),
+        (httpx.Response(200, json={"detail": "x"}), r"\(application/json\).*200 unexpected"),
+        (
+            httpx.Response(308, headers={"Location": "https://parts/v1"}),
+            "see https://parts/v1.*308 unexpected",
+        ),
+        (httpx.Response(404, content=b"\xff"), r"\(no type\).*404 unexpected"),
+    ],
+)
+def test_answers_of_something_else(ask: Ask, reply: httpx.Response, text: str) -> None:
+    with pytest.raises(ServiceError, match=text) as caught:
+        ask(Line(reply), "predict", b"photograph")
+    assert str(caught.value).count("\n") == 0
+
+
+def test_batch_answers_stand_in_order(ask: Ask, tmp_path: Path) -> None:
+    path = tmp_path / "part.png"
+    path.write_bytes(b"first")
+    items = [
+        {"name": "part.png", "answer": ANSWER, "problem": None},
+        {"name": "image-2", "answer": None, "problem": PROBLEM},
+    ]
+    line = Line(httpx.Response(200, json={"items": items}))
+    answer, problem = ask(line, "predict_batch", [path, b"second"], mask="none")
+    assert isinstance(answer, Answer)
+    assert isinstance(problem, Problem)
+    body = line.requests[0].read()
+    assert line.requests[0].url.raw_path == b"/line4/v1/predict/batch?mask=none&space=input"
+    for part in (b'name="file"; filename="part.png"', b'name="file"; filename="image-2"'):
+        assert body.count(part) == 1
+    assert body.index(b"first") < body.index(b"second")
+
+
+@pytest.mark.parametrize(
+    "items", [[], [{"name": "a", "answer": None, "problem": None}], [{"name": "a", "problem": PROBLEM}] * 2]
+)
+def test_batch_answer_of_another_length(ask: Ask, items: list[dict[str, Any]]) -> None:
+    line = Line(httpx.Response(200, content=json.dumps({"items": items})))
+    with pytest.raises(ServiceError, match="not the inspection service's"):
+        ask(line, "predict_batch", [b"photograph"])
+
+
+def test_empty_batch(ask: Ask) -> None:
+    with pytest.raises(ValueError, match="No photographs"):
+        ask(Line(), "predict_batch", [])
+
+
+# === Connection ===
+
+
+@pytest.mark.parametrize("url", ["parts:8000", "ftp://parts", "http://", "http://parts:x", "", "http://[::1"])
+def test_wrong_address(url: str) -> None:
+    with pytest.raises(ConfigError, match="Expected one as http://host:8000"):
+        Client(url)
+
+
+@pytest.mark.parametrize("key", ["", "two words", "line\n", "schlüssel"])
+def test_wrong_key_is_refused_and_not_shown(key: str) -> None:
+    with pytest.raises(ConfigError, match="The API key is empty or holds") as caught:
+        Client(URL, api_key=key)
+    assert key not in str(caught.value) or not key
+
+
+def test_wrong_certificate_file(tmp_path: Path) -> None:
+    (tmp_path / "broken.pem").write_text("no certificate")
+    for name in ("broken.pem", "none.pem"):
+        with pytest.raises(ConfigError, match=f"{name} cannot be read as a certificate"):
+            Client("https://parts", verify=tmp_path / name)
+
+
+def test_nobody_listens() -> None:
+    with socket.socket() as bound:  # never listens
+        bound.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{bound.getsockname()[1]}"
+        with Client(url, retries=0) as client:
+            assert not client.ready()
+            with pytest.raises(ServiceError, match=f"^No answer from {url}/v1/models: .*refused"):
+                client.models()
+
+
+def test_asynchronous_client_and_application(stub_service) -> None:
+    pixels = np.full((4, 6), 20, np.uint8)
+    pixels[1:3, 2:5] = 255
+
+    async def ask() -> tuple[Answer, list[Answer | Problem], bool]:
+        async with AsyncClient("http://parts", transport=httpx.ASGITransport(stub_service.app)) as client:
+            one = await client.predict(pixels)
+            return one, await client.predict_batch([pixels, b"no picture"]), await client.ready()
+
+    answer, (first, second), ready = anyio.run(ask)
+    assert ready
+    assert (answer.decision.label, answer.decision.score, answer.regions[0].area_px) == ("spot", 1.0, 6)
+    assert answer.mask is not None
+    np.testing.assert_array_equal(unpack_mask(answer.mask), np.where(pixels > 127, 255, 0))
+    assert first == answer
+    assert isinstance(second, Problem)
+    assert second.code == "unsupported_type"
+    assert "image-2 is not an image" in second.detail
+
+
+# === Extra ===
+
+
+def test_import_without_httpx_names_the_extra() -> None:
+    code = "import sys; sys.modules['httpx'] = None; import segdec.client"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.stderr.splitlines()[-1] == (
+        "segdec.errors.MissingExtraError: The package 'httpx' is not installed. "
+        "Install the extra 'client', from the checkout: pip install '.[client]'"
+    )
+
+
+def test_command_line_loads_neither_httpx_nor_tensorflow_before_it_must() -> None:
+    code = "import sys, segdec.__main__; print({'httpx', 'tensorflow', 'PIL'} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "set()"
