@@ -1,0 +1,53 @@
+"""Untrained artifacts and photographs to measure with: what a network has learned costs no time."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from segdec.config import InputConfig, ModelConfig, NetworkConfig
+from segdec.images import encode_png
+from segdec.terminal import quiet_tensorflow
+
+COMPACT = ModelConfig(
+    network=NetworkConfig(preset="compact"),
+    input=InputConfig(policy="resize", height=256, width=256),
+    classes=("good", "defect"),
+)
+"""The preset that is trained on a CPU."""
+
+TINY = ModelConfig(
+    network=NetworkConfig(
+        segmentation_widths=((4,), (4,), (4,)), feature_width=8, feature_kernel=5, decision_widths=(4, 4, 4)
+    ),
+    input=InputConfig(),
+    classes=("good", "defect"),
+)
+"""A network of a few thousand weights that takes photographs of any size."""
+
+
+def export_untrained(
+    config: ModelConfig, folder: Path, *, name: str, version: str = "1", seed: int = 0
+) -> None:
+    """Writes a network with seeded random weights as an artifact.
+
+    Raises:
+        ArtifactError: If `folder` cannot be written.
+    """
+    quiet_tensorflow()
+    import keras
+
+    from segdec.export import export_model
+    from segdec.network import build_network
+
+    keras.utils.set_random_seed(seed)
+    facts: dict[str, Any] = {"metrics": {}, "metrics_split": "", "data_fingerprint": ""}
+    export_model(build_network(config.network), folder, config=config, name=name, version=version, **facts)
+
+
+def photograph(height: int, width: int, seed: int = 0) -> bytes:
+    """A grey PNG of a part: an even surface with a camera's noise and a bright scratch."""
+    random = np.random.default_rng(seed)
+    image = random.normal(110, 3, (height, width)).clip(0, 255).astype(np.uint8)
+    image[height // 2 : height // 2 + 2, width // 4 : width // 2] = 220
+    return encode_png(image)

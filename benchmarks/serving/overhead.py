@@ -1,0 +1,99 @@
+"""What HTTP costs: requests a second of the service against the in-process `Predictor`.
+
+    python -m benchmarks.serving.overhead [--rounds 7] [--seconds 10] [--model FOLDER] [--json FILE]
+
+Both run the same artifact. The service is asked by 8 clients on keep-alive connections, with the raw PNG as
+the body and the mask in the answer. In this process, `decode_image` and `Predictor.predict` take turns in
+one thread: photograph by photograph, and eight decoded ones in one batch, which is what the service may
+form of 8 clients. Neither encodes an answer. All are measured in turn, with TensorFlow's default threads in
+both processes; the one that is not asked is idle. The target is about the faster of the two ways in this
+process.
+"""
+
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from benchmarks.serving.load import closed_loop, encode_request, generators
+from benchmarks.serving.models import COMPACT, export_untrained, photograph
+from benchmarks.serving.outcome import Target, benchmark_parser, conclude, interleave, spread
+from benchmarks.serving.server_process import start_service
+from segdec.errors import RunError
+from segdec.images import decode_image
+from segdec.terminal import clean_exit, quiet_tensorflow
+
+if TYPE_CHECKING:
+    from segdec.predictor import Predictor
+
+CLIENTS = 8
+LEAST = 0.9
+"""Share of the in-process rate that the service shall reach."""
+HTTP = f"service, {CLIENTS} clients"
+SINGLE = "in process, one by one"
+BATCHED = f"in process, batches of {CLIENTS}"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measures and prints; returns the exit code."""
+    parser = benchmark_parser(__doc__)
+    parser.add_argument("--rounds", type=int, default=7, help="measurements of each (default: %(default)s)")
+    parser.add_argument("--seconds", type=float, default=10.0, help="a measurement (default: %(default)s)")
+    parser.add_argument("--side", type=int, default=256, help="of the photograph, px (default: %(default)s)")
+    parser.add_argument(
+        "--model",
+        type=Path,
+        metavar="FOLDER",
+        help="an artifact (default: an untrained compact network, 256 px)",
+    )
+    options = parser.parse_args(arguments)
+    image = photograph(options.side, options.side)
+    with clean_exit(extra="tensorflow"), tempfile.TemporaryDirectory() as folder:
+        model = options.model or Path(folder) / "compact"
+        if options.model is None:
+            export_untrained(COMPACT, model, name="compact")
+        measured = compare(model, image, options.rounds, options.seconds)
+    rates = {name: spread(values) for name, values in measured.items()}
+    rows = [{"requests/s": name, **rate} for name, rate in rates.items()]
+    ratios = {name: rates[HTTP]["median"] / rates[name]["median"] for name in (SINGLE, BATCHED)}
+    reached = Target("service / faster way in process", min(ratios.values()), lowest=LEAST)
+    return conclude(options.json, rows, [reached], ratios=ratios, side_px=options.side)
+
+
+def compare(model: Path, image: bytes, rounds: int, seconds: float) -> dict[str, list[float]]:
+    """Requests a second of each way, by round."""
+    quiet_tensorflow()
+    from segdec.predictor import Predictor
+
+    predictor = Predictor.load(model)
+    request = encode_request("POST", "/v1/predict", image, {"Content-Type": "image/png"})
+    with start_service("--model", str(model)) as service, generators() as pool:
+
+        def ask() -> float:
+            load = pool.submit(
+                closed_loop, service.port, [request], clients=CLIENTS, seconds=seconds
+            ).result()
+            if set(load.statuses()) != {200}:
+                raise RunError(f"Statuses {load.statuses()}; expected 200 only.")
+            return load.rate
+
+        ways: dict[str, Callable[[], float]] = {HTTP: ask}
+        ways[SINGLE] = partial(repeat, predictor, image, 1, seconds)
+        ways[BATCHED] = partial(repeat, predictor, image, CLIENTS, seconds)
+        return interleave(ways, rounds)
+
+
+def repeat(predictor: "Predictor", image: bytes, batch: int, seconds: float) -> float:
+    """Photographs a second that are decoded and predicted, `batch` at a time."""
+    begun, count = time.perf_counter(), 0
+    while time.perf_counter() - begun < seconds:
+        predictor.predict([decode_image(image, "photograph").pixels for _ in range(batch)], batch_size=batch)
+        count += batch
+    return count / (time.perf_counter() - begun)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

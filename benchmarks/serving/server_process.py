@@ -1,0 +1,141 @@
+"""A server in a process of its own: started, waited for, stopped."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Self
+
+import httpx
+
+from segdec.errors import RunError
+
+ROOT = Path(__file__).resolve().parents[2]
+START_S = 180.0
+STOP_S = 40.0
+POLL_S = 0.02
+
+
+class ServerProcess:
+    """Runs a server on a free port of this machine while the block is entered.
+
+    Args:
+        command: What to run; `{port}` in it, or in `environment`, becomes the port.
+        ready: Path that answers 200 once the server can be used.
+        environment: Variables beside those of this process.
+
+    Attributes:
+        port: It listens on.
+        pid: Of the process that was started.
+        start_s: From the start until `ready` answered.
+    """
+
+    def __init__(
+        self, command: Sequence[str], *, ready: str = "/readyz", environment: Mapping[str, str] | None = None
+    ) -> None:
+        self.port = free_port()
+        self.start_s = 0.0
+        variables = {**os.environ, "PYTHONPATH": str(ROOT), **(environment or {})}
+        self._command = [word.replace("{port}", str(self.port)) for word in command]
+        self._environment = {
+            name: value.replace("{port}", str(self.port)) for name, value in variables.items()
+        }
+        self._ready = f"http://127.0.0.1:{self.port}{ready}"
+
+    def __enter__(self) -> Self:
+        self._log = tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace")
+        begun = time.perf_counter()
+        self._process = subprocess.Popen(
+            self._command,
+            cwd=ROOT,
+            env=self._environment,
+            stdin=subprocess.DEVNULL,
+            stdout=self._log,
+            stderr=self._log,
+            start_new_session=True,  # the processes that a server starts are stopped with it
+        )
+        try:
+            self._wait(begun + START_S)
+        except BaseException:
+            self._stop()
+            raise
+        self.start_s = time.perf_counter() - begun
+        return self
+
+    def __exit__(self, *failure: object) -> None:
+        self._stop()
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def pause(self) -> None:
+        """Takes the processor from the server: idle servers of some kinds are never quite idle."""
+        self._signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """Lets a paused server go on."""
+        self._signal(signal.SIGCONT)
+
+    def log(self) -> str:
+        """What the server has printed so far."""
+        self._log.seek(0)
+        return self._log.read()
+
+    def resident_kib(self) -> int:
+        """Memory of the process that is in use, KiB."""
+        status = Path(f"/proc/{self.pid}/status").read_text(encoding="ascii")
+        return int(next(line for line in status.splitlines() if line.startswith("VmRSS")).split()[1])
+
+    def _wait(self, until: float) -> None:
+        with httpx.Client(trust_env=False) as client:
+            while not _answers(client, self._ready):
+                if self._process.poll() is not None or time.perf_counter() > until:
+                    raise RunError(
+                        f"`{' '.join(self._command)}` did not get ready at {self._ready}. It said:\n"
+                        f"{self.log()[-3000:]}"
+                    )
+                time.sleep(POLL_S)
+
+    def _stop(self) -> None:
+        try:
+            self.resume()
+            self._signal(signal.SIGTERM)
+            self._process.wait(STOP_S)
+        except subprocess.TimeoutExpired:
+            pass
+        finally:
+            self._signal(signal.SIGKILL)  # whatever of its group is left
+            self._process.wait()
+            self._log.close()
+
+    def _signal(self, number: int) -> None:
+        try:
+            os.killpg(self._process.pid, number)
+        except ProcessLookupError:
+            return
+
+
+def start_service(*flags: str, python: Sequence[str] = (sys.executable,)) -> ServerProcess:
+    """The inspection service with these flags, as an operator starts it."""
+    return ServerProcess([*python, "-m", "api", "--port", "{port}", *flags])
+
+
+def free_port() -> int:
+    """A port of this machine that nobody listens on."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        port: int = listener.getsockname()[1]
+        return port
+
+
+def _answers(client: httpx.Client, url: str) -> bool:
+    try:
+        return client.get(url).status_code == httpx.codes.OK
+    except httpx.TransportError:
+        return False
