@@ -1,11 +1,13 @@
-# make demo · make test · make check · make serve MODEL=runs/demo/model
+# make demo · make test · make check · make serve MODEL=runs/demo/model · make bench-serving
 PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 MODEL  ?= runs/demo/model
 PORT   ?= 8000
 
-.PHONY: help install demo test test-all check serve clean
+SERVING_BENCHMARKS := overhead frameworks overload soak reload cold_start batching
+
+.PHONY: help install demo test test-all check serve bench-serving clean
 
 help:
 	@echo "make demo     toy data -> training -> report -> artifact -> HTTP answer, in runs/demo"
@@ -13,6 +15,7 @@ help:
 	@echo "make test-all all tests"
 	@echo "make check    lint and types"
 	@echo "make serve    serve the artifact MODEL ($(MODEL)) on PORT ($(PORT))"
+	@echo "make bench-serving  measure the service beside its peers, half an hour; figures in build/bench-serving"
 	@echo "make clean    remove $(VENV) and caches; runs and data stay"
 
 # The stamp is newer than what it was made from, so an unchanged environment is not installed again.
@@ -42,6 +45,13 @@ check: install
 
 serve: install
 	$(BIN)/python -m api --model $(MODEL) --port $(PORT)
+
+# Each in turn, also after one that misses its target; the peers get environments of their own in build/peers.
+bench-serving: install
+	@failed=0; for name in $(SERVING_BENCHMARKS); do \
+	  echo "== $$name"; \
+	  $(BIN)/python -m benchmarks.serving.$$name --json build/bench-serving/$$name.json || failed=1; \
+	done; exit $$failed
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache

@@ -71,6 +71,7 @@ def test_plain_install_needs_three_packages(metadata):
         "gpu",
         "train",
         "mlflow",
+        "client",
         "serve",
         "dev",
     }

@@ -1,4 +1,4 @@
-"""Every command of the README is run here, in its order, or stands below with the reason why not."""
+"""Every command of the README and of docs/serving.md is run here, or stands below with the reason why not."""
 
 import argparse
 import re
@@ -8,17 +8,25 @@ import subprocess
 import sys
 from pathlib import Path
 
+import cv2
 import httpx
+import numpy as np
 import pytest
 
 from datasets.toy import write_toy
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+SERVING = (ROOT / "docs" / "serving.md").read_text(encoding="utf-8")
 
 NOT_RUN = {
     "make demo": "five minutes; .ci/run runs it",
     "make test": "this is what runs the tests",
+    "make bench-serving": "half an hour of measuring; see tests/benchmarks",
+    "python -m api --models models --admin-keys keys.txt --port 8000": "needs the key printed before it; "
+    "see tests/api/test_reload.py",
+    'curl -X POST -H "Authorization: Bearer $KEY" '
+    "http://127.0.0.1:8000/v1/admin/models/parts/reload": "as above",
     "make serve MODEL=models/parts": "python -m api, which is run, after an install",
     "make serve MODEL=models/kolektor": "as above",
     "python benchmarks/http_agreement.py runs/kolektor_compact": "needs photographs; see tests/benchmarks",
@@ -44,8 +52,8 @@ SHORTER = {f"python -m training {command}": TINY for command in ("check", "run",
 
 
 def commands():
-    """The lines of the README's shell blocks, continued ones joined, comments dropped."""
-    blocks = re.findall(r"```bash\n(.*?)```", README, flags=re.DOTALL)
+    """The lines of the shell blocks, continued ones joined, comments dropped."""
+    blocks = re.findall(r"```bash\n(.*?)```", README + SERVING, flags=re.DOTALL)
     lines = "".join(blocks).replace("\\\n", " ").splitlines()
     stripped = (re.sub(r"\s+", " ", re.split(r"\s+#\s", line)[0]).strip() for line in lines)
     return [line for line in stripped if line and not line.startswith("#")]
@@ -83,22 +91,31 @@ def run(command, folder):
 
 
 def post(command, folder):
-    """Does what a curl command says, on machines without curl too; returns the answer."""
+    """Does what a curl command says, on machines without curl too; returns the labels in the answer."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--data-binary")
-    parser.add_argument("-H", dest="header")
-    parser.add_argument("-F", dest="form")
+    parser.add_argument("-H", dest="headers", action="append", default=[])
+    parser.add_argument("-F", dest="form", action="append", default=[])
+    parser.add_argument("-o", dest="out")
     parser.add_argument("url")
     words = parser.parse_args(shlex.split(command)[1:])
+    headers = dict(header.split(": ") for header in words.headers)
     if words.form:
-        field, _, file = words.form.partition("=@")
-        response = httpx.post(words.url, files={field: (folder / file).read_bytes()})
+        files = [part.partition("=@") for part in words.form]
+        sent = {"files": [(field, (file, (folder / file).read_bytes())) for field, _, file in files]}
     else:
-        headers = dict([words.header.split(": ")])
-        data = (folder / words.data_binary.removeprefix("@")).read_bytes()
-        response = httpx.post(words.url, content=data, headers=headers)
+        sent = {"content": (folder / words.data_binary.removeprefix("@")).read_bytes()}
+    response = httpx.post(words.url, headers=headers, **sent)
     assert response.status_code == 200, response.text
-    return response.json()
+    if words.out:
+        assert read_png(response.content).shape[:2] == (32, 32)
+        return [response.headers["X-Segdec-Label"]]
+    answers = [item["answer"] for item in response.json().get("items", [])] or [response.json()]
+    return [answer["decision"]["label"] for answer in answers]
+
+
+def read_png(content):
+    return cv2.imdecode(np.frombuffer(content, np.uint8), cv2.IMREAD_UNCHANGED)
 
 
 def start_service(command, folder):
@@ -110,30 +127,43 @@ def start_service(command, folder):
     return service, line.split()[-1]
 
 
-def test_commands_work_in_their_order(checkout):
+def stop(service):
+    if service is not None:
+        service.terminate()
+        assert service.wait(timeout=60) == 0
+        service.stdout.close()
+
+
+def python_example(text):
+    return re.search(r"```python\n(.*?)```", text, flags=re.DOTALL).group(1)
+
+
+def test_commands_work_in_their_order(checkout, monkeypatch):
     assert len(runnable()) >= 6
-    service = None
+    service, url = None, URL
     try:
         for command in runnable():
-            if command.startswith("python -m api"):
+            if PORT in command:
+                stop(service)
                 service, url = start_service(command, checkout)
                 continue
             if command.startswith("curl"):
-                assert post(command.replace(URL, url), checkout)["decision"]["label"] in ("good", "defect")
+                assert set(post(command.replace(URL, url), checkout)) <= {"good", "defect"}
                 continue
-            result = run(command, checkout)
+            result = run(command.replace(URL, url), checkout)
             assert result.returncode == 0, f"{command}\n{result.stdout}\n{result.stderr}"
+        names = {}
+        monkeypatch.chdir(checkout)
+        exec(python_example(SERVING).replace(URL, url), names)
+        assert names["answer"].decision.label in ("good", "defect")
     finally:
-        if service is not None:
-            service.terminate()
-            assert service.wait(timeout=60) == 0
-            service.stdout.close()
+        stop(service)
     assert (checkout / "runs" / "parts" / "report.html").is_file()
     assert (checkout / "models" / "parts" / "manifest.json").is_file()
 
 
 def test_python_example_is_the_documented_interface(tiny_artifact, tmp_path, toy_root, monkeypatch):
-    example = re.search(r"```python\n(.*?)```", README, flags=re.DOTALL).group(1)
+    example = python_example(README)
     shutil.copytree(tiny_artifact, tmp_path / "models" / "parts")
     shutil.copy(next((toy_root / "good").iterdir()), tmp_path / "part.png")
     monkeypatch.chdir(tmp_path)
