@@ -78,3 +78,12 @@ def test_importing_the_library_loads_no_tensorflow():
         [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
     )
     assert result.stdout.strip() == "set()"
+
+
+def test_service_starts_no_process():
+    """TensorFlow does not survive a fork, and a copy of the service would hold its models once more."""
+    names = {name.split(".")[0] for path in sources("api") for name in imported(path)}
+    assert not names & {"subprocess", "multiprocessing"}
+    assert not any(
+        ".fork(" in path.read_text() or "ProcessPool" in path.read_text() for path in sources("api")
+    )
