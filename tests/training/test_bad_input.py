@@ -54,7 +54,7 @@ def cut(path: Path) -> None:
     [
         (lambda record: record.image_path.write_bytes(b""), "is empty (0 bytes)"),
         (lambda record: record.image_path.write_text("a letter"), "is not an image"),
-        (lambda record: cut(record.image_path), "ends before its last pixel"),
+        (lambda record: cut(record.image_path), "is not whole"),
         (
             lambda record: write_png(record.image_path, np.full((32, 32, 3), (9, 99, 199), np.uint8)),
             "in colour",
