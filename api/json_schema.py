@@ -4,6 +4,9 @@ from typing import Any
 
 from pydantic import BaseModel
 
+BINARY: dict[str, Any] = {"type": "string", "format": "binary"}
+"""A file."""
+
 
 def describe_body(model: type[BaseModel]) -> dict[str, Any]:
     """The JSON schema of `model` in one piece, because OpenAPI looks for its parts elsewhere."""

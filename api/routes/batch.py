@@ -14,11 +14,10 @@ from api.direct_route import DirectRoute
 from api.errors import REFUSALS, RequestError, describe_error, describe_problems, status_of
 from api.images import FIELD, FORM, JSON, JsonImages, Upload, read_uploads
 from api.inspection import gather_some, inspect
-from api.json_schema import describe_body
+from api.json_schema import BINARY, describe_body
 from api.models.registry import ServedModel
 from api.operating.access import note
 from api.questions import Question, describe_parameters, read_question
-from api.routes.predict import BINARY
 from segdec.answers import BatchAnswer, BatchItem
 from segdec.errors import ImageError
 

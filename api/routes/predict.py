@@ -13,14 +13,13 @@ from api.direct_route import DirectRoute
 from api.errors import RequestError, describe_problems
 from api.images import FIELD, FORM, IMAGES, JSON, RAW, JsonImage, read_upload
 from api.inspection import Inspected, inspect
-from api.json_schema import describe_body
+from api.json_schema import BINARY, describe_body
 from api.operating.access import note
 from api.questions import describe_parameters, read_question
 from segdec.answers import Answer
 
 router = APIRouter(prefix="/v1", tags=["predict"], route_class=DirectRoute)
 
-BINARY: dict[str, Any] = {"type": "string", "format": "binary"}
 BODY: dict[str, Any] = {
     "required": True,
     "description": "One photograph: raw, as a form's file, or in JSON; its kind is judged from the content.",

@@ -17,7 +17,7 @@ from api.dependencies import ModelVersionDep, NamedModelDep, ServiceDep
 from api.errors import RequestError, describe_problems
 from api.images import Upload, read_body
 from api.inspection import Inspected, gather_some, inspect
-from api.json_schema import describe_body
+from api.json_schema import BINARY, describe_body
 from api.models.registry import ServedModel
 from api.operating.access import note
 from api.protocol_v2.inference import (
@@ -48,7 +48,6 @@ from segdec.errors import ImageError
 
 router = APIRouter(prefix="/v2", tags=["Open Inference Protocol v2"])
 
-BINARY: dict[str, Any] = {"type": "string", "format": "binary"}
 HEADER: dict[str, Any] = {"schema": {"type": "integer"}, "description": "bytes of the JSON part"}
 INFER: dict[str, Any] = {
     "response_model": InferAnswer,
