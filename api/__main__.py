@@ -5,7 +5,7 @@ import signal
 import sys
 
 from segdec.errors import ConfigError
-from segdec.terminal import clean_exit
+from segdec.terminal import allow_pixels, clean_exit
 
 
 def main() -> None:
@@ -20,6 +20,7 @@ def main() -> None:
         settings = read_settings(sys.argv[1:])
         # A second line of defence, which OpenCV only reads when it is imported.
         os.environ.setdefault("OPENCV_IO_MAX_IMAGE_PIXELS", str(settings.max_pixels))
+        allow_pixels(settings.max_pixels)
         from api.server import serve
 
         serve(settings)

@@ -20,7 +20,8 @@ class PredictParameters(BaseModel):
     mask: MaskForm = Field("png", description="form of the mask in the answer")
     space: MaskSpace = Field(
         "input",
-        description="the photograph's pixels, or the network's own grid (1/8 of its input)",
+        description="the photograph's pixels, or the network's own grid (1/8 of its input, or as fine as the "
+        "model's `mask_stride` says)",
     )
 
     @model_validator(mode="before")

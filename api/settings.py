@@ -50,7 +50,8 @@ class Settings(BaseSettings):
         2**24,
         gt=0,
         description="largest photograph, height × width; a model with native input runs the network "
-        "on every pixel and takes 128 bytes of memory for each (preset compact; the others more)",
+        "on every pixel and takes 128 bytes of memory for each (preset compact; the others more); a tile "
+        "model's network memory does not grow with it",
     )
     max_side: int = Field(2**14, gt=0, description="longest side of a photograph, px")
     max_batch_files: int = Field(64, gt=0, description="photographs in one request for several")
@@ -67,8 +68,8 @@ class Settings(BaseSettings):
     batch_pixels: int | None = Field(
         None,
         gt=0,
-        description="most pixels in a batch; default: 524,288 on a CPU, where more are not faster, and "
-        "16,777,216 on a GPU",
+        description="most pixels in a batch, of tiles too; default: 524,288 on a CPU, where more are not "
+        "faster, and 16,777,216 on a GPU",
     )
     batch_wait_ms: float = Field(
         0.0,

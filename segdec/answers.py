@@ -11,7 +11,10 @@ MaskForm = Literal["none", "png", "rle", "polygon", "scores"]
 """Forms in which a mask can be asked for."""
 
 MaskSpace = Literal["input", "model"]
-"""Grids on which a mask can be asked for: the photograph's pixels or the network's own, 1/8 of its input."""
+"""Grids on which a mask can be asked for: the photograph's pixels or the network's own.
+
+The network's has one score for 8 × 8 px of its input, or for fewer where the model's `mask_stride` says so.
+"""
 
 
 class AnswerPart(BaseModel):

@@ -22,8 +22,8 @@ from segdec.config import Config, Fraction, ModelConfig, explain
 from segdec.errors import ArtifactError
 from segdec.files import new_folder
 
-FORMAT_VERSION = 2
-"""Format 1 had no self-test; it is still read."""
+FORMAT_VERSION = 3
+"""Format 1 had no self-test, format 2 no mask finer than 1/8 and no tiles; both are still read."""
 
 MANIFEST = "manifest.json"
 CHECKSUM = "manifest.sha256"

@@ -8,13 +8,30 @@ from segdec.errors import ConfigError
 from segdec.suggestions import nearest
 
 STRIDE = 8
-"""Photograph pixels per mask-logit pixel along each side: three 2×2 poolings."""
+"""Photograph pixels per coarse mask-logit pixel along each side: three 2×2 poolings."""
+
+KERNEL = 5
+"""Side of every convolution except the feature, the mask and the decoder's ones, as published."""
+
+DECODER_KERNEL = 3
+"""Side of the decoder's convolutions."""
 
 
 def _check_odd(side: int) -> int:
     if side % 2 == 0:
         raise ValueError(f"{side} is even; expected an odd number, which has a middle")
     return side
+
+
+def _check_among(*allowed: int) -> AfterValidator:
+    """Like a Literal of numbers, which a command line cannot give: its words are text."""
+
+    def check(value: int) -> int:
+        if value not in allowed:
+            raise ValueError(f"{value}; expected one of {', '.join(map(str, allowed))}")
+        return value
+
+    return AfterValidator(check)
 
 
 OddSide = Annotated[int, Field(gt=0), AfterValidator(_check_odd)]
@@ -37,7 +54,7 @@ class NetworkConfig(Config):
     """
 
     preset: str = Field("seed", description="variant that fills the fields not given")
-    input_channels: Literal[1, 3] = Field(1, description="1 = grey, 3 = colour (RGB)")
+    input_channels: Annotated[int, _check_among(1, 3)] = Field(1, description="1 = grey, 3 = colour (RGB)")
     num_classes: int = Field(2, ge=2, description="classes, `good` included")
     segmentation_widths: tuple[tuple[Width, ...], tuple[Width, ...], tuple[Width, ...]] = Field(
         ((32, 32), (64, 64, 64), (64, 64, 64, 64)),
@@ -56,6 +73,12 @@ class NetworkConfig(Config):
     mask_activation: Literal["sigmoid", "relu", "linear"] = Field(
         "sigmoid", description="of the mask on its way into the decision network"
     )
+    mask_stride: Annotated[int, _check_among(1, 2, 4, 8)] = Field(
+        STRIDE, description="input px per mask px along each side; below 8 a decoder refines the mask"
+    )
+    decoder_widths: tuple[Width, Width, Width] = Field(
+        (64, 32, 16), description="channels of the decoder at 1/4, 1/2 and full resolution, as far as it goes"
+    )
     gradient_gate: bool = Field(
         False, description="stop gradients from the decision to the segmentation network"
     )
@@ -72,6 +95,21 @@ class NetworkConfig(Config):
         if preset not in PRESETS:
             raise ValueError(f"unknown preset {preset!r}; known: {', '.join(PRESETS)}")
         return {**PRESETS[preset], **values}
+
+    @property
+    def receptive_field(self) -> int:
+        """Side of the square of the image, px, that the mask in one cell of 8 × 8 px depends on.
+
+        The square lies about the cell's centre. Nothing further away counts, but for instance and feature
+        normalisation, whose statistics are those of the whole image.
+        """
+        margin = 0  # mask or decoder pixels beyond the cell on each side
+        for _ in range((STRIDE // self.mask_stride).bit_length() - 1):
+            margin = -(-(margin + DECODER_KERNEL // 2 + 1) // 2)  # convolution, then interpolation to half
+        side = 1 + 2 * margin + self.feature_kernel - 1
+        for widths in reversed(self.segmentation_widths):
+            side = 2 * side + (KERNEL - 1) * len(widths)
+        return side
 
 
 PRESETS: dict[str, dict[str, Any]] = {
@@ -101,13 +139,22 @@ PRESETS: dict[str, dict[str, Any]] = {
 class InputConfig(Config):
     """How a photograph becomes the network's input.
 
-    `resize` scales to `height` × `width`; `native` keeps the size and pads right and bottom to
-    multiples of 8. The mask always comes back at the size of the photograph.
+    `resize` scales to `height` × `width`; `letterbox` does so without changing the proportions and
+    pads the rest; `native` keeps the size and pads right and bottom to multiples of 8; `tile` keeps it
+    too, and the network sees overlapping tiles of `height` × `width`. The mask always comes back at the
+    size of the photograph.
     """
 
-    policy: Literal["resize", "native"] = Field("native", description="resize to height × width, or pad")
-    height: Side | None = Field(None, description="rows of the input, px; resize only")
-    width: Side | None = Field(None, description="columns of the input, px; resize only")
+    policy: Literal["resize", "letterbox", "native", "tile"] = Field(
+        "native",
+        description="scale to height × width, the same with kept proportions, pad, or cut into tiles",
+    )
+    height: Side | None = Field(None, description="rows of the input or of a tile, px; not with native")
+    width: Side | None = Field(None, description="columns of the input or of a tile, px; not with native")
+    overlap_px: Annotated[int, Field(ge=0, multiple_of=STRIDE)] | None = Field(
+        None,
+        description="px that neighbouring tiles share; none = the network's receptive field",
+    )
     convert_color: bool = Field(
         False, description="reduce a colour photograph to grey for a grey model instead of refusing it"
     )
@@ -122,13 +169,42 @@ class InputConfig(Config):
     @model_validator(mode="after")
     def _check_size(self) -> Self:
         sized = (self.height is not None, self.width is not None)
-        if self.policy == "resize" and not all(sized):
-            raise ValueError("policy 'resize' needs both height and width")
+        if self.policy != "native" and not all(sized):
+            raise ValueError(f"policy '{self.policy}' needs both height and width")
         if self.policy == "native" and any(sized):
             raise ValueError(
                 "policy 'native' takes the photograph's size; remove height and width or use 'resize'"
             )
+        if self.overlap_px is not None and self.policy != "tile":
+            raise ValueError(f"overlap_px is for tiles; policy is '{self.policy}': remove it or use 'tile'")
         return self
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Height and width, px.
+
+        Raises:
+            ValueError: With the policy `native`, which has none.
+        """
+        if self.height is None or self.width is None:
+            raise ValueError(f"The policy '{self.policy}' has no size. Expected another policy.")
+        return self.height, self.width
+
+    def tile_overlap(self, receptive_field: int) -> int:
+        """Pixels that neighbouring tiles share at least: `overlap_px`, else the receptive field.
+
+        Raises:
+            ValueError: If tiles are not larger than that.
+        """
+        overlap = -(-receptive_field // STRIDE) * STRIDE if self.overlap_px is None else self.overlap_px
+        height, width = self.size
+        if overlap >= min(height, width):
+            reason = "the network's receptive field" if self.overlap_px is None else "overlap_px"
+            raise ValueError(
+                f"tiles of {height} × {width} px cannot overlap by {overlap} px ({reason}); expected less "
+                "than a tile's side: set larger input.height and input.width or a smaller input.overlap_px"
+            )
+        return overlap
 
 
 class Thresholds(Config):
@@ -150,6 +226,17 @@ class ModelConfig(Config):
     classes: Annotated[tuple[str, ...], Field(min_length=2)]
     thresholds: Thresholds = Thresholds()
 
+    @property
+    def tile_overlap(self) -> int:
+        """Pixels that neighbouring tiles share at least; with the policy `tile` only."""
+        return self.input.tile_overlap(self.network.receptive_field)
+
+    @model_validator(mode="after")
+    def _check_tiles(self) -> Self:
+        if self.input.policy == "tile":
+            self.input.tile_overlap(self.network.receptive_field)
+        return self
+
     @model_validator(mode="after")
     def _check_classes(self) -> Self:
         if len(self.classes) != self.network.num_classes:
@@ -168,6 +255,8 @@ def explain(error: ValidationError, model: type[BaseModel]) -> ConfigError:
 def _explain_one(detail: dict[str, Any], model: type[BaseModel]) -> str:
     path = [str(part) for part in detail["loc"]]
     where = ".".join(path) or model.__name__
+    if not path:  # what arrived is the whole configuration
+        return f"{where}: {detail['msg']}"
     if detail["type"] != "extra_forbidden":
         return f"{where}: {detail['msg']} (got {detail['input']!r})"
     return f"{where}: unknown key. Did you mean '{nearest_key(where, model)}'?"

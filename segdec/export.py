@@ -44,7 +44,7 @@ def export_model(
     """Writes `network` as an artifact with SavedModel and self-test, and checks that it answers the same.
 
     Args:
-        network: [B, H, W, C] → `mask_logits` [B, H/8, W/8, 1] and `class_logits` [B, classes].
+        network: [B, H, W, C] → `mask_logits` [B, H/s, W/s, 1] and `class_logits` [B, classes].
         folder: Where the artifact shall lie.
         config: What the model is, with its thresholds.
         name: Of the model.
@@ -142,10 +142,14 @@ def _check_close(expected: Any, found: Any, part: str) -> None:
 
 
 def _check_network(network: keras.Model, config: ModelConfig) -> None:
-    found = (network.input_shape[-1], network.output["class_logits"].shape[-1])
-    expected = (config.network.input_channels, config.network.num_classes)
+    shapes = network.compute_output_shape((1, STRIDE, STRIDE, network.input_shape[-1]))
+    stride = STRIDE // shapes["mask_logits"][1]
+    found = (network.input_shape[-1], shapes["class_logits"][-1], stride)
+    described = config.network
+    expected = (described.input_channels, described.num_classes, described.mask_stride)
     if found != expected:
         raise ConfigError(
-            f"The network has {found[0]} input channels and {found[1]} classes, its configuration says "
-            f"{expected[0]} and {expected[1]}. Expected the configuration the network was built from."
+            f"The network has {found[0]} input channels, {found[1]} classes and a mask stride of {found[2]}, "
+            f"its configuration says {expected[0]}, {expected[1]} and {expected[2]}. "
+            "Expected the configuration the network was built from."
         )

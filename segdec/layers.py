@@ -1,4 +1,4 @@
-"""Normalisation layers that Keras lacks, and the choice among all of them."""
+"""Layers that Keras lacks, and the choice among all normalisations."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -194,6 +194,55 @@ class GradientGate(keras.layers.Layer):
     def call(self, inputs: Any) -> Any:
         """Returns `inputs`, cut from the gradient."""
         return ops.stop_gradient(inputs)
+
+
+@keras.saving.register_keras_serializable(package="segdec")
+class Enlargement(keras.layers.Layer):
+    """Enlarges images bilinearly about pixel centres; beyond the border the last pixel goes on.
+
+    What `cv2.resize` does with `INTER_LINEAR`. Keras' own `UpSampling2D` cannot be traced for open sizes.
+
+    Args:
+        factor: How many pixels become of one along each side.
+
+    Input shape:
+        `[B, H, W, C]`
+
+    Output shape:
+        `[B, H · factor, W · factor, C]`
+    """
+
+    def __init__(self, factor: int, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.factor = factor
+
+    def call(self, inputs: Any) -> Any:
+        """Enlarges `inputs` [B, H, W, C]."""
+        batch, height, width, channels = ops.shape(inputs)
+        before = ops.concatenate([inputs[:, :, :1], inputs[:, :, :-1]], axis=2)
+        after = ops.concatenate([inputs[:, :, 1:], inputs[:, :, -1:]], axis=2)
+        x = ops.stack(self._between(before, inputs, after), axis=3)  # [B, H, W, factor, C]
+        x = ops.reshape(x, (batch, height, width * self.factor, channels))
+        before = ops.concatenate([x[:, :1], x[:, :-1]], axis=1)
+        after = ops.concatenate([x[:, 1:], x[:, -1:]], axis=1)
+        x = ops.stack(self._between(before, x, after), axis=2)  # [B, H, factor, W · factor, C]
+        return ops.reshape(x, (batch, height * self.factor, width * self.factor, channels))
+
+    def compute_output_shape(self, input_shape: tuple[int | None, ...]) -> tuple[int | None, ...]:
+        """Both sides times the factor, where they are known."""
+        batch, *sides, channels = input_shape
+        return (batch, *(side if side is None else side * self.factor for side in sides), channels)
+
+    def get_config(self) -> dict[str, Any]:
+        """The arguments that make this layer again."""
+        return {**super().get_config(), "factor": self.factor}
+
+    def _between(self, before: Any, x: Any, after: Any) -> list[Any]:
+        """The new pixels of each old one, from it and from the neighbour that is nearer."""
+        offsets = [(pixel + 0.5) / self.factor - 0.5 for pixel in range(self.factor)]
+        return [
+            x * (1.0 - abs(offset)) + (before if offset < 0 else after) * abs(offset) for offset in offsets
+        ]
 
 
 def normalization(

@@ -6,11 +6,10 @@ from typing import Any, Self
 import keras
 from keras import layers
 
-from segdec.config import STRIDE, NetworkConfig
+from segdec.config import KERNEL, STRIDE, NetworkConfig
+from segdec.convolution import convolution, first_weights
+from segdec.decoder import refine_mask
 from segdec.layers import PLAIN, Computation, GradientGate, normalization
-
-KERNEL = 5
-"""Side of every convolution except the feature and the mask one, as published."""
 
 
 @keras.saving.register_keras_serializable(package="segdec")
@@ -18,7 +17,9 @@ class SegDecNet(keras.Model):
     """Segmentation network, and a decision network on its features and mask.
 
     The parts are models of their own, `segmentation` and `decision`, so that a training stage can
-    hold one of them still. Pixel values are 0…255: the first layer scales them.
+    hold one of them still. Pixel values are 0…255: the first layer scales them. Where the configuration
+    asks for a mask finer than 1/8 of the image, a decoder, which belongs to `segmentation`, refines what
+    comes out; the decision network sees the coarse mask, as published.
 
     Args:
         config: Shape of the network.
@@ -28,7 +29,8 @@ class SegDecNet(keras.Model):
         `[B, H, W, input_channels]`, H and W divisible by 8.
 
     Output shape:
-        `{"mask_logits": [B, H/8, W/8, 1], "class_logits": [B, num_classes]}`, float32.
+        `{"mask_logits": [B, H/s, W/s, 1], "class_logits": [B, num_classes]}`, float32; s is the stride
+        of the mask, 8 unless the configuration says otherwise.
 
     Example:
         >>> network = SegDecNet(NetworkConfig(preset="compact"))
@@ -47,8 +49,8 @@ class SegDecNet(keras.Model):
 
         # === Functional Model ===
         image = keras.Input((None, None, config.input_channels), name="image")
-        features, mask_logits = segmentation(image)
-        class_logits = decision((features, mask_logits))
+        features, coarse_mask_logits, mask_logits = segmentation(image)
+        class_logits = decision((features, coarse_mask_logits))
         outputs = {"mask_logits": mask_logits, "class_logits": class_logits}
         super().__init__(inputs=image, outputs=outputs, **kwargs)
 
@@ -82,16 +84,23 @@ def build_network(config: NetworkConfig, computation: Computation = PLAIN) -> Se
 
 
 def build_segmentation(config: NetworkConfig, computation: Computation = PLAIN) -> keras.Model:
-    """Image [B, H, W, C] → features [B, H/8, W/8, F] and mask logits [B, H/8, W/8, 1]."""
+    """Image [B, H, W, C] → features [B, H/8, W/8, F], coarse mask logits [B, H/8, W/8, 1] and mask logits.
+
+    The mask logits [B, H/s, W/s, 1] are the coarse ones where the stride s is 8.
+    """
     dtype, image = computation.dtype, keras.Input((None, None, config.input_channels), name="image")
     x = layers.Rescaling(1.0 / 255.0, dtype=keras.config.floatx(), name="scale")(image)
+    skips: dict[int, Any] = {}
     for block, widths in enumerate(config.segmentation_widths, start=1):
         for index, width in enumerate(widths, start=1):
-            x = _convolution(x, config, computation, width, KERNEL, f"segmentation_{block}_{index}")
+            x = convolution(x, config, computation, width, KERNEL, f"segmentation_{block}_{index}")
+        skips[2 ** (block - 1)] = x
         x = layers.MaxPooling2D(dtype=dtype, name=f"segmentation_{block}_pool")(x)  # H/2, H/4, H/8
-    features = _convolution(x, config, computation, config.feature_width, config.feature_kernel, "features")
-    mask_logits = _mask_head(features, config, computation)
-    return keras.Model(image, (features, mask_logits), name="segmentation")
+    features = convolution(x, config, computation, config.feature_width, config.feature_kernel, "features")
+    coarse_logits = mask_logits = _mask_head(features, config, computation)
+    if config.mask_stride < STRIDE:
+        mask_logits = refine_mask(coarse_logits, features, skips, config, computation)
+    return keras.Model(image, (features, coarse_logits, mask_logits), name="segmentation")
 
 
 def build_decision(config: NetworkConfig, computation: Computation = PLAIN) -> keras.Model:
@@ -109,7 +118,7 @@ def build_decision(config: NetworkConfig, computation: Computation = PLAIN) -> k
     for index, width in enumerate(config.decision_widths, start=1):
         pool = layers.MaxPooling2D(padding="same", dtype=dtype, name=f"decision_{index}_pool")
         x = pool(x)  # "same" keeps small inputs alive
-        x = _convolution(x, config, computation, width, KERNEL, f"decision_{index}")
+        x = convolution(x, config, computation, width, KERNEL, f"decision_{index}")
     pooled = [
         layers.GlobalAveragePooling2D(dtype=exact, name="features_mean")(x),
         layers.GlobalMaxPooling2D(dtype=exact, name="features_max")(x),
@@ -138,32 +147,14 @@ def check_input_shape(shape: tuple[int | None, ...], channels: int) -> None:
         )
 
 
-def _convolution(
-    x: Any, config: NetworkConfig, computation: Computation, width: int, kernel: int, name: str
-) -> Any:
-    """Convolution without bias, normalisation, ReLU."""
-    initializer, dtype = _initializer(config), computation.dtype
-    x = layers.Conv2D(
-        width, kernel, padding="same", use_bias=False, kernel_initializer=initializer, dtype=dtype, name=name
-    )(x)
-    x = normalization(config, computation=computation, name=f"{name}_norm")(x)
-    return layers.ReLU(dtype=dtype, name=f"{name}_relu")(x)
-
-
 def _mask_head(features: Any, config: NetworkConfig, computation: Computation) -> Any:
     """1×1 convolution to the mask logits; its bias gives way to a normalisation where there is one."""
     plain, exact = config.mask_normalization == "none", keras.config.floatx()
     name = "mask_logits" if plain else "mask_projection"
     logits = layers.Conv2D(
-        1, 1, use_bias=plain, kernel_initializer=_initializer(config), dtype=exact, name=name
+        1, 1, use_bias=plain, kernel_initializer=first_weights(config), dtype=exact, name=name
     )(features)
     if plain:
         return logits
     center, exactly = config.mask_normalization == "affine", replace(computation, dtype=exact)
     return normalization(config, center=center, computation=exactly, name="mask_logits")(logits)
-
-
-def _initializer(config: NetworkConfig) -> keras.initializers.Initializer | str:
-    if config.initializer == "normal_0.01":
-        return keras.initializers.RandomNormal(stddev=0.01)
-    return config.initializer

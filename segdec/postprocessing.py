@@ -39,8 +39,8 @@ class Prediction:
         probabilities: Of every class; they sum to 1.
         mask: uint8 [H, W], 255 where a mask score is at or above `mask_threshold`.
         mask_scores: float32 [H, W], 0…1.
-        grid_scores: float32 [h/8, w/8], 0…1: the mask scores as the network gave them, one for each
-            8 × 8 px of the prepared photograph [h, w].
+        grid_scores: float32 [h/s, w/s], 0…1: the mask scores as the network gave them, one for each
+            s × s px of the prepared photograph [h, w]; s is the network's `mask_stride`.
         mask_threshold: The mask score from which on a pixel belongs to a defect.
         regions: Connected parts of the mask, highest score first.
     """
@@ -67,7 +67,7 @@ def interpret(
     """Reads what the network answered for one photograph.
 
     Args:
-        mask_logits: float32 [h/8, w/8, 1].
+        mask_logits: float32 [h/s, w/s, 1], s is the network's `mask_stride`.
         class_logits: float32 [C], the good class first.
         size: Height and width of the photograph, px.
         config: The model's classes, input policy and thresholds.
@@ -82,8 +82,8 @@ def interpret(
     probabilities = softmax(class_logits)  # [C]
     score = min(float(probabilities[1:].sum()), 1.0)  # 1 − P(good), exact also where P(good) rounds to 1
     chosen = 0 if score < limit else 1 + int(probabilities[1:].argmax())
-    grid_scores = sigmoid(mask_logits[..., 0])  # [h/8, w/8]
-    mask_scores = restore_mask(grid_scores, config.input, *size)  # [H, W]
+    grid_scores = sigmoid(mask_logits[..., 0])  # [h/s, w/s]
+    mask_scores = restore_mask(grid_scores, config.input, *size, config.network.mask_stride)  # [H, W]
     mask = np.where(mask_scores >= config.thresholds.mask, np.uint8(255), np.uint8(0))
     return Prediction(
         label=config.classes[chosen],

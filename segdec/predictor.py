@@ -15,6 +15,7 @@ from segdec.engines import Engine, Logits
 from segdec.errors import ConfigError
 from segdec.postprocessing import Prediction, interpret
 from segdec.preprocessing import input_size, prepare_image
+from segdec.tiling import infer_tiles
 
 ENGINES = {"tensorflow": ("segdec.engines.tensorflow", "TensorFlowEngine")}
 """Module and class of each engine; its files lie in the artifact's folder of the same name."""
@@ -32,9 +33,12 @@ class Predictor:
     Args:
         engine: Runs the network.
         config: What the model is.
+        batch_pixels: Most pixels (B × H × W) in a batch of tiles; None for what the engine advises.
 
     Attributes:
         config: As given.
+        batch_pixels: As given, else as the engine advises: a larger batch is not faster than its images one
+            by one.
         manifest: The artifact's manifest; None for a model that was never an artifact.
 
     Example:
@@ -43,14 +47,15 @@ class Predictor:
         'good'
     """
 
-    def __init__(self, engine: Engine, config: ModelConfig) -> None:
+    def __init__(self, engine: Engine, config: ModelConfig, *, batch_pixels: int | None = None) -> None:
         self.engine = engine
         self.config = config
+        self.batch_pixels = batch_pixels or engine.batch_pixels
         self.manifest = config if isinstance(config, Manifest) else None
 
     @classmethod
-    def load(cls, folder: Path, engine: str = "tensorflow") -> Self:
-        """Loads the artifact in `folder` after checking all of its files.
+    def load(cls, folder: Path, engine: str = "tensorflow", *, batch_pixels: int | None = None) -> Self:
+        """Loads the artifact in `folder` after checking all of its files; `batch_pixels` as in the class.
 
         Raises:
             ArtifactError: If the artifact is damaged, incomplete or too new.
@@ -59,18 +64,13 @@ class Predictor:
         """
         _check_engine(engine)
         manifest = read_manifest(folder)
-        return cls(find_engine(engine)(folder / engine), manifest)
-
-    @property
-    def batch_pixels(self) -> int:
-        """Pixels (B × H × W) beyond which a batch is not faster than its images one by one."""
-        return self.engine.batch_pixels
+        return cls(find_engine(engine)(folder / engine), manifest, batch_pixels=batch_pixels)
 
     def warm_shape(self) -> tuple[int, int, int]:
         """Shape [h, w, c] of the prepared photograph that is likely to come first.
 
-        The policy `resize` knows only one; `native` takes that of the self-test's photograph, else of one
-        of 256 × 256 px.
+        The policies `resize` and `letterbox` know only one; `native` and `tile` take that of the self-test's
+        photograph, else of one of 256 × 256 px.
         """
         test = self.manifest.self_test if self.manifest else None
         size = (test.height, test.width) if test else (DEFAULT_SIZE, DEFAULT_SIZE)
@@ -86,7 +86,12 @@ class Predictor:
         return prepare_image(image, self.config.input, self.config.network.input_channels)
 
     def infer(self, prepared: NDArray[np.uint8]) -> Logits:
-        """Runs the network on prepared photographs [B, h, w, c]: the only step that uses the engine."""
+        """Runs the network on prepared photographs [B, h, w, c]: the only step that uses the engine.
+
+        With the policy `tile` the engine gets tiles of them, in batches of its own; see `segdec.tiling`.
+        """
+        if self.config.input.policy == "tile":
+            return infer_tiles(self.engine, prepared, self.config, batch_pixels=self.batch_pixels)
         return self.engine.infer(prepared)
 
     def interpret(

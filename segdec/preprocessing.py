@@ -1,6 +1,6 @@
 """Photograph to network input and mask back to photograph: the single definition for training and serving."""
 
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 import cv2
 import numpy as np
@@ -16,9 +16,11 @@ Value = TypeVar("Value", np.uint8, np.float32)
 def prepare_image(image: NDArray[np.uint8], config: InputConfig, channels: int) -> NDArray[np.uint8]:
     """Fits a photograph to the network.
 
-    The policy `resize` averages over areas when shrinking and interpolates linearly when enlarging;
-    `native` repeats the last row and column until both sides are multiples of 8. Values stay
-    0…255: the first layer of the network scales them.
+    `resize` and `letterbox` average over areas when shrinking and interpolate linearly when enlarging;
+    `letterbox` uses one factor for both sides. What is missing at the right and at the bottom repeats the
+    last row and column: with `letterbox` up to `height` × `width`, with `native` up to multiples of 8,
+    with `tile` up to those and at least one tile. Values stay 0…255: the first layer of the network scales
+    them.
 
     Args:
         image: uint8 [H, W, C], C is 1 (grey) or 3 (RGB).
@@ -35,38 +37,37 @@ def prepare_image(image: NDArray[np.uint8], config: InputConfig, channels: int) 
     """
     check_image(image)
     converted = _convert_channels(image, config, channels)
-    rows, columns = input_size(config, *image.shape[:2])
-    if config.policy == "native":
-        return _pad(converted, rows, columns)
-    return _resize(converted, rows, columns)
+    scaled = _resize(converted, *scaled_size(config, *image.shape[:2]))
+    return _pad(scaled, input_size(config, *image.shape[:2]), "edge")
 
 
 def prepare_mask(mask: NDArray[np.uint8], config: InputConfig) -> NDArray[np.uint8]:
     """Moves a mask along with its photograph: uint8 [H, W] → [h, w], 255 where there is a defect.
 
-    Scaling keeps even the thinnest defect; see `segdec.images.resize_mask`.
+    Scaling keeps even the thinnest defect; see `segdec.images.resize_mask`. Padding repeats the last row and
+    column as in the photograph, but what `letterbox` adds, which may be most of the input, is background.
 
     Raises:
         ValueError: If `mask` is no uint8 array [H, W].
     """
     if mask.dtype != np.uint8 or mask.ndim != 2 or 0 in mask.shape:
         raise ValueError(f"Wrong mask {mask.dtype} {mask.shape}. Expected uint8 [H, W], 255 = defect.")
-    rows, columns = input_size(config, *mask.shape)
-    if config.policy == "native":
-        return _pad(np.where(mask > 0, np.uint8(255), np.uint8(0)), rows, columns)
-    return resize_mask(mask, rows, columns)
+    scaled = resize_mask(mask, *scaled_size(config, *mask.shape))
+    mode: Literal["edge", "constant"] = "constant" if config.policy == "letterbox" else "edge"
+    return _pad(scaled, input_size(config, *mask.shape), mode)
 
 
 def restore_mask(
-    scores: NDArray[np.float32], config: InputConfig, height: int, width: int
+    scores: NDArray[np.float32], config: InputConfig, height: int, width: int, stride: int = STRIDE
 ) -> NDArray[np.float32]:
     """Brings mask scores back to the size of the photograph, linearly between pixel centres.
 
     Args:
-        scores: float32 [h/8, w/8], of the prepared photograph [h, w].
+        scores: float32 [h/s, w/s], of the prepared photograph [h, w].
         config: The policy the photograph was prepared with.
         height: Rows of the photograph, px.
         width: Columns of the photograph, px.
+        stride: s, the network's `mask_stride`, px.
 
     Returns:
         float32 [height, width].
@@ -75,23 +76,44 @@ def restore_mask(
         ValueError: If `scores` does not belong to a photograph of that size.
     """
     rows, columns = input_size(config, height, width)
-    if scores.shape != (rows // STRIDE, columns // STRIDE):
+    cells = (rows // stride, columns // stride)
+    if scores.shape != cells:
         raise ValueError(
             f"Wrong mask scores {scores.shape}. "
-            f"Expected {(rows // STRIDE, columns // STRIDE)} for a photograph of {height} × {width}."
+            f"Expected {cells} for a photograph of {height} × {width} at {stride} px per score."
         )
-    if config.policy == "native":
-        full = _resize(scores[..., None], rows, columns)[:height, :width, 0]
-    else:
-        full = _resize(scores[..., None], height, width)[..., 0]
-    return np.ascontiguousarray(full, dtype=np.float32)
+    inside = scaled_size(config, height, width)
+    rows, columns = (-(-side // stride) for side in inside)  # cells of padding alone do not count
+    grid = scores[:rows, :columns, None]
+    if inside != (rows * stride, columns * stride):
+        grid = _resize(grid, rows * stride, columns * stride)[: inside[0], : inside[1]]
+    return np.ascontiguousarray(_resize(grid, height, width)[..., 0], dtype=np.float32)
 
 
 def input_size(config: InputConfig, height: int, width: int) -> tuple[int, int]:
     """Rows and columns, px, of the network input for a photograph of `height` × `width`."""
-    if config.height is not None and config.width is not None:
-        return config.height, config.width
-    return -(-height // STRIDE) * STRIDE, -(-width // STRIDE) * STRIDE
+    if config.policy in ("resize", "letterbox"):
+        return config.size
+    rows, columns = -(-height // STRIDE) * STRIDE, -(-width // STRIDE) * STRIDE
+    if config.policy == "native":
+        return rows, columns
+    tile_rows, tile_columns = config.size
+    return max(rows, tile_rows), max(columns, tile_columns)
+
+
+def scaled_size(config: InputConfig, height: int, width: int) -> tuple[int, int]:
+    """Rows and columns, px, that a photograph of `height` × `width` takes of the network input.
+
+    They are its upper left part; the rest is padding.
+    """
+    if config.policy == "resize":
+        return config.size
+    if config.policy != "letterbox":
+        return height, width
+    rows, columns = config.size
+    if rows * width <= columns * height:  # the height limits it
+        return rows, _rounded(width * rows, height)
+    return _rounded(height * columns, width), columns
 
 
 def check_image(image: NDArray[np.uint8]) -> None:
@@ -130,12 +152,20 @@ def _convert_channels(image: NDArray[np.uint8], config: InputConfig, channels: i
     )
 
 
-def _pad(image: NDArray[np.uint8], rows: int, columns: int) -> NDArray[np.uint8]:
-    """Repeats the last row and column of `image` [H, W, …] until it has `rows` and `columns`."""
-    if image.shape[:2] == (rows, columns):
+def _rounded(part: int, whole: int) -> int:
+    """The whole number nearest to `part / whole`, at least 1."""
+    return max(1, (2 * part + whole) // (2 * whole))
+
+
+def _pad(
+    image: NDArray[np.uint8], size: tuple[int, int], mode: Literal["edge", "constant"]
+) -> NDArray[np.uint8]:
+    """Adds rows below and columns to the right of `image` [H, W, …] until it has `size`."""
+    if image.shape[:2] == size:
         return image
-    missing = [(0, rows - image.shape[0]), (0, columns - image.shape[1])]
-    return np.pad(image, missing + [(0, 0)] * (image.ndim - 2), mode="edge")
+    missing = [(0, size[0] - image.shape[0]), (0, size[1] - image.shape[1])]
+    missing += [(0, 0)] * (image.ndim - 2)
+    return np.pad(image, missing, mode=mode)
 
 
 def _resize(image: NDArray[Value], rows: int, columns: int) -> NDArray[Value]:

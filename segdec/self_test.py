@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from segdec.artifact import SelfTest
-from segdec.config import ModelConfig
+from segdec.config import STRIDE, ModelConfig
 from segdec.errors import ArtifactError, ImageError, MissingExtraError, SegdecError
 from segdec.images import read_image, write_png
 from segdec.postprocessing import Prediction
@@ -88,8 +88,10 @@ def expected_answer(photograph: NDArray[np.uint8], answer: Prediction) -> SelfTe
 
 
 def noise_photograph(config: ModelConfig) -> NDArray[np.uint8]:
-    """Seeded noise uint8 [H, W, C] of the model's input size, for want of a photograph."""
+    """Seeded noise uint8 [H, W, C] of the input's size, or a little larger than a tile."""
     height, width = config.input.height or DEFAULT_SIZE, config.input.width or DEFAULT_SIZE
+    if config.input.policy == "tile":
+        height, width = height + STRIDE, width + STRIDE
     shape = (height, width, config.network.input_channels)
     return np.random.default_rng(0).integers(0, 256, shape, dtype=np.uint8)
 

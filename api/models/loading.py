@@ -127,7 +127,7 @@ class ModelLoader:
         if before is not None and before.identity.sha256 == await asyncio.to_thread(digest, folder):
             return before
         begun = time.perf_counter()
-        identity, predictor = await asyncio.to_thread(load_artifact, folder)
+        identity, predictor = await asyncio.to_thread(load_artifact, folder, self.inference.max_batch_pixels)
         loaded = time.perf_counter()
         result = await self.inference.call(partial(run_self_test, predictor, folder))
         if result is None:
@@ -163,15 +163,19 @@ class ModelLoader:
         )
 
 
-def load_artifact(folder: Path) -> tuple[ModelIdentity, Predictor]:
+def load_artifact(folder: Path, batch_pixels: int | None) -> tuple[ModelIdentity, Predictor]:
     """Loads the artifact in `folder` after checking all of its files.
+
+    Args:
+        folder: The artifact.
+        batch_pixels: Most pixels in a batch of tiles; None for what the engine advises.
 
     Raises:
         ArtifactError: If it is damaged, incomplete, too new, or changes while it is read.
         MissingExtraError: If what runs it is not installed.
     """
     sha256 = digest(folder)
-    predictor = Predictor.load(folder)
+    predictor = Predictor.load(folder, batch_pixels=batch_pixels)
     if digest(folder) != sha256 or predictor.manifest is None:
         raise ArtifactError(f"{folder} changed while it was read. Copy it whole, then reload.")
     manifest = predictor.manifest

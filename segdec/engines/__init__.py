@@ -9,7 +9,10 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True)
 class Logits:
-    """What the network answers: `mask` [B, H/8, W/8, 1] and `classes` [B, C], both float32."""
+    """What the network answers: `mask` [B, H/s, W/s, 1] and `classes` [B, C], both float32.
+
+    s is the network's `mask_stride`.
+    """
 
     mask: NDArray[np.float32]
     classes: NDArray[np.float32]

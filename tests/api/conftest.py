@@ -31,6 +31,7 @@ class StubPredictor:
         entered: Released whenever the network begins to run.
         failure: Raised by the network.
         refusal: Raised for every photograph.
+        mask_stride: Of the grid: every how many pixels it has a score.
     """
 
     def __init__(self) -> None:
@@ -47,6 +48,7 @@ class StubPredictor:
         self.entered = threading.Semaphore(0)
         self.failure: Exception | None = None
         self.refusal: Exception | None = None
+        self.mask_stride = 8
 
     def warm_shape(self) -> tuple[int, int, int]:
         return (16, 24, 1)
@@ -83,7 +85,7 @@ class StubPredictor:
             probabilities={"good": 1 - score, "scratch": score, "spot": 0.0},
             mask=np.where(scores >= 0.5, 255, 0).astype(np.uint8),
             mask_scores=scores,
-            grid_scores=scores[::8, ::8],
+            grid_scores=scores[:: self.mask_stride, :: self.mask_stride],
             mask_threshold=0.5,
             regions=_regions(scores),
         )

@@ -56,6 +56,13 @@ def test_model_space_is_the_networks_grid(client, part, form):
     assert (mask["width"], mask["height"], mask["space"]) == (5, 3, "model")
 
 
+def test_grid_of_a_finer_mask_is_finer(client, predictor, part):
+    predictor.mask_stride = 2
+    mask = ask(client, part, "mask=scores&space=model").json()["mask"]
+    assert (mask["width"], mask["height"]) == (20, 12)
+    assert np.array_equal(pixels(mask["data"]) == 204, DEFECT[::2, ::2] == 255)
+
+
 def test_mask_of_the_model_space_is_thresholded_there(client):
     image = np.full((24, 40, 1), 40, np.uint8)
     image[8, 16] = 204  # the stub's grid takes every eighth pixel

@@ -1,5 +1,6 @@
 import base64
 import io
+from pathlib import Path
 from unittest.mock import Mock
 
 import cv2
@@ -8,8 +9,13 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from api.main import create_app
+from api.settings import Settings
+from segdec.config import InputConfig, ModelConfig, NetworkConfig
+from segdec.engines import Logits
 from segdec.errors import ImageError
 from segdec.images import decode_image
+from segdec.predictor import Predictor
 
 PNG = {"Content-Type": "image/png"}
 TIMINGS = {"queue", "decode", "infer", "encode", "total"}
@@ -52,6 +58,40 @@ def test_answer_holds_every_field_of_the_schema(client, part):
     assert set(timing) == TIMINGS
     assert 0 <= max(timing[step] for step in TIMINGS - {"total"}) <= timing["total"]
     assert base64.b64decode(data, validate=True).startswith(b"\x89PNG")
+
+
+def test_tile_model_answers_as_in_memory(serve, part):
+    """The service hands over whole photographs; tiles are the predictor's business."""
+    config = ModelConfig(
+        network=NetworkConfig(preset="compact"),
+        input=InputConfig(policy="tile", height=16, width=24, overlap_px=8),
+        classes=("good", "defect"),
+    )
+    predictor = Predictor(TileEngine(), config)
+    expected = predictor.predict([decode_image(part, "part").pixels])[0]
+    with serve(create_app(Settings(model=Path("unused")), predictor)) as client:
+        answer = post(client, part).json()
+    assert answer["decision"]["score"] == pytest.approx(expected.score)
+    assert 0.5 < expected.score < 1.0
+    np.testing.assert_array_equal(decode_mask(answer), expected.mask)
+    assert 0 < (expected.mask > 0).mean() < 1
+    assert set(predictor.engine.shapes) == {(1, 16, 24, 1)}
+
+
+class TileEngine:
+    """Mask and defect logits are brightness above 60; takes no more than one tile of 16 × 24 px."""
+
+    batch_pixels = 16 * 24
+
+    def __init__(self):
+        self.shapes = []
+
+    def infer(self, images):
+        self.shapes.append(images.shape)
+        batch, height, width, _ = images.shape
+        cells = images.reshape(batch, height // 8, 8, width // 8, 8).mean(axis=(2, 4)) / 20 - 3
+        classes = np.stack([np.zeros(batch), cells.max(axis=(1, 2))], axis=1)
+        return Logits(cells[..., None].astype(np.float32), classes.astype(np.float32))
 
 
 def test_mask_has_the_pixels_of_the_photograph(client, part):

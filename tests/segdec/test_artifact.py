@@ -150,9 +150,9 @@ def test_flipped_byte_in_a_model_file_is_named(part: str, artifact_copy: Path) -
 
 
 def test_newer_format_is_refused_before_its_unknown_fields(folder: Path) -> None:
-    rewrite(folder, format_version=3, segdec_version="9.0", novelty=True)
+    rewrite(folder, format_version=4, segdec_version="9.0", novelty=True)
     text = refusal(folder)
-    assert "format_version 3. Expected at most 2" in text
+    assert "format_version 4. Expected at most 3" in text
     assert "9.0" in text
 
 
@@ -165,6 +165,13 @@ def test_format_2_has_a_self_test(folder):
     rewrite(folder, format_version=2)
     with pytest.raises(ArtifactError, match="no self-test"):
         read_manifest(folder)
+
+
+def test_format_2_has_the_coarse_mask(artifact_copy: Path) -> None:
+    values = json.loads((artifact_copy / "manifest.json").read_text())
+    del values["network"]["mask_stride"], values["network"]["decoder_widths"], values["input"]["overlap_px"]
+    rewrite(artifact_copy, format_version=2, network=values["network"], input=values["input"])
+    assert read_manifest(artifact_copy).network.mask_stride == 8
 
 
 @pytest.mark.parametrize("content", [b"[]", b"{}", b"no json", b'{"format_version": "x"}'])

@@ -64,6 +64,28 @@ def test_known_keys_are_dotted() -> None:
     assert {"network", "network.preset", "input.height", "thresholds.score"} <= set(known_keys(ModelConfig))
 
 
+@pytest.mark.parametrize(
+    ("values", "side"),
+    [
+        # A cell 1, 15×15: 15; pooling and four 5×5: 2 · 15 + 16 = 46, three: 2 · 46 + 12 = 104, two: 216.
+        ({}, 216),
+        ({"preset": "jim2019"}, 216),
+        ({"preset": "comind2021"}, 212),  # one 5×5 less
+        ({"mask_stride": 4}, 232),  # a neighbouring cell on each side: 17, 50, 112, 232
+        ({"mask_stride": 2}, 248),  # two of them: 19, 54, 120, 248
+        ({"mask_stride": 1}, 248),
+        ({"preset": "compact"}, 168),  # 9×9: 9, 34, 80, 168
+    ],
+)
+def test_receptive_field_by_hand(values: dict[str, object], side: int) -> None:
+    assert NetworkConfig.model_validate(values).receptive_field == side
+
+
+@pytest.mark.parametrize("stride", [0, 3, 16])
+def test_mask_stride_is_one_of_four(stride: int) -> None:
+    assert "expected one of 1, 2, 4, 8" in message(NetworkConfig, {"mask_stride": stride})
+
+
 def test_even_feature_kernel_is_refused() -> None:
     assert "feature_kernel: Value error, 14 is even; expected an odd number" in message(
         NetworkConfig, {"feature_kernel": 14}
@@ -94,7 +116,7 @@ def test_white_level_is_not_needed() -> None:
 
 def test_classes_must_match_the_network() -> None:
     text = message(ModelConfig, {"network": GREY, "input": InputConfig(), "classes": ("good", "a", "b")})
-    assert "set network.num_classes to 3" in text
+    assert text.endswith("expected the same number: set network.num_classes to 3")
 
 
 @pytest.mark.parametrize("value", [-0.1, 1.1])

@@ -46,7 +46,42 @@ def test_artifact_answers_as_its_network(
     assert (found.mask.dtype, found.classes.dtype) == (np.float32, np.float32)
 
 
-@pytest.mark.parametrize("policy", [InputConfig(), InputConfig(policy="resize", height=40, width=56)])
+@pytest.mark.parametrize("stride", [2, 1])
+def test_artifact_with_a_finer_mask_answers_as_its_network(
+    stride: int,
+    tiny_config: ModelConfig,
+    tensorflow_devices: list[str],  # noqa: ARG001
+    tmp_path: Path,
+) -> None:
+    from segdec.engines.tensorflow import NetworkEngine
+    from segdec.network import build_network
+
+    finer = tiny_config.network.model_copy(update={"mask_stride": stride, "decoder_widths": (4, 4, 4)})
+    network = build_network(finer)
+    correction = network.segmentation.get_layer("mask_correction")
+    correction.set_weights([np.ones_like(weight) for weight in correction.get_weights()])
+    config = tiny_config.model_copy(update={"network": finer})
+    export(network, tmp_path / "model", config)
+    reference, loaded = NetworkEngine(network), Predictor.load(tmp_path / "model")
+    for batch, height, width in ((1, 64, 48), (4, 64, 48), (1, 40, 104), (4, 40, 104)):
+        asked = images(batch, height, width)
+        found, expected = loaded.infer(asked), reference.infer(asked)
+        assert found.mask.shape == (batch, height // stride, width // stride, 1)
+        np.testing.assert_allclose(found.mask, expected.mask, rtol=0, atol=TOLERANCE)
+        np.testing.assert_allclose(found.classes, expected.classes, rtol=0, atol=TOLERANCE)
+    photograph = images(1, 61, 83)[0]
+    assert loaded.predict([photograph])[0].grid_scores.shape == (64 // stride, 88 // stride)
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [
+        InputConfig(),
+        InputConfig(policy="resize", height=40, width=56),
+        InputConfig(policy="tile", height=40, width=56, overlap_px=16),
+    ],
+    ids=lambda policy: policy.policy,
+)
 def test_predictor_answers_alike_from_memory_and_from_the_artifact(
     policy: InputConfig, tiny_network: Any, tiny_config: ModelConfig, tmp_path: Path
 ) -> None:
@@ -96,8 +131,11 @@ def test_configuration_of_another_network_is_refused(
     tiny_network: Any, tiny_config: ModelConfig, tmp_path: Path
 ) -> None:
     colour = tiny_config.network.model_copy(update={"input_channels": 3})
-    with pytest.raises(ConfigError, match=r"has 1 input channels and 2 classes.* says 3 and 2"):
+    with pytest.raises(ConfigError, match=r"has 1 input channels, 2 classes .*stride of 8.* says 3, 2 and 8"):
         export(tiny_network, tmp_path / "model", tiny_config.model_copy(update={"network": colour}))
+    finer = tiny_config.network.model_copy(update={"mask_stride": 2})
+    with pytest.raises(ConfigError, match="says 1, 2 and 2"):
+        export(tiny_network, tmp_path / "model", tiny_config.model_copy(update={"network": finer}))
 
 
 def test_metric_that_is_no_number_is_refused(

@@ -1,3 +1,4 @@
+import cv2
 import numpy as np
 import pytest
 
@@ -6,6 +7,7 @@ keras = pytest.importorskip("keras")
 from segdec.config import NetworkConfig  # noqa: E402
 from segdec.layers import (  # noqa: E402
     Computation,
+    Enlargement,
     FeatureNormalization,
     GradientGate,
     ReplicaBatchNormalization,
@@ -57,12 +59,21 @@ def test_gradient_gate_passes_values_and_stops_gradients():
     assert float(tape.gradient(y, x)[0]) == 2.0  # 4.0 if the gate let its share through
 
 
+@pytest.mark.parametrize("factor", [2, 4, 8])
+@pytest.mark.parametrize("size", [(1, 1), (3, 5)])
+def test_enlargement_is_that_of_opencv(factor, size):
+    image = np.random.default_rng(0).normal(size=(*size, 2)).astype(np.float32)
+    expected = cv2.resize(image, None, fx=factor, fy=factor, interpolation=cv2.INTER_LINEAR)
+    np.testing.assert_allclose(Enlargement(factor)(image[None])[0], expected, atol=1e-6)
+
+
 @pytest.mark.parametrize(
     ("layer", "weights"),
     [
         (FeatureNormalization(epsilon=0.01), 2),
         (FeatureNormalization(center=False), 1),
         (GradientGate(), 0),
+        (Enlargement(4), 0),
         (ReplicaBatchNormalization(momentum=0.8), 4),
     ],
 )

@@ -92,6 +92,16 @@ def test_grid_scores_are_those_of_the_network() -> None:
     assert prediction.grid_scores.dtype == np.float32
 
 
+def test_finer_mask_has_a_finer_grid() -> None:
+    network = CONFIG.network.model_copy(update={"mask_stride": 2})
+    logits = np.full((8, 12, 1), -20.0, np.float32)
+    logits[3, 5] = 20.0  # rows 6 and 7, columns 10 and 11 of the photograph
+    config = CONFIG.model_copy(update={"network": network, "thresholds": Thresholds(mask=0.5)})
+    prediction = interpret(logits, np.zeros(3, np.float32), (13, 21), config)
+    assert prediction.grid_scores.shape == (8, 12)
+    assert [region.bbox for region in prediction.regions] == [(10, 6, 2, 2)]
+
+
 def test_no_defect_has_no_region() -> None:
     assert answer(0.9, 0.05).regions == ()
 

@@ -12,6 +12,11 @@ from segdec.predictor import Predictor
 
 NATIVE = InputConfig()
 RESIZE = InputConfig(policy="resize", height=32, width=16)
+LETTERBOX = InputConfig(policy="letterbox", height=32, width=16)
+TILE = InputConfig(policy="tile", height=16, width=24, overlap_px=8)
+POLICIES = pytest.mark.parametrize(
+    "config", [NATIVE, RESIZE, LETTERBOX, TILE], ids=lambda config: config.policy
+)
 
 
 class StubEngine:
@@ -42,7 +47,7 @@ def flat(value: int, height: int = 16, width: int = 24) -> NDArray[np.uint8]:
     return np.full((height, width, 1), value, np.uint8)
 
 
-@pytest.mark.parametrize("config", [NATIVE, RESIZE], ids=["native", "resize"])
+@POLICIES
 def test_mask_has_the_size_of_the_photograph(config: InputConfig) -> None:
     images = [flat(1, 61, 83), flat(2, 64, 88), flat(3, 5, 9)]
     predictions = predictor(config)[0].predict(images)
@@ -55,6 +60,23 @@ def test_equal_prepared_sizes_share_a_batch_and_answers_keep_their_order() -> No
     scores = [prediction.score for prediction in model.predict(images)]
     assert engine.shapes == [(3, 16, 24, 1), (2, 8, 8, 1)]
     np.testing.assert_allclose(scores, 1 / (1 + np.exp(-np.array([-10.0, -5.0, 0.0, 5.0, 10.0]))))
+
+
+def test_tiles_of_photographs_of_one_size_share_batches() -> None:
+    model, engine = predictor(TILE)
+    photographs = [flat(90, 24, 40), flat(5, 8, 8), flat(95, 20, 40), flat(100, 24, 40)]
+    photographs[2][12:, 30:] = 110  # seen by the first pixel of no tile
+    photographs[3][8, 16] = 120  # the first pixel of the last tile, and of the defect logit
+    scores = [prediction.score for prediction in model.predict(photographs)]
+    assert engine.shapes == [(12, 16, 24, 1), (1, 16, 24, 1)]  # three of 24 × 40 px, one of a tile
+    np.testing.assert_allclose(scores, 1 / (1 + np.exp(-np.array([-10.0, -95.0, -5.0, 20.0]))))
+
+
+@pytest.mark.parametrize(
+    ("config", "shape"), [(LETTERBOX, (32, 16, 1)), (TILE, (256, 256, 1)), (NATIVE, (256, 256, 1))]
+)
+def test_the_likely_shape_is_known(config: InputConfig, shape: tuple[int, int, int]) -> None:
+    assert predictor(config)[0].warm_shape() == shape
 
 
 def test_batches_are_no_larger_than_asked() -> None:

@@ -281,7 +281,7 @@ def test_format_1_is_read_and_has_no_self_test(tmp_path: Path) -> None:
     (tmp_path / "manifest.json").write_bytes(content)
     (tmp_path / "manifest.sha256").write_text(f"{hashlib.sha256(content).hexdigest()}  manifest.json\n")
     old = read_manifest(tmp_path)
-    assert old.thresholds.score == 0.3
+    assert (old.thresholds.score, old.network.mask_stride) == (0.3, 8)
     assert run_self_test(Predictor(StubEngine(SURE, 0.8), old), tmp_path) is None
     assert Predictor(StubEngine(SURE, 0.8), old).warm_shape() == (64, 48, 1)
 
@@ -293,7 +293,11 @@ def test_model_in_memory_has_no_self_test(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("config", "shape"),
-    [(InputConfig(), (256, 256, 1)), (InputConfig(policy="resize", height=24, width=40), (24, 40, 1))],
+    [
+        (InputConfig(), (256, 256, 1)),
+        (InputConfig(policy="resize", height=24, width=40), (24, 40, 1)),
+        (InputConfig(policy="tile", height=24, width=40, overlap_px=8), (32, 48, 1)),  # 2 × 2 tiles
+    ],
 )
 def test_noise_has_the_input_size_of_the_model(config: InputConfig, shape: tuple[int, int, int]) -> None:
     noise = noise_photograph(CONFIG.model_copy(update={"input": config}))

@@ -1,0 +1,41 @@
+"""The block that the network is made of: convolution, normalisation, ReLU."""
+
+from typing import Any
+
+import keras
+from keras import layers
+
+from segdec.config import NetworkConfig
+from segdec.layers import Computation, normalization
+
+
+def convolution(
+    x: Any, config: NetworkConfig, computation: Computation, width: int, kernel: int, name: str
+) -> Any:
+    """Convolution without bias, normalisation, ReLU.
+
+    Args:
+        x: Symbolic tensor [B, H, W, C].
+        config: Names the normalisation and the first weights.
+        computation: How it computes while it is trained.
+        width: Channels that come out.
+        kernel: Side of the kernel, px.
+        name: Of the convolution; the layers behind it are called after it.
+
+    Returns:
+        Symbolic tensor [B, H, W, width].
+    """
+    dtype = computation.dtype
+    first = first_weights(config)
+    x = layers.Conv2D(
+        width, kernel, padding="same", use_bias=False, kernel_initializer=first, dtype=dtype, name=name
+    )(x)
+    x = normalization(config, computation=computation, name=f"{name}_norm")(x)
+    return layers.ReLU(dtype=dtype, name=f"{name}_relu")(x)
+
+
+def first_weights(config: NetworkConfig) -> keras.initializers.Initializer | str:
+    """The initializer of convolution kernels that `config` names."""
+    if config.initializer == "normal_0.01":
+        return keras.initializers.RandomNormal(stddev=0.01)
+    return config.initializer

@@ -1,0 +1,169 @@
+"""Large photographs in overlapping tiles: where these lie, and one answer out of theirs.
+
+Towards its neighbours a tile ends where the photograph goes on, so that the network sees zeros there.
+Mask logits that depend on them, a margin of half the receptive field, are left to the neighbour; between
+the margins of both, logits pass over linearly from one tile to the other. With batch normalisation they are
+those of the photograph in one piece. Instance and feature normalisation take their statistics from the
+tile, so that neighbours never agree wholly: there the passage takes half of the overlap at least.
+"""
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from segdec.config import STRIDE, ModelConfig, NetworkConfig
+from segdec.engines import Engine, Logits
+
+
+@dataclass(frozen=True)
+class Cuts:
+    """How one side of a photograph is cut into tiles.
+
+    Attributes:
+        starts: First pixels of the tiles, ascending.
+        tile: Pixels of a tile.
+        stride: Pixels of a mask logit.
+        weights: What each tile counts in the mask logits it covers, [tiles, tile / stride]; at every mask
+            logit of the photograph they sum to 1.
+    """
+
+    starts: tuple[int, ...]
+    tile: int
+    stride: int
+    weights: NDArray[np.float32]
+
+    def pixels(self, index: int) -> slice:
+        """Where a tile lies in the photograph."""
+        return slice(self.starts[index], self.starts[index] + self.tile)
+
+    def logits(self, index: int) -> slice:
+        """Where a tile's mask logits lie among those of the photograph."""
+        return slice(self.starts[index] // self.stride, (self.starts[index] + self.tile) // self.stride)
+
+
+def infer_tiles(
+    engine: Engine, images: NDArray[np.uint8], config: ModelConfig, *, batch_pixels: int | None = None
+) -> Logits:
+    """Runs the network on the tiles of prepared photographs.
+
+    Beside the photographs and their mask logits, memory holds one batch of tiles. What a prediction takes
+    beside the network grows with the photograph all the same, because it, its stitched logits and the scores
+    of its own size are there whole: of a grey one 10 bytes a pixel at mask stride 8, 17 at 1 (peak, measured
+    with 10,000 × 10,000 px).
+
+    Args:
+        engine: Runs the network.
+        images: uint8 [B, H, W, C], H and W divisible by 8 and at least those of a tile.
+        config: The model, whose input policy is `tile`.
+        batch_pixels: Most pixels (B × H × W) in a batch of tiles, which has one at least; None for the
+            engine's own.
+
+    Returns:
+        Mask logits [B, H/s, W/s, 1], and of each photograph the class logits of the tile with the highest
+        score 1 − P(good), the first one among equals.
+
+    Raises:
+        ValueError: If the photographs do not fit.
+    """
+    _check_images(images.shape, config.input.size)
+    rows, columns = (_cut(*sides, config) for sides in zip(images.shape[1:3], config.input.size, strict=True))
+    tiles = list(np.ndindex(len(images), len(rows.starts), len(columns.starts)))
+    at_once = max(1, (batch_pixels or engine.batch_pixels) // (rows.tile * columns.tile))
+    stride = config.network.mask_stride
+    mask = np.zeros((len(images), images.shape[1] // stride, images.shape[2] // stride, 1), np.float32)
+    classes = []
+    for first in range(0, len(tiles), at_once):
+        batch = tiles[first : first + at_once]
+        found = engine.infer(np.stack([images[i, rows.pixels(y), columns.pixels(x)] for i, y, x in batch]))
+        for (i, y, x), logits in zip(batch, found.mask, strict=True):
+            weights = np.multiply.outer(rows.weights[y], columns.weights[x])[..., None]
+            mask[i, rows.logits(y), columns.logits(x)] += weights * logits
+        classes.append(found.classes)
+    of_tiles = np.concatenate(classes)  # [B · tiles, classes]
+    return Logits(mask, most_defective(of_tiles.reshape(len(images), -1, of_tiles.shape[1])))
+
+
+def tile_starts(side: int, tile: int, overlap: int) -> tuple[int, ...]:
+    """First pixels of the tiles that cover `side` pixels, ascending.
+
+    All tiles have `tile` pixels; neighbours share at least `overlap`. The last one ends with the side, or
+    reaches beyond it when the side is shorter than one tile.
+
+    Args:
+        side: Pixels to cover, a multiple of 8.
+        tile: Pixels of a tile, a multiple of 8.
+        overlap: Pixels that neighbours share at least, a multiple of 8, less than `tile`.
+    """
+    if side <= tile:
+        return (0,)
+    steps = -(-(side - tile) // (tile - overlap))
+    units = (side - tile) // STRIDE
+    return tuple(STRIDE * (units * step // steps) for step in range(steps + 1))
+
+
+def blending_weights(
+    starts: tuple[int, ...], tile: int, margin: int, least_passage: float = 0.0
+) -> NDArray[np.float32]:
+    """What each tile counts along one side, [tiles, tile]; all of them sum to 1 at every place.
+
+    Of what two neighbours share, `margin` counts for nothing at the end of either tile, or half of it where
+    that is less; in between the weights are ramps.
+
+    Args:
+        starts: Where the tiles begin, ascending; as all lengths here, in mask logits.
+        tile: Length of a tile.
+        margin: What a tile is not trusted with.
+        least_passage: Share of the overlap, 0…1, that the ramps take at least, at the margin's cost.
+    """
+    weights = np.ones((len(starts), tile))
+    for index, (start, following) in enumerate(pairwise(starts)):
+        shared = start + tile - following
+        left_out = min(margin, int(shared * (1 - least_passage)) // 2)
+        passage = max(shared - 2 * left_out, 1e-9)  # a step in the middle where nothing is left
+        rising = np.clip((np.arange(shared) + 0.5 - left_out) / passage, 0.0, 1.0)
+        weights[index, tile - shared :] = np.minimum(weights[index, tile - shared :], 1.0 - rising)
+        weights[index + 1, :shared] = rising
+    totals = np.zeros(starts[-1] + tile)  # not 1 where more than two tiles overlap
+    for start, one in zip(starts, weights, strict=True):
+        totals[start : start + tile] += one
+    shares = [one / totals[start : start + tile] for start, one in zip(starts, weights, strict=True)]
+    return np.asarray(shares, dtype=np.float32)
+
+
+def most_defective(classes: NDArray[np.float32]) -> NDArray[np.float32]:
+    """The class logits [B, C] with the highest 1 − P(good) among those of the tiles [B, tiles, C].
+
+    Logits that are not finite numbers come before all others, so that they do not pass unnoticed.
+    """
+    finite = np.isfinite(classes).all(axis=2)  # [B, tiles]
+    exact = np.where(np.isfinite(classes), classes, 0).astype(np.float64)
+    against_good = np.logaddexp.reduce(exact[..., 1:], axis=2) - exact[..., 0]  # grows with 1 − P(good)
+    chosen = np.where(finite, against_good, np.inf).argmax(axis=1)
+    return np.take_along_axis(classes, chosen[:, None, None], axis=1)[:, 0]
+
+
+def _cut(side: int, tile: int, config: ModelConfig) -> Cuts:
+    stride = config.network.mask_stride
+    starts = tile_starts(side, tile, config.tile_overlap)
+    margin = -(-_blind_px(config.network) // stride)
+    least_passage = 0.0 if config.network.normalization == "batch" else 0.5
+    weights = blending_weights(
+        tuple(start // stride for start in starts), tile // stride, margin, least_passage
+    )
+    return Cuts(starts, tile, stride, weights)
+
+
+def _blind_px(network: NetworkConfig) -> int:
+    """Pixels from an inner border of a tile within which mask logits are others than in the photograph."""
+    return -(-(network.receptive_field - STRIDE) // 2 // STRIDE) * STRIDE
+
+
+def _check_images(shape: tuple[int, ...], tile: tuple[int, int]) -> None:
+    height, width = shape[1:3]
+    if height % STRIDE or width % STRIDE or height < tile[0] or width < tile[1]:
+        raise ValueError(
+            f"Wrong input shape height={height}, width={width}. Expected both divisible by {STRIDE} and at "
+            f"least one tile of {tile[0]} × {tile[1]} px; use what `prepare` returns."
+        )
