@@ -12,7 +12,8 @@ from segdec.command_line.inspectors import Inspector, LocalInspector, RemoteInsp
 from segdec.command_line.picture_folder import PictureFolder
 from segdec.command_line.table import Table
 from segdec.errors import ConfigError, ImageError
-from segdec.terminal import clean_exit
+from segdec.images import DEFAULT_MAX_PIXELS
+from segdec.terminal import allow_pixels, clean_exit, pixel_limit
 
 EXIT_SOME_FAILED = 1
 KEY_VARIABLE = "SEGDEC_API_KEY"
@@ -50,6 +51,12 @@ def build_parser() -> argparse.ArgumentParser:
         "--out", type=Path, metavar="DIR", help="write NAME_mask.png and NAME_overlay.png there"
     )
     command.add_argument(
+        "--max-pixels",
+        type=pixel_limit,
+        metavar="N",
+        help=f"with --model: largest photograph, height × width (default: {DEFAULT_MAX_PIXELS})",
+    )
+    command.add_argument(
         "--threshold", type=float, metavar="T", help="score from which an image is defective, 0…1"
     )
     service = command.add_argument_group("with --url")
@@ -71,6 +78,10 @@ def check_options(options: argparse.Namespace) -> None:
     """
     if options.threshold is not None and not 0.0 <= options.threshold <= 1.0:
         raise ConfigError(f"--threshold {options.threshold} is no score. Expected a number from 0 to 1.")
+    if options.url is not None and options.max_pixels is not None:
+        raise ConfigError(
+            "--max-pixels is for --model: a service has a limit of its own. Expected it without --url."
+        )
     for name, flag in URL_OPTIONS.items():
         if options.url is None and getattr(options, name) is not None:
             raise ConfigError(f"{flag} is for a service. Expected it with --url; leave it out with --model.")
@@ -82,7 +93,9 @@ def check_options(options: argparse.Namespace) -> None:
 def open_inspector(options: argparse.Namespace) -> Iterator[Inspector]:
     """What answers: the artifact of --model or the service at --url."""
     if options.url is None:
-        yield LocalInspector(options.model, options.threshold)
+        max_pixels = options.max_pixels or DEFAULT_MAX_PIXELS
+        allow_pixels(max_pixels)
+        yield LocalInspector(options.model, options.threshold, max_pixels)
         return
     from segdec.client import Client
 

@@ -21,7 +21,14 @@ from segdec.errors import ImageError
 from segdec.files import write_bytes_atomic
 
 DEFAULT_MAX_PIXELS = 2**26
-"""Largest photograph that is decoded, in pixels: 8192 × 8192."""
+"""Largest photograph that is decoded unless the caller says otherwise, in pixels: 8192 × 8192.
+
+A picture is held whole, however it is cut for the network. Its decoder may hold it twice, grey in 1 byte a
+pixel and colour in 3; of 16 bits it takes double that.
+"""
+
+MOST_PIXELS = 2**30
+"""Highest limit a user can set: OpenCV decodes no more, unless told so before it is imported."""
 
 DEFAULT_MAX_SIDE = 2**16
 """Longest side of a photograph that is decoded, in pixels."""
@@ -70,7 +77,8 @@ def decode_image(
     Args:
         data: The file.
         name: What error messages call it.
-        max_pixels: Limit on height × width.
+        max_pixels: Limit on height × width. Above 178,956,970 Pillow's own limit counts too, which entry
+            points lift by `segdec.terminal.allow_pixels`; OpenCV decodes 2³⁰ at most.
         max_side: Limit on height and on width, px.
         white_level: Value of a 16-bit photograph that becomes 255, as the model's
             `input.white_level` says.
@@ -84,14 +92,18 @@ def decode_image(
     return photograph
 
 
-def decode_mask(data: bytes, name: str, *, threshold: int = 0) -> NDArray[np.uint8]:
+def decode_mask(
+    data: bytes, name: str, *, threshold: int = 0, max_pixels: int = DEFAULT_MAX_PIXELS
+) -> NDArray[np.uint8]:
     """Decodes a mask file held in memory: uint8 [H, W], 255 where any channel is above `threshold`, else 0.
+
+    `max_pixels` limits height × width.
 
     Raises:
         ImageError: As `decode_image`, and with the code `unsupported_channels` for a mask with
             transparent pixels.
     """
-    mask, transparent = _decode(data, name, DEFAULT_MAX_PIXELS, DEFAULT_MAX_SIDE, MASK_WHITE_LEVEL)
+    mask, transparent = _decode(data, name, max_pixels, DEFAULT_MAX_SIDE, MASK_WHITE_LEVEL)
     if transparent:  # what is below them may be anything, and some editors draw into alpha alone
         raise ImageError(
             f"The mask {name} has transparent pixels. Expected grey values above 0 where there is a defect; "
@@ -112,13 +124,27 @@ def read_image(
     return decode_image(read_file(path), str(path), max_pixels=max_pixels, white_level=white_level)
 
 
-def read_mask(path: Path, *, threshold: int = 0) -> NDArray[np.uint8]:
+def read_size(path: Path, *, max_pixels: int = DEFAULT_MAX_PIXELS) -> tuple[int, int]:
+    """Height and width (px) of the picture that `read_image` makes of `path`; no pixel is decoded.
+
+    Raises:
+        ImageError: As `read_image`, for what the header tells.
+    """
+    data, name = read_file(path), str(path)
+    data, _ = _checked(data, name, max_pixels)
+    with open_header(data, name, max_pixels, DEFAULT_MAX_SIDE) as picture:
+        sides = picture.height, picture.width  # of a TIFF, as turned
+        turned = read_orientation(picture.info.get("exif", b"")) >= 5
+    return sides[::-1] if turned else sides
+
+
+def read_mask(path: Path, *, threshold: int = 0, max_pixels: int = DEFAULT_MAX_PIXELS) -> NDArray[np.uint8]:
     """Reads and decodes the mask file at `path`; see `decode_mask`.
 
     Raises:
         ImageError: As `read_image`.
     """
-    return decode_mask(read_file(path), str(path), threshold=threshold)
+    return decode_mask(read_file(path), str(path), threshold=threshold, max_pixels=max_pixels)
 
 
 def read_file(file: ImageFile) -> bytes:

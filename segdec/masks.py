@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from segdec.answers import MaskAnswer, PolygonAnswer, RunLengths
 from segdec.errors import ImageError
+from segdec.run_lengths import read_counts
 
 
 def unpack_mask(mask: MaskAnswer) -> NDArray[np.uint8]:
@@ -54,42 +55,17 @@ def _fill_polygons(polygons: list[PolygonAnswer], height: int, width: int) -> ND
     return canvas
 
 
-# === Run lengths ===
-
-
 def _unpack_run_lengths(data: RunLengths) -> NDArray[np.uint8]:
-    """COCO's runs of good and defect pixels in turn, down the columns.
-
-    Read here and not by `pycocotools`, which warns with NumPy 2.
-    """
+    """COCO's runs of good and defect pixels in turn, down the columns."""
     height, width = data.size
-    lengths = _read_counts(data.counts)
+    try:
+        lengths = read_counts(data.counts)
+    except ValueError as error:
+        raise _corrupt(error) from error
     if min(lengths, default=0) < 0 or sum(lengths) != height * width:
         raise _corrupt(f"its run lengths do not make {height} × {width} pixels")
     values = np.where(np.arange(len(lengths)) % 2, np.uint8(255), np.uint8(0))
     return np.repeat(values, lengths).reshape(width, height).T
-
-
-def _read_counts(text: str) -> list[int]:
-    """Each letter from `0` on carries five bits, low ones first, and whether more follow.
-
-    From the fourth number on, only the difference to the number two before is written.
-    """
-    counts: list[int] = []
-    number = shift = 0
-    for letter in text:
-        bits = ord(letter) - ord("0")
-        if not 0 <= bits < 64:
-            raise _corrupt(f"its run lengths hold {letter!r}")
-        number |= (bits & 31) << shift
-        shift += 5
-        if bits & 32:
-            continue
-        if bits & 16:  # the sign
-            number -= 1 << shift
-        counts.append(number + (counts[-2] if len(counts) > 2 else 0))
-        number = shift = 0
-    return counts
 
 
 def _corrupt(reason: object) -> ImageError:

@@ -1,5 +1,6 @@
-"""How the entry points behave in a terminal: errors as one line, exit codes, a quiet TensorFlow."""
+"""How the entry points behave: errors as one line, exit codes, a quiet TensorFlow, limits of the process."""
 
+import argparse
 import os
 import sys
 import tempfile
@@ -7,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 
+from segdec.decoding.header import pillow
 from segdec.errors import MissingExtraError, SegdecError
 
 EXIT_ERROR = 2
@@ -83,6 +85,34 @@ def quiet_tensorflow() -> None:
 
         tf.config.list_physical_devices()  # the search for GPUs prints too
     tf.get_logger().setLevel("ERROR")  # its warnings are about how TensorFlow is used, not about the run
+
+
+def allow_pixels(max_pixels: int) -> None:
+    """Lets Pillow open pictures of up to `max_pixels`, without a warning; never lowers its limit.
+
+    It is one limit for the whole process, so only an entry point may move it.
+
+    Raises:
+        MissingExtraError: If Pillow is not installed.
+    """
+    image = pillow()
+    if image.MAX_IMAGE_PIXELS is not None:  # None: somebody has lifted it altogether
+        image.MAX_IMAGE_PIXELS = max(image.MAX_IMAGE_PIXELS, max_pixels)
+
+
+def pixel_limit(text: str) -> int:
+    """The value of a flag `--max-pixels`, for `argparse`.
+
+    Raises:
+        ArgumentTypeError: If it is no whole number from 1 to 2³⁰.
+    """
+    from segdec.images import MOST_PIXELS  # not above: OpenCV's own limit is set before it is imported
+
+    if not text.isascii() or not text.isdecimal() or not 1 <= int(text[:12]) <= MOST_PIXELS:
+        raise argparse.ArgumentTypeError(
+            f"'{text}' is no limit on pixels. Expected a number from 1 to {MOST_PIXELS}."
+        )
+    return int(text)
 
 
 @contextmanager

@@ -78,20 +78,27 @@ class Inspector(Protocol):
 class LocalInspector:
     """Inspects with the artifact in the folder `model`.
 
+    Args:
+        model: The artifact.
+        threshold: Replaces its image threshold, 0…1.
+        max_pixels: Limit on height × width of a photograph, which is held whole.
+
     Raises:
         ArtifactError: If the artifact cannot be used.
     """
 
-    def __init__(self, model: Path, threshold: float | None) -> None:
+    def __init__(self, model: Path, threshold: float | None, max_pixels: int) -> None:
         read_manifest(model)  # a wrong folder is refused before the slow import
         quiet_tensorflow()
         self._predictor = Predictor.load(model)
         self._threshold = threshold
+        self._max_pixels = max_pixels
         self.classes = self._predictor.config.classes
 
     def inspect(self, path: Path) -> Finding:
         """See `Inspector`."""
-        photograph = read_image(path, white_level=self._predictor.config.input.white_level)
+        white_level = self._predictor.config.input.white_level
+        photograph = read_image(path, max_pixels=self._max_pixels, white_level=white_level)
         found = self._predictor.predict([photograph.pixels], threshold=self._threshold)[0]
         return Finding(
             label=found.label,

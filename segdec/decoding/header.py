@@ -34,7 +34,8 @@ RUN_LENGTH = (1, 2)
 def open_header(data: bytes, name: str, max_pixels: int, max_side: int) -> "Picture":
     """Reads the header of an image file and leaves its pixels undecoded.
 
-    Pillow refuses more than twice its `MAX_IMAGE_PIXELS` (179 megapixels), whatever `max_pixels` says.
+    Pillow refuses more than twice its `MAX_IMAGE_PIXELS` (179 megapixels), whatever `max_pixels` says; entry
+    points lift that by `segdec.terminal.allow_pixels`.
 
     Raises:
         ImageError: With the code `unsupported_type`, `corrupt_image` or `too_many_pixels`.
@@ -45,12 +46,12 @@ def open_header(data: bytes, name: str, max_pixels: int, max_side: int) -> "Pict
         picture: Picture = image.open(io.BytesIO(data), formats=[key for key in FORMATS if key != "MPO"])
     except (image.DecompressionBombError, image.DecompressionBombWarning) as error:
         most = image.MAX_IMAGE_PIXELS * (1 if isinstance(error, Warning) else 2)  # where Pillow stops
-        raise _too_large(f"more than {most:,}", name, min(max_pixels, most)) from error
+        raise _too_large(f"more than {most:,}", name, max_pixels, most) from error
     except Exception as error:  # Pillow's plugins raise whatever their parsing meets
         raise _unrecognised(data, name) from error
     if picture.width * picture.height > max_pixels:
         size = f"{picture.width} × {picture.height} = {picture.width * picture.height:,}"
-        raise _too_large(size, name, max_pixels)
+        raise _too_large(size, name, max_pixels, max_pixels)
     if max(picture.size) > max_side:
         raise ImageError(
             f"{name} has {picture.width} × {picture.height} pixels. Expected sides of at most {max_side:,}; "
@@ -73,9 +74,11 @@ def pillow() -> Any:
     return PIL.Image
 
 
-def _too_large(size: str, name: str, max_pixels: int) -> ImageError:
+def _too_large(size: str, name: str, max_pixels: int, most: int) -> ImageError:
+    limit = "max_pixels" if max_pixels <= most else "PIL.Image.MAX_IMAGE_PIXELS"
     return ImageError(
-        f"{name} has {size} pixels. Expected at most {max_pixels:,}; crop or shrink it.",
+        f"{name} has {size} pixels. Expected at most {min(max_pixels, most):,}; crop or shrink it, or raise "
+        f"the limit {limit}.",
         code="too_many_pixels",
     )
 

@@ -79,6 +79,17 @@ def test_bad_image_does_not_stop_the_others(
     assert "text.png is not an image of a known type" in output.err
 
 
+def test_limit_on_pixels_is_the_user_s(
+    photographs: Path, tiny_artifact: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    images = [str(photographs / name) for name in ("a/part.png", "b/part.png")]  # 88 × 64 and 83 × 61 px
+    command = ["predict", *images, "--model", str(tiny_artifact), "--max-pixels"]
+    assert main([*command, "5632"]) == 0
+    assert main([*command, "5631"]) == 1
+    output = capsys.readouterr()
+    assert "a/part.png has 88 × 64 = 5,632 pixels. Expected at most 5,631" in output.out + output.err
+
+
 def test_photograph_that_does_not_fit_the_model_is_named(
     photographs: Path, tiny_artifact: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -216,6 +227,8 @@ def test_missing_service_is_one_clear_error(
         (["--model", "m", "--model-name", "parts"], "--model-name is for a service. Expected it with --url"),
         (["--model", "m", "--version", "1"], "--version is for a service"),
         (["--model", "m", "--api-key-file", "key"], "--api-key-file is for a service"),
+        (["--url", "http://x", "--max-pixels", "9"], "--max-pixels is for --model: a service has a limit"),
+        (["--model", "m", "--max-pixels", "0"], "'0' is no limit on pixels. Expected a number from 1"),
         (["--url", "http://x", "--version", "1"], "--version without --model-name"),
         (["--url", "x:8000"], "'x:8000' is no address"),
         (["--url", "http://x", "--api-key-file", "no"], "--api-key-file no cannot be read: No such file"),

@@ -13,7 +13,7 @@ from PIL import Image, PngImagePlugin
 
 from segdec.decoding.png_chunks import essential_chunks
 from segdec.errors import ImageError, MissingExtraError
-from segdec.images import decode_image, decode_mask, encode_png, read_image, read_mask, write_png
+from segdec.images import decode_image, decode_mask, encode_png, read_image, read_mask, read_size, write_png
 from tests.image_files import chunk, encode, header, packed_tiff, png, png_16, tiff
 
 ORIENTATION = 0x0112
@@ -120,6 +120,22 @@ def test_orientation_of_a_webp_is_applied() -> None:
     photograph = decode_image(encode(colour, "WEBP", lossless=True, exif=exif(6)), "part")
     assert photograph.pixels[..., 0].tolist() == UPRIGHT[6]
     assert "turned upright" in photograph.warnings[0]
+
+
+@pytest.mark.parametrize("kind", ["PNG", "TIFF", "JPEG", "WEBP"])
+@pytest.mark.parametrize("orientation", UPRIGHT)
+def test_size_is_read_as_the_picture_is_turned(tmp_path: Path, kind: str, orientation: int) -> None:
+    path = tmp_path / "part"
+    path.write_bytes(encode(np.repeat(STORED[..., None], 3, axis=2), kind, exif=exif(orientation)))
+    assert read_size(path) == read_image(path).pixels.shape[:2] == np.shape(UPRIGHT[orientation])
+
+
+def test_size_of_what_is_no_image_is_refused(tmp_path: Path) -> None:
+    for data, code in ((b"", "empty_image"), (b"text", "unsupported_type")):
+        (tmp_path / "part").write_bytes(data)
+        with pytest.raises(ImageError, match="part") as caught:
+            read_size(tmp_path / "part")
+        assert caught.value.code == code
 
 
 def test_orientation_of_a_png_does_not_depend_on_the_order_of_its_chunks() -> None:
@@ -480,6 +496,34 @@ def test_small_file_of_a_huge_picture(side: int) -> None:
 def test_limit_of_pillow_is_named_where_it_is_the_lower_one() -> None:
     error = refusal(png(20_000, 20_000, 8, 2, b""), max_pixels=10**9)
     assert "more than 178,956,970 pixels. Expected at most 178,956,970;" in str(error)
+    assert str(error).endswith("raise the limit PIL.Image.MAX_IMAGE_PIXELS.")
+    error = refusal(png(20_000, 20_000, 8, 2, b""), max_pixels=10**6)
+    assert "more than 178,956,970 pixels. Expected at most 1,000,000;" in str(error)
+
+
+@pytest.mark.parametrize("mode", ["1", "L"])
+def test_whoever_reads_sets_the_limit(mode: str, tmp_path: Path) -> None:
+    path = tmp_path / "mask.png"
+    Image.fromarray(texture(1)[..., 0]).convert(mode).save(path)
+    for read in (read_image, read_mask, read_size):
+        with pytest.raises(
+            ImageError, match=r"mask\.png has 56 × 40 = 2,240 pixels\. .* limit max_pixels"
+        ) as e:
+            read(path, max_pixels=2239)
+        assert e.value.code == "too_many_pixels"
+    assert read_image(path, max_pixels=2240).pixels.shape == (40, 56, 1)
+    assert read_mask(path, max_pixels=2240).shape == read_size(path, max_pixels=2240) == (40, 56)
+
+
+@pytest.mark.slow
+def test_picture_beyond_the_default_limit(tmp_path: Path) -> None:
+    path = tmp_path / "large.png"
+    pixels = np.tile(np.arange(8200, dtype=np.uint16).astype(np.uint8), (8200, 1))
+    write_png(path, pixels)
+    with pytest.raises(ImageError, match=r"8200 × 8200 = 67,240,000 pixels\. Expected at most 67,108,864"):
+        read_image(path)
+    np.testing.assert_array_equal(read_image(path, max_pixels=67_240_000).pixels[..., 0], pixels)
+    assert np.count_nonzero(read_mask(path, max_pixels=67_240_000) == 0) == 33 * 8200  # 0, 256, … 8192
 
 
 @pytest.mark.parametrize(("module", "package"), [("PIL.Image", "pillow"), ("simplejpeg", "simplejpeg")])

@@ -98,6 +98,7 @@ def test_long_runs() -> None:
         sent({"size": (2, 2), "counts": "1O4"}, 2, 2, "rle"),
         sent({"size": (2, 2), "counts": "zzzz"}, 2, 2, "rle"),
         sent({"size": (2, 2), "counts": ""}, 2, 2, "rle"),
+        sent({"size": (2, 2), "counts": "4o"}, 2, 2, "rle"),
         sent([{"outer": [], "holes": []}], 2, 2, "polygon"),
         sent([{"outer": [(0, 2)], "holes": []}], 2, 2, "polygon"),
         sent([{"outer": [(0, 0)], "holes": [[]]}], 2, 2, "polygon"),

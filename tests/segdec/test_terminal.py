@@ -1,10 +1,14 @@
+import argparse
 import os
 import sys
 
+import numpy as np
 import pytest
+from PIL import Image
 
-from segdec.errors import ConfigError, MissingExtraError
-from segdec.terminal import clean_exit, hidden_stderr, quiet_tensorflow
+from segdec.errors import ConfigError, ImageError, MissingExtraError
+from segdec.images import decode_image, encode_png
+from segdec.terminal import allow_pixels, clean_exit, hidden_stderr, pixel_limit, quiet_tensorflow
 
 
 @pytest.mark.parametrize(
@@ -56,3 +60,25 @@ def test_missing_tensorflow_names_its_extra(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setitem(sys.modules, "tensorflow", None)
     with pytest.raises(MissingExtraError, match=r"'\.\[tensorflow\]'"):
         quiet_tensorflow()
+
+
+def test_pillow_opens_what_is_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = encode_png(np.zeros((40, 56), np.uint8))
+    monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 1000)
+    with pytest.raises(ImageError, match=r"PIL\.Image\.MAX_IMAGE_PIXELS"):
+        decode_image(data, "part")
+    allow_pixels(2240)
+    assert decode_image(data, "part").pixels.shape == (40, 56, 1)
+    allow_pixels(5)
+    assert Image.MAX_IMAGE_PIXELS == 2240
+    monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", None)
+    allow_pixels(5)
+    assert Image.MAX_IMAGE_PIXELS is None
+
+
+def test_limit_on_pixels_as_a_flag() -> None:
+    assert pixel_limit("1") == 1
+    assert pixel_limit("1073741824") == 2**30
+    for text in ("0", "-1", "1e6", "", "1073741825", "9" * 5000, "٣"):
+        with pytest.raises(argparse.ArgumentTypeError, match="Expected a number from 1 to 1073741824"):
+            pixel_limit(text)
