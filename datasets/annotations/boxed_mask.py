@@ -1,0 +1,53 @@
+"""A mask of which boxes alone are seen: what would have been drawn with a box tool."""
+
+from dataclasses import dataclass, replace
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+from datasets.annotations.drawn_mask import DrawnMask
+from segdec.images import DEFAULT_MAX_PIXELS, ImageFile, decode_mask, encode_png
+
+
+@dataclass(frozen=True)
+class BoxedMask:
+    """The mask file that boxes around the parts of another one stand for; `str()` of it names that one.
+
+    Attributes:
+        mask: The mask that is boxed.
+        threshold: A pixel of it shows a defect where its value is above this.
+        max_pixels: A larger mask is not read.
+    """
+
+    mask: ImageFile
+    threshold: int = 0
+    max_pixels: int = DEFAULT_MAX_PIXELS
+
+    def __str__(self) -> str:
+        return f"{self.mask} (as boxes)"
+
+    def within(self, max_pixels: int) -> "BoxedMask":
+        """The same mask with another limit."""
+        mask = self.mask.within(max_pixels) if isinstance(self.mask, DrawnMask) else self.mask
+        return replace(self, mask=mask, max_pixels=max_pixels)
+
+    def read_bytes(self) -> bytes:
+        """The boxes as a PNG file.
+
+        Raises:
+            OSError: When the mask cannot be read.
+            ImageError: When it is no mask.
+        """
+        data, name = self.mask.read_bytes(), str(self.mask)
+        mask = decode_mask(data, name, threshold=self.threshold, max_pixels=self.max_pixels)
+        return encode_png(fill_boxes(mask))
+
+
+def fill_boxes(mask: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """The bounding rectangle of each connected part (8 neighbours) of `mask` [H, W], filled with 255."""
+    boxes = np.zeros_like(mask)
+    _, _, parts, _ = cv2.connectedComponentsWithStats(mask, connectivity=8)
+    for left, top, width, height, _ in parts[1:]:  # the first one is the background
+        boxes[top : top + height, left : left + width] = 255
+    return boxes

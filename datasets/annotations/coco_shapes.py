@@ -1,0 +1,48 @@
+"""COCO's annotations → regions."""
+
+from typing import Any
+
+from datasets.annotations.drawn_mask import Shape
+from datasets.annotations.region import Region
+from datasets.annotations.run_lengths import RunLengths
+from datasets.annotations.shapes import Box, Polygon, check_inside
+
+
+def read_regions(annotation: dict[str, Any], label: str, height: int, width: int) -> list[Region]:
+    """What one annotation draws: its segmentation, else its box.
+
+    A crowd (`iscrowd`) is drawn like any other: many defects, marked together.
+
+    Args:
+        annotation: An entry of `annotations`.
+        label: The name of its category.
+        height: Of the photograph, px.
+        width: Of the photograph, px.
+
+    Raises:
+        ValueError: When it has neither, or one that cannot be drawn; says so in one sentence.
+    """
+    segmentation, box = annotation.get("segmentation"), annotation.get("bbox")
+    shapes: list[Shape]
+    if segmentation:
+        shapes = _segmented(segmentation, height, width)
+    elif box:
+        shapes = [Box.from_list(box)]
+    else:
+        raise ValueError("the annotation has neither a segmentation nor a box")
+    for shape in shapes:
+        check_inside(shape, height, width)
+    return [Region(label, shape, rough=not segmentation) for shape in shapes]
+
+
+def _segmented(segmentation: object, height: int, width: int) -> list[Shape]:
+    if isinstance(segmentation, list):
+        return [Polygon.from_flat(points) for points in segmentation]
+    if not isinstance(segmentation, dict):
+        raise ValueError(f"the segmentation {segmentation!r:.40} is neither polygons nor run lengths")
+    if segmentation.get("size") != [height, width]:
+        raise ValueError(
+            f"the run lengths are of the size {segmentation.get('size')!r:.40}; "
+            f"the photograph has {[height, width]} (height, width)"
+        )
+    return [RunLengths.from_coco(segmentation.get("counts"), height, width)]

@@ -1,0 +1,124 @@
+"""What annotation tools draw beside polygons and boxes: ellipses, turned boxes, lines and points.
+
+The pixels of a shape are told as in `datasets.annotations.shapes`: by their centres.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from datasets.annotations.drawn_mask import Shape
+from datasets.annotations.shapes import FURTHEST_PX, Extent, Point, Polygon
+
+LINE_WIDTH_PX = 10.0
+"""How wide a line is drawn, and a point: an annotated line has no width, and LabelMe itself draws 10 px."""
+
+CURVE_ERROR_PX = 0.01
+"""How far the corners that stand for an ellipse may cut into it."""
+
+
+def check_reaches(shape: Shape, height: int, width: int) -> None:
+    """Refuses a shape of which nothing lies in its picture; curved and turned ones may reach over the edge.
+
+    Raises:
+        ValueError: Naming its extent.
+    """
+    left, top, right, bottom = shape.extent
+    if right <= 0 or bottom <= 0 or left >= width or top >= height:
+        raise ValueError(
+            f"it reaches from ({left:g}, {top:g}) to ({right:g}, {bottom:g}), outside the picture of "
+            f"{width}×{height} pixels (width × height)"
+        )
+
+
+def ellipse(cx: float, cy: float, rx: float, ry: float, degrees: float = 0.0) -> Polygon:
+    """The ellipse around (cx, cy) with the half axes rx and ry, turned clockwise about its centre.
+
+    Raises:
+        ValueError: When an axis is not above 0, or a number is not finite.
+    """
+    if not (0 < rx <= FURTHEST_PX and 0 < ry <= FURTHEST_PX):
+        raise ValueError(f"an ellipse with the half axes {rx:g} and {ry:g} pixels is empty or endless")
+    corners = max(16, math.ceil(math.pi / math.sqrt(2 * CURVE_ERROR_PX / max(rx, ry))))
+    turns = [2 * math.pi * corner / corners for corner in range(corners)]
+    return turned([(cx + rx * math.cos(turn), cy + ry * math.sin(turn)) for turn in turns], (cx, cy), degrees)
+
+
+def turned(corners: list[Point], pivot: Point, degrees: float) -> Polygon:
+    """The polygon of `corners`, turned clockwise, as it is seen, about `pivot`.
+
+    Raises:
+        ValueError: As `Polygon`.
+    """
+    angle = math.radians(degrees) if math.isfinite(degrees) else math.nan
+    cos, sin = math.cos(angle), math.sin(angle)
+    moved = [(x - pivot[0], y - pivot[1]) for x, y in corners]
+    return Polygon(tuple((pivot[0] + x * cos - y * sin, pivot[1] + x * sin + y * cos) for x, y in moved))
+
+
+def box_corners(x: float, y: float, width: float, height: float) -> list[Point]:
+    """The corners of an upright box, clockwise from the upper left one.
+
+    Raises:
+        ValueError: When a side is not above 0.
+    """
+    if not (width > 0 and height > 0):
+        raise ValueError(f"a box of {width:g}×{height:g} pixels is empty")
+    return [(x, y), (x + width, y), (x + width, y + height), (x, y + height)]
+
+
+@dataclass(frozen=True)
+class Line:
+    """An open line of some width with round ends; of one point, a disc.
+
+    Attributes:
+        points: x and y, px; at least one.
+        width_px: Across the line.
+
+    Raises:
+        ValueError: When there is no point, or a coordinate is not finite.
+    """
+
+    points: tuple[Point, ...]
+    width_px: float = LINE_WIDTH_PX
+
+    def __post_init__(self) -> None:
+        if not self.points:
+            raise ValueError("a line without points")
+        for value in (value for point in self.points for value in point):
+            if not abs(value) <= FURTHEST_PX:
+                raise ValueError(f"the coordinate {value:g} is no place in a picture")
+
+    @property
+    def area_px(self) -> float:
+        """Length × width, and the round ends."""
+        length = sum(math.dist(a, b) for a, b in zip(self.points, self.points[1:], strict=False))
+        return length * self.width_px + math.pi * (self.width_px / 2) ** 2
+
+    @property
+    def extent(self) -> Extent:
+        """Left, top, right and bottom of a line of one pixel: the width is ours, not the annotator's."""
+        x, y = zip(*self.points, strict=True)
+        return min(x) - 0.5, min(y) - 0.5, max(x) + 0.5, max(y) + 0.5
+
+    def fill(self, mask: NDArray[np.uint8]) -> None:
+        """Sets the pixels whose centres lie within half the width of the line to 255 in `mask` [H, W]."""
+        for start, end in zip(self.points, self.points[1:] or self.points, strict=False):
+            self._fill_segment(mask, start, end)
+
+    def _fill_segment(self, mask: NDArray[np.uint8], start: Point, end: Point) -> None:
+        reach = self.width_px / 2
+        rows = _touched(min(start[1], end[1]) - reach, max(start[1], end[1]) + reach, mask.shape[0])
+        columns = _touched(min(start[0], end[0]) - reach, max(start[0], end[0]) + reach, mask.shape[1])
+        y = np.arange(rows.start, rows.stop)[:, None] + 0.5 - start[1]
+        x = np.arange(columns.start, columns.stop)[None, :] + 0.5 - start[0]
+        dx, dy = end[0] - start[0], end[1] - start[1]
+        along = np.clip((x * dx + y * dy) / ((dx * dx + dy * dy) or 1.0), 0, 1)
+        near = (x - along * dx) ** 2 + (y - along * dy) ** 2 <= reach * reach
+        mask[rows, columns][near] = 255
+
+
+def _touched(low: float, high: float, side: int) -> slice:
+    return slice(min(max(math.floor(low), 0), side), min(max(math.ceil(high), 0), side))

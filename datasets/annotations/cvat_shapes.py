@@ -1,0 +1,112 @@
+"""The shapes of CVAT: polygons, boxes, ellipses, polylines and masks.
+
+What cannot be drawn is a `ValueError` that says so in one sentence; who reads the file adds the place.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from datasets.annotations.curves import Line, box_corners, check_reaches, ellipse, turned
+from datasets.annotations.cvat_xml import Element, to_number
+from datasets.annotations.labels import read_label
+from datasets.annotations.region import Region
+from datasets.annotations.shapes import Bitmap, Box, Point, Polygon, check_inside
+from segdec.images import DEFAULT_MAX_PIXELS
+
+Drawn = Polygon | Box | Line | Bitmap
+
+
+def read_region(element: Element, height: int, width: int) -> Region:
+    """The region of one shape in a picture of `height` × `width` px; ValueError when it cannot be drawn."""
+    label = read_label(element.text("label"))
+    if element.tag not in _SHAPES:
+        raise ValueError(f"the shape <{element.tag:.40}> is not known; expected one of {', '.join(_SHAPES)}")
+    if element.tag == "mask":
+        _check_mask_size(element, height, width)
+    drawn = _SHAPES[element.tag](element)
+    may_reach_over = element.tag in {"ellipse", "polyline"} or _rotation(element) != 0
+    (check_reaches if may_reach_over else check_inside)(drawn, height, width)
+    return Region(label, drawn, rough=element.tag == "box")
+
+
+def _rotation(element: Element) -> float:
+    """Degrees clockwise about the centre."""
+    return element.number("rotation", default=0.0)
+
+
+def _points(element: Element) -> tuple[Point, ...]:
+    pairs = [text.split(",") for text in element.text("points").split(";")]
+    if any(len(pair) != 2 for pair in pairs):
+        raise ValueError(f"the points of the {element.tag} are not written as x,y;x,y")
+    return tuple((to_number(x), to_number(y)) for x, y in pairs)
+
+
+def _box(element: Element) -> Drawn:
+    left, top = element.number("xtl"), element.number("ytl")
+    width, height = element.number("xbr") - left, element.number("ybr") - top
+    if not _rotation(element):
+        return Box(left, top, width, height)
+    centre = left + width / 2, top + height / 2
+    return turned(box_corners(left, top, width, height), centre, _rotation(element))
+
+
+def _ellipse(element: Element) -> Drawn:
+    cx, cy, rx, ry = (element.number(name) for name in ("cx", "cy", "rx", "ry"))
+    return ellipse(cx, cy, rx, ry, _rotation(element))
+
+
+def _polyline(element: Element) -> Drawn:
+    points = _points(element)
+    if len(points) < 2:
+        raise ValueError(f"a polyline has {len(points)} points; expected at least 2")
+    return Line(points)
+
+
+def _mask_box(element: Element) -> tuple[int, int, int, int]:
+    """Left, top, width and height, px."""
+    values = [element.number(name) for name in ("left", "top", "width", "height")]
+    if not all(value.is_integer() for value in values):
+        raise ValueError("the place of the mask is not in whole pixels")
+    left, top, width, height = (int(value) for value in values)
+    return left, top, width, height
+
+
+def _check_mask_size(element: Element, height: int, width: int) -> None:
+    """Before anything of that size is made."""
+    left, top, columns, rows = _mask_box(element)
+    if min(left, top) < 0 or min(columns, rows) < 1 or left + columns > width or top + rows > height:
+        raise ValueError(
+            f"the mask of {columns}×{rows} pixels at ({left}, {top}) does not lie within the picture of "
+            f"{width}×{height} pixels (width × height)"
+        )
+    if columns * rows > DEFAULT_MAX_PIXELS:
+        raise ValueError(
+            f"the mask has {columns}×{rows} pixels (width × height), expected at most {DEFAULT_MAX_PIXELS}; "
+            "draw the defect in parts"
+        )
+
+
+def _mask(element: Element) -> Drawn:
+    """Run lengths row after row within the box, starting with background."""
+    left, top, width, height = _mask_box(element)
+    texts = element.text("rle").split(",")
+    if not all(text.strip().isascii() and text.strip().isdigit() and len(text) < 12 for text in texts):
+        raise ValueError("the rle of the mask is no list of whole numbers")
+    lengths = [int(text) for text in texts]
+    if sum(lengths) != width * height:
+        raise ValueError(
+            f"the run lengths of the mask are of {sum(lengths)} pixels; its box of {width}×{height} has "
+            f"{width * height}"
+        )
+    values = np.arange(len(lengths)) % 2
+    return Bitmap.from_mask(left, top, np.repeat(values, lengths).reshape(height, width))
+
+
+_SHAPES: dict[str, Callable[[Element], Drawn]] = {
+    "polygon": lambda element: Polygon(_points(element)),
+    "box": _box,
+    "ellipse": _ellipse,
+    "polyline": _polyline,
+    "mask": _mask,
+}

@@ -1,0 +1,151 @@
+"""The results of Label Studio: polygons, rectangles, ellipses, brush strokes and choices.
+
+Places and lengths are percents of the picture. What cannot be drawn is a `ValueError` that says so in one
+sentence; who reads the file adds the place.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from datasets.annotations import label_studio_rle
+from datasets.annotations.curves import box_corners, check_reaches, ellipse, turned
+from datasets.annotations.labels import read_label
+from datasets.annotations.region import Region
+from datasets.annotations.shapes import Bitmap, Box, Polygon, check_inside, numbers
+from datasets.annotations.sizes import read_size
+
+CHOICES = "choices"
+LABELS = "labels"
+
+NO_SHAPE = frozenset(
+    {CHOICES, "relation", "textarea", "rating", "number", "datetime", "taxonomy", "pairwise", "ranker"}
+)
+"""Types of results that say something else than where a defect is."""
+
+Drawn = Polygon | Box | Bitmap
+Value = dict[str, Any]
+
+
+def read_choices(result: object) -> tuple[str, ...]:
+    """The choices for the whole picture that a result holds; ValueError when they are no texts."""
+    if not isinstance(result, dict) or result.get("type") != CHOICES:
+        return ()
+    value = result.get("value")
+    if not isinstance(value, dict) or _geometry(value):  # a choice about one region of the picture
+        return ()
+    listed = value.get(CHOICES)
+    if not isinstance(listed, list):
+        raise ValueError("the choices are no list")
+    return tuple(read_label(choice) for choice in listed)
+
+
+def result_size(result: object) -> tuple[int, int]:
+    """Height and width of the picture, px, as Label Studio saw it; ValueError when a result lacks them."""
+    content = result if isinstance(result, dict) else {}
+    return read_size(content.get("original_height"), content.get("original_width"))
+
+
+def drawn_results(results: list[Any]) -> list[tuple[int, Any]]:
+    """Number, from 1, and content of each result that draws something or is not known to say else.
+
+    Where shape and label are tools of their own, a region has two results of one id: the second repeats the
+    shape and adds the label, so the first is left out.
+    """
+    labelled = {
+        _id(result) for result in results if isinstance(result, dict) and result.get("type") == LABELS
+    }
+    return [
+        (number, result)
+        for number, result in enumerate(results, start=1)
+        if not isinstance(result, dict)
+        or not (result.get("type") in NO_SHAPE or (result.get("type") in _SHAPES and _id(result) in labelled))
+    ]
+
+
+def _id(result: dict[str, Any]) -> str:
+    return str(result.get("id"))
+
+
+def read_region(result: object) -> Region:
+    """The region of one result; ValueError when it cannot be drawn."""
+    if not isinstance(result, dict) or not isinstance(result.get("value"), dict):
+        raise ValueError("the result has no value")
+    value = result["value"]
+    kind = _geometry(value)
+    if kind is None or result.get("type") not in (kind, f"{kind}{LABELS}", LABELS):
+        known = ", ".join(f"{name}{LABELS}" for name in _SHAPES)
+        raise ValueError(f"the type {result.get('type')!r:.40} is not known; expected one of {known}")
+    if result.get("image_rotation"):
+        raise ValueError("the picture was turned in the tool; turn the photograph's file instead")
+    height, width = result_size(result)
+    label = _label(value, kind)
+    drawn = _SHAPES[kind](value, height, width)
+    may_reach_over = kind == "ellipse" or bool(value.get("rotation"))
+    (check_reaches if may_reach_over else check_inside)(drawn, height, width)
+    return Region(label, drawn, rough=kind == "rectangle")
+
+
+def _geometry(value: Value) -> str | None:
+    """What a value draws."""
+    keys = {"points": "polygon", "rle": "brush", "radiusX": "ellipse", "height": "rectangle"}
+    return next((kind for key, kind in keys.items() if key in value), None)
+
+
+def _label(value: Value, kind: str) -> str:
+    listed = value.get(f"{kind}{LABELS}", value.get(LABELS))
+    if not isinstance(listed, list) or len(listed) != 1:
+        count = len(listed) if isinstance(listed, list) else "no"
+        raise ValueError(f"the {kind} has {count} labels; expected one")
+    return read_label(listed[0])
+
+
+def _pixels(value: Value, height: int, width: int, *keys: str) -> tuple[float, ...]:
+    """Percents of the picture as px, those along x and y in turn; ValueError when one is no number."""
+    sides = (width, height) * len(keys)
+    percents = numbers([value.get(key) for key in keys])
+    return tuple(percent / 100 * side for percent, side in zip(percents, sides, strict=False))
+
+
+def _rotation(value: Value) -> float:
+    """Degrees clockwise."""
+    return numbers([value.get("rotation") or 0.0])[0]
+
+
+def _polygon(value: Value, height: int, width: int) -> Drawn:
+    corners = Polygon.from_pairs(value["points"]).points
+    return Polygon(tuple((x / 100 * width, y / 100 * height) for x, y in corners))
+
+
+def _rectangle(value: Value, height: int, width: int) -> Drawn:
+    """It turns about its upper left corner."""
+    x, y, columns, rows = _pixels(value, height, width, "x", "y", "width", "height")
+    if not _rotation(value):
+        return Box(x, y, columns, rows)
+    return turned(box_corners(x, y, columns, rows), (x, y), _rotation(value))
+
+
+def _ellipse(value: Value, height: int, width: int) -> Drawn:
+    """It turns about its centre."""
+    x, y, rx, ry = _pixels(value, height, width, "x", "y", "radiusX", "radiusY")
+    return ellipse(x, y, rx, ry, _rotation(value))
+
+
+def _brush(value: Value, height: int, width: int) -> Drawn:
+    if value.get("format") != "rle":
+        raise ValueError(f"the brush has the format {value.get('format')!r:.40}; expected 'rle'")
+    alpha = label_studio_rle.decode(value["rle"], height, width)
+    rows, columns = np.flatnonzero(alpha.any(axis=1)), np.flatnonzero(alpha.any(axis=0))
+    if not rows.size:
+        raise ValueError("the brush marks no pixel")
+    top, left = int(rows[0]), int(columns[0])
+    return Bitmap.from_mask(left, top, alpha[top : rows[-1] + 1, left : columns[-1] + 1])
+
+
+_SHAPES: dict[str, Callable[[Value, int, int], Drawn]] = {
+    "polygon": _polygon,
+    "rectangle": _rectangle,
+    "ellipse": _ellipse,
+    "brush": _brush,
+}

@@ -1,0 +1,132 @@
+"""Masks written as runs of pixels down the columns: COCO's counts and Severstal's starts and lengths.
+
+COCO counts good and defect pixels in turn, good ones first, from the top of the left column down and on to
+the next column; all counts together make the picture. They are a list of numbers, or the same packed into
+letters. Severstal writes "start length start length …", where the first pixel is number 1.
+
+What cannot be drawn is a `ValueError` that says so in one sentence; who reads the annotation adds the place.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from segdec.run_lengths import read_counts
+
+Numbers = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class RunLengths:
+    """Runs of defect pixels, counted down the columns of a picture.
+
+    Attributes:
+        height: Of the picture, px.
+        width: Of the picture, px.
+        runs: int32 pairs of start (from 0) and length, in ascending order; packed, because a data set may
+            hold millions.
+    """
+
+    height: int
+    width: int
+    runs: bytes
+
+    @classmethod
+    def from_coco(cls, counts: object, height: int, width: int) -> "RunLengths":
+        """From COCO's `counts`, a list or the packed text.
+
+        Raises:
+            ValueError: When they are neither, do not make the picture, or mark nothing.
+        """
+        lengths = _whole_numbers(read_counts(counts)) if isinstance(counts, str) else _listed(counts)
+        if lengths.size and lengths.min() < 0:
+            raise ValueError(f"a run of {lengths.min()} pixels")
+        total = int(lengths.sum())
+        if total != height * width:
+            raise ValueError(
+                f"run lengths of {total} pixels; the picture of {width}×{height} has {height * width}"
+            )
+        ends = np.cumsum(lengths)
+        return cls._from_runs(ends[:-1:2], lengths[1::2], height, width)
+
+    @classmethod
+    def from_starts(cls, text: str, height: int, width: int) -> "RunLengths":
+        """From Severstal's "start length start length …", the first pixel being number 1.
+
+        Raises:
+            ValueError: When the text holds other than pairs of whole numbers, or a run is empty, leaves the
+                picture or overlaps another.
+        """
+        values = _whole_numbers(text.split())
+        if values.size % 2:
+            raise ValueError(f"{values.size} numbers; expected pairs of start and length")
+        starts, lengths = values[::2] - 1, values[1::2]
+        if (lengths < 1).any():
+            raise ValueError(f"a run of {lengths.min()} pixels")
+        return cls._from_runs(starts, lengths, height, width)
+
+    @classmethod
+    def _from_runs(cls, starts: Numbers, lengths: Numbers, height: int, width: int) -> "RunLengths":
+        order = np.argsort(starts[lengths > 0], kind="stable")
+        starts, lengths = starts[lengths > 0][order], lengths[lengths > 0][order]
+        if not starts.size:
+            raise ValueError("run lengths that mark no pixel")
+        ends = starts + lengths
+        if starts[0] < 0 or ends.max() > height * width:
+            run = 0 if starts[0] < 0 else int(ends.argmax())
+            raise ValueError(
+                f"the run of {lengths[run]} pixels from pixel {starts[run] + 1} leaves the picture of "
+                f"{width}×{height} = {height * width} pixels"
+            )
+        overlaps = np.flatnonzero(starts[1:] < ends[:-1])
+        if overlaps.size:
+            run = int(overlaps[0])
+            raise ValueError(
+                f"the runs from pixel {starts[run] + 1} and from pixel {starts[run + 1] + 1} overlap"
+            )
+        return cls(height, width, np.stack([starts, lengths], axis=1).astype(np.int32).tobytes())
+
+    @property
+    def area_px(self) -> float:
+        """Number of pixels marked."""
+        return float(self._pairs()[:, 1].sum())
+
+    @property
+    def extent(self) -> tuple[float, float, float, float]:
+        """Left, top, right and bottom of the picture, px: run lengths cannot leave it."""
+        return 0.0, 0.0, float(self.width), float(self.height)
+
+    def fill(self, mask: NDArray[np.uint8]) -> None:
+        """Sets the marked pixels of `mask` [height, width] to 255."""
+        starts, lengths = self._pairs().T
+        steps = np.zeros(self.height * self.width + 1, np.int8)
+        steps[starts] += 1
+        steps[starts + lengths] -= 1
+        inside = np.cumsum(steps[:-1], dtype=np.int8).astype(np.bool_)
+        mask[inside.reshape(self.width, self.height).T] = 255
+
+    def _pairs(self) -> NDArray[np.int32]:
+        return np.frombuffer(self.runs, np.int32).reshape(-1, 2)
+
+
+def _listed(counts: object) -> Numbers:
+    if not isinstance(counts, list):
+        raise ValueError(f"run lengths of the type {type(counts).__name__}; expected a list or a text")
+    if not set(map(type, counts)) <= {int, float}:
+        raise ValueError("run lengths hold other than whole numbers")
+    array = _whole_numbers(counts)
+    if any(array != counts):
+        raise ValueError("run lengths hold other than whole numbers")
+    return array
+
+
+def _whole_numbers(values: Sequence[object]) -> Numbers:
+    try:
+        array = np.array(values, dtype=np.int64)
+    except (ValueError, OverflowError) as error:
+        raise ValueError(f"run lengths hold other than whole numbers ({error})") from error
+    if array.size and np.abs(array).max() > np.iinfo(np.int32).max:
+        raise ValueError(f"run lengths hold {np.abs(array).max()}, more than any picture has pixels")
+    return array

@@ -1,0 +1,94 @@
+import math
+
+import numpy as np
+import pytest
+
+from datasets.annotations.curves import Line, box_corners, ellipse, turned
+
+
+def drawn(shape, height=8, width=12):
+    mask = np.zeros((height, width), np.uint8)
+    shape.fill(mask)
+    return ["".join("#" if value else "." for value in row) for row in mask]
+
+
+def test_ellipse_holds_the_centres_within_it():
+    # around (6, 4) with half axes 3 and 2: centres at (±.5, ±1.5, ±2.5) / 3 and (±.5, ±1.5) / 2 inside 1
+    assert drawn(ellipse(6, 4, 3, 2)) == [
+        "............",
+        "............",
+        "....####....",
+        "...######...",
+        "...######...",
+        "....####....",
+        "............",
+        "............",
+    ]
+    assert drawn(ellipse(4, 6, 3, 2, degrees=90), 12, 8) == [
+        "".join(row) for row in zip(*drawn(ellipse(6, 4, 3, 2)), strict=True)
+    ]
+
+
+def test_corners_that_stand_for_an_ellipse_lose_a_hundredth_of_a_pixel():
+    polygon = ellipse(0, 0, 500, 200)
+    middles = [
+        ((a[0] + b[0]) / 2, (a[1] + b[1]) / 2)
+        for a, b in zip(polygon.points, polygon.points[1:], strict=False)
+    ]
+    assert min(math.hypot(x / 500, y / 200) for x, y in middles) >= 1 - 0.01 / 500 - 1e-9
+    assert polygon.area_px == pytest.approx(math.pi * 500 * 200, rel=1e-4)
+
+
+def test_box_turns_clockwise_as_it_is_seen():
+    quarter = turned(box_corners(4, 2, 3, 1), (4, 2), 90)  # right becomes down: x 3…4, y 2…5
+    assert [tuple(round(value, 9) for value in point) for point in quarter.points] == [
+        (4, 2),
+        (4, 5),
+        (3, 5),
+        (3, 2),
+    ]
+
+
+def test_line_of_one_pixel_is_what_it_runs_through():
+    assert drawn(Line(((1.5, 1.5), (4.5, 1.5), (4.5, 3.5)), width_px=1), 5, 7) == [
+        ".......",
+        ".####..",
+        "....#..",
+        "....#..",
+        ".......",
+    ]
+
+
+def test_point_is_a_disc_and_is_cut_at_the_edge():
+    # centres within 2 of (0, 4): (.5, ±.5), (.5, ±1.5), (1.5, ±.5)
+    assert drawn(Line(((0.0, 4.0),), width_px=4), 8, 4) == [
+        "....",
+        "....",
+        "#...",
+        "##..",
+        "##..",
+        "#...",
+        "....",
+        "....",
+    ]
+
+
+def test_area_of_a_line_counts_its_round_ends():
+    assert Line(((0.0, 0.0), (3.0, 4.0)), width_px=2).area_px == pytest.approx(10 + math.pi)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: Line(()),
+        lambda: Line(((math.nan, 1.0),)),
+        lambda: ellipse(1, 1, 0, 3),
+        lambda: ellipse(1, 1, math.inf, 3),
+        lambda: ellipse(1, 1, 2, math.nan),
+        lambda: ellipse(1, 1, 2, 3, math.inf),
+        lambda: box_corners(1, 1, 0, 3),
+    ],
+)
+def test_what_cannot_be_drawn_is_a_value_error(make):
+    with pytest.raises(ValueError, match=r"empty|points|place"):
+        make()

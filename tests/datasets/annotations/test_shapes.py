@@ -1,0 +1,149 @@
+import cv2
+import numpy as np
+import pytest
+
+from datasets.annotations.drawn_mask import DrawnMask
+from datasets.annotations.run_lengths import RunLengths
+from datasets.annotations.shapes import Bitmap, Box, Polygon, check_inside
+from segdec.images import decode_mask
+
+
+def drawn(*shapes, height=6, width=8):
+    return DrawnMask("a.json, entry 1", height, width, shapes).draw() // 255
+
+
+def rows(mask):
+    return ["".join(map(str, row)) for row in mask]
+
+
+def test_polygon_along_pixel_edges_covers_its_area_exactly():
+    shape = Polygon.from_flat([2, 1, 5, 1, 5, 3, 2, 3])
+    assert rows(drawn(shape)) == ["00000000", "00111000", "00111000", "00000000", "00000000", "00000000"]
+    assert shape.area_px == drawn(shape).sum() == 6
+
+
+def test_pixel_belongs_to_the_polygon_that_holds_its_centre():
+    # the long side, x + y = 4, runs through centres: they belong to the shape on its right
+    lower = Polygon(((0.0, 0.0), (4.0, 0.0), (0.0, 4.0)))
+    upper = Polygon(((4.0, 0.0), (4.0, 4.0), (0.0, 4.0)))
+    assert rows(drawn(lower, height=4, width=4)) == ["1110", "1100", "1000", "0000"]
+    assert rows(drawn(upper, height=4, width=4)) == ["0001", "0011", "0111", "1111"]
+
+
+def test_polygon_that_meets_itself_leaves_its_hole_free():
+    ring = Polygon.from_pairs(
+        [[0, 0], [5, 0], [5, 5], [0, 5], [0, 0], [1, 1], [1, 4], [4, 4], [4, 1], [1, 1]]
+    )
+    assert rows(drawn(ring, height=5, width=5)) == ["11111", "10001", "10001", "10001", "11111"]
+
+
+def test_polygon_of_many_corners_is_the_disc_that_it_approximates():
+    turn = np.linspace(0, 2 * np.pi, 200, endpoint=False)
+    disc = Polygon(tuple(zip(30.2 + 20 * np.cos(turn), 28.7 + 20 * np.sin(turn), strict=True)))
+    y, x = np.mgrid[:60, :64] + 0.5
+    distance = np.hypot(x - 30.2, y - 28.7)
+    mask = drawn(disc, height=60, width=64)
+    assert mask[distance < 19.99].all()
+    assert not mask[distance > 20].any()
+    assert disc.area_px == pytest.approx(np.pi * 400, rel=1e-3)
+
+
+def test_polygon_too_thin_to_hold_a_centre_marks_the_pixels_it_runs_through():
+    assert rows(drawn(Polygon.from_flat([1.6, 1, 1.8, 4, 1.7, 4]), height=5, width=3)) == [
+        "000",
+        "010",
+        "010",
+        "010",
+        "010",  # its lower end lies on the edge between two pixels: of the lower one
+    ]
+
+
+def test_shapes_are_cut_off_at_the_edge_of_the_picture():
+    assert drawn(Polygon.from_flat([-1, -1, 9, -1, 9, 7, -1, 7])).all()
+    assert rows(drawn(Box(-1, -1, 3, 2), height=2, width=4)) == ["1100", "0000"]
+    assert rows(drawn(Bitmap.from_mask(-1, 1, np.array([[1, 1], [0, 1], [1, 1]])), height=2, width=3)) == [
+        "000",
+        "100",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("box", "expected"),
+    [
+        (Box(2, 0, 3, 1), "00111000"),
+        (Box(1.5, 0, 2, 1), "01100000"),  # from centre to centre: the left one
+        (Box(1.6, 0, 1.8, 1), "00100000"),
+        (Box(6.7, 0, 0.1, 1), "00000010"),
+    ],
+)
+def test_box_covers_the_pixels_whose_centres_it_holds(box, expected):
+    assert rows(drawn(box, height=1)) == [expected]
+
+
+def test_bitmap_keeps_its_pixels_and_its_place():
+    shape = Bitmap.from_mask(3, 1, np.array([[7, 0, 7], [0, 7, 0]]))
+    assert rows(drawn(shape, height=3)) == ["00000000", "00010100", "00001000"]
+    assert shape.area_px == 3
+    assert shape == Bitmap.from_mask(3, 1, np.array([[1, 0, 1], [0, 1, 0]]))
+
+
+def test_drawn_mask_reads_as_a_png_file():
+    mask = DrawnMask("a.json, entry 1", 6, 8, (Box(2, 1, 3, 2), Polygon.from_flat([4, 2, 7, 2, 7, 4, 4, 4])))
+    assert str(mask) == "a.json, entry 1"
+    pixels = decode_mask(mask.read_bytes(), str(mask))
+    assert rows(pixels // 255)[:4] == ["00000000", "00111000", "00111110", "00001110"]
+    assert cv2.countNonZero(pixels) == 6 + 6 - 1  # one pixel is in both
+    assert hash(mask) == hash(DrawnMask(mask.name, 6, 8, mask.shapes))
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: Polygon.from_flat([1, 1, 2, 2]), "a polygon of 2 different points"),
+        (lambda: Polygon.from_flat([]), "a polygon of 0 different points"),
+        (lambda: Polygon.from_flat([1, 1, 1, 1, 1, 1, 2, 2]), "a polygon of 2 different points"),
+        (lambda: Polygon.from_flat([1, 1, 2, 2, 3]), "5 numbers has an x without its y"),
+        (lambda: Polygon.from_flat([1, 1, 2, "2", 3, 3]), "'2' is no number"),
+        (lambda: Polygon.from_flat([1, 1, True, 2, 3, 3]), "True is no number"),
+        (lambda: Polygon.from_flat({"size": [1, 1]}), "no list of numbers"),
+        (lambda: Polygon.from_flat([1, 1, float("nan"), 2, 3, 3]), "the coordinate nan"),
+        (lambda: Polygon.from_flat([1, 1, 10**400, 2, 3, 3]), "the coordinate 1000"),
+        (lambda: Polygon(((0.0, 0.0), (1.0, 0.0), (1.0, float("inf")))), "the coordinate inf"),
+        (lambda: Polygon.from_pairs([[1, 1], [2, 2, 2], [3, 3]]), "a point of 3 numbers"),
+        (lambda: Polygon.from_pairs("1,1"), "no list of points"),
+        (lambda: Box(1, 1, 0, 5), "a box of 0×5 pixels is empty"),
+        (lambda: Box(1, 1, 5, -2), "5×-2"),
+        (lambda: Box.from_list([1, 2, 3]), "a box of 3 numbers"),
+        (lambda: Box.from_list([1, 2, 3, None]), "None is no number"),
+        (lambda: Bitmap.from_mask(0, 0, np.zeros((2, 2))), "marks no pixel"),
+        (lambda: Bitmap.from_mask(0, 0, np.zeros((2, 0))), r"shape \(2, 0\)"),
+    ],
+)
+def test_what_cannot_be_drawn_is_told(make, words):
+    with pytest.raises(ValueError, match=words):
+        make()
+
+
+@pytest.mark.parametrize(
+    ("shape", "words"),
+    [
+        (Box(8, 0, 2, 2), r"it reaches from \(8, 0\) to \(10, 2\), outside the picture of 8×6"),
+        (Polygon.from_flat([-5, 1, -1, 1, -1, 3]), "outside the picture"),
+        (Box(2, -1.5, 2, 4), "y = -1.5 lies outside the picture of 8×6"),
+        (Polygon.from_flat([2, 1, 9.5, 1, 2, 3]), "x = 9.5 lies outside"),
+        (Bitmap.from_mask(2, 4, np.ones((4, 2))), "y = 8 lies outside"),
+    ],
+)
+def test_shape_outside_its_picture_is_refused_naming_the_coordinate(shape, words):
+    with pytest.raises(ValueError, match=words):
+        check_inside(shape, 6, 8)
+
+
+def test_shape_over_the_edge_by_a_pixel_is_accepted():
+    for shape in (
+        Box(-1, -1, 10, 8),
+        Polygon.from_flat([-0.4, 0, 8.6, 0, 8, 6.9]),
+        Bitmap.from_mask(7, 5, np.ones((2, 2))),
+    ):
+        check_inside(shape, 6, 8)
+    check_inside(RunLengths.from_starts("1 48", 6, 8), 6, 8)
