@@ -2,42 +2,46 @@
 
 python -m datasets toy OUT [--count N] [--size S] [--classes 2|4] [--seed K] [--overwrite]
 python -m datasets inspect NAME ROOT [--splits FILE] [--out contact_sheet.png] [--white-level N]
+python -m datasets split NAME ROOT OUT [--folds K] [--val 0.2] [--test 0.2] [--seed 0]
+python -m datasets supervision NAME ROOT PUBLISHED OUT [--part K] [--splits FILE]
 python -m datasets pack NAME ROOT OUT [--splits FILE] [--shard-mb 128] [--overwrite]
+
+Those that read a set take [--mask-threshold N] and [--max-pixels N]; split and pack [--skip-broken];
+inspect and pack [--allow-leak NAME].
 """
 
 import argparse
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TypeVar
 
-import numpy as np
-from numpy.typing import NDArray
-
-from datasets.contact_sheet import contact_sheet
-from datasets.inspection import describe, inspect
-from datasets.layouts import LAYOUTS, SHARDS, load_dataset
-from datasets.packing import DEFAULT_SHARD_MB, pack
-from datasets.toy import CLASSES, write_toy
-from segdec.errors import DatasetError
-from segdec.images import write_png
-from segdec.terminal import clean_exit, quiet_tensorflow
-
-Item = TypeVar("Item")
+from datasets import commands
+from datasets.layouts.toy import CLASSES
+from datasets.loading import LAYOUTS
+from datasets.sharding.packing import DEFAULT_SHARD_MB
+from datasets.splitting import TEST_FRACTION, VAL_FRACTION
+from segdec.images import DEFAULT_MAX_PIXELS
+from segdec.terminal import allow_pixels, clean_exit, pixel_limit
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command that `arguments` name; leave with 2 after an error a user can repair."""
     options = _parser().parse_args(arguments)
     with clean_exit(extra="train"):
+        if "max_pixels" in options:
+            allow_pixels(options.max_pixels)
         options.command(options)
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m datasets", description="Make, inspect, pack data sets.")
-    commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    _add_toy(commands.add_parser("toy", help="write the made-up data set"))
-    _add_inspect(commands.add_parser("inspect", help="print what a data set holds, draw a contact sheet"))
-    _add_pack(commands.add_parser("pack", help="write a data set as TFRecord shards"))
+    parser = argparse.ArgumentParser(
+        prog="python -m datasets", description="Make, inspect, split, pack data sets."
+    )
+    added = parser.add_subparsers(required=True, metavar="COMMAND")
+    _add_toy(added.add_parser("toy", help="write the made-up data set"))
+    _add_inspect(added.add_parser("inspect", help="print what a data set holds, draw a contact sheet"))
+    _add_split(added.add_parser("split", help="write split files by group, or folds"))
+    _add_supervision(added.add_parser("supervision", help="read a published split of mixed supervision"))
+    _add_pack(added.add_parser("pack", help="write a data set as TFRecord shards"))
     return parser
 
 
@@ -54,17 +58,48 @@ def _add_toy(parser: argparse.ArgumentParser) -> None:
         "--seed", type=int, default=0, help="another seed, another set (default: %(default)s)"
     )
     parser.add_argument("--overwrite", action="store_true", help="replace a toy set that lies at OUT")
-    parser.set_defaults(command=_toy)
+    parser.set_defaults(command=commands.toy)
 
 
 def _add_source(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("layout", metavar="NAME", help=f"layout: {', '.join(LAYOUTS)}")
     parser.add_argument("root", metavar="ROOT", help="folder of the data set; of shards also a URL")
+    parser.add_argument(
+        "--mask-threshold",
+        type=int,
+        choices=range(255),
+        metavar="N",
+        help="a mask pixel shows a defect where its value is above this, as data.mask_threshold says",
+    )
+    parser.add_argument(
+        "--max-pixels",
+        type=pixel_limit,
+        default=DEFAULT_MAX_PIXELS,
+        metavar="N",
+        help="largest photograph, height × width, as data.max_pixels says (default: %(default)s)",
+    )
+
+
+def _add_splits(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--splits", type=Path, metavar="FILE", help="split file, instead of the layout's own")
+    parser.add_argument(
+        "--allow-leak",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="photograph or group that may occur in two splits; may be given several times",
+    )
+
+
+def _add_skip_broken(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--skip-broken", action="store_true", help="leave out what cannot be used, and list it"
+    )
 
 
 def _add_inspect(parser: argparse.ArgumentParser) -> None:
     _add_source(parser)
+    _add_splits(parser)
     parser.add_argument(
         "--out", type=Path, default=Path("contact_sheet.png"), help="PNG to write (default: %(default)s)"
     )
@@ -74,7 +109,7 @@ def _add_inspect(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="value of 16-bit photographs that is shown white, as input.white_level of a training",
     )
-    parser.set_defaults(command=_inspect)
+    parser.set_defaults(command=commands.inspect)
 
 
 def _white_level(text: str) -> int:
@@ -83,8 +118,42 @@ def _white_level(text: str) -> int:
     return int(text)
 
 
+def _add_split(parser: argparse.ArgumentParser) -> None:
+    _add_source(parser)
+    _add_skip_broken(parser)
+    parser.add_argument(
+        "out", type=Path, metavar="OUT", help="file to write; with --folds a folder for fold_0.txt and so on"
+    )
+    parser.add_argument("--folds", type=int, metavar="K", help="test each of K parts in turn")
+    parser.add_argument(
+        "--val", type=float, default=VAL_FRACTION, help="share that validates (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--test", type=float, help=f"share that tests, instead of --folds (default: {TEST_FRACTION})"
+    )
+    parser.add_argument(
+        "--seed", type=int, default=0, help="another seed, another split (default: %(default)s)"
+    )
+    parser.set_defaults(command=commands.split)
+
+
+def _add_supervision(parser: argparse.ArgumentParser) -> None:
+    _add_source(parser)
+    parser.add_argument(
+        "published", type=Path, metavar="PUBLISHED", help="file of the papers' authors, such as split_16.pyb"
+    )
+    parser.add_argument("out", type=Path, metavar="OUT", help="supervision file to write")
+    parser.add_argument(
+        "--part", type=int, metavar="K", help="fold or class, from 0, where the published file holds several"
+    )
+    parser.add_argument("--splits", type=Path, metavar="FILE", help="also write this split file")
+    parser.set_defaults(command=commands.supervision)
+
+
 def _add_pack(parser: argparse.ArgumentParser) -> None:
     _add_source(parser)
+    _add_splits(parser)
+    _add_skip_broken(parser)
     parser.add_argument("out", metavar="OUT", help="folder to make, or a URL such as gs://bucket/parts")
     parser.add_argument(
         "--shard-mb",
@@ -93,69 +162,7 @@ def _add_pack(parser: argparse.ArgumentParser) -> None:
         help="about the size of a shard, MB (default: %(default)s)",
     )
     parser.add_argument("--overwrite", action="store_true", help="replace shards that lie at OUT")
-    parser.set_defaults(command=_pack)
-
-
-def _toy(options: argparse.Namespace) -> None:
-    write_toy(
-        options.out,
-        options.count,
-        size=options.size,
-        classes=options.classes,
-        seed=options.seed,
-        overwrite=options.overwrite,
-        progress=lambda numbers: _progress(numbers, "toy set"),
-    )
-    print(f"{options.count} images in {options.out}")
-
-
-def _inspect(options: argparse.Namespace) -> None:
-    if not options.out.parent.is_dir():
-        raise DatasetError(f"The folder {options.out.parent} does not exist. Make it, or give another --out.")
-    if options.layout == SHARDS:
-        quiet_tensorflow()
-    dataset = load_dataset(options.layout, options.root, options.splits)
-    findings = inspect(
-        dataset, lambda records: _progress(records, "reading"), white_level=options.white_level
-    )
-    print(describe(dataset, findings))
-    _write_sheet(options.out, contact_sheet(dataset, white_level=options.white_level))
-    print(f"\ncontact sheet: {options.out}")
-
-
-def _pack(options: argparse.Namespace) -> None:
-    from tqdm import tqdm
-
-    quiet_tensorflow()
-    dataset = load_dataset(options.layout, options.root, options.splits)
-    packed = [record for record in dataset.records if record.split is not None]
-    with tqdm(total=len(packed), desc="packing", unit="image", disable=None) as bar:
-        index = pack(
-            dataset,
-            options.out,
-            shard_mb=options.shard_mb,
-            overwrite=options.overwrite,
-            advance=bar.update,
-        )
-    size_mb = sum(shard.bytes for shard in index.shards) / 1e6
-    print(
-        f"{len(packed)} photographs in {len(index.shards)} shards ({size_mb:.1f} MB) in {options.out}; "
-        f"{len(dataset.records) - len(packed)} without a split left out"
-    )
-
-
-def _write_sheet(path: Path, sheet: NDArray[np.uint8]) -> None:
-    try:
-        write_png(path, sheet)
-    except OSError as error:
-        raise DatasetError(f"The contact sheet cannot be written ({error}). Give another --out.") from error
-
-
-def _progress(items: Iterable[Item], what: str) -> Iterable[Item]:
-    from tqdm import tqdm
-
-    bar: Iterable[Item] = tqdm(items, desc=what, unit="image", disable=None)
-    return bar
+    parser.set_defaults(command=commands.pack)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from datasets.reading import read
 from datasets.sample import Dataset, Record, Sample
-from segdec.images import resize_mask
+from segdec.images import DEFAULT_MAX_PIXELS, resize_mask
 from segdec.overlay import draw_overlay
 
 COLUMNS = 6
@@ -19,19 +19,23 @@ MAX_TILES = 36
 
 
 def contact_sheet(
-    dataset: Dataset, *, count: int = MAX_TILES, white_level: int | None = None
+    dataset: Dataset,
+    *,
+    count: int = MAX_TILES,
+    white_level: int | None = None,
+    max_pixels: int = DEFAULT_MAX_PIXELS,
 ) -> NDArray[np.uint8]:
     """Draw up to `count` photographs with their masks, those with a defect first.
 
     Three quarters of the places go to photographs with a defect. Where there are too many of a kind,
     they are taken evenly from the whole list. `white_level` is the value of a 16-bit photograph that
-    becomes 255.
+    becomes 255, `max_pixels` limits height × width.
 
     Returns:
         uint8 [H, W, 3] RGB, at most 2000 px wide.
     """
     tiles = [
-        _tile(read(record, white_level=white_level), _caption(dataset.classes, record))
+        _tile(read(record, white_level=white_level, max_pixels=max_pixels), _caption(dataset.classes, record))
         for record in _choose(dataset, count)
     ]
     rows = [_row(tiles[start : start + COLUMNS]) for start in range(0, len(tiles), COLUMNS)]

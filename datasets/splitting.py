@@ -1,21 +1,20 @@
 """Which record trains, validates or tests: split files and the default split.
 
-A split file is UTF-8 text. Each line holds `train`, `val` or `test`, white space, and a name: that of
-one record (`kos01/Part0`), or that of a group (`kos01`), which stands for all its records. Lines that
-start with `#` and empty lines are skipped. Records that no line names are left out.
+Each line of a split file holds `train`, `val` or `test` and the name of a record, a group or a folder; see
+`datasets.assignments`. Records that no line names are left out.
 """
 
 import hashlib
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import get_args
 
+from datasets.assignments import Assignment, assigned_records, read_assignments
 from datasets.sample import Dataset, Record, Split
 from segdec.errors import DatasetError
 from segdec.files import write_text_atomic
-from segdec.suggestions import nearest
 
 SPLITS: tuple[Split, ...] = get_args(Split)
 
@@ -28,17 +27,17 @@ def apply_splits(dataset: Dataset, path: Path) -> Dataset:
 
     Raises:
         DatasetError: Naming file and line, when the file cannot be read or names nothing, a line is
-            malformed, a name belongs to no record, or a record or group falls into two splits.
+            malformed, a name belongs to no record and no problem, or a record or group falls into two splits.
     """
-    assigned: dict[str, tuple[Split, int]] = {}  # record name → split, line
-    groups: dict[str, tuple[Split, int]] = {}
-    by_name = _records_by_name(dataset.records)
-    for line, split, name in _parse(path):
-        for record in _named(by_name, name, f"{path}, line {line}"):
-            for place, key, what in ((assigned, record.name, "photograph"), (groups, record.group, "group")):
-                earlier = place.setdefault(key, (split, line))
-                _check_agrees(earlier, split, f"{path}, line {line}", f"the {what} '{key}'")
-    records = (r.assigned(assigned[r.name][0] if r.name in assigned else None) for r in dataset.records)
+    assigned: dict[str, Assignment] = {}
+    groups: dict[str, Assignment] = {}
+    for line, record in assigned_records(dataset, read_assignments(path, SPLITS, "split")):
+        _check_agrees(assigned.setdefault(record.name, line), line, f"the photograph '{record.name}'")
+        _check_agrees(groups.setdefault(record.group, line), line, f"the group '{record.group}'")
+    splits: dict[str, Split] = {word: word for word in SPLITS}
+    records = (
+        r.assigned(splits[assigned[r.name].word] if r.name in assigned else None) for r in dataset.records
+    )
     return replace(dataset, records=tuple(records))
 
 
@@ -57,6 +56,19 @@ def default_split(dataset: Dataset, *, seed: int = 0) -> Dataset:
     return replace(dataset, records=tuple(r.assigned(splits[r.group]) for r in dataset.records))
 
 
+def split_off_validation(dataset: Dataset, *, seed: int = 0) -> Dataset:
+    """Move 20 % of the training groups of each class to val; for sets published as train and test alone."""
+    training = replace(dataset, records=dataset.of_split("train"))
+    val = {record.group for record in default_split(training, seed=seed).of_split("val")}
+    return replace(
+        dataset,
+        records=tuple(
+            record.assigned("val") if record.split == "train" and record.group in val else record
+            for record in dataset.records
+        ),
+    )
+
+
 def write_splits(path: Path, records: Iterable[Record], *, comment: str = "") -> None:
     """Write one line for each record that has a split, atomically; `comment` goes on top."""
     lines = [f"# {line}" for line in comment.splitlines()]
@@ -64,69 +76,24 @@ def write_splits(path: Path, records: Iterable[Record], *, comment: str = "") ->
     write_text_atomic(path, "\n".join([*lines, ""]))
 
 
-def _parse(path: Path) -> list[tuple[int, Split, str]]:
-    """Line number, split and name of each line that says something."""
-    parsed = []
-    for number, line in enumerate(_read_text(path).splitlines(), start=1):
-        if not line.strip() or line.lstrip().startswith("#"):
-            continue
-        split, _, name = line.strip().replace("\t", " ").partition(" ")
-        known = next((word for word in SPLITS if word == split), None)
-        if known is None or not name:
-            raise DatasetError(
-                f"{path}, line {number}: '{line.strip()}' is not understood. "
-                f"Expected one of {', '.join(SPLITS)}, then a name, for example: train  kos01"
-            )
-        parsed.append((number, known, name.strip()))
-    if not parsed:
-        raise DatasetError(f"{path} names no photograph. Expected lines such as: train  kos01")
-    return parsed
-
-
-def _read_text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8-sig")  # spreadsheets put a byte order mark in front
-    except FileNotFoundError:
-        raise DatasetError(f"The split file {path} does not exist. Check the path.") from None
-    except UnicodeDecodeError as error:
-        raise DatasetError(f"The split file {path} is not UTF-8 text: {error}. Save it as text.") from error
-    except OSError as error:
-        raise DatasetError(f"The split file {path} cannot be read ({error.strerror}).") from error
-
-
-def _records_by_name(records: Sequence[Record]) -> dict[str, list[Record]]:
-    """Records by their own name and by that of their group."""
-    found: dict[str, list[Record]] = defaultdict(list)
-    for record in records:
-        for name in {record.name, record.group}:
-            found[name].append(record)
-    return found
-
-
-def _named(by_name: dict[str, list[Record]], name: str, where: str) -> list[Record]:
-    if name in by_name:
-        return by_name[name]
-    raise DatasetError(
-        f"{where}: no photograph and no group is named '{name}'. "
-        f"Nearest known name: '{nearest(name, by_name)}'. Expected a name below the root without its suffix, "
-        "alone on its line. Comments have lines of their own. If the name is right, the folder holds a part "
-        "of the data set only."
-    )
-
-
-def _check_agrees(earlier: tuple[Split, int], split: Split, where: str, what: str) -> None:
-    if earlier[0] != split:
+def _check_agrees(earlier: Assignment, line: Assignment, what: str) -> None:
+    if earlier.word != line.word:
         raise DatasetError(
-            f"{where}: {what} is put into '{split}', line {earlier[1]} puts it into '{earlier[0]}'. "
-            "Photographs of one group belong to one split: remove one of the two lines."
+            f"{line.place}: {what} is put into '{line.word}', line {earlier.line} puts it into "
+            f"'{earlier.word}'. Photographs of one group belong to one split: remove one of the two lines."
         )
 
 
 def _cut(groups: list[str], seed: int) -> dict[str, Split]:
     """Shuffle groups of one class by a hash, then cut them into the three splits."""
-    shuffled = sorted(groups, key=lambda group: hashlib.sha256(f"{seed}:{group}".encode()).digest())
+    shuffled = sorted(groups, key=lambda group: _hash(group, seed))
     val, test = round(VAL_FRACTION * len(groups)), round(TEST_FRACTION * len(groups))
     place: dict[str, Split] = dict.fromkeys(shuffled, "train")
     place |= dict.fromkeys(shuffled[:val], "val")
     place |= dict.fromkeys(shuffled[val : val + test], "test")
     return place
+
+
+def _hash(group: str, seed: int) -> bytes:
+    # File names may hold bytes that are no UTF-8; whoever loads the set tells so.
+    return hashlib.sha256(f"{seed}:{group}".encode(errors="surrogateescape")).digest()

@@ -1,11 +1,11 @@
 import shutil
 
-import cv2
 import numpy as np
 
+from datasets.checking import check_dataset
 from datasets.contact_sheet import contact_sheet
-from datasets.folder import index
-from datasets.inspection import describe, duplicates, inspect
+from datasets.inspection import describe
+from datasets.layouts.folder import index
 from datasets.splitting import apply_splits
 
 
@@ -13,32 +13,11 @@ def table_row(text, head):
     return next(line for line in text.splitlines() if line.startswith(head))[len(head) :].split()
 
 
-def test_finding_holds_size_area_and_content(folder_root):
-    findings = {finding.record.name: finding for finding in inspect(index(folder_root))}
-    dent = findings["dent/c"]
-    assert (dent.height, dent.width, dent.channels, dent.defect_px) == (12, 20, 1, 6)
-    assert findings["good/a"].defect_px == 0
-    assert len({finding.digest for finding in findings.values()}) == 4
-
-
-def test_same_pixels_in_another_file_type_are_duplicates(folder_root):
-    pixels = cv2.imread(str(folder_root / "good/a.png"), cv2.IMREAD_UNCHANGED)
-    cv2.imwrite(str(folder_root / "good/z.bmp"), pixels)
-    same = duplicates(inspect(index(folder_root)))
-    assert [[finding.record.name for finding in group] for group in same] == [["good/a", "good/z"]]
-
-
-def test_equal_numbers_of_another_shape_are_no_duplicates(folder_root):
-    cv2.imwrite(str(folder_root / "good/wide.png"), np.zeros((4, 6), np.uint8))
-    cv2.imwrite(str(folder_root / "good/high.png"), np.zeros((6, 4), np.uint8))
-    assert duplicates(inspect(index(folder_root))) == []
-
-
 def test_table_counts_splits_sizes_and_areas(folder_root, write_picture):
     write_picture(folder_root / "good/big.png", size=(40, 12))
     (folder_root / "splits.txt").write_text("train good/a\ntrain dent/c\nval good/b\n")
     dataset = index(folder_root)
-    text = describe(dataset, inspect(dataset))
+    text = describe(dataset, check_dataset(dataset).findings)
     assert table_row(text, "photographs") == ["train", "val", "test", "left", "out", "all"]
     assert table_row(text, "good ") == ["1", "1", "0", "1", "3"]
     assert table_row(text, "dent ") == ["1", "0", "0", "0", "1"]
@@ -55,7 +34,7 @@ def test_table_names_duplicates_across_splits_and_others(folder_root, tmp_path):
     splits = tmp_path / "splits.txt"
     splits.write_text("train good/a\ntest good/across\nval good/b\nval good/within\n")
     dataset = apply_splits(index(folder_root), splits)
-    text = describe(dataset, inspect(dataset))
+    text = describe(dataset, check_dataset(dataset).findings)
     assert "different splits: 1\n  good/a (train) = good/across (test) = good/left (left out)\n" in text
     assert text.endswith("other equal photographs: 1\n  good/b (val) = good/within (val)")
 

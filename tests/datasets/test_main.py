@@ -1,3 +1,5 @@
+import pickle
+import shutil
 import sys
 
 import cv2
@@ -5,6 +7,7 @@ import numpy as np
 import pytest
 
 from datasets.__main__ import main
+from datasets.loading import load_dataset
 from segdec.images import read_image
 
 
@@ -77,13 +80,136 @@ def test_errors_are_one_line_and_leave_nothing(tmp_path, monkeypatch, capsys, ar
     assert list(tmp_path.iterdir()) == []
 
 
-def test_damaged_photograph_writes_no_sheet(kolektor_root, tmp_path, capsys):
-    (kolektor_root / "kos01/Part0.jpg").write_bytes(b"\xff\xd8\xff")
+def refused(arguments, capsys):
+    """What a command says that leaves with 2."""
+    with pytest.raises(SystemExit) as exit_:
+        main([str(argument) for argument in arguments])
+    assert exit_.value.code == 2
+    return capsys.readouterr()
+
+
+def test_inspect_names_problems_and_leaks_after_the_sheet_of_the_others(folder_root, tmp_path, capsys):
+    shutil.copy(folder_root / "good/a.png", folder_root / "good/twin.png")
+    (folder_root / "scratch/d.png").write_bytes(b"")
+    (folder_root / "masks/stray.png").write_bytes(b"")
+    splits, sheet = tmp_path / "mine.txt", tmp_path / "sheet.png"
+    splits.write_text("train good/a\ntest good/twin\nval dent\nval scratch\n")
+    command = ["inspect", "folder", folder_root, "--splits", splits, "--out", sheet]
+    printed = refused(command, capsys)
+    assert "The data set has 2 problems:" in printed.err
+    assert "stray.png belongs to no photograph" in printed.err
+    assert "d.png is empty" in printed.err
+    assert "1 picture lies in different splits:\n  good/a (train) = good/twin (test)" in printed.err
+    assert "photographs" in printed.out
+    assert sheet.exists()
+    allowed = refused([*command, "--allow-leak", "good"], capsys).err
+    assert "2 problems" in allowed
+    assert "different splits" not in allowed
+
+
+def test_inspect_of_broken_photographs_alone(folder_root, tmp_path, capsys):
+    for path in folder_root.rglob("?.png"):
+        path.write_bytes(b"")
     sheet = tmp_path / "sheet.png"
-    with pytest.raises(SystemExit):
-        main(["inspect", "kolektor", str(kolektor_root), "--out", str(sheet)])
-    assert "Part0.jpg" in capsys.readouterr().err
+    assert "has 4 problems" in refused(["inspect", "folder", folder_root, "--out", sheet], capsys).err
     assert not sheet.exists()
+
+
+@pytest.fixture
+def many_root(tmp_path, write_picture):
+    """Eight good photographs, two of them equal, four dents."""
+    root = tmp_path / "many"
+    for number in range(8):
+        write_picture(root / f"good/{number}.png")
+    for number in range(4):
+        write_picture(root / f"dent/{number}.png")
+        write_picture(root / f"masks/dent/{number}.png", mask=True)
+    shutil.copy(root / "good/0.png", root / "good/7.png")
+    return root
+
+
+def test_split_writes_a_file_that_says_how_it_was_made(many_root, tmp_path, capsys):
+    out = tmp_path / "mine.txt"
+    main(["split", "folder", str(many_root), str(out), "--val", "0.25", "--test", "0.25", "--seed", "3"])
+    assert f"12 photographs split in {out}" in capsys.readouterr().out
+    assert out.read_text().startswith(
+        "# python -m datasets split folder: groups whole, equal pictures together, "
+        "val 0.25, test 0.25, seed 3\n"
+    )
+    dataset = load_dataset("folder", many_root, out)
+    splits = {record.name: record.split for record in dataset.records}
+    assert None not in splits.values()
+    assert splits["good/0"] == splits["good/7"]
+    assert [sum(r.label for r in dataset.of_split(split)) for split in ("train", "val", "test")] == [2, 1, 1]
+    assert f"{out} exists" in refused(["split", "folder", many_root, out], capsys).err
+
+
+def test_split_writes_folds_all_or_none(many_root, tmp_path, capsys):
+    out = tmp_path / "folds"
+    words = refused(["split", "folder", many_root, out, "--folds", "9"], capsys).err
+    assert "would hold" in words
+    assert not out.exists()
+    main(["split", "folder", str(many_root), str(out), "--folds", "2", "--val", "0.5"])
+    assert sorted(path.name for path in out.iterdir()) == ["fold_0.txt", "fold_1.txt"]
+    tested = [
+        {record.name for record in load_dataset("folder", many_root, path).of_split("test")}
+        for path in sorted(out.iterdir())
+    ]
+    assert tested[0] | tested[1] == {record.name for record in load_dataset("folder", many_root).records}
+    assert not tested[0] & tested[1]
+    assert "fold 1 of 2, val 0.5 of the others, seed 0" in (out / "fold_1.txt").read_text()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["a.txt", "--folds", "2", "--test", "0.5"], "Give --folds or --test, not both"),
+        (["gone/a.txt"], "gone/a.txt cannot be written (No such file or directory)"),
+        (["folds", "--folds", "1"], "at least 2"),
+    ],
+)
+def test_split_refuses_what_it_cannot_do(many_root, tmp_path, monkeypatch, capsys, arguments, words):
+    monkeypatch.chdir(tmp_path)
+    assert words in refused(["split", "folder", many_root, *arguments], capsys).err
+    assert list(tmp_path.iterdir()) == [many_root]
+
+
+def test_split_leaves_out_what_is_broken_when_told_to(many_root, tmp_path, capsys):
+    (many_root / "good/1.png").write_bytes(b"")
+    out = tmp_path / "mine.txt"
+    assert "1.png is empty" in refused(["split", "folder", many_root, out], capsys).err
+    assert not out.exists()
+    main(["split", "folder", str(many_root), str(out), "--skip-broken"])
+    assert "left out: " in capsys.readouterr().err
+    assert "good/1\n" not in out.read_text()
+
+
+def test_a_published_split_becomes_a_supervision_file(many_root, tmp_path, capsys):
+    published, out, splits = (tmp_path / name for name in ("split_1.pyb", "supervision.txt", "splits.txt"))
+    train = [(f"dent/{number}", number == 0) for number in range(3)]
+    published.write_bytes(pickle.dumps((train, [("good/4", False)])))
+    command = ["supervision", "folder", many_root, published, out, "--splits", splits]
+    main([str(word) for word in command])
+    printed = capsys.readouterr()
+    assert f"1 masks and 2 labels in {out}" in printed.out
+    dataset = load_dataset("folder", many_root, splits, out)
+    words = {r.name: r.supervision for r in dataset.records if r.split in ("train", "val")}
+    assert words == {"dent/0": "mask", "dent/1": "label", "dent/2": "label"}
+    published.write_bytes(b"no pickle")
+    assert str(published) in refused(command, capsys).err
+
+
+def test_pack_refuses_problems_and_leaks(many_root, tmp_path, capsys):
+    pytest.importorskip("tensorflow")
+    (many_root / "good/1.png").write_bytes(b"")
+    (many_root / "splits.txt").write_text("train good/0\ntest good/7\ntrain dent\nval good/1\n")
+    out = tmp_path / "packed"
+    command = ["pack", "folder", many_root, out]
+    assert "has 1 problem:" in refused(command, capsys).err
+    assert "good/0 (train) = good/7 (test)" in refused([*command, "--skip-broken"], capsys).err
+    assert not out.exists()
+    main([str(word) for word in (*command, "--skip-broken", "--allow-leak", "good")])
+    assert "6 photographs in 2 shards" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("level", ["255", "65536", "white"])
@@ -104,3 +230,16 @@ def test_12_bit_photographs_are_packed_and_inspected(folder_root, tmp_path, caps
     assert "input.white_level" in capsys.readouterr().err
     main(["inspect", "shards", out, *sheet, "--white-level", "4095"])
     assert "contact sheet" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("command", ["inspect", "split", "pack"])
+def test_photographs_above_the_limit_are_named(command, folder_root, tmp_path, capsys):
+    (folder_root / "splits.txt").write_text("train good/a\ntrain dent\nval good/b\nval scratch\n")
+    out = tmp_path / "out.png"
+    words = [command, "folder", folder_root, *(["--out"] if command == "inspect" else []), out]
+    printed = refused([*words, "--max-pixels", "239"], capsys).err  # photographs and masks of 20 × 12 px
+    assert printed.count("has 20 × 12 = 240 pixels. Expected at most 239;") == 4
+    assert not out.exists()
+    if command != "split":  # which needs more photographs
+        main([str(word) for word in (*words, "--max-pixels", "240")])
+        assert out.exists()

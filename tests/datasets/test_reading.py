@@ -1,8 +1,13 @@
+from dataclasses import replace
+
 import cv2
 import numpy as np
 import pytest
 
-from datasets.reading import DigestingReader, read
+from datasets.annotations.boxed_mask import BoxedMask
+from datasets.annotations.drawn_mask import DrawnMask
+from datasets.annotations.shapes import Box
+from datasets.reading import read, read_files
 from datasets.sample import Record
 from segdec.errors import DatasetError, ImageError
 
@@ -22,6 +27,12 @@ def test_sample_holds_pixels_and_binary_mask(tmp_path, write_picture):
 def test_good_photograph_needs_no_mask(tmp_path, write_picture):
     image = write_picture(tmp_path / "a.png")
     assert read(Record("a", image, None, label=0, group="a")).mask is None
+
+
+def test_a_mask_of_the_unturned_photograph_is_told_as_such(tmp_path, write_picture):
+    image, mask = write_picture(tmp_path / "a.png"), write_picture(tmp_path / "m.png", size=(12, 20))
+    with pytest.raises(DatasetError, match="remove its EXIF orientation"):
+        read(Record("a", image, mask, label=1, group="a"))
 
 
 def test_mask_of_another_size_is_refused_with_both_sizes(tmp_path, write_picture):
@@ -45,6 +56,26 @@ def test_16_bits_are_scaled_by_the_white_level(tmp_path):
     cv2.imwrite(str(path), np.full((2, 3), 2048, np.uint16))
     record = Record("a", path, None, label=0, group="a")
     assert (read(record, white_level=4095).image == 128).all()
-    assert (DigestingReader(4095).read(record).image == 128).all()
     with pytest.raises(ImageError, match=r"brightest value is 2048.*input\.white_level"):
         read(record)
+
+
+def test_masks_have_the_limit_of_photographs(tmp_path, write_picture):
+    image = write_picture(tmp_path / "a.png", size=(20, 12))
+    mask = write_picture(tmp_path / "m.png", mask=True, size=(24, 12))
+    with pytest.raises(ImageError, match=r"m\.png has 24 × 12 = 288 pixels\. Expected at most 240"):
+        read(Record("a", image, mask, label=1, group="a"), max_pixels=240)
+
+
+@pytest.mark.parametrize("boxed", [False, True])
+def test_mask_above_the_limit_is_not_drawn(boxed, tmp_path, write_picture):
+    image = write_picture(tmp_path / "a.png", size=(20, 12))
+    drawn = DrawnMask("line 3", 12, 20, (Box(5, 4, 3, 2),))
+    record = Record("a", image, BoxedMask(drawn) if boxed else drawn, label=1, group="a")
+    assert np.count_nonzero(read(record, max_pixels=240).mask) == 6
+    with pytest.raises(ImageError, match=r"line 3 .*20 × 12 = 240 pixels\. Expected at most 239"):
+        read_files(record, max_pixels=239)
+    huge = replace(record, mask_path=DrawnMask("line 4", 2**15, 2**15, drawn.shapes))
+    with pytest.raises(ImageError, match=r"line 4 .*Expected at most 67,108,864"):
+        read_files(huge)
+    assert read_files(replace(huge, mask_path=drawn), max_pixels=2**30).mask

@@ -64,6 +64,15 @@ def test_bad_lines_are_refused_with_their_number(items, split_file, text, messag
         apply_splits(items, split_file(text))
 
 
+def test_all_bad_lines_are_told_at_once(items, split_file):
+    with pytest.raises(DatasetError) as error:
+        apply_splits(items, split_file("trian kos01\nval\n"))
+    assert all(f"line {number}: " in str(error.value) for number in (1, 2))
+    with pytest.raises(DatasetError) as error:
+        apply_splits(items, split_file("".join(f"val kos{n}\n" for n in range(70, 95)) + "val kos01\n"))
+    assert [f"named 'kos{n}'" in str(error.value) for n in range(69, 96)] == [False, *[True] * 25, False]
+
+
 def test_same_split_twice_is_no_contradiction(items, split_file):
     dataset = apply_splits(items, split_file("val kos01\nval kos01/Part0\n"))
     assert splits_of(dataset)["kos01/Part0"] == "val"

@@ -1,0 +1,253 @@
+"""Whether a data set can be learnt from: every photograph and mask is looked at once, every offender named.
+
+What cannot be used becomes a `Problem`: files that cannot be read, masks of another size, masks whose values
+do not tell what is defective, masks that contradict the class, equal pictures of different classes.
+"""
+
+import os
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from functools import partial
+
+import cv2
+import numpy as np
+
+from datasets.reading import Files, content_digest, decode, read_files
+from datasets.sample import Dataset, Problem, Record, Sample
+from segdec.errors import DatasetError, MissingExtraError, SegdecError
+from segdec.images import DEFAULT_MAX_PIXELS, MASK_WHITE_LEVEL, decode_image
+
+ANY_WHITE_LEVEL = 65535
+"""For whoever compares photographs and leaves their brightness to others."""
+
+NAMED_VALUES = 6
+"""As many values of a mask are named; a smoothed one has 256."""
+
+Progress = Callable[[Sequence[Record]], Iterable[Record]]
+Examine = Callable[[Sample], object]
+Trusted = Callable[[Record], bool]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What checking keeps of one photograph that can be used.
+
+    Attributes:
+        record: The photograph, its shape and the digests of its files filled in.
+        height: Pixels.
+        width: Pixels.
+        channels: 1 (grey) or 3 (colour).
+        defect_px: Pixels of the mask that show a defect; None where it was not read.
+        digest: Equal for equal pictures: the SHA-256 of size and pixels, so that the file format does not
+            matter; that of the file where it was not read.
+    """
+
+    record: Record
+    height: int
+    width: int
+    channels: int
+    defect_px: int | None
+    digest: str
+
+
+@dataclass(frozen=True)
+class Checked:
+    """A data set without its broken records, which are among its problems now, and what was found."""
+
+    dataset: Dataset
+    findings: tuple[Finding, ...]
+
+
+def check_dataset(
+    dataset: Dataset,
+    *,
+    white_level: int | None = None,
+    max_pixels: int = DEFAULT_MAX_PIXELS,
+    threads: int | None = None,
+    progress: Progress = iter,
+    examine: Examine | None = None,
+    trusted: Trusted | None = None,
+) -> Checked:
+    """Read every photograph and mask once, as many at a time as there are threads.
+
+    Args:
+        dataset: What to read.
+        white_level: Value of a 16-bit photograph that becomes 255.
+        max_pixels: Limit on height × width of photographs and masks.
+        threads: How many read; None for one a core, eight at most. Each holds a photograph and its mask.
+        progress: Shows how far it is.
+        examine: Looks at each sample; raises a `SegdecError` when it cannot be used.
+        trusted: Whether a record whose index has its shape and digests needs no reading: it was checked when
+            it was packed. Raises as `examine`.
+
+    Raises:
+        MissingExtraError: When what reads the files is not installed.
+    """
+    look = partial(_look, white_level=white_level, max_pixels=max_pixels, examine=examine, trusted=trusted)
+    looks = list(_in_threads(look, dataset.records, threads or min(8, os.cpu_count() or 1), progress))
+    findings = _same_digests([found for found in looks if isinstance(found, Finding)])
+    contradictions = list(_contradictions(dataset.classes, findings))
+    broken = {problem.name for problem in contradictions}
+    findings = [finding for finding in findings if finding.record.name not in broken]
+    problems = [found for found in looks if isinstance(found, Problem)] + contradictions
+    usable = replace(
+        dataset,
+        records=tuple(finding.record for finding in findings),
+        problems=(*dataset.problems, *sorted(problems, key=lambda problem: problem.name)),
+    )
+    return Checked(usable, tuple(findings))
+
+
+def refuse_problems(dataset: Dataset) -> None:
+    """Refuse a data set with problems.
+
+    Raises:
+        DatasetError: One error that lists them all.
+    """
+    if dataset.problems:
+        raise DatasetError(describe_problems(dataset.problems))
+
+
+def describe_problems(problems: Sequence[Problem]) -> str:
+    """How many there are, one line each, and what to do."""
+    many = len(problems) != 1
+    return "\n".join(
+        [
+            f"The data set has {len(problems)} problem{'s' * many}:",
+            *(f"  {problem_line(problem)}" for problem in problems),
+            f"Repair {'them' if many else 'it'}, or leave out the photographs named here with "
+            "--data.skip-broken (training) or --skip-broken (python -m datasets pack, split).",
+        ]
+    )
+
+
+def problem_line(problem: Problem) -> str:
+    """One line that names the place once; bytes that are no UTF-8 in file names are escaped."""
+    text, place = " ".join(problem.text.split()), " ".join(problem.place.split())
+    line = text if place in text else f"{place}: {text}"
+    return line.encode(errors="backslashreplace").decode()
+
+
+# === One record ===
+
+
+def _in_threads(
+    look: Callable[[Record], Finding | Problem], records: Sequence[Record], threads: int, progress: Progress
+) -> Iterator[Finding | Problem]:
+    """In the order of `records`; pixels live as long as a thread looks at them."""
+    pool = ThreadPoolExecutor(threads, thread_name_prefix="check")
+    try:
+        found = pool.map(look, records)
+        for _ in progress(records):
+            yield next(found)
+    finally:
+        pool.shutdown(cancel_futures=True)  # whoever interrupts does not wait for the rest
+
+
+def _look(
+    record: Record,
+    *,
+    white_level: int | None,
+    max_pixels: int,
+    examine: Examine | None,
+    trusted: Trusted | None,
+) -> Finding | Problem:
+    try:
+        if trusted and record.shape is not None and record.digests is not None:
+            fits = record.shape[0] * record.shape[1] <= max_pixels  # else reading it says what is wrong
+            if fits and trusted(record):
+                return Finding(record, *record.shape, defect_px=None, digest=record.digests[0])
+        files = read_files(record, max_pixels=max_pixels)
+        sample = decode(record, files, white_level=white_level, max_pixels=max_pixels)
+        if record.mask_threshold is None:
+            _check_values(record, files, sample)
+        _check_class(record, sample)
+        if examine:
+            examine(sample)
+    except MissingExtraError:
+        raise
+    except SegdecError as error:
+        return Problem(str(record.image_path), str(error), record.name)
+    height, width, channels = sample.image.shape
+    return Finding(
+        replace(record, shape=(height, width, channels), digests=files.digests()),
+        height,
+        width,
+        channels,
+        defect_px=0 if sample.mask is None else int(np.count_nonzero(sample.mask)),
+        digest=content_digest(sample),
+    )
+
+
+def _check_values(record: Record, files: Files, sample: Sample) -> None:
+    """Nobody has said where to cut: the mask may hold 0 and one value more."""
+    if files.mask is None or sample.mask is None or not sample.mask.any():
+        return
+    limit = sample.mask.size  # it has been decoded once
+    mask = decode_image(files.mask, str(record.mask_path), white_level=MASK_WHITE_LEVEL, max_pixels=limit)
+    pixels = mask.pixels.max(axis=2)
+    values = np.flatnonzero(cv2.calcHist([pixels], [0], None, [256], [0, 256])).tolist()
+    if len(values) > 2 or (len(values) == 2 and values[0] > 0):
+        named = ", ".join(map(str, values[:NAMED_VALUES])) + (", …" if len(values) > NAMED_VALUES else "")
+        raise DatasetError(
+            f"The mask {record.mask_path} has {len(values)} values: {named}. Expected 0 and one value more. "
+            "Say above which one a pixel shows a defect: set data.mask_threshold (127 for smoothed edges, 0 "
+            "where every number stands for a defect)."
+        )
+
+
+def _check_class(record: Record, sample: Sample) -> None:
+    defective = record.label > 0
+    if sample.mask is None:
+        if defective and record.supervision != "label":
+            raise DatasetError(
+                f"The photograph {record.image_path} shows a defect but has no mask. Draw it, or say in a "
+                f"supervision file that its class is all there is: label  {record.name}"
+            )
+    elif bool(sample.mask.any()) != defective:
+        above = f" (no value above {record.mask_threshold})" if defective and record.mask_threshold else ""
+        raise DatasetError(
+            f"The mask {record.mask_path} marks {'no' if defective else 'a'} defect{above}, but the class of "
+            f"its photograph {record.image_path} is {'one of a defect' if defective else 'good'}. Draw the "
+            "mask anew, or give the photograph the class it belongs to."
+        )
+
+
+# === All together ===
+
+
+def _same_digests(findings: list[Finding]) -> list[Finding]:
+    """Records that were not read get the digest of the pixels where another record of their file was."""
+    pixels = {f.record.digests[0]: f.digest for f in findings if f.record.digests and f.defect_px is not None}
+    return [
+        finding
+        if finding.defect_px is not None
+        else replace(finding, digest=pixels.get(finding.digest, finding.digest))
+        for finding in findings
+    ]
+
+
+def equal_pictures(findings: Sequence[Finding]) -> list[tuple[Finding, ...]]:
+    """One tuple for each picture that is there more than once."""
+    same: dict[str, list[Finding]] = defaultdict(list)
+    for finding in findings:
+        same[finding.digest].append(finding)
+    return [tuple(found) for found in same.values() if len(found) > 1]
+
+
+def _contradictions(classes: tuple[str, ...], findings: Sequence[Finding]) -> Iterator[Problem]:
+    for same in equal_pictures(findings):
+        of_label = {finding.record.label: finding.record for finding in reversed(same)}
+        if len(of_label) == 1:
+            continue
+        for finding in same:
+            label = finding.record.label
+            other = next(record for other, record in of_label.items() if other != label)
+            yield Problem(
+                str(finding.record.image_path),
+                f"The photograph {finding.record.image_path} ({classes[label]}) is the same picture as "
+                f"{other.image_path} ({classes[other.label]}). Keep it in the class it belongs to.",
+                finding.record.name,
+            )

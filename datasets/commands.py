@@ -1,0 +1,187 @@
+"""What the commands of `python -m datasets` do; `datasets.__main__` reads their arguments."""
+
+import argparse
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from datasets.checking import (
+    ANY_WHITE_LEVEL,
+    Checked,
+    check_dataset,
+    problem_line,
+    refuse_problems,
+)
+from datasets.contact_sheet import contact_sheet
+from datasets.folds import split_by_share, split_into_folds
+from datasets.inspection import describe
+from datasets.layouts.toy import write_toy
+from datasets.leaks import refuse_leaks
+from datasets.loading import SHARDS, load_dataset
+from datasets.published_supervision import convert
+from datasets.sample import Dataset
+from datasets.sharding.packing import check_free
+from datasets.sharding.packing import pack as write_shards
+from datasets.sharding.shard_plan import packable
+from datasets.splitting import TEST_FRACTION, write_splits
+from segdec.errors import DatasetError
+from segdec.files import new_folder
+from segdec.images import write_png
+from segdec.terminal import quiet_tensorflow
+
+Item = TypeVar("Item")
+
+
+def toy(options: argparse.Namespace) -> None:
+    """Write the made-up set."""
+    write_toy(
+        options.out,
+        options.count,
+        size=options.size,
+        classes=options.classes,
+        seed=options.seed,
+        overwrite=options.overwrite,
+        progress=lambda numbers: _progress(numbers, "toy set"),
+    )
+    print(f"{options.count} images in {options.out}")
+
+
+def inspect(options: argparse.Namespace) -> None:
+    """Print what a set holds, draw its contact sheet; DatasetError after that for problems and leaks."""
+    if not options.out.parent.is_dir():
+        raise DatasetError(f"The folder {options.out.parent} does not exist. Make it, or give another --out.")
+    if options.layout == SHARDS:
+        quiet_tensorflow()
+    dataset = _load(options, options.splits)
+    checked = _check(options, dataset, options.white_level)
+    if checked.findings:
+        print(describe(dataset, checked.findings))
+        sheet = contact_sheet(checked.dataset, white_level=options.white_level, max_pixels=options.max_pixels)
+        _write_sheet(options.out, sheet)
+        print(f"\ncontact sheet: {options.out}")
+    refuse_leaks(dataset, checked.findings, options.allow_leak, problems=checked.dataset.problems)
+
+
+def split(options: argparse.Namespace) -> None:
+    """Write a split file, or one for each fold."""
+    if options.layout == SHARDS:
+        quiet_tensorflow()
+    if options.out.exists():
+        raise DatasetError(f"{options.out} exists. Choose another place, or remove it.")
+    if options.folds is not None and options.test is not None:
+        raise DatasetError("Each of --folds parts is tested in turn. Give --folds or --test, not both.")
+    checked = _usable(options, _check(options, _load(options, None), ANY_WHITE_LEVEL))
+    how = f"python -m datasets split {options.layout}: groups whole, equal pictures together, "
+    if options.folds is None:
+        test = TEST_FRACTION if options.test is None else options.test
+        how += f"val {options.val:g}, test {test:g}, seed {options.seed}"
+        assigned = split_by_share(
+            checked.dataset, checked.findings, val=options.val, test=test, seed=options.seed
+        )
+        write = partial(write_splits, options.out, assigned.records, comment=how)
+    else:
+        how += f"fold {{}} of {options.folds}, val {options.val:g} of the others, seed {options.seed}"
+        folds = split_into_folds(
+            checked.dataset, checked.findings, folds=options.folds, val=options.val, seed=options.seed
+        )
+        write = partial(_write_folds, options.out, list(folds), how)
+    try:
+        write()
+    except OSError as error:
+        raise DatasetError(
+            f"{options.out} cannot be written ({error.strerror}). Choose another place."
+        ) from error
+    print(f"{len(checked.findings)} photographs split in {options.out}")
+
+
+def _write_folds(out: Path, folds: Sequence[Dataset], how: str) -> None:
+    """All of them, or none."""
+    with new_folder(out) as folder:
+        for number, fold in enumerate(folds):
+            write_splits(folder / f"fold_{number}.txt", fold.records, comment=how.format(number))
+
+
+def supervision(options: argparse.Namespace) -> None:
+    """Turn a published split of mixed supervision into a supervision file."""
+    dataset = _load(options, None)
+    found = convert(options.published, options.out, dataset, part=options.part, splits=options.splits)
+    print(f"{len(found.masks)} masks and {len(found.labels)} labels in {options.out}")
+    if found.unlisted:
+        print(
+            f"note: No line names {len(found.unlisted)} defective photographs that are not in "
+            f"{options.published}: {', '.join(found.unlisted)}",
+            file=sys.stderr,
+        )
+
+
+def pack(options: argparse.Namespace) -> None:
+    """Write shards."""
+    from tqdm import tqdm
+
+    quiet_tensorflow()
+    dataset = _load(options, options.splits)
+    check_free(dataset, options.out, overwrite=options.overwrite)
+    packed = packable(dataset)
+    checked = _check(options, packed, ANY_WHITE_LEVEL)
+    problems = () if options.skip_broken else checked.dataset.problems
+    refuse_leaks(dataset, checked.findings, options.allow_leak, problems=problems)
+    checked = _usable(options, checked)
+    with tqdm(total=len(checked.findings), desc="packing", unit="image", disable=None) as bar:
+        index = write_shards(
+            checked.dataset,
+            options.out,
+            shard_mb=options.shard_mb,
+            overwrite=options.overwrite,
+            max_pixels=options.max_pixels,
+            advance=bar.update,
+        )
+    size_mb = sum(shard.bytes for shard in index.shards) / 1e6
+    print(
+        f"{len(index.records)} photographs in {len(index.shards)} shards ({size_mb:.1f} MB) in {options.out}"
+        f"; {len(dataset.records) - len(packed.records)} without a split left out"
+    )
+
+
+def _load(options: argparse.Namespace, splits: Path | None) -> Dataset:
+    return load_dataset(options.layout, options.root, splits, mask_threshold=options.mask_threshold)
+
+
+def _check(options: argparse.Namespace, dataset: Dataset, white_level: int | None) -> Checked:
+    return check_dataset(
+        dataset,
+        white_level=white_level,
+        max_pixels=options.max_pixels,
+        progress=lambda records: _progress(records, "reading"),
+    )
+
+
+def _usable(options: argparse.Namespace, checked: Checked) -> Checked:
+    """What can be used; refused where anything cannot, unless --skip-broken says to go on."""
+    problems = checked.dataset.problems
+    if not options.skip_broken:
+        refuse_problems(checked.dataset)
+    for problem in problems:
+        print(f"left out: {problem_line(problem)}", file=sys.stderr)
+    return replace(checked, dataset=replace(checked.dataset, problems=()))
+
+
+def _write_sheet(path: Path, sheet: NDArray[np.uint8]) -> None:
+    try:
+        write_png(path, sheet)
+    except OSError as error:
+        raise DatasetError(
+            f"The contact sheet {path} cannot be written ({error.strerror}). Give another --out."
+        ) from error
+
+
+def _progress(items: Iterable[Item], what: str) -> Iterable[Item]:
+    from tqdm import tqdm
+
+    bar: Iterable[Item] = tqdm(items, desc=what, unit="image", disable=None)
+    return bar

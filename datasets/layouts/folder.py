@@ -1,0 +1,149 @@
+"""Own photographs: one folder a class, and one mask for each photograph with a defect.
+
+    root/good/0001.jpg               or `ok`, in any case
+    root/scratch/0002.jpg            any name: `defect`, or one folder for each class of defect
+    root/masks/scratch/0002.png      or root/masks/0002.png where no other defect has that stem
+    root/splits.txt                  optional; without it 60 % train, 20 % validate and 20 % test
+    root/supervision.txt             optional; names photographs whose annotation is less than a mask
+
+Photographs and masks are paired by stem; `0002_mask.png`, `0002_label.png` and `0002_GT.png` are masks of
+0002 too. A photograph is named `<class>/<stem>` and is a group of its own. Masks are PNG, BMP or TIFF, of
+the photograph's size, above 0 where there is a defect. Files that are no pictures are not looked at.
+
+A defective photograph without a mask is a problem, because a mask that was forgotten looks the same, unless
+`supervision.txt` says that the class is all there is to know: a line `label  scratch/0002` for one, or
+`label  scratch` for the whole folder. A line `box  scratch` says that boxes are drawn there instead of
+outlines. See `datasets.supervision`.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from datasets.annotations.labels import GOOD, is_good
+from datasets.layouts.listing import files, subfolders
+from datasets.layouts.mask_pairing import pair_masks
+from datasets.layouts.own_splits import assign_own_splits
+from datasets.layouts.photograph_tree import FOREIGN_SUFFIXES, SUFFIXES
+from datasets.sample import Dataset, Problem, Record
+from datasets.supervision import apply_supervision
+from segdec.errors import DatasetError
+
+MASKS = "masks"
+SUPERVISION_FILE = "supervision.txt"
+
+
+def index(root: Path) -> Dataset:
+    """List the photographs below `root`; their split is that of `splits.txt`, else the default one.
+
+    Problems are photographs without a mask or with two, of one stem, of a type that cannot be read or in a
+    folder within a class, masks without a photograph, and classes without photographs.
+
+    Raises:
+        DatasetError: When `root` cannot be listed, holds no class of defects or no photograph at all, or one
+            of its text files is malformed.
+    """
+    return assign_own_splits(list_records(root), root)
+
+
+def list_records(root: Path) -> Dataset:
+    """The same without a split; raises the same."""
+    good, *defects = folders = _class_folders(root)
+    photographs: dict[str, Path] = {}
+    problems: list[Problem] = []
+    for class_name in folders:
+        for name, paths in _photographs(root / class_name, problems).items():
+            photographs[name] = paths[0]
+            problems += _namesakes(name, paths)
+    if not photographs:
+        raise DatasetError(
+            f"The folder {root} holds no photograph in {', '.join(folders)}. "
+            f"Expected files of the types {', '.join(sorted(SUFFIXES))}."
+        )
+    masks = next((path for path in subfolders(root) if path.name.lower() == MASKS), root / MASKS)
+    pairs = pair_masks(masks, photographs, good)
+    problems += pairs.problems
+    broken = {problem.name for problem in problems}
+    records = tuple(
+        Record(name, path, pairs.masks.get(name), label=folders.index(name.split("/", 1)[0]), group=name)
+        for name, path in sorted(photographs.items())
+        if name not in broken
+    )
+    dataset = Dataset((GOOD, *defects), records, tuple(problems))
+    if (root / SUPERVISION_FILE).exists():
+        dataset = apply_supervision(dataset, root / SUPERVISION_FILE)
+    return _without_unmasked(dataset, root, masks)
+
+
+def _class_folders(root: Path) -> list[str]:
+    """The name of the folder of good photographs, and the sorted names of the others."""
+    names = [folder.name for folder in subfolders(root) if folder.name.lower() != MASKS]
+    good = [name for name in names if is_good(name)]
+    if len(good) != 1 or len(names) < 2:
+        raise DatasetError(
+            f"The folder {root} holds these folders: {', '.join(names) or 'none'}. "
+            f"Expected one named '{GOOD}' (or 'ok') and at least one folder of defects, for example "
+            f"{root / GOOD}, {root / 'defect'} and {root / MASKS / 'defect'}."
+        )
+    return [*good, *(name for name in names if name not in good)]
+
+
+def _photographs(folder: Path, problems: list[Problem]) -> dict[str, list[Path]]:
+    """The photographs of one class by name; what is wrong with the folder is added to `problems`."""
+    try:
+        nested, found = subfolders(folder), files(folder)
+    except DatasetError as error:
+        problems.append(Problem(str(folder), str(error)))
+        return {}
+    problems += (
+        Problem(
+            str(path),
+            f"{path} is a folder among photographs. Expected photographs directly in {folder}: move them one "
+            "level up.",
+        )
+        for path in nested
+    )
+    by_name: dict[str, list[Path]] = defaultdict(list)
+    for path in found:
+        if path.suffix.lower() in SUFFIXES:
+            by_name[f"{folder.name}/{path.stem}"].append(path)
+    unread = [path for path in found if path.suffix.lower() in FOREIGN_SUFFIXES]
+    foreign = {f"{folder.name}/{path.stem}": path for path in unread}
+    types = ", ".join(sorted(SUFFIXES))
+    for name in sorted(foreign.keys() - by_name.keys()):
+        text = f"{foreign[name]} is of a type that cannot be read. Expected {types}: convert or remove it."
+        problems.append(Problem(str(foreign[name]), text, name))
+    if not by_name and not foreign:
+        text = f"The folder {folder} holds no photograph. Expected files of the types {types}: add some, or"
+        problems.append(Problem(str(folder), f"{text} remove the folder."))
+    return by_name
+
+
+def _namesakes(name: str, paths: list[Path]) -> Iterator[Problem]:
+    if len(paths) > 1:
+        named = " and ".join(map(str, paths))
+        text = f"{len(paths)} photographs are named '{name}': {named}. Rename all but one of them."
+        yield Problem(str(paths[0]), text, name)
+
+
+def _without_unmasked(dataset: Dataset, root: Path, masks: Path) -> Dataset:
+    """A defective photograph of which nobody has said that it has no mask is a problem."""
+    unmasked = [r for r in dataset.records if r.label > 0 and r.mask_path is None and r.supervision == "mask"]
+    names = {record.name for record in unmasked}
+    return replace(
+        dataset,
+        records=tuple(record for record in dataset.records if record.name not in names),
+        problems=(*dataset.problems, *(_missing_mask(record, root, masks) for record in unmasked)),
+    )
+
+
+def _missing_mask(record: Record, root: Path, masks: Path) -> Problem:
+    stem = record.name.split("/", 1)[1]
+    return Problem(
+        str(record.image_path),
+        f"The photograph {record.image_path} shows a defect but has no mask. Expected "
+        f"{masks / record.name}.png or {masks / stem}.png: draw it, move the photograph to "
+        f"'{GOOD}', or write 'label  {record.name}' into {root / SUPERVISION_FILE} to learn its class alone.",
+        record.name,
+    )

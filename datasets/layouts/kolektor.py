@@ -1,0 +1,65 @@
+"""KolektorSDD in its native layout: 399 photographs of 50 items, 52 of them with a defect.
+
+    root/kos01/Part0.jpg           grey, 500 pixels wide and 1235 to 1285 high
+    root/kos01/Part0_label.bmp     its mask, above 0 (one holds 85 too); empty for a good photograph
+
+Files and folders of other names are not looked at.
+
+Reference:
+    D. Tabernik, S. Šela, J. Skvarč, D. Skočaj, Segmentation-based deep-learning approach for
+    surface-defect detection, Journal of Intelligent Manufacturing, 2019.
+"""
+
+import re
+from pathlib import Path
+
+from datasets.layouts.listing import subfolders
+from datasets.layouts.pairs import Pair, collect, named, pair, read_masks
+from datasets.sample import Dataset, Problem, Record
+from segdec.errors import DatasetError
+
+CLASSES = ("good", "defect")
+
+STRAY = "kos21/Part7"
+"""Some copies of the set hold a second copy of kos21/Part6 under this name; it is never listed."""
+
+_ITEM = re.compile(r"kos\d+")
+_PHOTOGRAPH = re.compile(r"(Part\d+)\.jpg")
+_MASK = re.compile(r"(Part\d+)_label\.bmp")
+
+
+def index(root: Path) -> Dataset:
+    """List the photographs below `root`, one group an item (`kos01`), without a split.
+
+    The label is 1 when the full-size mask holds a value above 0: one published mask is drawn with 85.
+    Half a pair and a mask that cannot be read are problems of the data set.
+
+    Raises:
+        DatasetError: When the root cannot be listed or holds no item.
+    """
+    items = [folder for folder in subfolders(root) if _ITEM.fullmatch(folder.name)]
+    pairs = [found for item in items for found in _pairs(item)]
+    if not pairs:
+        raise DatasetError(
+            f"The folder {root} holds no KolektorSDD photographs. Expected {root / 'kos01' / 'Part0.jpg'} "
+            "and so on: give the folder that holds kos01, kos02, …"
+        )
+    return collect(CLASSES, read_masks(pairs, _record))
+
+
+def _pairs(item: Path) -> list[Pair | Problem]:
+    root = item.parent
+    found = pair(
+        named(item, _PHOTOGRAPH, item.name),
+        named(item, _MASK, item.name),
+        lambda name: root / f"{name}.jpg",
+        lambda name: root / f"{name}_label.bmp",
+    )
+    return [entry for entry in found if entry.name != STRAY]
+
+
+def _record(found: Pair, marks_defect: bool) -> Record:
+    group = found.name.partition("/")[0]
+    return Record(
+        found.name, found.photograph, found.mask, label=int(marks_defect), group=group, mask_threshold=0
+    )

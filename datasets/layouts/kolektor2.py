@@ -1,0 +1,77 @@
+"""KolektorSDD2 in its native layout: 2331 photographs to train (246 with a defect), 1004 to test (110).
+
+    root/train/10000.png        colour, about 230×630 pixels
+    root/train/10000_GT.png     its mask; empty for a good photograph
+    root/test/20000.png
+    root/test/20000_GT.png
+
+Files of other names are not looked at. The published splits with fewer masks become a supervision file
+by `datasets.published_supervision`.
+
+Reference:
+    J. Božič, D. Tabernik, D. Skočaj, Mixed supervision for surface-defect detection: from weakly to
+    fully supervised learning, Computers in Industry, 2021.
+"""
+
+import re
+from pathlib import Path
+
+from datasets.layouts.listing import subfolders
+from datasets.layouts.pairs import Pair, collect, named, pair, read_masks
+from datasets.sample import Dataset, Problem, Record, Split
+from datasets.splitting import split_off_validation
+from segdec.errors import DatasetError
+
+CLASSES = ("good", "defect")
+
+FOLDERS: dict[str, Split] = {"train": "train", "test": "test"}
+
+_PHOTOGRAPH = re.compile(r"(\d+)\.png")
+_MASK = re.compile(r"(\d+)_GT\.png")
+
+
+def index(root: Path) -> Dataset:
+    """List the photographs below `root`, each a group of its own, named `train/10000`.
+
+    They are split as published; 20 % of the training photographs of each class validate. The label is 1
+    when the full-size mask holds a value above 0. Half a pair and a mask that cannot be read are problems
+    of the data set.
+
+    Raises:
+        DatasetError: When the root cannot be listed, or holds no photograph to train or none to test.
+    """
+    present = {folder.name for folder in subfolders(root)}
+    pairs = []
+    for name in FOLDERS:
+        found = _pairs(root / name) if name in present else []
+        if not found:
+            raise DatasetError(
+                f"The folder {root} holds no KolektorSDD2 photographs to {name}. Expected "
+                f"{root / name / '<number>.png'} and {root / name / '<number>_GT.png'}: give the folder that "
+                f"holds {' and '.join(FOLDERS)}."
+            )
+        pairs += found
+    return split_off_validation(collect(CLASSES, read_masks(pairs, _record)))
+
+
+def _pairs(folder: Path) -> list[Pair | Problem]:
+    root = folder.parent
+    return pair(
+        named(folder, _PHOTOGRAPH, folder.name),
+        named(folder, _MASK, folder.name),
+        lambda name: root / f"{name}.png",
+        lambda name: root / f"{name}_GT.png",
+    )
+
+
+def _record(found: Pair, marks_defect: bool) -> Record:
+    split = FOLDERS[found.name.partition("/")[0]]
+    return Record(
+        found.name,
+        found.photograph,
+        found.mask,
+        label=int(marks_defect),
+        group=found.name,
+        split=split,
+        mask_threshold=0,
+    )

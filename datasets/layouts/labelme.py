@@ -1,0 +1,163 @@
+"""LabelMe (versions 3 to 5): one JSON file beside each photograph.
+
+    root/0001.jpg
+    root/0001.json           what LabelMe saves; embedded pictures (imageData) are not looked at
+    root/line-2/0002.jpg     folders in any depth; without a JSON file, or without shapes: good
+    root/splits.txt          optional; without it 60 % train, 20 % validate and 20 % test
+
+A JSON file belongs to the photograph of its stem beside it, else to the one that its `imagePath` names
+below the root. Polygons, rectangles (supervision `box`), circles and masks are drawn as they are; lines
+and points 10 px wide, as LabelMe itself does. A raised flag of a photograph without shapes is its class
+(supervision `label`). Labels and flags named `good` or `ok` mark nothing, nor does `_background_`.
+JSON files that are not LabelMe's and lie beside no photograph are not looked at.
+
+Reference:
+    https://github.com/wkentaro/labelme
+"""
+
+from collections import defaultdict
+from pathlib import Path, PurePosixPath
+
+from datasets.annotations.labelme_shapes import read_region
+from datasets.annotations.region import Region
+from datasets.annotations.sizes import read_size
+from datasets.layouts.annotated import Annotation, assemble, problem, read_regions
+from datasets.layouts.listing import files
+from datasets.layouts.photograph_tree import folders_below, photographs_below, record_name
+from datasets.sample import Dataset, Problem
+from datasets.text_file import read_json
+from segdec.errors import DatasetError
+
+TOOL = "LabelMe"
+
+
+def index(root: Path) -> Dataset:
+    """List the photographs below `root` with what LabelMe says about them.
+
+    Raises:
+        DatasetError: When a folder cannot be listed, there is no photograph or no LabelMe file, or the
+            split file cannot be used.
+    """
+    photographs = photographs_below(root)
+    sources = [
+        path for folder in folders_below(root) for path in files(folder) if path.suffix.lower() == ".json"
+    ]
+    if not photographs or not sources:
+        raise DatasetError(
+            f"The folder {root} holds {len(photographs)} photographs and {len(sources)} JSON files. "
+            "Expected photographs, and beside those with a defect the file that LabelMe saves, such as "
+            f"{root / '0001.json'}."
+        )
+    return _Tree(root, photographs).read(sources)
+
+
+class _Tree:
+    """Reads the files of one root and collects what they say."""
+
+    def __init__(self, root: Path, photographs: list[Path]) -> None:
+        self._root = root
+        self._known = set(photographs)
+        self._beside: dict[Path, list[Path]] = defaultdict(list)
+        self._of_stem: dict[str, list[Path]] = defaultdict(list)
+        for path in photographs:
+            self._beside[path.with_suffix("")].append(path)
+            self._of_stem[path.stem].append(path)
+        self._annotations: list[Annotation] = []
+        self._problems: list[Problem] = []
+
+    def read(self, sources: list[Path]) -> Dataset:
+        read = sum(self._read_file(source) for source in sources)
+        if not read and not self._problems:
+            raise DatasetError(
+                f"None of the {len(sources)} JSON files below {self._root} is one of LabelMe: they have no "
+                "'shapes'. Give the folder in which the photographs were annotated."
+            )
+        said = {annotation.photograph for annotation in self._annotations}
+        plain = [Annotation(path, str(path)) for path in sorted(self._known - said)]
+        return assemble(self._root, [*self._annotations, *plain], self._problems)
+
+    def _read_file(self, source: Path) -> bool:
+        """Whether `source` is a file of LabelMe, or ought to be."""
+        beside = self._beside.get(source.with_suffix(""), [])
+        name = record_name(self._root, source) if beside else ""
+        try:
+            content = read_json(source)
+        except DatasetError as error:
+            self._complain(source, str(error), name)
+            return True
+        if not isinstance(content, dict) or not isinstance(content.get("shapes"), list):
+            if beside:
+                text = "the file has no list 'shapes', so it is none of LabelMe. Remove it."
+                self._complain(source, text, name)
+            return bool(beside)
+        try:
+            photograph = self._photograph(source, beside, content.get("imagePath"))
+        except ValueError as error:
+            self._complain(source, f"{error}.", name)
+        else:
+            self._annotate(source, photograph, content)
+        return True
+
+    def _photograph(self, source: Path, beside: list[Path], image_path: object) -> Path:
+        """The photograph that `source` describes; ValueError when there is none, or more than one."""
+        text = image_path.replace("\\", "/") if isinstance(image_path, str) else ""
+        named = _below(self._root, source.parent, text)
+        if len(beside) > 1 and named not in beside:
+            raise ValueError(f"the file may belong to {' or '.join(map(str, beside))}. Rename one of them")
+        if named in self._known and beside and named not in beside:
+            raise ValueError(
+                f"the file lies beside {beside[0]}, but its imagePath is {named}, which exists too. "
+                "Rename the file, or correct imagePath"
+            )
+        if named in self._known:
+            return named
+        if beside:
+            return beside[0]
+        raise ValueError(
+            f"the photograph is missing: no picture '{source.stem}' lies beside the file, and its imagePath "
+            f"{text[:80]!r} is none below {self._root}. Copy the photograph there, or remove the file"
+        )
+
+    def _annotate(self, source: Path, photograph: Path, content: dict[str, object]) -> None:
+        name = record_name(self._root, photograph)
+        shapes = content["shapes"] if isinstance(content["shapes"], list) else []
+        labels = _raised(content.get("flags"))
+        height = width = 0
+        if shapes:
+            try:
+                height, width = read_size(content.get("imageHeight"), content.get("imageWidth"))
+            except ValueError as error:
+                self._complain(source, f"{error}. Open the photograph in {TOOL} and save it again.", name)
+        regions: tuple[Region, ...] = ()
+        if height:
+            entries = [(f"{source}, shape {number}", shape) for number, shape in enumerate(shapes, start=1)]
+            regions, problems = read_regions(
+                entries, lambda shape: read_region(shape, height, width), name, TOOL
+            )
+            self._problems += problems
+        self._annotations.append(Annotation(photograph, str(source), height, width, regions, labels))
+
+    def _complain(self, source: Path, text: str, name: str) -> None:
+        """Adds a problem; without a name, one for each photograph that may be meant: none counts as good."""
+        of_stem = self._of_stem.get(source.stem, [])
+        meant = [name] if name else [record_name(self._root, path) for path in of_stem]
+        self._problems += [problem(str(source), text, each) for each in meant or [""]]
+
+
+def _below(root: Path, folder: Path, text: str) -> Path:
+    """The file that `text` names from `folder`; `root` itself when it lies elsewhere."""
+    path = folder
+    for part in PurePosixPath(text).parts:
+        if part == "/" or (part == ".." and path == root):
+            return root
+        path = path.parent if part == ".." else path / part
+    return path
+
+
+def _raised(flags: object) -> tuple[str, ...]:
+    """The names of the flags that are true, other than LabelMe's own such as `__ignore__`."""
+    if not isinstance(flags, dict):
+        return ()
+    return tuple(
+        str(name) for name, value in flags.items() if value is True and not str(name).startswith("__")
+    )

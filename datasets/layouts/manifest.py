@@ -1,0 +1,206 @@
+"""Own data from one file that lists the photographs: CSV, or JSON lines.
+
+    root/manifest.csv        or manifest.jsonl; the root may be such a file itself, of any name
+    root/classes.txt         optional: the classes, one a line; any other label is a problem then
+    root/splits.txt          optional; used where the manifest has no split
+
+    image,label,mask,box,split,group
+    line-1/0001.png,good,,,train,plate-7
+    line-1/0002.png,dent,masks/0002.png,,train,plate-7
+    line-1/0003.png,dent,,"120,40,32,18",val,plate-9
+
+`image` and `label` are needed, all other columns are not, in any order. Paths start at the folder of the
+manifest. Photographs without a defect are labelled `good` (or `ok`); the other labels are the classes.
+
+    mask                  file of the photograph's size, PNG, BMP or TIFF, above 0 where there is a defect
+    box, boxes            x,y,width,height in px from the upper left corner, several with `;` between them
+    polygon, polygons     x,y,x,y,… likewise; in JSON lines lists of numbers, or of points
+    split                 train, val or test; once a photograph has one, those without are left out
+    group                 photographs of one group stay in one split; else each is its own group
+    name                  else the path of the photograph without its suffix
+
+A defective photograph with a mask or polygons is supervised by them, one with boxes by boxes, and one with
+neither by its label. A spreadsheet's semicolons or tabs separate columns as well as commas do.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from pathlib import Path
+
+from datasets.annotations.labels import GOOD, class_names, is_good
+from datasets.annotations.manifest_file import Entry, read_manifest
+from datasets.layouts.annotated import problem
+from datasets.layouts.manifest_row import ManifestRow, read_name, read_row
+from datasets.layouts.own_splits import assign_own_splits
+from datasets.sample import Dataset, Problem, Record
+from datasets.text_file import read_text
+from segdec.errors import DatasetError
+from segdec.suggestions import nearest
+
+NAMES = ("manifest.csv", "manifest.jsonl")
+CLASSES_FILE = "classes.txt"
+
+
+def index(root: Path) -> Dataset:
+    """List the photographs that the manifest at `root`, a file or its folder, names.
+
+    Problems are lines that cannot be read, photographs and masks that do not exist, labels that are no
+    class, shapes outside the photograph, annotations that contradict the label or each other, photographs
+    and names that stand there twice, and groups in two splits.
+
+    Raises:
+        DatasetError: When there is no manifest or two, it lacks a column or has one that nobody knows, it
+            names no good photograph or no defective one, or `classes.txt` or `splits.txt` cannot be used.
+    """
+    path = _find(root)
+    rows, problems = _read_rows(path, read_manifest(path))
+    known = _read_classes(path.parent / CLASSES_FILE)
+    problems += _unknown_labels(path, rows, known) if known else _labels_by_case(path, rows)
+    problems += _twice(path, rows)
+    problems += _torn_groups(path, rows)
+    broken = {problem.name for problem in problems}
+    kept = [row for row in rows if row.name not in broken and row.group not in broken]
+    classes = known or class_names(row.label for row in kept)
+    if not problems:
+        _check_classes(path, {row.label for row in kept})
+    records = tuple(_record(row, classes) for row in sorted(kept, key=lambda row: row.name))
+    return assign_own_splits(Dataset(classes, records, tuple(problems)), path.parent)
+
+
+def _find(root: Path) -> Path:
+    if root.is_file():
+        return root
+    found = [root / name for name in NAMES if (root / name).is_file()]
+    if len(found) != 1:
+        arrived = "holds both" if found else "holds no" if root.is_dir() else "does not exist, nor its"
+        raise DatasetError(
+            f"{root} {arrived} {' and '.join(NAMES) if found else ' or '.join(NAMES)}. Give the manifest "
+            "itself, or a folder with one of the two."
+        )
+    return found[0]
+
+
+def _read_rows(path: Path, entries: Sequence[Entry]) -> tuple[list[ManifestRow], list[Problem]]:
+    rows, problems = [], []
+    for entry in entries:
+        name = ""
+        try:
+            if entry.error:
+                raise ValueError(entry.error)
+            name = read_name(entry.values, path.parent)
+            rows.append(read_row(entry.line, entry.values, path, name))
+        except ValueError as error:
+            problems.append(_problem(path, [entry.line], f"{error}. Correct the line.", name))
+    return rows, problems
+
+
+def _record(row: ManifestRow, classes: tuple[str, ...]) -> Record:
+    return Record(
+        row.name,
+        row.image,
+        row.mask,
+        label=classes.index(row.label),
+        group=row.group,
+        split=row.split,
+        supervision=row.supervision,
+    )
+
+
+# === Classes ===
+
+
+def _read_classes(path: Path) -> tuple[str, ...]:
+    """`good` and the other classes of `classes.txt`, in its order; nothing without that file."""
+    if not path.exists():
+        return ()
+    lines = [line.strip() for line in read_text(path).splitlines()]
+    names = [line for line in lines if line and not is_good(line)]
+    if not names or len(set(names)) < len(names):
+        raise DatasetError(
+            f"{path} holds {', '.join(names) or 'no class'}. Expected each class of defects once, one a line."
+        )
+    return (GOOD, *names)
+
+
+def _unknown_labels(path: Path, rows: Sequence[ManifestRow], known: tuple[str, ...]) -> Iterator[Problem]:
+    for row in rows:
+        if row.label not in known:
+            text = (
+                f"the label '{row.label}' is none of the classes in {CLASSES_FILE}: {', '.join(known)}. "
+                f"Did you mean '{nearest(row.label, known)}'?"
+            )
+            yield _problem(path, [row.line], text, row.name)
+
+
+def _labels_by_case(path: Path, rows: Sequence[ManifestRow]) -> Iterator[Problem]:
+    """Labels that differ by their case alone were hardly meant as two classes."""
+    counts = Counter(row.label for row in rows)
+    spellings: dict[str, str] = {}
+    for label, _ in sorted(counts.items(), key=lambda item: (-item[1], item[0])):
+        spellings.setdefault(label.lower(), label)
+    for row in rows:
+        usual = spellings[row.label.lower()]
+        if row.label != usual:
+            text = (
+                f"the label '{row.label}' differs from '{usual}' of {counts[usual]} photographs by its case "
+                f"alone. Write one of the two, or list both in {CLASSES_FILE}."
+            )
+            yield _problem(path, [row.line], text, row.name)
+
+
+def _check_classes(path: Path, labels: set[str]) -> None:
+    if GOOD not in labels or len(labels) < 2:
+        raise DatasetError(
+            f"The manifest {path} has these labels: {', '.join(sorted(labels))}. Expected '{GOOD}' for "
+            "photographs without a defect, and at least one other."
+        )
+
+
+# === What several lines say ===
+
+
+def _twice(path: Path, rows: Sequence[ManifestRow]) -> Iterator[Problem]:
+    named: set[str] = set()
+    for same in _shared(rows, lambda row: row.image.resolve()):
+        labels = sorted({row.label for row in same})
+        said = f"with the labels {' and '.join(labels)}" if len(labels) > 1 else f"as {labels[0]}"
+        text = (
+            f"the photograph {same[0].image} stands there {len(same)} times, {said}. Keep one line; several "
+            "boxes of a photograph stand in one, with ';' between them."
+        )
+        for name in sorted({row.name for row in same}):
+            yield _problem(path, [row.line for row in same], text, name)
+            named.add(name)
+    for same in _shared(rows, lambda row: row.name):
+        if same[0].name not in named:
+            text = (
+                f"{' and '.join(str(row.image) for row in same)} are both named '{same[0].name}'. Give each "
+                "a name of its own in the column 'name'."
+            )
+            yield _problem(path, [row.line for row in same], text, same[0].name)
+
+
+def _torn_groups(path: Path, rows: Sequence[ManifestRow]) -> Iterator[Problem]:
+    for same in _shared([row for row in rows if row.split], lambda row: row.group):
+        first = {row.split: row for row in reversed(same)}
+        if len(first) > 1:
+            text = (
+                f"the group '{same[0].group}' is put into {' and '.join(sorted(map(str, first)))}. "
+                "Photographs of one group belong to one split."
+            )
+            yield _problem(path, sorted(row.line for row in first.values()), text, same[0].group)
+
+
+def _shared(
+    rows: Sequence[ManifestRow], key: Callable[[ManifestRow], Hashable]
+) -> Iterator[list[ManifestRow]]:
+    """The rows of each key that more than one row has."""
+    found: dict[Hashable, list[ManifestRow]] = defaultdict(list)
+    for row in rows:
+        found[key(row)].append(row)
+    return (same for same in found.values() if len(same) > 1)
+
+
+def _problem(path: Path, lines: Sequence[int], text: str, name: str) -> Problem:
+    place = f"{path}, line{'s' if len(lines) > 1 else ''} {' and '.join(map(str, lines))}"
+    return problem(place, text, name)

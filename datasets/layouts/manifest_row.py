@@ -1,0 +1,193 @@
+"""One entry of a manifest → what it says about a photograph."""
+
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from datasets.annotations.drawn_mask import DrawnMask, Shape
+from datasets.annotations.labels import GOOD, is_good, read_label
+from datasets.annotations.shapes import Box, Polygon, check_inside
+from datasets.layouts.mask_pairing import LOSSY_SUFFIXES
+from datasets.sample import Split, Supervision
+from datasets.splitting import SPLITS
+from segdec.errors import ImageError
+from segdec.images import MOST_PIXELS, ImageFile, read_size
+from segdec.suggestions import nearest
+
+Values = dict[str, object]
+
+
+@dataclass(frozen=True)
+class ManifestRow:
+    """What a manifest says about one photograph; see `datasets.sample.Record` for what is the same there.
+
+    Attributes:
+        line: In the manifest.
+        name: As given, else the path of the photograph without suffix.
+        image: The photograph, which exists.
+        label: Name of the class.
+        mask: A file, which exists, or a drawing.
+        supervision: What the annotation tells.
+        split: As given.
+        group: As given, else the name.
+    """
+
+    line: int
+    name: str
+    image: Path
+    label: str
+    mask: ImageFile | None
+    supervision: Supervision
+    split: Split | None
+    group: str
+
+
+def read_row(line: int, values: Values, manifest: Path, name: str) -> ManifestRow:
+    """The row of an entry.
+
+    Args:
+        line: Of the entry.
+        values: What it says.
+        manifest: The file; paths start at its folder.
+        name: Of the record, from `read_name`.
+
+    Raises:
+        ValueError: When the entry cannot be used; says why in one sentence.
+    """
+    folder = manifest.parent
+    label = read_label(values.get("label", ""))
+    if is_good(label):
+        label = GOOD
+    image = _existing(values, "image", folder)
+    boxes, polygons = _boxes(values), _polygons(values)
+    _check_annotation(values, label, boxes, polygons)
+    mask: ImageFile | None = None
+    if "mask" in values:
+        mask = _mask_file(values, folder)
+    elif boxes or polygons:
+        mask = _draw(image, f"{manifest}, line {line}", (*boxes, *polygons))
+    supervision: Supervision = "box" if boxes else "label" if mask is None and label != GOOD else "mask"
+    group = _text(values, "group") or name
+    return ManifestRow(line, name, image, label, mask, supervision, _split(values), group)
+
+
+def read_name(values: Values, folder: Path) -> str:
+    """The name of the record; ValueError when there is neither a name nor an image."""
+    given, image = _text(values, "name"), _text(values, "image")
+    if given:
+        return given
+    if not image:
+        raise ValueError("there is no image")
+    root, path = Path(os.path.normpath(folder)), Path(os.path.normpath(folder / image.replace("\\", "/")))
+    inside = path.relative_to(root) if path.is_relative_to(root) else path
+    parts = [part for part in inside.parts if part not in {"..", inside.anchor}]
+    return str(PurePosixPath(*parts).with_suffix(""))
+
+
+# === Files ===
+
+
+def _existing(values: Values, column: str, folder: Path) -> Path:
+    path = folder / _text(values, column).replace("\\", "/")  # as Windows writes it
+    try:
+        exists = path.is_file()
+    except OSError:  # a name too long, or a folder that may not be searched
+        exists = False
+    if not exists:
+        raise ValueError(f"the {column} {path} does not exist; paths start at the folder of the manifest")
+    return path
+
+
+def _mask_file(values: Values, folder: Path) -> Path:
+    path = _existing(values, "mask", folder)
+    if path.suffix.lower() in LOSSY_SUFFIXES:
+        raise ValueError(f"the mask {path} is of a type that changes values around edges; save it as PNG")
+    return path
+
+
+# === Shapes ===
+
+
+def _boxes(values: Values) -> tuple[Box, ...]:
+    return tuple(Box.from_list(box) for box in _listed(values, "box", "boxes"))
+
+
+def _polygons(values: Values) -> tuple[Polygon, ...]:
+    return tuple(_polygon(points) for points in _listed(values, "polygon", "polygons"))
+
+
+def _polygon(points: object) -> Polygon:
+    paired = isinstance(points, list) and points and isinstance(points[0], list)
+    return Polygon.from_pairs(points) if paired else Polygon.from_flat(points)
+
+
+def _listed(values: Values, one: str, several: str) -> list[object]:
+    """The shapes of two columns, as lists of numbers; text holds them with `;` between."""
+    found: list[object] = []
+    for column in (one, several):
+        value = values.get(column)
+        if isinstance(value, str):
+            found += [_numbers(text) for text in value.split(";") if text.strip()]
+        elif value is not None and column == one:
+            found.append(value)
+        elif isinstance(value, list):
+            found += value
+        elif value is not None:
+            raise ValueError(f"the {several} are no list")
+    return found
+
+
+def _numbers(text: str) -> list[float]:
+    words = re.split(r"\s*,\s*|\s+", text.strip())
+    try:
+        return [float(word) for word in words]
+    except ValueError:
+        raise ValueError(f"{text.strip()!r:.40} holds other than numbers") from None
+
+
+def _check_annotation(
+    values: Values, label: str, boxes: tuple[Box, ...], polygons: tuple[Polygon, ...]
+) -> None:
+    kinds = [
+        what
+        for what, given in (("a mask", "mask" in values), ("boxes", boxes), ("polygons", polygons))
+        if given
+    ]
+    if len(kinds) > 1:
+        raise ValueError(f"there are {' and '.join(kinds)}; keep one of them")
+    if label == GOOD and (boxes or polygons):
+        raise ValueError(f"the photograph is good, but has {kinds[0]}; change the label or remove them")
+
+
+def _draw(image: Path, place: str, shapes: tuple[Shape, ...]) -> DrawnMask:
+    try:
+        height, width = read_size(image, max_pixels=MOST_PIXELS)  # whoever draws it has the limit
+    except ImageError as error:
+        raise ValueError(str(error).rstrip(".")) from error
+    for shape in shapes:
+        check_inside(shape, height, width)
+    return DrawnMask(place, height, width, shapes)
+
+
+# === Words ===
+
+
+def _split(values: Values) -> Split | None:
+    word = _text(values, "split")
+    known = next((split for split in SPLITS if split == word), None)
+    if word and known is None:
+        raise ValueError(
+            f"the split '{word}' is none of {', '.join(SPLITS)} (did you mean '{nearest(word, SPLITS)}'?)"
+        )
+    return known
+
+
+def _text(values: Values, column: str) -> str:
+    """The text of a column without blanks around it, empty where there is none; numbers are text too."""
+    value = values.get(column, "")
+    if isinstance(value, int) and not isinstance(value, bool):
+        value = str(value)
+    if not isinstance(value, str) or not value.isprintable():
+        raise ValueError(f"the {column} {value!r:.40} is no text of one line")
+    return value.strip()

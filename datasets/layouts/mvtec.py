@@ -1,0 +1,116 @@
+"""One category of MVTec AD in its native layout.
+
+    root/train/good/000.png                          good photographs, grey or colour
+    root/test/good/000.png
+    root/test/broken_large/000.png                   one folder for each class of defect
+    root/ground_truth/broken_large/000_mask.png      its mask
+
+The categories (bottle, cable, …) are inspection tasks of their own, with classes of their own: give the
+folder of one. Files of other names are not looked at.
+
+The published split trains without a single defect. A supervised network learns nothing from it, so the
+default split over all photographs is taken: 60 % of each class train, 20 % validate and 20 % test. The
+results are therefore not to be held against those of methods that train on good photographs alone.
+
+Reference:
+    P. Bergmann, M. Fauser, D. Sattlegger, C. Steger, MVTec AD: a comprehensive real-world dataset for
+    unsupervised anomaly detection, Conference on Computer Vision and Pattern Recognition, 2019.
+"""
+
+import re
+from pathlib import Path
+
+from datasets.layouts.listing import subfolders
+from datasets.layouts.pairs import Pair, collect, named, pair
+from datasets.sample import Dataset, Problem, Record
+from datasets.splitting import default_split
+from segdec.errors import DatasetError
+
+GOOD = "good"
+
+_TRAIN = "train"
+_TEST = "test"
+_MASKS = "ground_truth"
+_PHOTOGRAPH = re.compile(r"(.+)\.png")
+_MASK = re.compile(r"(.+)_mask\.png")
+
+
+def index(root: Path) -> Dataset:
+    """List the photographs below `root`, each a group of its own, named `test/broken_large/000`.
+
+    The classes are `good` and the sorted folders of defects. No picture is read. Half a pair and
+    defective photographs below `train` are problems of the data set.
+
+    Raises:
+        DatasetError: When the root cannot be listed, is no category, or holds several.
+    """
+    if not _is_category(root):
+        raise _no_category(root)
+    defects = [name for name in _below(root / _TEST) if name != GOOD]
+    found = [*_good(root, f"{_TRAIN}/{GOOD}"), *_good(root, f"{_TEST}/{GOOD}"), *_misplaced(root)]
+    for name in {*defects, *_below(root / _MASKS)} - {GOOD}:
+        found += _defective(root, name, defects)
+    if not found:
+        example = root / _TRAIN / GOOD / "000.png"
+        raise DatasetError(f"The folder {root} holds no photograph. Expected {example} and so on.")
+    return default_split(collect((GOOD, *defects), found))
+
+
+def _is_category(folder: Path) -> bool:
+    return GOOD in _below(folder / _TRAIN) and _exists(folder / _TEST)
+
+
+def _no_category(root: Path) -> DatasetError:
+    categories = [folder for folder in subfolders(root) if _is_category(folder)]
+    if categories:
+        names = ", ".join(folder.name for folder in categories)
+        return DatasetError(
+            f"The folder {root} holds several categories of MVTec AD: {names}. Each has classes of its own. "
+            f"Give the folder of one, for example {categories[0]}."
+        )
+    return DatasetError(
+        f"The folder {root} is no category of MVTec AD. Expected {root / _TRAIN / GOOD}, {root / _TEST} and "
+        f"{root / _MASKS}: give the folder of one category, for example bottle."
+    )
+
+
+def _below(folder: Path) -> list[str]:
+    """Sorted names of the folders in `folder`; none where it does not exist."""
+    return [path.name for path in subfolders(folder)] if _exists(folder) else []
+
+
+def _exists(folder: Path) -> bool:
+    """Whether `folder` exists; unlike `is_dir`, with one clear error where that cannot be told."""
+    return folder in subfolders(folder.parent)
+
+
+def _files(folder: Path, pattern: re.Pattern[str], prefix: str) -> dict[str, Path]:
+    return named(folder, pattern, prefix) if folder.name in _below(folder.parent) else {}
+
+
+def _good(root: Path, name: str) -> list[Record | Problem]:
+    photographs = _files(root / name, _PHOTOGRAPH, name)
+    return [Record(name, path, None, label=0, group=name) for name, path in photographs.items()]
+
+
+def _defective(root: Path, class_name: str, defects: list[str]) -> list[Record | Problem]:
+    prefix, masks = f"{_TEST}/{class_name}", root / _MASKS / class_name
+    pairs = pair(
+        _files(root / prefix, _PHOTOGRAPH, prefix),
+        _files(masks, _MASK, prefix),
+        lambda name: root / f"{name}.png",
+        lambda name: masks / f"{Path(name).name}_mask.png",
+    )
+    return [
+        _record(found, defects.index(class_name) + 1) if isinstance(found, Pair) else found for found in pairs
+    ]
+
+
+def _record(found: Pair, label: int) -> Record:
+    return Record(found.name, found.photograph, found.mask, label=label, group=found.name, mask_threshold=0)
+
+
+def _misplaced(root: Path) -> list[Problem]:
+    """Folders beside that of the good photographs to train."""
+    text = f"Expected '{GOOD}' alone here. Move defective photographs to {root / _TEST}, with masks."
+    return [Problem(str(root / _TRAIN / name), text) for name in _below(root / _TRAIN) if name != GOOD]

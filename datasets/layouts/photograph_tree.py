@@ -1,0 +1,45 @@
+"""All photographs below a folder, and which files are photographs."""
+
+from collections import deque
+from pathlib import Path
+
+from datasets.layouts.listing import files, subfolders
+
+SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".webp"})
+
+FOREIGN_SUFFIXES = frozenset(
+    {".avif", ".cr2", ".dng", ".gif", ".heic", ".heif", ".jp2", ".nef", ".pgm", ".pnm", ".ppm", ".raw"}
+)
+"""Of photographs too, but nothing here reads them."""
+
+
+def folders_below(root: Path) -> list[Path]:
+    """`root` and all visible folders below it, sorted; one that links reach again is listed once.
+
+    Raises:
+        DatasetError: When a folder cannot be listed.
+    """
+    found: dict[Path, Path] = {}  # where it really is → how it was reached
+    waiting = deque([root])
+    while waiting:
+        folder = waiting.popleft()
+        if found.setdefault(folder.resolve(), folder) is not folder:
+            continue
+        for inner in subfolders(folder):
+            if inner.is_symlink():
+                waiting.append(inner)
+            else:
+                waiting.appendleft(inner)
+    return sorted(found.values())
+
+
+def photographs_below(root: Path) -> list[Path]:
+    """The photographs in `root` and all folders below it, sorted; raises as `folders_below`."""
+    return sorted(
+        path for folder in folders_below(root) for path in files(folder) if path.suffix.lower() in SUFFIXES
+    )
+
+
+def record_name(root: Path, photograph: Path) -> str:
+    """Its path below the root without suffix, POSIX form."""
+    return photograph.relative_to(root).with_suffix("").as_posix()

@@ -1,0 +1,106 @@
+"""Severstal's steel strips in their native layout.
+
+    root/train_images/0002cc93b.jpg    1600×256
+    root/train.csv                     ImageId,ClassId,EncodedPixels
+
+Each row of the table marks one class (1 to 4) of one photograph as run lengths; a photograph may have
+several rows, and all of them are drawn. Photographs without a row are good. The label is the class that
+covers most pixels. The table of the competition, with one column `ImageId_ClassId` and rows without run
+lengths, is read too. The published split has no labels for testing, so the default one is used: 60 %
+train, 20 % validate and 20 % test, class by class. The photographs have no published classes' names:
+they are `defect_1` to `defect_4`.
+
+Reference:
+    Severstal: Steel Defect Detection, Kaggle, 2019.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+
+from datasets.annotations.drawn_mask import DrawnMask, Shape
+from datasets.annotations.largest_class import largest_class
+from datasets.annotations.run_lengths import RunLengths
+from datasets.annotations.table import Row, read_table
+from datasets.layouts.listing import files
+from datasets.sample import Dataset, Problem, Record
+from datasets.splitting import default_split
+from segdec.errors import DatasetError
+
+CLASSES = ("good", "defect_1", "defect_2", "defect_3", "defect_4")
+
+HEIGHT, WIDTH = 256, 1600
+"""Of all published photographs, px. Masks have it without looking: reading them shows which have another."""
+
+PHOTOGRAPHS = "train_images"
+TABLE = "train.csv"
+COLUMNS = ("ImageId", "ClassId", "EncodedPixels")
+COMPETITION_COLUMNS = ("ImageId_ClassId", "EncodedPixels")
+
+Part = tuple[int, Shape]
+
+
+def index(root: Path) -> Dataset:
+    """List the photographs below `root` with the default split; each is a group of its own.
+
+    Raises:
+        DatasetError: When the folder or the table is missing, or the table has other columns.
+    """
+    photographs = {path.name: path for path in files(root / PHOTOGRAPHS) if path.suffix.lower() == ".jpg"}
+    if not photographs:
+        raise DatasetError(
+            f"The folder {root / PHOTOGRAPHS} holds no photograph. Expected 0002cc93b.jpg and so on."
+        )
+    parts: dict[str, list[Part]] = defaultdict(list)
+    problems: list[Problem] = []
+    for file_name, found in _read_rows(root / TABLE, photographs):
+        if isinstance(found, Problem):
+            problems.append(found)
+        else:
+            parts[file_name].append(found)
+    broken = {problem.name for problem in problems}
+    records = (_record(path, parts[name], root / TABLE) for name, path in sorted(photographs.items()))
+    kept = tuple(record for record in records if record.name not in broken)
+    return default_split(Dataset(classes=CLASSES, records=kept, problems=tuple(problems)))
+
+
+def _read_rows(table: Path, photographs: dict[str, Path]) -> Iterator[tuple[str, Part | Problem]]:
+    """File name, and defect or problem, of each row that marks something."""
+    columns, rows = read_table(table)
+    if not (set(columns) >= set(COLUMNS) or set(columns) >= set(COMPETITION_COLUMNS)):
+        raise DatasetError(
+            f"The table {table} has the columns {', '.join(columns)}. Expected {', '.join(COLUMNS)}, or "
+            f"{', '.join(COMPETITION_COLUMNS)}: give the published train.csv."
+        )
+    for row in rows:
+        file_name, class_id = _photograph_and_class(row)
+        if not row.cells["EncodedPixels"]:
+            continue
+        try:
+            yield file_name, _read_row(row, file_name, class_id, photographs)
+        except ValueError as error:
+            name = Path(file_name).stem
+            text = f"{file_name}: {error}. Copy the published table again, or remove the row."
+            yield file_name, Problem(f"{table}, line {row.line}", text, name)
+
+
+def _photograph_and_class(row: Row) -> tuple[str, str]:
+    if "ImageId" in row.cells:
+        return row.cells["ImageId"], row.cells["ClassId"]
+    file_name, _, class_id = row.cells["ImageId_ClassId"].rpartition("_")
+    return file_name, class_id
+
+
+def _read_row(row: Row, file_name: str, class_id: str, photographs: dict[str, Path]) -> Part:
+    if file_name not in photographs:
+        raise ValueError(f"no such photograph in {PHOTOGRAPHS}")
+    if class_id not in {"1", "2", "3", "4"}:
+        raise ValueError(f"the class '{class_id}' is not one of 1, 2, 3 and 4")
+    return int(class_id), RunLengths.from_starts(row.cells["EncodedPixels"], HEIGHT, WIDTH)
+
+
+def _record(path: Path, parts: list[Part], table: Path) -> Record:
+    if not parts:
+        return Record(path.stem, path, None, label=0, group=path.stem)
+    mask = DrawnMask(f"{table}, {path.name}", HEIGHT, WIDTH, tuple(shape for _, shape in parts))
+    return Record(path.stem, path, mask, label=largest_class(parts), group=path.stem)

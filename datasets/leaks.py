@@ -1,0 +1,78 @@
+"""Equal pictures in different splits: what is tested must not have been learnt."""
+
+from collections.abc import Sequence
+
+from datasets.assignments import known_names, nearest_known, records_by_name
+from datasets.checking import Finding, describe_problems, equal_pictures
+from datasets.sample import Dataset, Problem
+from segdec.errors import DatasetError
+
+Leak = tuple[Finding, ...]
+"""The places of one picture that lies in two splits or three."""
+
+
+def find_leaks(findings: Sequence[Finding]) -> list[Leak]:
+    """Every picture that lies in more than one split; photographs without a split do not count."""
+    assigned = [finding for finding in findings if finding.record.split is not None]
+    return [same for same in equal_pictures(assigned) if len({finding.record.split for finding in same}) > 1]
+
+
+def unallowed_leaks(dataset: Dataset, findings: Sequence[Finding], allowed: Sequence[str]) -> list[Leak]:
+    """Every leak but those of which each photograph is named.
+
+    Args:
+        dataset: Knows all names.
+        findings: What was found of it.
+        allowed: Names of records, groups or folders.
+
+    Raises:
+        DatasetError: When one of the names is not there; it tells the nearest.
+    """
+    known = known_names(dataset)
+    for name in allowed:
+        if name not in known:
+            raise DatasetError(
+                f"'{name}' is named in data.allowed_leaks (or --allow-leak), but no photograph and no group "
+                f"is named so. {nearest_known(name, known)}"
+            )
+    by_name = records_by_name([finding.record for finding in findings])
+    passing = {record.name for name in allowed for record in by_name.get(name, ())}
+    return [leak for leak in find_leaks(findings) if any(f.record.name not in passing for f in leak)]
+
+
+def refuse_leaks(
+    dataset: Dataset,
+    findings: Sequence[Finding],
+    allowed: Sequence[str] = (),
+    *,
+    problems: Sequence[Problem] = (),
+) -> None:
+    """Refuse pictures that lie in more than one split, and `problems` with them; else as `unallowed_leaks`.
+
+    Raises:
+        DatasetError: One error that lists all problems and all leaks that are not allowed.
+    """
+    leaks = unallowed_leaks(dataset, findings, allowed)
+    reports = [describe_problems(problems)] if problems else []
+    reports += [_describe(leaks)] if leaks else []
+    if reports:
+        raise DatasetError("\n".join(reports))
+
+
+def _describe(leaks: Sequence[Leak]) -> str:
+    """How many there are, one line each, and what to do."""
+    many = len(leaks) != 1
+    return "\n".join(
+        [
+            f"{len(leaks)} picture{'s lie' if many else ' lies'} in different splits:",
+            *(f"  {name_all(leak)}" for leak in leaks),
+            "Put equal pictures into one split (python -m datasets split does so), remove all but one, or "
+            "name the photographs or their groups in data.allowed_leaks (training) or with --allow-leak "
+            "(python -m datasets inspect, pack).",
+        ]
+    )
+
+
+def name_all(same: Sequence[Finding]) -> str:
+    """Equal pictures on one line, each with its split."""
+    return " = ".join(f"{finding.record.name} ({finding.record.split or 'left out'})" for finding in same)

@@ -1,0 +1,135 @@
+"""The layouts by name, and the one way to load a data set."""
+
+from dataclasses import replace
+from pathlib import Path
+
+from datasets.layouts import (
+    coco,
+    cvat,
+    dagm,
+    folder,
+    kolektor,
+    kolektor2,
+    label_studio,
+    labelme,
+    magnetic_tile,
+    manifest,
+    mvtec,
+    severstal,
+    shards,
+    toy,
+)
+from datasets.sample import Dataset, Layout, Problem, Record
+from datasets.sharding import storage
+from datasets.splitting import apply_splits
+from datasets.supervision import apply_supervision, cut_masks
+from segdec.errors import DatasetError
+from segdec.suggestions import nearest
+
+FOLDERS: dict[str, Layout] = {
+    "coco": coco.index,
+    "cvat": cvat.index,
+    "dagm": dagm.index,
+    "folder": folder.index,
+    "kolektor": kolektor.index,
+    "kolektor2": kolektor2.index,
+    "label_studio": label_studio.index,
+    "labelme": labelme.index,
+    "magnetic_tile": magnetic_tile.index,
+    "manifest": manifest.index,
+    "mvtec": mvtec.index,
+    "severstal": severstal.index,
+    "toy": toy.index,
+}
+"""Layouts of folders on this machine."""
+
+SHARDS = "shards"
+"""The layout that may also lie behind a URL."""
+
+LAYOUTS = (*FOLDERS, SHARDS)
+
+
+def load_dataset(
+    layout: str,
+    root: Path | str,
+    splits: Path | None = None,
+    supervision: Path | None = None,
+    merge_defects: bool = False,
+    mask_threshold: int | None = None,
+) -> Dataset:
+    """List the data set of `layout` below `root`, assign its splits and limit its annotations.
+
+    What cannot be used is among the problems of the data set; `datasets.checking` refuses them.
+
+    Args:
+        layout: A name in `LAYOUTS`.
+        root: Folder of the data set; for `shards` also a URL of TensorFlow's file systems.
+        splits: Split file; it replaces whatever split the layout has of its own.
+        supervision: Supervision file; see `datasets.supervision`.
+        merge_defects: Make one class, `defect`, of all classes of defects.
+        mask_threshold: A mask pixel shows a defect where its value is above this; None as the layout says.
+
+    Raises:
+        DatasetError: When the layout is unknown, or the folder, the split file or the supervision file is
+            not as promised.
+        MissingExtraError: When the layout is `shards` and TensorFlow is not installed.
+    """
+    if layout not in LAYOUTS:
+        raise DatasetError(
+            f"Unknown layout '{layout}'. Expected one of {', '.join(LAYOUTS)}. "
+            f"Did you mean '{nearest(layout, LAYOUTS)}'?"
+        )
+    place = str(root)
+    if layout == SHARDS:
+        dataset = shards.index(place if storage.is_url(place) else str(Path(place)))
+    else:
+        _check_local(layout, place)
+        dataset = _with_plain_names(FOLDERS[layout](Path(place)))
+    if splits is not None:
+        dataset = apply_splits(dataset, splits)
+    if mask_threshold is not None:
+        dataset = cut_masks(dataset, mask_threshold)
+    if supervision is not None:
+        dataset = apply_supervision(dataset, supervision)
+    return _merged(dataset) if merge_defects else dataset
+
+
+def _with_plain_names(dataset: Dataset) -> Dataset:
+    """A photograph whose name no split file can hold is a problem."""
+    odd = [record for record in dataset.records if not _is_plain(record.name)]
+    if not odd:
+        return dataset
+    return replace(
+        dataset,
+        records=tuple(record for record in dataset.records if _is_plain(record.name)),
+        problems=(*dataset.problems, *map(_odd_name, odd)),
+    )
+
+
+def _is_plain(name: str) -> bool:
+    try:
+        return name.encode().decode().splitlines() == [name.strip()]
+    except UnicodeEncodeError:  # bytes of another encoding, as archives from Windows leave them
+        return False
+
+
+def _odd_name(record: Record) -> Problem:
+    text = (
+        f"The name {record.name!r} starts or ends with a blank, or holds a line break or bytes that are no "
+        "UTF-8, so that no split file can hold it. Rename the photograph, and its mask."
+    )
+    return Problem(str(record.image_path), text, record.name)
+
+
+def _merged(dataset: Dataset) -> Dataset:
+    records = (replace(record, label=min(record.label, 1)) for record in dataset.records)
+    return replace(dataset, classes=(dataset.classes[0], "defect"), records=tuple(records))
+
+
+def _check_local(layout: str, root: str) -> None:
+    if storage.is_url(root):
+        raise DatasetError(
+            f"The layout '{layout}' reads folders of this machine, not {root}. Copy the set to a folder, or "
+            f"pack it once (python -m datasets pack {layout} FOLDER {root}) and read it with the layout "
+            f"'{SHARDS}'."
+        )

@@ -1,0 +1,188 @@
+"""Writes a data set as TFRecord shards: `datasets.layouts.shards` reads them."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from datasets.checking import ANY_WHITE_LEVEL, check_dataset, refuse_problems
+from datasets.reading import Files, read_files
+from datasets.sample import Dataset, Record
+from datasets.sharding import storage
+from datasets.sharding.shard_file import (
+    FOOTER_BYTES,
+    HEADER_BYTES,
+    MASK,
+    NAME,
+    PHOTOGRAPH,
+    encode_record,
+)
+from datasets.sharding.shard_index import (
+    INDEX_FILE,
+    RecordEntry,
+    ShardEntry,
+    ShardIndex,
+    read_index,
+    write_index,
+)
+from datasets.sharding.shard_plan import PlannedShard, packable, plan_shards
+from segdec.errors import DatasetError
+from segdec.files import new_folder
+from segdec.images import DEFAULT_MAX_PIXELS
+
+DEFAULT_SHARD_MB = 128
+
+
+def pack(
+    dataset: Dataset,
+    out: str,
+    *,
+    shard_mb: int = DEFAULT_SHARD_MB,
+    overwrite: bool = False,
+    max_pixels: int = DEFAULT_MAX_PIXELS,
+    advance: Callable[[], object] = lambda: None,
+) -> ShardIndex:
+    """Write the records of `dataset` that have a split to `out`: all of them, or none that can be read.
+
+    The shards of a split hold equal shares of each class, in an order that depends on the names alone.
+    What has not been checked yet (see `datasets.checking`) is checked before anything is written.
+
+    Args:
+        dataset: The records.
+        out: Folder to make, or a URL of TensorFlow's file systems.
+        shard_mb: About the size of a shard, MB.
+        overwrite: Replace shards at `out`; a folder that holds anything else is never replaced.
+        max_pixels: Limit on height × width of photographs and masks.
+        advance: Called after each record.
+
+    Returns:
+        The index, as it was written.
+
+    Raises:
+        DatasetError: When no record has a split, the data set has problems (all are listed), or `out`
+            exists or cannot be written.
+        MissingExtraError: When TensorFlow is not installed.
+    """
+    storage.check_scheme(out)
+    if shard_mb < 1:
+        raise DatasetError(f"Shards of {shard_mb} MB cannot be written. Expected --shard-mb of at least 1.")
+    check_free(dataset, out, overwrite=overwrite)
+    shards = plan_shards(_checked(dataset, max_pixels), shard_mb * 1_000_000)
+    with _new_set(out, overwrite) as folder:
+        written = [_write_shard(folder, shard, max_pixels, advance) for shard in shards]
+        records = sorted((entry for _, entries in written for entry in entries), key=lambda e: e.name)
+        index = ShardIndex(
+            classes=dataset.classes, shards=tuple(shard for shard, _ in written), records=tuple(records)
+        )
+        write_index(folder, index)
+    return index
+
+
+def _checked(dataset: Dataset, max_pixels: int) -> Dataset:
+    """The records that have a split, with shape and digests; those that have them already were checked."""
+    # Files are packed as they are; which white level their photographs have is for the training to say.
+    checked = check_dataset(
+        packable(dataset), white_level=ANY_WHITE_LEVEL, max_pixels=max_pixels, trusted=lambda _: True
+    ).dataset
+    refuse_problems(checked)
+    return checked
+
+
+def check_free(dataset: Dataset, out: str, *, overwrite: bool) -> None:
+    """Refuse to pack to a place that is taken; DatasetError."""
+    if storage.is_url(out):
+        taken = storage.size(storage.join(out, INDEX_FILE)) is not None
+    else:
+        taken = Path(out).exists()
+    if not taken:
+        return
+    if not overwrite:
+        raise DatasetError(f"{out} exists. Choose another place, or give --overwrite to replace shards.")
+    try:
+        read_index(out)
+    except DatasetError as error:
+        raise DatasetError(
+            f"{out} exists and holds no shards that can be read, so it is not replaced. "
+            "Choose another place, or remove it."
+        ) from error
+    if any(str(record.image_path).startswith(storage.join(out, "")) for record in dataset.records):
+        raise DatasetError(f"{out} holds the very shards that are to be packed. Choose another place.")
+
+
+@contextmanager
+def _new_set(out: str, overwrite: bool) -> Iterator[str]:
+    """The folder to write to. A URL cannot be swapped whole: there, a set without its index is none."""
+    if storage.is_url(out):
+        storage.make_folder(out)
+        _remove_set(out)
+        yield out
+        return
+    try:
+        with new_folder(Path(out), overwrite=overwrite) as staged:
+            yield str(staged)
+    except OSError as error:
+        raise DatasetError(
+            f"The shards cannot be written to {out} ({error}). Choose another place."
+        ) from error
+
+
+def _remove_set(out: str) -> None:
+    place = storage.join(out, INDEX_FILE)
+    if storage.size(place) is None:
+        return
+    shards = [storage.join(out, shard.name) for shard in read_index(out).shards]
+    storage.remove(place)
+    for shard in shards:
+        if storage.size(shard) is not None:
+            storage.remove(shard)
+
+
+def _write_shard(
+    folder: str, shard: PlannedShard, max_pixels: int, advance: Callable[[], object]
+) -> tuple[ShardEntry, list[RecordEntry]]:
+    place = storage.join(folder, shard.name)
+    entries: list[RecordEntry] = []
+    end = 0
+    with storage.record_writer(place) as write:
+        for record in shard.records:
+            files = read_files(record, max_pixels=max_pixels)
+            data = encode_record(_features(record, files))
+            length = HEADER_BYTES + len(data) + FOOTER_BYTES
+            write(data)
+            entries.append(_entry(record, files, shard, end, length))
+            end += length
+            advance()
+    size = storage.size(place)
+    if size != end:
+        raise DatasetError(
+            f"{place} has {size} bytes after {end} were written. Check the disk and pack again."
+        )
+    return ShardEntry(name=shard.name, bytes=end), entries
+
+
+def _features(record: Record, files: Files) -> dict[str, bytes]:
+    features = {NAME: record.name.encode(), PHOTOGRAPH: files.photograph}
+    return features if files.mask is None else {**features, MASK: files.mask}
+
+
+def _entry(record: Record, files: Files, shard: PlannedShard, offset: int, length: int) -> RecordEntry:
+    digests = files.digests()
+    if record.shape is None or digests != record.digests:
+        raise DatasetError(
+            f"{record.image_path} or its mask has changed since it was checked. Wait until nobody writes to "
+            "the data set, and pack again."
+        )
+    photograph, *mask = digests
+    return RecordEntry(
+        name=record.name,
+        split=shard.split,
+        label=record.label,
+        group=record.group,
+        supervision=record.supervision,
+        mask_threshold=record.mask_threshold,
+        shard=shard.number,
+        offset=offset,
+        bytes=length,
+        shape=record.shape,
+        photograph_sha256=photograph,
+        mask_sha256=mask[0] if mask else None,
+    )

@@ -1,0 +1,86 @@
+"""How much of each annotation training may see: masks, boxes around the defects, or the class alone.
+
+Each line of a supervision file holds `mask`, `box` or `label` and the name of a record, a group or a folder;
+see `datasets.assignments`. Photographs that no line names keep what they have, and so do good ones, whose
+class tells all pixels. The file holds for what is learnt from, train and val; the split test keeps its masks,
+so that a result of weak supervision is measured against all there is.
+
+Reference:
+    J. Božič, D. Tabernik, D. Skočaj, Mixed supervision for surface-defect detection: from weakly to
+    fully supervised learning, Computers in Industry, 2021.
+"""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import get_args
+
+from datasets.annotations.boxed_mask import BoxedMask
+from datasets.assignments import Assignment, assigned_records, read_assignments
+from datasets.sample import Dataset, Problem, Record, Supervision
+from segdec.errors import DatasetError
+from segdec.images import ImageFile
+
+WORDS: tuple[Supervision, ...] = get_args(Supervision)
+
+
+def apply_supervision(dataset: Dataset, path: Path) -> Dataset:
+    """The same data set, its annotations limited as the supervision file `path` says.
+
+    A photograph without a mask to keep or to draw boxes around becomes a problem.
+
+    Raises:
+        DatasetError: Naming file and line, when the file cannot be read or names nothing, a line is
+            malformed, a name belongs to no record and no problem, or two lines contradict each other.
+    """
+    lines: dict[str, Assignment] = {}
+    for line, record in assigned_records(dataset, read_assignments(path, WORDS, "supervision")):
+        earlier = lines.setdefault(record.name, line)
+        if earlier.word != line.word:
+            raise DatasetError(
+                f"{line.place}: the photograph '{record.name}' is supervised by '{line.word}', line "
+                f"{earlier.line} says '{earlier.word}'. Remove one of the two lines."
+            )
+    looks = [_limited(r, lines[r.name]) if r.name in lines else r for r in dataset.records]
+    return replace(
+        dataset,
+        records=tuple(found for found in looks if isinstance(found, Record)),
+        problems=(*dataset.problems, *(found for found in looks if isinstance(found, Problem))),
+    )
+
+
+def cut_masks(dataset: Dataset, threshold: int) -> Dataset:
+    """The same data set; a mask pixel shows a defect where its value is above `threshold`."""
+    return replace(dataset, records=tuple(_cut(record, threshold) for record in dataset.records))
+
+
+def _cut(record: Record, threshold: int) -> Record:
+    """What an index knows of a mask holds for the threshold it was packed with: it is to be read again."""
+    if record.mask_path is None or record.mask_threshold == threshold:
+        return record
+    return replace(record, mask_threshold=threshold, digests=None)
+
+
+def _limited(record: Record, line: Assignment) -> Record | Problem:
+    if record.label == 0 or record.split == "test":
+        return record
+    if line.word == "label":
+        # The mask's digest goes with the mask: it changes nothing any more.
+        return replace(
+            record,
+            mask_path=None,
+            supervision="label",
+            mask_threshold=None,
+            digests=record.digests and record.digests[:1],
+        )
+    if record.mask_path is None:
+        text = (
+            f"The photograph '{record.name}' has no mask. Expected '{line.word}' for photographs with one: "
+            "draw it, or write 'label'."
+        )
+        return Problem(line.place, text, record.name)
+    return _boxed(record, record.mask_path) if line.word == "box" else record
+
+
+def _boxed(record: Record, mask: ImageFile) -> Record:
+    boxes = BoxedMask(mask, record.mask_threshold or 0)
+    return replace(record, mask_path=boxes, supervision="box", mask_threshold=None, digests=None)

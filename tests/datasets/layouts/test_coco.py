@@ -1,0 +1,240 @@
+import json
+
+import numpy as np
+import pytest
+
+from datasets.layouts.coco import index
+from datasets.reading import read
+from segdec.errors import DatasetError
+
+SIZE = {"height": 12, "width": 20}
+CATEGORIES = [
+    {"id": 0, "name": "parts", "supercategory": "none"},  # Roboflow writes one that nothing has
+    {"id": 1, "name": "scratch", "supercategory": "parts"},
+    {"id": 2, "name": "dent"},
+    {"id": 3, "name": "Good"},
+]
+SQUARE = [[2, 1, 5, 1, 5, 3, 2, 3]]
+
+
+@pytest.fixture
+def write_set(tmp_path, write_picture):
+    """Writes photographs of 20×12 px (width × height), ids from 1, and the file; returns the root."""
+
+    def write(annotations, *, images=(), categories=CATEGORIES, names="abcde", file="annotations.json"):
+        listed = [{"id": k, "file_name": f"{name}.png", **SIZE} for k, name in enumerate(names, start=1)]
+        for name in names:
+            write_picture(tmp_path / f"images/{name}.png")
+        content = {"images": [*listed, *images], "annotations": annotations, "categories": categories}
+        (tmp_path / file).parent.mkdir(exist_ok=True)
+        (tmp_path / file).write_text(json.dumps(content))
+        return tmp_path
+
+    return write
+
+
+def annotation(image_id, category_id, segmentation=None, bbox=None, **more):
+    given = {"image_id": image_id, "category_id": category_id, "segmentation": segmentation, "bbox": bbox}
+    return {**given, "iscrowd": 0, **more}
+
+
+def described(dataset):
+    return [
+        (r.name, dataset.classes[r.label], r.supervision, r.mask_path is not None) for r in dataset.records
+    ]
+
+
+def pixels(dataset, name):
+    """Row and column of each pixel that a record's mask marks."""
+    mask = read(next(record for record in dataset.records if record.name == name)).mask
+    return sorted(zip(*map(np.ndarray.tolist, np.nonzero(mask)), strict=True))
+
+
+def test_polygons_run_lengths_and_boxes_are_drawn(write_set):
+    counts = [13, 2, 10, 1, 214]  # rows 1 and 2 of column 1, row 1 of column 2
+    dataset = index(
+        write_set(
+            [
+                annotation(1, 1, SQUARE, [2, 1, 3, 2], id=10),
+                annotation(1, 1, [*SQUARE, [8, 8, 10, 8, 10, 9, 8, 9]], id=11),
+                annotation(2, 2, {"size": [12, 20], "counts": counts}, [0, 0, 9, 9], iscrowd=1, id=12),
+                annotation(3, 2, {"size": [12, 20], "counts": "=2:O\\6"}, id=13),
+                annotation(4, 1, [], [2, 1, 3, 2], id=14),
+            ]
+        )
+    )
+    assert dataset.problems == ()
+    assert dataset.classes == ("good", "dent", "scratch")
+    assert described(dataset) == [
+        ("images/a", "scratch", "mask", True),
+        ("images/b", "dent", "mask", True),
+        ("images/c", "dent", "mask", True),
+        ("images/d", "scratch", "box", True),
+        ("images/e", "good", "mask", False),
+    ]
+    square = [(1, 2), (1, 3), (1, 4), (2, 2), (2, 3), (2, 4)]
+    assert pixels(dataset, "images/a") == [*square, (8, 8), (8, 9)]
+    assert pixels(dataset, "images/b") == pixels(dataset, "images/c") == [(1, 1), (1, 2), (2, 1)]
+    assert pixels(dataset, "images/d") == square
+    assert {record.group for record in dataset.records} == {record.name for record in dataset.records}
+    assert None not in {record.split for record in dataset.records}
+
+
+def test_label_is_the_category_of_the_largest_area_and_good_marks_nothing(write_set):
+    dataset = index(
+        write_set(
+            [
+                annotation(1, 1, None, [0, 0, 3, 3]),
+                annotation(1, 2, None, [5, 5, 2, 3]),
+                annotation(1, 2, None, [9, 5, 2, 2]),
+                annotation(2, 3, None, [0, 0, 9, 9]),
+                annotation(3, 3, None, [0, 0, 9, 9]),
+                annotation(3, 1, SQUARE),
+            ]
+        )
+    )
+    assert [label for _, label, _, _ in described(dataset)] == ["dent", "good", "scratch", "good", "good"]
+    assert len(pixels(dataset, "images/c")) == 6
+
+
+@pytest.mark.parametrize("file", ["all.JSON", "annotations/instances_default.json"])
+def test_file_is_found_or_given(write_set, file):
+    root = write_set([annotation(1, 1, SQUARE)], file=file)
+    assert len(index(root).records) == 5
+    assert index(root / file) == index(root)
+
+
+def test_photographs_lie_in_the_root_or_in_images(write_set, write_picture):
+    images = [
+        {"id": "x", "file_name": "sub\\f.png", **SIZE},
+        {"id": "y", "file_name": "images/g.png", **SIZE},
+    ]
+    root = write_set([annotation("x", 1, SQUARE)], images=images)
+    write_picture(root / "sub/f.png")
+    write_picture(root / "images/g.png")
+    assert [record.name for record in index(root).records] == [
+        *(f"images/{letter}" for letter in "abcdeg"),
+        "sub/f",
+    ]
+
+
+@pytest.mark.parametrize("folder", ["images/train", "train"])
+def test_photographs_of_a_subset_lie_in_its_folder(write_set, write_picture, folder):
+    images, file = [{"id": 1, "file_name": "a.png", **SIZE}], "annotations/instances_train.json"
+    root = write_set([annotation(1, 1, SQUARE)], images=images, file=file, names="")
+    write_picture(root / f"{folder}/a.png")
+    assert [record.name for record in index(root).records] == [f"{folder}/a"]
+
+
+def test_split_file_is_used(write_set):
+    root = write_set([annotation(1, 1, SQUARE)])
+    (root / "splits.txt").write_text("train images/a\ntest images/b\n")
+    assert [record.split for record in index(root).records] == ["train", "test", None, None, None]
+
+
+def test_numbers_may_be_texts_or_end_in_point_0(write_set):
+    annotations = [annotation("1", "1", SQUARE), annotation(2.0, 2, SQUARE), annotation("007", 1, SQUARE)]
+    dataset = index(
+        write_set(annotations, categories=[{"id": "1", "name": "pit"}, {"id": 2.0, "name": "dent"}])
+    )
+    assert described(dataset)[:3] == [
+        ("images/a", "pit", "mask", True),
+        ("images/b", "dent", "mask", True),
+        ("images/c", "good", "mask", False),
+    ]
+    assert [problem.text[:33] for problem in dataset.problems] == ["No image has the id '007'. Correct"[:33]]
+
+
+def test_all_problems_are_told_at_once_and_other_photographs_stay(write_set):
+    root = write_set(
+        [
+            annotation(1, 1, [[1, 1, 2, 2]]),
+            annotation(99, 1, SQUARE),
+            annotation(1, 77, SQUARE),
+            annotation(2, 1, {"size": [20, 12], "counts": [240]}),
+            annotation(2, 1, {"size": [12, 20], "counts": [13, 2, 300]}),
+            annotation(2, 1, "polygon"),  # 5
+            annotation(2, 1),
+            annotation(2, 1, [[2, 1, 25, 1, 5, 3]]),
+            annotation(3, 1, SQUARE, id=5),
+            annotation(4, 1, SQUARE, id=5),
+            "annotation",  # 10
+            annotation(7, 1, SQUARE),  # of a photograph that does not exist: told once
+            annotation([2], 1, SQUARE),
+            annotation(6, 2, SQUARE),
+        ],
+        names="abcdef",
+        images=[
+            {"id": 7, "file_name": "gone.png", **SIZE},  # images[6]
+            {"id": 8, "file_name": "../out.png", **SIZE},
+            {"id": 9, "file_name": "g.png", **SIZE},
+            {"id": 9, "file_name": "h.png", **SIZE},
+            {"id": 10, "file_name": "a.png", "height": 0, "width": 20},
+            {"file_name": "a.png", **SIZE},
+            {"id": 12, "file_name": None, **SIZE},
+            7,
+            {"id": 14, "file_name": "e.png", **SIZE},
+        ],
+    )
+    dataset = index(root)
+    expected = [
+        ("images[6]", "images/gone", "gone.png does not exist"),
+        ("images[7]", "", "leads out of"),
+        ("images[8]", "images/g", "the id 9 is that of 2 images"),
+        ("images[9]", "images/h", "the id 9 is that of 2 images"),
+        ("images[10]", "images/a", "is no size of a photograph"),
+        ("images[11]", "", "The id None is neither a whole number nor a text"),
+        ("images[12]", "", "The file_name None is no name"),
+        ("images[13]", "", "7 is no object with the key id"),
+        ("annotations[0]", "images/a", "a polygon of 2 different points"),
+        ("annotations[1]", "", "No image has the id 99"),
+        ("annotations[2]", "images/a", "No category has the id 77"),
+        ("annotations[3]", "images/b", "of the size [20, 12]; the photograph has [12, 20] (height, width)"),
+        ("annotations[4]", "images/b", "run lengths of 315 pixels; the picture of 20×12 has 240"),
+        ("annotations[5]", "images/b", "'polygon' is neither polygons nor run lengths"),
+        ("annotations[6]", "images/b", "neither a segmentation nor a box"),
+        ("annotations[7]", "images/b", "x = 25 lies outside the picture of 20×12"),
+        ("annotations[8]", "images/c", "the id 5 is that of 2 annotations"),
+        ("annotations[9]", "images/d", "the id 5 is that of 2 annotations"),
+        ("annotations[10]", "", "'annotation' is no object"),
+        ("annotations[12]", "", "The image_id [2] is neither"),
+        ("images[4] and ", "images/e", "is annotated 2 times"),
+    ]
+    told = [
+        (p.place.removeprefix(f"{root / 'annotations.json'}, "), p.name, p.text) for p in dataset.problems
+    ]
+    assert [name for _, name, _ in told] == [name for _, name, _ in expected]
+    for (place, _, text), (start, _, words) in zip(told, expected, strict=True):
+        assert place.startswith(start)
+        assert words.lower() in text.lower(), place
+    assert described(dataset) == [("images/f", "dent", "mask", True)]
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ([], "no list images and no list annotations and no list categories"),
+        ({"images": [], "annotations": [], "categories": []}, "lists no image"),
+        ({"images": [1], "annotations": {}, "categories": []}, "no list annotations"),
+        ({"images": [1], "annotations": [], "categories": [{"id": 1}]}, r"categories\[0\]: the label None"),
+        (
+            {"images": [1], "annotations": [], "categories": [{"id": 1, "name": n} for n in "ab"]},
+            r"categories\[1\]: the id 1 is that of 'a' and of 'b'",
+        ),
+    ],
+)
+def test_file_that_is_not_of_coco_is_refused(tmp_path, content, words):
+    (tmp_path / "x.json").write_text(json.dumps(content))
+    with pytest.raises(DatasetError, match=words):
+        index(tmp_path)
+
+
+def test_root_without_a_json_file_or_with_several_is_refused(tmp_path):
+    with pytest.raises(DatasetError, match="nowhere does not exist"):
+        index(tmp_path / "nowhere")
+    with pytest.raises(DatasetError, match=r"holds no JSON file. Expected .*annotations\.json"):
+        index(tmp_path)
+    for name in ("train.json", "val.json"):
+        (tmp_path / name).touch()
+    with pytest.raises(DatasetError, match=r"holds the JSON files train\.json, val\.json.*give the file"):
+        index(tmp_path)

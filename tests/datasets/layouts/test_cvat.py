@@ -1,0 +1,238 @@
+import numpy as np
+import pytest
+
+from datasets.layouts.cvat import index
+from datasets.reading import read
+from segdec.errors import DatasetError
+
+HEAD = """<?xml version="1.0" encoding="utf-8"?>
+<annotations>
+  <version>1.1</version>
+  <meta>
+    <task><name>parts</name><labels><label><name>dent</name></label><label><name>unused</name></label></labels></task>
+    <dumped>2024-05-01 10:00:00.000000+00:00</dumped>
+  </meta>
+"""
+FIRST_LINE = HEAD.count("\n") + 1
+
+
+@pytest.fixture
+def export(tmp_path, write_picture):
+    """Writes `annotations.xml` with one line for each image, and their photographs of 20×12 pixels."""
+
+    def write(*images, head=HEAD, end="</annotations>\n"):
+        for name, _ in images:
+            write_picture(tmp_path / "images" / name)
+        lines = [
+            f'  <image id="{number}" name="{name}" width="20" height="12">{"".join(shapes)}</image>\n'
+            for number, (name, shapes) in enumerate(images)
+        ]
+        (tmp_path / "annotations.xml").write_text("".join([head, *lines, end]), encoding="utf-8")
+
+    return write
+
+
+def shape(tag, label="dent", inner="", **attributes):
+    written = "".join(f' {name}="{value}"' for name, value in attributes.items())
+    return f'<{tag} label="{label}" source="manual" occluded="0" z_order="0"{written}>{inner}</{tag}>'
+
+
+def box(label="dent", **attributes):
+    return shape("box", label, **{"xtl": 2.0, "ytl": 1.0, "xbr": 5.0, "ybr": 3.0, **attributes})
+
+
+def marked(record):
+    """The defect pixels as (row, column)."""
+    return [tuple(place) for place in np.argwhere(read(record).mask).tolist()]
+
+
+def block(rows, columns):
+    return [(row, column) for row in rows for column in columns]
+
+
+@pytest.mark.parametrize(
+    ("drawn", "pixels", "supervision"),
+    [
+        (
+            shape("polygon", points="2.00,1.00;5.00,1.00;5.00,3.00;2.00,3.00"),
+            block((1, 2), (2, 3, 4)),
+            "mask",
+        ),
+        (box(), block((1, 2), (2, 3, 4)), "box"),
+        # about its centre (4, 3): 4 wide and 2 high become x 3…5, y 1…5
+        (box(xtl=2, ytl=2, xbr=6, ybr=4, rotation="90.0"), block((1, 2, 3, 4), (3, 4)), "box"),
+        # a row of background 2 and defect 1, then defect 1, background 1 and defect 1
+        (shape("mask", rle="2, 2, 1, 1", left=4, top=3, width=3, height=2), [(3, 6), (4, 4), (4, 6)], "mask"),
+        (shape("mask", rle="0, 2", left=18, top=11, width=2, height=1), [(11, 18), (11, 19)], "mask"),
+        (shape("ellipse", cx=4, cy=4, rx=1.5, ry=0.6), [(3, 3), (3, 4), (4, 3), (4, 4)], "mask"),
+        (shape("ellipse", cx=4, cy=4, rx=3, ry=0.6, rotation=90), block((2, 3, 4, 5), (3, 4)), "mask"),
+    ],
+    ids=["polygon", "box", "turned box", "mask", "mask at the corner", "ellipse", "turned ellipse"],
+)
+def test_shapes_by_hand(export, tmp_path, drawn, pixels, supervision):
+    export(("a.png", [drawn]))
+    dataset = index(tmp_path)
+    assert dataset.problems == ()
+    assert dataset.classes == ("good", "dent")
+    assert marked(dataset.records[0]) == pixels
+    assert dataset.records[0].supervision == supervision
+
+
+def test_polyline_is_ten_pixels_wide(export, tmp_path):
+    export(("a.png", [shape("polyline", points="6,6;14,6")]))
+    mask = read(index(tmp_path).records[0]).mask
+    assert np.flatnonzero(mask[:, 10]).tolist() == list(range(1, 11))
+    assert np.flatnonzero(mask[5]).tolist() == list(range(1, 19))
+
+
+def test_tree_of_an_export(export, tmp_path, write_picture):
+    attribute = '<attribute name="depth">deep</attribute>'
+    scratch = shape("polygon", "scratch", inner=attribute, points="0,0;4,0;4,4;0,4")
+    export(
+        ("a.png", [box(), scratch]),
+        ("line 2/b.jpg", []),
+        ("c.png", [shape("tag", "stain")]),
+        ("d.png", [shape("tag", "Good")]),
+        ("e.png", [box("ok"), shape("tag", "dent"), shape("tag", "dent")]),
+        ("f.png", [shape("tag", "unknown"), box()]),
+        ("g &amp; h.png", [box("Ä")]),
+    )
+    write_picture(tmp_path / "images/not_in_the_task.png")
+    write_picture(tmp_path / "images/g & h.png")
+    dataset = index(tmp_path)
+    assert dataset.problems == ()
+    assert dataset.classes == ("good", "dent", "scratch", "stain", "Ä")
+    assert [(r.name, r.label, r.supervision, r.mask_path is None) for r in dataset.records] == [
+        ("images/a", 2, "box", False),
+        ("images/c", 3, "label", True),
+        ("images/d", 0, "mask", True),
+        ("images/e", 1, "label", True),
+        ("images/f", 1, "box", False),
+        ("images/g & h", 4, "box", False),
+        ("images/line 2/b", 0, "mask", True),
+    ]
+    assert str(dataset.records[0].mask_path) == f"{tmp_path / 'annotations.xml'}, line {FIRST_LINE}"
+    assert {record.split for record in dataset.records} <= {"train", "val", "test"}
+
+
+def test_folders_may_be_written_as_windows_does(tmp_path, export, write_picture):
+    write_picture(tmp_path / "images/line/b.png")
+    export(end='<image id="1" name="line\\b.png" width="20" height="12"/></annotations>')
+    assert [record.name for record in index(tmp_path).records] == ["images/line/b"]
+
+
+def test_photographs_of_a_subset_lie_in_its_folder(tmp_path, export, write_picture):
+    export(end='<image id="1" name="a.png" subset="train" width="20" height="12"/></annotations>')
+    write_picture(tmp_path / "images/train/a.png")
+    (tmp_path / "splits.txt").write_text("val images/train/a\n")
+    assert [(record.name, record.split) for record in index(tmp_path).records] == [("images/train/a", "val")]
+
+
+def test_all_problems_are_told_at_once(export, tmp_path):
+    far = shape("polygon", points="30,1;35,1;35,3")
+    mask = {"left": 0, "top": 0, "width": 2, "height": 2}
+    images = {
+        "fine": [box()],
+        "line": [shape("polygon", points="0,0;3,3"), far],
+        "text": [shape("polygon", points="0,0;1;3,3")],
+        "word": [box(xtl="left")],
+        "lacks": ["<box label='dent' xtl='1'/>"],
+        "empty": [box(xbr="2.0")],
+        "label": ["<box label=' ' xtl='1' ytl='1' xbr='2' ybr='2'/>"],
+        "kind": [shape("cuboid")],
+        "points": [shape("points", points="3,3")],
+        "runs": [shape("mask", rle="1, 2", **mask)],
+        "letters": [shape("mask", rle="1, -1, 4", **mask)],
+        "edge": [shape("mask", rle="0, 4", **{**mask, "left": 19})],
+        "large": [shape("mask", rle="1", **{**mask, "width": 10**12})],
+        "half": [shape("mask", rle="0, 4", **{**mask, "left": 0.5})],
+        "nan": [box(rotation="nan")],
+        "both": [box(), shape("tag", "good")],
+        "tags": [shape("tag", "dent"), shape("tag", "pore")],
+    }
+    twice = '<image id="40" name="twice.png" width="20" height="12"/>\n'
+    lost = [
+        '<image id="50" name="gone.png" width="20" height="12"/>\n',
+        '<image id="51" name="../secret.png" width="20" height="12"/>\n',
+        '<image id="52" width="20" height="12"/>\n',
+        '<image id="53" name="size.png" width="20" height="0"/>\n',
+    ]
+    listed = [(f"{name}.png", shapes) for name, shapes in images.items()]
+    export(("size.png", []), ("twice.png", []), *listed, end="".join([twice, *lost, "</annotations>"]))
+    dataset = index(tmp_path)
+    assert [record.name for record in dataset.records] == ["images/fine"]
+    told = {}
+    for problem in dataset.problems:
+        assert str(tmp_path / "annotations.xml") in problem.place
+        told.setdefault(problem.name.removeprefix("images/"), []).append(problem.text)
+    expected = {
+        "line": ["a polygon of 2 different points", "outside the picture of 20×12"],
+        "text": ["not written as x,y;x,y"],
+        "word": ["'left' is no number"],
+        "lacks": ["the box has no attribute 'ytl'"],
+        "empty": ["is empty"],
+        "label": ["the label is empty"],
+        "kind": ["<cuboid> is not known"],
+        "points": ["<points> is not known"],
+        "runs": ["of 3 pixels; its box of 2×2 has 4"],
+        "letters": ["no list of whole numbers"],
+        "edge": ["does not lie within the picture"],
+        "large": ["does not lie within the picture"],
+        "half": ["not in whole pixels"],
+        "nan": ["is no place in a picture"],
+        "both": ["labelled good, but also dent"],
+        "tags": ["labelled dent and pore"],
+        "twice": ["annotated 2 times"],
+        "size": ["no size of a photograph", "annotated 2 times"],
+        "": ["'gone.png' is missing", "leads out of the data set", "no attribute 'name'"],
+    }
+    assert told.keys() == expected.keys()
+    for name, parts in expected.items():
+        assert len(told[name]) == len(parts), told[name]
+        for text, part in zip(told[name], parts, strict=True):
+            assert part.lower() in text.lower()
+    places = {problem.name: problem.place for problem in dataset.problems}
+    assert places["images/kind"].endswith(
+        f"annotations.xml, line {FIRST_LINE + 2 + list(images).index('kind')}"
+    )
+
+
+BOMB = """<?xml version="1.0"?>
+<!DOCTYPE annotations [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;&a;"><!ENTITY c "&b;&b;&b;&b;&b;">]>
+<annotations><image id="0" name="&c;" width="20" height="12"/></annotations>
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (f"{HEAD}  <image", "line 8: no XML"),
+        ("", "line 1: no XML"),
+        (BOMB, "line 2: the file has a document type"),
+        (
+            f'<?xml version="1.0"?>\n<!DOCTYPE a SYSTEM "secret.dtd">\n{HEAD[39:]}</annotations>',
+            "line 2: the file",
+        ),
+        ("<html></html>", "starts with <html>"),
+        ('<?xml version="1.0" encoding="klingon"?><annotations/>', "line 1: "),
+        (f"{HEAD}<track id='0' label='dent'/></annotations>", "CVAT for video"),
+        ("<a>" * 10**5, "starts with <a>"),
+        ("<annotations>" + "<a>" * 10**5, "no XML"),
+    ],
+    ids=["cut off", "empty", "bomb", "outside file", "html", "encoding", "video", "deep", "deeper"],
+)
+def test_broken_xml_is_one_problem(export, tmp_path, text, reason):
+    export(("a.png", []))
+    (tmp_path / "annotations.xml").write_text(text)
+    dataset = index(tmp_path)
+    assert dataset.records == ()
+    (problem,) = dataset.problems
+    assert reason.lower() in problem.text.lower()
+
+
+@pytest.mark.parametrize("gone", ["annotations.xml", "images/a.png"])
+def test_what_is_no_export_is_refused(export, tmp_path, gone):
+    export(("a.png", []))
+    (tmp_path / gone).unlink()
+    with pytest.raises(DatasetError, match=r"CVAT for images 1\.1"):
+        index(tmp_path)

@@ -1,0 +1,71 @@
+import pytest
+
+from datasets.layouts.kolektor import index
+from segdec.errors import DatasetError
+
+
+def test_records_are_named_grouped_and_labelled(kolektor_root):
+    dataset = index(kolektor_root)
+    assert dataset.classes == ("good", "defect")
+    assert dataset.problems == ()
+    assert [(r.name, r.group, r.label, r.split) for r in dataset.records] == [
+        ("kos01/Part0", "kos01", 0, None),
+        ("kos01/Part1", "kos01", 1, None),
+        ("kos21/Part0", "kos21", 0, None),
+        ("kos21/Part1", "kos21", 0, None),
+    ]
+    assert {record.mask_path.name for record in dataset.records} == {"Part0_label.bmp", "Part1_label.bmp"}
+
+
+def test_stray_part_is_skipped_with_and_without_mask(kolektor_root, write_picture):
+    write_picture(kolektor_root / "kos21/Part7.jpg")
+    write_picture(kolektor_root / "kos01/Part7.jpg")
+    write_picture(kolektor_root / "kos01/Part7_label.bmp", mask=True)
+    dataset = index(kolektor_root)
+    names = [record.name for record in dataset.records]
+    assert "kos21/Part7" not in names
+    assert "kos01/Part7" in names
+    assert dataset.problems == ()
+
+
+def test_every_problem_is_told_at_once(kolektor_root):
+    (kolektor_root / "kos01/Part0_label.bmp").write_bytes(b"")
+    (kolektor_root / "kos01/Part1.jpg").unlink()
+    (kolektor_root / "kos21/Part0_label.bmp").unlink()
+    dataset = index(kolektor_root)
+    assert [record.name for record in dataset.records] == ["kos21/Part1"]
+    assert [(p.name, p.place) for p in dataset.problems] == [
+        ("kos01/Part0", str(kolektor_root / "kos01/Part0_label.bmp")),
+        ("kos01/Part1", str(kolektor_root / "kos01/Part1_label.bmp")),
+        ("kos21/Part0", str(kolektor_root / "kos21/Part0.jpg")),
+    ]
+    unreadable, no_photograph, no_mask = (problem.text for problem in dataset.problems)
+    assert "is empty" in unreadable
+    assert f"no photograph. Expected {kolektor_root / 'kos01/Part1.jpg'}" in no_photograph
+    assert f"no mask. Expected {kolektor_root / 'kos21/Part0_label.bmp'}" in no_mask
+
+
+def test_empty_root_says_what_was_expected(tmp_path):
+    with pytest.raises(DatasetError, match=r"Expected .*kos01"):
+        index(tmp_path)
+
+
+def test_missing_root_is_named(tmp_path):
+    with pytest.raises(DatasetError, match="nowhere does not exist"):
+        index(tmp_path / "nowhere")
+
+
+def test_root_that_is_a_file_is_refused(tmp_path):
+    path = tmp_path / "set.zip"
+    path.touch()
+    with pytest.raises(DatasetError, match=r"set\.zip is a file, expected a folder"):
+        index(path)
+
+
+def test_folder_that_cannot_be_listed_is_named(kolektor_root, monkeypatch):
+    def refuse(_):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("pathlib.Path.iterdir", refuse)  # root may read anything, so chmod proves nothing
+    with pytest.raises(DatasetError, match=r"kolektor cannot be listed \(Permission denied\)"):
+        index(kolektor_root)

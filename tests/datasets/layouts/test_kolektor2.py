@@ -1,0 +1,56 @@
+import pytest
+
+from datasets.layouts.kolektor2 import index
+from segdec.errors import DatasetError
+
+GOOD = [f"train/{10000 + number}" for number in range(10)]
+DEFECTS = [f"train/{10010 + number}" for number in range(5)]
+TEST = ["test/20000", "test/20001"]
+
+
+@pytest.fixture
+def root(tmp_path, write_picture):
+    """Ten good and five defective photographs to train, one of each to test."""
+    for name in (*GOOD, *DEFECTS, *TEST):
+        write_picture(tmp_path / f"{name}.png")
+        value = 255 if name in (*DEFECTS, TEST[1]) else 0
+        write_picture(tmp_path / f"{name}_GT.png", mask=True, value=value)
+    return tmp_path
+
+
+def test_photographs_are_split_by_folder_and_labelled_by_mask(root):
+    dataset = index(root)
+    assert dataset.classes == ("good", "defect")
+    assert dataset.problems == ()
+    assert [r.name for r in dataset.records if r.label] == ["test/20001", *DEFECTS]
+    assert [r.name for r in dataset.of_split("test")] == TEST
+    assert all(r.group == r.name and r.mask_path == root / f"{r.name}_GT.png" for r in dataset.records)
+
+
+def test_a_fifth_of_each_training_class_validates(root):
+    val = index(root).of_split("val")
+    assert [record.label for record in val] == [0, 0, 1]
+    assert {record.name.split("/")[0] for record in val} == {"train"}
+
+
+def test_every_problem_is_told_at_once(root):
+    (root / "train/10000_GT.png").unlink()
+    (root / "train/10010.png").unlink()
+    (root / "test/20001_GT.png").write_bytes(b"\x89PNG")
+    (root / "train/10001_GT copy.png").write_bytes(b"")  # another name: not looked at
+    dataset = index(root)
+    assert [(p.name, p.place) for p in dataset.problems] == [
+        ("test/20001", str(root / "test/20001_GT.png")),
+        ("train/10000", str(root / "train/10000.png")),
+        ("train/10010", str(root / "train/10010_GT.png")),
+    ]
+    assert f"Expected {root / 'train/10000_GT.png'}" in dataset.problems[1].text
+    assert f"Expected {root / 'train/10010.png'}" in dataset.problems[2].text
+    assert len(dataset.records) == 14
+
+
+@pytest.mark.parametrize("folder", ["train", "test"])
+def test_missing_folder_says_what_was_expected(root, folder):
+    (root / folder).rename(root / "other")
+    with pytest.raises(DatasetError, match=rf"no KolektorSDD2 photographs to {folder}. Expected .*_GT.png"):
+        index(root)

@@ -1,0 +1,293 @@
+import json
+
+import numpy as np
+import pytest
+
+from datasets.layouts.label_studio import index
+from datasets.reading import read
+from segdec.errors import DatasetError
+
+WIDTH, HEIGHT = 20, 12  # of `write_picture`: 5 % across are one pixel, 25 % down are three
+
+
+@pytest.fixture
+def export(tmp_path):
+    def write(*tasks, name="project-1-at-2024-05-01.json"):
+        (tmp_path / name).write_text(json.dumps(list(tasks)))
+
+    return write
+
+
+@pytest.fixture
+def task(tmp_path, write_picture):
+    """Writes a photograph and returns its task, with one annotation of the given results."""
+    numbers = iter(range(1, 1000))
+
+    def make(name, *results, image=None, **annotation):
+        write_picture(tmp_path / name)
+        return {
+            "id": next(numbers),
+            "data": {"image": image or f"/data/upload/1/0123abcd-{name.rsplit('/', 1)[-1]}"},
+            "annotations": [{"id": 7, "was_cancelled": False, "result": list(results), **annotation}],
+            "predictions": [],
+        }
+
+    return make
+
+
+def result(kind, label, ident="r1", **value):
+    return {
+        "id": ident,
+        "type": kind,
+        "from_name": "label",
+        "to_name": "image",
+        "original_width": WIDTH,
+        "original_height": HEIGHT,
+        "image_rotation": 0,
+        "value": {**value, kind: [label]},
+    }
+
+
+def rectangle(label="dent", **changes):
+    """3×3 px at (2, 3)."""
+    return result(
+        "rectanglelabels", label, **{"x": 10, "y": 25, "width": 15, "height": 25, "rotation": 0, **changes}
+    )
+
+
+def choice(*labels):
+    drawn = result("choices", "")
+    return {**drawn, "value": {"choices": list(labels)}}
+
+
+def brush(*painted):
+    """Run lengths of the whole picture: one for each pixel, counts of 1 bit, 8 bits, 8 bits and 16 bits."""
+    fields = [(HEIGHT * WIDTH * 4, 32), (7, 5), (0, 4), (7, 4), (7, 4), (15, 4)]
+    for pixel in range(HEIGHT * WIDTH):
+        alpha = 255 if divmod(pixel, WIDTH) in painted else 0
+        fields += [(0, 1), (1, 2), (3, 8), (alpha, 8), (0, 8), (0, 8), (alpha, 8)]
+    bits = "".join(f"{value:0{size}b}" for value, size in fields)
+    values = [int(bits[place : place + 8].ljust(8, "0"), 2) for place in range(0, len(bits), 8)]
+    return result("brushlabels", "dent", format="rle", rle=values)
+
+
+def marked(record):
+    """The defect pixels as (row, column)."""
+    return [tuple(place) for place in np.argwhere(read(record).mask).tolist()]
+
+
+def block(rows, columns):
+    return [(row, column) for row in rows for column in columns]
+
+
+SQUARE = [[10, 25], [25, 25], [25, 50], [10, 50]]
+
+
+@pytest.mark.parametrize(
+    ("drawn", "pixels", "supervision"),
+    [
+        (result("polygonlabels", "dent", points=SQUARE, closed=True), block((3, 4, 5), (2, 3, 4)), "mask"),
+        (rectangle(), block((3, 4, 5), (2, 3, 4)), "box"),
+        # 4×2 px at (8, 3), turned about that corner: x 6…8, y 3…7
+        (
+            rectangle(x=40, y=25, width=20, height=100 / 6, rotation=90),
+            block((3, 4, 5, 6), (6, 7)),
+            "box",
+        ),
+        # half axes of 3 and 0.6 px around (4, 6)
+        (
+            result("ellipselabels", "dent", x=20, y=50, radiusX=15, radiusY=5, rotation=0),
+            block((5, 6), (2, 3, 4, 5)),
+            "mask",
+        ),
+        (brush((0, 19), (11, 0), (11, 1)), [(0, 19), (11, 0), (11, 1)], "mask"),
+        (brush((4, 6), (5, 7)), [(4, 6), (5, 7)], "mask"),
+    ],
+    ids=["polygon", "rectangle", "turned rectangle", "ellipse", "brush", "small brush"],
+)
+def test_shapes_by_hand(export, task, tmp_path, drawn, pixels, supervision):
+    export(task("images/a.png", drawn))
+    dataset = index(tmp_path)
+    assert dataset.problems == ()
+    assert dataset.classes == ("good", "dent")
+    (record,) = dataset.records
+    assert marked(record) == pixels
+    assert record.supervision == supervision
+
+
+def test_tree_of_an_export(export, task, tmp_path, write_picture):
+    scratch = result("polygonlabels", "scratch", points=[[0, 0], [50, 0], [50, 50], [0, 50]])
+    about_the_region = {
+        **rectangle(),
+        "type": "choices",
+        "value": {**rectangle()["value"], "choices": ["deep"]},
+    }
+    note = {"id": "n", "type": "textarea", "value": {"text": ["look again"]}}
+    export(
+        task("a.png", rectangle(), scratch, about_the_region, note, {"type": "relation", "from_id": "r1"}),
+        task("b.jpg"),
+        task("c.png", choice("stain")),
+        task("d.png", choice("OK")),
+        task("e.png", rectangle("Good"), choice("dent")),
+    )
+    export(task("f.png", rectangle()), name="second.json")
+    write_picture(tmp_path / "without_a_task.png")
+    (tmp_path / "splits.txt").write_text("train a\ntest f\n")
+    dataset = index(tmp_path)
+    assert dataset.problems == ()
+    assert dataset.classes == ("good", "dent", "scratch", "stain")
+    assert [(r.name, r.label, r.supervision, r.mask_path is None, r.split) for r in dataset.records] == [
+        ("a", 2, "box", False, "train"),
+        ("b", 0, "mask", True, None),
+        ("c", 3, "label", True, None),
+        ("d", 0, "mask", True, None),
+        ("e", 1, "label", True, None),
+        ("f", 1, "box", False, "test"),
+    ]
+    assert str(dataset.records[0].mask_path) == f"{tmp_path / 'project-1-at-2024-05-01.json'}, task 1"
+
+
+def test_shape_and_label_may_be_tools_of_their_own(export, task, tmp_path):
+    plain = rectangle()
+    bare = {**plain, "type": "rectangle", "value": {**plain["value"]}}
+    del bare["value"]["rectanglelabels"]
+    labelled = {**bare, "type": "labels", "value": {**bare["value"], "labels": ["dent"]}}
+    export(task("a.png", bare, labelled))
+    dataset = index(tmp_path)
+    assert dataset.problems == ()
+    assert marked(dataset.records[0]) == block((3, 4, 5), (2, 3, 4))
+
+
+@pytest.mark.parametrize(
+    ("annotations", "label"),
+    [
+        (
+            [
+                ("dent", {"updated_at": "2024-05-02T10:00:00Z"}),
+                ("pore", {"updated_at": "2024-05-01T10:00:00Z"}),
+            ],
+            "dent",
+        ),
+        ([("dent", {}), ("pore", {})], "pore"),
+        ([("dent", {"ground_truth": True}), ("pore", {"updated_at": "2024-05-01T10:00:00Z"})], "dent"),
+        ([("dent", {}), ("pore", {"was_cancelled": True, "ground_truth": True})], "dent"),
+        ([("dent", {"was_cancelled": True})], None),
+        ([], None),
+    ],
+    ids=["latest", "last", "ground truth", "cancelled", "all cancelled", "none"],
+)
+def test_one_annotation_counts(export, task, tmp_path, annotations, label):
+    several = task("a.png")
+    several["annotations"] = [
+        {"id": number, "result": [rectangle(name)], **more} for number, (name, more) in enumerate(annotations)
+    ]
+    export(several)
+    dataset = index(tmp_path)
+    assert dataset.problems == ()
+    assert [dataset.classes[record.label] for record in dataset.records] == ([label] if label else [])
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "/data/upload/1/0123abcd-part.png",
+        "part.png",
+        "/data/local-files/?d=line-2%2Fpart.png",
+        "s3://bucket/line-2/part.png",
+        "https://host.example/line-2/part.png?X-Amz-Signature=a.jpg",
+        "C:\\parts\\line-2\\part.png",
+        "my%20part.png",
+    ],
+)
+def test_photographs_are_found_by_their_names(export, task, tmp_path, address):
+    name = "my part.png" if "my" in address else "part.png"
+    export(task(f"line-2/{name}", rectangle(), image=address))
+    assert [record.image_path.name for record in index(tmp_path).records] == [name]
+
+
+def test_folders_decide_between_photographs_of_one_name(export, task, tmp_path, write_picture):
+    for folder in ("line-1", "line-3"):
+        write_picture(tmp_path / folder / "part.png")
+    export(task("line-2/part.png", rectangle(), image="s3://bucket/2024/line-2/part.png"))
+    assert [record.name for record in index(tmp_path).records] == ["line-2/part"]
+
+
+def test_other_data_of_a_task_are_no_photograph(export, task, tmp_path):
+    several = task("a.png", rectangle())
+    several["data"] |= {"reference": "https://host.example/plan.png", "count": 3, "link": "http://[broken"}
+    single = task("b.png", rectangle())
+    single["data"] = {"photo": single["data"]["image"], "text": "see plan"}
+    export(several, single)
+    dataset = index(tmp_path)
+    assert dataset.problems == ()
+    assert [record.name for record in dataset.records] == ["a", "b"]
+
+
+def test_all_problems_are_told_at_once(export, task, tmp_path, write_picture):
+    two = result("polygonlabels", "dent", points=[[0, 0], [50, 50]])
+    cut = brush((0, 0))
+    cut["value"]["rle"] = cut["value"]["rle"][:-40]
+    unlabelled = rectangle()
+    del unlabelled["value"]["rectanglelabels"]
+    double = rectangle()
+    double["value"]["rectanglelabels"] = ["dent", "pore"]
+    broken = {
+        "line": ([two, rectangle(x=150)], ["polygon of 2 different points", "outside the picture of 20×12"]),
+        "word": ([rectangle(x="left")], ["'left' is no number"]),
+        "lacks": ([rectangle(y=None)], ["None is no number"]),
+        "flat": ([rectangle(width=0)], ["is empty"]),
+        "kind": ([result("keypointlabels", "dent", x=5, y=5, width=1)], ["'keypointlabels' is not known"]),
+        "cut": ([cut], ["end too early"]),
+        "other": ([result("brushlabels", "dent", format="png", rle=[])], ["has the format 'png'"]),
+        "clear": ([brush()], ["marks no pixel"]),
+        "turned": ([{**rectangle(), "image_rotation": 90}], ["was turned in the tool"]),
+        "size": ([{**rectangle(), "original_width": None}], ["no size of a photograph"]),
+        "sizes": ([rectangle(), {**rectangle(), "original_width": 40}], ["pictures of 20×12 and 40×12"]),
+        "unlabelled": ([unlabelled], ["has no labels"]),
+        "double": ([double], ["has 2 labels"]),
+        "surrogate": ([rectangle("\ud800")], ["cannot be printed"]),
+        "text": (["dent"], ["has no value"]),
+        "both": ([rectangle(), choice("good")], ["labelled good, but also dent"]),
+        "choices": ([choice("dent", "pore")], ["labelled dent and pore"]),
+        "twice": ([], ["annotated 2 times"]),
+    }
+    tasks = [task(f"{name}.png", *results) for name, (results, _) in broken.items()]
+    gone = task("gone.png", rectangle())
+    (tmp_path / "gone.png").unlink()
+    blind = task("blind.png", rectangle(), image="\ud800")
+    for folder in ("x", "y"):
+        write_picture(tmp_path / folder / "same.png")
+    unclear = task("z/same.png", image="same.png")
+    export(task("fine.png", rectangle()), *tasks, tasks[-1], gone, blind, unclear)
+    (tmp_path / "cut.json").write_text('[\n{"id": 1,')
+    (tmp_path / "min.json").write_text('[{"image": "fine.png", "label": []}]')
+    dataset = index(tmp_path)
+    assert [record.name for record in dataset.records] == ["fine"]
+    told = {}
+    for problem in dataset.problems:
+        told.setdefault(problem.name, []).append(problem.text)
+    expected = {name: parts for name, (_, parts) in broken.items()} | {
+        "": [
+            "cut.json is no JSON: Expecting property name enclosed in double quotes: line 2 column 10",
+            "not 'JSON-MIN'",
+            "'0123abcd-gone.png' is missing",
+            "name 0 pictures",
+            "the photograph 'same.png' may be",
+        ]
+    }
+    assert told.keys() == expected.keys()
+    for name, parts in expected.items():
+        assert len(told[name]) == len(parts), told[name]
+        for text, part in zip(told[name], parts, strict=True):
+            assert part.lower() in text.lower()
+    assert all(problem.text.isprintable() for problem in dataset.problems)
+    place = next(problem.place for problem in dataset.problems if problem.name == "kind")
+    assert place.endswith(".json, task 5, result 1")
+
+
+@pytest.mark.parametrize("gone", ["photograph", "export"])
+def test_what_is_no_export_is_refused(export, task, tmp_path, gone):
+    export(task("a.png"))
+    (tmp_path / ("a.png" if gone == "photograph" else "project-1-at-2024-05-01.json")).unlink()
+    with pytest.raises(DatasetError, match="Label Studio"):
+        index(tmp_path)

@@ -1,0 +1,246 @@
+import base64
+import json
+
+import cv2
+import numpy as np
+import pytest
+
+from datasets.layouts.labelme import index
+from datasets.reading import read
+from segdec.errors import DatasetError
+
+SIZE = {"imageHeight": 12, "imageWidth": 20}  # of `write_picture`
+
+
+@pytest.fixture
+def annotate(tmp_path, write_picture):
+    """Writes a photograph and, beside it, the file that LabelMe 5 saves."""
+
+    def write(name, *shapes, suffix=".png", flags=None, **changes):
+        photograph = write_picture(tmp_path / f"{name}{suffix}")
+        content = {
+            "version": "5.4.1",
+            "flags": flags or {},
+            "shapes": list(shapes),
+            "imagePath": photograph.name,
+            "imageData": "aGVsbG8=",
+            **SIZE,
+            **changes,
+        }
+        photograph.with_suffix(".json").write_text(json.dumps(content))
+        return photograph
+
+    return write
+
+
+def shape(label, kind, *points, **more):
+    return {
+        "label": label,
+        "points": [list(point) for point in points],
+        "group_id": None,
+        "description": "",
+        "shape_type": kind,
+        "flags": {},
+        "mask": None,
+        **more,
+    }
+
+
+def encoded(pixels):
+    return base64.b64encode(bytes(cv2.imencode(".png", np.array(pixels, np.uint8))[1])).decode()
+
+
+def marked(record):
+    """The defect pixels as (row, column)."""
+    return [tuple(place) for place in np.argwhere(read(record).mask).tolist()]
+
+
+def block(rows, columns):
+    return [(row, column) for row in rows for column in columns]
+
+
+def only(root):
+    dataset = index(root)
+    assert dataset.problems == ()
+    (record,) = (record for record in dataset.records if record.label)
+    return record
+
+
+@pytest.mark.parametrize(
+    ("drawn", "pixels", "supervision"),
+    [
+        (shape("dent", "polygon", (2, 1), (5, 1), (5, 3), (2, 3)), block((1, 2), (2, 3, 4)), "mask"),
+        # the hypotenuse of the triangle runs from (8, 0) to (0, 4): centres below it in rows 0 to 2
+        (shape("dent", "polygon", (0, 0), (4, 0), (0, 2)), [(0, 0), (0, 1), (0, 2), (1, 0)], "mask"),
+        (shape("dent", "rectangle", (5, 3), (2, 1)), block((1, 2), (2, 3, 4)), "box"),
+        (shape("dent", "rectangle", (2, 1), (5, 1), (5, 3), (2, 3)), block((1, 2), (2, 3, 4)), "box"),
+        # centres within 1.5 of (4, 4) are at ±0.5 of it in both directions, none at (±0.5, ±1.5)
+        (shape("dent", "circle", (4, 4), (4, 5.5)), block((3, 4), (3, 4)), "mask"),
+        (
+            shape("dent", "mask", (3, 2), (5, 3), mask=encoded([[1, 0, 1], [0, 1, 0]])),
+            [(2, 3), (2, 5), (3, 4)],
+            "mask",
+        ),
+    ],
+    ids=["polygon", "triangle", "rectangle", "four-point rectangle", "circle", "mask"],
+)
+def test_shapes_by_hand(annotate, tmp_path, drawn, pixels, supervision):
+    annotate("a", drawn)
+    record = only(tmp_path)
+    assert marked(record) == pixels
+    assert record.supervision == supervision
+
+
+@pytest.mark.parametrize("kind", ["line", "linestrip"])
+def test_lines_are_ten_pixels_wide(annotate, tmp_path, kind):
+    annotate("a", shape("scratch", kind, (6, 6), (14, 6)))
+    mask = read(only(tmp_path)).mask
+    assert np.flatnonzero(mask[:, 10]).tolist() == list(range(1, 11))
+    assert np.flatnonzero(mask[5]).tolist() == list(range(1, 19))  # and half of that beyond its ends
+
+
+def test_point_is_a_disc_of_ten_pixels(annotate, tmp_path):
+    annotate("a", shape("pore", "point", (10, 6)))
+    mask = read(only(tmp_path)).mask
+    assert np.count_nonzero(mask) == sum(
+        (x + 0.5) ** 2 + (y + 0.5) ** 2 <= 25 for x in range(-6, 6) for y in range(-6, 6)
+    )
+
+
+def test_tree_of_photographs(annotate, tmp_path, write_picture):
+    polygon = shape("scratch", "polygon", (0, 0), (4, 0), (4, 4), (0, 4))
+    annotate("a", shape("dent", "rectangle", (8, 8), (9, 9)), polygon)
+    annotate("b", suffix=".JPG")
+    write_picture(tmp_path / "line-2/day.1/c.png")
+    annotate("line-2/d", polygon | {"label": "OK"}, polygon | {"label": "_background_"})
+    annotate("e", flags={"stain": True, "dent": False, "__ignore__": True})
+    annotate("f", flags={"Good": True})
+    (tmp_path / "settings.json").write_text('{"colour": "red"}')
+    dataset = index(tmp_path)
+    assert dataset.problems == ()
+    assert dataset.classes == ("good", "dent", "scratch", "stain")
+    assert [(r.name, r.label, r.supervision, r.mask_path is None) for r in dataset.records] == [
+        ("a", 2, "box", False),  # the scratch is larger than the dent; one of them is a rectangle
+        ("b", 0, "mask", True),
+        ("e", 3, "label", True),
+        ("f", 0, "mask", True),
+        ("line-2/d", 0, "mask", True),
+        ("line-2/day.1/c", 0, "mask", True),
+    ]
+    assert np.count_nonzero(read(dataset.records[0]).mask) == 16 + 1
+    assert {record.split for record in dataset.records} <= {"train", "val", "test"}
+
+
+def test_labelme_3_has_polygons_only(annotate, tmp_path):
+    old = {"label": "dent", "points": [[0, 0], [2, 0], [2, 2], [0, 2]], "line_color": None}
+    annotate("a", old)
+    assert marked(only(tmp_path)) == block((0, 1), (0, 1))
+
+
+def test_file_in_another_folder_names_its_photograph(annotate, tmp_path):
+    annotate("images/a", shape("dent", "rectangle", (0, 0), (1, 1)), imagePath="..\\images\\a.png")
+    (tmp_path / "json").mkdir()
+    (tmp_path / "images/a.json").rename(tmp_path / "json/x.json")
+    assert only(tmp_path).name == "images/a"
+
+
+def test_renamed_photograph_keeps_its_file(annotate, tmp_path):
+    annotate("a", shape("dent", "rectangle", (0, 0), (1, 1)), imagePath="DSC0001.png")
+    assert only(tmp_path).name == "a"
+
+
+def test_own_splits_are_used(annotate, tmp_path):
+    annotate("a", shape("dent", "rectangle", (0, 0), (1, 1)))
+    annotate("b")
+    (tmp_path / "splits.txt").write_text("test a\n")
+    assert {record.name: record.split for record in index(tmp_path).records} == {"a": "test", "b": None}
+
+
+def test_links_that_lead_back_are_followed_once(annotate, tmp_path):
+    annotate("line/a", shape("dent", "rectangle", (0, 0), (1, 1)))
+    (tmp_path / "line/back").symlink_to(tmp_path, target_is_directory=True)
+    (tmp_path / "again").symlink_to(tmp_path / "line", target_is_directory=True)
+    assert [record.name for record in index(tmp_path).records] == ["line/a"]
+
+
+def test_a_file_without_its_photograph_leaves_those_of_its_stem_out(annotate, tmp_path, write_picture):
+    """As with photographs and files in folders of their own: none of them may count as good."""
+    for name in ("images/a", "more/a", "images/b"):
+        write_picture(tmp_path / f"{name}.png")
+    annotate("labels/a", shape("dent", "rectangle", (0, 0), (1, 1))).unlink()
+    (tmp_path / "labels/b.json").write_text("{")
+    annotate("c")
+    dataset = index(tmp_path)
+    assert [record.name for record in dataset.records] == ["c"]
+    assert [problem.name for problem in dataset.problems] == ["images/a", "more/a", "images/b"]
+
+
+def test_all_problems_are_told_at_once(annotate, tmp_path, write_picture):
+    box = shape("dent", "rectangle", (0, 0), (1, 1))
+    annotate("good")
+    annotate("fine", box)
+    annotate("line", shape("dent", "polygon", (0, 0), (3, 3)), shape("dent", "polygon", (0, 0), (1, 1)))
+    annotate("outside", shape("dent", "polygon", (30, 1), (35, 1), (35, 3)))
+    annotate("kind", shape("dent", "cuboid", (0, 0), (1, 1)))
+    annotate("label", box | {"label": None})
+    annotate("number", shape("dent", "polygon", (0, 0), (1, "x"), (3, 3)))
+    annotate("points", box | {"points": 3})
+    annotate("picture", shape("dent", "mask", (0, 0), (1, 1), mask="aGVsbG8="))
+    annotate("span", shape("dent", "mask", (0, 0), (1, 1), mask=encoded([[1, 1, 1]])))
+    annotate("base64", shape("dent", "mask", (0, 0), (1, 1), mask="§"))
+    annotate("size", box, imageHeight=None)
+    annotate("huge", box, imageHeight=10**9)
+    annotate("both", box, flags={"ok": True})
+    annotate("flags", flags={"dent": True, "pore": True})
+    annotate("gone", box).unlink()
+    annotate("other", box, imagePath="good.png")
+    for name, text in (("broken", '{\n"shapes": ['), ("deep", "[" * 10**5), ("list", "[]"), ("text", "\xff")):
+        write_picture(tmp_path / f"{name}.png")
+        (tmp_path / f"{name}.json").write_bytes(text.encode("latin-1"))
+    annotate("twin", box)
+    write_picture(tmp_path / "twin.jpg")
+    annotate("twice", box)
+    (tmp_path / "twice_2.json").write_text((tmp_path / "twice.json").read_text())
+    dataset = index(tmp_path)
+    assert [record.name for record in dataset.records] == ["fine", "good"]
+    told = {}
+    for problem in dataset.problems:
+        told.setdefault(problem.name, []).append(f"{problem.place}: {problem.text}")
+    expected = {
+        "line": ["line.json, shape 1: A polygon of 2 different points", "line.json, shape 2: A polygon of 2"],
+        "outside": ["outside the picture of 20×12 pixels"],
+        "kind": ["The shape type 'cuboid' is not known"],
+        "label": ["The label None is no text"],
+        "number": ["'x' is no number"],
+        "points": ["no list of points"],
+        "picture": ["The mask of the shape is no picture"],
+        "span": ["is 3×1 pixels (width × height), its points span 2×2"],
+        "base64": ["no base64"],
+        "size": ["The size 20×None"],
+        "huge": ["above the limit"],
+        "both": ["labelled good, but also dent"],
+        "flags": ["labelled dent and pore"],
+        "": ["gone.json: The photograph is missing: no picture 'gone'"],
+        "other": ["other.json: The file lies beside"],
+        "broken": ["broken.json is no JSON: Expecting value: line 2 column 12"],
+        "deep": ["deep.json is no JSON"],
+        "list": ["no list 'shapes'"],
+        "text": ["not UTF-8"],
+        "twin": ["Two photographs are named 'twin'"],
+        "twice": ["twice.json and ", "annotated 2 times"],
+    }
+    assert told.keys() == expected.keys()
+    for name, parts in expected.items():
+        text = "\n".join(told[name])
+        assert all(part in text for part in parts), text
+    assert sum(len(texts) for texts in told.values()) == len(expected) + 1  # `line` has two
+
+
+@pytest.mark.parametrize("content", ["nothing", "photographs", "files", "other files"])
+def test_what_is_none_of_labelme_is_refused(tmp_path, write_picture, content):
+    if content in ("photographs", "other files"):
+        write_picture(tmp_path / "a.png")
+    if content in ("files", "other files"):
+        (tmp_path / "b.json").write_text("{}")
+    with pytest.raises(DatasetError, match="LabelMe"):
+        index(tmp_path)

@@ -1,0 +1,315 @@
+import json
+import re
+
+import numpy as np
+import pytest
+
+from datasets.layouts.manifest import index
+from datasets.loading import load_dataset
+from datasets.reading import read
+from segdec.errors import DatasetError
+
+
+@pytest.fixture
+def root(tmp_path, write_picture):
+    """Five photographs of 20×12 px (width × height) and the mask of `line/b`."""
+    for name in "abcde":
+        write_picture(tmp_path / f"line/{name}.png")
+    write_picture(tmp_path / "masks/b.png", mask=True)
+    return tmp_path
+
+
+def write_csv(root, text, name="manifest.csv"):
+    (root / name).write_text(text, encoding="utf-8")
+    return root
+
+
+def write_lines(root, *entries):
+    lines = [entry if isinstance(entry, str) else json.dumps(entry) for entry in entries]
+    (root / "manifest.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    return root
+
+
+def described(dataset):
+    return [
+        (record.name, dataset.classes[record.label], record.supervision, record.mask_path is not None)
+        for record in dataset.records
+    ]
+
+
+def told(dataset):
+    """Place after the file's name, record and text of each problem."""
+    return [(p.place.rsplit(", ", 1)[1], p.name, p.text) for p in dataset.problems]
+
+
+def drawn(dataset, name):
+    """Rows and columns that the mask of a record covers: first and last."""
+    rows, columns = np.nonzero(read(next(r for r in dataset.records if r.name == name)).mask)
+    return rows.min(), rows.max(), columns.min(), columns.max(), rows.size
+
+
+def test_each_kind_of_annotation_has_its_supervision(root):
+    dataset = index(
+        write_csv(
+            root,
+            "image,label,mask,boxes,polygon\n"
+            "line/a.png,good,,,\n"
+            "line/b.png,dent,masks/b.png,,\n"
+            'line/c.png,scratch,,"2,1,3,2; 6, 4, 1, 1",\n'
+            'line/d.png,dent,,,"2,1 5,1 5,3 2,3"\n'
+            "line/e.png,scratch\n",
+        )
+    )
+    assert dataset.problems == ()
+    assert dataset.classes == ("good", "dent", "scratch")
+    assert described(dataset) == [
+        ("line/a", "good", "mask", False),
+        ("line/b", "dent", "mask", True),
+        ("line/c", "scratch", "box", True),
+        ("line/d", "dent", "mask", True),
+        ("line/e", "scratch", "label", False),
+    ]
+    assert drawn(dataset, "line/b") == (4, 5, 5, 7, 6)
+    assert drawn(dataset, "line/c") == (1, 4, 2, 6, 6 + 1)
+    assert drawn(dataset, "line/d") == (1, 2, 2, 4, 6)
+    assert {record.group for record in dataset.records} == {record.name for record in dataset.records}
+    assert None not in {record.split for record in dataset.records}
+
+
+def test_json_lines_hold_lists(root):
+    dataset = index(
+        write_lines(
+            root,
+            {"image": "line/a.png", "label": "OK", "mask": None, "split": ""},
+            "",
+            {"image": "line\\b.png", "label": "dent", "box": [2, 1, 3, 2], "boxes": [[6, 4, 1, 1]]},
+            {"image": "line/c.png", "label": "dent", "polygon": [[2, 1], [5, 1], [5, 3], [2, 3]]},
+            {
+                "image": "line/d.png",
+                "label": "dent",
+                "polygons": [[2, 1, 5, 1, 5, 3, 2, 3], [[8, 8], [9, 8], [9, 9], [8, 9]]],
+                "group": 7,
+                "name": "fourth",
+            },
+        )
+    )
+    assert dataset.problems == ()
+    assert described(dataset) == [
+        ("fourth", "dent", "mask", True),
+        ("line/a", "good", "mask", False),
+        ("line/b", "dent", "box", True),
+        ("line/c", "dent", "mask", True),
+    ]
+    assert [drawn(dataset, name)[-1] for name in ("line/b", "line/c", "fourth")] == [7, 6, 7]
+    assert dataset.records[0].group == "7"
+
+
+def test_spreadsheet_with_semicolons_and_a_byte_order_mark_is_read(root):
+    write_csv(root, '\ufeffimage;label;box\r\nline/a.png;good;\r\nline/b.png;dent;"2,1,3,2;6,4,1,1"\r\n')
+    assert described(index(root)) == [("line/a", "good", "mask", False), ("line/b", "dent", "box", True)]
+
+
+def test_manifest_of_any_name_is_a_root_and_paths_start_at_its_folder(root, monkeypatch):
+    rows = "image\tlabel\n../line/a.png\tgood\n../line/b.png\tdent\n"
+    (root / "lists").mkdir()
+    write_csv(root / "lists", rows, "monday.tsv")
+    monkeypatch.chdir(root)
+    dataset = load_dataset("manifest", "lists/monday.tsv")
+    assert [record.name for record in dataset.records] == ["line/a", "line/b"]
+    absolute = rows.replace("..", str(root))
+    dataset = load_dataset("manifest", write_csv(root / "line", absolute, "all.tsv") / "all.tsv")
+    assert [record.name for record in dataset.records] == ["a", "b"]
+
+
+def test_given_splits_count_and_leave_the_rest_out(root):
+    write_csv(root, "image,label,split\nline/a.png,good,train\nline/b.png,dent,test\nline/c.png,good,\n")
+    (root / "splits.txt").write_text("val line/c\n")
+    assert [record.split for record in index(root).records] == ["train", "test", None]
+
+
+def test_split_file_beside_the_manifest_is_used(root):
+    write_csv(root, "image,label,group\nline/a.png,good,p1\nline/b.png,dent,p1\nline/c.png,good,p2\n")
+    (root / "splits.txt").write_text("val p1\n")
+    assert [record.split for record in index(root).records] == ["val", "val", None]
+
+
+def test_split_file_may_name_a_photograph_with_a_problem(root):
+    write_csv(root, "image,label\nline/a.png,good\nline/b.png,dent\nline/gone.png,good\n")
+    (root / "splits.txt").write_text("train line/a\ntest line/b\nval line/gone\n")
+    dataset = index(root)
+    assert [record.split for record in dataset.records] == ["train", "test"]
+    assert [problem.name for problem in dataset.problems] == ["line/gone"]
+
+
+def test_classes_file_sets_their_order_and_names_the_nearest(root):
+    write_csv(root, "image,label\nline/a.png,good\nline/b.png,dent\nline/c.png,scrach\n")
+    (root / "classes.txt").write_text("good\nscratch\n\ndent\n")
+    dataset = index(root)
+    assert dataset.classes == ("good", "scratch", "dent")
+    assert [(r.name, r.label) for r in dataset.records] == [("line/a", 0), ("line/b", 2)]
+    ((line, name, text),) = told(dataset)
+    assert (line, name) == ("line 4", "line/c")
+    assert text.startswith(
+        "The label 'scrach' is none of the classes in classes.txt: good, scratch, dent. Did"
+    )
+    assert "mean 'scratch'" in text
+
+
+def test_labels_that_differ_by_case_alone_are_a_problem(root):
+    write_csv(root, "image,label\nline/a.png,good\nline/b.png,dent\nline/c.png,Dent\nline/d.png,dent\n")
+    ((line, name, text),) = told(index(root))
+    assert (line, name) == ("line 4", "line/c")
+    assert "'Dent' differs from 'dent' of 2 photographs" in text
+
+
+def test_all_problems_are_told_at_once_and_other_photographs_stay(root, write_picture):
+    write_picture(root / "line/a.bmp")
+    (root / "line/broken.png").write_text("no picture")
+    (root / "line/loop.png").symlink_to("loop.png")
+    (root / "masks/e.jpg").touch()
+    dataset = index(
+        write_lines(
+            root,
+            {"image": "line/a.png", "label": "good"},  # line 1
+            {"image": "line/gone.png", "label": "good"},
+            {"image": "line/loop.png", "label": "good"},
+            {"label": "good"},
+            {"image": "line/b.png"},
+            '{"image": "line/b.png", "label": "dent"',  # line 6
+            '["line/b.png", "dent"]',
+            {"image": "line/b.png", "label": "dent", "mask": "masks/b.png", "box": [1, 1, 2, 2]},
+            {"image": "line/b.png", "label": "dent", "box": [1, 1, 2, 2], "polygon": [1, 1, 2, 2, 1, 2]},
+            {"image": "line/b.png", "label": "good", "box": [1, 1, 2, 2]},
+            {"image": "line/b.png", "label": "dent", "box": [18, 1, 4, 2]},  # line 11
+            {"image": "line/b.png", "label": "dent", "box": [30, 1, 4, 2]},
+            {"image": "line/b.png", "label": "dent", "polygon": [[1, 1], [2, 2]]},
+            {"image": "line/b.png", "label": "dent", "box": "1,2,x,4"},
+            {"image": "line/b.png", "label": "dent", "mask": "masks/gone.png"},
+            {"image": "line/e.png", "label": "dent", "mask": "masks/e.jpg"},  # line 16
+            {"image": "line/b.png", "label": "dent", "split": "valid"},
+            {"image": "line/broken.png", "label": "dent", "box": [1, 1, 2, 2]},
+            {"image": "line/b.png", "label": ["dent"]},
+            {"image": "line/" + "x" * 300, "label": "dent"},
+            {"image": "line/b.png", "label": "dent", "boxes": 4},  # line 21
+            {"image": "line/d.png", "label": "dent"},
+        )
+    )
+    expected = [
+        ("line 2", "line/gone", "The image "),
+        ("line 3", "line/loop", "loop.png does not exist"),
+        ("line 4", "", "There is no image"),
+        ("line 5", "line/b", "The label is empty"),
+        ("line 6", "", "no JSON"),
+        ("line 7", "", "no JSON object"),
+        ("line 8", "line/b", "There are a mask and boxes; keep one"),
+        ("line 9", "line/b", "There are boxes and polygons; keep one"),
+        ("line 10", "line/b", "is good, but has boxes"),
+        ("line 11", "line/b", "X = 22 lies outside the picture of 20×12"),
+        ("line 12", "line/b", "outside the picture of 20×12"),
+        ("line 13", "line/b", "2 different points"),
+        ("line 14", "line/b", "'1,2,x,4' holds other than numbers"),
+        ("line 15", "line/b", "gone.png does not exist"),
+        ("line 16", "line/e", "save it as PNG"),
+        ("line 17", "line/b", "'valid' is none of train, val, test (did you mean 'val'?)"),
+        ("line 18", "line/broken", "broken.png is not an image"),
+        ("line 19", "line/b", "no text"),
+        ("line 20", f"line/{'x' * 300}", "does not exist"),
+        ("line 21", "line/b", "the boxes are no list"),
+    ]
+    found = told(dataset)
+    assert [(line, name) for line, name, _ in found] == [(line, name) for line, name, _ in expected]
+    for (line, _, text), (_, _, words) in zip(found, expected, strict=True):
+        assert words.lower() in text.lower(), line
+    assert described(dataset) == [("line/a", "good", "mask", False), ("line/d", "dent", "label", False)]
+
+
+def test_photograph_that_stands_there_twice_is_told_with_all_its_lines(root, write_picture):
+    write_picture(root / "line/a.bmp")
+    dataset = index(
+        write_csv(
+            root,
+            "image,label,name\nline/a.png,good,\nline/b.png,dent,\nline/../line/b.png,good,\n"
+            "line/a.bmp,good,\nline/c.png,dent,\nline/c.png,dent,other\nline/d.png,dent,\n",
+        )
+    )
+    assert [record.name for record in dataset.records] == ["line/d"]
+    expected = [
+        ("lines 3 and 4", "line/b", "stands there 2 times, with the labels dent and good"),
+        ("lines 6 and 7", "line/c", "2 times, as dent"),
+        ("lines 6 and 7", "other", "2 times, as dent"),
+        ("lines 2 and 5", "line/a", "a.png and"),
+    ]
+    assert [found[:2] for found in told(dataset)] == [(line, name) for line, name, _ in expected]
+    for (_, _, text), (_, _, words) in zip(told(dataset), expected, strict=True):
+        assert words in text
+
+
+def test_group_in_two_splits_is_a_problem(root):
+    dataset = index(
+        write_csv(
+            root,
+            "image,label,split,group\nline/a.png,good,train,p1\nline/b.png,dent,train,p1\n"
+            "line/c.png,dent,test,p1\nline/d.png,dent,test,p2\n",
+        )
+    )
+    ((lines, name, text),) = told(dataset)
+    assert (lines, name) == ("lines 2 and 4", "p1")
+    assert "'p1' is put into test and train" in text
+    assert [record.name for record in dataset.records] == ["line/d"]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "empty first line"),
+        ("image,label\n", "has no entry"),
+        (
+            "image,class,bbox\nline/a.png,good,\n",
+            "there is no column 'label'; nobody knows the column 'class' (did you mean 'label'?); nobody "
+            "knows the column 'bbox'",
+        ),
+        ("image,label,bbox\nline/a.png,good,\n", "'bbox' (did you mean 'box'?)"),
+        ("line/a.png,good\nline/b.png,dent\n", "nobody knows the column 'line/a.png'"),
+        ("image,label\nline/a.png,0\nline/b.png,1\n", "has these labels: 0, 1. Expected 'good'"),
+        ("image,label\nline/a.png,good\n", "has these labels: good"),
+    ],
+)
+def test_file_that_is_no_manifest_is_refused(root, text, words):
+    with pytest.raises(DatasetError, match=re.escape(words)):
+        index(write_csv(root, text))
+
+
+def test_cells_beyond_the_last_column_are_a_problem(root):
+    write_csv(root, "image,label,box\nline/a.png,good,\nline/b.png,dent,2,1,3,2\n")
+    ((line, _, text),) = told(index(root))
+    assert line == "line 3"
+    assert text.startswith("3 cells stand beyond the last column: put quotation marks around")
+
+
+def test_unknown_key_and_one_json_list_are_refused(root):
+    with pytest.raises(DatasetError, match=r"line 1: nobody knows the column 'lable' \(did you mean 'label'"):
+        index(write_lines(root, {"image": "line/a.png", "lable": "good"}))
+    with pytest.raises(DatasetError, match="is one JSON list"):
+        index(write_lines(root, '[{"image": "line/a.png", "label": "good"}]'))
+
+
+def test_root_without_a_manifest_or_with_two_is_refused(root):
+    with pytest.raises(DatasetError, match=r"holds no manifest\.csv or manifest\.jsonl"):
+        index(root)
+    with pytest.raises(DatasetError, match="nowhere does not exist"):
+        index(root / "nowhere")
+    write_csv(root, "image,label\n")
+    write_lines(root)
+    with pytest.raises(DatasetError, match=r"holds both manifest\.csv and manifest\.jsonl"):
+        index(root)
+    (root / "list.xlsx").touch()
+    with pytest.raises(DatasetError, match=r"of the type '\.xlsx'"):
+        index(root / "list.xlsx")
+
+
+@pytest.mark.parametrize("text", ["", "good\n", "dent\nscratch\ndent\n"])
+def test_classes_file_names_each_class_once(root, text):
+    write_csv(root, "image,label\nline/a.png,good\nline/b.png,dent\n")
+    (root / "classes.txt").write_text(text)
+    with pytest.raises(DatasetError, match=r"classes\.txt holds"):
+        index(root)

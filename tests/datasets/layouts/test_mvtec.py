@@ -1,0 +1,94 @@
+import pytest
+
+from datasets.layouts.mvtec import index
+from segdec.errors import DatasetError
+
+
+@pytest.fixture
+def root(tmp_path, write_picture):
+    """Five good photographs to train, one to test; one contamination, two large breaks."""
+    names = [f"train/good/{number:03d}" for number in range(5)]
+    defects = ["contamination/000", "broken_large/000", "broken_large/001"]
+    for name in (*names, "test/good/000", *(f"test/{name}" for name in defects)):
+        write_picture(tmp_path / f"bottle/{name}.png")
+    for name in defects:
+        write_picture(tmp_path / f"bottle/ground_truth/{name}_mask.png", mask=True)
+    return tmp_path / "bottle"
+
+
+def test_classes_are_good_and_the_sorted_defects(root):
+    dataset = index(root)
+    assert dataset.classes == ("good", "broken_large", "contamination")
+    assert dataset.problems == ()
+    assert [(r.name, r.label) for r in dataset.records] == [
+        ("test/broken_large/000", 1),
+        ("test/broken_large/001", 1),
+        ("test/contamination/000", 2),
+        ("test/good/000", 0),
+        *((f"train/good/{number:03d}", 0) for number in range(5)),
+    ]
+    masks = {record.name: record.mask_path for record in dataset.records}
+    assert masks["test/broken_large/001"] == root / "ground_truth/broken_large/001_mask.png"
+    assert masks["test/good/000"] is None
+
+
+def test_published_split_is_not_taken(root, write_picture):
+    for number in range(2, 5):
+        write_picture(root / f"test/broken_large/{number:03d}.png")
+        write_picture(root / f"ground_truth/broken_large/{number:03d}_mask.png", mask=True)
+    splits = [record.split for record in index(root).records if record.label == 1]
+    assert sorted(splits) == ["test", "train", "train", "train", "val"]
+
+
+def test_every_problem_is_told_at_once(root, write_picture):
+    (root / "ground_truth/contamination/000_mask.png").unlink()
+    (root / "test/broken_large/000.png").unlink()
+    write_picture(root / "ground_truth/scratch/007_mask.png", mask=True)
+    (root / "train/scratch").mkdir()
+    dataset = index(root)
+    assert dataset.classes == ("good", "broken_large", "contamination")
+    assert [(p.name, p.place.removeprefix(f"{root}/")) for p in dataset.problems] == [
+        ("test/broken_large/000", "ground_truth/broken_large/000_mask.png"),
+        ("test/scratch/007", "ground_truth/scratch/007_mask.png"),
+        ("test/contamination/000", "test/contamination/000.png"),
+        ("", "train/scratch"),
+    ]
+    texts = [problem.text for problem in dataset.problems]
+    expected = [
+        f"no photograph. Expected {root / 'test/broken_large/000.png'}",
+        f"no photograph. Expected {root / 'test/scratch/007.png'}",
+        f"no mask. Expected {root / 'ground_truth/contamination/000_mask.png'}",
+        f"Move defective photographs to {root / 'test'}",
+    ]
+    assert all(part in text for part, text in zip(expected, texts, strict=True))
+    assert len(dataset.records) == 7
+
+
+def test_several_categories_are_named(root, write_picture):
+    write_picture(root.parent / "cable/train/good/000.png")
+    (root.parent / "cable/test").mkdir()
+    with pytest.raises(DatasetError, match=r"bottle, cable\..* for example .*bottle"):
+        index(root.parent)
+
+
+@pytest.mark.parametrize("kept", ["train", "test", "ground_truth"])
+def test_half_a_category_is_refused(tmp_path, kept):
+    (tmp_path / kept / "good").mkdir(parents=True)
+    with pytest.raises(DatasetError, match=r"no category of MVTec AD\. Expected"):
+        index(tmp_path)
+
+
+def test_folder_that_cannot_be_examined_is_named(root, monkeypatch):
+    def refuse(_):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("pathlib.Path.stat", refuse)
+    with pytest.raises(DatasetError, match=r"cannot be examined \(Permission denied\)"):
+        index(root)
+
+
+def test_category_without_photographs_is_refused(tmp_path):
+    for name in ("train/good", "test/good"):
+        (tmp_path / name).mkdir(parents=True)
+    with pytest.raises(DatasetError, match="holds no photograph"):
+        index(tmp_path)

@@ -1,0 +1,190 @@
+import json
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+pytest.importorskip("tensorflow")
+
+from datasets.loading import FOLDERS, load_dataset
+from datasets.reading import read
+from datasets.sharding import storage
+from datasets.sharding.packing import pack
+from datasets.sharding.shard_file import ShardFile
+from segdec.errors import DatasetError, MissingExtraError
+
+SHARD = "train-00000-of-00001.tfrecord"
+
+
+@pytest.fixture
+def packed(folder_root, tmp_path):
+    root = tmp_path / "packed"
+    pack(load_dataset("folder", folder_root), str(root))
+    return root
+
+
+def edit(root, change):
+    index = json.loads((root / "index.json").read_text())
+    change(index)
+    (root / "index.json").write_text(json.dumps(index))
+
+
+def equal(one, other):
+    masks = (one.mask is None) == (other.mask is None) and (
+        one.mask is None or (one.mask == other.mask).all()
+    )
+    return masks and one.image.shape == other.image.shape and (one.image == other.image).all()
+
+
+def test_no_flipped_byte_gives_wrong_pixels(packed):
+    records = load_dataset("shards", packed).records
+    expected = [read(record) for record in records]
+    whole = (packed / SHARD).read_bytes()
+    noticed = 0
+    for position in range(len(whole)):
+        (packed / SHARD).write_bytes(
+            whole[:position] + bytes([whole[position] ^ 0x10]) + whole[position + 1 :]
+        )
+        for record, sample in zip(records, expected, strict=True):
+            try:
+                assert equal(read(record), sample)
+            except DatasetError as error:
+                noticed += 1
+                assert str(packed / SHARD) in str(error)
+                assert f"record '{record.name}'" in str(error)
+    assert noticed > 0.6 * len(whole)  # the rest: names and the frames of TFRecord, which hold no pixels
+
+
+def test_reading_a_record_takes_one_access(packed, monkeypatch):
+    record = next(r for r in load_dataset("shards", packed).records if r.mask_path is not None)
+    accesses = []
+    access = storage.read_range
+    monkeypatch.setattr(storage, "read_range", lambda *place: accesses.append(place) or access(*place))
+    sample = read(record)
+    assert sample.mask.any()
+    assert len(accesses) == 1
+    assert record.mask_path.read_bytes()
+    assert len(accesses) == 2
+
+
+def test_records_can_be_read_by_several_threads(packed):
+    records = load_dataset("shards", packed).records
+    expected = {record.name: read(record).image for record in records}
+    with ThreadPoolExecutor(8) as pool:
+        for sample in pool.map(read, records * 25):
+            np.testing.assert_array_equal(sample.image, expected[sample.name])
+
+
+def test_a_cut_shard_is_named_with_both_sizes(packed):
+    size = (packed / SHARD).stat().st_size
+    (packed / SHARD).write_bytes((packed / SHARD).read_bytes()[:-9])
+    with pytest.raises(DatasetError, match=rf"{SHARD} has {size - 9} bytes. Expected {size} bytes"):
+        load_dataset("shards", packed)
+
+
+def test_a_shard_cut_after_the_start_is_an_error(packed):
+    records = load_dataset("shards", packed).records
+    (packed / SHARD).write_bytes(b"")
+    with pytest.raises(DatasetError, match=rf"{SHARD} is damaged: .* of the record '{records[0].name}'"):
+        read(records[0])
+
+
+def test_a_missing_shard_is_named(packed):
+    (packed / SHARD).unlink()
+    with pytest.raises(DatasetError, match=rf"{SHARD} is missing. Expected \d+ bytes"):
+        load_dataset("shards", packed)
+
+
+def test_an_index_of_version_1_holds_masks_above_0(packed):
+    def to_version_1(index):
+        index.update(version=1)
+        for entry in index["records"]:
+            del entry["supervision"], entry["mask_threshold"]
+
+    now = load_dataset("shards", packed)
+    edit(packed, to_version_1)
+    assert load_dataset("shards", packed) == now
+    assert {(record.supervision, record.mask_threshold) for record in now.records} == {("mask", None)}
+
+
+def test_a_newer_format_says_so(packed):
+    edit(packed, lambda index: index.update(version=3, more="things"))
+    with pytest.raises(
+        DatasetError, match=r"index.json has the format version 3, this program reads up to 2"
+    ):
+        load_dataset("shards", packed)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda index: index.pop("classes"), "classes"),
+        (lambda index: index["records"][0].update(split="tran"), r"records\.0\.split"),
+        (lambda index: index["records"][0].update(shard=7), "not listed"),
+        (lambda index: index["records"][0].update(label=9), "not listed"),
+        (lambda index: index["records"][0].update(offset=10**9), "beyond the end"),
+        (lambda index: index["records"].append(index["records"][0]), "one name"),
+        (lambda index: index["shards"][0].update(name="../away"), r"shards\.0\.name"),
+    ],
+)
+def test_a_damaged_index_is_refused(packed, change, words):
+    edit(packed, change)
+    with pytest.raises(DatasetError, match=rf"index.json is damaged.*{words}"):
+        load_dataset("shards", packed)
+
+
+def test_an_index_that_is_cut_is_refused(packed):
+    (packed / "index.json").write_bytes((packed / "index.json").read_bytes()[:-20])
+    with pytest.raises(DatasetError, match=r"index\.json is damaged"):
+        load_dataset("shards", packed)
+
+
+def test_a_folder_without_an_index_is_no_set(tmp_path):
+    with pytest.raises(DatasetError, match=r"There is no .*index.json.*datasets pack"):
+        load_dataset("shards", tmp_path)
+    with pytest.raises(DatasetError, match=r"There is no ram://nothing/here/index.json"):
+        load_dataset("shards", "ram://nothing/here/")
+
+
+def test_a_file_is_named_by_shard_and_record():
+    file = ShardFile("gs://b/train.tfrecord", 0, 9, "good/a", "photograph", "0" * 64)
+    assert str(file) == "gs://b/train.tfrecord, photograph of 'good/a'"
+
+
+def test_a_split_file_takes_the_place_of_the_packed_split(packed, tmp_path):
+    splits = tmp_path / "mine.txt"
+    splits.write_text("val good/b\n")
+    assert [r.name for r in load_dataset("shards", packed, splits).of_split("val")] == ["good/b"]
+
+
+@pytest.mark.parametrize("place", ["s3://bucket/parts", "foo://bucket/parts"])
+def test_a_scheme_that_tensorflow_lacks_says_what_to_do(place, folder_root):
+    words = rf"{place}: TensorFlow .* has no file system for '{place[: place.index(':')]}://'.*tensorflow-io.*mount"
+    with pytest.raises(DatasetError, match=words):
+        load_dataset("shards", place)
+    with pytest.raises(DatasetError, match=words):
+        pack(load_dataset("folder", folder_root), place)
+
+
+@pytest.mark.parametrize("layout", FOLDERS)
+def test_other_layouts_read_no_url(layout):
+    with pytest.raises(
+        DatasetError, match=rf"'{layout}' reads folders of this machine.*gs://b/x.*datasets pack"
+    ):
+        load_dataset(layout, "gs://b/x")
+
+
+def test_without_tensorflow_the_extra_is_named(packed, monkeypatch):
+    monkeypatch.setitem(sys.modules, "tensorflow", None)
+    with pytest.raises(MissingExtraError, match="extra 'tensorflow'"):
+        load_dataset("shards", packed)
+
+
+def test_a_package_that_adds_the_scheme_is_used_where_it_is_installed(monkeypatch):
+    schemes = {"", "file", "gs"}
+    monkeypatch.setattr(storage, "_schemes", lambda: schemes)
+    monkeypatch.setattr(storage, "import_module", lambda name: schemes.add({"tensorflow_io": "s3"}[name]))
+    storage.check_scheme("s3://bucket/parts")
+    with pytest.raises(DatasetError, match="no file system for 'foo://'"):
+        storage.check_scheme("foo://bucket/parts")

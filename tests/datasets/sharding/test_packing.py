@@ -1,0 +1,239 @@
+import re
+from collections import Counter
+from pathlib import Path
+
+import cv2
+import numpy as np
+import pytest
+
+pytest.importorskip("tensorflow")
+
+from datasets.checking import check_dataset
+from datasets.loading import load_dataset
+from datasets.reading import read, read_files
+from datasets.sharding import storage
+from datasets.sharding.packing import pack
+from datasets.sharding.shard_plan import plan_shards
+from segdec.errors import DatasetError
+
+
+@pytest.fixture(params=["folder", "url"])
+def out(request, tmp_path):
+    """Where to pack to: a folder, or a URL of a file system within the process."""
+    return str(tmp_path / "packed") if request.param == "folder" else f"ram://{tmp_path.name}/packed"
+
+
+def names(records):
+    return [record.name for record in records]
+
+
+@pytest.fixture
+def heavy_root(tmp_path):
+    """Sixteen good and four defective photographs of about 90 kB, all to train on."""
+    root = tmp_path / "heavy"
+    rng = np.random.default_rng(0)
+    for class_name, count in (("good", 16), ("dent", 4)):
+        (root / class_name).mkdir(parents=True)
+        for number in range(count):
+            cv2.imwrite(str(root / class_name / f"{number}.png"), rng.integers(0, 256, (300, 300), np.uint8))
+    (root / "masks").mkdir()
+    for number in range(4):
+        cv2.imwrite(str(root / "masks" / f"{number}.png"), np.eye(300, dtype=np.uint8))
+    lines = [
+        f"train {class_name}/{n}\n" for class_name, count in (("good", 16), ("dent", 4)) for n in range(count)
+    ]
+    (root / "splits.txt").write_text("".join(lines))
+    return root
+
+
+def test_packed_records_are_those_of_the_files(folder_root, out):
+    files = load_dataset("folder", folder_root)
+    pack(files, out)
+    shards = load_dataset("shards", out)
+    assert shards.classes == files.classes
+    for one, other in zip(files.records, shards.records, strict=True):
+        assert (one.name, one.label, one.group, one.split) == (
+            other.name,
+            other.label,
+            other.group,
+            other.split,
+        )
+        assert read_files(one) == read_files(other)
+        assert other.digests == read_files(one).digests()
+        sample = read(other)
+        assert other.shape == sample.image.shape
+        np.testing.assert_array_equal(sample.image, read(one).image)
+
+
+def test_records_without_a_split_are_left_out(kolektor_root, tmp_path, out):
+    splits = tmp_path / "splits.txt"
+    splits.write_text("test kos21\n")
+    index = pack(load_dataset("kolektor", kolektor_root, splits), out)
+    assert names(index.records) == ["kos21/Part0", "kos21/Part1"]
+    assert [shard.name for shard in index.shards] == ["test-00000-of-00001.tfrecord"]
+    with pytest.raises(DatasetError, match=r"None of the 4 photographs has a split.*--splits FILE"):
+        pack(load_dataset("kolektor", kolektor_root), f"{out}2")
+
+
+def test_shards_are_alike_and_always_the_same(heavy_root, tmp_path):
+    dataset = load_dataset("folder", heavy_root)
+    index = pack(dataset, str(tmp_path / "one"), shard_mb=1)
+    assert [shard.name for shard in index.shards] == [
+        "train-00000-of-00002.tfrecord",
+        "train-00001-of-00002.tfrecord",
+    ]
+    for number in range(2):
+        entries = sorted((e for e in index.records if e.shard == number), key=lambda entry: entry.offset)
+        labels = [entry.label for entry in entries]
+        assert Counter(labels) == {0: 8, 1: 2}
+        assert labels != sorted(labels) != labels[::-1]
+    pack(dataset, str(tmp_path / "two"), shard_mb=1)
+    for path in (tmp_path / "one").iterdir():
+        assert path.read_bytes() == (tmp_path / "two" / path.name).read_bytes()
+
+
+def test_no_shard_is_empty(folder_root):
+    shards = plan_shards(load_dataset("folder", folder_root), 1)
+    assert [len(shard.records) for shard in shards] == [1, 1, 1, 1]
+    assert [shard.name for shard in shards] == [f"train-0000{n}-of-00004.tfrecord" for n in range(4)]
+
+
+def test_a_split_of_empty_files_is_not_forgotten(folder_root, tmp_path):
+    splits = tmp_path / "splits.txt"
+    splits.write_text("train dent/c\nval good/b\n")
+    (folder_root / "good/b.png").write_bytes(b"")
+    with pytest.raises(DatasetError, match=r"b\.png is empty"):
+        pack(load_dataset("folder", folder_root, splits), str(tmp_path / "packed"))
+
+
+@pytest.mark.usefixtures("tensorflow_devices")
+def test_tensorflow_reads_the_shards_too(folder_root, tmp_path):
+    import tensorflow as tf
+
+    pack(load_dataset("folder", folder_root), str(tmp_path / "packed"))
+    examples = [
+        tf.train.Example.FromString(data.numpy())
+        for data in tf.data.TFRecordDataset(sorted(map(str, (tmp_path / "packed").glob("*.tfrecord"))))
+    ]
+    assert sorted(e.features.feature["name"].bytes_list.value[0].decode() for e in examples) == [
+        "dent/c",
+        "good/a",
+        "good/b",
+        "scratch/d",
+    ]
+    assert sum("mask" in e.features.feature for e in examples) == 2
+
+
+@pytest.mark.parametrize("damage", ["photograph", "mask size", "mask gone"])
+def test_a_damaged_file_leaves_no_set(folder_root, out, write_picture, damage):
+    dataset = load_dataset("folder", folder_root)
+    mask = folder_root / "masks/scratch/d.png"
+    if damage == "photograph":
+        (folder_root / "good/b.png").write_bytes((folder_root / "good/b.png").read_bytes()[:-30])
+    elif damage == "mask size":
+        write_picture(mask, mask=True, size=(8, 8))
+    else:
+        mask.unlink()
+    with pytest.raises(DatasetError, match=r"b\.png" if damage == "photograph" else r"d\.png"):
+        pack(dataset, out)
+    with pytest.raises(DatasetError, match=r"There is no .*index.json.*pack again"):
+        load_dataset("shards", out)
+
+
+def test_a_pack_that_stops_half_way_cannot_be_read(folder_root, out):
+    steps = iter(range(2))
+    with pytest.raises(StopIteration):
+        pack(load_dataset("folder", folder_root), out, advance=lambda: next(steps))
+    with pytest.raises(DatasetError, match=r"There is no .*index.json"):
+        load_dataset("shards", out)
+    pack(load_dataset("folder", folder_root), out)
+    assert len(load_dataset("shards", out).records) == 4
+
+
+def test_an_overwrite_that_stops_half_way_cannot_be_mixed_up(folder_root, out):
+    dataset = load_dataset("folder", folder_root)
+    pack(dataset, out)
+    steps = iter(range(2))
+    with pytest.raises(StopIteration):
+        pack(dataset, out, overwrite=True, advance=lambda: next(steps))
+    if storage.is_url(out):
+        with pytest.raises(DatasetError, match=r"There is no .*index.json"):
+            load_dataset("shards", out)
+    else:
+        assert len(load_dataset("shards", out).records) == 4
+
+
+def test_shards_are_replaced_only_when_told_to(heavy_root, folder_root, out):
+    pack(load_dataset("folder", heavy_root), out, shard_mb=1)
+    dataset = load_dataset("folder", folder_root)
+    with pytest.raises(DatasetError, match=rf"{re.escape(out)} exists.*--overwrite"):
+        pack(dataset, out)
+    assert len(load_dataset("shards", out).records) == 20
+    pack(dataset, out, overwrite=True)
+    assert len(load_dataset("shards", out).records) == 4
+    assert storage.size(storage.join(out, "train-00001-of-00002.tfrecord")) is None
+
+
+def test_what_holds_no_shards_is_never_replaced(folder_root, out):
+    storage.make_folder(out)
+    storage.write(storage.join(out, "index.json"), b'{"precious": 1}')
+    with pytest.raises(DatasetError, match="holds no shards that can be read, so it is not replaced"):
+        pack(load_dataset("folder", folder_root), out, overwrite=True)
+    assert storage.read(storage.join(out, "index.json")) == b'{"precious": 1}'
+
+
+def test_shards_can_be_packed_again_elsewhere_only(folder_root, out):
+    pack(load_dataset("folder", folder_root), out)
+    shards = load_dataset("shards", out)
+    with pytest.raises(DatasetError, match="the very shards"):
+        pack(shards, out, overwrite=True)
+    pack(shards, f"{out}-copy")
+    for one, other in zip(shards.records, load_dataset("shards", f"{out}-copy").records, strict=True):
+        assert read_files(one) == read_files(other)
+
+
+def test_a_place_that_cannot_be_written_to_is_an_error(folder_root, tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(DatasetError, match="cannot be written"):
+        pack(load_dataset("folder", folder_root), str(tmp_path / "file" / "packed"))
+    with pytest.raises(DatasetError, match=r"Shards of 0 MB.*--shard-mb"):
+        pack(load_dataset("folder", folder_root), str(tmp_path / "packed"), shard_mb=0)
+    assert not (tmp_path / "packed").exists()
+
+
+def test_a_full_disk_is_an_error():
+    with pytest.raises(DatasetError, match=r"/dev/full cannot be written: .*No space left"):
+        storage.write("/dev/full", b"index")
+
+
+def test_supervision_and_thresholds_survive(folder_root, out, tmp_path):
+    supervision = tmp_path / "supervision.txt"
+    supervision.write_text("box dent\nlabel scratch\n")
+    (folder_root / "splits.txt").write_text("train good\ntrain dent\ntrain scratch\n")
+    pack(load_dataset("folder", folder_root, None, supervision), out)
+    dent, _, _, scratch = load_dataset("shards", out).records
+    assert (dent.supervision, dent.mask_threshold) == ("box", None)
+    assert (read(dent).mask > 0).sum() == 6
+    assert (scratch.supervision, scratch.mask_path) == ("label", None)
+    pack(load_dataset("folder", folder_root, mask_threshold=127), f"{out}-cut")
+    dent, *_ = load_dataset("shards", f"{out}-cut").records
+    assert (dent.supervision, dent.mask_threshold) == ("mask", 127)
+    (recut, *_) = load_dataset("shards", f"{out}-cut", mask_threshold=20).records
+    assert (recut.mask_threshold, recut.digests) == (20, None)  # to be read again
+
+
+def test_every_problem_is_refused_at_once(folder_root, out, write_picture):
+    (folder_root / "good/b.png").write_bytes(b"")
+    write_picture(folder_root / "masks/scratch/d.png", mask=True, size=(8, 8))
+    (folder_root / "masks/dent/c.png").unlink()
+    with pytest.raises(DatasetError, match="has 3 problems"):
+        pack(load_dataset("folder", folder_root), out)
+
+
+def test_a_file_that_changes_after_it_was_checked_leaves_no_set(folder_root, tmp_path, write_picture):
+    out = str(tmp_path / "packed")
+    checked = check_dataset(load_dataset("folder", folder_root)).dataset
+    write_picture(folder_root / "good/b.png", size=(21, 12))
+    with pytest.raises(DatasetError, match=r"b\.png or its mask has changed since it was checked"):
+        pack(checked, out)
+    assert not Path(out).exists()

@@ -1,0 +1,234 @@
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Event
+
+import cv2
+import numpy as np
+import pytest
+
+from datasets import checking
+from datasets.checking import check_dataset, equal_pictures, problem_line, refuse_problems
+from datasets.layouts.folder import index
+from datasets.sample import Dataset, Problem, Record
+from datasets.supervision import cut_masks
+from segdec.errors import DatasetError, ImageError, MissingExtraError
+
+
+def only_problem(dataset, **options):
+    (problem,) = check_dataset(dataset, **options).dataset.problems
+    return problem
+
+
+def write_values(path, values):
+    """A mask of 20×12 pixels whose first pixels have `values`."""
+    mask = np.zeros((12, 20), np.uint8)
+    mask[0, : len(values)] = values
+    cv2.imwrite(str(path), mask)
+
+
+def test_a_finding_holds_size_area_digests_and_content(folder_root):
+    checked = check_dataset(index(folder_root))
+    findings = {finding.record.name: finding for finding in checked.findings}
+    dent = findings["dent/c"]
+    assert (dent.height, dent.width, dent.channels, dent.defect_px) == (12, 20, 1, 6)
+    assert dent.record.shape == (12, 20, 1)
+    assert len(dent.record.digests) == 2
+    assert findings["good/a"].defect_px == 0
+    assert len({finding.digest for finding in findings.values()}) == 4
+    assert checked.dataset.records == tuple(finding.record for finding in checked.findings)
+
+
+def test_same_pixels_in_another_file_type_are_equal_pictures(folder_root):
+    pixels = cv2.imread(str(folder_root / "good/a.png"), cv2.IMREAD_UNCHANGED)
+    cv2.imwrite(str(folder_root / "good/z.bmp"), pixels)
+    same = equal_pictures(check_dataset(index(folder_root)).findings)
+    assert [[finding.record.name for finding in group] for group in same] == [["good/a", "good/z"]]
+
+
+def test_equal_numbers_of_another_shape_are_no_equal_pictures(folder_root):
+    cv2.imwrite(str(folder_root / "good/wide.png"), np.zeros((4, 6), np.uint8))
+    cv2.imwrite(str(folder_root / "good/high.png"), np.zeros((6, 4), np.uint8))
+    assert equal_pictures(check_dataset(index(folder_root)).findings) == []
+
+
+def test_every_offender_is_named_at_once(folder_root, write_picture):
+    (folder_root / "good/a.png").write_bytes(b"")
+    (folder_root / "good/gone.png").symlink_to(folder_root / "moved.png")
+    write_picture(folder_root / "masks/dent/c.png", mask=True, size=(24, 12))
+    write_picture(folder_root / "masks/scratch/d.png", mask=True, value=0)
+    (folder_root / "masks/stray.png").write_bytes(b"")
+    checked = check_dataset(index(folder_root))
+    assert [problem.name for problem in checked.dataset.problems] == [
+        "",
+        "dent/c",
+        "good/a",
+        "good/gone",
+        "scratch/d",
+    ]
+    with pytest.raises(DatasetError) as error:
+        refuse_problems(checked.dataset)
+    lines = str(error.value).splitlines()
+    assert lines[0] == "The data set has 5 problems:"
+    for line, words in zip(
+        lines[1:-1],
+        ["belongs to no photograph", "24×12", "a.png is empty", "gone.png cannot", "marks no defect"],
+        strict=True,
+    ):
+        assert words in line
+    assert "--data.skip-broken" in lines[-1]
+    assert [record.name for record in checked.dataset.records] == ["good/b"]
+    refuse_problems(Dataset(("good",), ()))
+
+
+def test_a_problem_names_its_place_once_and_on_one_line():
+    assert problem_line(Problem("list.csv, line 3", "No such\n class.")) == "list.csv, line 3: No such class."
+    assert problem_line(Problem("a.png", "a.png is empty.")) == "a.png is empty."
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ([1, 2, 3], "has 4 values: 0, 1, 2, 3. Expected 0 and one value more"),
+        (range(1, 20), "has 20 values: 0, 1, 2, 3, 4, 5, …"),
+    ],
+)
+def test_a_mask_of_many_values_needs_a_threshold(folder_root, values, words):
+    write_values(folder_root / "masks/dent/c.png", values)
+    problem = only_problem(index(folder_root))
+    assert words in problem.text
+    assert "set data.mask_threshold" in problem.text
+    assert problem.name == "dent/c"
+
+
+def test_a_mask_without_0_does_not_tell_what_is_defective(folder_root):
+    mask = np.full((12, 20), 1, np.uint8)
+    mask[0, 0] = 2
+    cv2.imwrite(str(folder_root / "masks/dent/c.png"), mask)
+    assert "has 2 values: 1, 2. Expected 0" in only_problem(index(folder_root)).text
+
+
+@pytest.mark.parametrize(("threshold", "defect_px"), [(0, 5), (2, 3), (127, 2)])
+def test_a_threshold_cuts_the_mask(folder_root, threshold, defect_px):
+    write_values(folder_root / "masks/dent/c.png", [1, 2, 127, 128, 200])
+    dataset = index(folder_root)
+    if threshold:  # as a layout says it
+        assert check_dataset(cut_masks(dataset, threshold)).findings[0].defect_px == defect_px
+    checked = check_dataset(cut_masks(dataset, threshold))
+    assert checked.findings[0].defect_px == defect_px
+    assert checked.dataset.records[0].mask_threshold == threshold
+    assert checked.dataset.problems == ()
+
+
+def test_a_threshold_that_leaves_no_defect_is_a_problem(folder_root, write_picture):
+    write_picture(folder_root / "masks/dent/c.png", mask=True, value=85)
+    problem = only_problem(cut_masks(index(folder_root), 127))
+    assert "marks no defect (no value above 127)" in problem.text
+
+
+def test_masks_must_fit_their_class(folder_root, write_picture):
+    write_picture(folder_root / "masks/good/a.png", mask=True)
+    write_picture(folder_root / "masks/good/b.png", mask=True, value=0)
+    write_picture(folder_root / "masks/dent/c.png", mask=True, value=0)
+    dent, good = (problem.text for problem in check_dataset(index(folder_root)).dataset.problems)
+    assert "a.png marks a defect, but the class of its photograph" in good
+    assert good.endswith("the class it belongs to.")
+    assert "c.png marks no defect, but" in dent
+
+
+def test_a_defect_needs_a_mask_unless_its_class_is_all_there_is(tmp_path, write_picture):
+    path = write_picture(tmp_path / "a.png")
+    record = Record("a", path, None, label=1, group="a")
+    text = only_problem(Dataset(("good", "defect"), (record,))).text
+    assert "has no mask" in text
+    assert "label  a" in text
+    labelled = Record("a", path, None, label=1, group="a", supervision="label")
+    assert check_dataset(Dataset(("good", "defect"), (labelled,))).dataset.problems == ()
+
+
+def test_one_picture_with_two_classes_names_both(folder_root):
+    shutil.copy(folder_root / "good/a.png", folder_root / "dent/c.png")
+    shutil.copy(folder_root / "good/a.png", folder_root / "good/twin.png")
+    checked = check_dataset(index(folder_root))
+    assert [problem.name for problem in checked.dataset.problems] == ["dent/c", "good/a", "good/twin"]
+    text = checked.dataset.problems[0].text
+    dent, good = folder_root / "dent/c.png", folder_root / "good/a.png"
+    assert f"{dent} (dent) is the same picture as {good} (good)" in text
+    assert [record.name for record in checked.dataset.records] == ["good/b", "scratch/d"]
+
+
+def test_what_a_caller_cannot_use_is_a_problem(folder_root):
+    def examine(sample):
+        if sample.name == "good/b":
+            raise ImageError("too dark", code="dark")
+
+    assert only_problem(index(folder_root), examine=examine).text == "too dark"
+
+
+def test_16_bits_need_a_white_level(folder_root):
+    cv2.imwrite(str(folder_root / "good/a.png"), np.full((12, 20), 2048, np.uint16))
+    assert "input.white_level" in only_problem(index(folder_root)).text
+    assert check_dataset(index(folder_root), white_level=4095).dataset.problems == ()
+
+
+def test_a_package_that_is_missing_is_no_problem_of_the_data():
+    class InShards:
+        def read_bytes(self):
+            raise MissingExtraError("tensorflow", "tensorflow")
+
+    record = Record("a", InShards(), None, label=0, group="a")
+    with pytest.raises(MissingExtraError):
+        check_dataset(Dataset(("good",), (record,)))
+
+
+@dataclass(frozen=True)
+class Unreadable:
+    name: str
+
+    def read_bytes(self):
+        pytest.fail(f"{self.name} was read")
+
+
+def known(name, digest, split="train"):
+    digests = (digest * 64,)
+    return Record(name, Unreadable(name), None, 0, name, split, shape=(4, 6, 1), digests=digests)
+
+
+def test_what_an_index_knows_is_not_read(tmp_path, write_picture):
+    read = Record("read", write_picture(tmp_path / "a.png"), None, label=0, group="read")
+    (alone,) = check_dataset(Dataset(("good",), (read,))).findings
+    twin = Record(
+        "twin", Unreadable("twin"), None, 0, "twin", shape=(12, 20, 1), digests=alone.record.digests
+    )
+    records = (known("a", "0"), known("b", "0"), known("c", "1"), read, twin)
+    findings = check_dataset(Dataset(("good",), records), trusted=lambda record: record.name != "x").findings
+    assert [finding.defect_px for finding in findings] == [None, None, None, 0, None]
+    named = [[finding.record.name for finding in same] for same in equal_pictures(findings)]
+    assert named == [["a", "b"], ["read", "twin"]]
+
+
+def test_progress_is_shown(folder_root):
+    seen = []
+    check_dataset(index(folder_root), progress=lambda records: (seen.append(r.name) or r for r in records))
+    assert seen == ["dent/c", "good/a", "good/b", "scratch/d"]
+
+
+def test_an_interruption_does_not_wait_for_the_rest(monkeypatch):
+    looked, interrupted = [], Event()
+
+    def read_files(record, **_options):
+        looked.append(record)
+        if len(looked) == 2:
+            interrupted.wait(60)
+        raise DatasetError("no file")
+
+    def interrupt(records):
+        yield records[0]
+        interrupted.set()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(checking, "read_files", read_files)
+    records = tuple(Record(str(number), Path("a"), None, 0, "a") for number in range(20_000))
+    with pytest.raises(KeyboardInterrupt):
+        check_dataset(Dataset(("good",), records), threads=1, progress=interrupt)
+    assert len(looked) < len(records)

@@ -1,0 +1,120 @@
+from collections import Counter, defaultdict
+from pathlib import Path
+
+import pytest
+
+from datasets.checking import Finding
+from datasets.folds import deal, find_clusters, split_by_share, split_into_folds
+from datasets.sample import Dataset, Record
+from segdec.errors import DatasetError
+
+
+def finding(name, label, picture=None):
+    record = Record(name, Path(name), None, label, name.split("/")[0])
+    return Finding(record, 4, 6, 1, 0, picture or name)
+
+
+def as_dataset(findings):
+    classes = ("good", "dent", "scratch")
+    return Dataset(classes, tuple(f.record for f in findings))
+
+
+@pytest.fixture
+def findings():
+    """25 items of 8 photographs, one with a defect in items 0 to 9; items 3 and 20 share a picture."""
+    made = [
+        finding(f"item{item:02d}/{part}", int(part == 0 and item < 10))
+        for item in range(25)
+        for part in range(8)
+    ]
+    made[20 * 8 + 5] = finding("item20/5", 0, "item03/5")
+    return made
+
+
+def groups(dataset):
+    found = defaultdict(set)
+    for record in dataset.records:
+        found[record.split].add(record.group)
+    return found
+
+
+def test_groups_that_share_a_picture_are_joined_in_a_chain():
+    clusters = find_clusters(
+        [
+            finding("a/0", 0, "P"),
+            finding("b/0", 0, "P"),
+            finding("b/1", 2, "Q"),
+            finding("c/0", 1, "Q"),
+            finding("d/0", 0),
+        ]
+    )
+    assert [(c.groups, c.label, c.photographs) for c in clusters] == [(("a", "b", "c"), 2, 4), (("d",), 0, 1)]
+
+
+def test_each_group_is_tested_once_and_folds_are_even(findings):
+    folds = list(split_into_folds(as_dataset(findings), findings, folds=5, val=0.25))
+    tested = Counter(group for fold in folds for group in groups(fold)["test"])
+    assert tested == {f"item{item:02d}": 1 for item in range(25)}
+    for fold in folds:
+        test = fold.of_split("test")
+        assert sum(record.label for record in test) == 2
+        assert 32 <= len(test) <= 48
+        assert sum(record.label for record in fold.of_split("val")) == 2  # a quarter of eight
+        assert not groups(fold)["train"] & groups(fold)["val"]
+        assert (
+            len({fold_split for fold_split, names in groups(fold).items() if names & {"item03", "item20"}})
+            == 1
+        )
+
+
+def test_shares_hold_for_each_class(findings):
+    dataset = split_by_share(as_dataset(findings), findings, val=0.2, test=0.3)
+    defects = {split: sum(r.label for r in dataset.of_split(split)) for split in ("train", "val", "test")}
+    assert defects == {"train": 5, "val": 2, "test": 3}
+    sizes = {split: len(dataset.of_split(split)) for split in ("train", "val", "test")}
+    assert sum(sizes.values()) == 200
+    assert abs(sizes["val"] - 40) <= 8
+    assert abs(sizes["test"] - 60) <= 8
+
+
+def test_a_seed_tells_the_split_and_the_order_does_not(findings):
+    def split(seed, order):
+        dataset = split_by_share(as_dataset(order), order, val=0.2, test=0.2, seed=seed)
+        return {record.name: record.split for record in dataset.records}
+
+    assert split(0, findings) == split(0, findings[::-1])
+    assert split(0, findings) != split(1, findings)
+
+
+def test_a_part_without_a_share_gets_nothing_and_small_classes_reach_every_part(findings):
+    dataset = split_by_share(as_dataset(findings), findings, val=0.25, test=0)
+    assert dataset.of_split("test") == ()
+    clusters = find_clusters([finding(f"{name}/0", 1) for name in "abc"])
+    assert [len(part) for part in deal(clusters, [0.8, 0.1, 0.1], 0)] == [1, 1, 1]
+
+
+def test_larger_groups_do_not_unbalance_the_folds():
+    made = [finding(f"g{group}/{part}", 0) for group in range(9) for part in range(1 + 9 * (group % 3 == 0))]
+    parts = deal(find_clusters(made), [1 / 3] * 3, 0)
+    assert [sum(cluster.photographs for cluster in part) for part in parts] == [12, 12, 12]
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"val": 0.5, "test": 0.5}, "leave nothing to train on"),
+        ({"val": -0.1, "test": 0.5}, "Shares of -0.1 to validate"),
+        ({"val": float("nan"), "test": 0.5}, "Shares of nan"),
+    ],
+)
+def test_shares_that_cannot_be(findings, options, words):
+    with pytest.raises(DatasetError, match=words):
+        split_by_share(as_dataset(findings), findings, **options)
+
+
+def test_splits_that_could_measure_nothing_are_refused():
+    made = [finding(f"good{n}/0", 0) for n in range(9)] + [finding(f"bad{n}/0", 1) for n in range(2)]
+    with pytest.raises(DatasetError, match=r"'test' would hold \d good and 0 defective.*fewer --folds"):
+        list(split_into_folds(as_dataset(made), made, folds=3, val=0))
+    with pytest.raises(DatasetError, match=r"1 folds cannot .*Expected --folds of at least 2"):
+        list(split_into_folds(as_dataset(made), made, folds=1, val=0))

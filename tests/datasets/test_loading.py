@@ -1,0 +1,51 @@
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from datasets.checking import describe_problems
+from datasets.loading import LAYOUTS, load_dataset
+from datasets.splitting import write_splits
+from segdec.errors import DatasetError
+
+
+def test_layout_is_found_by_name(kolektor_root, folder_root):
+    assert len(load_dataset("kolektor", kolektor_root).records) == 4
+    assert load_dataset("folder", folder_root).classes == ("good", "dent", "scratch")
+
+
+@pytest.mark.parametrize("layout", ["kolektor", "folder"])
+def test_any_layout_takes_a_split_file(layout, kolektor_root, folder_root, tmp_path):
+    root, name = (kolektor_root, "kos01/Part1") if layout == "kolektor" else (folder_root, "dent/c")
+    splits = tmp_path / "mine.txt"
+    splits.write_text(f"test {name}\n")
+    dataset = load_dataset(layout, root, splits)
+    assert [record.name for record in dataset.of_split("test")] == [name]
+    assert dataset.of_split("train") == ()
+
+
+def test_names_that_no_split_file_holds_are_problems(folder_root, write_picture, tmp_path):
+    picture = write_picture(tmp_path / "any.png").read_bytes()
+    odd = [b" a", b"a ", b"a\nb", b"a\x85b".decode("latin-1").encode(), b"gr\xfcn"]
+    for name in (*odd, b"# 1", "grün 2".encode(), b"tab\tb", b"two  blanks"):
+        Path(os.fsdecode(bytes(folder_root / "good") + b"/" + name + b".png")).write_bytes(picture)
+    dataset = load_dataset("folder", folder_root)
+    assert {problem.name for problem in dataset.problems} == {f"good/{os.fsdecode(name)}" for name in odd[1:]}
+    describe_problems(dataset.problems).encode()
+    splits = tmp_path / "splits.txt"
+    write_splits(splits, dataset.records)
+    assert load_dataset("folder", folder_root, splits).records == dataset.records
+    assert "good/tab\tb" in {record.name for record in dataset.records}
+
+
+def test_unknown_layout_names_the_nearest(tmp_path):
+    with pytest.raises(DatasetError, match=r"'kolector'.*Did you mean 'kolektor'") as error:
+        load_dataset("kolector", tmp_path)
+    assert all(name in str(error.value) for name in LAYOUTS)
+
+
+def test_import_loads_no_tensorflow():
+    code = "import sys, datasets.loading, datasets.__main__; sys.exit('tensorflow' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -1,0 +1,130 @@
+import cv2
+import numpy as np
+import pytest
+
+from datasets.annotations.boxed_mask import fill_boxes
+from datasets.checking import check_dataset
+from datasets.layouts.folder import index
+from datasets.loading import load_dataset
+from datasets.reading import read
+from datasets.sample import Problem
+from datasets.supervision import apply_supervision
+from segdec.errors import DatasetError
+
+
+@pytest.fixture
+def limited(folder_root, tmp_path):
+    """The set of plain folders, all of it to train on, limited by the lines of a supervision file."""
+
+    def limit(text, splits="train good\ntrain dent\ntrain scratch\n", **options):
+        path, split_file = tmp_path / "supervision.txt", tmp_path / "mine.txt"
+        path.write_text(text)
+        split_file.write_text(splits)
+        return load_dataset("folder", folder_root, split_file, path, **options)
+
+    return limit
+
+
+def annotations(dataset):
+    return {record.name: (record.supervision, record.mask_path is not None) for record in dataset.records}
+
+
+def test_lines_limit_defects_and_leave_good_photographs_alone(limited):
+    dataset = limited("# N = 0\nlabel  dent/c\nbox scratch\nlabel good/a\n")
+    assert annotations(dataset) == {
+        "dent/c": ("label", False),
+        "good/a": ("mask", False),
+        "good/b": ("mask", False),
+        "scratch/d": ("box", True),
+    }
+    checked = check_dataset(dataset)
+    assert checked.dataset.problems == ()
+    assert len(checked.dataset.records[0].digests) == 1  # nothing of the mask is left
+
+
+def test_the_test_split_keeps_its_masks(limited):
+    dataset = limited("label dent\nlabel scratch\n", "train dent\ntest scratch\nval good/a\n")
+    assert annotations(dataset)["dent/c"] == ("label", False)
+    assert annotations(dataset)["scratch/d"] == ("mask", True)
+
+
+def test_boxes_bound_each_connected_part():
+    mask = np.zeros((6, 9), np.uint8)
+    mask[0, 0] = mask[1, 1] = mask[2, 0] = 255  # joined at their corners
+    mask[4:6, 5] = mask[5, 5:8] = 255
+    expected = np.zeros_like(mask)
+    expected[0:3, 0:2] = expected[4:6, 5:8] = 255
+    np.testing.assert_array_equal(fill_boxes(mask), expected)
+    assert not fill_boxes(np.zeros((6, 9), np.uint8)).any()
+
+
+def test_a_box_is_drawn_around_what_the_threshold_leaves(limited, folder_root):
+    mask = np.zeros((12, 20), np.uint8)
+    mask[2, 2] = mask[3, 3] = 200
+    mask[8, 8] = 90
+    cv2.imwrite(str(folder_root / "masks/dent/c.png"), mask)
+    dataset = limited("box dent\n", mask_threshold=127)
+    checked = check_dataset(dataset)
+    sample = read(checked.dataset.records[0])
+    assert sample.supervision == "box"
+    assert np.argwhere(sample.mask).tolist() == [[2, 2], [2, 3], [3, 2], [3, 3]]
+
+
+def test_a_broken_mask_below_a_box_is_named(limited, folder_root):
+    (folder_root / "masks/dent/c.png").write_text("no mask")
+    (problem,) = check_dataset(limited("box dent\n")).dataset.problems
+    assert "masks/dent/c.png is not an image" in problem.text
+
+
+def test_a_mask_that_is_not_there_is_a_problem_for_each_photograph(folder_root, write_picture, tmp_path):
+    write_picture(folder_root / "dent/e.png")
+    (folder_root / "masks/dent/c.png").unlink()
+    (folder_root / "supervision.txt").write_text("label dent\n")
+    path = tmp_path / "more.txt"
+    path.write_text("label scratch\nbox dent\n")
+    dataset = apply_supervision(index(folder_root), path)
+    assert [(p.place, p.name) for p in dataset.problems] == [
+        (f"{path}, line 2", "dent/c"),
+        (f"{path}, line 2", "dent/e"),
+    ]
+    assert sorted(annotations(dataset)) == ["good/a", "good/b", "scratch/d"]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("label dent/x\n", r"supervision\.txt, line 1: .* named 'dent/x'.*Nearest known name: 'dent/c'"),
+        ("labl dent\n", "line 1: 'labl dent' is not understood. Expected one of mask, box, label"),
+        (
+            "label dent\nbox dent/c\n",
+            "line 2: the photograph 'dent/c' is supervised by 'box', line 1 says 'label'",
+        ),
+        ("# nothing\n", "names no photograph"),
+    ],
+)
+def test_bad_lines_are_refused_with_their_number(limited, text, message):
+    with pytest.raises(DatasetError, match=message):
+        limited(text)
+
+
+def test_names_of_broken_photographs_are_known(folder_root, tmp_path):
+    (folder_root / "masks/dent/c.png").unlink()
+    dataset = index(folder_root)
+    assert [problem.name for problem in dataset.problems] == ["dent/c"]
+    path = tmp_path / "supervision.txt"
+    path.write_text("label dent/c\nbox dent\nbox scratch\n")
+    limited = apply_supervision(dataset, path)
+    assert limited.problems == dataset.problems
+    assert isinstance(limited.problems[0], Problem)
+    assert annotations(limited)["scratch/d"] == ("box", True)
+
+
+def test_all_classes_of_defects_become_one(folder_root):
+    dataset = load_dataset("folder", folder_root, merge_defects=True)
+    assert dataset.classes == ("good", "defect")
+    assert {record.name: record.label for record in dataset.records} == {
+        "dent/c": 1,
+        "good/a": 0,
+        "good/b": 0,
+        "scratch/d": 1,
+    }
