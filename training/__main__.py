@@ -1,4 +1,4 @@
-"""Command line: `python -m training check|run|launch|evaluate|export`."""
+"""Command line: `python -m training check|run|launch|evaluate|join|compare|export`."""
 
 import argparse
 import os
@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from segdec.errors import ConfigError
-from segdec.terminal import clean_exit, quiet_tensorflow
+from segdec.terminal import allow_pixels, clean_exit, quiet_tensorflow
 
 if TYPE_CHECKING:
     from training.cluster import Cluster
@@ -55,6 +55,16 @@ def build_parser() -> argparse.ArgumentParser:
     score.add_argument("run", type=Path, help="run folder")
     score.add_argument("--split", choices=("train", "val", "test"), default="test")
     score.set_defaults(command=evaluate)
+
+    several = commands.add_parser("join", help="pool evaluated runs: folds, seeds, or both")
+    several.add_argument("runs", type=Path, nargs="+", metavar="RUN", help="run folder, evaluated")
+    several.add_argument("--out", type=Path, help="folder for joined.json, joined.csv and report.html")
+    several.set_defaults(command=join)
+
+    two = commands.add_parser("compare", help="tell whether two evaluated runs differ by more than chance")
+    two.add_argument("first", type=Path, metavar="RUN_A", help="run folder, evaluated")
+    two.add_argument("second", type=Path, metavar="RUN_B", help="run folder, evaluated on the same split")
+    two.set_defaults(command=compare)
 
     write = commands.add_parser("export", help="write the artifact of a finished run")
     write.add_argument("run", type=Path, help="run folder")
@@ -131,7 +141,9 @@ def read_experiment(words: list[str], *usage: str) -> "ExperimentConfig":
         raise SystemExit(0)
     if not words or words[0].startswith("-"):
         raise ConfigError(f"No experiment given. {usage[0]}")
-    return load_experiment(Path(words[0]), words[1:])
+    config = load_experiment(Path(words[0]), words[1:])
+    allow_pixels(config.data.max_pixels)
+    return config
 
 
 def train(config: "ExperimentConfig", cluster: "Cluster | None", *, fresh: bool) -> None:
@@ -150,11 +162,35 @@ def train(config: "ExperimentConfig", cluster: "Cluster | None", *, fresh: bool)
 
 
 def evaluate(options: argparse.Namespace) -> None:
-    """Measures a run and writes `metrics.json`, `predictions.csv` and `report.html` into its folder."""
+    """Measures a run and writes its report and figures into its folder."""
     quiet_tensorflow()
-    from training.results import evaluate_run
+    from training.evaluation.run import evaluate_run
+    from training.run_folder import RunFolder
 
+    allow_pixels(RunFolder.finished(options.run).experiment().data.max_pixels)
     print(evaluate_run(options.run, options.split))
+
+
+def join(options: argparse.Namespace) -> None:
+    """Pools evaluated runs; their photographs are not needed."""
+    from training.evaluation.joined_report import write_joined_report
+    from training.evaluation.joining import join_runs, write_joined
+    from training.evaluation.tables import joined_table
+
+    joined = join_runs(options.runs)
+    print(joined_table(joined))
+    if options.out:
+        write_joined(options.out, joined)
+        write_joined_report(options.out / "report.html", joined)
+        print(f"Wrote joined.json, joined.csv and report.html to {options.out}.")
+
+
+def compare(options: argparse.Namespace) -> None:
+    """Compares two evaluated runs; their photographs are not needed."""
+    from training.evaluation.comparison import compare_runs
+    from training.evaluation.tables import comparison_table
+
+    print(comparison_table(compare_runs(options.first, options.second)))
 
 
 def export(options: argparse.Namespace) -> None:

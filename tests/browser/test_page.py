@@ -10,8 +10,8 @@ import pytest
 from numpy.typing import NDArray
 from playwright.sync_api import Page, expect
 
+from datasets.layouts.toy import make_sample
 from datasets.sample import Sample
-from datasets.toy import make_sample
 from segdec.images import encode_png
 from segdec.postprocessing import find_regions
 from tests.image_files import png

@@ -7,13 +7,13 @@ import cv2
 import numpy as np
 import pytest
 
-from datasets.layouts import load_dataset
+from datasets.loading import load_dataset
 from datasets.reading import read
 from datasets.sample import Record, Sample
 from segdec.__main__ import main as predict
 from segdec.config import InputConfig, ModelConfig, NetworkConfig
 from segdec.engines import Logits
-from segdec.errors import RunError
+from segdec.errors import DatasetError, RunError
 from segdec.images import read_image
 from segdec.predictor import Predictor
 from segdec.self_test import run_self_test
@@ -21,7 +21,8 @@ from segdec.self_test import run_self_test
 pytest.importorskip("tensorflow")
 
 from training.__main__ import main
-from training.results import evaluate_run, export_run
+from training.evaluation.run import evaluate_run
+from training.results import export_run
 from training.run_folder import RunFolder
 from training.sample_photograph import choose_sample
 
@@ -61,6 +62,20 @@ def test_evaluation_writes_report_metrics_and_predictions(finished_run, toy_root
     assert metrics["images"] == len(records)
     assert f"{metrics['average_precision']:.4f}" in summary
     assert (finished_run / "report.html").read_text().startswith("<!DOCTYPE html>")
+
+
+def test_a_photograph_of_the_run_that_has_become_unusable_is_named(finished_run, toy_root, tmp_path):
+    run, root = tmp_path / "run", tmp_path / "photographs"
+    shutil.copytree(finished_run, run)
+    shutil.copytree(toy_root, root)
+    config = (run / "config.toml").read_text()
+    (run / "config.toml").write_text(config.replace(str(toy_root), str(root)))
+    (root / "masks/added.png").write_bytes(b"")  # concerns nobody who took part
+    mask = next(r for r in validation(root) if r.label).mask_path
+    mask.unlink()
+    evaluate_run(run, "test")
+    with pytest.raises(DatasetError, match=rf"has 1 problem:\n.*{mask.stem}\.png.* has no mask"):
+        evaluate_run(run, "val")
 
 
 def test_exported_model_answers_as_evaluated(finished_run, toy_root, tmp_path):

@@ -13,7 +13,7 @@ from datasets.sample import Sample
 from segdec.images import resize_mask
 from segdec.overlay import PREDICTED, draw_overlay
 from segdec.postprocessing import Prediction
-from training.evaluation import Row
+from training.evaluation.rows import Row
 
 Show = Callable[[str], tuple[Sample, Prediction]]
 """Gives a photograph and what the model says about it, by the name of its record."""
@@ -37,10 +37,12 @@ WIDE, TALL = 3.0, 0.67
 
 @dataclass(frozen=True)
 class Picture:
-    """One picture of a card: its caption and its JPEG as a data URI."""
+    """One picture of a card: its caption, its JPEG as a data URI, and its size in px."""
 
     caption: str
     source: str
+    width: int
+    height: int
 
 
 @dataclass(frozen=True)
@@ -51,12 +53,14 @@ class Card:
         row: What the model said about it.
         shape: `wide`, `tall` or `square`, for the arrangement of the pictures.
         size: Its size in words.
+        unmasked: What its annotation tells instead of defect pixels; empty where those are known.
         pictures: At most four.
     """
 
     row: Row
     shape: str
     size: str
+    unmasked: str
     pictures: tuple[Picture, ...]
 
 
@@ -71,8 +75,16 @@ def _make_card(row: Row, sample: Sample, prediction: Prediction, side_px: int) -
         row=row,
         shape=_name_shape(height, width),
         size=f"{width} × {height} px",
+        unmasked=_name_annotation(row, sample),
         pictures=_draw_pictures(sample, prediction, side_px),
     )
+
+
+def _name_annotation(row: Row, sample: Sample) -> str:
+    if row.pixels is not None:
+        return ""
+    kind = {"mask": "no mask", "box": "boxes only", "label": "label only"}[sample.supervision]
+    return f"{kind}, not counted for pixels"
 
 
 def _name_shape(height: int, width: int) -> str:
@@ -88,13 +100,19 @@ def _draw_pictures(sample: Sample, prediction: Prediction, side_px: int) -> tupl
     truth = None if sample.mask is None else shrink_mask(sample.mask, side_px)
     scores = np.round(np.clip(shrink(prediction.mask_scores, side_px), 0, 1) * 255).astype(np.uint8)
     marked = truth is not None and truth.any()
+    truth_name = "truth (boxes)" if sample.supervision == "box" else "truth"
     pictures = [
         ("image", image),
-        ("truth", draw_overlay(image, None, truth=truth)) if marked else None,
+        (truth_name, draw_overlay(image, None, truth=truth)) if marked else None,
         ("prediction", frame_small_regions(draw_overlay(image, mask), prediction)),
         ("mask scores", scores),
     ]
-    return tuple(Picture(picture[0], to_data_uri(picture[1])) for picture in pictures if picture)
+    return tuple(_make_picture(*picture) for picture in pictures if picture)
+
+
+def _make_picture(caption: str, image: NDArray[np.uint8]) -> Picture:
+    height, width = image.shape[:2]
+    return Picture(caption, to_data_uri(image), width, height)
 
 
 def frame_small_regions(picture: NDArray[np.uint8], prediction: Prediction) -> NDArray[np.uint8]:

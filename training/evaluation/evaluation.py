@@ -1,73 +1,20 @@
 """Running a model over a split: one row a photograph, and the figures of all."""
 
-import csv
-import io
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Literal
 
 from tqdm import tqdm
 
 from datasets.sample import Record, Sample
 from segdec.errors import DatasetError
-from segdec.files import write_text_atomic
 from segdec.postprocessing import Prediction
 from segdec.predictor import Predictor
-from training.metrics import Metrics, PixelCounts, count_pixels, measure
-from training.thresholds import PixelHistogram
-
-Outcome = Literal["correct", "false negative", "false positive", "wrong class"]
-
-COLUMNS = (
-    "name",
-    "split",
-    "true_label",
-    "predicted_label",
-    "score",
-    "threshold",
-    "regions",
-    "tp_px",
-    "fp_px",
-    "fn_px",
-)
-
-
-@dataclass(frozen=True)
-class Row:
-    """What the model said about one photograph, beside the truth.
-
-    Attributes:
-        name: The record's name.
-        split: Where the record belongs; empty when it has no split.
-        truth: Index of its class; 0 is good.
-        true_label: Name of its class.
-        predicted_label: Name of the class the model gave.
-        score: 1 − P(good).
-        threshold: Score from which the photograph counts as defective.
-        regions: Connected defects in the predicted mask.
-        pixels: Predicted mask against truth; None for a defective photograph without a mask, whose
-            defect pixels are unknown.
-    """
-
-    name: str
-    split: str
-    truth: int
-    true_label: str
-    predicted_label: str
-    score: float
-    threshold: float
-    regions: int
-    pixels: PixelCounts | None
-
-    @property
-    def outcome(self) -> Outcome:
-        """How the decision turned out."""
-        if self.true_label == self.predicted_label:
-            return "correct"
-        if self.truth == 0:
-            return "false positive"
-        return "false negative" if self.score < self.threshold else "wrong class"
+from training.evaluation.intervals import RESAMPLES
+from training.evaluation.metrics import Metrics, measure
+from training.evaluation.pixel_counts import count_pixels
+from training.evaluation.pixel_histogram import PixelHistogram
+from training.evaluation.regions import measure_overlaps
+from training.evaluation.rows import Row
 
 
 @dataclass(frozen=True)
@@ -99,6 +46,7 @@ def evaluate(
     *,
     batch_size: int = 8,
     progress: bool = True,
+    resamples: int = RESAMPLES,
 ) -> Evaluation:
     """Runs the model over `records` and compares its answers with the truth.
 
@@ -111,6 +59,7 @@ def evaluate(
         read: Loads one record, as `datasets` does.
         batch_size: Photographs a step.
         progress: Whether to show a progress bar on standard error.
+        resamples: Of the bootstrap intervals; none are computed for 0.
 
     Raises:
         DatasetError: A record has a class the model does not know.
@@ -129,9 +78,8 @@ def evaluate(
                 if _is_known(sample):
                     histogram.add(prediction.mask_scores, sample.mask)
             bar.update(len(batch))
-    return Evaluation(
-        config.classes, tuple(rows), _measure(rows, config.thresholds.score, config.classes), histogram
-    )
+    metrics = measure(rows, config.classes, histogram, threshold=config.thresholds.score, resamples=resamples)
+    return Evaluation(config.classes, tuple(rows), metrics, histogram)
 
 
 def check_classes(records: Iterable[Record], classes: tuple[str, ...]) -> None:
@@ -155,45 +103,22 @@ def _batches(records: Sequence[Record], size: int) -> Iterator[Sequence[Record]]
 
 
 def _is_known(sample: Sample) -> bool:
-    return sample.mask is not None or sample.label == 0
+    """Whether each defect pixel of a photograph is known: boxes and labels alone do not tell."""
+    return sample.supervision == "mask" and (sample.mask is not None or sample.label == 0)
 
 
 def _compare(record: Record, sample: Sample, prediction: Prediction, classes: tuple[str, ...]) -> Row:
+    known = _is_known(sample)
     return Row(
         name=record.name,
         split=record.split or "",
+        group=record.group,
         truth=record.label,
         true_label=classes[record.label],
         predicted_label=prediction.label,
         score=float(prediction.score),
         threshold=float(prediction.threshold),
         regions=len(prediction.regions),
-        pixels=count_pixels(prediction.mask, sample.mask) if _is_known(sample) else None,
+        pixels=count_pixels(prediction.mask, sample.mask) if known else None,
+        overlaps=measure_overlaps(prediction.mask, sample.mask) if known else (),
     )
-
-
-def _measure(rows: Sequence[Row], threshold: float, classes: tuple[str, ...]) -> Metrics:
-    return measure(
-        [row.truth for row in rows],
-        [classes.index(row.predicted_label) for row in rows],
-        [row.score for row in rows],
-        [row.pixels for row in rows],
-        threshold=threshold,
-        num_classes=len(classes),
-    )
-
-
-def write_predictions(path: Path, rows: Iterable[Row]) -> None:
-    """Writes one line a photograph as CSV, atomically.
-
-    Scores and thresholds keep all digits. The pixel columns (counts in px) are empty where the
-    defect pixels are unknown.
-    """
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(COLUMNS)
-    for row in rows:
-        pixels = (row.pixels.tp, row.pixels.fp, row.pixels.fn) if row.pixels else ("", "", "")
-        decision = (row.true_label, row.predicted_label, row.score, row.threshold)
-        writer.writerow((row.name, row.split, *decision, row.regions, *pixels))
-    write_text_atomic(path, text.getvalue())

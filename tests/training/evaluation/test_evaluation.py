@@ -1,13 +1,15 @@
 import csv
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from segdec.errors import DatasetError
-from training.evaluation import COLUMNS, evaluate, write_predictions
-from training.metrics import PixelCounts
-from training.thresholds import choose_mask_threshold
+from training.evaluation.evaluation import evaluate
+from training.evaluation.pixel_counts import PixelCounts
+from training.evaluation.rows import COLUMNS, write_predictions
+from training.evaluation.thresholds import choose_mask_threshold
 
 
 @pytest.fixture(scope="module")
@@ -20,7 +22,8 @@ def test_rows_hold_truth_and_answer_in_the_order_of_the_records(evaluation, mixe
     assert [row.name for row in evaluation.rows] == [record.name for record in records]
     found = evaluation.rows[2]
     assert (found.true_label, found.predicted_label, found.outcome) == ("defect", "defect", "correct")
-    assert (found.split, found.regions, found.threshold) == ("test", 1, 0.5)
+    assert (found.split, found.group, found.threshold) == ("test", "defect/found", 0.5)
+    assert found.regions == 1
     assert found.score == pytest.approx(1 / (1 + np.exp(-(220 - 128) / 16)))
 
 
@@ -45,6 +48,35 @@ def test_pixels_count_where_the_truth_is_known(evaluation):
     assert found.tp + found.fn == 64
     assert missed == PixelCounts(fn=64)
     assert unmasked is None
+
+
+def test_true_regions_are_held_against_the_mask(evaluation):
+    overlaps = [row.overlaps for row in evaluation.rows]
+    assert [len(each) for each in overlaps] == [0, 0, 1, 1, 0]
+    found, missed = overlaps[2][0], overlaps[3][0]
+    assert (found.area_px, found.covered_px) == (64, evaluation.rows[2].pixels.tp)
+    assert (missed.area_px, missed.covered_px) == (64, 0)
+    assert [(size.regions, size.found) for size in evaluation.metrics.region_sizes][:2] == [(0, 0), (2, 1)]
+
+
+@pytest.mark.parametrize("supervision", ["box", "label"])
+def test_boxes_are_no_truth_for_pixels(predictor, mixed, evaluation, supervision):
+    records, read = mixed
+    boxed = [replace(read(record), supervision=supervision) for record in records]
+    samples = {
+        sample.name: sample if sample.label else read(record)
+        for sample, record in zip(boxed, records, strict=True)
+    }
+    result = evaluate(predictor, records, lambda record: samples[record.name], progress=False)
+    assert [row.pixels is None for row in result.rows] == [False, False, True, True, True]
+    assert result.metrics.pixel_images == 2
+    assert result.metrics.aupro is result.metrics.pixel_average_precision is None
+    assert result.metrics.average_precision == evaluation.metrics.average_precision
+
+
+def test_intervals_can_be_left_out(predictor, mixed, evaluation):
+    assert evaluate(predictor, *mixed, progress=False, resamples=0).metrics.intervals == {}
+    assert evaluation.metrics.intervals["false_negative_rate"].low == 0
 
 
 def test_metrics_pool_the_rows(evaluation):

@@ -3,16 +3,18 @@ import json
 import numpy as np
 import pytest
 
-from training.metrics import (
-    PixelCounts,
+from training.evaluation.decisions import (
     auroc,
     average_precision,
+    average_precision_trapezoid,
     confusion_matrix,
     count_errors,
-    count_pixels,
     false_positives_at_no_miss,
-    measure,
 )
+from training.evaluation.metrics import measure
+from training.evaluation.pixel_counts import PixelCounts, count_pixels
+from training.evaluation.pixel_histogram import PixelHistogram
+from training.evaluation.rows import Row
 
 LABELS = [1, 0, 2, 0]
 SCORES = [0.9, 0.8, 0.7, 0.1]
@@ -21,6 +23,11 @@ SCORES = [0.9, 0.8, 0.7, 0.1]
 def test_average_precision_is_step_wise():
     # Recall 1/2 at precision 1/1, recall 2/2 at precision 2/3.
     assert average_precision(LABELS, SCORES) == pytest.approx(0.5 * 1 + 0.5 * 2 / 3)
+
+
+def test_trapezoid_joins_the_points_of_the_curve():
+    # Points (recall, precision): (1/2, 1), (1/2, 1/2), (1, 2/3), from (0, 1) on.
+    assert average_precision_trapezoid(LABELS, SCORES) == pytest.approx(0.5 * 1 + 0.5 * (1 / 2 + 2 / 3) / 2)
 
 
 def test_average_precision_of_equal_scores_is_the_share_of_defects():
@@ -34,7 +41,7 @@ def test_auroc_counts_ordered_pairs():
 @pytest.mark.parametrize("labels", [[], [0, 0], [1, 2]])
 def test_ranking_figures_need_both_kinds(labels):
     scores = [0.5] * len(labels)
-    assert average_precision(labels, scores) is None
+    assert average_precision(labels, scores) is average_precision_trapezoid(labels, scores) is None
     assert auroc(labels, scores) is None
 
 
@@ -97,12 +104,36 @@ def test_confusion_has_true_classes_as_rows():
     assert confusion_matrix([0, 0, 1, 2, 2], [0, 1, 1, 1, 2], 3).tolist() == [[1, 1, 0], [0, 1, 0], [0, 1, 1]]
 
 
+CLASSES = ("good", "scratch", "stain")
+
+
+def make_rows(truth, predicted, scores, pixels, threshold):
+    return [
+        Row(
+            name=str(place),
+            split="test",
+            group=str(place),
+            truth=label,
+            true_label=CLASSES[label],
+            predicted_label=CLASSES[answer],
+            score=score,
+            threshold=threshold,
+            regions=0,
+            pixels=counts,
+        )
+        for place, (label, answer, score, counts) in enumerate(
+            zip(truth, predicted, scores, pixels, strict=True)
+        )
+    ]
+
+
 def test_measure_gathers_all_figures():
     pixels = [PixelCounts(6, 1, 2), PixelCounts(fp=1), None, PixelCounts()]
-    metrics = measure(LABELS, [1, 1, 0, 0], SCORES, pixels, threshold=0.75, num_classes=3)
+    metrics = measure(make_rows(LABELS, [1, 1, 0, 0], SCORES, pixels, 0.75), CLASSES)
     assert (metrics.images, metrics.good, metrics.defective) == (4, 2, 2)
     assert (metrics.false_positives, metrics.false_negatives, metrics.errors) == (1, 1, 2)
-    assert (metrics.fp_at_no_miss, metrics.label_accuracy) == (1, 0.5)
+    assert (metrics.false_positive_rate, metrics.false_negative_rate) == (0.5, 0.5)
+    assert (metrics.fp_at_no_miss, metrics.label_accuracy, metrics.threshold) == (1, 0.5, 0.75)
     assert metrics.confusion == ((1, 1, 0), (0, 1, 0), (1, 0, 0))
     assert (metrics.pixels, metrics.pixel_images) == (PixelCounts(6, 2, 2), 3)
     figures = metrics.to_dict()
@@ -110,10 +141,34 @@ def test_measure_gathers_all_figures():
     assert figures["pixel_f1"] == pytest.approx(0.75)
 
 
+def test_classes_stand_against_the_good_ones_each():
+    truth, predicted = [0, 0, 1, 1, 2, 2], [0, 1, 1, 0, 1, 0]
+    pixels = [PixelCounts(fp=9), PixelCounts(), PixelCounts(6, 2, 2), None, PixelCounts(fn=5), None]
+    scores = [0.2, 0.6, 0.9, 0.4, 0.7, 0.1]
+    metrics = measure(make_rows(truth, predicted, scores, pixels, 0.5), CLASSES)
+    scratch, stain = metrics.classes
+    # 0.9 is a hit at rank 1, 0.4 one at rank 3 behind the good 0.6; stains: ranks 1 and 4.
+    assert scratch.average_precision == pytest.approx((1 + 2 / 3) / 2)
+    assert stain.average_precision == pytest.approx((1 + 2 / 4) / 2)
+    assert (scratch.false_negatives, scratch.recall, scratch.accuracy) == (1, 0.5, 0.5)
+    assert (stain.false_negatives, stain.recall, stain.accuracy) == (1, 0.5, 0.0)
+    assert (scratch.pixels.f1, stain.pixels.f1) == (0.75, 0.0)
+    assert (scratch.images, scratch.pixel_images) == (2, 1)
+
+
+def test_each_photograph_is_judged_at_its_own_threshold():
+    strict = make_rows([1], [0], [0.5], [None], 0.6)
+    lenient = make_rows([1, 0], [1, 1], [0.5, 0.5], [None, None], 0.4)
+    metrics = measure([*strict, *lenient], CLASSES)
+    assert (metrics.false_negatives, metrics.false_positives, metrics.threshold) == (1, 1, None)
+
+
 @pytest.mark.parametrize("labels", [[], [0, 0], [1, 1]])
 def test_figures_that_do_not_exist_are_null_in_json(labels):
-    metrics = measure(labels, labels, [0.5] * len(labels), [None] * len(labels), threshold=0.5, num_classes=2)
+    rows = make_rows(labels, labels, [0.5] * len(labels), [None] * len(labels), 0.5)
+    metrics = measure(rows, CLASSES, PixelHistogram(), resamples=10)
     figures = json.loads(json.dumps(metrics.to_dict(), allow_nan=False))
-    assert figures["average_precision"] is None
-    assert figures["pixel_iou"] is None
+    for name in ("average_precision", "average_precision_trapezoid", "pixel_iou", "aupro"):
+        assert figures[name] is None
     assert figures["images"] == len(labels)
+    assert all(interval is None for interval in figures["intervals"].values())

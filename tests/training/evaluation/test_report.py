@@ -1,4 +1,6 @@
 import base64
+import hashlib
+import json
 import re
 from html.parser import HTMLParser
 
@@ -6,9 +8,13 @@ import cv2
 import numpy as np
 import pytest
 
-from training.evaluation import evaluate
-from training.gallery import frame_small_regions, make_cards, shrink_mask
-from training.report import describe, format_figure, format_score, write_report
+from datasets.sample import Sample
+from training.evaluation.evaluation import Evaluation, evaluate
+from training.evaluation.findings import describe
+from training.evaluation.gallery import frame_small_regions, make_cards, shrink_mask
+from training.evaluation.metrics import measure
+from training.evaluation.pixel_histogram import PixelHistogram
+from training.evaluation.report import choose_near, picture_side, write_report
 
 FACTS = {"Model": "compact", "Score threshold": "0.5, chosen on validation"}
 
@@ -47,11 +53,11 @@ def page(evaluation, show, tmp_path_factory):
 class Page(HTMLParser):
     """Checks that tags are closed in order and collects elements and ids."""
 
-    VOID = frozenset({"meta", "img", "br", "link"})
+    VOID = frozenset({"meta", "img", "br", "link", "input"})
 
     def __init__(self, text):
         super().__init__()
-        self.open, self.tags, self.ids, self.sources = [], [], [], []
+        self.open, self.tags, self.ids, self.sources, self.scripts, self.policy = [], [], [], [], {}, ""
         self.feed(text)
         assert self.open == []
 
@@ -59,9 +65,17 @@ class Page(HTMLParser):
         values = dict(attrs)
         self.tags.append(tag)
         self.ids += [values["id"]] if "id" in values else []
+        if tag == "script":
+            self.scripts[values.get("type")] = ""
+        if values.get("http-equiv") == "Content-Security-Policy":
+            self.policy = values["content"]
         self.sources += [values[name] for name in ("src", "href", "xlink:href") if name in values]
         if tag not in self.VOID:
             self.open.append(tag)
+
+    def handle_data(self, data):
+        if self.open[-1:] == ["script"]:
+            self.scripts[[*self.scripts][-1]] += data
 
     def handle_startendtag(self, tag, attrs):
         self.handle_starttag(tag, attrs)
@@ -80,23 +94,63 @@ def decode(source):
 def test_report_is_one_file_that_loads_nothing(page):
     parsed = Page(page)
     assert all(source.startswith(("data:image/jpeg;base64,", "#")) for source in parsed.sources)
-    assert not {"script", "link", "iframe", "object"} & set(parsed.tags)
+    assert not {"link", "iframe", "object"} & set(parsed.tags)
     assert not re.search(r"https?:|url\((?!#)|@import", page)
+
+
+def test_policy_allows_the_one_script_alone(page):
+    parsed = Page(page)
+    assert set(parsed.scripts) == {None, "application/json"}
+    digest = base64.b64encode(hashlib.sha256(parsed.scripts[None].encode()).digest()).decode()
+    assert parsed.policy.endswith(f"script-src 'sha256-{digest}'")
+
+
+def embedded(page):
+    return json.loads(Page(page).scripts["application/json"])
+
+
+def test_embedded_rows_are_those_of_the_evaluation(page, evaluation):
+    data = embedded(page)
+    assert data["classes"] == ["good", "defect"]
+    assert data["threshold"] == evaluation.metrics.threshold
+    assert data["rows"] == [
+        [row.name, row.truth, int(row.predicted_label == "defect"), row.score, row.regions]
+        for row in evaluation.rows
+    ]
+
+
+def test_page_reads_without_script(page, evaluation):
+    """Counts stand in the page for the model's threshold, the slider is hidden until a script shows it."""
+    metrics = evaluation.metrics
+    shown = dict(re.findall(r'data-count="(\w+)">([^<]*)<', page))
+    assert shown["missed"] == str(metrics.false_negatives) == "1"
+    assert shown["alarms"] == str(metrics.false_positives) == "1"
+    assert (shown["found"], shown["passed"]) == ("2", "1")
+    assert (shown["precision"], shown["recall"]) == ("0.667", "0.667")
+    assert re.search(r'<div class="bar"[^>]* hidden>', page)
+    assert "<noscript>" in page
 
 
 def test_report_holds_facts_figures_and_curves(page):
     for text in ("<title>toy", *FACTS.values(), "Average precision", "Precision and recall", "ROC"):
         assert text in page
     assert page.count("<svg") == 3
+    assert "Pixel AP" in page
+    assert "AP, trapezoid" in page
 
 
 def test_report_pictures_every_error(page, evaluation):
     for number, row in enumerate(evaluation.errors(), start=1):
-        card = re.search(rf'<article class="card \w+" id="error-{number}">(.*?)</article>', page, re.DOTALL)
-        assert row.name in card[1]
+        card = re.search(
+            rf'<article class="card \w+" id="error-{number}" data-row="(\d+)"[^>]*>(.*?)</article>',
+            page,
+            re.DOTALL,
+        )
+        assert evaluation.rows[int(card[1])] == row
+        assert row.name in card[2]
         assert f'href="#error-{number}"' in page
         # A good photograph has no truth to show.
-        assert card[1].count("<img") == (4 if row.truth else 3)
+        assert card[2].count("<img") == (4 if row.truth else 3)
     assert f'id="error-{len(evaluation.errors()) + 1}"' not in page
 
 
@@ -111,7 +165,7 @@ def test_report_without_errors(predictor, make_samples, tmp_path):
     page = write(tmp_path / "report.html", result, make_show(predictor, samples))
     assert "All 2 images are labelled right." in page
     assert 'id="error-1"' not in page
-    assert 'id="correct-1"' in page
+    assert re.findall(r'id="near-\d" data-row="(\d)"', page) == ["1", "0"]
     Page(page)
 
 
@@ -156,11 +210,29 @@ def test_text_from_outside_is_escaped(make_samples, predictor, tmp_path):
         tmp_path / "report.html",
         result,
         make_show(predictor, samples),
-        title="<b>bold",
+        title="<em>bold",
         facts={"<i>": "<u>"},
         warnings=["<s>"],
     )
-    assert not {"script", "b", "i", "u", "s"} & set(Page(page).tags)
+    parsed = Page(page)
+    assert not {"em", "i", "u", "s"} & set(parsed.tags)
+    assert parsed.tags.count("script") == 2
+
+
+@pytest.mark.parametrize(
+    "name", ["</script><script>alert(1)</script>", "<!--<script>", "a&b;\u2028\u2029", 'quo"te\\']
+)
+def test_names_cannot_leave_the_embedded_rows(make_samples, predictor, tmp_path, name):
+    samples = make_samples((name, 0, 220, False))
+    page = write(
+        tmp_path / "report.html",
+        evaluate(predictor, *samples, progress=False),
+        make_show(predictor, samples),
+    )
+    assert Page(page).tags.count("script") == 2
+    assert embedded(page)["rows"][0][0] == name
+    text = Page(page).scripts["application/json"]
+    assert not set("<>&\u2028\u2029") & set(text)
 
 
 def test_large_photographs_are_shrunk(make_samples, predictor, tmp_path):
@@ -212,16 +284,60 @@ def test_verdict_counts_errors(evaluation):
     assert describe(evaluation) == "2 of 5 images are labelled wrong: 1 missed defect, 1 false alarm."
 
 
-@pytest.mark.parametrize(
-    ("value", "text"), [(None, "–"), (0.98512, "0.985"), (0.99999, "0.999"), (1.0, "1.000"), (0, "0.000")]
-)
-def test_figures_never_round_up_to_one(value, text):
-    assert format_figure(value) == text
+def made_up(rows, classes=("good", "defect")):
+    histogram = PixelHistogram()
+    return Evaluation(classes, tuple(rows), measure(rows, classes, histogram, threshold=0.5), histogram)
+
+
+def test_hundreds_of_errors_have_small_cards_each(predictor, make_row, tmp_path):
+    rows = [make_row(f"part {place}", place % 2, (place * 7 % 100) / 100) for place in range(640)]
+    evaluation = made_up(rows)
+    assert len(evaluation.errors()) > 300
+    image = np.random.default_rng(0).integers(0, 256, (300, 600, 1), np.uint8)
+    sample = Sample("any", image, None, 0)
+    prediction = predictor.predict([np.zeros((300, 600, 1), np.uint8)])[0]
+    page = write(tmp_path / "report.html", evaluation, lambda _: (sample, prediction))
+    cards = re.findall(r'id="error-\d+" data-row="(\d+)"', page)
+    assert [rows[int(place)] for place in cards] == list(evaluation.errors())
+    # Noise is the worst for JPEG: a report of real photographs is smaller.
+    assert len(page) / len(cards) < 50_000
+    assert max(decode(source).shape for source in Page(page).sources[:2000] if source.startswith("data")) == (
+        80,
+        160,
+        3,
+    )
+
+
+@pytest.mark.parametrize(("errors", "side"), [(0, 512), (60, 512), (61, 256), (300, 256), (301, 160)])
+def test_pictures_shrink_with_their_number(errors, side):
+    assert picture_side(errors) == side
+
+
+def test_near_misses_are_the_nearest_right_ones_in_log_odds(make_row):
+    good, defective = (0.49, 0.2, 0.01, 0.001, 1e-9, 0.6), (0.51, 0.9, 0.99, 0.999, 1 - 1e-9, 0.4)
+    rows = [make_row(f"good {score}", 0, score) for score in good]
+    rows += [make_row(f"bad {score}", 1, score) for score in defective]
+    assert [row.score for row in choose_near(rows)] == [0.51, 0.9, 0.99, 0.999, 0.49, 0.2, 0.01, 0.001]
 
 
 @pytest.mark.parametrize(
-    ("value", "text"),
-    [(0.25, "0.250"), (0.0, "0.000"), (1.0, "1.000"), (2e-7, "2e-07"), (1 - 2e-7, "1 − 2e-07")],
+    ("supervision", "words"), [("box", "boxes only"), ("label", "label only"), ("mask", "no mask")]
 )
-def test_scores_near_the_ends_stay_readable(value, text):
-    assert format_score(value) == text
+def test_photographs_without_defect_pixels_are_named(predictor, make_row, supervision, words):
+    mask = np.full((32, 32), 255, np.uint8) if supervision == "box" else None
+    sample = Sample("a", np.zeros((32, 32, 1), np.uint8), mask, 1, supervision)
+    prediction = predictor.predict([sample.image])[0]
+    card = make_cards([make_row("a", 1, 0.2, pixels=None)], lambda _: (sample, prediction), 512)[0]
+    assert card.unmasked == f"{words}, not counted for pixels"
+    captions = [picture.caption for picture in card.pictures]
+    assert ("truth (boxes)" in captions) == (supervision == "box")
+
+
+@pytest.mark.parametrize(
+    ("split", "words"), [("train", "was trained on these"), ("val", "chosen on these photographs")]
+)
+def test_figures_of_photographs_known_before_are_warned_of(predictor, make_samples, tmp_path, split, words):
+    records, read = make_samples(("a", 0, None, False), ("b", 1, 220, True))
+    records = tuple(record.assigned(split) for record in records)
+    result = evaluate(predictor, records, read, progress=False)
+    assert words in write(tmp_path / "report.html", result, make_show(predictor, (records, read)))

@@ -5,16 +5,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from training.metrics import PixelCounts
-
-BINS = 256
-"""Bins of a mask score. Powers of two keep `score >= edge` exact in float32."""
+from training.evaluation.pixel_histogram import EDGES, ROUNDING, PixelHistogram
 
 DEFAULT = 0.5
 """The limit when validation cannot tell."""
-
-ROUNDING = 1e-5
-"""How far sums and interpolation may push a score beyond 0 or 1."""
 
 SATURATION = 2.0**-24
 """Scores nearer to 0 or 1 count as this near: float32 logits say no more, whatever the last digits."""
@@ -105,59 +99,6 @@ def _sigmoid(logit: NDArray[np.float64]) -> float:
     return float(1 / (1 + np.exp(-logit)))
 
 
-class PixelHistogram:
-    """Counts of mask scores, apart for defect and background pixels: all masks of a split in 4 kB.
-
-    A score s falls into bin ⌊256·s⌋, so a threshold k/256 below 1 splits the pixels exactly as
-    `s >= k/256` does.
-    """
-
-    def __init__(self) -> None:
-        self._counts = np.zeros((2, BINS), np.int64)  # background, defect
-
-    def add(self, mask_scores: NDArray[np.float32], truth: NDArray[np.uint8] | None) -> None:
-        """Counts the pixels of one photograph.
-
-        Args:
-            mask_scores: Scores [H, W], 0 to 1.
-            truth: Its mask [H, W], non-zero where there is a defect; None for a photograph without defect.
-
-        Raises:
-            ValueError: The shapes differ, or a score is not a number between 0 and 1.
-        """
-        if truth is not None and truth.shape != mask_scores.shape:
-            raise ValueError(
-                f"Mask scores {mask_scores.shape} and truth {truth.shape}; expected equal shapes"
-            )
-        if mask_scores.size and not (mask_scores.min() >= -ROUNDING and mask_scores.max() <= 1 + ROUNDING):
-            raise ValueError("A mask score is not a number between 0 and 1; the network may have diverged")
-        bins = np.minimum(mask_scores * BINS, BINS - 1).astype(np.intp).ravel()
-        if truth is not None:
-            bins += BINS * (truth.ravel() != 0)
-        self._counts += np.bincount(bins, minlength=2 * BINS).reshape(2, BINS)
-
-    def counts_at(self, threshold: float) -> PixelCounts:
-        """Pixels at a mask threshold, pooled over the photographs.
-
-        Raises:
-            ValueError: The threshold is not a multiple of 1/256 from 0 to 255/256.
-        """
-        edge = threshold * BINS
-        if edge != int(edge) or not 0 <= edge < BINS:
-            raise ValueError(f"Mask threshold {threshold}; expected a multiple of 1/{BINS}, 0 to 255/256")
-        background, defect = self._counts
-        hits = int(defect[int(edge) :].sum())
-        return PixelCounts(hits, int(background[int(edge) :].sum()), int(defect.sum()) - hits)
-
-    def f1_at(self, threshold: float) -> float | None:
-        """Pooled pixel F1 at a mask threshold; see `counts_at`."""
-        return self.counts_at(threshold).f1
-
-    def has_defect(self) -> bool:
-        """Whether any defect pixel was counted."""
-        return bool(self._counts[1].any())
-
-
 def choose_mask_threshold(histogram: PixelHistogram) -> Choice:
     """The mask score from which a pixel belongs to a defect: the best pooled pixel F1 on validation.
 
@@ -172,7 +113,7 @@ def choose_mask_threshold(histogram: PixelHistogram) -> Choice:
             "Put defective images with masks into the validation split."
         )
         return Choice(DEFAULT, warning)
-    edges = np.arange(1, BINS) / BINS
+    edges = np.arange(1, EDGES) / EDGES
     f1 = np.array([histogram.f1_at(float(edge)) for edge in edges], np.float64)
     best = np.flatnonzero(f1 == f1.max())
     return Choice(float(edges[best[len(best) // 2]]))

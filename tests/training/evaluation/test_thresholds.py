@@ -1,8 +1,10 @@
 import numpy as np
 import pytest
 
-from training.metrics import count_errors, count_pixels
-from training.thresholds import PixelHistogram, choose_mask_threshold, choose_score_threshold
+from training.evaluation.decisions import count_errors
+from training.evaluation.pixel_counts import count_pixels
+from training.evaluation.pixel_histogram import PixelHistogram
+from training.evaluation.thresholds import choose_mask_threshold, choose_score_threshold
 
 
 def test_threshold_lies_in_the_middle_of_the_gap_in_logit_space():

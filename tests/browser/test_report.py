@@ -1,0 +1,285 @@
+"""The report of an evaluation in a real browser; every number is worked out here from the rows."""
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from playwright.sync_api import Page, expect
+
+from datasets.layouts.toy import make_sample
+from segdec.postprocessing import Prediction, find_regions
+from training.evaluation.evaluation import Evaluation
+from training.evaluation.metrics import measure
+from training.evaluation.pixel_counts import count_pixels
+from training.evaluation.pixel_histogram import PixelHistogram
+from training.evaluation.regions import measure_overlaps
+from training.evaluation.report import write_report
+from training.evaluation.rows import Row
+from training.evaluation.threshold_slider import count_at, no_miss_threshold
+from training.evaluation.wording import format_figure, format_score
+
+THRESHOLD = 0.3
+CLASSES = ("good", "scratch", "spot", "stain")
+SCORES = (
+    *(0.0, 0.9, 0.02, 0.25, 1e-7, 1 - 1e-7, 0.35, 0.31, 0.7, 0.99, 2e-4, 0.05, 0.29, 1.0),
+    *(0.6, 0.9999, 0.1, 0.8, 0.3, 0.4, 1e-5, 0.97, 0.2, 0.5, 0.01, 0.95, 0.003, 0.85, 0.15, 0.33),
+)
+"""Of toy parts in turn good and defective; two are as sure as can be, one is the threshold itself."""
+
+
+def decide(place: int):
+    """A toy part and what is said about it."""
+    sample = make_sample(place, size=96, classes=4)
+    score = SCORES[place]
+    scores = sample.mask.astype(np.float32) / 255 * score
+    mask = np.where(scores >= 0.5, np.uint8(255), np.uint8(0))
+    # One of the found defects gets another class than its own.
+    wrong = 1 + sample.label % 3 if place == 9 else max(sample.label, 1)
+    label = CLASSES[wrong] if score >= THRESHOLD else "good"
+    regions = find_regions(mask, scores)
+    return sample, Prediction(label, score, THRESHOLD, {}, mask, scores, scores, 0.5, regions)
+
+
+@pytest.fixture(scope="module")
+def evaluation() -> Evaluation:
+    rows, histogram = [], PixelHistogram()
+    for place in range(len(SCORES)):
+        sample, prediction = decide(place)
+        mask = sample.mask if sample.label else None
+        histogram.add(prediction.mask_scores, sample.mask)
+        rows.append(
+            Row(
+                name=f"part </script> {place}",
+                split="test",
+                group=str(place),
+                truth=sample.label,
+                true_label=CLASSES[sample.label],
+                predicted_label=prediction.label,
+                score=prediction.score,
+                threshold=THRESHOLD,
+                regions=len(prediction.regions),
+                pixels=count_pixels(prediction.mask, mask),
+                overlaps=measure_overlaps(prediction.mask, mask),
+            )
+        )
+    metrics = measure(rows, CLASSES, histogram, threshold=THRESHOLD, resamples=100)
+    return Evaluation(CLASSES, tuple(rows), metrics, histogram)
+
+
+@pytest.fixture(scope="module")
+def folder(evaluation, tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("report")
+    write_report(
+        folder / "report.html",
+        title="toy",
+        facts={"Data": "toy"},
+        evaluation=evaluation,
+        show=lambda name: decide(int(name.split()[-1])),
+    )
+    return folder
+
+
+@pytest.fixture
+def open_report(visit, folder):
+    def open_it(**window):
+        user = visit(f"file://{folder}/", **window)
+        user.open("report.html")
+        return user
+
+    return open_it
+
+
+def shown(page: Page) -> dict[str, set[str]]:
+    """What stands at each count: it is the same wherever it stands."""
+    found: dict[str, set[str]] = {}
+    for name, text in page.locator("[data-count]").evaluate_all(
+        "places => places.map((place) => [place.dataset.count, place.textContent])"
+    ):
+        found.setdefault(name, set()).add(text)
+    return found
+
+
+def expect_counts(page: Page, rows, threshold: float) -> None:
+    counts = count_at(rows, threshold)
+    assert shown(page) == {
+        "found": {str(counts.found)},
+        "missed": {str(counts.missed)},
+        "alarms": {str(counts.alarms)},
+        "passed": {str(counts.passed)},
+        "precision": {format_figure(counts.precision)},
+        "recall": {format_figure(counts.recall)},
+    }
+
+
+def now(page: Page) -> float:
+    return float(page.locator("#threshold-value").get_attribute("title"))
+
+
+def slide(page: Page, position: int) -> float:
+    """Moves the slider as the pointer does and waits for what follows; gives the threshold."""
+    page.locator("#threshold").evaluate(
+        """(slider, value) => {
+            slider.value = value;
+            slider.dispatchEvent(new Event('input'));
+            return new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
+        }""",
+        position,
+    )
+    return now(page)
+
+
+def outcomes(page: Page) -> dict[str, str]:
+    return dict(
+        page.locator(".card").evaluate_all(
+            """cards => cards.map((card) => [
+                card.querySelector("h3").textContent, card.querySelector(".kind").textContent])"""
+        )
+    )
+
+
+def expected_outcome(row: Row, threshold: float) -> str:
+    if row.score < threshold:
+        return "missed defect" if row.truth else "correct"
+    if not row.truth:
+        return "false alarm"
+    return "wrong class" if row.outcome == "wrong class" else "correct"
+
+
+def test_slider_counts_as_python_does(open_report, evaluation):
+    page = open_report().page
+    expect(page.locator("#bar")).to_be_visible()
+    expect_counts(page, evaluation.rows, THRESHOLD)
+    pictured = set(outcomes(page))
+    for position in (0, 60, 170, 240, 255, 300, 431, 500):
+        threshold = slide(page, position)
+        expect_counts(page, evaluation.rows, threshold)
+        expected = {row.name: expected_outcome(row, threshold) for row in evaluation.rows}
+        assert outcomes(page) == {name: expected[name] for name in pictured}
+        listed = page.locator("#errors tr td:first-child").all_inner_texts()
+        assert sorted(listed) == sorted(name for name, outcome in expected.items() if outcome != "correct")
+    assert now(page) == 1.0  # the right end: no threshold lies above a score of 1
+
+
+def test_left_end_is_below_every_score(open_report, evaluation):
+    page = open_report().page
+    assert slide(page, 0) == 0.0
+    assert count_at(evaluation.rows, 0.0).passed == 0
+    expect(page.locator("#threshold")).to_have_attribute(
+        "aria-valuetext", f"0.000: 0 missed, {evaluation.metrics.good} false alarms"
+    )
+
+
+def test_marks_lead_to_their_thresholds(open_report, evaluation):
+    page = open_report().page
+    lowest = no_miss_threshold(evaluation.rows)
+    page.locator(".mark.hindsight").click()
+    assert now(page) == lowest
+    assert shown(page)["missed"] == {"0"}
+    assert shown(page)["alarms"] == {str(evaluation.metrics.fp_at_no_miss)}
+    expect(page.locator("#threshold-value")).to_have_text(format_score(lowest))
+    page.locator(".mark.chosen").click()
+    assert now(page) == THRESHOLD
+    expect_counts(page, evaluation.rows, THRESHOLD)
+    expect(page.locator("#errors-note")).to_have_text(
+        f"{len(evaluation.errors())} at the model's own threshold."
+    )
+
+
+def test_each_step_passes_one_score(open_report, evaluation):
+    page = open_report().page
+    levels = sorted(set(SCORES))
+    for button, expected in (
+        ("#higher", [level for level in levels if level > 0.3]),
+        ("#lower", [level for level in reversed(levels) if level < 0.3]),
+    ):
+        page.locator(".mark.chosen").click()
+        for level in expected:
+            page.locator(button).click()
+            threshold = now(page)
+            reached = min((each for each in levels if each >= threshold), default=None)
+            assert reached == level
+            expect_counts(page, evaluation.rows, threshold)
+
+
+def test_line_and_points_of_the_charts_move_along(open_report, evaluation):
+    page = open_report().page
+
+    def middle(selector: str) -> tuple[float, float]:
+        box = page.locator(selector).first.bounding_box()
+        return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+
+    def axes_point(curve: str, x: float, y: float) -> tuple[float, float]:
+        """Where a point of the unit square lies on the page, from where the operating point was drawn."""
+        scale = page.locator(f"svg:has(.{curve})").evaluate(
+            "svg => [svg.dataset.scaleX, svg.dataset.scaleY, svg.getScreenCTM().a].map(Number)"
+        )
+        (x0, y0), start = began[curve], at_start[curve]
+        return x0 + (x - start[0]) * scale[0] * scale[2], y0 - (y - start[1]) * scale[1] * scale[2]
+
+    def operating_points(threshold: float) -> dict[str, tuple[float, float]]:
+        counts = count_at(evaluation.rows, threshold)
+        alarm_rate = counts.alarms / (counts.alarms + counts.passed)
+        return {"precision-recall": (counts.recall, counts.precision), "roc": (alarm_rate, counts.recall)}
+
+    began = {curve: middle(f".{curve}") for curve in ("precision-recall", "roc")}
+    at_start = operating_points(THRESHOLD)
+    line = middle("svg .line")
+    threshold = slide(page, 330)
+    for curve, point in operating_points(threshold).items():
+        assert middle(f".{curve}") == pytest.approx(axes_point(curve, *point), abs=0.6)
+    scale = page.locator("svg:has(.line)").evaluate(
+        "svg => Number(svg.dataset.scaleX) * svg.getScreenCTM().a"
+    )
+    odds = np.log10(threshold / (1 - threshold)) - np.log10(THRESHOLD / (1 - THRESHOLD))
+    assert middle("svg .line")[0] - line[0] == pytest.approx(odds * scale, abs=0.6)
+
+
+def test_keyboard_moves_the_threshold(open_report):
+    page = open_report().page
+    page.locator("#threshold").focus()
+    before = now_or_start(page)
+    page.keyboard.press("ArrowRight")
+    assert now(page) > before
+    page.keyboard.press("Home")
+    assert now(page) == 0.0
+    for name in ("lower", "higher"):
+        page.locator(f"#{name}").focus()
+        page.keyboard.press("Enter")
+    reached = set()
+    page.locator("#lower").focus()
+    for _ in range(4):
+        page.keyboard.press("Tab")
+        reached.add(page.evaluate("document.activeElement.id || document.activeElement.className"))
+    assert reached == {"mark chosen", "mark hindsight", "threshold", "higher"}
+
+
+def now_or_start(page: Page) -> float:
+    title = page.locator("#threshold-value").get_attribute("title")
+    return THRESHOLD if title is None else float(title)
+
+
+def test_gallery_can_show_the_errors_alone(open_report):
+    page = open_report().page
+    slide(page, 330)
+    page.locator("#only-errors").check()
+    visible = page.locator(".card:visible .kind").all_inner_texts()
+    assert visible
+    assert "correct" not in visible
+    assert page.locator(".card:visible").count() < page.locator(".card").count()
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (400, "dark")])
+def test_report_fits_its_window(open_report, width, scheme):
+    user = open_report(color_scheme=scheme, viewport={"width": width, "height": 900})
+    assert user.page.evaluate("document.documentElement.scrollWidth") == width
+    user.screenshot(f"report-{width}-{scheme}")
+
+
+def test_report_reads_without_scripts(open_report, evaluation):
+    page = open_report(java_script_enabled=False).page
+    expect(page.locator("#bar")).to_be_hidden()
+    expect(page.locator("#filter")).to_be_hidden()
+    expect(page.locator("noscript p")).to_contain_text("needs JavaScript")
+    assert page.locator("#errors tr").count() == len(evaluation.errors())
+    expect(page.locator(".verdict")).to_have_text(re.compile(r"images are labelled wrong"))

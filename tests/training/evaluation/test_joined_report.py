@@ -1,0 +1,90 @@
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.training.evaluation.test_report import Page
+from training.__main__ import main
+from training.evaluation.joined_report import list_mistakes, write_joined_report
+from training.evaluation.joining import join_runs
+from training.evaluation.pixel_counts import PixelCounts
+
+
+@pytest.fixture
+def make(make_row, make_run, tmp_path):
+    """A run of one fold: good and defective photographs in turn, with these scores."""
+
+    def make(name, fold, scores, threshold=0.5, **options):
+        rows = [
+            make_row(f"{fold}/{place}", place % 2, score, threshold=threshold, pixels=PixelCounts(tp=6, fn=2))
+            for place, score in enumerate(scores)
+        ]
+        return make_run(tmp_path / name, rows, **options)
+
+    return make
+
+
+def write(tmp_path, runs):
+    path = tmp_path / "out" / "report.html"
+    path.parent.mkdir()
+    write_joined_report(path, join_runs(runs))
+    return path.read_text(encoding="utf-8")
+
+
+def test_folds_are_shown_singly_and_pooled(make, tmp_path):
+    first = make("runs/a <1>", "a", (0.1, 0.4, 0.2, 0.9), 0.3)
+    second = make("runs/b", "b", (0.3, 0.8, 0.6, 0.5), 0.7)
+    (first / "report.html").write_text("own")
+    page = write(tmp_path, [first, second])
+    parsed = Page(page)
+    assert "1 of 8 images is labelled wrong: 1 missed defect." in page
+    lines = [re.findall(r"<td[^>]*>([^<]*)<", line) for line in page.split("<tr>") if "<th>" in line]
+    cells = {line[0]: line for line in lines if line}
+    # Fold, seed, threshold, AP, AUROC, FN, FP, FP at FN = 0, …
+    assert ["0", "1", "0.300", "1.000", "1.000", "0", "0", "0"] in [line[:8] for line in lines]
+    assert ["1", "1", "0.700", "0.833", "0.750", "1", "0", "1"] in [line[:8] for line in lines]
+    assert "0.887" in cells  # the pool: (1 + 1 + 3/4 + 4/5) / 4, a tie rounded down
+    assert page.count("<svg") == 3
+    (link,) = (source for source in parsed.sources if not source.startswith("#"))
+    assert link == "../runs/a%20%3C1%3E/report.html"  # the other run has no report
+    assert not {"script", "img"} & set(parsed.tags)
+
+
+def test_seeds_are_averaged_and_errors_counted(make, tmp_path):
+    runs = [
+        make("one", "a", (0.1, 0.9, 0.6, 0.2), seed=1),
+        make("two", "a", (0.1, 0.9, 0.3, 0.2), seed=2),
+    ]
+    mistakes = list_mistakes(join_runs(runs))
+    assert [(mistake.name, mistake.wrong) for mistake in mistakes] == [("a/3", 2), ("a/2", 1)]
+    assert mistakes[1].decisions == ("defect, 0.600 at 0.500",)
+    page = write(tmp_path, runs)
+    assert "1 to 2 of 4 images are labelled wrong, 1.5 on average over 2 runs on each." in page
+    assert "2 of 2" in page
+    assert "1.0 ± 0.0" in page  # missed
+    assert page.count("<svg") == 2  # scores of seeds are on no common scale
+    Page(page)
+
+
+def test_runs_of_one_name_are_told_apart(make, tmp_path):
+    first, second = make("x/run", "a", (0.1, 0.9)), make("y/run", "b", (0.1, 0.9))
+    page = write(tmp_path, [first, second])
+    assert str(first) in page
+    assert str(second) in page
+
+
+def test_sets_without_defects_have_no_curves(make, tmp_path):
+    page = write(tmp_path, [make("a", "a", (0.1,)), make("b", "b", (0.2,))])
+    assert page.count("<svg") == 1
+    assert "nan" not in page.lower()
+    assert "There is no defective photograph" in page
+
+
+def test_command_line_writes_it_beside_the_figures(make, tmp_path, monkeypatch, capsys):
+    make("first", "a", (0.1, 0.4, 0.2, 0.9))
+    second = make("second", "b", (0.3, 0.8, 0.6, 0.5))
+    (second / "report.html").write_text("own")
+    monkeypatch.chdir(tmp_path)  # runs are named from where the user stands, links lead from the report
+    main(["join", "first", "second", "--out", "out"])
+    assert "report.html to out" in capsys.readouterr().out
+    assert 'href="../second/report.html"' in Path("out/report.html").read_text(encoding="utf-8")

@@ -1,0 +1,1 @@
+"""How good a model is: figures, thresholds, charts, report."""

@@ -1,0 +1,173 @@
+"""Two evaluated runs on the same photographs: what differs, and whether by more than chance."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from segdec.errors import RunError
+from training.evaluation.intervals import (
+    FIGURES,
+    RESAMPLES,
+    Interval,
+    draw_resamples,
+    resample_figures,
+    summarize,
+)
+from training.evaluation.metrics import measure
+from training.evaluation.rows import Row
+from training.evaluation.stored import EvaluatedRun, load_evaluation
+
+SIGNIFICANCE = 0.05
+"""Probability below which equal models are not believed to differ so much."""
+
+DECISIVE = {"average_precision": "average precision", "pixel_f1": "pixel F1"}
+"""Figures of the verdict, beside the labels; with all of them one would soon differ by chance."""
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One figure of both runs.
+
+    Attributes:
+        first: That of the first run.
+        second: That of the second run.
+        interval: Of second − first, from groups drawn alike for both; None where they are too few.
+    """
+
+    first: float | None
+    second: float | None
+    interval: Interval | None
+
+    @property
+    def value(self) -> float | None:
+        """Second − first; None where one of them is undefined."""
+        return None if self.first is None or self.second is None else self.second - self.first
+
+    @property
+    def beyond_chance(self) -> bool:
+        """Whether the interval leaves out 0."""
+        return self.interval is not None and (self.interval.low > 0 or self.interval.high < 0)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Two runs on the photographs that both were evaluated on.
+
+    Attributes:
+        first: Folder of the first run.
+        second: Folder of the second run.
+        photographs: How many both have.
+        left_out: How many only one of them has.
+        differences: By name of the figure.
+        first_right: Photographs that only the first run labels right.
+        second_right: Photographs that only the second run labels right.
+        both_wrong: How many both label wrong.
+        p_value: Of McNemar's exact test on the wrong labels: how probable so uneven a division of
+            `first_right` and `second_right` is between equal models.
+    """
+
+    first: Path
+    second: Path
+    photographs: int
+    left_out: int
+    differences: Mapping[str, Difference]
+    first_right: tuple[str, ...]
+    second_right: tuple[str, ...]
+    both_wrong: int
+    p_value: float
+
+    def verdict(self) -> tuple[str, ...]:
+        """What can be said of the two, in sentences."""
+        said = [_say(name, self.differences[figure], self) for figure, name in DECISIVE.items()]
+        if self.p_value < SIGNIFICANCE:
+            better = self.first if len(self.first_right) > len(self.second_right) else self.second
+            said.append(f"'{better}' labels more photographs right, by more than chance.")
+        found = [sentence for sentence in said if sentence]
+        if found:
+            return tuple(found)
+        if all(self.differences[figure].interval is None for figure in DECISIVE):
+            return ("There are too few items to tell a difference from chance.",)
+        return ("The difference is within chance.",)
+
+
+def _say(name: str, difference: Difference, comparison: Comparison) -> str | None:
+    interval = difference.interval
+    if interval is None or not difference.beyond_chance:
+        return None
+    better = comparison.second if interval.low > 0 else comparison.first
+    return f"'{better}' has the higher {name}, by more than chance."
+
+
+def compare_runs(first: Path, second: Path) -> Comparison:
+    """Compares two evaluated runs on the photographs that both have.
+
+    Raises:
+        RunError: If one was not evaluated, or they have no photograph, or other labels or masks.
+    """
+    one, other = load_evaluation(first), load_evaluation(second)
+    if one.classes != other.classes:
+        raise RunError(
+            f"'{first}' knows the classes {', '.join(one.classes)}, '{second}' {', '.join(other.classes)}. "
+            "Expected the same: compare runs of one task."
+        )
+    pairs = _pair(one, other)
+    before, after = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
+    first_right, second_right = _names_right(pairs), _names_right([(b, a) for a, b in pairs])
+    return Comparison(
+        first=first,
+        second=second,
+        photographs=len(pairs),
+        left_out=len(one.rows) + len(other.rows) - 2 * len(pairs),
+        differences=_subtract(before, after, one.classes),
+        first_right=first_right,
+        second_right=second_right,
+        both_wrong=sum(a.outcome != "correct" != b.outcome for a, b in pairs),
+        p_value=_test_mcnemar(len(first_right), len(second_right)),
+    )
+
+
+def _pair(one: EvaluatedRun, other: EvaluatedRun) -> list[tuple[Row, Row]]:
+    mine, theirs = one.by_name(), other.by_name()
+    pairs = [(mine[name], theirs[name]) for name in sorted(mine.keys() & theirs.keys())]
+    if not pairs:
+        raise RunError(
+            f"'{one.path}' and '{other.path}' were evaluated on different photographs. Expected some in "
+            "common: evaluate both on the same split of the same data. Folds are put together by: "
+            "python -m training join"
+        )
+    for row, twin in pairs:
+        if _truth(row) != _truth(twin):
+            raise RunError(
+                f"'{row.name}' has another label or mask in '{one.path}' than in '{other.path}'. "
+                "Expected the same data set: evaluate both again."
+            )
+    return pairs
+
+
+def _truth(row: Row) -> tuple[int, int | None]:
+    return row.truth, None if row.pixels is None else row.pixels.tp + row.pixels.fn
+
+
+def _names_right(pairs: Sequence[tuple[Row, Row]]) -> tuple[str, ...]:
+    """Photographs that the first of each pair labels right and the second wrong."""
+    return tuple(row.name for row, twin in pairs if row.outcome == "correct" != twin.outcome)
+
+
+def _test_mcnemar(first: int, second: int) -> float:
+    """How probable so uneven a division is when each of the photographs falls to either side alike."""
+    from scipy.stats import binomtest  # takes a second to import
+
+    return float(binomtest(first, first + second).pvalue) if first + second else 1.0
+
+
+def _subtract(before: Sequence[Row], after: Sequence[Row], classes: tuple[str, ...]) -> dict[str, Difference]:
+    drawn: dict[str, list[NDArray[np.float64]]] = {name: [] for name in FIGURES}
+    for weights in draw_resamples([row.group for row in before], resamples=RESAMPLES, seed=0):
+        old, new = resample_figures(before, weights), resample_figures(after, weights)
+        for name in FIGURES:
+            drawn[name].append(new[name] - old[name])
+    first, second = (measure(rows, classes).single_figures() for rows in (before, after))
+    return {name: Difference(first[name], second[name], summarize(drawn[name])) for name in FIGURES}

@@ -1,0 +1,76 @@
+"""Figures of the image decision, from labels and scores.
+
+A figure that a set of photographs cannot give (the average precision without a defective one) is
+None, never NaN, so that it becomes `null` in JSON.
+"""
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.metrics import auc, average_precision_score, precision_recall_curve, roc_auc_score
+
+
+def average_precision(labels: ArrayLike, scores: ArrayLike) -> float | None:
+    """Step-wise average precision Σ (Rₙ − Rₙ₋₁)·Pₙ of the image scores [N].
+
+    A label [N] other than 0 is defective. None unless there are good and defective images: without
+    good ones the figure would be 1 whatever the model answers.
+    """
+    defective = np.asarray(labels) != 0
+    if not _has_both(defective):
+        return None
+    return float(average_precision_score(defective, np.asarray(scores)))
+
+
+def average_precision_trapezoid(labels: ArrayLike, scores: ArrayLike) -> float | None:
+    """Area under the precision-recall curve by the trapezoidal rule, as COMIND reports it.
+
+    It joins the points of the curve by straight lines, which no threshold reaches. It may lie above or
+    below `average_precision`, and serves only to be held against figures of its kind. None as there.
+    Reference: Božič et al. 2021, Mixed supervision for surface-defect detection.
+    """
+    defective = np.asarray(labels) != 0
+    if not _has_both(defective):
+        return None
+    precision, recall, _ = precision_recall_curve(defective, np.asarray(scores))
+    return float(auc(recall, precision))
+
+
+def auroc(labels: ArrayLike, scores: ArrayLike) -> float | None:
+    """Area under the ROC curve of the image scores [N]; None unless there are good and defective images."""
+    defective = np.asarray(labels) != 0
+    if not _has_both(defective):
+        return None
+    return float(roc_auc_score(defective, np.asarray(scores)))
+
+
+def count_errors(labels: ArrayLike, scores: ArrayLike, threshold: ArrayLike) -> tuple[int, int]:
+    """False positives and false negatives when an image is defective from `threshold` upwards.
+
+    One threshold holds for all images, or each has its own [N].
+    """
+    defective = np.asarray(labels) != 0
+    detected = np.asarray(scores) >= np.asarray(threshold)
+    return int(np.count_nonzero(detected & ~defective)), int(np.count_nonzero(~detected & defective))
+
+
+def false_positives_at_no_miss(labels: ArrayLike, scores: ArrayLike) -> int | None:
+    """Good images that score as high as the lowest defective one: the price of FN = 0.
+
+    None without a defective image.
+    """
+    defective = np.asarray(labels) != 0
+    if not defective.any():
+        return None
+    values = np.asarray(scores)
+    return int(np.count_nonzero(values[~defective] >= values[defective].min()))
+
+
+def confusion_matrix(truth: ArrayLike, predicted: ArrayLike, num_classes: int) -> NDArray[np.int64]:
+    """Images [C, C] by true class (row) and predicted class (column), from class indices [N]."""
+    matrix = np.zeros((num_classes, num_classes), np.int64)
+    np.add.at(matrix, (np.asarray(truth, np.intp), np.asarray(predicted, np.intp)), 1)
+    return matrix
+
+
+def _has_both(defective: NDArray[np.bool_]) -> bool:
+    return bool(defective.any() and not defective.all())

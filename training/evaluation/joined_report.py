@@ -1,0 +1,219 @@
+"""The report of several runs joined: one HTML file without pictures, which the runs' own reports have."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from urllib.parse import quote
+
+import numpy as np
+from markupsafe import Markup
+
+from segdec.files import write_text_atomic
+from training.evaluation.charts import Scored, joined_precision_recall_chart, joined_roc_chart, score_chart
+from training.evaluation.findings import describe, list_doubts, list_findings, list_split_warnings
+from training.evaluation.joining import Joined, JoinedRun, Spread
+from training.evaluation.page import render
+from training.evaluation.rows import Row
+from training.evaluation.tables import RUN_COLUMNS
+from training.evaluation.wording import count_of, format_figure, format_interval, format_score
+
+FIGURE_NAMES = {
+    "average_precision": "Average precision, step-wise",
+    "average_precision_trapezoid": "Average precision, trapezoid, as COMIND reports it",
+    "auroc": "AUROC",
+    "false_negatives": "False negatives",
+    "false_negative_rate": "Share of the defective that is missed",
+    "false_positives": "False positives",
+    "false_positive_rate": "Share of the good that is an alarm",
+    "fp_at_no_miss": "False positives at FN = 0, looking back",
+    "label_accuracy": "Share with the right class",
+    "pixel_f1": "Pixel F1",
+    "pixel_iou": "Pixel IoU",
+    "pixel_precision": "Pixel precision",
+    "pixel_recall": "Pixel recall",
+    "pixel_average_precision": "Pixel AP, step-wise",
+    "aupro": "AUPRO",
+}
+"""The pooled figures, as they are shown."""
+
+COUNTS = ("false_negatives", "false_positives", "fp_at_no_miss")
+"""Those of them that are whole numbers."""
+
+
+@dataclass(frozen=True)
+class Mistake:
+    """A photograph that some run labels wrong.
+
+    Attributes:
+        name: The photograph.
+        true_label: Its class.
+        fold: The set that it is in.
+        wrong: How many runs label it wrong.
+        decisions: What those runs say: the label given, score and threshold.
+    """
+
+    name: str
+    true_label: str
+    fold: int
+    wrong: int
+    decisions: tuple[str, ...]
+
+
+def write_joined_report(path: Path, joined: Joined) -> None:
+    """Writes the report of several runs, atomically.
+
+    It says in words how good they are together, and shows each run's figures, the pooled ones with their
+    intervals, curves, classes, region sizes and every photograph labelled wrong. The runs' own reports, where
+    they exist, are linked by relative path.
+
+    Args:
+        path: The file to write.
+        joined: The runs.
+
+    Raises:
+        OSError: The folder is missing or not writable.
+    """
+    rows = _part_rows(joined)
+    worst = max(joined.pooled, key=lambda pool: pool.metrics.false_negatives)
+    text = render(
+        "joined.html.j2",
+        title=f"{len(joined.runs)} runs joined, split '{joined.split}'",
+        joined=joined,
+        verdict=_describe_joined(joined),
+        warnings=list_split_warnings(joined.pooled[0].rows),
+        findings=_list_joined_findings(joined),
+        doubts=list_doubts(replace(worst.metrics, intervals=joined.intervals)),
+        columns=RUN_COLUMNS,
+        run_lines=[_describe_run(run, path, _has_own_name(run, joined)) for run in joined.runs],
+        run_spread=_describe_spread(joined),
+        figures_table=[
+            (title, format_spread(joined.figures[name], name), format_interval(joined.intervals.get(name)))
+            for name, title in FIGURE_NAMES.items()
+        ],
+        charts=_draw_charts(joined, rows),
+        mistakes=list_mistakes(joined),
+    )
+    write_text_atomic(path, text)
+
+
+def _part_rows(joined: Joined) -> dict[tuple[int, int], tuple[Row, ...]]:
+    """The rows of each run, by fold and place, out of the pools that its fold is one stretch of."""
+    parts = {}
+    for place, pool in enumerate(joined.pooled):
+        start = 0
+        for run in sorted((run for run in joined.runs if run.place == place), key=lambda run: run.fold):
+            parts[run.fold, place] = pool.rows[start : start + run.metrics.images]
+            start += run.metrics.images
+    return parts
+
+
+def _describe_joined(joined: Joined) -> str:
+    """The result in one sentence."""
+    if joined.seeds == 1:
+        return describe(joined.pooled[0])
+    wrong = [len(pool.errors()) for pool in joined.pooled]
+    return (
+        f"{min(wrong)} to {max(wrong)} of {joined.pooled[0].metrics.images} images are labelled wrong, "
+        f"{np.mean(wrong):.1f} on average over {joined.seeds} runs on each."
+    )
+
+
+def _list_joined_findings(joined: Joined) -> list[str]:
+    metrics = joined.pooled[0].metrics
+    setting = (
+        f"{count_of(joined.folds, 'set')} of photographs, {count_of(joined.seeds, 'run')} on each: "
+        f"{metrics.images} photographs, {metrics.defective} of them defective."
+    )
+    if joined.seeds == 1:
+        own = "Each is judged at the threshold of its own run."
+        return [f"{setting} {own}", *list_findings(joined.pooled[0])]
+    spread = joined.figures["average_precision"]
+    chance = (
+        f"By the chance of training alone the average precision varies by ± {spread.std:.3f}, one standard "
+        "deviation: differences of this order between two settings tell nothing."
+    )
+    return [setting, *([chance] if spread.std is not None else [])]
+
+
+def _has_own_name(run: JoinedRun, joined: Joined) -> bool:
+    return sum(other.path.name == run.path.name for other in joined.runs) == 1
+
+
+def _describe_spread(joined: Joined) -> dict[str, list[str]]:
+    """The two lines below the table of runs."""
+    spreads = [(joined.over_runs[name], name) for name in RUN_COLUMNS]
+    return {
+        "mean": [_format_mean(spread.mean, name) for spread, name in spreads],
+        "standard deviation": [_format_mean(spread.std, name) for spread, name in spreads],
+    }
+
+
+def _format_mean(value: float | None, name: str) -> str:
+    return format_figure(value) if value is None or name not in COUNTS else f"{value:.1f}"
+
+
+def _describe_run(run: JoinedRun, report: Path, named: bool) -> Mapping[str, object]:
+    """One line of the table of runs, by the name of the folder alone where it tells the run."""
+    figures = run.metrics.single_figures()
+    own = run.path / "report.html"
+    return {
+        "name": run.path.name if named else str(run.path),
+        "link": quote(os.path.relpath(own, report.parent)) if own.exists() else None,
+        "fold": run.fold,
+        "seed": "–" if run.seed is None else run.seed,
+        "threshold": format_score(run.metrics.threshold),
+        "cells": [_format_value(figures[name], name) for name in RUN_COLUMNS],
+    }
+
+
+def format_spread(spread: Spread, name: str) -> str:
+    """Mean ± standard deviation of a figure; the figure alone where there is one run."""
+    if spread.mean is None or spread.std is None:
+        return _format_value(spread.mean, name)
+    return f"{_format_mean(spread.mean, name)} ± {_format_mean(spread.std, name)}"
+
+
+def _format_value(value: float | None, name: str) -> str:
+    return f"{value:.0f}" if name in COUNTS and value is not None else format_figure(value)
+
+
+def _draw_charts(joined: Joined, rows: Mapping[tuple[int, int], tuple[Row, ...]]) -> list[tuple[str, Markup]]:
+    """Title and SVG of the charts these runs allow."""
+    pooled = [_score(pool.rows) for pool in joined.pooled if pool.rows]
+    # A single fold is its own pool: its runs are drawn once.
+    runs = [_score(part) for part in rows.values() if part] if joined.folds > 1 else []
+    charts = []
+    if any(images.has_both for images in pooled):
+        charts.append(("Precision and recall", joined_precision_recall_chart(runs, pooled)))
+        charts.append(("ROC", joined_roc_chart(runs, pooled)))
+    if len(pooled) == 1:
+        charts.insert(0, ("Scores, all runs", score_chart(pooled[0], None)))
+    return [(title, Markup(svg)) for title, svg in charts]
+
+
+def _score(rows: tuple[Row, ...]) -> Scored:
+    return Scored(np.array([row.truth != 0 for row in rows]), np.array([row.score for row in rows], float))
+
+
+def list_mistakes(joined: Joined) -> list[Mistake]:
+    """The photographs labelled wrong, those that most runs get wrong first."""
+    folds = {row.name: fold for (fold, _), part in _part_rows(joined).items() for row in part}
+    wrong: dict[str, list[Row]] = {}
+    for pool in joined.pooled:
+        for row in pool.errors():
+            wrong.setdefault(row.name, []).append(row)
+    mistakes = [
+        Mistake(
+            name=name,
+            true_label=rows[0].true_label,
+            fold=folds[name],
+            wrong=len(rows),
+            decisions=tuple(
+                f"{row.predicted_label}, {format_score(row.score)} at {format_score(row.threshold)}"
+                for row in rows
+            ),
+        )
+        for name, rows in wrong.items()
+    ]
+    return sorted(mistakes, key=lambda mistake: (-mistake.wrong, mistake.true_label, mistake.name))

@@ -1,0 +1,212 @@
+"""How good a model is: all figures of an evaluation.
+
+A figure that a set of photographs cannot give (the average precision without a defective one) is
+None, never NaN, so that it becomes `null` in JSON.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+
+from training.evaluation.decisions import (
+    auroc,
+    average_precision,
+    average_precision_trapezoid,
+    confusion_matrix,
+    count_errors,
+    false_positives_at_no_miss,
+)
+from training.evaluation.intervals import Interval, measure_intervals
+from training.evaluation.pixel_counts import PixelCounts, ratio
+from training.evaluation.pixel_histogram import PixelHistogram
+from training.evaluation.regions import RegionSize, measure_sizes
+from training.evaluation.rows import Row
+
+NESTED = ("confusion", "pixels", "classes", "region_sizes", "intervals")
+
+
+@dataclass(frozen=True)
+class ClassMetrics:
+    """The figures of one defect class.
+
+    Attributes:
+        name: The class.
+        images: Photographs of it.
+        average_precision: Step-wise AP of the image score, these photographs against the good ones.
+        false_negatives: Photographs of it below the threshold.
+        recall: Share of them at or above the threshold, whatever class was named.
+        accuracy: Share of them that got this very class.
+        pixels: Pooled over its photographs whose defect pixels are known; the good ones are not in it.
+        pixel_images: How many those are.
+    """
+
+    name: str
+    images: int
+    average_precision: float | None
+    false_negatives: int
+    recall: float | None
+    accuracy: float | None
+    pixels: PixelCounts
+    pixel_images: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """All figures, ready for JSON."""
+        return _flatten_pixels({name: getattr(self, name) for name in self.__dataclass_fields__})
+
+
+@dataclass(frozen=True)
+class Metrics:
+    """The figures of one evaluation. None stands for a figure the images cannot give.
+
+    Attributes:
+        images: Photographs evaluated; `good` and `defective` of them.
+        threshold: Image score from which a photograph counts as defective; None for several
+            runs with a threshold each.
+        average_precision: Step-wise AP of the image score.
+        average_precision_trapezoid: Trapezoidal area under the same curve, as COMIND reports it.
+        auroc: Area under the ROC curve of the image score.
+        false_positives: Good images at or above the threshold.
+        false_negatives: Defective images below the threshold.
+        fp_at_no_miss: False positives at the threshold that misses no defective image.
+        label_accuracy: Share of the images with the right class.
+        confusion: Images by true class (row) and predicted class (column).
+        pixels: Pooled over the images whose defect pixels are known, at the mask threshold.
+        pixel_images: How many those are.
+        pixel_average_precision: Step-wise AP of all their pixels' mask scores.
+        aupro: Area under the per-region overlap up to a false positive rate of 0.3, divided by 0.3.
+        classes: The figures of each defect class.
+        region_sizes: The true regions by their size, the smallest first.
+        intervals: 95 % intervals of `intervals.FIGURES`, by name; None where the images are too few. Empty
+            when none were asked for.
+    """
+
+    images: int
+    good: int
+    defective: int
+    threshold: float | None
+    average_precision: float | None
+    average_precision_trapezoid: float | None
+    auroc: float | None
+    false_positives: int
+    false_negatives: int
+    fp_at_no_miss: int | None
+    label_accuracy: float | None
+    confusion: tuple[tuple[int, ...], ...]
+    pixels: PixelCounts
+    pixel_images: int
+    pixel_average_precision: float | None
+    aupro: float | None
+    classes: tuple[ClassMetrics, ...]
+    region_sizes: tuple[RegionSize, ...]
+    intervals: Mapping[str, Interval | None] = field(default_factory=dict)
+
+    @property
+    def errors(self) -> int:
+        """False positives and false negatives together."""
+        return self.false_positives + self.false_negatives
+
+    @property
+    def false_negative_rate(self) -> float | None:
+        """Share of the defective images that are missed."""
+        return ratio(self.false_negatives, self.defective)
+
+    @property
+    def false_positive_rate(self) -> float | None:
+        """Share of the good images that are alarms."""
+        return ratio(self.false_positives, self.good)
+
+    def single_figures(self) -> dict[str, float | int | None]:
+        """All figures that are one number, by name."""
+        single = {name: getattr(self, name) for name in self.__dataclass_fields__ if name not in NESTED}
+        rates = {
+            name: getattr(self, name) for name in ("errors", "false_negative_rate", "false_positive_rate")
+        }
+        return {**_flatten_pixels({**single, "pixels": self.pixels}), **rates}
+
+    def to_dict(self) -> dict[str, Any]:
+        """All figures, ready for JSON: undefined ones are None."""
+        return {
+            **self.single_figures(),
+            "confusion": [list(row) for row in self.confusion],
+            "classes": [each.to_dict() for each in self.classes],
+            "region_sizes": [size.to_dict() for size in self.region_sizes],
+            "intervals": {name: each and asdict(each) for name, each in self.intervals.items()},
+        }
+
+
+def _flatten_pixels(figures: dict[str, Any]) -> dict[str, Any]:
+    """Figures of the pixel counts in their place."""
+    pixels = figures.pop("pixels")
+    return {
+        **figures,
+        **{f"pixel_{name}": getattr(pixels, name) for name in ("iou", "f1", "precision", "recall")},
+    }
+
+
+def measure(
+    rows: Sequence[Row],
+    classes: Sequence[str],
+    mask_scores: PixelHistogram | None = None,
+    *,
+    threshold: float | None = None,
+    resamples: int = 0,
+) -> Metrics:
+    """All figures of N photographs, N may be 0.
+
+    Args:
+        rows: What the model said about each, at thresholds of its own.
+        classes: Names of the model's classes, the good one first.
+        mask_scores: Mask scores of the photographs whose defect pixels are known; without them there is no
+            figure over all thresholds.
+        threshold: That of the model, which no row tells when there is none.
+        resamples: Of the intervals; none are computed for 0.
+    """
+    truth, scores = [row.truth for row in rows], [row.score for row in rows]
+    defective = sum(label != 0 for label in truth)
+    thresholds = [row.threshold for row in rows]
+    false_positives, false_negatives = count_errors(truth, scores, thresholds)
+    predicted = [classes.index(row.predicted_label) for row in rows]
+    confusion = confusion_matrix(truth, predicted, len(classes))
+    known = [row.pixels for row in rows if row.pixels is not None]
+    return Metrics(
+        images=len(rows),
+        good=len(rows) - defective,
+        defective=defective,
+        threshold=thresholds[0] if len(set(thresholds)) == 1 else threshold,
+        average_precision=average_precision(truth, scores),
+        average_precision_trapezoid=average_precision_trapezoid(truth, scores),
+        auroc=auroc(truth, scores),
+        false_positives=false_positives,
+        false_negatives=false_negatives,
+        fp_at_no_miss=false_positives_at_no_miss(truth, scores),
+        label_accuracy=ratio(int(np.trace(confusion)), len(rows)),
+        confusion=tuple(tuple(int(count) for count in row) for row in confusion),
+        pixels=sum(known, PixelCounts()),
+        pixel_images=len(known),
+        pixel_average_precision=mask_scores.average_precision() if mask_scores else None,
+        aupro=mask_scores.aupro() if mask_scores else None,
+        classes=tuple(_measure_class(rows, number, name) for number, name in enumerate(classes) if number),
+        region_sizes=measure_sizes(overlap for row in rows for overlap in row.overlaps),
+        intervals=measure_intervals([rows], resamples=resamples) if resamples else {},
+    )
+
+
+def _measure_class(rows: Sequence[Row], number: int, name: str) -> ClassMetrics:
+    own = [row for row in rows if row.truth == number]
+    against_good = [row for row in rows if row.truth in (0, number)]
+    detected = sum(row.detected for row in own)
+    known = [row.pixels for row in own if row.pixels is not None]
+    return ClassMetrics(
+        name=name,
+        images=len(own),
+        average_precision=average_precision(
+            [row.truth for row in against_good], [row.score for row in against_good]
+        ),
+        false_negatives=len(own) - detected,
+        recall=ratio(detected, len(own)),
+        accuracy=ratio(sum(row.predicted_label == name for row in own), len(own)),
+        pixels=sum(known, PixelCounts()),
+        pixel_images=len(known),
+    )

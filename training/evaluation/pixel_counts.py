@@ -1,0 +1,65 @@
+"""Pixels of a predicted mask held against the truth."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True)
+class PixelCounts:
+    """Pixels of one mask, or pooled over many, held against the truth."""
+
+    tp: int = 0
+    fp: int = 0
+    fn: int = 0
+
+    def __add__(self, other: "PixelCounts") -> "PixelCounts":
+        return PixelCounts(self.tp + other.tp, self.fp + other.fp, self.fn + other.fn)
+
+    @property
+    def iou(self) -> float | None:
+        """Intersection over union; None when neither mask has a pixel."""
+        return ratio(self.tp, self.tp + self.fp + self.fn)
+
+    @property
+    def f1(self) -> float | None:
+        """Harmonic mean of precision and recall (Dice); None when neither mask has a pixel."""
+        return ratio(2 * self.tp, 2 * self.tp + self.fp + self.fn)
+
+    @property
+    def precision(self) -> float | None:
+        """Share of the predicted pixels that are defect; None when none is predicted."""
+        return ratio(self.tp, self.tp + self.fp)
+
+    @property
+    def recall(self) -> float | None:
+        """Share of the defect pixels that are predicted; None when there is none."""
+        return ratio(self.tp, self.tp + self.fn)
+
+
+def ratio(part: int, whole: int) -> float | None:
+    """`part / whole`; None of nothing."""
+    return part / whole if whole else None
+
+
+def count_pixels(mask: NDArray[np.uint8], truth: NDArray[np.uint8] | None) -> PixelCounts:
+    """Compares a predicted mask [H, W] with its truth [H, W], any non-zero value being defect.
+
+    Args:
+        mask: The prediction.
+        truth: The full-size mask; None for a photograph without defect.
+
+    Raises:
+        ValueError: The two differ in size.
+    """
+    predicted = mask != 0
+    if truth is None:
+        return PixelCounts(fp=int(np.count_nonzero(predicted)))
+    if truth.shape != mask.shape:
+        raise ValueError(
+            f"Predicted mask of shape {mask.shape}, truth of shape {truth.shape}; expected equal"
+        )
+    actual = truth != 0
+    hits = int(np.count_nonzero(predicted & actual))
+    return PixelCounts(hits, int(np.count_nonzero(predicted)) - hits, int(np.count_nonzero(actual)) - hits)

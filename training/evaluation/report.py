@@ -1,0 +1,231 @@
+"""The report of an evaluation: one HTML file that needs nothing beside it."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from markupsafe import Markup
+
+from segdec.files import write_text_atomic
+from training.evaluation.charts import (
+    Scored,
+    loss_chart,
+    precision_recall_chart,
+    roc_chart,
+    score_chart,
+    to_odds,
+)
+from training.evaluation.evaluation import Evaluation
+from training.evaluation.findings import describe, list_doubts, list_findings, list_split_warnings
+from training.evaluation.gallery import Card, Show, make_cards
+from training.evaluation.metrics import Metrics
+from training.evaluation.page import embed_json, read_script, render
+from training.evaluation.rows import Row
+from training.evaluation.threshold_slider import count_at, make_slider, no_miss_threshold
+from training.evaluation.wording import format_count, format_figure, format_interval, format_percent
+
+PICTURE_PX = {60: 512, 300: 256}
+"""Long side of a picture by the number of errors up to which it holds, so that browsers open the file."""
+
+SMALLEST_PICTURE_PX = 160
+
+CORRECT_SHOWN = 6
+NEAR_SHOWN = 4
+"""Near misses on each side of the threshold."""
+
+Tile = tuple[str, str, str, str]
+"""Name, figure, 95 % interval and explanation."""
+
+
+def write_report(
+    path: Path,
+    *,
+    title: str,
+    facts: Mapping[str, str],
+    evaluation: Evaluation,
+    show: Show,
+    history: Sequence[Mapping[str, Any]] | None = None,
+    warnings: Sequence[str] = (),
+) -> None:
+    """Writes `report.html`, atomically.
+
+    It says in words what the model gets right and where it fails, and shows the figures with their
+    intervals, score histograms and curves with a threshold to move, every error with its pictures, near
+    misses, a few correct detections, classes and region sizes, and the training losses. Pictures, style
+    and script lie inside the file.
+
+    Args:
+        path: The file to write.
+        title: Name of the run.
+        facts: What the reader should know, in order: model, data set, split, thresholds and where
+            they were chosen.
+        evaluation: The rows and figures.
+        show: Gives photograph and prediction by name; called once for each one pictured.
+        history: Training log: mappings with `stage`, `step` and `loss`; others are passed over.
+        warnings: Sentences to put on top, such as those of the threshold choice.
+
+    Raises:
+        OSError: The folder is missing or not writable.
+    """
+    metrics, rows = evaluation.metrics, evaluation.rows
+    slider = make_slider(rows, evaluation.classes, metrics.threshold)
+    script, script_digest = read_script("threshold.js")
+    text = render(
+        "report.html.j2",
+        title=title,
+        facts=facts,
+        warnings=[*list_split_warnings(rows), *warnings],
+        evaluation=evaluation,
+        metrics=metrics,
+        verdict=describe(evaluation),
+        findings=list_findings(evaluation),
+        doubts=list_doubts(metrics),
+        tiles={"Decision": _decision_tiles(metrics), "Mask": _mask_tiles(metrics)},
+        slider=slider,
+        slider_data=embed_json(slider.data) if slider else None,
+        script=script,
+        script_digest=script_digest,
+        counts=count_at(rows, metrics.threshold),
+        charts=_score_charts(evaluation),
+        losses=_loss_charts(history or ()),
+        **_picture(evaluation, show),
+    )
+    write_text_atomic(path, text)
+
+
+def _picture(evaluation: Evaluation, show: Show) -> dict[str, Any]:
+    """The cards of the gallery, and the place of each row in the rows."""
+    errors = evaluation.errors()
+    near = choose_near(evaluation.rows)
+    chosen = {row.name for row in near}
+    correct = _choose_correct([row for row in evaluation.rows if row.name not in chosen])
+    side = picture_side(len(errors))
+    cards: dict[str, list[Card]] = {
+        "error_cards": make_cards(errors, show, side),
+        "near_cards": make_cards(near, show, side),
+        "correct_cards": make_cards(correct, show, side),
+    }
+    places = {row.name: place for place, row in enumerate(evaluation.rows)}
+    return {**cards, "errors": errors, "places": places}
+
+
+def picture_side(errors: int) -> int:
+    """Long side of the pictures, px, when there are this many errors."""
+    return next((side for most, side in PICTURE_PX.items() if errors <= most), SMALLEST_PICTURE_PX)
+
+
+def _decision_tiles(metrics: Metrics) -> list[Tile]:
+    intervals = metrics.intervals
+
+    def bracket(name: str) -> str:
+        return format_interval(intervals.get(name))
+
+    tiles = [
+        (
+            "Average precision",
+            format_figure(metrics.average_precision),
+            bracket("average_precision"),
+            "of the image score, step-wise",
+        ),
+        (
+            "AP, trapezoid",
+            format_figure(metrics.average_precision_trapezoid),
+            "",
+            "as COMIND reports it; compare with such figures alone",
+        ),
+        ("AUROC", format_figure(metrics.auroc), bracket("auroc"), "of the image score"),
+        (
+            "False negatives",
+            str(metrics.false_negatives),
+            "",
+            f"missed of {metrics.defective} defective{_rate(metrics, 'false_negative_rate')}",
+        ),
+        (
+            "False positives",
+            str(metrics.false_positives),
+            "",
+            f"alarms of {metrics.good} good{_rate(metrics, 'false_positive_rate')}",
+        ),
+        (
+            "FP at FN = 0",
+            format_count(metrics.fp_at_no_miss),
+            "",
+            "alarms if none of these defects is missed: looking back",
+        ),
+    ]
+    if len(metrics.confusion) > 2:
+        accuracy = format_figure(metrics.label_accuracy)
+        tiles.append(("Class accuracy", accuracy, bracket("label_accuracy"), "images with the right class"))
+    return tiles
+
+
+def _rate(metrics: Metrics, name: str) -> str:
+    """A rate in percent with its interval, to follow the count."""
+    value, interval = getattr(metrics, name), metrics.intervals.get(name)
+    if value is None:
+        return ""
+    bracket = f" ({100 * interval.low:.0f}–{format_percent(interval.high)})" if interval else ""
+    return f": {format_percent(value)}{bracket}"
+
+
+def _mask_tiles(metrics: Metrics) -> list[Tile]:
+    pixels = metrics.pixels
+    f1, iou = (format_interval(metrics.intervals.get(name)) for name in ("pixel_f1", "pixel_iou"))
+    return [
+        ("Pixel F1", format_figure(pixels.f1), f1, f"pooled over {metrics.pixel_images} photographs"),
+        ("Pixel IoU", format_figure(pixels.iou), iou, "at the mask threshold"),
+        ("Pixel precision", format_figure(pixels.precision), "", "of predicted pixels, defect"),
+        ("Pixel recall", format_figure(pixels.recall), "", "of defect pixels, found"),
+        (
+            "Pixel AP",
+            format_figure(metrics.pixel_average_precision),
+            "",
+            "over all mask thresholds, step-wise",
+        ),
+        ("AUPRO", format_figure(metrics.aupro), "", "overlap with each true region, up to 30 % false pixels"),
+    ]
+
+
+def _score_charts(evaluation: Evaluation) -> list[tuple[str, Markup]]:
+    """Title and SVG of the charts these images allow."""
+    rows, threshold = evaluation.rows, evaluation.metrics.threshold
+    if not rows:
+        return []
+    images = Scored(np.array([row.truth != 0 for row in rows]), np.array([row.score for row in rows], float))
+    charts = [("Scores", score_chart(images, threshold, no_miss_threshold(rows)))]
+    if images.has_both:
+        charts.append(("Precision and recall", precision_recall_chart(images, threshold)))
+        charts.append(("ROC", roc_chart(images, threshold)))
+    return [(title, Markup(svg)) for title, svg in charts]
+
+
+def _loss_charts(history: Sequence[Mapping[str, Any]]) -> list[tuple[str, Markup]]:
+    """Stage and SVG of its loss, in the order of the log."""
+    stages: dict[str, list[tuple[int, float]]] = {}
+    for record in history:
+        loss = record.get("loss")
+        if isinstance(loss, int | float) and np.isfinite(loss) and "stage" in record and "step" in record:
+            stages.setdefault(str(record["stage"]), []).append((int(record["step"]), float(loss)))
+    return [
+        (stage, Markup(loss_chart([step for step, _ in points], [loss for _, loss in points])))
+        for stage, points in stages.items()
+    ]
+
+
+def choose_near(rows: Sequence[Row]) -> list[Row]:
+    """The correct decisions nearest to the threshold in log-odds, defective ones first, nearest first."""
+    right = [row for row in rows if row.outcome == "correct"]
+    margin = {row.name: float(abs(to_odds(row.score) - to_odds(row.threshold))) for row in right}
+    ranked = sorted(right, key=lambda row: (margin[row.name], row.name))
+    hits = [row for row in ranked if row.truth][:NEAR_SHOWN]
+    return hits + [row for row in ranked if not row.truth][:NEAR_SHOWN]
+
+
+def _choose_correct(rows: Sequence[Row]) -> list[Row]:
+    """Correct detections spread evenly from the least to the most certain."""
+    hits = sorted((row for row in rows if row.truth and row.outcome == "correct"), key=lambda row: row.score)
+    if len(hits) <= CORRECT_SHOWN:
+        return hits
+    places = np.linspace(0, len(hits) - 1, CORRECT_SHOWN).round().astype(int)
+    return [hits[place] for place in places]

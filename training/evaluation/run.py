@@ -1,0 +1,77 @@
+"""The evaluation of a finished run: what is measured, and what is written into its folder."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from datasets.sample import Record, Sample, Split
+from segdec.engines.tensorflow import NetworkEngine
+from segdec.postprocessing import Prediction
+from segdec.predictor import Predictor
+from training.config import ExperimentConfig
+from training.evaluation.evaluation import evaluate
+from training.evaluation.findings import describe
+from training.evaluation.gallery import Show
+from training.evaluation.report import write_report
+from training.evaluation.stored import save_evaluation
+from training.evaluation.tables import evaluation_table
+from training.results import run_records
+from training.run_data import record_reader
+from training.run_folder import RunFolder
+from training.run_log import read_log
+
+
+def evaluate_run(path: Path, split: Split) -> str:
+    """Measures a finished run on a split; writes its report and what `save_evaluation` writes.
+
+    Returns:
+        A summary for the terminal.
+
+    Raises:
+        SegdecError: If the run has not finished, or its images cannot be read.
+    """
+    folder = RunFolder.finished(path)
+    experiment, result = folder.experiment(), folder.result()
+    records = run_records(experiment.data, folder.splits, result.model.classes, split)
+    predictor = Predictor(NetworkEngine(folder.network()), result.model)
+    read = record_reader(experiment)
+    evaluation = evaluate(predictor, records, read, batch_size=experiment.batch_size)
+    save_evaluation(path, evaluation, split=split, seed=experiment.seed)
+    write_report(
+        path / "report.html",
+        title=experiment.name,
+        facts=_facts(experiment, result.model.thresholds.mask, split),
+        evaluation=evaluation,
+        show=_show(predictor, records, read),
+        warnings=result.warnings,
+        history=[record for record in read_log(path) if record["kind"] == "train"],
+    )
+    return f"{describe(evaluation)}\n\n{evaluation_table(evaluation)}\nReport: {path / 'report.html'}"
+
+
+def _show(predictor: Predictor, records: tuple[Record, ...], read: Callable[[Record], Sample]) -> Show:
+    by_name = {record.name: record for record in records}
+
+    def show(name: str) -> tuple[Sample, Prediction]:
+        sample = read(by_name[name])
+        return sample, predictor.predict([sample.image])[0]
+
+    return show
+
+
+def _facts(experiment: ExperimentConfig, mask_threshold: float, split: str) -> dict[str, str]:
+    return {
+        "Network": describe_network(experiment),
+        "Data": f"{experiment.data.layout}, {experiment.data.root}",
+        "Measured on": f"split '{split}'",
+        "Thresholds": f"chosen on the split 'val'; mask threshold {mask_threshold:.3f}",
+        "Seed": str(experiment.seed),
+    }
+
+
+def describe_network(experiment: ExperimentConfig) -> str:
+    """The preset, what becomes of a photograph's size, and the mask's stride where it is not 8."""
+    size, stride = experiment.input, experiment.network.mask_stride
+    native = size.policy == "native"
+    shape = "size of the photograph" if native else f"{size.policy} {size.width} × {size.height} px"
+    finer = f", mask stride {stride} px" if stride != 8 else ""
+    return f"{experiment.network.preset}, input {shape}{finer}"

@@ -1,0 +1,134 @@
+"""What an evaluation leaves in its run folder: enough to join and compare runs without their photographs."""
+
+import csv
+import hashlib
+import io
+import json
+import zipfile
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from segdec.errors import RunError
+from segdec.files import write_bytes_atomic, write_text_atomic
+from training.evaluation.evaluation import Evaluation
+from training.evaluation.pixel_histogram import PixelHistogram
+from training.evaluation.regions import Overlap
+from training.evaluation.rows import Row, read_predictions, write_predictions
+
+METRICS = "metrics.json"
+PREDICTIONS = "predictions.csv"
+PIXEL_SCORES = "pixel_scores.npz"
+
+DAMAGES = (OSError, EOFError, ValueError, LookupError, TypeError, csv.Error, zipfile.BadZipFile, zlib.error)
+"""What reading a damaged file may raise."""
+
+
+@dataclass(frozen=True)
+class EvaluatedRun:
+    """A run as its last evaluation found it.
+
+    Attributes:
+        path: Its folder.
+        seed: Of its training; None where it is not known.
+        split: What it was evaluated on.
+        classes: Names of the model's classes, the good one first.
+        rows: One a photograph.
+        mask_scores: Mask scores of the photographs whose defect pixels are known.
+    """
+
+    path: Path
+    seed: int | None
+    split: str
+    classes: tuple[str, ...]
+    rows: tuple[Row, ...]
+    mask_scores: PixelHistogram
+
+    def by_name(self) -> dict[str, Row]:
+        """The rows by the name of their photograph."""
+        return {row.name: row for row in self.rows}
+
+
+def save_evaluation(folder: Path, evaluation: Evaluation, *, split: str, seed: int | None) -> None:
+    """Writes `predictions.csv`, `pixel_scores.npz` and `metrics.json`, each atomically.
+
+    Raises:
+        OSError: The folder is missing, full or not writable.
+    """
+    write_predictions(folder / PREDICTIONS, evaluation.rows)
+    arrays = {
+        **evaluation.mask_scores.to_arrays(),
+        "overlaps": _list_overlaps(evaluation.rows),
+        "predictions_sha256": np.array(_digest(folder / PREDICTIONS)),
+    }
+    packed = io.BytesIO()
+    np.savez_compressed(packed, allow_pickle=False, **arrays)
+    write_bytes_atomic(folder / PIXEL_SCORES, packed.getvalue())
+    facts = {"split": split, "run": {"seed": seed, "classes": list(evaluation.classes)}}
+    figures = {**facts, **evaluation.metrics.to_dict()}
+    write_text_atomic(folder / METRICS, json.dumps(figures, indent=2) + "\n")
+
+
+def load_evaluation(folder: Path) -> EvaluatedRun:
+    """Reads what `save_evaluation` wrote.
+
+    Raises:
+        RunError: If the folder is none of a run, it was not evaluated, or its files are damaged or do not
+            belong together.
+    """
+    if not (folder / "config.toml").exists():
+        raise RunError(f"'{folder}' is not a run folder: it has no config.toml. Name the folder of a run.")
+    again = f"Evaluate it with: python -m training evaluate {folder}"
+    for name in (METRICS, PREDICTIONS, PIXEL_SCORES):
+        if not (folder / name).exists():
+            raise RunError(f"The run '{folder}' has not been evaluated: it has no {name}. {again}")
+    try:
+        return _load(folder)
+    except DAMAGES as error:
+        reason = f"'{error.args[0]}' is missing" if isinstance(error, KeyError) else error
+        raise RunError(f"The evaluation of '{folder}' cannot be read: {reason}. {again}") from error
+
+
+def _load(folder: Path) -> EvaluatedRun:
+    figures: dict[str, Any] = json.loads((folder / METRICS).read_text(encoding="utf-8"))
+    classes = tuple(str(name) for name in figures["run"]["classes"])
+    packed = io.BytesIO((folder / PIXEL_SCORES).read_bytes())  # of a damaged file NumPy would leave one open
+    with np.load(packed, allow_pickle=False) as stored:
+        arrays = {name: stored[name] for name in stored.files}
+    if str(arrays["predictions_sha256"]) != _digest(folder / PREDICTIONS):
+        raise ValueError(f"{PREDICTIONS} and {PIXEL_SCORES} are of different evaluations, or were edited")
+    rows = read_predictions(folder / PREDICTIONS, classes)
+    return EvaluatedRun(
+        path=folder,
+        seed=figures["run"]["seed"],
+        split=str(figures["split"]),
+        classes=classes,
+        rows=_spread_overlaps(rows, arrays["overlaps"]),
+        mask_scores=PixelHistogram.from_arrays(arrays),
+    )
+
+
+def _digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def _list_overlaps(rows: Sequence[Row]) -> NDArray[np.int64]:
+    """Place of the row, area and covered pixels of each true region, [R, 3]."""
+    listed = [
+        (place, overlap.area_px, overlap.covered_px)
+        for place, row in enumerate(rows)
+        for overlap in row.overlaps
+    ]
+    return np.array(listed, np.int64).reshape(-1, 3)
+
+
+def _spread_overlaps(rows: Sequence[Row], listed: NDArray[np.int64]) -> tuple[Row, ...]:
+    overlaps: list[list[Overlap]] = [[] for _ in rows]
+    for place, area, covered in listed.tolist():
+        overlaps[place].append(Overlap(area, covered))
+    return tuple(replace(row, overlaps=tuple(own)) for row, own in zip(rows, overlaps, strict=True))

@@ -1,0 +1,163 @@
+"""Evaluations as text for the terminal."""
+
+from collections.abc import Sequence
+
+from training.evaluation.comparison import Comparison
+from training.evaluation.evaluation import Evaluation
+from training.evaluation.intervals import Interval
+from training.evaluation.joining import Joined, Spread
+from training.evaluation.metrics import ClassMetrics
+from training.evaluation.regions import RegionSize
+
+LISTED = 20
+"""Photographs named at most in a list."""
+
+RUN_COLUMNS = {
+    "average_precision": "AP",
+    "auroc": "AUROC",
+    "false_negatives": "FN",
+    "false_positives": "FP",
+    "fp_at_no_miss": "FP at FN=0",
+    "pixel_f1": "pixel F1",
+    "pixel_average_precision": "pixel AP",
+    "aupro": "AUPRO",
+}
+"""Figures of single runs in the table of joined ones."""
+
+
+def format_number(value: float | int | None) -> str:
+    """A figure with four decimals, cut so that nothing short of 1 reads as 1; a count; a dash for none."""
+    if value is None or isinstance(value, int):
+        return "–" if value is None else str(value)
+    return "0.9999" if 0.9999 < value < 1 else f"{value:.4f}"
+
+
+def evaluation_table(evaluation: Evaluation) -> str:
+    """The figures of one evaluation, with their intervals, then classes and region sizes."""
+    metrics = evaluation.metrics
+    lines = [
+        f"  {name:<29}{format_number(value)}{_bracket(metrics.intervals.get(name))}"
+        for name, value in metrics.single_figures().items()
+    ]
+    if any(metrics.intervals.values()):
+        lines += ["  In brackets: 95 % intervals over the items. One without width does not mean certainty:"]
+        lines += ["  these photographs, drawn anew, always give the same figure."]
+    if len(metrics.classes) > 1:
+        lines += ["", *_class_lines(metrics.classes)]
+    if any(size.regions for size in metrics.region_sizes):
+        lines += ["", *_size_lines(metrics.region_sizes)]
+    return "\n".join(lines)
+
+
+def _bracket(interval: Interval | None) -> str:
+    return f"  ({interval.low:.4f} to {interval.high:.4f})" if interval else ""
+
+
+def _class_lines(classes: Sequence[ClassMetrics]) -> list[str]:
+    wide = max(len(each.name) for each in classes) + 2
+    lines = [
+        f"  {'class':<{wide}}{'images':>7}{'AP':>9}{'recall':>9}{'FN':>5}{'accuracy':>10}{'pixel F1':>10}"
+    ]
+    for each in classes:
+        precision, recall, accuracy, f1 = (
+            format_number(value)
+            for value in (each.average_precision, each.recall, each.accuracy, each.pixels.f1)
+        )
+        counts = f"{each.images:>7}{precision:>9}{recall:>9}{each.false_negatives:>5}"
+        lines.append(f"  {each.name:<{wide}}{counts}{accuracy:>10}{f1:>10}")
+    return lines
+
+
+def _size_lines(sizes: Sequence[RegionSize]) -> list[str]:
+    lines = [f"  {'true regions':<20}{'number':>7}{'found':>7}{'mean overlap':>14}"]
+    for size in sizes:
+        area = (
+            f"from {size.from_px} px"
+            if size.below_px is None
+            else f"{size.from_px} to {size.below_px - 1} px"
+        )
+        lines.append(f"  {area:<20}{size.regions:>7}{size.found:>7}{format_number(size.mean_overlap):>14}")
+    return lines
+
+
+def joined_table(joined: Joined) -> str:
+    """One line a run, then the pooled figures."""
+    first = joined.pooled[0].metrics
+    each = "run" if joined.seeds == 1 else "runs"
+    pooled = "Pooled" if joined.seeds == 1 else f"Pooled for each seed, mean ± std of {joined.seeds} seeds"
+    return "\n".join(
+        [
+            f"{len(joined.runs)} runs: {joined.folds} sets of photographs with {joined.seeds} {each} each, "
+            f"split '{joined.split}'; {first.images} photographs, {first.defective} defective.",
+            "",
+            *_run_lines(joined),
+            "",
+            f"{pooled}, in brackets 95 % intervals over the items:",
+            *_pooled_lines(joined),
+        ]
+    )
+
+
+def _run_lines(joined: Joined) -> list[str]:
+    cells = [["run", "fold", "seed", *RUN_COLUMNS.values()]]
+    for run in joined.runs:
+        figures = run.metrics.single_figures()
+        place = [str(run.path), str(run.fold), format_number(run.seed)]
+        cells.append([*place, *(format_number(figures[name]) for name in RUN_COLUMNS)])
+    spreads = [_format_spread(joined, name, joined.over_runs[name]) for name in RUN_COLUMNS]
+    cells.append(["mean ± std", "", "", *spreads])
+    widths = [max(len(row[column]) for row in cells) for column in range(len(cells[0]))]
+    return [
+        row[0].ljust(widths[0])
+        + "".join(f"{cell:>{width + 2}}" for cell, width in zip(row[1:], widths[1:], strict=True))
+        for row in cells
+    ]
+
+
+def _pooled_lines(joined: Joined) -> list[str]:
+    return [
+        f"  {name:<29}{_format_spread(joined, name, spread)}{_bracket(joined.intervals.get(name))}"
+        for name, spread in joined.figures.items()
+    ]
+
+
+def _format_spread(joined: Joined, name: str, spread: Spread) -> str:
+    """Mean ± standard deviation; one decimal for counts, none where all counts are equal."""
+    counted = isinstance(joined.pooled[0].metrics.single_figures()[name], int)
+    if spread.mean is None or (counted and not spread.std):
+        return "–" if spread.mean is None else f"{spread.mean:.0f}"
+    digits = 1 if counted else 4
+    deviation = "" if spread.std is None else f" ± {spread.std:.{digits}f}"
+    return f"{spread.mean:.{digits}f}{deviation}"
+
+
+def comparison_table(comparison: Comparison) -> str:
+    """The figures of both runs, their differences, the photographs they disagree on, and the verdict."""
+    left_out = f" ({comparison.left_out} are in one alone)" if comparison.left_out else ""
+    lines = [
+        f"A: {comparison.first}",
+        f"B: {comparison.second}",
+        f"{comparison.photographs} photographs in both{left_out}.",
+        "",
+        f"  {'':<21}{'A':>9}{'B':>9}{'B − A':>10}   95 % interval over the items",
+    ]
+    for name, each in comparison.differences.items():
+        interval = f"{each.interval.low:+.4f} to {each.interval.high:+.4f}" if each.interval else "–"
+        value = "–" if each.value is None else f"{each.value:+.4f}"
+        cells = f"{format_number(each.first):>9}{format_number(each.second):>9}{value:>10}"
+        lines.append(f"  {name:<21}{cells}   {interval}")
+    lines += [
+        "",
+        f"Labelled wrong by both: {comparison.both_wrong}.",
+        *_list_names("Right in A alone", comparison.first_right),
+        *_list_names("Right in B alone", comparison.second_right),
+        f"McNemar's exact test on the labels: p = {comparison.p_value:.3g}.",
+        "",
+        *comparison.verdict(),
+    ]
+    return "\n".join(lines)
+
+
+def _list_names(title: str, names: Sequence[str]) -> list[str]:
+    more = [f"  … and {len(names) - LISTED} more"] if len(names) > LISTED else []
+    return [f"{title}: {len(names)}.", *(f"  {name}" for name in names[:LISTED]), *more]

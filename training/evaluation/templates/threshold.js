@@ -1,0 +1,232 @@
+// The threshold slider: whenever it moves, everything that depends on the threshold is counted anew.
+"use strict";
+{
+  const LISTED = 300; // names in the list of errors: more take a browser too long
+  const SATURATION = 2 ** -24; // scores nearer to 0 or 1 count as this near, as in the histogram
+
+  const { classes, threshold: chosen, rows } = JSON.parse(element("evaluation").textContent);
+  const [NAME, TRUTH, PREDICTED, SCORE, REGIONS] = [0, 1, 2, 3, 4];
+  const slider = element("threshold");
+  const [low, high] = [Number(slider.dataset.low), Number(slider.dataset.high)];
+  const levels = [...new Set(rows.map((row) => row[SCORE]))].sort((a, b) => a - b);
+  const cards = [...document.querySelectorAll(".card")];
+  const cardOf = new Map(cards.map((card) => [Number(card.dataset.row), card.id]));
+
+  function element(id) {
+    return document.getElementById(id);
+  }
+
+  // === Scores and odds ===
+
+  function toOdds(score) {
+    const clipped = Math.min(Math.max(score, SATURATION), 1 - SATURATION);
+    return Math.log10(clipped / (1 - clipped));
+  }
+
+  function toScore(odds) {
+    return 1 / (1 + 10 ** -odds);
+  }
+
+  /** The threshold where the slider stands; its ends are below and, where there is room, above all scores. */
+  function thresholdAt(odds) {
+    if (odds <= low) return Math.min(toScore(low), levels[0]);
+    if (odds >= high) return levels.at(-1) < toScore(high) ? toScore(high) : 1;
+    return toScore(odds);
+  }
+
+  /** A threshold that calls levels[place] and all above it defective, in the middle of the gap below. */
+  function thresholdBelow(place) {
+    if (place <= 0) return thresholdAt(low);
+    if (place >= levels.length) return thresholdAt(high);
+    const middle = toScore((toOdds(levels[place - 1]) + toOdds(levels[place])) / 2);
+    return levels[place - 1] < middle && middle <= levels[place] ? middle : levels[place];
+  }
+
+  // === Words, as the report has them ===
+
+  /** Three decimals; ties, which are odd sixteenths, go to the even digit, as where the report was written. */
+  function formatFixed(value) {
+    return ((value * 16) % 4 === 1 ? value - 1e-9 : value).toFixed(3);
+  }
+
+  function formatScore(value) {
+    const short = (number) => number.toExponential(0).replace(/e-(\d)$/, "e-0$1");
+    if (value > 0 && value < 0.001) return short(value);
+    if (value > 0.999 && value < 1) return `1 − ${short(1 - value)}`;
+    return formatFixed(value);
+  }
+
+  function formatShare(part, whole) {
+    if (!whole) return "–";
+    const value = part / whole;
+    return formatFixed(value > 0.999 ? Math.floor(value * 1000) / 1000 : value);
+  }
+
+  /** What becomes of a photograph, and the class it gets. */
+  function judge(row, threshold) {
+    if (row[SCORE] < threshold) return [row[TRUTH] ? "missed defect" : "correct", classes[0]];
+    // Of a photograph once called good the report does not know which defect it would be given.
+    const given = row[PREDICTED] || (classes.length === 2 ? 1 : 0);
+    const label = given ? classes[given] : "defective";
+    if (!row[TRUTH]) return ["false alarm", label];
+    return [given && given !== row[TRUTH] ? "wrong class" : "correct", label];
+  }
+
+  // === Showing a threshold ===
+
+  let current = chosen;
+  let due = false;
+
+  function choose(threshold, moveSlider = true) {
+    current = threshold;
+    if (moveSlider) slider.value = (slider.max * (toOdds(threshold) - low)) / (high - low);
+    const counts = count(threshold);
+    showCounts(counts);
+    movePoints(counts);
+    if (!due) requestAnimationFrame(showPhotographs);
+    due = true;
+  }
+
+  function count(threshold) {
+    const counts = { found: 0, missed: 0, alarms: 0, passed: 0 };
+    for (const row of rows) {
+      const detected = row[SCORE] >= threshold;
+      counts[row[TRUTH] ? (detected ? "found" : "missed") : detected ? "alarms" : "passed"]++;
+    }
+    return counts;
+  }
+
+  function showCounts({ found, missed, alarms, passed }) {
+    const shown = {
+      found,
+      missed,
+      alarms,
+      passed,
+      precision: formatShare(found, found + alarms),
+      recall: formatShare(found, found + missed),
+    };
+    for (const place of document.querySelectorAll("[data-count]")) {
+      place.textContent = shown[place.dataset.count];
+    }
+    element("threshold-value").textContent = formatScore(current);
+    element("threshold-value").title = String(current);
+    slider.setAttribute("aria-valuetext", `${formatScore(current)}: ${missed} missed, ${alarms} false alarms`);
+  }
+
+  const began = count(chosen);
+
+  function movePoints(counts) {
+    const odds = Math.min(Math.max(toOdds(current), low), high);
+    for (const line of document.querySelectorAll("svg .line")) shift(line, odds - toOdds(chosen), 0);
+    for (const point of document.querySelectorAll("svg .point")) {
+      const [now, before] = [counts, began].map(point.matches(".roc") ? onRoc : onPrecisionRecall);
+      const seen = now[1] !== null;
+      point.classList.toggle("hidden", !seen);
+      if (seen) shift(point, now[0] - before[0], now[1] - (before[1] ?? 0));
+    }
+  }
+
+  function onRoc({ found, missed, alarms, passed }) {
+    return [alarms / (alarms + passed), found / (found + missed)];
+  }
+
+  function onPrecisionRecall({ found, missed, alarms }) {
+    return [found / (found + missed), found + alarms ? found / (found + alarms) : null];
+  }
+
+  /** Moves a part of a chart by an amount in units of its axes. */
+  function shift(part, x, y) {
+    const { scaleX, scaleY } = part.closest("svg").dataset;
+    part.setAttribute("transform", `translate(${x * scaleX} ${-y * scaleY})`);
+  }
+
+  function showPhotographs() {
+    due = false;
+    const judged = rows.map((row) => judge(row, current));
+    for (const card of cards) showCard(card, ...judged[card.dataset.row]);
+    listErrors(judged);
+  }
+
+  function showCard(card, outcome, label) {
+    const wrong = outcome !== "correct";
+    card.dataset.wrong = !wrong ? "no" : card.dataset.began === "yes" ? "yes" : "changed";
+    const kind = card.querySelector(".kind");
+    kind.className = kindClass(outcome);
+    kind.textContent = outcome;
+    card.querySelector(".predicted").textContent = label;
+  }
+
+  function kindClass(outcome) {
+    return `kind ${outcome.replace(" ", "-")}`;
+  }
+
+  function listErrors(judged) {
+    const order = ["missed defect", "false alarm", "wrong class"];
+    const wrong = [...judged.keys()].filter((place) => judged[place][0] !== "correct");
+    const distance = (place) => Math.abs(rows[place][SCORE] - current);
+    wrong.sort(
+      (a, b) => order.indexOf(judged[a][0]) - order.indexOf(judged[b][0]) || distance(b) - distance(a),
+    );
+    element("errors").replaceChildren(...wrong.slice(0, LISTED).map((place) => line(place, ...judged[place])));
+    element("errors").closest(".errors-table").hidden = !wrong.length;
+    element("errors-note").textContent = describeErrors(wrong);
+  }
+
+  function describeErrors(wrong) {
+    const where = current === chosen ? "the model's own threshold" : `the threshold ${formatScore(current)}`;
+    const unseen = wrong.filter((place) => !cardOf.has(place)).length;
+    const parts = [`${wrong.length || "None"} at ${where}.`];
+    if (wrong.length > LISTED) parts.push(`The first ${LISTED} are listed.`);
+    if (unseen) parts.push(`${unseen} without a picture: those are correct at the model's own threshold.`);
+    return parts.join(" ");
+  }
+
+  function line(place, outcome, label) {
+    const row = rows[place];
+    const kind = document.createElement("span");
+    kind.className = kindClass(outcome);
+    kind.textContent = outcome;
+    let name = row[NAME];
+    if (cardOf.has(place)) {
+      name = document.createElement("a");
+      name.href = `#${cardOf.get(place)}`;
+      name.textContent = row[NAME];
+    }
+    const entry = document.createElement("tr");
+    for (const [content, number] of [
+      [name],
+      [kind],
+      [formatScore(row[SCORE]), true],
+      [classes[row[TRUTH]]],
+      [label],
+      [row[REGIONS], true],
+    ]) {
+      const cell = entry.insertCell();
+      if (number) cell.className = "number";
+      cell.append(content);
+    }
+    return entry;
+  }
+
+  // === Moving it ===
+
+  /** The first level that reaches the current threshold. */
+  function placeOf(threshold) {
+    const place = levels.findIndex((level) => level >= threshold);
+    return place < 0 ? levels.length : place;
+  }
+
+  slider.addEventListener("input", () => {
+    choose(thresholdAt(low + ((high - low) * slider.value) / slider.max), false);
+  });
+  element("lower").addEventListener("click", () => choose(thresholdBelow(placeOf(current) - 1)));
+  element("higher").addEventListener("click", () => choose(thresholdBelow(placeOf(current) + 1)));
+  for (const mark of document.querySelectorAll(".mark")) {
+    mark.addEventListener("click", () => choose(Number(mark.dataset.threshold)));
+  }
+  element("only-errors").addEventListener("change", (event) => {
+    document.body.classList.toggle("only-errors", event.target.checked);
+  });
+  element("bar").hidden = false;
+  element("filter").hidden = false;
+}

@@ -1,0 +1,110 @@
+"""What the threshold slider of the report needs: scores, marks, and the counts at a threshold.
+
+The page counts anew in the browser (`templates/threshold.js`) whenever the slider moves; `count_at` gives
+the same numbers for the page as it is first shown, and for browsers without scripts.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from training.evaluation.charts import odds_range, to_odds
+from training.evaluation.pixel_counts import ratio
+from training.evaluation.rows import Row
+
+
+@dataclass(frozen=True)
+class Counts:
+    """Photographs at one threshold: defective ones found and missed, good ones alarmed and passed."""
+
+    found: int
+    missed: int
+    alarms: int
+    passed: int
+
+    @property
+    def precision(self) -> float | None:
+        """Share of the alarms that are defective; None without an alarm."""
+        return ratio(self.found, self.found + self.alarms)
+
+    @property
+    def recall(self) -> float | None:
+        """Share of the defective photographs found; None without one."""
+        return ratio(self.found, self.found + self.missed)
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A threshold worth naming on the slider.
+
+    Attributes:
+        name: What it is, in a word or two.
+        threshold: The image score.
+        place: Where on the slider, from 0 at its left end to 1.
+        kind: `chosen` on validation, or `hindsight`: found on the photographs that are measured.
+    """
+
+    name: str
+    threshold: float
+    place: float
+    kind: str
+
+
+@dataclass(frozen=True)
+class Slider:
+    """The slider of one evaluation, in log-odds of the score, because scores crowd near 0 and 1.
+
+    Attributes:
+        low: Its left end, log10 of the odds.
+        high: Its right end.
+        marks: Thresholds worth naming.
+        data: What the script reads.
+    """
+
+    low: float
+    high: float
+    marks: tuple[Mark, ...]
+    data: dict[str, Any]
+
+
+def make_slider(rows: Sequence[Row], classes: Sequence[str], threshold: float | None) -> Slider | None:
+    """The slider over `rows`; None without rows, or when they have no threshold in common."""
+    if not rows or threshold is None:
+        return None
+    low, high = odds_range(np.array([row.score for row in rows]), threshold)
+    no_miss = no_miss_threshold(rows)
+    named = [("validation", threshold, "chosen")]
+    named += [] if no_miss is None else [("no miss", no_miss, "hindsight")]
+    marks = tuple(
+        Mark(name, value, float((to_odds(value) - low) / (high - low)), kind) for name, value, kind in named
+    )
+    data = {
+        "classes": list(classes),
+        "threshold": threshold,
+        "rows": [embed_row(row, classes) for row in rows],
+    }
+    return Slider(low, high, marks, data)
+
+
+def embed_row(row: Row, classes: Sequence[str]) -> list[str | int | float]:
+    """Name, true class, predicted class (index), score and predicted regions, as the script reads them."""
+    return [row.name, row.truth, classes.index(row.predicted_label), row.score, row.regions]
+
+
+def no_miss_threshold(rows: Sequence[Row]) -> float | None:
+    """The highest threshold that misses no defective photograph; None without one."""
+    return min((row.score for row in rows if row.truth), default=None)
+
+
+def count_at(rows: Sequence[Row], threshold: float | None) -> Counts:
+    """Counts the decisions at `threshold`; at each row's own for None."""
+    detected = [row.score >= (row.threshold if threshold is None else threshold) for row in rows]
+    pairs = [(row.truth != 0, found) for row, found in zip(rows, detected, strict=True)]
+    return Counts(
+        found=pairs.count((True, True)),
+        missed=pairs.count((True, False)),
+        alarms=pairs.count((False, True)),
+        passed=pairs.count((False, False)),
+    )
