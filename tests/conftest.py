@@ -67,7 +67,7 @@ def tiny_artifact(tmp_path_factory, tiny_network, tiny_config) -> Path:
 @pytest.fixture(scope="session")
 def toy_root(tmp_path_factory) -> Path:
     """A toy set of 24 images of 32 px, with its split file."""
-    from datasets.toy import write_toy
+    from datasets.layouts.toy import write_toy
 
     root = tmp_path_factory.mktemp("data") / "toy"
     write_toy(root, 24, size=32)
@@ -101,11 +101,13 @@ def tiny_experiment(tmp_path_factory, toy_root) -> Path:
         [augmentation]
         brightness = 0.1
         contrast = 0.2
+        shift = 0.1
+        noise = 0.02
 
         [stages]
         segment = {{ steps = 5 }}
         decision = {{ steps = 4, optimizer = "sgd", learning_rate = 0.01 }}
-        joint = {{ steps = 3 }}
+        joint = {{ steps = 3, balance = "dynamic" }}
         """
     )
     return path

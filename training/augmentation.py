@@ -1,42 +1,126 @@
-"""Random changes of a training image, its target kept in step. Pure functions of their seed."""
+"""Random changes of a training image, its mask kept in step. Pure functions of the generator's state."""
 
-import tensorflow as tf
+from typing import NamedTuple
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
 
 from training.config import AugmentationConfig
 
+Mask = NDArray[np.uint8] | None
+
+MASK_LEVEL = 64
+"""Value from which a pixel of a moved mask is defective: below the half, so that thin defects stay."""
+
+
+class Draws(NamedTuple):
+    """Numbers 0…1 that decide one augmentation; what one setting does never depends on the others."""
+
+    flip_horizontal: float
+    flip_vertical: float
+    rotate: float
+    scale: float
+    shift_down: float
+    shift_right: float
+    brightness: float
+    contrast: float
+    noise: float
+    blur: float
+
 
 def augment(
-    image: tf.Tensor, target: tf.Tensor, seed: tf.Tensor, config: AugmentationConfig
-) -> tuple[tf.Tensor, tf.Tensor]:
-    """Flips both and changes the light of the image.
+    image: NDArray[np.uint8], mask: Mask, random: np.random.Generator, config: AugmentationConfig
+) -> tuple[NDArray[np.float32], Mask]:
+    """Moves both and changes the light of the image.
 
     Args:
-        image: float32 [h, w, C], 0…255.
-        target: float32 [h/8, w/8, 1].
-        seed: int64 [2].
+        image: uint8 [h, w, C].
+        mask: uint8 [h, w], above 0 where there is a defect, or None.
+        random: Is advanced.
         config: What may change.
 
     Returns:
-        The changed image, still within 0…255, and its target.
+        The changed image, float32 0…255, and its mask, a view of the given one where that suffices.
     """
-    horizontal, vertical, brightness, contrast = tf.unstack(tf.random.experimental.stateless_split(seed, 4))
-    if config.flip_horizontal:
-        image, target = _flip(image, target, axis=1, seed=horizontal)
-    if config.flip_vertical:
-        image, target = _flip(image, target, axis=0, seed=vertical)
-    if config.contrast:
-        factor = tf.random.stateless_uniform([], contrast, 1.0 - config.contrast, 1.0 + config.contrast)
-        mean = tf.reduce_mean(image)
-        image = (image - mean) * factor + mean
-    if config.brightness:
-        image += 255.0 * tf.random.stateless_uniform([], brightness, -config.brightness, config.brightness)
-    return tf.clip_by_value(image, 0.0, 255.0), target
+    draws = Draws(*random.random(len(Draws._fields)))
+    image, mask = move(image, mask, draws, config)
+    return change_light(image, draws, random, config), mask
 
 
-def _flip(image: tf.Tensor, target: tf.Tensor, *, axis: int, seed: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    """Mirrors both along `axis` in half of the cases."""
-    chosen = tf.random.stateless_uniform([], seed) < 0.5
-    return (
-        tf.where(chosen, tf.reverse(image, [axis]), image),
-        tf.where(chosen, tf.reverse(target, [axis]), target),
+def move(
+    image: NDArray[np.uint8], mask: Mask, draws: Draws, config: AugmentationConfig
+) -> tuple[NDArray[np.uint8], Mask]:
+    """Flips, turns, scales and shifts both; the image is continued by its border, the mask by background.
+
+    What would take a defect out of sight neither scales nor shifts: the image keeps its class.
+    """
+    axes = [
+        axis
+        for axis, wanted, draw in (
+            (1, config.flip_horizontal, draws.flip_horizontal),
+            (0, config.flip_vertical, draws.flip_vertical),
+        )
+        if wanted and draw < 0.5
+    ]
+    quarters = _quarters(draws.rotate, image.shape) if config.rotate else 0
+    image = np.rot90(np.flip(image, tuple(axes)), quarters)
+    mask = None if mask is None else np.rot90(np.flip(mask, tuple(axes)), quarters)
+    matrix = _affine(image.shape, draws, config)
+    if matrix is None:
+        return image, mask
+    if mask is not None:
+        moved = (_warp(mask, matrix, cv2.BORDER_CONSTANT) >= MASK_LEVEL).view(np.uint8)
+        if mask.any() and not moved.any():
+            return image, mask
+        mask = moved
+    return _warp(image, matrix, cv2.BORDER_REPLICATE).reshape(image.shape), mask
+
+
+def _quarters(draw: float, shape: tuple[int, ...]) -> int:
+    """Turns by 90°; an image that is not square keeps its size only by two of them or none."""
+    return int(4 * draw) if shape[0] == shape[1] else 2 * int(2 * draw)
+
+
+def _affine(shape: tuple[int, ...], draws: Draws, config: AugmentationConfig) -> NDArray[np.float64] | None:
+    """Matrix of scale and shift, both about the middle; shifts are whole px, so that they blur nothing."""
+    rows, columns = shape[:2]
+    factor = 1.0 + config.scale * (2.0 * draws.scale - 1.0)
+    down = round(rows * config.shift * (2.0 * draws.shift_down - 1.0))
+    right = round(columns * config.shift * (2.0 * draws.shift_right - 1.0))
+    if factor == 1.0 and not down and not right:
+        return None
+    middle = (1.0 - factor) / 2.0
+    return np.array(
+        [[factor, 0.0, middle * (columns - 1) + right], [0.0, factor, middle * (rows - 1) + down]]
     )
+
+
+def _warp(pixels: NDArray[np.uint8], matrix: NDArray[np.float64], border: int) -> NDArray[np.uint8]:
+    size = pixels.shape[1], pixels.shape[0]
+    source = np.ascontiguousarray(pixels)
+    return np.asarray(
+        cv2.warpAffine(source, matrix, size, flags=cv2.INTER_LINEAR, borderMode=border), np.uint8
+    )
+
+
+def change_light(
+    image: NDArray[np.uint8], draws: Draws, random: np.random.Generator, config: AugmentationConfig
+) -> NDArray[np.float32]:
+    """Blurs as a lens does, changes contrast and brightness, adds a sensor's noise; float32 0…255."""
+    source = np.ascontiguousarray(image)
+    if config.blur_px and draws.blur:
+        source = np.asarray(cv2.GaussianBlur(source, (0, 0), config.blur_px * draws.blur), np.uint8)
+    levels = _levels(float(np.mean(cv2.mean(source)[: image.shape[2]])), draws, config)
+    changed = np.asarray(cv2.LUT(source, levels), np.float32).reshape(image.shape)
+    if config.noise:
+        spread = np.float32(255.0 * config.noise * draws.noise)
+        changed += spread * random.standard_normal(image.shape, np.float32)
+    return np.clip(changed, 0.0, 255.0, out=changed)
+
+
+def _levels(mean: float, draws: Draws, config: AugmentationConfig) -> NDArray[np.float32]:
+    """What becomes of each of the 256 values: a table is faster than arithmetic on all pixels."""
+    factor = 1.0 + config.contrast * (2.0 * draws.contrast - 1.0)
+    shift = 255.0 * config.brightness * (2.0 * draws.brightness - 1.0)
+    return ((np.arange(256.0) - mean) * factor + (mean + shift)).astype(np.float32)

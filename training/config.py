@@ -17,6 +17,7 @@ from pydantic_settings import (
 
 from segdec.config import Config, Fraction, InputConfig, NetworkConfig, OddSide, explain, nearest_key
 from segdec.errors import ConfigError
+from segdec.images import DEFAULT_MAX_PIXELS, MOST_PIXELS
 
 Count = Annotated[int, Field(gt=0)]
 Steps = Annotated[int, Field(ge=0)]
@@ -34,6 +35,32 @@ class DataConfig(Config):
     layout: str = Field("folder", description="how the files lie on disk; see python -m datasets --help")
     root: str = Field("data", description="folder of the data set; of shards also a URL: gs://bucket/parts")
     splits: Path | None = Field(None, description="file of lines 'train|val|test  name'")
+    supervision: Path | None = Field(
+        None,
+        description="file of lines 'mask|box|label  name': how much of each annotation training may see; "
+        "photographs that no line names keep all of theirs",
+    )
+    merge_defects: bool = Field(
+        False, description="make one class, 'defect', of all classes of defects: the network says good or not"
+    )
+    mask_threshold: Annotated[int, Field(ge=0, le=254)] | None = Field(
+        None,
+        description="a mask pixel shows a defect where its value is above this; none = as the layout says, "
+        "and a mask of more than two values is refused",
+    )
+    max_pixels: Annotated[int, Field(gt=0, le=MOST_PIXELS)] = Field(
+        DEFAULT_MAX_PIXELS,
+        description="largest photograph, height × width; it is held in memory whole, also where the network "
+        "sees tiles of it: a grey one takes 10 bytes a pixel to predict, 17 with mask_stride = 1",
+    )
+    allowed_leaks: tuple[str, ...] = Field(
+        (),
+        description="names of photographs or groups that may occur in two splits; any other photograph that "
+        "does is an error",
+    )
+    skip_broken: bool = Field(
+        False, description="leave out what cannot be used, and list it in the run folder, instead of stopping"
+    )
     cache_mb: Steps = Field(
         2048, description="prepared images kept in memory, MB; beyond it they go to cache_folder"
     )
@@ -61,7 +88,28 @@ class TargetConfig(Config):
     dilation_px: OddSide = Field(
         5, description="side of the diamond that grows each defect, input px, odd; 1 = none"
     )
+    window_px: Count | None = Field(
+        None, description="side of the square whose defective share a mask pixel learns; none = its own cell"
+    )
     positive_weight: Positive = Field(1.0, description="weight of a defect pixel's loss; background has 1")
+    weighting: Literal["uniform", "distance"] = Field(
+        "uniform",
+        description="distance: a defect pixel weighs more the deeper it lies within its defect, up to "
+        "positive_weight in the middle",
+    )
+    distance_power: Positive = Field(1.0, description="distance: exponent of the relative depth")
+
+
+class LossConfig(Config):
+    """Terms of the segmentation loss beside the cross-entropy."""
+
+    focal_gamma: NonNegative = Field(
+        0.0,
+        description="factor (1 − p)^gamma of a pixel's cross-entropy, p = probability of the truth; 0 = none",
+    )
+    dice_weight: NonNegative = Field(
+        0.0, description="factor of the Dice loss of each image, added; 0 = none"
+    )
 
 
 class AugmentationConfig(Config):
@@ -69,8 +117,15 @@ class AugmentationConfig(Config):
 
     flip_horizontal: bool = True
     flip_vertical: bool = True
+    rotate: bool = Field(False, description="by a multiple of 90°; of 180° where the input is not square")
+    shift: Fraction = Field(0.0, description="largest shift along each side, as a share of it")
+    scale: Annotated[float, Field(ge=0.0, lt=1.0)] = Field(0.0, description="largest relative change of size")
     brightness: Fraction = Field(0.0, description="largest shift, as a share of the full range")
     contrast: Fraction = Field(0.0, description="largest relative change around the image's mean")
+    noise: Fraction = Field(
+        0.0, description="largest standard deviation of added noise, as a share of the full range"
+    )
+    blur_px: NonNegative = Field(0.0, description="largest standard deviation of a Gaussian blur, px")
 
 
 class ScheduleConfig(Config):
@@ -118,6 +173,11 @@ class StageConfig(Config):
     accumulate: Count = Field(
         1, description="equal parts in which a step's images are taken to save memory; their gradients add up"
     )
+    balance: Literal["fixed", "dynamic"] = Field(
+        "fixed",
+        description="dynamic: the segmentation loss counts λ and the decision loss 1 − λ, beside the weights "
+        "below; λ falls from 1 to 0 over the stage",
+    )
     segmentation_weight: NonNegative = Field(
         1.0, description="factor of the segmentation loss, where trained"
     )
@@ -130,6 +190,16 @@ class StagesConfig(Config):
     segment: StageConfig = StageConfig()
     decision: StageConfig = StageConfig()
     joint: StageConfig = StageConfig()
+
+    @model_validator(mode="after")
+    def _check_balance(self) -> Self:
+        for name, stage in (("segment", self.segment), ("decision", self.decision)):
+            if stage.balance == "dynamic":
+                raise ValueError(
+                    f"{name}.balance=dynamic, but this stage trains one loss alone; expected it with joint, "
+                    "which trains both"
+                )
+        return self
 
 
 class ExperimentConfig(BaseSettings):
@@ -165,6 +235,11 @@ class ExperimentConfig(BaseSettings):
     cluster_timeout_s: Positive = Field(
         600.0, description="how long to wait for the other processes of TF_CONFIG at the start, s"
     )
+    sampling: Literal["alternate", "frequency", "shuffled"] = Field(
+        "alternate",
+        description="good and defective images in turn, each gone through whole before one comes again; the "
+        "same, with good ones drawn the more likely the less they have been; all images in one order",
+    )
     batch_size: Count = Field(
         2, description="images a step, over all replicas; with parameter servers, of one worker"
     )
@@ -198,6 +273,7 @@ class ExperimentConfig(BaseSettings):
     input: InputConfig = InputConfig()
     data: DataConfig = DataConfig()
     target: TargetConfig = TargetConfig()
+    loss: LossConfig = LossConfig()
     augmentation: AugmentationConfig = AugmentationConfig()
     stages: StagesConfig = StagesConfig()
 
@@ -244,7 +320,7 @@ def load_experiment(path: Path, flags: list[str] | None = None) -> ExperimentCon
     values = _read_toml(path)
     _check_flags(flags or [])
     try:
-        return CliApp.run(ExperimentConfig, cli_args=flags or [], **values)
+        return CliApp.run(ExperimentConfig, cli_args=[_with_hyphens(flag) for flag in flags or []], **values)
     except ValidationError as error:
         raise explain(error, ExperimentConfig) from error
     except SettingsError as error:
@@ -271,6 +347,12 @@ def _read_toml(path: Path) -> dict[str, Any]:
         ) from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"'{path}' is not valid TOML: {error}.") from error
+
+
+def _with_hyphens(word: str) -> str:
+    """A flag spelt like its field in the file is understood too."""
+    name, equals, value = word.partition("=")
+    return name.replace("_", "-") + equals + value if word.startswith("--") else word
 
 
 def _check_flags(flags: list[str]) -> None:

@@ -34,6 +34,9 @@ class TakenStep:
 class Dispatcher(ABC):
     """Takes the steps of one stage, and returns them, in their order.
 
+    Close it when the stage ends, however it ends: threads that still prepare batches when Python shuts down
+    never come to their end, and the process waits for them for ever.
+
     Args:
         train_step: The step: batch → losses.
         batches: One batch a step.
@@ -42,7 +45,7 @@ class Dispatcher(ABC):
 
     def __init__(self, train_step: TrainStep, batches: Iterable[Batch], pipeline: InputPipeline) -> None:
         self._train_step = train_step
-        self._batches = iter(batches)
+        self._batches: Iterator[Batch] = iter(batches)
         self._pipeline = pipeline
 
     @abstractmethod
@@ -53,14 +56,22 @@ class Dispatcher(ABC):
     def drain(self) -> list[TakenStep]:
         """Waits for all steps that were started; returns those not yet returned."""
 
+    def close(self) -> None:
+        """Waits for the batches under way and asks for no more."""
+        self._batches = iter(())
+
     def _next(self) -> tuple[Batch, float]:
         """The next batch, and how long it took to come, s."""
         asked = time.perf_counter()
         try:
             batch = next(self._batches)
         except tf.errors.OpError as error:
-            raise self._pipeline.error or error from error
-        return batch, time.perf_counter() - asked
+            failure = self._pipeline.error or error.with_traceback(
+                None
+            )  # which would keep the iterator alive
+        else:
+            return batch, time.perf_counter() - asked
+        raise failure
 
 
 class SynchronousDispatcher(Dispatcher):

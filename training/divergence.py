@@ -33,7 +33,7 @@ def write_batch(folder: Path, names: list[str], batch: dict[str, NDArray[Any]]) 
     Args:
         folder: Is made; files of the same names are replaced.
         names: Name of each image; its slashes become underlines.
-        batch: `image` [B, h, w, C], 0…255, and `target` [B, h/8, w/8, 1], 0…1.
+        batch: `image` [B, h, w, C], 0…255, and `target` [B, h/s, w/s, 1], 0…1.
     """
     folder.mkdir(parents=True, exist_ok=True)
     for row, name in enumerate(names):

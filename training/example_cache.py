@@ -1,6 +1,7 @@
 """Keeps prepared examples: in memory first, then in a file that has no name, then not at all."""
 
 import errno
+import math
 import os
 import sys
 import tempfile
@@ -8,14 +9,12 @@ import threading
 import weakref
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, TypeVar
+from typing import BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
 
 from segdec.errors import ConfigError
-
-Value = TypeVar("Value", np.uint8, np.float32)
 
 BYTES_A_MB = 1_000_000
 
@@ -26,16 +25,28 @@ class Example:
 
     Attributes:
         image: uint8 [h, w, C], as the network takes it.
-        target: float32 [h/8, w/8, 1], share of each cell that is defective.
+        mask: uint8 [h, w], 255 where there is a defect; None where there is none, or none is known.
+        supervised: False for a defective image whose mask is not known.
     """
 
     image: NDArray[np.uint8]
-    target: NDArray[np.float32]
+    mask: NDArray[np.uint8] | None
+    supervised: bool = True
 
     @property
     def nbytes(self) -> int:
         """Memory it takes, bytes."""
-        return self.image.nbytes + self.target.nbytes
+        return self.image.nbytes + (0 if self.mask is None else self.mask.nbytes)
+
+
+@dataclass(frozen=True)
+class _Place:
+    """Where an example lies in the file: its image, and behind it its mask, where there is one."""
+
+    offset: int
+    shape: tuple[int, ...]
+    masked: bool
+    supervised: bool
 
 
 class ExampleCache:
@@ -60,7 +71,7 @@ class ExampleCache:
         if self._file is not None:
             weakref.finalize(self, self._file.close)
         self._free_disk = disk_mb * BYTES_A_MB
-        self._places: dict[int, tuple[int, tuple[int, ...], tuple[int, ...]]] = {}  # offset, shapes
+        self._places: dict[int, _Place] = {}
         self._end = 0
         self._lock = threading.Lock()
 
@@ -69,11 +80,12 @@ class ExampleCache:
         kept = self._memory.get(index)
         if kept is not None or self._file is None or index not in self._places:
             return kept
-        offset, image, target = self._places[index]
-        return Example(
-            _read_array(self._file, np.uint8, image, offset),
-            _read_array(self._file, np.float32, target, offset + int(np.prod(image))),
-        )
+        place = self._places[index]
+        image = _read_array(self._file, place.shape, place.offset)
+        if not place.masked:
+            return Example(image, None, place.supervised)
+        mask = _read_array(self._file, place.shape[:2], place.offset + image.nbytes)
+        return Example(image, mask, place.supervised)
 
     def put(self, index: int, example: Example) -> None:
         """Keeps the example where there is room for it."""
@@ -88,7 +100,8 @@ class ExampleCache:
                 self._write(self._file, index, example)
 
     def _write(self, file: BinaryIO, index: int, example: Example) -> None:
-        data = example.image.tobytes() + example.target.tobytes()
+        mask = b"" if example.mask is None else example.mask.tobytes()
+        data = example.image.tobytes() + mask
         try:
             if os.pwrite(file.fileno(), data, self._end) < len(data):
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
@@ -100,7 +113,7 @@ class ExampleCache:
                 file=sys.stderr,
             )
             return
-        self._places[index] = self._end, example.image.shape, example.target.shape
+        self._places[index] = _Place(self._end, example.image.shape, bool(mask), example.supervised)
         self._end += len(data)
 
 
@@ -114,6 +127,5 @@ def _open(folder: Path) -> BinaryIO:
         ) from error
 
 
-def _read_array(file: BinaryIO, dtype: type[Value], shape: tuple[int, ...], offset: int) -> NDArray[Value]:
-    data = os.pread(file.fileno(), int(np.prod(shape)) * np.dtype(dtype).itemsize, offset)
-    return np.frombuffer(data, dtype).reshape(shape)
+def _read_array(file: BinaryIO, shape: tuple[int, ...], offset: int) -> NDArray[np.uint8]:
+    return np.frombuffer(os.pread(file.fileno(), math.prod(shape), offset), np.uint8).reshape(shape)

@@ -2,20 +2,70 @@
 
 import tensorflow as tf
 
+SMOOTHING = 1.0
+"""Mask pixels added to both sides of the Dice quotient: an image without a defect has one too."""
 
-def segmentation_loss(mask_logits: tf.Tensor, target: tf.Tensor, positive_weight: float) -> tf.Tensor:
-    """Sigmoid cross-entropy, averaged over the mask pixels of each image.
+
+def segmentation_loss(
+    mask_logits: tf.Tensor,
+    target: tf.Tensor,
+    weight: tf.Tensor,
+    positive_weight: float = 1.0,
+    focal_gamma: float = 0.0,
+    dice_weight: float = 0.0,
+) -> tf.Tensor:
+    """Weighted sigmoid cross-entropy, averaged over the mask pixels of each image, and what is added to it.
+
+    A share of a mask pixel counts as so many photograph pixels with the same logit: the focal factor
+    (Lin et al., "Focal loss for dense object detection", 2017) is that of defect and background apart.
 
     Args:
         mask_logits: [B, h, w, 1].
-        target: [B, h, w, 1], share of each cell that is defective, 0…1.
+        target: [B, h, w, 1], share of each mask pixel that is defective, 0…1.
+        weight: [B, h, w, 1], of each mask pixel; 0 everywhere where the mask is not known.
         positive_weight: Factor of the defective share's loss.
+        focal_gamma: Exponent of the focal factor (1 − p)^gamma; 0 = no factor.
+        dice_weight: Factor of the Dice loss of each image whose mask is known.
 
     Returns:
-        [B], nats a pixel.
+        [B], nats a pixel; 0 for an image whose mask is not known.
     """
-    loss = tf.nn.weighted_cross_entropy_with_logits(target, mask_logits, positive_weight)
-    return tf.reduce_mean(loss, axis=(1, 2, 3))
+    if focal_gamma:
+        entropy = _focal_entropy(mask_logits, target, positive_weight, focal_gamma)
+    else:
+        entropy = tf.nn.weighted_cross_entropy_with_logits(target, mask_logits, positive_weight)
+    loss = tf.reduce_mean(weight * entropy, axis=(1, 2, 3))
+    if dice_weight:
+        known = tf.cast(tf.reduce_max(weight, axis=(1, 2, 3)) > 0, loss.dtype)
+        loss += dice_weight * known * dice_loss(mask_logits, target)
+    return loss
+
+
+def _focal_entropy(
+    mask_logits: tf.Tensor, target: tf.Tensor, positive_weight: float, gamma: float
+) -> tf.Tensor:
+    """From logits alone: log p = −softplus(−x) and log(1 − p) = −softplus(x) lose no digit at either end."""
+    missed, alarmed = tf.nn.softplus(-mask_logits), tf.nn.softplus(mask_logits)
+    defect = positive_weight * target * missed * tf.exp(-gamma * alarmed)
+    return defect + (1.0 - target) * alarmed * tf.exp(-gamma * missed)
+
+
+def dice_loss(mask_logits: tf.Tensor, target: tf.Tensor) -> tf.Tensor:
+    """One minus the smoothed soft Dice coefficient of each image.
+
+    Source: Milletari et al., "V-Net", 2016.
+
+    Args:
+        mask_logits: [B, h, w, 1].
+        target: [B, h, w, 1], 0…1.
+
+    Returns:
+        [B], 0…1.
+    """
+    found = tf.sigmoid(mask_logits)
+    common = tf.reduce_sum(found * target, axis=(1, 2, 3))
+    both = tf.reduce_sum(found + target, axis=(1, 2, 3))
+    return 1.0 - (2.0 * common + SMOOTHING) / (both + SMOOTHING)
 
 
 def decision_loss(class_logits: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:

@@ -1,18 +1,21 @@
 """The dress rehearsal of an experiment: everything a run does, in small, and what the run will take."""
 
 import resource
+import sys
 import tempfile
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 import tensorflow as tf
 
 from training.config import ExperimentConfig, StagesConfig
-from training.results import evaluate_run, export_run
+from training.evaluation.run import evaluate_run
+from training.results import export_run
+from training.run_folder import LEFT_OUT
 from training.run_log import read_log
-from training.stages import STAGES
 from training.tracking import check_tracking
 from training.trainer import Trainer
 
@@ -102,6 +105,7 @@ def rehearse(config: ExperimentConfig) -> Rehearsal:
     with tempfile.TemporaryDirectory() as folder:
         short = shorten(config, Path(folder))
         trainer = Trainer(short)
+        _print_left_out(trainer.folder.path)
         path = trainer.run().path
         evaluate_run(path, "val")
         export_run(path, Path(folder) / "model", name=None, version="1", overwrite=False)
@@ -119,9 +123,8 @@ def rehearse(config: ExperimentConfig) -> Rehearsal:
 def shorten(config: ExperimentConfig, folder: Path) -> ExperimentConfig:
     """The same experiment with two steps a stage, in another folder."""
     stages = {
-        stage.name: settings.model_copy(update={"steps": min(settings.steps, STEPS)})
-        for stage in STAGES
-        if (settings := getattr(config.stages, stage.name))
+        name: settings.model_copy(update={"steps": min(settings.steps, STEPS)})
+        for name, settings in config.stages
     }
     changes = {
         "runs": folder,
@@ -132,6 +135,12 @@ def shorten(config: ExperimentConfig, folder: Path) -> ExperimentConfig:
         "strategy": "auto" if config.strategy in CLUSTERED else config.strategy,
     }
     return config.model_copy(update=changes)
+
+
+def _print_left_out(run: Path) -> None:
+    """What the run folder lists, which goes with the rehearsal."""
+    with suppress(FileNotFoundError):
+        print((run / LEFT_OUT).read_text(encoding="utf-8"), end="", file=sys.stderr)
 
 
 def format_duration(seconds: float) -> str:

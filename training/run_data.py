@@ -1,19 +1,24 @@
 """The images of a run, checked before anything is written."""
 
 import hashlib
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
 
 from pydantic import ValidationError
+from tqdm import tqdm
 
-from datasets.layouts import load_dataset
-from datasets.reading import DigestingReader
-from datasets.sample import Dataset, Record
+from datasets.checking import check_dataset
+from datasets.leaks import refuse_leaks
+from datasets.loading import load_dataset
+from datasets.reading import read
+from datasets.sample import Dataset, Problem, Record, Sample
 from segdec.config import ModelConfig, explain
 from segdec.errors import DatasetError
 from training.config import DataConfig, ExperimentConfig
 from training.example_cache import ExampleCache
-from training.targets import ExampleSource, known_shape, prepare_sample
+from training.example_source import ExampleSource, build_source, known_shape, prepare_sample
 
 
 @dataclass(frozen=True)
@@ -21,11 +26,12 @@ class RunData:
     """What a run trains and validates on.
 
     Attributes:
-        dataset: All records, with their splits.
+        dataset: The records of all splits, checked, with shapes and digests.
         model: The model that these classes and the experiment ask for.
         examples: The training images, prepared.
         shape: Their common shape (h, w, C).
-        fingerprint: SHA-256 over names, splits, labels and file contents of all records in a split.
+        fingerprint: SHA-256 over names, splits, labels, annotations and file contents of all these records.
+        left_out: What cannot be used, where the experiment goes on without it.
     """
 
     dataset: Dataset
@@ -33,33 +39,76 @@ class RunData:
     examples: ExampleSource
     shape: tuple[int, ...]
     fingerprint: str
+    left_out: tuple[Problem, ...] = ()
 
 
 def load_run_data(config: ExperimentConfig) -> RunData:
-    """Reads every photograph once; none where an index tells sizes and digests.
+    """Checks every photograph of every split, test included: each is read once, none where an index tells.
 
     Raises:
-        SegdecError: If the data cannot be read, do not fit the configuration, or cannot be learnt from.
+        SegdecError: If photographs cannot be used or lie in two splits (all are listed), do not fit the
+            configuration, or cannot be learnt from.
     """
-    dataset = load_dataset(config.data.layout, config.data.root, config.data.splits)
-    for split in ("train", "val"):
-        check_split(split, dataset.of_split(split))
+    dataset = load_data(config.data, config.data.splits)
     model = build_model_config(config, dataset.classes)
-    channels = model.network.input_channels
-    reader = DigestingReader(config.input.white_level)
-    examples = ExampleSource(
-        dataset.of_split("train"),
-        reader.read,
-        config.input,
-        channels,
-        config.target,
-        build_cache(config.data),
+    checked = check_data(config, dataset, model.network.input_channels)
+    for split in ("train", "val"):
+        check_split(split, checked.of_split(split))
+    cache = build_cache(config.data)
+    examples = build_source(checked.of_split("train"), record_reader(config), model, cache)
+    return RunData(
+        replace(checked, problems=()),
+        model,
+        examples,
+        examples.check_one_size(),
+        fingerprint(checked.records),
+        checked.problems,
     )
-    shape = examples.check_one_size()
-    for record in dataset.of_split("val"):
-        if known_shape(record, config.input, channels) is None:
-            prepare_sample(reader.read(record), config.input, channels)
-    return RunData(dataset, model, examples, shape, fingerprint(dataset.records, reader))
+
+
+def record_reader(config: ExperimentConfig) -> Callable[[Record], Sample]:
+    """Reads a record as the experiment says; see `datasets.reading.read`."""
+    return partial(read, white_level=config.input.white_level, max_pixels=config.data.max_pixels)
+
+
+def load_data(config: DataConfig, splits: Path | None) -> Dataset:
+    """The data set as the experiment asks for it, unchecked, with the splits of the file `splits`.
+
+    Raises:
+        SegdecError: If it cannot be listed, or one of its text files cannot be used.
+    """
+    return load_dataset(
+        config.layout,
+        config.root,
+        splits,
+        supervision=config.supervision,
+        merge_defects=config.merge_defects,
+        mask_threshold=config.mask_threshold,
+    )
+
+
+def check_data(config: ExperimentConfig, dataset: Dataset, channels: int) -> Dataset:
+    """The records that have a split, checked; problems are left where the experiment goes on without them.
+
+    Raises:
+        SegdecError: If there are problems otherwise, or pictures lie in two splits; all are listed.
+    """
+
+    def examine(sample: Sample) -> None:
+        prepare_sample(sample, config.input, channels)
+
+    used = replace(dataset, records=tuple(r for r in dataset.records if r.split is not None))
+    checked = check_dataset(
+        used,
+        white_level=config.input.white_level,
+        max_pixels=config.data.max_pixels,
+        progress=lambda records: tqdm(records, desc="checking", unit="image", leave=False, disable=None),
+        examine=examine,
+        trusted=lambda record: known_shape(record, config.input, channels) is not None,
+    )
+    problems = () if config.data.skip_broken else checked.dataset.problems
+    refuse_leaks(dataset, checked.findings, config.data.allowed_leaks, problems=problems)
+    return checked.dataset
 
 
 def build_cache(config: DataConfig) -> ExampleCache:
@@ -102,13 +151,13 @@ def check_split(split: str, records: Sequence[Record]) -> None:
         )
 
 
-def fingerprint(records: Sequence[Record], reader: DigestingReader) -> str:
-    """SHA-256 over names, splits, labels and file contents of the records that have a split."""
+def fingerprint(records: Sequence[Record]) -> str:
+    """SHA-256 over names, splits, labels, annotations and file contents of checked records."""
     digest = hashlib.sha256()
     for record in sorted(records, key=lambda record: record.name):
-        if record.split is None:
-            continue
         digest.update(f"{record.name}\0{record.split}\0{record.label}\0".encode())
-        for sha256 in reader.digests(record):
+        if (record.supervision, record.mask_threshold) != ("mask", None):
+            digest.update(f"{record.supervision}\0{record.mask_threshold}\0".encode())
+        for sha256 in record.digests or ():
             digest.update(bytes.fromhex(sha256))
     return digest.hexdigest()

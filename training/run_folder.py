@@ -5,12 +5,15 @@ import hashlib
 import json
 import sys
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
 from pydantic import ValidationError
 
+from datasets.checking import problem_line
+from datasets.sample import Problem
 from datasets.splitting import write_splits
 from segdec.config import Config, ModelConfig, explain
 from segdec.errors import RunError
@@ -38,12 +41,18 @@ CHANGEABLE = {
     "data.root",
     "data.drop_remainder",
     "data.splits",
+    "data.supervision",
+    "data.allowed_leaks",
+    "data.skip_broken",
+    "data.max_pixels",
     "data.cache_mb",
     "data.cache_folder",
     "data.disk_cache_mb",
 }
 """Settings that may change when a run is resumed: where it runs, where its data lie, what it writes."""
 
+LEFT_OUT = "left_out.txt"
+"""What of the data set could not be used, one line each; there where a run goes on without it."""
 
 HDF5_MARGIN = 1 << 20
 """What a weights file takes beside its numbers at most, bytes."""
@@ -119,6 +128,7 @@ class RunFolder:
         folder._remove_leftovers()
         with explained_writing(path):
             folder._record(config)
+            folder._record_left_out(data.left_out)
         return folder
 
     def _record(self, config: ExperimentConfig) -> None:
@@ -134,6 +144,15 @@ class RunFolder:
                     file=sys.stderr,
                 )
         write_text_atomic(self._environment_path, json.dumps(present, indent=2) + "\n")
+
+    def _record_left_out(self, problems: Sequence[Problem]) -> None:
+        path = self.path / LEFT_OUT
+        if not problems:
+            path.unlink(missing_ok=True)
+            return
+        write_text_atomic(path, "".join(f"{problem_line(problem)}\n" for problem in problems))
+        what = "1 problem is" if len(problems) == 1 else f"{len(problems)} problems are"
+        print(f"warning: {what} left out of the data set, see {path}", file=sys.stderr)
 
     @property
     def holder(self) -> str:

@@ -1,21 +1,38 @@
 """The order of the images: a pure function of seed and stage."""
 
-from collections.abc import Iterator, Sequence
-from itertools import count
+from collections.abc import Sequence
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from segdec.errors import DatasetError
 
+Indices = NDArray[np.int64]
 
-def balanced_order(labels: Sequence[int], draws: int, seed: Sequence[int]) -> NDArray[np.int64]:
-    """Indices of the images to train on: good and defective in turn, whichever are the fewer.
+PREFERENCE = 10.0
+"""How many times as likely an image is drawn as one that was drawn once more."""
 
-    Defective images take the defect classes in turn. Each class is gone through whole, in a new
-    order each time, before one of its images comes again.
+ROUND_SHARE = 8
+"""A round of good images is at least their number divided by this, so that rounds are few."""
+
+
+def draw_order(
+    sampling: Literal["alternate", "frequency", "shuffled"],
+    labels: Sequence[int],
+    draws: int,
+    seed: Sequence[int],
+) -> Indices:
+    """Indices of the images to train on; a longer order begins with the shorter ones.
+
+    `alternate` and `frequency` take good and defective images in turn, whichever are the fewer; the
+    defect classes take turns, and each is gone through whole, in a new order each time, before one of its
+    images comes again. So are the good images with `alternate`. With `frequency` they are drawn the more
+    likely the less often they have been (Božič et al. 2021). `shuffled` goes through all images whole,
+    whatever their classes.
 
     Args:
+        sampling: The policy.
         labels: Class of each image; 0 is good.
         draws: How many indices.
         seed: Numbers that decide the order.
@@ -26,20 +43,50 @@ def balanced_order(labels: Sequence[int], draws: int, seed: Sequence[int]) -> ND
     Raises:
         DatasetError: If there is no good or no defective image.
     """
-    classes = sorted(set(labels))
-    defects = [label for label in classes if label != 0]
-    if not defects or 0 not in classes:
+    classes = np.asarray(labels, np.int64)
+    defects = [int(label) for label in np.unique(classes) if label]
+    _check_both(classes, defects)
+    if sampling == "shuffled":
+        return _rounds(np.arange(len(classes)), draws, seed)
+    good = np.flatnonzero(classes == 0)
+    order = np.empty(draws, np.int64)
+    if sampling == "frequency":
+        order[1::2] = _rarest_first(good, len(classes) - len(good), draws // 2, [*seed, 0])
+    else:
+        order[1::2] = _rounds(good, draws // 2, [*seed, 0])
+    turns = np.arange(0, draws, 2)
+    for number, label in enumerate(defects):
+        places = turns[number :: len(defects)]
+        order[places] = _rounds(np.flatnonzero(classes == label), len(places), [*seed, label])
+    return order
+
+
+def _check_both(classes: Indices, defects: Sequence[int]) -> None:
+    if not defects or not (classes == 0).any():
         missing = "defective" if not defects else "good"
         raise DatasetError(
-            f"The training split has {len(labels)} images and none is {missing}. "
+            f"The training split has {len(classes)} images and none is {missing}. "
             "Expected good and defective ones: check the splits."
         )
-    queues = {label: _endless(np.flatnonzero(np.equal(labels, label)), [*seed, label]) for label in classes}
-    turns = [0 if draw % 2 else defects[draw // 2 % len(defects)] for draw in range(draws)]
-    return np.array([next(queues[label]) for label in turns], np.int64)
 
 
-def _endless(indices: NDArray[np.int64], seed: Sequence[int]) -> Iterator[int]:
+def _rounds(indices: Indices, draws: int, seed: Sequence[int]) -> Indices:
     """The indices again and again, each round in its own order."""
-    for round_number in count():
-        yield from np.random.default_rng([*seed, round_number]).permutation(indices)
+    rounds = -(-draws // len(indices))
+    orders = [np.random.default_rng([*seed, number]).permutation(indices) for number in range(rounds)]
+    return np.concatenate([indices[:0], *orders])[:draws]
+
+
+def _rarest_first(indices: Indices, defective: int, draws: int, seed: Sequence[int]) -> Indices:
+    """Rounds without replacement, as long as those of the defective images, but not many more than needed."""
+    length = min(len(indices), max(defective, -(-len(indices) // ROUND_SHARE)))
+    counts = np.zeros(len(indices), np.int64)
+    orders = [indices[:0]]
+    for number in range(-(-draws // length)):
+        random = np.random.default_rng([*seed, number])
+        # The largest sums of log-weight and Gumbel noise are a weighted draw without replacement.
+        keys = random.gumbel(size=len(indices)) - counts * np.log(PREFERENCE)
+        chosen = np.argsort(-keys, kind="stable")[:length]
+        counts[chosen] += 1
+        orders.append(indices[chosen])
+    return np.concatenate(orders)[:draws]

@@ -8,11 +8,13 @@ import tensorflow as tf
 from segdec.layers import standing_in
 from segdec.network import SegDecNet
 from training.averaging import WeightAverage
-from training.config import StageConfig, TargetConfig
+from training.config import LossConfig, StageConfig, TargetConfig
 from training.gradients import Batch, Losses, replica_gradients
 from training.loss_scale import LossScale
-from training.losses import decision_loss, segmentation_loss
+from training.objective import stage_losses
 from training.stages import Stage
+
+NO_MORE_TERMS = LossConfig()
 
 
 def build_step(
@@ -25,6 +27,7 @@ def build_step(
     average: WeightAverage,
     steps_taken: tf.Variable,
     loss_scale: LossScale | None = None,
+    loss: LossConfig = NO_MORE_TERMS,
 ) -> Callable[[Batch], Losses]:
     """Makes the step of one stage.
 
@@ -44,6 +47,7 @@ def build_step(
         average: Follows the weights.
         steps_taken: Is advanced by each step.
         loss_scale: For a network that computes in float16.
+        loss: Terms of the segmentation loss.
 
     Returns:
         A function: distributed batch → numbers of the global batch: `loss` and those of its terms,
@@ -60,8 +64,8 @@ def build_step(
         def summed_losses(part: Batch) -> Losses:
             part, present = _stand_in(part)
             with standing_in(present):
-                losses = stage_losses(network, stage, config, target, part)
-            return {name: tf.reduce_sum(loss) * present / global_images for name, loss in losses.items()}
+                losses = stage_losses(network, stage, config, target, loss, part, steps_taken)
+            return {name: tf.reduce_sum(term) * present / global_images for name, term in losses.items()}
 
         values = [variable.value for variable in variables]
         scale = None if loss_scale is None else tf.identity(loss_scale.value)
@@ -117,20 +121,3 @@ class _Statistics:
     def restore(self, strategy: tf.distribute.Strategy) -> None:
         for variable, value in zip(self._variables, self._values, strict=True):
             strategy.extended.update(variable, lambda one, old: one.assign(old), args=(value,))
-
-
-def stage_losses(
-    network: SegDecNet, stage: Stage, config: StageConfig, target: TargetConfig, batch: Batch
-) -> Losses:
-    """The losses of one replica's images, [B] each: the stage's terms and `loss`, their weighted sum."""
-    losses: Losses = {}
-    features, mask_logits = network.segmentation(batch["image"], training=stage.trains_segmentation)
-    total = tf.zeros_like(batch["label"], mask_logits.dtype)
-    if stage.trains_segmentation:
-        losses["segmentation_loss"] = segmentation_loss(mask_logits, batch["target"], target.positive_weight)
-        total += config.segmentation_weight * losses["segmentation_loss"]
-    if stage.trains_decision:
-        class_logits = network.decision((features, mask_logits), training=True)
-        losses["decision_loss"] = decision_loss(class_logits, batch["label"])
-        total += config.decision_weight * losses["decision_loss"]
-    return {"loss": total, **losses}

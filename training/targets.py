@@ -1,119 +1,133 @@
-"""Samples → what the network sees and learns."""
+"""Masks → what the segmentation network learns: a share and a weight for each mask pixel."""
 
-from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from datasets.sample import Record, Sample
-from segdec.config import STRIDE, InputConfig
-from segdec.errors import ConfigError, ImageError
-from segdec.preprocessing import input_size, prepare_image, prepare_mask
 from training.config import TargetConfig
-from training.example_cache import Example, ExampleCache
 
 
-def segmentation_target(mask: NDArray[np.uint8], dilation_px: int) -> NDArray[np.float32]:
-    """Mask [h, w] → share of each 8×8 cell that is defective [h/8, w/8, 1], after growing the defects.
+class Targets(NamedTuple):
+    """What one image's mask logits are held against; s is the mask's stride.
 
-    The diamond-shaped growth follows Tabernik et al. 2019: annotations are thin, cells are wide.
+    Attributes:
+        share: float32 [h/s, w/s, 1], defective share of each mask pixel, 0…1.
+        weight: float32 [h/s, w/s, 1], of each mask pixel's loss; 0 everywhere where no mask is known.
     """
-    diamond = cv2.getStructuringElement(cv2.MORPH_DIAMOND, (dilation_px, dilation_px))
-    grown = cv2.dilate(mask, diamond) if dilation_px > 1 else mask
-    rows, columns = (side // STRIDE for side in mask.shape)
-    cells = (np.asarray(grown) > 0).reshape(rows, STRIDE, columns, STRIDE)
-    share: NDArray[np.float32] = cells.mean(axis=(1, 3), dtype=np.float32)
-    return share[..., None]
+
+    share: NDArray[np.float32]
+    weight: NDArray[np.float32]
 
 
-def prepare_sample(sample: Sample, config: InputConfig, channels: int) -> NDArray[np.uint8]:
-    """The sample's image as the network takes it, uint8 [h, w, C].
-
-    Raises:
-        ImageError: If it does not fit the network; the message names the sample.
-    """
-    try:
-        return prepare_image(sample.image, config, channels)
-    except ImageError as error:
-        raise ImageError(f"{sample.name}: {error}", code=error.code) from error
-
-
-def known_shape(record: Record, config: InputConfig, channels: int) -> tuple[int, ...] | None:
-    """Shape (h, w, C) of the prepared image; None where only its pixels tell whether it fits the network."""
-    if record.shape is None:
-        return None
-    height, width, stored = record.shape
-    if channels < stored and not config.convert_color:  # grey stored as colour fits, colour does not
-        return None
-    return (*input_size(config, height, width), channels)
-
-
-class ExampleSource:
-    """Prepared examples by index, kept as far as the cache allows.
+def build_targets(
+    mask: NDArray[np.uint8] | None,
+    shape: tuple[int, int],
+    config: TargetConfig,
+    stride: int,
+    *,
+    supervised: bool = True,
+) -> Targets:
+    """Makes both maps of one image.
 
     Args:
-        records: The images.
-        read: Reads a record.
-        input_config: Geometry of the network's input.
-        channels: Channels of the network's input.
-        target: How masks become targets.
-        cache: Keeps what was prepared.
+        mask: uint8 [h, w], above 0 where there is a defect; None where there is none, or none is known.
+        shape: Rows and columns of the image, px, divisible by `stride`.
+        config: How the mask is read.
+        stride: Image pixels per mask pixel along each side.
+        supervised: False for a defective image whose mask is not known.
     """
+    size = shape[0] // stride, shape[1] // stride, 1
+    if mask is None or not supervised:
+        return Targets(np.zeros(size, np.float32), np.full(size, supervised, np.float32))
+    grown = grow(mask, config.dilation_px)
+    share = defective_share(grown, config.window_px or stride, stride)
+    if config.weighting == "uniform":
+        return Targets(share, np.ones(size, np.float32))
+    return Targets(share, _cell_means(depth_weight(grown, config), stride))
 
-    def __init__(
-        self,
-        records: Sequence[Record],
-        read: Callable[[Record], Sample],
-        input_config: InputConfig,
-        channels: int,
-        target: TargetConfig,
-        cache: ExampleCache,
-    ) -> None:
-        self.records = records
-        self._read = read
-        self._input = input_config
-        self._channels = channels
-        self._target = target
-        self._cache = cache
 
-    def __len__(self) -> int:
-        return len(self.records)
+def grow(mask: NDArray[np.uint8], dilation_px: int) -> NDArray[np.uint8]:
+    """The mask as 0 and 1, each defect grown by a diamond of `dilation_px`.
 
-    def __getitem__(self, index: int) -> Example:
-        """The example of `records[index]`.
+    Source: Tabernik et al. 2019: annotations are thin, cells are wide.
+    """
+    defective = (mask > 0).view(np.uint8)
+    if dilation_px == 1:
+        return defective
+    diamond = cv2.getStructuringElement(cv2.MORPH_DIAMOND, (dilation_px, dilation_px))
+    return np.asarray(cv2.dilate(defective, diamond), np.uint8)
 
-        Raises:
-            SegdecError: If its files cannot be read or used.
-        """
-        example = self._cache.get(index)
-        if example is None:
-            example = self._prepare(self.records[index])
-            self._cache.put(index, example)
-        return example
 
-    def check_one_size(self) -> tuple[int, ...]:
-        """Reads every image whose shape is not known once; returns the common shape (h, w, C).
+def defective_share(defective: NDArray[np.uint8], window: int, stride: int) -> NDArray[np.float32]:
+    """Share of the square around the middle of each mask pixel's cell that is defective.
 
-        Raises:
-            ConfigError: If the prepared images differ in size, so that no batch can be formed.
-        """
-        shapes = {self._shape(index): record.name for index, record in enumerate(self.records)}
-        if len(shapes) > 1:
-            (one, first), (other, second) = list(shapes.items())[:2]
-            raise ConfigError(
-                f"Training images differ in size: '{first}' is {one[1]}×{one[0]}, "
-                f"'{second}' is {other[1]}×{other[0]}. A batch needs one size: "
-                "set input.policy = 'resize' with input.height and input.width."
-            )
-        return next(iter(shapes))
+    With the stride as window that is the cell itself; Tabernik et al. 2019 take 17 px at stride 8. Only
+    pixels within the image count.
 
-    def _shape(self, index: int) -> tuple[int, ...]:
-        known = known_shape(self.records[index], self._input, self._channels)
-        return self[index].image.shape if known is None else known
+    Args:
+        defective: uint8 [h, w], 0 or 1.
+        window: Side of the square, px. Of the two middles an odd one could have in an even cell it takes
+            the later.
+        stride: Side of a cell, px.
 
-    def _prepare(self, record: Record) -> Example:
-        sample = self._read(record)
-        image = prepare_sample(sample, self._input, self._channels)
-        mask = np.zeros(sample.image.shape[:2], np.uint8) if sample.mask is None else sample.mask
-        return Example(image, segmentation_target(prepare_mask(mask, self._input), self._target.dilation_px))
+    Returns:
+        float32 [h/s, w/s, 1].
+    """
+    if window == stride:
+        return _cell_means(defective.astype(np.float32), stride)
+    sums = np.asarray(cv2.integral(defective))  # [h + 1, w + 1]
+    (top, bottom), (left, right) = (_window_edges(side, window, stride) for side in defective.shape)
+    lower, upper = sums[bottom], sums[top]
+    counts = lower[:, right] - lower[:, left] - upper[:, right] + upper[:, left]
+    areas = np.outer(bottom - top, right - left)
+    return (counts / areas).astype(np.float32)[..., None]
+
+
+def _window_edges(side: int, window: int, stride: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """First pixel of each window along a side, and the one after its last."""
+    first = np.arange(0, side, stride) - (window - stride) // 2
+    return first.clip(0, side), (first + window).clip(0, side)
+
+
+def depth_weight(defective: NDArray[np.uint8], config: TargetConfig) -> NDArray[np.float32]:
+    """Weight of each pixel by how deep it lies within its defect; background weighs 1.
+
+    The distance to the background, relative to the largest one of the same defect, to the power of
+    `distance_power`, times `positive_weight`. Source: Božič et al. 2021.
+
+    Args:
+        defective: uint8 [h, w], 0 or 1.
+        config: Power and weight.
+
+    Returns:
+        float32 [h, w].
+    """
+    weight = np.ones(defective.shape, np.float32)
+    left, top, width, height = cv2.boundingRect(defective)
+    around = slice(max(0, top - 1), top + height + 1), slice(max(0, left - 1), left + width + 1)
+    part = np.ascontiguousarray(defective[around])  # with its frame of background it holds all that counts
+    inside = part > 0
+    weight[around][inside] = config.positive_weight * _relative_depth(part, inside) ** config.distance_power
+    return weight
+
+
+def _relative_depth(defective: NDArray[np.uint8], inside: NDArray[np.bool_]) -> NDArray[np.float32]:
+    """Of each defect pixel, 1 where its defect is deepest."""
+    if inside.all():  # no background, no distance to it
+        return np.ones(inside.sum(), np.float32)
+    distance = np.asarray(cv2.distanceTransform(defective, cv2.DIST_L2, cv2.DIST_MASK_PRECISE))[inside]
+    count, components = cv2.connectedComponents(defective)
+    owner = np.asarray(components, np.int64)[inside]
+    deepest = np.ones(count, np.float32)
+    np.maximum.at(deepest, owner, distance)
+    relative: NDArray[np.float32] = distance / deepest[owner]
+    return relative
+
+
+def _cell_means(values: NDArray[np.float32], stride: int) -> NDArray[np.float32]:
+    rows, columns = (side // stride for side in values.shape)
+    if stride > 1:
+        values = np.asarray(cv2.resize(values, (columns, rows), interpolation=cv2.INTER_AREA), np.float32)
+    return values[..., None]

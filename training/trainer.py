@@ -6,13 +6,11 @@ import signal
 import sys
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
-from functools import partial
 from typing import NoReturn
 
 import keras
 import tensorflow as tf
 
-from datasets.reading import read
 from segdec.engines.tensorflow import NetworkEngine
 from segdec.network import build_network
 from segdec.predictor import Predictor
@@ -27,7 +25,7 @@ from training.interruption import Interruption, RunInterruptedError
 from training.loss_scale import LossScale
 from training.meter import Meter, NonFiniteError
 from training.numerics import computation, set_numerics
-from training.run_data import load_run_data
+from training.run_data import load_run_data, record_reader
 from training.run_folder import RunFolder, RunResult, run_digest
 from training.run_log import RunLog
 from training.schedules import build_optimizer
@@ -73,9 +71,7 @@ class Trainer:
         self.pipeline = InputPipeline(
             data.examples,
             data.shape,
-            config.augmentation,
-            self.batch_size,
-            config.seed,
+            self.config,
             config.data.decode_threads * (self.team.workers if self.team.coordinator else 1),
         )
 
@@ -90,8 +86,8 @@ class Trainer:
             self.loss_scale = LossScale() if config.precision == "mixed_float16" else None
         self.validated = build_network(data.model.network)
         predictor = Predictor(NetworkEngine(self.validated), data.model)
-        read_as_served = partial(read, white_level=config.input.white_level)
-        self.validator = Validator(predictor, data.dataset.of_split("val"), read_as_served, config.batch_size)
+        records, read = data.dataset.of_split("val"), record_reader(config)
+        self.validator = Validator(predictor, records, read, config.batch_size)
 
         # === Resume ===
         saved = {**self.optimizers, **({"loss_scale": self.loss_scale} if self.loss_scale else {})}
@@ -163,7 +159,7 @@ class Trainer:
 
         # === Steps ===
         meter = Meter(stage.name, self.batch_size, first, steps, shown=self.is_chief)
-        with meter, self._explained(index):
+        with closing(dispatcher), meter, self._explained(index):
             for step in range(first + 1, steps + 1):
                 self._count(dispatcher.take(), meter)
                 last, stopping = step == steps, self._is_stopping()
@@ -236,6 +232,8 @@ class Trainer:
     def _save_result(self, log: RunLog) -> None:
         self.state.copy_best_to_validated()
         model, metrics, warnings = self.validator.choose_thresholds()
+        if not any(stage.trains_decision and self._settings(stage).steps for stage in STAGES):
+            warnings.append("No stage trained the decision: class and score are by chance, the mask is not.")
         for warning in warnings:
             print(f"warning: {warning}", file=sys.stderr)
         result = RunResult(
@@ -276,6 +274,7 @@ class Trainer:
             self.average,
             self.state.step,
             self.loss_scale,
+            self.config.loss,
         )
         if self.team.coordinator is not None:
             batches = self.pipeline.batches(index, first, settings.steps)

@@ -9,11 +9,12 @@ from numpy.typing import NDArray
 from datasets.sample import Record, Sample
 from segdec.config import ModelConfig, Thresholds
 from segdec.predictor import Predictor
-from training.evaluation import evaluate
-from training.metrics import auroc, average_precision, count_errors
+from training.evaluation.decisions import auroc, average_precision, count_errors
+from training.evaluation.evaluation import evaluate
+from training.evaluation.pixel_histogram import PixelHistogram
+from training.evaluation.thresholds import choose_mask_threshold, choose_score_threshold
 from training.panel import draw_picture
 from training.stages import Stage
-from training.thresholds import PixelHistogram, choose_mask_threshold, choose_score_threshold
 
 CERTAIN = 1e-7
 """A score nearer to 0 or 1 counts as this near in the score loss."""
@@ -90,7 +91,12 @@ class Validator:
     def measure(self) -> Validation:
         """One pass over the validation images."""
         evaluation = evaluate(
-            self._predictor, self._records, self._read, batch_size=self._batch_size, progress=False
+            self._predictor,
+            self._records,
+            self._read,
+            batch_size=self._batch_size,
+            progress=False,
+            resamples=0,
         )
         labels = np.array([row.truth for row in evaluation.rows], np.int64)
         scores = np.array([row.score for row in evaluation.rows], np.float64)

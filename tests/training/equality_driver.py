@@ -16,7 +16,7 @@ from segdec.layers import Computation
 from segdec.network import build_network
 from training.averaging import WeightAverage
 from training.cluster import read_cluster
-from training.config import ScheduleConfig, StageConfig, TargetConfig
+from training.config import LossConfig, ScheduleConfig, StageConfig, TargetConfig
 from training.rendezvous import meet
 from training.schedules import build_optimizer
 from training.stages import STAGES
@@ -29,7 +29,7 @@ SIDE = 16
 
 
 def stage_settings(floatx, normalization):
-    """Everything that may go wrong with replicas, once: decay, Adam, clipping, parts, schedules.
+    """Everything that may go wrong with replicas, once: decay, Adam, clipping, parts, schedules, balance.
 
     In float32 Adam turns the noise around zero gradients into signs. Parts have statistics of their own
     with batch normalisation.
@@ -42,7 +42,12 @@ def stage_settings(floatx, normalization):
         "segment": StageConfig(steps=steps, weight_decay=0.05, **first),
         "decision": StageConfig(steps=steps, optimizer="sgd", learning_rate=0.05, clip_norm=0.02),
         "joint": StageConfig(
-            steps=steps, optimizer="sgd", learning_rate=0.02, accumulate=parts, schedule=warm
+            steps=steps,
+            optimizer="sgd",
+            learning_rate=0.02,
+            accumulate=parts,
+            schedule=warm,
+            balance="dynamic",
         ),
     }
 
@@ -51,6 +56,7 @@ def make_batch(random, images, floatx):
     return {
         "image": random.uniform(0, 255, (images, SIDE, SIDE, 1)).astype(floatx),
         "target": random.uniform(0, 1, (images, SIDE // 8, SIDE // 8, 1)).astype(floatx),
+        "weight": random.uniform(0, 2, (images, SIDE // 8, SIDE // 8, 1)).astype(floatx),
         "label": random.integers(0, 2, images).astype(np.int32),
     }
 
@@ -98,7 +104,17 @@ def train(strategy, floatx, normalization):
     for stage in STAGES:
         chosen, optimizer = settings[stage.name], optimizers[stage.name]
         steps_taken.assign(0)
-        step = build_step(strategy, network, stage, chosen, TargetConfig(), optimizer, average, steps_taken)
+        step = build_step(
+            strategy,
+            network,
+            stage,
+            chosen,
+            TargetConfig(),
+            optimizer,
+            average,
+            steps_taken,
+            loss=LossConfig(focal_gamma=1.0, dice_weight=0.5),
+        )
         for index, images in enumerate(SIZES):
             losses = step(distribute(strategy, make_batch(random, images, floatx)))
             for name, value in losses.items():

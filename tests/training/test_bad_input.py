@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from datasets.layouts import load_dataset
+from datasets.loading import load_dataset
 from segdec.images import write_png
 from training.__main__ import main
 

@@ -124,6 +124,7 @@ def test_a_lost_worker_and_a_signal_change_nothing(start_run, read_weights, read
     assert results[0] == results[1]
 
 
+@pytest.mark.slow
 def test_a_run_goes_on_under_another_strategy(start_run):
     """Begun by two workers, finished by one process with two devices."""
     run = start_run("moved", worker=2)
@@ -143,6 +144,7 @@ def test_a_run_goes_on_under_another_strategy(start_run):
     assert "mirrored on 2 × CPU" in done.stdout
 
 
+@pytest.mark.slow
 def test_parameter_servers_go_on_without_a_worker_and_resume_without_a_server(start_run):
     run = start_run("asynchronous", ps=1, worker=2, chief=1)
     steps = ["--stages.segment.steps", "600", "--checkpoint-every", "20"]

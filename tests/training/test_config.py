@@ -19,6 +19,12 @@ def test_flags_override_the_file_and_leave_the_rest(experiment):
     assert config.stages.segment.steps == 3
 
 
+@pytest.mark.parametrize("flag", ["--input.white-level", "--input.white_level"])
+def test_flags_are_spelt_with_hyphens_or_as_in_the_file(experiment, flag):
+    assert load_experiment(experiment, [flag, "4095"]).input.white_level == 4095
+    assert load_experiment(experiment, [f"{flag}=4095"]).input.white_level == 4095
+
+
 def test_boolean_flags(experiment):
     config = load_experiment(experiment, ["--no-augmentation.flip-vertical", "--input.convert-color"])
     assert config.augmentation.flip_vertical is False

@@ -11,14 +11,13 @@ import pytest
 from segdec.errors import ConfigError
 from training.example_cache import Example, ExampleCache
 
-SIDE = 512
-EXAMPLE_MB = 0.28  # 512 · 512 + 4 · 64 · 64 bytes
+HEIGHT, WIDTH = 512, 256  # 0.26 MB with image and mask
 
 
 def example(number):
-    image = np.full((SIDE, SIDE, 1), number, np.uint8)
+    image = np.full((HEIGHT, WIDTH, 1), number, np.uint8)
     image[0, 0] = 255 - number
-    return Example(image, np.full((SIDE // 8, SIDE // 8, 1), number / 7, np.float32))
+    return Example(image, np.full((HEIGHT, WIDTH), 255 - number, np.uint8))
 
 
 def check(cache, kept, count):
@@ -28,8 +27,8 @@ def check(cache, kept, count):
         assert (found is not None) == (number in kept)
         if found is not None:
             np.testing.assert_array_equal(found.image, example(number).image)
-            np.testing.assert_array_equal(found.target, example(number).target)
-            assert found.target.dtype == np.float32
+            np.testing.assert_array_equal(found.mask, example(number).mask)
+            assert found.mask.dtype == np.uint8
 
 
 def filled(count, *arguments):
@@ -46,6 +45,18 @@ def test_memory_first_then_disk_then_nothing(tmp_path):
     check(filled(9, 0), range(0), 9)
 
 
+@pytest.mark.parametrize("cache_mb", [0, 1])
+def test_what_has_no_mask_is_kept_without(tmp_path, cache_mb):
+    cache = ExampleCache(cache_mb, tmp_path, 1)
+    image = np.arange(192, dtype=np.uint8).reshape(8, 8, 3)
+    for index, supervised in enumerate((True, False)):
+        cache.put(index, Example(image, None, supervised))
+    for index, supervised in enumerate((True, False)):
+        found = cache.get(index)
+        np.testing.assert_array_equal(found.image, image)
+        assert (found.mask, found.supervised) == (None, supervised)
+
+
 def test_the_file_has_no_name(tmp_path):
     cache = filled(2, 0, tmp_path, 1)
     assert list(tmp_path.iterdir()) == []
@@ -57,7 +68,7 @@ def test_nothing_stays_after_a_kill(tmp_path):
         "import os, signal, sys; from pathlib import Path; import numpy as np;"
         "from training.example_cache import Example, ExampleCache;"
         "cache = ExampleCache(0, Path(sys.argv[1]), 1);"
-        "cache.put(0, Example(np.ones((8, 8, 1), np.uint8), np.ones((1, 1, 1), np.float32)));"
+        "cache.put(0, Example(np.ones((8, 8, 1), np.uint8), np.ones((8, 8), np.uint8)));"
         "assert cache.get(0) is not None; os.kill(os.getpid(), signal.SIGKILL)"
     )
     root = Path(__file__).parents[2]

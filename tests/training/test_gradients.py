@@ -28,6 +28,7 @@ def batches():
     examples = {
         "image": random.uniform(0, 255, (images, 16, 16, 1)).astype(np.float32),
         "target": random.uniform(0, 1, (images, 2, 2, 1)).astype(np.float32),
+        "weight": random.uniform(0.5, 2, (images, 2, 2, 1)).astype(np.float32),
         "label": random.integers(0, 2, images).astype(np.int32),
     }
     return tf.data.Dataset.from_tensor_slices(examples).batch(BATCH)

@@ -52,7 +52,7 @@ def fate(rng, runs):
     return kind, {"kill_at": place, "when": when, "count": rng.randint(1, calls)}
 
 
-@pytest.mark.parametrize("kills", [6, pytest.param(20, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("kills", [3, pytest.param(20, marks=pytest.mark.slow)])
 def test_a_run_killed_again_and_again(
     run_process, tiny_experiment, left_alone, tmp_path, kills, check_same_run
 ):

@@ -1,5 +1,7 @@
 """The dress rehearsal tries everything, leaves nothing, and adds up."""
 
+import shutil
+
 import pytest
 
 from training.__main__ import main
@@ -26,12 +28,21 @@ def test_it_says_what_a_run_will_take_and_leaves_nothing(tiny_experiment, tmp_pa
     assert not (tmp_path / "runs").exists()
 
 
-def test_what_fails_in_a_run_fails_here(tiny_experiment, tmp_path, capsys):
-    flags = ["--stages.segment.optimizer", "sgd", "--stages.segment.learning-rate", "1e38"]
+def test_what_fails_in_a_run_fails_here_and_what_is_left_out_is_listed(
+    tiny_experiment, toy_root, tmp_path, capsys
+):
+    root = tmp_path / "toy"
+    shutil.copytree(toy_root, root)
+    broken = next((root / "good").iterdir())
+    broken.write_bytes(b"")
+    flags = ["--data.root", str(root), "--data.skip-broken", "--runs", str(tmp_path / "runs")]
+    flags += ["--stages.segment.optimizer", "sgd", "--stages.segment.learning-rate", "1e38"]
     with pytest.raises(SystemExit) as left:
-        main(["check", str(tiny_experiment), "--runs", str(tmp_path), *flags])
+        main(["check", str(tiny_experiment), *flags])
     assert left.value.code == 2
-    assert "of stage 'segment' became" in capsys.readouterr().err
+    errors = capsys.readouterr().err
+    assert f"{broken} is empty" in errors  # the folder that holds the list is gone by now
+    assert "of stage 'segment' became" in errors
 
 
 def test_the_total_is_the_sum_of_its_parts():

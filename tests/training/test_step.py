@@ -26,6 +26,7 @@ def make_batches(count, batch_size=4):
         {
             "image": random.uniform(0, 255, (batch_size, 16, 16, 1)).astype(np.float32),
             "target": random.uniform(0, 1, (batch_size, 2, 2, 1)).astype(np.float32),
+            "weight": random.uniform(0.5, 2, (batch_size, 2, 2, 1)).astype(np.float32),
             "label": random.integers(0, 2, batch_size).astype(np.int32),
         }
         for _ in range(count)

@@ -5,7 +5,7 @@ import shutil
 import numpy as np
 import pytest
 
-from datasets.toy import write_toy
+from datasets.layouts.toy import write_toy
 from segdec.errors import RunError
 from segdec.images import read_image, write_png
 from training.config import load_experiment
