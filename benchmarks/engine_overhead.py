@@ -61,7 +61,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     with clean_exit(extra="train"), tempfile.TemporaryDirectory() as folder:
         quiet_tensorflow()
-        from datasets.toy import write_toy
+        from datasets.layouts.toy import write_toy
 
         write_toy(Path(folder) / "toy", options.count, size=options.size)
         print(compare(build_experiment(Path(folder), options.steps), rounds=options.rounds))
@@ -119,7 +119,7 @@ def build_bare(config: ExperimentConfig) -> Callable[[bool], float]:
     from training.step import stage_losses
 
     data, stage, settings = load_run_data(config), STAGES[-1], config.stages.joint
-    pipeline = InputPipeline(data.examples, data.shape, config.augmentation, config.batch_size, config.seed)
+    pipeline = InputPipeline(data.examples, data.shape, config)
     batches = pipeline.batches(len(STAGES) - 1, 0, settings.steps)
     network = build_network(data.model.network)
     variables = stage.trainable_variables(network)
@@ -129,7 +129,9 @@ def build_bare(config: ExperimentConfig) -> Callable[[bool], float]:
     @tf.function
     def step(batch: dict[str, tf.Tensor]) -> tf.Tensor:
         with tf.GradientTape() as tape:
-            loss = tf.reduce_mean(stage_losses(network, stage, settings, config.target, batch)["loss"])
+            loss = tf.reduce_mean(
+                stage_losses(network, stage, settings, config.target, config.loss, batch)["loss"]
+            )
         gradients = tape.gradient(loss, [variable.value for variable in variables])
         optimizer.apply_gradients(zip(gradients, variables, strict=True))
         return loss

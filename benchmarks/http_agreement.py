@@ -16,10 +16,11 @@ import httpx
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from datasets.layouts import load_dataset
 from segdec.errors import RunError
+from segdec.images import ImageFile
 from segdec.terminal import clean_exit
 from training.config import load_experiment
+from training.run_data import load_data
 
 TOLERANCE = 1e-5
 
@@ -45,14 +46,13 @@ def read_predictions(run: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-def photographs(run: Path) -> dict[str, Path]:
+def photographs(run: Path) -> dict[str, ImageFile]:
     """The image file of each name."""
-    data = load_experiment(run / "config.toml").data
-    records = load_dataset(data.layout, data.root, run / "splits.txt").records
+    records = load_data(load_experiment(run / "config.toml").data, run / "splits.txt").records
     return {record.name: record.image_path for record in records}
 
 
-def compare(rows: list[dict[str, str]], paths: dict[str, Path], url: str) -> tuple[list[str], float]:
+def compare(rows: list[dict[str, str]], paths: dict[str, ImageFile], url: str) -> tuple[list[str], float]:
     """Names whose labels differ, and the largest difference of a score."""
     differing, largest = [], 0.0
     with httpx.Client(base_url=url, timeout=60) as client:
@@ -64,7 +64,7 @@ def compare(rows: list[dict[str, str]], paths: dict[str, Path], url: str) -> tup
     return differing, largest
 
 
-def ask(client: httpx.Client, path: Path) -> dict[str, Any]:
+def ask(client: httpx.Client, photograph: ImageFile) -> dict[str, Any]:
     """The decision about one photograph.
 
     Raises:
@@ -72,14 +72,16 @@ def ask(client: httpx.Client, path: Path) -> dict[str, Any]:
     """
     try:
         response = client.post(
-            "/v1/predict?mask=none", content=path.read_bytes(), headers={"Content-Type": "image/*"}
+            "/v1/predict?mask=none", content=photograph.read_bytes(), headers={"Content-Type": "image/*"}
         )
     except httpx.TransportError as error:
         raise RunError(
             f"No answer from {client.base_url}: {error}. Start: python -m api --model …"
         ) from error
     if response.is_error:
-        raise RunError(f"{path}: {response.status_code} {response.text}. Serve the model of this very run.")
+        raise RunError(
+            f"{photograph}: {response.status_code} {response.text}. Serve the model of this very run."
+        )
     decision: dict[str, Any] = response.json()["decision"]
     return decision
 

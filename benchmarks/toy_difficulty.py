@@ -24,7 +24,7 @@ from sklearn.metrics import average_precision_score
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the packages lie beside this folder
 
-from datasets.layouts import load_dataset
+from datasets.loading import load_dataset
 from datasets.reading import read
 from datasets.sample import Dataset, Split
 from segdec.errors import RunError

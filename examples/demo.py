@@ -19,7 +19,7 @@ import numpy as np
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))  # `datasets` and the others are run from the checkout, not installed
 
-from datasets.layouts import load_dataset  # noqa: E402
+from datasets.loading import load_dataset  # noqa: E402
 from datasets.sample import Record  # noqa: E402
 from segdec.images import read_image, read_mask, write_png  # noqa: E402
 from segdec.overlay import draw_overlay  # noqa: E402

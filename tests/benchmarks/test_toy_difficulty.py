@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from benchmarks.toy_difficulty import QUANTILES, SIGMAS, contrast, main
-from datasets.toy import write_toy
+from datasets.layouts.toy import write_toy
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,144 @@
+"""Trains variants of an experiment, each with other settings, and prints what each of them reaches.
+
+    python -m datasets toy data/toy
+    python benchmarks/ablation.py training/experiments/toy_compact.toml benchmarks/ablations/toy.toml
+
+A table of variants is TOML: one heading a question, below it the name of each variant and its flags. Runs
+that have been made are kept, so that the same command goes on where it was stopped. Flags after `--` go to
+all variants: `-- --data.root data/kolektorsdd`.
+"""
+
+import argparse
+import json
+import shlex
+import subprocess
+import sys
+import time
+import tomllib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import mean, stdev
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the packages lie beside this folder
+
+from segdec.errors import ConfigError, RunError
+from segdec.files import write_text_atomic
+from segdec.terminal import clean_exit
+
+FIGURES = ("average_precision", "errors", "fp_at_no_miss", "pixel_f1", "pixel_iou")
+HEADINGS = ("AP", "errors", "FP at FN = 0", "pixel F1", "pixel IoU")
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One line of the table.
+
+    Attributes:
+        question: The heading that it stands under.
+        name: What it is called there.
+        flags: Fields of the experiment and their values.
+    """
+
+    question: str
+    name: str
+    flags: tuple[str, ...]
+
+    def run_name(self, seed: int) -> str:
+        """Name of its run with `seed`."""
+        words = "".join(letter if letter.isalnum() else " " for letter in f"{self.question} {self.name}")
+        return "_".join([*words.lower().split(), f"seed{seed}"])
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Trains and evaluates what has not been yet, then prints one table a question."""
+    parser = argparse.ArgumentParser(description="What each setting of an experiment is worth.")
+    parser.add_argument("experiment", type=Path, help="the experiment that the variants change")
+    parser.add_argument("variants", type=Path, help="TOML file of variants")
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0], help="default: 0")
+    parser.add_argument("--only", default="", help="variants whose question or name holds this text")
+    parser.add_argument("--runs", type=Path, default=Path("runs/ablation"), help="default: %(default)s")
+    parser.add_argument("flags", nargs="*", help="fields of the experiment, for all, after --")
+    options = parser.parse_args(arguments)
+    with clean_exit():
+        variants = [
+            variant
+            for variant in read_variants(options.variants)
+            if options.only in f"{variant.question} {variant.name}"
+        ]
+        for seed in options.seeds:
+            for variant in variants:
+                _train(options, variant, seed)
+        print(describe(variants, options.runs, options.seeds))
+
+
+def read_variants(path: Path) -> list[Variant]:
+    """The variants of a file, in its order.
+
+    Raises:
+        ConfigError: If the file cannot be read or holds something else.
+    """
+    try:
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
+        return [
+            Variant(question, name, tuple(shlex.split(flags)))
+            for question, entries in content.items()
+            for name, flags in entries.items()
+        ]
+    except (OSError, tomllib.TOMLDecodeError, AttributeError, ValueError) as error:
+        raise ConfigError(
+            f"{path} is no table of variants ({error}). Expected [question] and lines: name = 'flags'."
+        ) from error
+
+
+def describe(variants: Sequence[Variant], runs: Path, seeds: Sequence[int]) -> str:
+    """One Markdown table a question: mean over the seeds, ± standard deviation where there are several."""
+    lines: list[str] = []
+    for question in dict.fromkeys(variant.question for variant in variants):
+        lines += [
+            "",
+            f"| {question} | {' | '.join(HEADINGS)} | minutes |",
+            "|---" * (len(HEADINGS) + 2) + "|",
+        ]
+        for variant in (variant for variant in variants if variant.question == question):
+            figures = [_read(runs / variant.run_name(seed)) for seed in seeds]
+            cells = [_cell([each[name] for each in figures]) for name in (*FIGURES, "minutes")]
+            lines.append(f"| {variant.name} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def _train(options: argparse.Namespace, variant: Variant, seed: int) -> None:
+    folder = options.runs / variant.run_name(seed)
+    if (folder / "minutes.json").exists():
+        return
+    place = ["--name", folder.name, "--runs", str(options.runs), "--seed", str(seed)]
+    began = time.perf_counter()
+    _command("run", str(options.experiment), *place, "--fresh", *options.flags, *variant.flags)
+    minutes = (time.perf_counter() - began) / 60
+    _command("evaluate", str(folder))
+    write_text_atomic(folder / "minutes.json", json.dumps(minutes))
+
+
+def _command(*words: str) -> None:
+    done = subprocess.run([sys.executable, "-m", "training", *words], check=False)
+    if done.returncode:
+        raise RunError(f"`python -m training {' '.join(words)}` left with {done.returncode}.")
+
+
+def _read(folder: Path) -> dict[str, Any]:
+    metrics = json.loads((folder / "metrics.json").read_text(encoding="utf-8"))
+    metrics["errors"] = metrics["false_positives"] + metrics["false_negatives"]
+    return {**metrics, "minutes": json.loads((folder / "minutes.json").read_text(encoding="utf-8"))}
+
+
+def _cell(values: Sequence[float | None]) -> str:
+    known = [value for value in values if value is not None]
+    if len(known) < len(values):
+        return "–"
+    spread = f" ± {stdev(known):.3f}" if len(known) > 1 else ""
+    return f"{mean(known):.3f}{spread}"
+
+
+if __name__ == "__main__":
+    main()
