@@ -1,4 +1,4 @@
-"""Every command of the README and of docs/serving.md is run here, or stands below with the reason why not."""
+"""Every command of the README and of docs is run here, or stands below with the reason why not."""
 
 import argparse
 import re
@@ -13,11 +13,12 @@ import httpx
 import numpy as np
 import pytest
 
-from datasets.toy import write_toy
+from datasets.layouts.toy import write_toy
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-SERVING = (ROOT / "docs" / "serving.md").read_text(encoding="utf-8")
+DOCS = {path.stem: path.read_text(encoding="utf-8") for path in sorted((ROOT / "docs").glob("*.md"))}
+SERVING = DOCS["serving"]
 
 NOT_RUN = {
     "make demo": "five minutes; .ci/run runs it",
@@ -37,9 +38,18 @@ NOT_RUN = {
     "docker run --read-only --tmpfs /tmp -p 8000:8000 -v ./models/parts:/models:ro segdec": "as above",
     "python benchmarks/engine_overhead.py": "minutes of measuring; see tests/benchmarks",
     "python benchmarks/asynchronous_training.py": "as above",
+    "python -m datasets supervision kolektor2 data/KolektorSDD2 split_16.pyb supervision.txt": "needs the "
+    "published set",
+    "python -m training evaluate runs/parts_0": "a fold is a run like the others; see test_joining.py",
+    "python -m training evaluate runs/parts_1": "as above",
+    "python -m training join runs/parts_0 runs/parts_1 --out cross_validated": "as above",
     "python benchmarks/toy_difficulty.py --run runs/demo": "needs the run of make demo; see tests/benchmarks",
 }
-NOT_RUN_PREFIXES = {"python -m training run training/experiments/kolektor_compact.toml": "needs photographs"}
+NOT_RUN_PREFIXES = {
+    "python -m training run training/experiments/kolektor_compact.toml": "needs photographs",
+    "python -m training run training/experiments/folder_compact.toml --data.root data/parts "
+    "--data.splits halves": "a fold is a run like the others",
+}
 
 PORT = "--port 8000"
 URL = "http://127.0.0.1:8000"
@@ -53,7 +63,7 @@ SHORTER = {f"python -m training {command}": TINY for command in ("check", "run",
 
 def commands():
     """The lines of the shell blocks, continued ones joined, comments dropped."""
-    blocks = re.findall(r"```bash\n(.*?)```", README + SERVING, flags=re.DOTALL)
+    blocks = re.findall(r"```bash\n(.*?)```", "\n".join((README, *DOCS.values())), flags=re.DOTALL)
     lines = "".join(blocks).replace("\\\n", " ").splitlines()
     stripped = (re.sub(r"\s+", " ", re.split(r"\s+#\s", line)[0]).strip() for line in lines)
     return [line for line in stripped if line and not line.startswith("#")]
