@@ -66,9 +66,8 @@ class Dispatcher(ABC):
         try:
             batch = next(self._batches)
         except tf.errors.OpError as error:
-            failure = self._pipeline.error or error.with_traceback(
-                None
-            )  # which would keep the iterator alive
+            # Without its traceback, which would keep the iterator alive.
+            failure = self._pipeline.error or error.with_traceback(None)
         else:
             return batch, time.perf_counter() - asked
         raise failure
