@@ -21,7 +21,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the packages lie
 
 from segdec.errors import RunError
 from segdec.terminal import clean_exit
-from training.config import load_experiment
+from training.experiment_file import load_experiment
 
 EXPERIMENT = Path(__file__).resolve().parents[1] / "training" / "experiments" / "toy_compact.toml"
 WORKERS = 2

@@ -11,19 +11,15 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
 
-import cv2
 import numpy as np
 
-from datasets.reading import Files, content_digest, decode, read_files
+from datasets.reading import content_digest, decode, read_files
 from datasets.sample import Dataset, Problem, Record, Sample
 from segdec.errors import DatasetError, MissingExtraError, SegdecError
-from segdec.images import DEFAULT_MAX_PIXELS, MASK_WHITE_LEVEL, decode_image
+from segdec.images import DEFAULT_MAX_PIXELS
 
 ANY_WHITE_LEVEL = 65535
 """For whoever compares photographs and leaves their brightness to others."""
-
-NAMED_VALUES = 6
-"""As many values of a mask are named; a smoothed one has 256."""
 
 Progress = Callable[[Sequence[Record]], Iterable[Record]]
 Examine = Callable[[Sample], object]
@@ -161,8 +157,6 @@ def _look(
                 return Finding(record, *record.shape, defect_px=None, digest=record.digests[0])
         files = read_files(record, max_pixels=max_pixels)
         sample = decode(record, files, white_level=white_level, max_pixels=max_pixels)
-        if record.mask_threshold is None:
-            _check_values(record, files, sample)
         _check_class(record, sample)
         if examine:
             examine(sample)
@@ -179,23 +173,6 @@ def _look(
         defect_px=0 if sample.mask is None else int(np.count_nonzero(sample.mask)),
         digest=content_digest(sample),
     )
-
-
-def _check_values(record: Record, files: Files, sample: Sample) -> None:
-    """Nobody has said where to cut: the mask may hold 0 and one value more."""
-    if files.mask is None or sample.mask is None or not sample.mask.any():
-        return
-    limit = sample.mask.size  # it has been decoded once
-    mask = decode_image(files.mask, str(record.mask_path), white_level=MASK_WHITE_LEVEL, max_pixels=limit)
-    pixels = mask.pixels.max(axis=2)
-    values = np.flatnonzero(cv2.calcHist([pixels], [0], None, [256], [0, 256])).tolist()
-    if len(values) > 2 or (len(values) == 2 and values[0] > 0):
-        named = ", ".join(map(str, values[:NAMED_VALUES])) + (", …" if len(values) > NAMED_VALUES else "")
-        raise DatasetError(
-            f"The mask {record.mask_path} has {len(values)} values: {named}. Expected 0 and one value more. "
-            "Say above which one a pixel shows a defect: set data.mask_threshold (127 for smoothed edges, 0 "
-            "where every number stands for a defect)."
-        )
 
 
 def _check_class(record: Record, sample: Sample) -> None:

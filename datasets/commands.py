@@ -22,7 +22,7 @@ from datasets.contact_sheet import contact_sheet
 from datasets.folds import split_by_share, split_into_folds
 from datasets.inspection import describe
 from datasets.layouts.toy import write_toy
-from datasets.leaks import refuse_leaks
+from datasets.leaks import refuse_unusable
 from datasets.loading import SHARDS, load_dataset
 from datasets.published_supervision import convert
 from datasets.sample import Dataset
@@ -65,7 +65,7 @@ def inspect(options: argparse.Namespace) -> None:
         sheet = contact_sheet(checked.dataset, white_level=options.white_level, max_pixels=options.max_pixels)
         _write_sheet(options.out, sheet)
         print(f"\ncontact sheet: {options.out}")
-    refuse_leaks(dataset, checked.findings, options.allow_leak, problems=checked.dataset.problems)
+    refuse_unusable(dataset, checked, allowed_leaks=options.allow_leak)
 
 
 def split(options: argparse.Namespace) -> None:
@@ -76,7 +76,10 @@ def split(options: argparse.Namespace) -> None:
         raise DatasetError(f"{options.out} exists. Choose another place, or remove it.")
     if options.folds is not None and options.test is not None:
         raise DatasetError("Each of --folds parts is tested in turn. Give --folds or --test, not both.")
-    checked = _usable(options, _check(options, _load(options, None), ANY_WHITE_LEVEL))
+    checked = _check(options, _load(options, None), ANY_WHITE_LEVEL)
+    if not options.skip_broken:
+        refuse_problems(checked.dataset)
+    checked = _without_broken(checked)
     how = f"python -m datasets split {options.layout}: groups whole, equal pictures together, "
     if options.folds is None:
         test = TEST_FRACTION if options.test is None else options.test
@@ -129,9 +132,8 @@ def pack(options: argparse.Namespace) -> None:
     check_free(dataset, options.out, overwrite=options.overwrite)
     packed = packable(dataset)
     checked = _check(options, packed, ANY_WHITE_LEVEL)
-    problems = () if options.skip_broken else checked.dataset.problems
-    refuse_leaks(dataset, checked.findings, options.allow_leak, problems=problems)
-    checked = _usable(options, checked)
+    refuse_unusable(dataset, checked, allowed_leaks=options.allow_leak, skip_broken=options.skip_broken)
+    checked = _without_broken(checked)
     with tqdm(total=len(checked.findings), desc="packing", unit="image", disable=None) as bar:
         index = write_shards(
             checked.dataset,
@@ -161,12 +163,9 @@ def _check(options: argparse.Namespace, dataset: Dataset, white_level: int | Non
     )
 
 
-def _usable(options: argparse.Namespace, checked: Checked) -> Checked:
-    """What can be used; refused where anything cannot, unless --skip-broken says to go on."""
-    problems = checked.dataset.problems
-    if not options.skip_broken:
-        refuse_problems(checked.dataset)
-    for problem in problems:
+def _without_broken(checked: Checked) -> Checked:
+    """What can be used; what cannot is named."""
+    for problem in checked.dataset.problems:
         print(f"left out: {problem_line(problem)}", file=sys.stderr)
     return replace(checked, dataset=replace(checked.dataset, problems=()))
 

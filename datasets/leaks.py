@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from datasets.assignments import known_names, nearest_known, records_by_name
-from datasets.checking import Finding, describe_problems, equal_pictures
-from datasets.sample import Dataset, Problem
+from datasets.checking import Checked, Finding, describe_problems, equal_pictures
+from datasets.sample import Dataset
 from segdec.errors import DatasetError
 
 Leak = tuple[Finding, ...]
@@ -40,19 +40,18 @@ def unallowed_leaks(dataset: Dataset, findings: Sequence[Finding], allowed: Sequ
     return [leak for leak in find_leaks(findings) if any(f.record.name not in passing for f in leak)]
 
 
-def refuse_leaks(
-    dataset: Dataset,
-    findings: Sequence[Finding],
-    allowed: Sequence[str] = (),
-    *,
-    problems: Sequence[Problem] = (),
+def refuse_unusable(
+    dataset: Dataset, checked: Checked, *, allowed_leaks: Sequence[str] = (), skip_broken: bool = False
 ) -> None:
-    """Refuse pictures that lie in more than one split, and `problems` with them; else as `unallowed_leaks`.
+    """Refuse pictures that lie in more than one split, and problems unless they are to be skipped.
+
+    Takes names as `unallowed_leaks`.
 
     Raises:
         DatasetError: One error that lists all problems and all leaks that are not allowed.
     """
-    leaks = unallowed_leaks(dataset, findings, allowed)
+    problems = () if skip_broken else checked.dataset.problems
+    leaks = unallowed_leaks(dataset, checked.findings, allowed_leaks)
     reports = [describe_problems(problems)] if problems else []
     reports += [_describe(leaks)] if leaks else []
     if reports:

@@ -3,14 +3,19 @@
 import hashlib
 from dataclasses import dataclass
 
+import cv2
 import numpy as np
+from numpy.typing import NDArray
 
 from datasets.annotations.boxed_mask import BoxedMask
 from datasets.annotations.drawn_mask import DrawnMask
 from datasets.sample import Record, Sample
 from datasets.sharding.shard_file import ShardFile, read_together
 from segdec.errors import DatasetError
-from segdec.images import DEFAULT_MAX_PIXELS, decode_image, decode_mask, read_file
+from segdec.images import DEFAULT_MAX_PIXELS, decode_image, decode_mask_values, read_file
+
+NAMED_VALUES = 6
+"""As many values of a mask are named; a smoothed one has 256."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +45,8 @@ def read(record: Record, *, white_level: int | None = None, max_pixels: int = DE
 
     Raises:
         ImageError: When a file cannot be read; the message names it.
-        DatasetError: When the mask is not of the photograph's size, or a shard is damaged.
+        DatasetError: When the mask is not of the photograph's size, when it holds more than 0 and one value
+            more and nobody has said which of them show a defect, or when a shard is damaged.
     """
     return decode(
         record, read_files(record, max_pixels=max_pixels), white_level=white_level, max_pixels=max_pixels
@@ -70,19 +76,7 @@ def decode(
     """Turn the files of `record` into pixels; takes, returns and raises as `read`."""
     name = str(record.image_path)
     image = decode_image(files.photograph, name, white_level=white_level, max_pixels=max_pixels).pixels
-    mask = None
-    if files.mask is not None:
-        name, threshold = str(record.mask_path), record.mask_threshold or 0
-        mask = decode_mask(files.mask, name, threshold=threshold, max_pixels=max_pixels)
-    if mask is not None and mask.shape != image.shape[:2]:
-        # A camera held upright notes that its picture is to be turned; some tools show it unturned.
-        turned = mask.shape == image.shape[1::-1]
-        hint = " If the photograph was annotated unturned, remove its EXIF orientation." if turned else ""
-        raise DatasetError(
-            f"The mask {record.mask_path} is {_size(mask.shape)}, its photograph {record.image_path} is "
-            f"{_size(image.shape)}. A mask has the size of its photograph: draw it anew on the photograph, "
-            f"or check that the two belong together.{hint}"
-        )
+    mask = None if files.mask is None else _decode_mask(record, files.mask, image.shape[:2], max_pixels)
     return Sample(record.name, image, mask, record.label, record.supervision)
 
 
@@ -91,6 +85,35 @@ def content_digest(sample: Sample) -> str:
     digest = hashlib.sha256(repr(sample.image.shape).encode())
     digest.update(np.ascontiguousarray(sample.image).data)
     return digest.hexdigest()
+
+
+def _decode_mask(record: Record, data: bytes, shape: tuple[int, ...], max_pixels: int) -> NDArray[np.uint8]:
+    """The mask, 255 where there is a defect; `shape` is that of the photograph."""
+    values = decode_mask_values(data, str(record.mask_path), max_pixels=max_pixels)
+    if values.shape != shape:
+        # A camera held upright notes that its picture is to be turned; some tools show it unturned.
+        turned = values.shape == shape[::-1]
+        hint = " If the photograph was annotated unturned, remove its EXIF orientation." if turned else ""
+        raise DatasetError(
+            f"The mask {record.mask_path} is {_size(values.shape)}, its photograph {record.image_path} is "
+            f"{_size(shape)}. A mask has the size of its photograph: draw it anew on the photograph, "
+            f"or check that the two belong together.{hint}"
+        )
+    if record.mask_threshold is None:
+        _check_values(record, values)
+    return np.where(values > (record.mask_threshold or 0), np.uint8(255), np.uint8(0))
+
+
+def _check_values(record: Record, mask: NDArray[np.uint8]) -> None:
+    """Nobody has said where to cut: the mask may hold 0 and one value more."""
+    values = np.flatnonzero(cv2.calcHist([mask], [0], None, [256], [0, 256])).tolist()
+    if len(values) > 2 or (len(values) == 2 and values[0] > 0):
+        named = ", ".join(map(str, values[:NAMED_VALUES])) + (", …" if len(values) > NAMED_VALUES else "")
+        raise DatasetError(
+            f"The mask {record.mask_path} has {len(values)} values: {named}. Expected 0 and one value more. "
+            "Say above which one a pixel shows a defect: set data.mask_threshold (127 for smoothed edges, 0 "
+            "where every number stands for a defect)."
+        )
 
 
 def _size(shape: tuple[int, ...]) -> str:

@@ -97,6 +97,15 @@ def decode_mask(
 ) -> NDArray[np.uint8]:
     """Decodes a mask file held in memory: uint8 [H, W], 255 where any channel is above `threshold`, else 0.
 
+    Takes and raises as `decode_mask_values`.
+    """
+    values = decode_mask_values(data, name, max_pixels=max_pixels)
+    return np.where(values > threshold, np.uint8(255), np.uint8(0))
+
+
+def decode_mask_values(data: bytes, name: str, *, max_pixels: int = DEFAULT_MAX_PIXELS) -> NDArray[np.uint8]:
+    """Decodes a mask file held in memory: uint8 [H, W], the largest value of each pixel's channels.
+
     `max_pixels` limits height × width.
 
     Raises:
@@ -110,7 +119,7 @@ def decode_mask(
             "save it without alpha.",
             code="unsupported_channels",
         )
-    return np.where(mask.pixels.max(axis=2) > threshold, np.uint8(255), np.uint8(0))
+    return mask.pixels.max(axis=2)
 
 
 def read_image(

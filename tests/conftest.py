@@ -116,7 +116,7 @@ def tiny_experiment(tmp_path_factory, toy_root) -> Path:
 @pytest.fixture(scope="session")
 def finished_run(tiny_experiment, tensorflow_devices) -> Path:  # noqa: ARG001
     """The folder of the tiny experiment, trained to its end."""
-    from training.config import load_experiment
+    from training.experiment_file import load_experiment
     from training.trainer import Trainer
 
     return Trainer(load_experiment(tiny_experiment)).run().path

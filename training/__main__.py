@@ -133,7 +133,7 @@ def read_experiment(words: list[str], *usage: str) -> "ExperimentConfig":
         ConfigError: If there is none, or something in it does not fit.
         SystemExit: After the help.
     """
-    from training.config import load_experiment, print_fields
+    from training.experiment_file import load_experiment, print_fields
 
     if "--help" in words or "-h" in words:
         print(*usage, sep="\n")

@@ -1,22 +1,12 @@
 """What an experiment is: every setting of a training run, declared once."""
 
-import tomllib
-from contextlib import suppress
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Literal, Self
 
-import tomli_w
-from pydantic import Field, ValidationError, model_validator
-from pydantic_settings import (
-    BaseSettings,
-    CliApp,
-    PydanticBaseSettingsSource,
-    SettingsConfigDict,
-    SettingsError,
-)
+from pydantic import Field, model_validator
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
-from segdec.config import Config, Fraction, InputConfig, NetworkConfig, OddSide, explain, nearest_key
-from segdec.errors import ConfigError
+from segdec.config import Config, Fraction, InputConfig, NetworkConfig, OddSide
 from segdec.images import DEFAULT_MAX_PIXELS, MOST_PIXELS
 
 Count = Annotated[int, Field(gt=0)]
@@ -309,60 +299,3 @@ class ExperimentConfig(BaseSettings):
     def folder(self) -> Path:
         """Where the run lies."""
         return self.runs / self.name
-
-
-def load_experiment(path: Path, flags: list[str] | None = None) -> ExperimentConfig:
-    """Reads an experiment file and lays the command line's `--field value` pairs over it.
-
-    Raises:
-        ConfigError: If the file cannot be read, or a key or value does not fit.
-    """
-    values = _read_toml(path)
-    _check_flags(flags or [])
-    try:
-        return CliApp.run(ExperimentConfig, cli_args=[_with_hyphens(flag) for flag in flags or []], **values)
-    except ValidationError as error:
-        raise explain(error, ExperimentConfig) from error
-    except SettingsError as error:
-        raise ConfigError(f"{error}. The fields are listed by: python -m training run --help") from error
-
-
-def print_fields() -> None:
-    """Prints the flags of all fields."""
-    with suppress(SystemExit):
-        CliApp.run(ExperimentConfig, cli_args=["--help"])
-
-
-def save_experiment(config: ExperimentConfig) -> str:
-    """The effective configuration as TOML; `load_experiment` gives back an equal one."""
-    return tomli_w.dumps(config.model_dump(mode="json", exclude_none=True))
-
-
-def _read_toml(path: Path) -> dict[str, Any]:
-    try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise ConfigError(
-            f"Cannot read the experiment '{path}': {error.strerror}. Expected a TOML file."
-        ) from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ConfigError(f"'{path}' is not valid TOML: {error}.") from error
-
-
-def _with_hyphens(word: str) -> str:
-    """A flag spelt like its field in the file is understood too."""
-    name, equals, value = word.partition("=")
-    return name.replace("_", "-") + equals + value if word.startswith("--") else word
-
-
-def _check_flags(flags: list[str]) -> None:
-    """The parser's own message for an unknown flag does not name the nearest known one."""
-    for flag in flags:
-        name = flag.split("=")[0].removeprefix("--").removeprefix("no-").replace("-", "_")
-        if not flag.startswith("--") or name in ("help", ""):
-            continue
-        nearest = nearest_key(name, ExperimentConfig)
-        if nearest != name:
-            raise ConfigError(
-                f"{flag.split('=')[0]}: unknown flag. Did you mean '--{nearest.replace('_', '-')}'?"
-            )

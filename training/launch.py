@@ -12,7 +12,7 @@ from pathlib import Path
 
 from segdec.errors import ConfigError
 from training.cluster import VARIABLE, Cluster
-from training.config import load_experiment
+from training.experiment_file import load_experiment
 from training.interruption import EXIT_CODES
 from training.process_group import Outcome, ProcessGroup
 from training.task_process import Task

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from tqdm import tqdm
 
 from datasets.checking import check_dataset
-from datasets.leaks import refuse_leaks
+from datasets.leaks import refuse_unusable
 from datasets.loading import load_dataset
 from datasets.reading import read
 from datasets.sample import Dataset, Problem, Record, Sample
@@ -106,8 +106,9 @@ def check_data(config: ExperimentConfig, dataset: Dataset, channels: int) -> Dat
         examine=examine,
         trusted=lambda record: known_shape(record, config.input, channels) is not None,
     )
-    problems = () if config.data.skip_broken else checked.dataset.problems
-    refuse_leaks(dataset, checked.findings, config.data.allowed_leaks, problems=problems)
+    refuse_unusable(
+        dataset, checked, allowed_leaks=config.data.allowed_leaks, skip_broken=config.data.skip_broken
+    )
     return checked.dataset
 
 

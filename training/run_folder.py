@@ -19,8 +19,9 @@ from segdec.config import Config, ModelConfig, explain
 from segdec.errors import RunError
 from segdec.files import new_folder, remove_leftovers, write_text_atomic
 from segdec.network import SegDecNet, build_network
-from training.config import ExperimentConfig, load_experiment, save_experiment
+from training.config import ExperimentConfig
 from training.environment import describe_differences, describe_environment
+from training.experiment_file import load_experiment, save_experiment
 from training.run_data import RunData
 from training.run_lock import LOCK, RunLock
 from training.writing import explained_writing

@@ -7,7 +7,7 @@ import pytest
 
 from benchmarks.ablation import Variant, describe, read_variants
 from segdec.errors import ConfigError
-from training.config import load_experiment
+from training.experiment_file import load_experiment
 
 ROOT = Path(__file__).parents[2]
 TABLES = sorted((ROOT / "benchmarks" / "ablations").glob("*.toml"))

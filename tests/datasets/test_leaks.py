@@ -3,8 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from datasets.checking import Finding
-from datasets.leaks import find_leaks, refuse_leaks
+from datasets.checking import Checked, Finding
+from datasets.leaks import find_leaks, refuse_unusable
 from datasets.sample import Dataset, Problem, Record
 from segdec.errors import DatasetError
 
@@ -29,8 +29,11 @@ def findings():
     ]
 
 
-def dataset(findings):
-    return Dataset(("good",), tuple(f.record for f in findings), (Problem("p", "broken", "kos09/Part0"),))
+def refuse(findings, **options):
+    records = tuple(finding.record for finding in findings)
+    broken = Problem("p", "broken", "kos09/Part0")
+    dataset = Dataset(("good",), records, (broken,))
+    refuse_unusable(dataset, Checked(dataset, tuple(findings)), **options)
 
 
 def test_a_picture_in_two_splits_is_a_leak(findings):
@@ -38,27 +41,34 @@ def test_a_picture_in_two_splits_is_a_leak(findings):
     assert named == [["kos01/Part0", "kos26/Part0"], ["kos01/Part1", "kos26/Part1"]]
 
 
-def test_all_leaks_are_named_at_once(findings):
-    with pytest.raises(DatasetError) as error:
-        refuse_leaks(dataset(findings), findings)
-    assert str(error.value).splitlines()[:3] == [
+def test_all_problems_and_leaks_are_named_at_once(findings):
+    with pytest.raises(DatasetError, match=r"(?s)1 problem:\n  p: broken\n.*2 pictures lie") as error:
+        refuse(findings)
+    lines = str(error.value).splitlines()
+    assert lines[-4:-1] == [
         "2 pictures lie in different splits:",
         "  kos01/Part0 (train) = kos26/Part0 (test)",
         "  kos01/Part1 (train) = kos26/Part1 (test)",
     ]
-    assert "data.allowed_leaks" in str(error.value)
-    with pytest.raises(DatasetError, match=r"(?s)1 problem:\n  p: broken\n.*2 pictures lie"):
-        refuse_leaks(dataset(findings), findings, problems=dataset(findings).problems)
+    assert "data.allowed_leaks" in lines[-1]
+
+
+def test_problems_alone_may_be_skipped(findings):
+    with pytest.raises(DatasetError, match=r"^2 pictures lie in different splits:"):
+        refuse(findings, skip_broken=True)
     within = [replace(f, record=f.record.assigned("train")) for f in findings]
-    refuse_leaks(dataset(within), within)
+    refuse(within, skip_broken=True)
+    with pytest.raises(DatasetError, match=r"1 problem:"):
+        refuse(within)
 
 
 def test_a_leak_passes_when_each_of_its_photographs_is_named(findings):
-    refuse_leaks(dataset(findings), findings, ["kos01", "kos26/Part0", "kos26/Part1", "kos09/Part0"])
+    both = ["kos01", "kos26/Part0", "kos26/Part1", "kos09/Part0"]
+    refuse(findings, allowed_leaks=both, skip_broken=True)
     with pytest.raises(DatasetError, match=r"(?s)^1 picture lies .*  kos01/Part1 \(train\) = kos26/Part1"):
-        refuse_leaks(dataset(findings), findings, ["kos01", "kos26/Part0"])
+        refuse(findings, allowed_leaks=["kos01", "kos26/Part0"], skip_broken=True)
 
 
 def test_an_unknown_name_tells_the_nearest(findings):
     with pytest.raises(DatasetError, match=r"'kos62' .*allowed_leaks.*Nearest known name: 'kos26'"):
-        refuse_leaks(dataset(findings), findings, ["kos01", "kos62"])
+        refuse(findings, allowed_leaks=["kos01", "kos62"])

@@ -1,7 +1,8 @@
 import pytest
 
 from segdec.errors import ConfigError
-from training.config import ExperimentConfig, load_experiment, save_experiment
+from training.config import ExperimentConfig
+from training.experiment_file import load_experiment, save_experiment
 
 MINIMAL = "[stages.segment]\nsteps = 3\n"
 

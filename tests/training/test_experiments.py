@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from training.config import load_experiment
+from training.experiment_file import load_experiment
 
 ROOT = Path(__file__).parents[2]
 EXPERIMENTS = sorted((ROOT / "training" / "experiments").glob("*.toml"))

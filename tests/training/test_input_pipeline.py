@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from segdec.errors import ConfigError
-from training.config import AugmentationConfig, StageConfig, TargetConfig, load_experiment
+from training.config import AugmentationConfig, StageConfig, TargetConfig
+from training.experiment_file import load_experiment
 
 pytest.importorskip("tensorflow")
 

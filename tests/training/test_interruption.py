@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from training.config import load_experiment
+from training.experiment_file import load_experiment
 from training.interruption import Interruption, RunInterruptedError
 from training.run_log import read_log
 

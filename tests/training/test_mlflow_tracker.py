@@ -8,7 +8,7 @@ import pytest
 
 from segdec.errors import MissingExtraError
 from tests.training.fake_mlflow import install
-from training.config import load_experiment
+from training.experiment_file import load_experiment
 from training.interruption import RunInterruptedError
 from training.log_sink import PLACE
 from training.run_log import RunLog, read_log

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from training.config import LossConfig, StageConfig, TargetConfig, load_experiment
+from training.config import LossConfig, StageConfig, TargetConfig
+from training.experiment_file import load_experiment
 
 tf = pytest.importorskip("tensorflow")
 

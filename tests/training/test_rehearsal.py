@@ -5,7 +5,7 @@ import shutil
 import pytest
 
 from training.__main__ import main
-from training.config import load_experiment
+from training.experiment_file import load_experiment
 
 pytest.importorskip("tensorflow")
 

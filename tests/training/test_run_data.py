@@ -15,8 +15,8 @@ from datasets.sharding.packing import pack
 from datasets.splitting import SPLITS
 from segdec.errors import ConfigError, DatasetError, RunError
 from segdec.images import read_image, write_png
-from training.config import load_experiment
 from training.evaluation.run import evaluate_run
+from training.experiment_file import load_experiment
 from training.run_data import load_run_data
 from training.run_folder import RunFolder
 from training.trainer import Trainer

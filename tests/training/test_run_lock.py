@@ -12,7 +12,7 @@ from training.run_lock import RunLock
 pytest.importorskip("tensorflow")
 
 from training.__main__ import main
-from training.config import load_experiment
+from training.experiment_file import load_experiment
 from training.run_data import load_run_data
 from training.run_folder import RunFolder
 

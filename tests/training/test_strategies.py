@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from segdec.errors import ConfigError
-from training.config import load_experiment
+from training.experiment_file import load_experiment
 
 tf = pytest.importorskip("tensorflow")
 

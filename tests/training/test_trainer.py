@@ -8,7 +8,7 @@ import pytest
 from datasets.layouts.toy import write_toy
 from segdec.errors import RunError
 from segdec.images import read_image, write_png
-from training.config import load_experiment
+from training.experiment_file import load_experiment
 
 pytest.importorskip("tensorflow")
 

@@ -1,7 +1,7 @@
 import pytest
 
-from training.config import load_experiment
 from training.evaluation.run import describe_network
+from training.experiment_file import load_experiment
 
 SIZE = ["--input.height", "96", "--input.width", "64"]
 

@@ -1,0 +1,71 @@
+"""An experiment in a TOML file, with flags of the same names laid over it."""
+
+import tomllib
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import tomli_w
+from pydantic import ValidationError
+from pydantic_settings import CliApp, SettingsError
+
+from segdec.config import explain, nearest_key
+from segdec.errors import ConfigError
+from training.config import ExperimentConfig
+
+
+def load_experiment(path: Path, flags: list[str] | None = None) -> ExperimentConfig:
+    """Reads an experiment file and lays the command line's `--field value` pairs over it.
+
+    Raises:
+        ConfigError: If the file cannot be read, or a key or value does not fit.
+    """
+    values = _read_toml(path)
+    _check_flags(flags or [])
+    try:
+        return CliApp.run(ExperimentConfig, cli_args=[_with_hyphens(flag) for flag in flags or []], **values)
+    except ValidationError as error:
+        raise explain(error, ExperimentConfig) from error
+    except SettingsError as error:
+        raise ConfigError(f"{error}. The fields are listed by: python -m training run --help") from error
+
+
+def print_fields() -> None:
+    """Prints the flags of all fields."""
+    with suppress(SystemExit):
+        CliApp.run(ExperimentConfig, cli_args=["--help"])
+
+
+def save_experiment(config: ExperimentConfig) -> str:
+    """The effective configuration as TOML; `load_experiment` gives back an equal one."""
+    return tomli_w.dumps(config.model_dump(mode="json", exclude_none=True))
+
+
+def _read_toml(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigError(
+            f"Cannot read the experiment '{path}': {error.strerror}. Expected a TOML file."
+        ) from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"'{path}' is not valid TOML: {error}.") from error
+
+
+def _with_hyphens(word: str) -> str:
+    """A flag spelt like its field in the file is understood too."""
+    name, equals, value = word.partition("=")
+    return name.replace("_", "-") + equals + value if word.startswith("--") else word
+
+
+def _check_flags(flags: list[str]) -> None:
+    """The parser's own message for an unknown flag does not name the nearest known one."""
+    for flag in flags:
+        name = flag.split("=")[0].removeprefix("--").removeprefix("no-").replace("-", "_")
+        if not flag.startswith("--") or name in ("help", ""):
+            continue
+        nearest = nearest_key(name, ExperimentConfig)
+        if nearest != name:
+            raise ConfigError(
+                f"{flag.split('=')[0]}: unknown flag. Did you mean '--{nearest.replace('_', '-')}'?"
+            )
