@@ -10,6 +10,7 @@ from segdec.config import KERNEL, STRIDE, NetworkConfig
 from segdec.convolution import convolution, first_weights
 from segdec.decoder import refine_mask
 from segdec.layers import PLAIN, Computation, GradientGate, normalization
+from segdec.mask_vote import MaskVote
 
 
 @keras.saving.register_keras_serializable(package="segdec")
@@ -126,8 +127,18 @@ def build_decision(config: NetworkConfig, computation: Computation = PLAIN) -> k
         layers.GlobalMaxPooling2D(dtype=exact, name="mask_max")(mask),
     ]
     vector = layers.Concatenate(dtype=exact, name="vector")(pooled)  # [B, 2 · last width + 2]
-    class_logits = layers.Dense(config.num_classes, dtype=exact, name="class_logits")(vector)
+    vote = _mask_vote(config)
+    class_logits = layers.Dense(config.num_classes, dtype=exact, name="class_logits", **vote)(vector)
     return keras.Model((features, mask_logits), class_logits, name="decision")
+
+
+def _mask_vote(config: NetworkConfig) -> dict[str, Any]:
+    """The first weights of the last layer, where the mask has a vote."""
+    if not config.mask_vote:
+        return {}
+    even = 0.5 if config.mask_activation == "sigmoid" else 0.0  # where the mask's logit is 0
+    vote = MaskVote(config.mask_vote, even)
+    return {"kernel_initializer": vote, "bias_initializer": vote}
 
 
 def check_input_shape(shape: tuple[int | None, ...], channels: int) -> None:

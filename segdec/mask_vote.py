@@ -1,0 +1,36 @@
+"""The first weights of a decision that starts from what the mask shows."""
+
+from typing import Any
+
+import keras
+from keras import ops
+
+
+@keras.saving.register_keras_serializable(package="segdec")
+class MaskVote(keras.initializers.Initializer):
+    """First weights of the decision's last layer: random, but for those of its last input.
+
+    The last input, the maximum of the mask, speaks for every defect and against good. Adam moves a weight by
+    no more than the learning rate a step: in a few hundred steps a small random weight cannot grow to where
+    the mask would decide, and the other inputs learn a dozen defects by heart.
+
+    Args:
+        gain: Weight of the last input in the logit of each defect class; that of good gets its negative.
+        even: Value of the last input at which the bias makes all classes alike.
+    """
+
+    def __init__(self, gain: float, even: float) -> None:
+        self.gain = gain
+        self.even = even
+        self._drawn = keras.initializers.GlorotUniform()
+
+    def __call__(self, shape: tuple[int, ...], dtype: Any = None) -> Any:
+        """The kernel [inputs, classes] or the bias [classes]; class 0 is good."""
+        vote = ops.convert_to_tensor([-self.gain] + [self.gain] * (shape[-1] - 1), dtype=dtype)
+        if len(shape) == 1:
+            return -self.even * vote
+        return ops.concatenate([self._drawn(shape, dtype)[:-1], vote[None]])
+
+    def get_config(self) -> dict[str, Any]:
+        """The arguments that make this initializer again."""
+        return {"gain": self.gain, "even": self.even}
