@@ -3,9 +3,10 @@
     python -m datasets toy data/toy
     python benchmarks/ablation.py training/experiments/toy_compact.toml benchmarks/ablations/toy.toml
 
-A table of variants is TOML: one heading a question, below it the name of each variant and its flags. Runs
-that have been made are kept, so that the same command goes on where it was stopped. Flags after `--` go to
-all variants: `-- --data.root data/kolektorsdd`.
+A table of variants is TOML: one heading a question, below it the name of each variant and its flags; `all`,
+before the first heading, are flags of all of them, such as a short schedule. Variants of equal flags share a
+run. Runs that have been made are kept, so that the same command goes on where it was stopped. Flags after
+`--` go to all variants too: `-- --data.root data/kolektorsdd`.
 """
 
 import argparse
@@ -27,8 +28,15 @@ from segdec.errors import ConfigError, RunError
 from segdec.files import write_text_atomic
 from segdec.terminal import clean_exit
 
-FIGURES = ("average_precision", "errors", "fp_at_no_miss", "pixel_f1", "pixel_iou")
-HEADINGS = ("AP", "errors", "FP at FN = 0", "pixel F1", "pixel IoU")
+FIGURES = {
+    "average_precision": ("AP", 3),
+    "errors": ("errors", 0),
+    "fp_at_no_miss": ("FP at FN = 0", 0),
+    "pixel_f1": ("pixel F1", 3),
+    "pixel_iou": ("pixel IoU", 3),
+    "minutes": ("minutes", 1),
+}
+"""Heading of each figure, and its decimals."""
 
 
 @dataclass(frozen=True)
@@ -39,16 +47,18 @@ class Variant:
         question: The heading that it stands under.
         name: What it is called there.
         flags: Fields of the experiment and their values.
+        common: Those of all variants, which come before its own.
     """
 
     question: str
     name: str
     flags: tuple[str, ...]
+    common: tuple[str, ...] = ()
 
     def run_name(self, seed: int) -> str:
         """Name of its run with `seed`."""
-        words = "".join(letter if letter.isalnum() else " " for letter in f"{self.question} {self.name}")
-        return "_".join([*words.lower().split(), f"seed{seed}"])
+        words = [flag.removeprefix("--") for flag in self.flags] or ["plain"]
+        return "_".join([*words, f"seed{seed}"])
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -81,8 +91,9 @@ def read_variants(path: Path) -> list[Variant]:
     """
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
+        common = tuple(shlex.split(content.pop("all", "")))
         return [
-            Variant(question, name, tuple(shlex.split(flags)))
+            Variant(question, name, tuple(shlex.split(flags)), common)
             for question, entries in content.items()
             for name, flags in entries.items()
         ]
@@ -98,12 +109,12 @@ def describe(variants: Sequence[Variant], runs: Path, seeds: Sequence[int]) -> s
     for question in dict.fromkeys(variant.question for variant in variants):
         lines += [
             "",
-            f"| {question} | {' | '.join(HEADINGS)} | minutes |",
-            "|---" * (len(HEADINGS) + 2) + "|",
+            f"| {question} | {' | '.join(heading for heading, _ in FIGURES.values())} |",
+            "|---" * (len(FIGURES) + 1) + "|",
         ]
         for variant in (variant for variant in variants if variant.question == question):
             figures = [_read(runs / variant.run_name(seed)) for seed in seeds]
-            cells = [_cell([each[name] for each in figures]) for name in (*FIGURES, "minutes")]
+            cells = [_cell([each[name] for each in figures], places) for name, (_, places) in FIGURES.items()]
             lines.append(f"| {variant.name} | {' | '.join(cells)} |")
     return "\n".join(lines)
 
@@ -113,8 +124,9 @@ def _train(options: argparse.Namespace, variant: Variant, seed: int) -> None:
     if (folder / "minutes.json").exists():
         return
     place = ["--name", folder.name, "--runs", str(options.runs), "--seed", str(seed)]
+    flags = (*options.flags, *variant.common, *variant.flags)
     began = time.perf_counter()
-    _command("run", str(options.experiment), *place, "--fresh", *options.flags, *variant.flags)
+    _command("run", str(options.experiment), *place, "--fresh", *flags)
     minutes = (time.perf_counter() - began) / 60
     _command("evaluate", str(folder))
     write_text_atomic(folder / "minutes.json", json.dumps(minutes))
@@ -132,12 +144,14 @@ def _read(folder: Path) -> dict[str, Any]:
     return {**metrics, "minutes": json.loads((folder / "minutes.json").read_text(encoding="utf-8"))}
 
 
-def _cell(values: Sequence[float | None]) -> str:
+def _cell(values: Sequence[float | None], decimals: int) -> str:
     known = [value for value in values if value is not None]
     if len(known) < len(values):
         return "–"
-    spread = f" ± {stdev(known):.3f}" if len(known) > 1 else ""
-    return f"{mean(known):.3f}{spread}"
+    if len(known) == 1:
+        return f"{known[0]:.{decimals}f}"
+    decimals = max(1, decimals)  # a mean of counts is no count
+    return f"{mean(known):.{decimals}f} ± {stdev(known):.{decimals}f}"
 
 
 if __name__ == "__main__":

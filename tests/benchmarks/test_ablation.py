@@ -17,11 +17,12 @@ TABLES = sorted((ROOT / "benchmarks" / "ablations").glob("*.toml"))
 def test_every_variant_is_an_experiment(table):
     variants = read_variants(table)
     experiment = ROOT / "training" / "experiments" / f"{table.stem}_compact.toml"
-    plain = load_experiment(experiment)
+    plain = load_experiment(experiment, list(variants[0].common))
     for variant in variants:
-        changed = load_experiment(experiment, list(variant.flags)) != plain
+        changed = load_experiment(experiment, [*variant.common, *variant.flags]) != plain
         assert changed == bool(variant.flags), variant
-    assert len({variant.run_name(0) for variant in variants}) == len(variants)
+    flags = {variant.flags for variant in variants}
+    assert len({variant.run_name(0) for variant in variants}) == len(flags) > 1
 
 
 def test_means_and_deviations_stand_in_their_line(tmp_path):
@@ -34,11 +35,20 @@ def test_means_and_deviations_stand_in_their_line(tmp_path):
             rest = {"fp_at_no_miss": 4, "pixel_f1": 0.25, "pixel_iou": 0.125}
             (folder / "metrics.json").write_text(json.dumps({**figures, **rest}))
             (folder / "minutes.json").write_text("2.5")
+    assert describe(variants[:1], tmp_path, (1,)).endswith("| 3 px | 0.700 | 3 | 4 | 0.250 | 0.125 | 2.5 |")
     heading, _, first, second = describe(variants, tmp_path, (0, 1)).strip().splitlines()
     assert heading == "| dilation | AP | errors | FP at FN = 0 | pixel F1 | pixel IoU | minutes |"
-    deviations = "4.000 ± 0.000 | 0.250 ± 0.000 | 0.125 ± 0.000 | 2.500 ± 0.000 |"
-    assert first == f"| 3 px | 0.800 ± 0.141 | 2.000 ± 1.414 | {deviations}"
-    assert second == f"| none | – | 2.000 ± 1.414 | {deviations}"
+    deviations = "4.0 ± 0.0 | 0.250 ± 0.000 | 0.125 ± 0.000 | 2.5 ± 0.0 |"
+    assert first == f"| 3 px | 0.800 ± 0.141 | 2.0 ± 1.4 | {deviations}"
+    assert second == f"| none | – | 2.0 ± 1.4 | {deviations}"
+
+
+def test_flags_of_all_are_common_to_the_variants(tmp_path):
+    table = tmp_path / "table.toml"
+    table.write_text("all = '--batch-size 2'\n[batch]\nplain = ''\nlarge = '--batch-size 8'\n")
+    plain, large = read_variants(table)
+    assert (plain.common, plain.flags) == (("--batch-size", "2"), ())
+    assert (large.common, large.flags) == (("--batch-size", "2"), ("--batch-size", "8"))
 
 
 @pytest.mark.parametrize("content", ["[dilation", "dilation = 3", "[dilation]\nnone = 1"])
