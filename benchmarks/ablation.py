@@ -63,14 +63,17 @@ class Variant:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Trains and evaluates what has not been yet, then prints one table a question."""
-    parser = argparse.ArgumentParser(description="What each setting of an experiment is worth.")
+    parser = argparse.ArgumentParser(
+        usage="%(prog)s [options] experiment variants [-- flags of the experiment]",
+        description="What each setting of an experiment is worth.",
+    )
     parser.add_argument("experiment", type=Path, help="the experiment that the variants change")
     parser.add_argument("variants", type=Path, help="TOML file of variants")
     parser.add_argument("--seeds", type=int, nargs="+", default=[0], help="default: 0")
     parser.add_argument("--only", default="", help="variants whose question or name holds this text")
     parser.add_argument("--runs", type=Path, default=Path("runs/ablation"), help="default: %(default)s")
-    parser.add_argument("flags", nargs="*", help="fields of the experiment, for all, after --")
-    options = parser.parse_args(arguments)
+    own, flags = split_arguments(sys.argv[1:] if arguments is None else arguments)
+    options = parser.parse_args(own, argparse.Namespace(flags=flags))
     with clean_exit():
         variants = [
             variant
@@ -81,6 +84,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
             for variant in variants:
                 _train(options, variant, seed)
         print(describe(variants, options.runs, options.seeds))
+
+
+def split_arguments(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
+    """What comes before `--`, and the flags of the experiment behind it; argparse mixes them up."""
+    end = list(arguments).index("--") if "--" in arguments else len(arguments)
+    return list(arguments[:end]), list(arguments[end + 1 :])
 
 
 def read_variants(path: Path) -> list[Variant]:

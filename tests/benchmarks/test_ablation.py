@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.ablation import Variant, describe, read_variants
+from benchmarks.ablation import Variant, describe, read_variants, split_arguments
 from segdec.errors import ConfigError
 from training.experiment_file import load_experiment
 
@@ -41,6 +41,12 @@ def test_means_and_deviations_stand_in_their_line(tmp_path):
     deviations = "4.0 ± 0.0 | 0.250 ± 0.000 | 0.125 ± 0.000 | 2.5 ± 0.0 |"
     assert first == f"| 3 px | 0.800 ± 0.141 | 2.0 ± 1.4 | {deviations}"
     assert second == f"| none | – | 2.0 ± 1.4 | {deviations}"
+
+
+def test_flags_of_the_experiment_stand_behind_two_hyphens():
+    own, flags = split_arguments(["a.toml", "b.toml", "--seeds", "1", "--", "--data.root", "toys"])
+    assert (own, flags) == (["a.toml", "b.toml", "--seeds", "1"], ["--data.root", "toys"])
+    assert split_arguments(["a.toml"]) == (["a.toml"], [])
 
 
 def test_flags_of_all_are_common_to_the_variants(tmp_path):
