@@ -46,6 +46,8 @@ NOT_RUN = {
     "python -m training evaluate runs/parts_0": "a fold is a run like the others; see test_joining.py",
     "python -m training evaluate runs/parts_1": "as above",
     "python -m training join runs/parts_0 runs/parts_1 --out cross_validated": "as above",
+    "python benchmarks/ablation.py training/experiments/toy_compact.toml "
+    "benchmarks/ablations/toy.toml": "an hour of training; see tests/benchmarks",
     "python benchmarks/toy_difficulty.py --run runs/demo": "needs the run of make demo; see tests/benchmarks",
 }
 NOT_RUN_PREFIXES = {
