@@ -119,7 +119,7 @@ def decode_mask_values(data: bytes, name: str, *, max_pixels: int = DEFAULT_MAX_
             "save it without alpha.",
             code="unsupported_channels",
         )
-    return mask.pixels.max(axis=2)
+    return np.asarray(mask.pixels.max(axis=2), np.uint8)
 
 
 def read_image(
