@@ -22,6 +22,7 @@ WITH_TENSORFLOW = {
     "segdec/engines/tensorflow.py",
     "segdec/export.py",
     "segdec/layers.py",
+    "segdec/mask_vote.py",
     "segdec/network.py",
     "segdec/terminal.py",  # imports it when told to
 }
