@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from segdec.answers import MaskAnswer, MaskForm, MaskSpace, PolygonAnswer, RunLengths
 from segdec.images import encode_png
 from segdec.postprocessing import Prediction
+from segdec.run_lengths import pack_mask
 
 
 def answer_mask(prediction: Prediction, form: MaskForm, space: MaskSpace) -> MaskAnswer | None:
@@ -57,10 +58,7 @@ def _scores(mask: NDArray[np.uint8], scores: NDArray[np.float32]) -> str:  # noq
 
 
 def _run_lengths(mask: NDArray[np.uint8], scores: NDArray[np.float32]) -> RunLengths:  # noqa: ARG001
-    from pycocotools import mask as coco  # only needed when asked for
-
-    encoded = coco.encode(np.asfortranarray(mask > 0))
-    return RunLengths(size=mask.shape, counts=encoded["counts"].decode("ascii"))
+    return RunLengths(size=mask.shape, counts=pack_mask(mask))
 
 
 def _polygons(mask: NDArray[np.uint8], scores: NDArray[np.float32]) -> list[PolygonAnswer]:  # noqa: ARG001

@@ -17,8 +17,10 @@ from api.operating.logs import configure_logging
 from api.operating.tls import tls_arguments
 from api.service import Service, open_store
 from api.settings import Settings
+from segdec.engines import ENGINES
 from segdec.errors import ConfigError
 from segdec.terminal import quiet_tensorflow
+from segdec.threads import leave_cores_to_engine
 
 
 class DrainingServer(uvicorn.Server):
@@ -56,13 +58,22 @@ def serve(settings: Settings) -> None:
         open_store(settings).names()  # what is wrong is told before the seconds of TensorFlow's import
         app, tls = create_app(settings), tls_arguments(settings)
         configure_logging(settings)  # first: TensorFlow adds a form of its own where it finds none
-        quiet_tensorflow()
+        if _may_need_tensorflow(settings):
+            quiet_tensorflow()
+        leave_cores_to_engine()
         config = configure(app, settings, **tls)
         server = DrainingServer(config, app, settings.drain_delay_s)
         # uvicorn raises the signal again when it has stopped; the default action would not exit with 0.
         signal.signal(signal.SIGTERM, lambda *_: setattr(server, "should_exit", True))
         with asyncio.Runner(loop_factory=config.get_loop_factory()) as runner:
             runner.run(_run(app, server, listener))
+
+
+def _may_need_tensorflow(settings: Settings) -> bool:
+    tensorflow = ENGINES["tensorflow"]
+    if settings.engine is None:
+        return tensorflow.is_installed
+    return ENGINES[settings.engine].package == tensorflow.package
 
 
 def configure(app: FastAPI, settings: Settings, **tls: Any) -> uvicorn.Config:

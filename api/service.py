@@ -59,7 +59,14 @@ class Service:
             observe_batch=self.metrics.observe_batch,
         )
         self.loader = (
-            ModelLoader(open_store(settings), self.models, self.inference, settings.drain_s)
+            ModelLoader(
+                open_store(settings),
+                self.models,
+                self.inference,
+                settings.drain_s,
+                settings.engine,
+                settings.threads,
+            )
             if predictor is None
             else None
         )

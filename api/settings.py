@@ -5,16 +5,24 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import Field, ValidationError
+from pydantic import AfterValidator, Field, ValidationError
 from pydantic_settings import BaseSettings, CliApp, SettingsConfigDict, SettingsError
 
 from segdec.config import explain
+from segdec.engines import ENGINES
 from segdec.errors import ConfigError
 from segdec.suggestions import nearest
+from segdec.threads import MOST_THREADS, available_cores
 
 ENV_PREFIX = "SEGDEC_"
 CLIENT_VARIABLES = {"SEGDEC_API_KEY"}
 """Set for `python -m segdec predict --url`; one machine may run both."""
+
+
+def _known_engine(name: str) -> str:
+    if name not in ENGINES:
+        raise ValueError(f"unknown; expected one of: {', '.join(ENGINES)}")
+    return name
 
 
 class Settings(BaseSettings):
@@ -83,8 +91,19 @@ class Settings(BaseSettings):
         "shorten it with the header X-Deadline-Ms",
     )
     retry_after_s: int = Field(1, ge=0, description="seconds that a 503 asks the client to wait")
+    engine: Annotated[str, AfterValidator(_known_engine)] | None = Field(
+        None,
+        description=f"what runs the models, {', '.join(ENGINES)}; default: the first that each was "
+        "exported for and that is installed",
+    )
+    threads: int | None = Field(
+        None,
+        gt=0,
+        le=MOST_THREADS,
+        description="threads of the engine; default: one for each core that the process may use",
+    )
     image_threads: int = Field(
-        default_factory=lambda: min(max(len(os.sched_getaffinity(0)) - 1, 1), 8),
+        default_factory=lambda: min(max(available_cores() - 1, 1), 8),
         gt=0,
         description="threads that decode photographs and encode masks; default: cores − 1, at most 8",
     )

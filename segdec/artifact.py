@@ -4,7 +4,7 @@
     ├── manifest.json      what the model is and the SHA-256 of every other file
     ├── manifest.sha256    the SHA-256 of the manifest; `sha256sum -c` checks it
     ├── self_test/         a photograph and the mask scores it must get
-    └── tensorflow/        files of one engine
+    └── tensorflow/        files of one engine; a folder for each that it was exported for
 
 It is written whole or not at all, and refused when anything in it has changed.
 """
@@ -19,11 +19,13 @@ from typing import Any
 from pydantic import Field, FiniteFloat, ValidationError
 
 from segdec.config import Config, Fraction, ModelConfig, explain
+from segdec.engines import ENGINES
 from segdec.errors import ArtifactError
 from segdec.files import new_folder
+from segdec.variants import Variant
 
-FORMAT_VERSION = 3
-"""Format 1 had no self-test, format 2 no mask finer than 1/8 and no tiles; both are still read."""
+FORMAT_VERSION = 4
+"""Format 1 had no self-test, 2 no mask finer than 1/8 and no tiles, 3 but one engine; all are still read."""
 
 MANIFEST = "manifest.json"
 CHECKSUM = "manifest.sha256"
@@ -56,6 +58,11 @@ class Manifest(ModelConfig):
     metrics_split: str = Field("", description="part of the data the metrics were measured on")
     data_fingerprint: str = Field("", description="of the data set the model was trained on")
     self_test: SelfTest | None = Field(None, description="absent in format 1")
+    variants: dict[str, Variant] = Field(
+        {"tensorflow": Variant()},
+        min_length=1,
+        description="engine → its form of the model, the best one first",
+    )
     files: dict[str, str] = Field({}, description="path inside the folder → SHA-256")
 
 
@@ -70,6 +77,7 @@ def read_manifest(folder: Path) -> Manifest:
     for name, expected in manifest.files.items():
         _check_file(folder, name, expected)
     _check_self_test(folder, manifest)
+    _check_variants(folder, manifest)
     return manifest
 
 
@@ -97,15 +105,13 @@ def digest(folder: Path) -> str:
     return hashlib.sha256(_read(folder / MANIFEST)).hexdigest()
 
 
-def write_artifact(
-    folder: Path, build: Callable[[Path], None], manifest: Manifest, *, overwrite: bool = False
-) -> Manifest:
+def write_artifact(folder: Path, build: Callable[[Path], Manifest], *, overwrite: bool = False) -> Manifest:
     """Writes an artifact: `folder` appears complete, or stays as it was.
 
     Args:
         folder: Where the artifact shall lie.
-        build: Writes the model's files into the empty folder it is given.
-        manifest: What the artifact is; its `files` are filled here.
+        build: Writes the model's files into the empty folder it is given, and says what the artifact is;
+            the manifest's `files` are filled here.
         overwrite: Whether to replace what lies at `folder`.
 
     Returns:
@@ -117,8 +123,7 @@ def write_artifact(
     """
     _check_target(folder, overwrite)
     with _explained(folder), new_folder(folder, overwrite=overwrite) as staged:
-        build(staged)
-        complete = manifest.model_copy(update={"files": _fingerprints(staged)})
+        complete = build(staged).model_copy(update={"files": _fingerprints(staged)})
         content = (complete.model_dump_json(indent=2) + "\n").encode()
         (staged / MANIFEST).write_bytes(content)
         (staged / CHECKSUM).write_text(f"{hashlib.sha256(content).hexdigest()}  {MANIFEST}\n")
@@ -191,6 +196,15 @@ def _check_self_test(folder: Path, manifest: Manifest) -> None:
             raise ArtifactError(
                 f"{folder / MANIFEST} names {name!r} for the self-test but has no checksum of it. Expected "
                 "one of its files; export the model again."
+            )
+
+
+def _check_variants(folder: Path, manifest: Manifest) -> None:
+    for name in manifest.variants:
+        if name not in ENGINES:
+            raise ArtifactError(
+                f"{folder / MANIFEST} has a variant for the engine {name!r}. Expected engines among "
+                f"{', '.join(ENGINES)}: a newer segdec ({manifest.segdec_version}) wrote it; install that."
             )
 
 

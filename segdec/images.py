@@ -20,6 +20,9 @@ from segdec.decoding.white_level import to_8_bits
 from segdec.errors import ImageError
 from segdec.files import write_bytes_atomic
 
+SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".webp"})
+"""By which a photograph is found in a folder; what it is, its content tells."""
+
 DEFAULT_MAX_PIXELS = 2**26
 """Largest photograph that is decoded unless the caller says otherwise, in pixels: 8192 × 8192.
 

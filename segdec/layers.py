@@ -16,15 +16,18 @@ EPSILON = 1e-3
 
 @dataclass(frozen=True)
 class Computation:
-    """How a network computes while it is trained; neither its weights nor what is served depend on it.
+    """How a network computes; what it has learnt does not depend on it.
 
     Attributes:
         dtype: Keras dtype policy of all layers but the first and the last; None is Keras' own default.
         synchronized: Whether batch normalisation takes its statistics from the images of all replicas.
+        folded: Whether the convolutions do the work of what is linear beside them, the scaling of the pixels
+            before the first one and batch normalisation; for inference alone.
     """
 
     dtype: str | None = None
     synchronized: bool = False
+    folded: bool = False
 
 
 PLAIN = Computation()

@@ -12,6 +12,9 @@ from segdec.decoder import refine_mask
 from segdec.layers import PLAIN, Computation, GradientGate, normalization
 from segdec.mask_vote import MaskVote
 
+PIXEL_SCALE = 1.0 / 255.0
+"""What pixel values 0…255 are multiplied with before the first convolution."""
+
 
 @keras.saving.register_keras_serializable(package="segdec")
 class SegDecNet(keras.Model):
@@ -90,7 +93,9 @@ def build_segmentation(config: NetworkConfig, computation: Computation = PLAIN) 
     The mask logits [B, H/s, W/s, 1] are the coarse ones where the stride s is 8.
     """
     dtype, image = computation.dtype, keras.Input((None, None, config.input_channels), name="image")
-    x = layers.Rescaling(1.0 / 255.0, dtype=keras.config.floatx(), name="scale")(image)
+    x = image
+    if not computation.folded:
+        x = layers.Rescaling(PIXEL_SCALE, dtype=keras.config.floatx(), name="scale")(image)
     skips: dict[int, Any] = {}
     for block, widths in enumerate(config.segmentation_widths, start=1):
         for index, width in enumerate(widths, start=1):

@@ -1,24 +1,22 @@
 """Photographs in, predictions out: an engine with its model's pre- and postprocessing around it."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
-from importlib import import_module
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Self, cast
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from segdec.artifact import Manifest, read_manifest
 from segdec.config import ModelConfig
-from segdec.engines import Engine, Logits
-from segdec.errors import ConfigError
+from segdec.engines import ENGINES, Engine, Logits, check_engine, choose_engine
+from segdec.pipeline import Pipeline
 from segdec.postprocessing import Prediction, interpret
+from segdec.prediction_steps import Job, PredictionSteps
 from segdec.preprocessing import input_size, prepare_image
 from segdec.tiling import infer_tiles
-
-ENGINES = {"tensorflow": ("segdec.engines.tensorflow", "TensorFlowEngine")}
-"""Module and class of each engine; its files lie in the artifact's folder of the same name."""
+from segdec.variants import check_versions
 
 DEFAULT_SIZE = 256
 """Side of the photograph that stands for those of a model which takes any size, px."""
@@ -27,8 +25,8 @@ DEFAULT_SIZE = 256
 class Predictor:
     """Answers photographs with predictions.
 
-    `predict` does it all; `prepare`, `infer` and `interpret` are its steps, for those who run them in
-    different threads.
+    `predict` does it all, and `predict_many` for any number, one step beside another; `prepare`, `infer` and
+    `interpret` are the steps.
 
     Args:
         engine: Runs the network.
@@ -40,6 +38,7 @@ class Predictor:
         batch_pixels: As given, else as the engine advises: a larger batch is not faster than its images one
             by one.
         manifest: The artifact's manifest; None for a model that was never an artifact.
+        engine_name: Which of the artifact's engines it is.
 
     Example:
         >>> predictor = Predictor.load(Path("runs/demo/model"))
@@ -47,24 +46,55 @@ class Predictor:
         'good'
     """
 
-    def __init__(self, engine: Engine, config: ModelConfig, *, batch_pixels: int | None = None) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        config: ModelConfig,
+        *,
+        batch_pixels: int | None = None,
+        engine_name: str = "tensorflow",
+    ) -> None:
         self.engine = engine
         self.config = config
         self.batch_pixels = batch_pixels or engine.batch_pixels
         self.manifest = config if isinstance(config, Manifest) else None
+        self.engine_name = engine_name
 
     @classmethod
-    def load(cls, folder: Path, engine: str = "tensorflow", *, batch_pixels: int | None = None) -> Self:
-        """Loads the artifact in `folder` after checking all of its files; `batch_pixels` as in the class.
+    def load(
+        cls,
+        folder: Path,
+        engine: str | None = None,
+        *,
+        batch_pixels: int | None = None,
+        threads: int | None = None,
+    ) -> Self:
+        """Loads the artifact in `folder` after checking all of its files.
+
+        Args:
+            folder: The artifact.
+            engine: One of those that it was exported for; None for the first that is installed.
+            batch_pixels: As in the class.
+            threads: Of the engine; None for its own choice, all cores that the process may use.
 
         Raises:
-            ArtifactError: If the artifact is damaged, incomplete or too new.
-            ConfigError: If there is no such engine.
+            ArtifactError: If the artifact is damaged, incomplete, too new, or not for this engine.
+            ConfigError: If there is no such engine, or it has started with another number of threads.
             MissingExtraError: If the engine's package is not installed.
         """
-        _check_engine(engine)
+        if engine is not None:
+            check_engine(engine)
         manifest = read_manifest(folder)
-        return cls(find_engine(engine)(folder / engine), manifest, batch_pixels=batch_pixels)
+        name = choose_engine(folder, tuple(manifest.variants), engine)
+        if ENGINES[name].is_installed:  # else loading says what to install
+            check_versions(name, manifest.variants[name])
+        loaded = ENGINES[name].load(folder / name, threads)
+        return cls(loaded, manifest, batch_pixels=batch_pixels, engine_name=name)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the user must know of how the engine runs on this machine; mostly nothing."""
+        return tuple(getattr(self.engine, "notes", ()))
 
     def warm_shape(self) -> tuple[int, int, int]:
         """Shape [h, w, c] of the prepared photograph that is likely to come first.
@@ -141,22 +171,46 @@ class Predictor:
                 answers[index] = self.interpret(logits, row, (height, width), threshold=threshold)
         return [answers[index] for index in range(len(images))]
 
+    def predict_many(
+        self,
+        images: Iterable[NDArray[np.uint8]],
+        *,
+        threshold: float | None = None,
+        batch_size: int | None = None,
+        ahead: int | None = None,
+    ) -> Pipeline[Prediction]:
+        """Predicts any number of `images`, in their order, while the next ones are taken and prepared.
 
-def find_engine(name: str) -> Callable[[Path], Engine]:
-    """The function that loads the engine `name` from its folder inside an artifact.
+        Taking from `images`, preparing, running the network and interpreting each have a thread; an
+        iterable that decodes files as it goes overlaps too. What goes wrong with a photograph, decoding
+        included, `next` raises in that photograph's place and may be called again for the following one;
+        see `segdec.pipeline`.
 
-    Raises:
-        ConfigError: If there is no such engine.
-        MissingExtraError: If the engine's package is not installed.
-    """
-    _check_engine(name)
-    module, engine = ENGINES[name]
-    return cast(Callable[[Path], Engine], getattr(import_module(module), engine).load)
+        Args:
+            images: Photographs, uint8 [H, W, C] each, of any sizes.
+            threshold: Replaces the model's image threshold, 0…1.
+            batch_size: Most photographs of one prepared size that share a batch, if they wait already; None
+                for what the engine gains by, at most 8.
+            ahead: Most photographs that are held at once; None for two batches and 3.
 
+        Raises:
+            ImageError: In a photograph's place, if it does not fit the model.
+            ConfigError: In a photograph's place, if `threshold` lies outside 0…1.
+            ValueError: If `batch_size` or `ahead` is below 1; in its place, if an array is no photograph.
 
-def _check_engine(name: str) -> None:
-    if name not in ENGINES:
-        raise ConfigError(f"engine {name!r} is unknown. Expected one of: {', '.join(ENGINES)}.")
+        Example:
+            >>> with predictor.predict_many(read_image(path).pixels for path in paths) as predictions:
+            ...     for path, prediction in zip(paths, predictions):
+            ...         print(path, prediction.label)
+        """
+        steps = PredictionSteps(self, threshold=threshold, batch_size=batch_size)
+        return Pipeline(
+            map(Job, images),
+            steps.prepare,
+            steps.infer,
+            steps.interpret,
+            ahead=steps.ahead if ahead is None else ahead,
+        )
 
 
 def _batches(prepared: Sequence[NDArray[np.uint8]], batch_size: int) -> Iterator[list[int]]:

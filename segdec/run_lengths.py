@@ -1,4 +1,22 @@
-"""COCO's packed run lengths → numbers; `segdec.masks` and `datasets.annotations` both read them."""
+"""COCO's packed run lengths: masks → letters → numbers."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from segdec.errors import MissingExtraError
+
+
+def pack_mask(mask: NDArray[np.uint8]) -> str:
+    """The `counts` of a mask [H, W], in which all but 0 is defect.
+
+    Raises:
+        MissingExtraError: If `pycocotools` is not installed.
+    """
+    try:
+        from pycocotools import mask as coco  # only needed when asked for
+    except ImportError as error:
+        raise MissingExtraError("pycocotools", "batch") from error
+    return str(coco.encode(np.asfortranarray(mask > 0))["counts"].decode("ascii"))
 
 
 def read_counts(text: str) -> list[int]:

@@ -21,6 +21,7 @@ from segdec.errors import ArtifactError, ImageError, MissingExtraError, SegdecEr
 from segdec.images import read_image, write_png
 from segdec.postprocessing import Prediction
 from segdec.predictor import DEFAULT_SIZE, Predictor
+from segdec.variants import Variant
 
 ADVICE = (
     "This machine's arithmetic is another or its engine is damaged: do not serve this model here; "
@@ -68,7 +69,7 @@ def run_self_test(predictor: Predictor, folder: Path) -> SelfTestResult | None:
         score_difference=abs(found.score - expected.score),
         mask_difference=float(np.abs(found.mask_scores - mask_scores).max()),
     )
-    if problem := _find_problem(found, expected, result):
+    if problem := _find_problem(found, _widened(expected, predictor), result):
         raise ArtifactError(f"The self-test of {folder} failed: {problem}. {ADVICE}")
     return result
 
@@ -122,6 +123,17 @@ def _predict(predictor: Predictor, photograph: NDArray[np.uint8], folder: Path) 
         raise
     except SegdecError as error:
         raise ArtifactError(f"The self-test of {folder} failed: {error} {ADVICE}") from error
+
+
+def _widened(expected: SelfTest, predictor: Predictor) -> SelfTest:
+    """With the tolerances of the engine, whose answer may differ from the network's by its precision."""
+    variant = predictor.manifest.variants[predictor.engine_name] if predictor.manifest else Variant()
+    return expected.model_copy(
+        update={
+            "score_tolerance": expected.score_tolerance + variant.score_tolerance,
+            "mask_tolerance": expected.mask_tolerance + variant.mask_tolerance,
+        }
+    )
 
 
 def _find_problem(found: Prediction, expected: SelfTest, result: SelfTestResult) -> str:

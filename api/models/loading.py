@@ -42,15 +42,25 @@ class ModelLoader:
         registry: Where they are served from.
         inference: The thread that runs them.
         drain_s: Seconds that requests to a replaced model may still take.
+        engine: Runs them; None for the first that each was exported for and that is installed.
+        threads: Of their engine; None for its own choice.
     """
 
     def __init__(
-        self, store: ModelStore, registry: ModelRegistry, inference: InferenceThread, drain_s: float
+        self,
+        store: ModelStore,
+        registry: ModelRegistry,
+        inference: InferenceThread,
+        drain_s: float,
+        engine: str | None = None,
+        threads: int | None = None,
     ) -> None:
         self.store = store
         self.registry = registry
         self.inference = inference
         self.drain_s = drain_s
+        self.engine = engine
+        self.threads = threads
         self._busy: set[str] = set()
 
     async def load_all(self) -> Phases:
@@ -127,7 +137,11 @@ class ModelLoader:
         if before is not None and before.identity.sha256 == await asyncio.to_thread(digest, folder):
             return before
         begun = time.perf_counter()
-        identity, predictor = await asyncio.to_thread(load_artifact, folder, self.inference.max_batch_pixels)
+        identity, predictor = await asyncio.to_thread(
+            load_artifact, folder, self.inference.max_batch_pixels, self.engine, self.threads
+        )
+        for note in predictor.notes:
+            logger.warning("%s: %s", folder, note)
         loaded = time.perf_counter()
         result = await self.inference.call(partial(run_self_test, predictor, folder))
         if result is None:
@@ -163,19 +177,24 @@ class ModelLoader:
         )
 
 
-def load_artifact(folder: Path, batch_pixels: int | None) -> tuple[ModelIdentity, Predictor]:
+def load_artifact(
+    folder: Path, batch_pixels: int | None, engine: str | None = None, threads: int | None = None
+) -> tuple[ModelIdentity, Predictor]:
     """Loads the artifact in `folder` after checking all of its files.
 
     Args:
         folder: The artifact.
         batch_pixels: Most pixels in a batch of tiles; None for what the engine advises.
+        engine: Runs it; None for the first that it was exported for and that is installed.
+        threads: Of the engine; None for its own choice.
 
     Raises:
-        ArtifactError: If it is damaged, incomplete, too new, or changes while it is read.
+        ArtifactError: If it is damaged, incomplete, too new, for other engines, or changes while it is read.
+        ConfigError: If the engine has started with another number of threads.
         MissingExtraError: If what runs it is not installed.
     """
     sha256 = digest(folder)
-    predictor = Predictor.load(folder, batch_pixels=batch_pixels)
+    predictor = Predictor.load(folder, engine, batch_pixels=batch_pixels, threads=threads)
     if digest(folder) != sha256 or predictor.manifest is None:
         raise ArtifactError(f"{folder} changed while it was read. Copy it whole, then reload.")
     manifest = predictor.manifest

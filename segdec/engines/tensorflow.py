@@ -6,8 +6,10 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from segdec.engines import Logits
-from segdec.errors import ArtifactError, MissingExtraError
+from segdec.cpu_features import computes_bfloat16
+from segdec.engines import Logits, Precision
+from segdec.errors import ArtifactError, ConfigError, MissingExtraError
+from segdec.fourier import kernel_spectra
 
 try:
     import tensorflow as tf
@@ -18,30 +20,48 @@ CPU_BATCH_PIXELS = 2**19
 GPU_BATCH_PIXELS = 2**24
 """Larger batches are not faster, or take much memory; `benchmarks/serving/batching.py` measures it."""
 
+SLOW_BFLOAT16 = (
+    "This CPU does not multiply in bfloat16: TensorFlow imitates it, which is slower than float32. "
+    "Expected a CPU with AVX-512 BF16 or AMX, or a GPU; use the engine 'tensorflow' here."
+)
+
 
 class TensorFlowEngine:
     """Runs a SavedModel.
 
-    One traced function takes every batch and image size, so nothing is traced again while serving.
+    One traced function takes every batch and image size, so nothing is traced again while serving. On a
+    CPU, convolutions that are faster by Fourier transforms are computed so; the spectra of their kernels
+    are computed once, here. GPUs convolve directly.
 
     Args:
-        model: What `tf.saved_model.load` returned; its `serve` takes uint8 [B, H, W, C] and returns
-            `mask_logits` and `class_logits`.
+        model: What `tf.saved_model.load` returned: `serve` takes uint8 [B, H, W, C] and returns `mask_logits`
+            and `class_logits`. Where it has convolutions for Fourier transforms, `fourier_kernels`
+            returns their kernels and `serve_fourier` takes the spectra of these behind the images.
+        notes: What the user must know of how it runs here.
     """
 
-    def __init__(self, model: Any) -> None:
+    def __init__(self, model: Any, notes: tuple[str, ...] = ()) -> None:
         self._model = model  # its variables live as long as it does
+        self._spectra: tuple[Any, ...] = ()
+        if hasattr(model, "fourier_kernels") and not _has_gpu():
+            kernels = [np.asarray(kernel, np.float32) for kernel in model.fourier_kernels()]
+            self._spectra = tuple(_share(kernel_spectra(kernel)) for kernel in kernels)
         self.batch_pixels = find_batch_pixels()
+        self.notes = notes
 
     @classmethod
-    def load(cls, folder: Path) -> Self:
-        """Loads the SavedModel in `folder`.
+    def load(cls, folder: Path, precision: Precision = "float32", threads: int | None = None) -> Self:
+        """Loads the SavedModel in `folder`, to run with `threads` threads; None for all cores.
 
         Raises:
             ArtifactError: If TensorFlow cannot load it.
+            ConfigError: If TensorFlow has started with another number of threads.
         """
+        if threads is not None:
+            limit_threads(threads)
+        slow = precision == "bfloat16" and not _has_gpu() and not computes_bfloat16()
         try:
-            return cls(tf.saved_model.load(str(folder)))
+            return cls(tf.saved_model.load(str(folder)), (SLOW_BFLOAT16,) if slow else ())
         except (OSError, ValueError, tf.errors.OpError) as error:
             raise ArtifactError(
                 f"{folder} holds no SavedModel that TensorFlow {tf.__version__} can load ({error}). "
@@ -50,7 +70,12 @@ class TensorFlowEngine:
 
     def infer(self, images: NDArray[np.uint8]) -> Logits:
         """Runs the network on `images` [B, H, W, C] uint8, H and W divisible by 8."""
+        if self._spectra:
+            return to_logits(self._model.serve_fourier(tf.constant(images), *self._spectra))
         return to_logits(self._model.serve(tf.constant(images)))
+
+
+ENGINE = TensorFlowEngine
 
 
 class NetworkEngine:
@@ -71,9 +96,26 @@ class NetworkEngine:
         return to_logits(self._infer(tf.constant(images)))
 
 
+def limit_threads(threads: int) -> None:
+    """Gives TensorFlow `threads` threads for its arithmetic, in the whole process, before it starts.
+
+    Raises:
+        ConfigError: If it has started with another number.
+    """
+    try:
+        tf.config.threading.set_intra_op_parallelism_threads(threads)  # within an operation
+        tf.config.threading.set_inter_op_parallelism_threads(threads)  # operations beside one another
+    except RuntimeError:
+        there = tf.config.threading.get_intra_op_parallelism_threads() or "all cores"
+        raise ConfigError(
+            f"threads={threads} came too late: TensorFlow has already started in this process, with {there}. "
+            "Expected one number for the whole process, given to the first model that is loaded."
+        ) from None
+
+
 def find_batch_pixels() -> int:
     """Pixels beyond which a batch is not faster, on the device that this process uses."""
-    return GPU_BATCH_PIXELS if tf.config.list_physical_devices("GPU") else CPU_BATCH_PIXELS
+    return GPU_BATCH_PIXELS if _has_gpu() else CPU_BATCH_PIXELS
 
 
 def input_signature(network: Any) -> Any:
@@ -87,3 +129,12 @@ def to_logits(outputs: dict[str, Any]) -> Logits:
         mask=np.asarray(outputs["mask_logits"], dtype=np.float32),
         classes=np.asarray(outputs["class_logits"], dtype=np.float32),
     )
+
+
+def _share(array: NDArray[np.float32]) -> Any:
+    """A tensor in the memory of `array`, which is aligned."""
+    return tf.experimental.dlpack.from_dlpack(array.__dlpack__())
+
+
+def _has_gpu() -> bool:
+    return bool(tf.config.list_physical_devices("GPU"))

@@ -167,10 +167,10 @@ def test_second_reload_of_a_model_is_refused_while_one_runs(client, shelf, monke
     entered, go_on = threading.Event(), threading.Event()
     load = loading.load_artifact
 
-    def wait(folder: Path, batch_pixels: int | None):
+    def wait(*arguments):
         entered.set()
         assert go_on.wait(30)
-        return load(folder, batch_pixels)
+        return load(*arguments)
 
     monkeypatch.setattr(loading, "load_artifact", wait)
     shelf.put("2")

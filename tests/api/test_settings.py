@@ -42,6 +42,8 @@ def test_flags_and_environment_fill_the_same_fields(monkeypatch):
         (["--model", "x", "--port", "http"], {}, "port: .*'http'"),
         (["--model", "x", "--port", "70000"], {}, "port: .*65535.*'70000'"),
         (["--model", "x", "--queue-size", "-1"], {}, "queue"),
+        (["--model", "x", "--engine", "abacus"], {}, "engine: .*unknown; expected one of: tensorflow"),
+        (["--model", "x", "--threads", "0"], {}, "threads: .*greater than 0.*'0'"),
         (["--model", "x"], {"SEGDEC_DRAIN_S": "soon"}, "drain_s: .*'soon'"),
     ],
 )

@@ -5,6 +5,7 @@ import threading
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -25,6 +26,8 @@ from segdec.answers import (
     RegionAnswer,
     Timing,
 )
+from segdec.config import ModelConfig
+from segdec.engines import ENGINES
 from segdec.errors import ImageError
 from segdec.images import decode_image, encode_png
 from segdec.postprocessing import find_regions
@@ -34,6 +37,53 @@ from segdec.postprocessing import find_regions
 def artifact_copy(tiny_artifact: Path, tmp_path: Path) -> Path:
     """The tiny artifact, for a test to damage."""
     return Path(shutil.copytree(tiny_artifact, tmp_path / "copy"))
+
+
+@pytest.fixture(scope="session")
+def wide_config(tiny_config: ModelConfig) -> ModelConfig:
+    """A network whose feature convolution is wide enough for Fourier transforms."""
+    widths = {"segmentation_widths": ((4,), (4,), (32,)), "feature_width": 64, "feature_kernel": 9}
+    network = tiny_config.network.model_copy(update=widths)
+    return tiny_config.model_copy(update={"network": network})
+
+
+@pytest.fixture(scope="session")
+def wide_network(wide_config: ModelConfig, tensorflow_devices: list[str]) -> Any:  # noqa: ARG001
+    """The wide network with seeded weights and moving statistics that are not the initial ones."""
+    import keras
+
+    from segdec.network import build_network
+
+    keras.utils.set_random_seed(3)
+    network = build_network(wide_config.network)
+    random = np.random.default_rng(3)
+    for variable in network.non_trainable_variables:
+        variable.assign(random.uniform(0.05, 0.15, variable.shape))
+    return network
+
+
+@pytest.fixture(scope="session")
+def every_engine(
+    wide_network: Any, wide_config: ModelConfig, tmp_path_factory: pytest.TempPathFactory
+) -> Path:
+    """An artifact of the wide network for every engine."""
+    from segdec.export import export_model
+
+    folder = tmp_path_factory.mktemp("engines") / "model"
+    photographs = np.random.default_rng(4).integers(0, 256, (8, 64, 48, 1), dtype=np.uint8)
+    export_model(
+        wide_network,
+        folder,
+        config=wide_config,
+        name="wide",
+        version="1",
+        metrics={},
+        metrics_split="test",
+        data_fingerprint="none",
+        engines=list(ENGINES),
+        photographs=list(photographs),
+    )
+    return folder
 
 
 class StubService:

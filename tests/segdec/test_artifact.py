@@ -25,26 +25,28 @@ MANIFEST = Manifest(
 FILES = {"tensorflow/saved_model.pb": b"graph", "tensorflow/variables/variables.index": b"weights"}
 
 
-def build(folder: Path) -> None:
+def build(folder: Path) -> Manifest:
     for name, content in FILES.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_bytes(content)
+    return MANIFEST
 
 
-def failing_build(folder: Path) -> None:
+def failing_build(folder: Path) -> Manifest:
     build(folder)
     raise RuntimeError("out of luck")
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    write_artifact(tmp_path / "model", build, MANIFEST)
+    write_artifact(tmp_path / "model", build)
     return tmp_path / "model"
 
 
-def rewrite(folder: Path, **changes: Any) -> None:
+def rewrite(folder: Path, without: str | None = None, **changes: Any) -> None:
     """Changes the manifest and its checksum, as another writer would have written them."""
     values = json.loads((folder / "manifest.json").read_text())
+    values.pop(without, None)
     content = json.dumps({**values, **changes}).encode()
     (folder / "manifest.json").write_bytes(content)
     (folder / "manifest.sha256").write_text(f"{hashlib.sha256(content).hexdigest()}  manifest.json\n")
@@ -87,25 +89,28 @@ def test_checksum_file_is_understood_by_sha256sum(folder: Path) -> None:
 
 def test_failed_build_leaves_no_folder(tmp_path: Path) -> None:
     with pytest.raises(RuntimeError, match="out of luck"):
-        write_artifact(tmp_path / "model", failing_build, MANIFEST)
+        write_artifact(tmp_path / "model", failing_build)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_existing_folder_is_refused_and_untouched(folder: Path) -> None:
     with pytest.raises(ArtifactError, match="model exists"):
-        write_artifact(folder, build, MANIFEST)
+        write_artifact(folder, build)
     assert read_manifest(folder).version == "1"
 
 
 def test_overwriting_replaces_the_artifact(folder: Path) -> None:
-    write_artifact(folder, build, MANIFEST.model_copy(update={"version": "2"}), overwrite=True)
+    def build_second(staged: Path) -> Manifest:
+        return build(staged).model_copy(update={"version": "2"})
+
+    write_artifact(folder, build_second, overwrite=True)
     assert read_manifest(folder).version == "2"
     assert [path.name for path in folder.parent.iterdir()] == ["model"]
 
 
 def test_failed_overwriting_keeps_the_old_artifact(folder: Path) -> None:
     with pytest.raises(RuntimeError):
-        write_artifact(folder, failing_build, MANIFEST, overwrite=True)
+        write_artifact(folder, failing_build, overwrite=True)
     assert read_manifest(folder).version == "1"
     assert [path.name for path in folder.parent.iterdir()] == ["model"]
 
@@ -113,14 +118,14 @@ def test_failed_overwriting_keeps_the_old_artifact(folder: Path) -> None:
 def test_folder_that_is_no_artifact_is_never_overwritten(tmp_path: Path) -> None:
     (tmp_path / "thesis.txt").write_text("years of work")
     with pytest.raises(ArtifactError, match="is no artifact"):
-        write_artifact(tmp_path, build, MANIFEST, overwrite=True)
+        write_artifact(tmp_path, build, overwrite=True)
     assert (tmp_path / "thesis.txt").read_text() == "years of work"
 
 
 def test_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(ArtifactError, match="cannot be written"):
-        write_artifact(tmp_path / "file" / "model", build, MANIFEST)
+        write_artifact(tmp_path / "file" / "model", build)
 
 
 # === Reading ===
@@ -150,10 +155,20 @@ def test_flipped_byte_in_a_model_file_is_named(part: str, artifact_copy: Path) -
 
 
 def test_newer_format_is_refused_before_its_unknown_fields(folder: Path) -> None:
-    rewrite(folder, format_version=4, segdec_version="9.0", novelty=True)
+    rewrite(folder, format_version=5, segdec_version="9.0", novelty=True)
     text = refusal(folder)
-    assert "format_version 4. Expected at most 3" in text
+    assert "format_version 5. Expected at most 4" in text
     assert "9.0" in text
+
+
+def test_format_3_has_one_engine(artifact_copy: Path) -> None:
+    rewrite(artifact_copy, without="variants", format_version=3)
+    assert list(read_manifest(artifact_copy).variants) == ["tensorflow"]
+
+
+def test_engine_of_a_newer_version_is_refused(folder: Path) -> None:
+    rewrite(folder, variants={"abacus": {}})
+    assert "has a variant for the engine 'abacus'. Expected engines among tensorflow, " in refusal(folder)
 
 
 def test_unknown_field_is_named_with_the_nearest_one(folder: Path) -> None:

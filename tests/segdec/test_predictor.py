@@ -150,3 +150,13 @@ def test_artifact_is_loaded_with_its_manifest(tiny_artifact: Path, tiny_config: 
     assert model.manifest is not None
     assert model.manifest.name == "tiny"
     assert model.config.network == tiny_config.network
+
+
+def test_artifact_answers_many_as_it_answers_one(tiny_artifact: Path) -> None:
+    model = Predictor.load(tiny_artifact)
+    photographs = [np.random.default_rng(seed).integers(0, 256, (40, 56, 1), np.uint8) for seed in range(9)]
+    with model.predict_many(photographs) as predictions:
+        for photograph, found in zip(photographs, predictions, strict=True):
+            expected = model.predict([photograph])[0]
+            assert found.score == pytest.approx(expected.score, abs=1e-5)
+            np.testing.assert_allclose(found.mask_scores, expected.mask_scores, atol=1e-5)

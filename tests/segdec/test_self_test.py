@@ -65,10 +65,11 @@ def store(tmp_path: Path) -> Callable[..., Path]:
         answer = answering(CONFIG, probabilities).predict([PHOTOGRAPH])[0]
         stored = expected_answer(PHOTOGRAPH, answer).model_copy(update=changes)
 
-        def build(folder: Path) -> None:
+        def build(folder: Path) -> Manifest:
             write_self_test(folder, PHOTOGRAPH, answer)
+            return manifest(self_test=stored)
 
-        write_artifact(tmp_path / "model", build, manifest(self_test=stored))
+        write_artifact(tmp_path / "model", build)
         return tmp_path / "model"
 
     return write

@@ -1,0 +1,32 @@
+"""What the CPU computes by itself: the reduced precisions that it is fast in."""
+
+from pathlib import Path
+
+CPUINFO = Path("/proc/cpuinfo")
+
+BFLOAT16 = {"avx512_bf16", "amx_bf16", "bf16"}
+"""Features that multiply in bfloat16, of x86 and of ARM."""
+
+INT8 = {"avx512_vnni", "avx_vnni", "amx_int8", "asimddp", "i8mm"}
+"""Features that multiply in int8, of x86 and of ARM."""
+
+
+def cpu_features() -> frozenset[str]:
+    """Names of the instruction sets, as Linux writes them; none on another system."""
+    try:
+        lines = CPUINFO.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return frozenset()
+    fields = (line.partition(":") for line in lines)
+    sets = [set(values.split()) for name, _, values in fields if name.strip() in ("flags", "Features")]
+    return frozenset(set.intersection(*sets)) if sets else frozenset()  # what all cores have
+
+
+def computes_bfloat16() -> bool:
+    """Whether the CPU multiplies in bfloat16; others take a detour by float32, and gain nothing by it."""
+    return not BFLOAT16.isdisjoint(cpu_features())
+
+
+def computes_int8() -> bool:
+    """Whether the CPU multiplies in int8 four at a time; others are hardly faster than in float32."""
+    return not INT8.isdisjoint(cpu_features())

@@ -1,0 +1,91 @@
+"""Runs an artifact with OpenVINO, without TensorFlow."""
+
+from pathlib import Path
+from threading import Lock
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from segdec.cpu_features import computes_bfloat16
+from segdec.engines import Logits, Precision
+from segdec.errors import ArtifactError
+from segdec.fourier import kernel_spectra
+from segdec.openvino_package import import_openvino, openvino_core
+from segdec.threads import available_cores
+
+ov = import_openvino()
+
+MODEL = "model.xml"
+SPECTRA = "spectra_"
+"""Begins the names of inputs that are spectra of a kernel, which lies beside the model as `LAYER.npy`."""
+
+BATCH_PIXELS = 2**19
+
+NO_BFLOAT16 = (
+    "This CPU does not multiply in bfloat16: OpenVINO computes in float32 here. Expected a CPU with "
+    "AVX-512 BF16 or AMX; the engine 'openvino' gives the same numbers as the network, and is faster here."
+)
+
+
+class OpenVINOEngine:
+    """Runs a model of OpenVINO on the CPU; one shape-less compilation takes every batch and image size.
+
+    Args:
+        model: What `openvino.Core.compile_model` returned, with the outputs `mask_logits` and
+            `class_logits`.
+        notes: What the user must know of how it runs here.
+    """
+
+    batch_pixels = BATCH_PIXELS
+
+    def __init__(self, model: Any, notes: tuple[str, ...] = ()) -> None:
+        self._request = model.create_infer_request()
+        self._one_at_a_time = Lock()
+        self.notes = notes
+
+    @classmethod
+    def load(cls, folder: Path, precision: Precision = "float32", threads: int | None = None) -> Self:
+        """Loads the model in `folder`, to run with `threads` threads; None for all cores.
+
+        Raises:
+            ArtifactError: If OpenVINO cannot load it.
+        """
+        core = openvino_core()
+        hint = "bf16" if precision != "float32" and computes_bfloat16() else "f32"
+        notes = (NO_BFLOAT16,) if precision == "bfloat16" and hint == "f32" else ()
+        try:
+            model = core.read_model(folder / MODEL)
+            _insert_spectra(model, folder)
+            settings = {
+                "INFERENCE_PRECISION_HINT": hint,
+                "PERFORMANCE_HINT": "LATENCY",
+                "INFERENCE_NUM_THREADS": available_cores() if threads is None else threads,
+            }
+            return cls(core.compile_model(model, "CPU", settings), notes)
+        except (OSError, ValueError, RuntimeError) as error:
+            raise ArtifactError(
+                f"{folder} holds no model that OpenVINO {ov.__version__} can load ({error}). Export it "
+                "again, with the version of OpenVINO that is installed here."
+            ) from error
+
+    def infer(self, images: NDArray[np.uint8]) -> Logits:
+        """Runs the network on `images` [B, H, W, C] uint8, H and W divisible by 8."""
+        with self._one_at_a_time:
+            found = self._request.infer({"images": images})
+            return Logits(np.array(found["mask_logits"]), np.array(found["class_logits"]))
+
+
+ENGINE = OpenVINOEngine
+
+
+def _insert_spectra(model: Any, folder: Path) -> None:
+    """Turns the inputs that are spectra into constants, computed from the kernels."""
+    for port in list(model.inputs):
+        name = port.any_name
+        if name.startswith(SPECTRA):
+            kernel = np.load(folder / f"{name.removeprefix(SPECTRA)}.npy", allow_pickle=False)
+            constant = ov.op.Constant(kernel_spectra(kernel), shared_memory=True)
+            parameter = port.get_node()
+            parameter.output(0).replace(constant.output(0))
+            model.remove_parameter(parameter)

@@ -1,0 +1,149 @@
+"""What a convolution by Fourier transforms is made of: tiles, their transforms, the spectra of a kernel.
+
+From NumPy alone, so that every engine that runs such a network can prepare its kernels.
+"""
+
+import math
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Matrix = NDArray[np.float32]
+
+WORTHWHILE = 3.0
+"""From so many times fewer multiplications on, transforms are faster on a CPU than a direct convolution,
+where images are gone through in bands, which stay in the cache."""
+
+CHANNELS_AT_ONCE = 64
+"""Channels of the result that are computed together, which bounds what is held between the transforms."""
+
+ALIGNMENT = 64
+"""Bytes, of one register of AVX-512."""
+
+
+@dataclass(frozen=True)
+class Transforms:
+    """The matrices that take a T × T tile to its spectrum and back; F = T / 2 + 1 rows tell all of it.
+
+    A complex number is two real ones, its parts: the real one, then the imaginary one.
+
+    Attributes:
+        tile: T, even.
+        kernel: k, the side of the kernel, odd.
+    """
+
+    tile: int
+    kernel: int
+
+    @property
+    def kept(self) -> int:
+        """S = T − k + 1, the side of what a tile gives."""
+        return self.tile - self.kernel + 1
+
+    @property
+    def half(self) -> int:
+        """F, the rows of half a spectrum."""
+        return self.tile // 2 + 1
+
+    @cached_property
+    def to_half(self) -> Matrix:
+        """Along the height, [F · 2, T]: the row before the part."""
+        angle = self._angles(self.half, self.tile)
+        return _single(np.stack([np.cos(angle), -np.sin(angle)], axis=1).reshape(-1, self.tile))
+
+    @cached_property
+    def to_whole(self) -> Matrix:
+        """Along the width, [T · 2, 2 · T]: the part before the column, and in the result behind it."""
+        angle = self._angles(self.tile, self.tile)
+        real = np.hstack([np.cos(angle), np.sin(angle)])
+        imaginary = np.hstack([-np.sin(angle), np.cos(angle)])
+        return _single(np.stack([real, imaginary], axis=1).reshape(2 * self.tile, -1))
+
+    @cached_property
+    def from_whole(self) -> tuple[Matrix, Matrix]:
+        """Back along the width, for the columns that are kept: [2 · S, T · 2] twice.
+
+        The first one is for a spectrum times the real part of another one, the second one for the same
+        spectrum times the imaginary part; their sum is for the complex product.
+        """
+        angle = self._angles(self.kept, self.tile)
+        real = np.vstack([np.cos(angle), np.sin(angle)]) / self.tile
+        imaginary = np.vstack([-np.sin(angle), np.cos(angle)]) / self.tile
+        shape = 2 * self.kept, 2 * self.tile
+        by_real, by_imaginary = np.stack([real, imaginary], axis=2), np.stack([imaginary, -real], axis=2)
+        return _single(by_real.reshape(shape)), _single(by_imaginary.reshape(shape))
+
+    @cached_property
+    def from_half(self) -> Matrix:
+        """Back along the height, for the rows that are kept: [S, F · 2]."""
+        angle = self._angles(self.kept, self.half)
+        twice = np.full(self.half, 2.0)  # a row stands for its mirror image, which is left out
+        twice[[0, -1]] = 1.0
+        parts = np.stack([twice * np.cos(angle), -twice * np.sin(angle)], axis=2)
+        return _single(parts.reshape(self.kept, -1) / self.tile)
+
+    def multiplications(self, channels: int, width: int) -> int:
+        """Real multiplications of a tile of `channels` that becomes one of `width` channels."""
+        forth = self.to_half.size * self.tile + self.half * self.to_whole.size
+        back = 2 * self.half * self.from_whole[0].size + self.from_half.size * self.kept
+        return forth * channels + 4 * self.half * self.tile * channels * width + back * width
+
+    def _angles(self, rows: int, columns: int) -> NDArray[np.float64]:
+        return 2 * np.pi * np.outer(np.arange(rows), np.arange(columns)) / self.tile
+
+
+@lru_cache
+def transforms(kernel: int) -> Transforms:
+    """For a kernel of that side: the smallest tile above its double that is a multiple of 8."""
+    return Transforms(tile=-(-(2 * kernel + 1) // 8) * 8, kernel=kernel)
+
+
+def saving(kernel: int, channels: int, width: int) -> float:
+    """How many times fewer multiplications a convolution from `channels` to `width` channels takes so."""
+    by = transforms(kernel)
+    return (by.kept * kernel) ** 2 * channels * width / by.multiplications(channels, width)
+
+
+def channel_groups(width: int) -> int:
+    """Groups of equal size that `width` channels of a result are computed in."""
+    return width // CHANNELS_AT_ONCE if width % CHANNELS_AT_ONCE == 0 else 1
+
+
+def kernel_spectra(kernel: NDArray[np.float32]) -> NDArray[np.float32]:
+    """The conjugate spectrum of a kernel [k, k, C, D]: a network's convolution is a correlation.
+
+    Returns:
+        [G, 2, F · T, C, D / G]: by groups of channels and by parts, each one block of memory, and aligned
+        as engines want it, so that they need not copy it.
+    """
+    side, channels, width = kernel.shape[1:]
+    by, groups = transforms(side), channel_groups(width)
+    found = _aligned((groups, 2, by.half * by.tile, channels, width // groups))
+    for place, group in zip(found, np.split(kernel, groups, axis=3), strict=True):
+        place[:] = spectrum(group, np)
+    return found
+
+
+def spectrum(kernel: Any, ops: Any) -> Any:
+    """The conjugate spectrum [2, F · T, C, D] of a kernel [k, k, C, D], by `ops`: NumPy or `keras.ops`."""
+    side, channels, width = kernel.shape[1:]
+    by = transforms(side)
+    x = ops.matmul(by.to_half[:, :side], ops.reshape(kernel, (side, -1)))
+    x = ops.reshape(x, (by.half, 2 * side, channels * width))
+    to_whole = np.concatenate([by.to_whole[:, :side], by.to_whole[:, by.tile :][:, :side]], axis=1)
+    x = ops.reshape(ops.matmul(to_whole, x), (by.half * by.tile, 2, channels, width))
+    return ops.stack([x[:, 0], -x[:, 1]])
+
+
+def _aligned(shape: tuple[int, ...]) -> NDArray[np.float32]:
+    size = 4 * math.prod(shape)
+    memory = np.empty(size + ALIGNMENT, np.uint8)
+    first = -memory.ctypes.data % ALIGNMENT
+    return memory[first : first + size].view(np.float32).reshape(shape)
+
+
+def _single(matrix: NDArray[np.float64]) -> Matrix:
+    return np.asarray(matrix, dtype=np.float32)

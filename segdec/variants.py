@@ -1,0 +1,66 @@
+"""What a manifest says of the forms in which an artifact holds its model, one for each engine."""
+
+from importlib import metadata
+
+from pydantic import Field, FiniteFloat
+
+from segdec.config import Config, Fraction
+from segdec.engines import Precision
+from segdec.errors import ArtifactError
+
+
+class Figures(Config):
+    """How good a model is on validation photographs."""
+
+    average_precision: Fraction | None = Field(None, description="absent without good or defective ones")
+    threshold: Fraction = Field(description="the image score that these photographs would choose")
+    missed: int = Field(ge=0, description="defective photographs called good, at the model's threshold")
+    false_alarms: int = Field(ge=0, description="good photographs called defective, at the model's threshold")
+
+
+class Verification(Config):
+    """What became of the answers to the validation photographs."""
+
+    photographs: int = Field(ge=1, description="that were compared")
+    score_difference: FiniteFloat = Field(ge=0, description="largest difference of an image score")
+    mask_difference: FiniteFloat = Field(ge=0, description="largest difference of a mask score")
+    decisions_changed: int = Field(ge=0, description="photographs with another label")
+    before: Figures = Field(description="of the network")
+    after: Figures = Field(description="of this variant")
+    forced: bool = Field(False, description="exported although it is worse than allowed")
+
+
+class Variant(Config):
+    """The model as one engine runs it, in the artifact's folder of the engine's name."""
+
+    precision: Precision = Field("float32", description="in which it multiplies")
+    built_with: dict[str, str] = Field({}, description="package → version that wrote it")
+    score_tolerance: FiniteFloat = Field(0.0, ge=0, description="added to that of the self-test")
+    mask_tolerance: FiniteFloat = Field(0.0, ge=0, description="added to that of the self-test")
+    verification: Verification | None = Field(
+        None, description="absent where no validation photographs were at hand"
+    )
+
+
+def check_versions(name: str, variant: Variant) -> None:
+    """Refuses to run a variant with an older package than wrote it, which may not know what it reads.
+
+    Args:
+        name: Of the engine.
+        variant: Its section of the manifest; its packages are installed.
+
+    Raises:
+        ArtifactError: If a package's major and minor version are older.
+    """
+    for package, built_with in variant.built_with.items():
+        installed = metadata.version(package)
+        if _release(installed) < _release(built_with):
+            raise ArtifactError(
+                f"The variant '{name}' was written with {package} {built_with}; {installed} is installed. "
+                f"Expected {built_with} or newer: install it, or export the model again with {installed}: "
+                f"python -m training export RUN OUT --engines {name}"
+            )
+
+
+def _release(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in version.split(".")[:2])
