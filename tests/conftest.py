@@ -122,7 +122,7 @@ def finished_run(tiny_experiment, tensorflow_devices) -> Path:  # noqa: ARG001
     return Trainer(load_experiment(tiny_experiment)).run().path
 
 
-SPEED = {"images_per_s", "s_per_step", "input_wait"}
+SPEED = {"images_per_s", "s_per_step", "input_wait", "model_flops_per_s", "flop_utilisation"}
 """Keys of a log's records that differ between equal runs."""
 
 

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
+from segdec.engines import ENGINES
 from segdec.errors import ConfigError
 from segdec.terminal import allow_pixels, clean_exit, quiet_tensorflow
 
@@ -73,11 +74,34 @@ def build_parser() -> argparse.ArgumentParser:
     write.add_argument("--version", default="1", help="version of the model")
     write.add_argument("--overwrite", action="store_true", help="replace an existing artifact")
     write.add_argument(
+        "--engines",
+        nargs="+",
+        default=["tensorflow"],
+        metavar="ENGINE",
+        help=f"what shall run it, the preferred one first: {', '.join(ENGINES)} (default: tensorflow)",
+    )
+    write.add_argument(
+        "--force", action="store_true", help="export engines that decide worse than the network, too"
+    )
+    write.add_argument(
         "--no-sample",
         action="store_true",
         help="self-test with noise: no validation photograph travels in the artifact",
     )
     write.set_defaults(command=export)
+
+    engines = commands.add_parser(
+        "verify", help="compare the engines of an artifact with the network of its run"
+    )
+    engines.add_argument("run", type=Path, help="run folder")
+    engines.add_argument("model", type=Path, help="artifact that was exported from it")
+    engines.add_argument(
+        "--split",
+        choices=("train", "val", "test"),
+        default="test",
+        help="whose photographs (default: %(default)s)",
+    )
+    engines.set_defaults(command=verify)
     return parser
 
 
@@ -88,7 +112,7 @@ def run(words: list[str]) -> None:
     fields = [word for word in words[1:] if word != FRESH]
     config = read_experiment([*words[:1], *fields], RUN_USAGE, SIGNALS)
     cluster = find_cluster()
-    quiet_tensorflow()
+    quiet_tensorflow(trains=True)
     from training.interruption import PeerLostError, RunInterruptedError
 
     try:
@@ -105,7 +129,7 @@ def run(words: list[str]) -> None:
 def check(words: list[str]) -> None:
     """Rehearses an experiment: `EXPERIMENT.toml [--field value]…`."""
     config = read_experiment(words, CHECK_USAGE)
-    quiet_tensorflow()
+    quiet_tensorflow(trains=True)
     from training.interruption import RunInterruptedError
     from training.rehearsal import rehearse
 
@@ -197,6 +221,7 @@ def export(options: argparse.Namespace) -> None:
     """Writes the artifact of a run."""
     quiet_tensorflow()
     from training.results import export_run
+    from training.verification import describe_variant
 
     manifest = export_run(
         options.run,
@@ -205,9 +230,22 @@ def export(options: argparse.Namespace) -> None:
         version=options.version,
         overwrite=options.overwrite,
         with_sample=not options.no_sample,
+        engines=list(dict.fromkeys(options.engines)),
+        force=options.force,
     )
+    for name, variant in manifest.variants.items():
+        print(describe_variant(name, variant))
     print(f"Wrote {manifest.name} {manifest.version} to {options.out}.")
     print(f"Serve it with: python -m api --model {options.out}")
+
+
+def verify(options: argparse.Namespace) -> None:
+    """Compares the engines of an artifact with the network of its run."""
+    quiet_tensorflow()
+    from training.results import verify_artifact
+
+    for line in verify_artifact(options.run, options.model, options.split):
+        print(line, flush=True)
 
 
 if __name__ == "__main__":

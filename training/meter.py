@@ -10,6 +10,7 @@ from typing import Any, Self
 from tqdm import tqdm
 
 from segdec.errors import RunError
+from training.flops import Workload
 
 BAR = "{desc} {percentage:3.0f}%|{bar}| {n_fmt}/{total_fmt} [{elapsed}<{remaining}{postfix}]"
 
@@ -44,14 +45,25 @@ class Meter:
         first: Steps already taken.
         steps: Steps of the stage.
         shown: Whether this process shows anything at all.
+        workload: Of a step; None = its FLOPs are of no interest.
 
     Attributes:
         step: Number of the last step counted.
     """
 
-    def __init__(self, stage: str, batch_size: int, first: int, steps: int, *, shown: bool = True) -> None:
+    def __init__(
+        self,
+        stage: str,
+        batch_size: int,
+        first: int,
+        steps: int,
+        *,
+        shown: bool = True,
+        workload: Workload | None = None,
+    ) -> None:
         self._stage = stage
         self._batch_size = batch_size
+        self._workload = workload
         self.step = first
         # Without smoothing the remaining time counts validations and checkpoints at their true share.
         self._bar = tqdm(
@@ -112,7 +124,8 @@ class Meter:
 
         Returns:
             The losses, `images_per_s`, `s_per_step`, and `input_wait`, the share 0…1 of the time that was
-            spent waiting for input; time within `paused` does not count. Nothing if there was no step.
+            spent waiting for input; of a `workload` also `model_flops_per_s` and `flop_utilisation`. Time
+            within `paused` does not count. Nothing if there was no step.
 
         Raises:
             NonFiniteError: See `check`.
@@ -126,6 +139,8 @@ class Meter:
             "s_per_step": elapsed_s / self._steps,
             "input_wait": min(self._waited_s / elapsed_s, 1.0),
         }
+        if self._workload is not None:
+            speed.update(self._workload.speed(speed["s_per_step"]))
         self._start()
         self._show_step(self._last["loss"], speed)
         return {**self._last, **speed}

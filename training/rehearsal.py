@@ -37,6 +37,7 @@ class StageEstimate:
         steps: Its steps.
         s_per_step: Duration of a step, s.
         images_per_s: Images trained on, 1/s.
+        flop_utilisation: Share of the machine's peak that the network's arithmetic reaches.
         validations: How often it validates.
         checkpoints: How many checkpoints its steps ask for.
     """
@@ -45,6 +46,7 @@ class StageEstimate:
     steps: int
     s_per_step: float
     images_per_s: float
+    flop_utilisation: float
     validations: int
     checkpoints: int
 
@@ -78,17 +80,17 @@ class Rehearsal:
 
     def __str__(self) -> str:
         """A table for the terminal."""
-        lines = [f"{'stage':<12}{'steps':>8}{'s/step':>10}{'images/s':>10}{'time':>14}"]
+        lines = [f"{'stage':<12}{'steps':>8}{'s/step':>10}{'images/s':>10}{'of peak':>10}{'time':>14}"]
         for stage in self.stages:
             duration = format_duration(stage.steps * stage.s_per_step)
-            pace = f"{stage.s_per_step:>10.3f}{stage.images_per_s:>10.1f}"
+            pace = f"{stage.s_per_step:>10.3f}{stage.images_per_s:>10.1f}{stage.flop_utilisation:>10.1%}"
             lines.append(f"{stage.name:<12}{stage.steps:>8}{pace}{duration:>14}")
         for name, count, seconds in (
             ("validation", sum(stage.validations for stage in self.stages), self.validation_s),
             ("checkpoint", sum(stage.checkpoints for stage in self.stages), self.checkpoint_s),
         ):
             lines.append(
-                f"{name:<12}{count:>8}{seconds:>10.3f}{'':>10}{format_duration(count * seconds):>14}"
+                f"{name:<12}{count:>8}{seconds:>10.3f}{'':>20}{format_duration(count * seconds):>14}"
             )
         memory = {"memory": self.memory_bytes, **self.device_bytes, "checkpoint": self.checkpoint_bytes}
         sizes = ", ".join(f"{name} {size / 1e6:.1f} MB" for name, size in memory.items())
@@ -158,6 +160,7 @@ def _estimate(config: ExperimentConfig, name: str, pace: dict[str, float]) -> St
         steps,
         s_per_step=pace["s_per_step"],
         images_per_s=pace["images_per_s"],
+        flop_utilisation=pace["flop_utilisation"],
         validations=-(-steps // config.validate_every),
         checkpoints=-(-steps // config.checkpoint_every),
     )

@@ -2,21 +2,19 @@
 
 import json
 import sys
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from datasets.assignments import read_assignments
 from datasets.checking import describe_problems
 from datasets.reading import read
-from datasets.sample import Record, Split
+from datasets.sample import Record, Sample, Split
 from datasets.splitting import SPLITS
-from segdec.artifact import Manifest
+from segdec.artifact import Manifest, read_manifest
 from segdec.engines.tensorflow import NetworkEngine
-from segdec.errors import DatasetError, SegdecError
+from segdec.errors import ArtifactError, DatasetError, SegdecError
 from segdec.export import export_model
 from segdec.predictor import Predictor
 from training.config import DataConfig
@@ -24,10 +22,26 @@ from training.evaluation.stored import METRICS
 from training.run_data import load_data
 from training.run_folder import RunFolder
 from training.sample_photograph import choose_sample
+from training.validation import spread
+from training.verification import Verifier, describe_variant
+
+ReadRecord = Callable[[Record], Sample]
+
+
+CALIBRATION = 64
+"""Validation photographs that int8 is calibrated on; more change the ranges hardly."""
 
 
 def export_run(
-    path: Path, out: Path, *, name: str | None, version: str, overwrite: bool, with_sample: bool = True
+    path: Path,
+    out: Path,
+    *,
+    name: str | None,
+    version: str,
+    overwrite: bool,
+    with_sample: bool = True,
+    engines: Sequence[str] = ("tensorflow",),
+    force: bool = False,
 ) -> Manifest:
     """Writes the artifact of a finished run, with the newest metrics measured on it.
 
@@ -39,15 +53,19 @@ def export_run(
         overwrite: Whether to replace an artifact at `out`.
         with_sample: Whether a validation photograph travels in the artifact for its self-test; seeded
             noise does otherwise, or when the photographs cannot be read any more.
+        engines: What shall run it, see `segdec.engines.ENGINES`.
+        force: Whether to export engines that decide worse than the network.
 
     Raises:
-        SegdecError: If the run has not finished or the artifact cannot be written.
+        SegdecError: If the run has not finished, the artifact cannot be written, or an engine decides worse.
     """
     folder = RunFolder.finished(path)
     result = folder.result()
     split, metrics = _metrics(folder, result.validation)
     network = folder.network()
     predictor = Predictor(NetworkEngine(network), result.model)
+    records, read_record = _validation(folder, predictor)
+    verified = Verifier(predictor, records, read_record, force=force)
     return export_model(
         network,
         out,
@@ -57,25 +75,62 @@ def export_run(
         metrics=metrics,
         metrics_split=split,
         data_fingerprint=result.data_fingerprint,
-        sample=_sample(predictor, folder) if with_sample else None,
+        sample=choose_sample(predictor, records, read_record) if records and with_sample else None,
+        engines=engines,
+        photographs=[read_record(record).image for record in spread(records, CALIBRATION)],
+        verify=verified if records else None,
         overwrite=overwrite,
     )
 
 
-def _sample(predictor: Predictor, folder: RunFolder) -> NDArray[np.uint8] | None:
-    """A validation photograph [H, W, C]; None when they have been moved away since the training."""
+def verify_artifact(path: Path, model: Path, split: Split) -> Iterator[str]:
+    """Compares the engines of an artifact with the network of its run, on photographs of any split.
+
+    Args:
+        path: Run folder.
+        model: The artifact that was exported from it.
+        split: Whose photographs.
+
+    Yields:
+        A line for each engine.
+
+    Raises:
+        SegdecError: If the run has not finished, the artifact is another run's, or a photograph is missing.
+    """
+    folder, manifest = RunFolder.finished(path), read_manifest(model)
+    result = folder.result()
+    if (manifest.data_fingerprint, manifest.thresholds) != (result.data_fingerprint, result.model.thresholds):
+        raise ArtifactError(
+            f"{model} was not exported from {path}. Expected an artifact of this run; export it."
+        )
+    records = run_records(folder.experiment().data, folder.splits, result.model.classes, split)
+    reference = Predictor(NetworkEngine(folder.network()), result.model)
+    verifier = Verifier(reference, records, _reader(reference), force=True)
+    for name, variant in manifest.variants.items():
+        found = verifier(name, Predictor.load(model, name))
+        yield describe_variant(name, variant.model_copy(update={"verification": found}))
+
+
+def _reader(predictor: Predictor) -> ReadRecord:
+    # With the default limit on pixels: each start of a service reads one of them.
+    return partial(read, white_level=predictor.config.input.white_level)
+
+
+def _validation(folder: RunFolder, predictor: Predictor) -> tuple[Sequence[Record], ReadRecord]:
+    """The validation photographs, and what reads them; none when they have been moved away meanwhile."""
+    read_record = _reader(predictor)
     try:
         records = run_records(folder.experiment().data, folder.splits, predictor.config.classes, "val")
-        # With the default limit on pixels: each start of a service reads this photograph.
-        return choose_sample(
-            predictor, records, partial(read, white_level=predictor.config.input.white_level)
-        )
+        for record in records:
+            read_record(record)
     except (SegdecError, OSError) as error:
         print(
-            f"note: The artifact's self-test gets noise instead of a validation photograph: {error}",
+            "note: The artifact's self-test gets noise instead of a validation photograph, and no engine is "
+            f"compared with the network on photographs: {error}",
             file=sys.stderr,
         )
-        return None
+        return (), read_record
+    return records, read_record
 
 
 def run_records(data: DataConfig, splits: Path, classes: tuple[str, ...], split: Split) -> tuple[Record, ...]:

@@ -24,6 +24,8 @@ GROUPS = {
     "images_per_s": "speed",
     "s_per_step": "speed",
     "input_wait": "speed",
+    "model_flops_per_s": "speed",
+    "flop_utilisation": "speed",
 }
 
 

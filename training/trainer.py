@@ -20,11 +20,13 @@ from training.cluster import Cluster
 from training.config import ExperimentConfig, StageConfig
 from training.dispatch import AsynchronousDispatcher, Dispatcher, SynchronousDispatcher, TakenStep
 from training.divergence import explain_divergence
+from training.flops import Workload, count_step_flops
 from training.input_pipeline import InputPipeline
 from training.interruption import Interruption, RunInterruptedError
 from training.loss_scale import LossScale
+from training.matmul_peak import strategy_peak
 from training.meter import Meter, NonFiniteError
-from training.numerics import computation, set_numerics
+from training.numerics import computation, compute_dtype, emulates_bfloat16, set_numerics
 from training.run_data import load_run_data, record_reader
 from training.run_folder import RunFolder, RunResult, run_digest
 from training.run_log import RunLog
@@ -60,6 +62,7 @@ class Trainer:
         data = load_run_data(config)
         self.config = config.model_copy(update={"network": data.model.network})
         self.data_fingerprint = data.fingerprint
+        self.image_shape = data.shape
 
         # === Devices and processes ===
         set_numerics(config)
@@ -110,6 +113,7 @@ class Trainer:
         self.resumed = self.state.restore()
         self.team.check_same(self._place_digest(), "run folder or checkpoint")
         self.interruption = Interruption()
+        self.peak_flops_per_s = strategy_peak(self.strategy, self.team.workers, compute_dtype(config))
 
     def opening(self) -> str:
         """What the run is about to do, for the terminal."""
@@ -117,6 +121,8 @@ class Trainer:
         computes_here = self.config.devices is None and self.team.coordinator is None
         no_gpu = computes_here and not tf.config.list_physical_devices("GPU")
         note = "\nNo GPU was found: the CPU takes its place." if no_gpu else ""
+        if emulates_bfloat16(self.config):
+            note += "\nThis CPU has no bfloat16: mixed_bfloat16 is emulated, and much slower than float32."
         if not self.resumed:
             return f"Starting {where}.{note}"
         left = [stage.name for stage in STAGES[int(self.state.stage) :]]
@@ -158,7 +164,9 @@ class Trainer:
         dispatcher = self._dispatcher(index, first)
 
         # === Steps ===
-        meter = Meter(stage.name, self.batch_size, first, steps, shown=self.is_chief)
+        meter = Meter(
+            stage.name, self.batch_size, first, steps, shown=self.is_chief, workload=self._workload(stage)
+        )
         with closing(dispatcher), meter, self._explained(index):
             for step in range(first + 1, steps + 1):
                 self._count(dispatcher.take(), meter)
@@ -283,6 +291,10 @@ class Trainer:
             )
         batches = self.pipeline.distribute(self.strategy, index, first, settings.steps)
         return SynchronousDispatcher(train_step, batches, self.pipeline)
+
+    def _workload(self, stage: Stage) -> Workload:
+        images = (self.batch_size, *self.image_shape)
+        return Workload(count_step_flops(self.network, stage, images), self.peak_flops_per_s)
 
     def _divisible_batch_size(self) -> int:
         """Images a step, without those that do not divide where they are to be left out."""

@@ -130,9 +130,10 @@ def choose_panel(records: Sequence[Record]) -> list[Record]:
     """Some defective and some good images, each kind taken evenly from the list."""
     defective = [record for record in records if record.label != 0]
     good = [record for record in records if record.label == 0]
-    return _spread(defective, PANEL_DEFECTIVE) + _spread(good, PANEL_GOOD)
+    return spread(defective, PANEL_DEFECTIVE) + spread(good, PANEL_GOOD)
 
 
-def _spread(records: Sequence[Record], count: int) -> list[Record]:
+def spread(records: Sequence[Record], count: int) -> list[Record]:
+    """At most `count` of `records`, taken evenly."""
     places = np.linspace(0, len(records) - 1, min(count, len(records))).round().astype(int)
     return [records[place] for place in places]

@@ -25,10 +25,11 @@ from datasets.annotations.labels import GOOD, is_good
 from datasets.layouts.listing import files, subfolders
 from datasets.layouts.mask_pairing import pair_masks
 from datasets.layouts.own_splits import assign_own_splits
-from datasets.layouts.photograph_tree import FOREIGN_SUFFIXES, SUFFIXES
+from datasets.layouts.photograph_tree import FOREIGN_SUFFIXES
 from datasets.sample import Dataset, Problem, Record
 from datasets.supervision import apply_supervision
 from segdec.errors import DatasetError
+from segdec.images import SUFFIXES
 
 MASKS = "masks"
 SUPERVISION_FILE = "supervision.txt"

@@ -4,8 +4,7 @@ from collections import deque
 from pathlib import Path
 
 from datasets.layouts.listing import files, subfolders
-
-SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".webp"})
+from segdec.images import SUFFIXES
 
 FOREIGN_SUFFIXES = frozenset(
     {".avif", ".cr2", ".dng", ".gif", ".heic", ".heif", ".jp2", ".nef", ".pgm", ".pnm", ".ppm", ".raw"}

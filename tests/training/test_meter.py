@@ -4,6 +4,7 @@ import pytest
 
 from segdec.errors import RunError
 from training import meter as module
+from training.flops import Workload
 from training.meter import Meter, NonFiniteError
 
 
@@ -72,6 +73,15 @@ def test_speed_is_that_since_the_last_reading_and_losses_those_of_the_last_step(
             "s_per_step": 2.0,
             "input_wait": 0.0,
         }
+
+
+def test_work_is_measured_by_the_time_of_a_step(clock):
+    with Meter("joint", 4, 0, 10, workload=Workload(step_flops=6_000, peak_flops_per_s=40_000.0)) as meter:
+        for _ in range(2):
+            clock.now += 0.5
+            meter.advance({"loss": 1.0}, 0.0)
+        read = meter.read()
+    assert (read["model_flops_per_s"], read["flop_utilisation"]) == (12_000.0, 0.3)
 
 
 def test_a_pause_takes_no_training_time(clock):

@@ -47,13 +47,15 @@ def test_what_fails_in_a_run_fails_here_and_what_is_left_out_is_listed(
 
 def test_the_total_is_the_sum_of_its_parts():
     stages = (
-        StageEstimate("segment", 100, s_per_step=0.5, images_per_s=8.0, validations=4, checkpoints=2),
-        StageEstimate("joint", 10, s_per_step=1.0, images_per_s=4.0, validations=1, checkpoints=1),
+        StageEstimate("segment", 100, 0.5, 8.0, flop_utilisation=0.25, validations=4, checkpoints=2),
+        StageEstimate("joint", 10, 1.0, 4.0, flop_utilisation=0.125, validations=1, checkpoints=1),
     )
     rehearsal = Rehearsal(stages, 2.0, 0.1, 1_000_000, 2_000_000, {"GPU:0": 3_000_000})
     assert rehearsal.total_s == pytest.approx(50 + 10 + 5 * 2.0 + 3 * 0.1)
     text = str(rehearsal)
     assert "In all about 1 min 10 s." in text
+    assert text.splitlines()[0].split() == ["stage", "steps", "s/step", "images/s", "of", "peak", "time"]
+    assert text.splitlines()[1].split() == ["segment", "100", "0.500", "8.0", "25.0%", "50.0", "s"]
     assert "memory 2.0 MB, GPU:0 3.0 MB, checkpoint 1.0 MB" in text
 
 

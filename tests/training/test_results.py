@@ -219,3 +219,49 @@ def test_12_bit_photographs_train_as_the_same_ones_of_8_bits(
     assert manifest.input.white_level == 4095
     image = next((root / "good").glob("*.png"))
     assert predict(["predict", str(image), "--model", str(tmp_path / "model")]) == 0
+
+
+def test_engines_are_exported_and_verified(finished_run, toy_root, tmp_path, capsys):
+    words = [
+        "export",
+        str(finished_run),
+        str(tmp_path / "model"),
+        "--engines",
+        "openvino",
+        "openvino-int8",
+        "--force",
+    ]
+    main(words)
+    told = capsys.readouterr().out
+    assert "openvino: float32, AP " in told
+    assert "openvino-int8: int8, AP " in told
+    variants = Predictor.load(tmp_path / "model").manifest.variants
+    exact = variants["openvino"].verification
+    assert (exact.decisions_changed, exact.photographs) == (0, len(validation(toy_root)))
+    assert exact.mask_difference < 1e-4
+    assert not (tmp_path / "model" / "tensorflow").exists()
+    image = read(validation(toy_root)[0]).image
+    by_both = [Predictor.load(tmp_path / "model", name).predict([image])[0].score for name in variants]
+    assert by_both[0] == pytest.approx(by_both[1], abs=0.2)
+
+
+def test_unknown_engine_is_refused(finished_run, tmp_path, capsys):
+    with pytest.raises(SystemExit) as caught:
+        main(["export", str(finished_run), str(tmp_path / "model"), "--engines", "abacus"])
+    assert caught.value.code == 2
+    assert "engine 'abacus' is unknown. Expected one of: tensorflow, " in capsys.readouterr().err
+    assert not (tmp_path / "model").exists()
+
+
+def test_engines_are_compared_on_any_split(finished_run, toy_root, tmp_path, capsys):
+    export_run(finished_run, tmp_path / "model", name=None, version="1", overwrite=False)
+    main(["verify", str(finished_run), str(tmp_path / "model"), "--split", "test"])
+    count = len(load_dataset("folder", toy_root, toy_root / "splits.txt").of_split("test"))
+    assert f"0 of {count} photographs with another label" in capsys.readouterr().out
+
+
+def test_artifact_of_another_run_is_not_compared(finished_run, tiny_artifact, capsys):
+    with pytest.raises(SystemExit) as caught:
+        main(["verify", str(finished_run), str(tiny_artifact)])
+    assert caught.value.code == 2
+    assert "was not exported from" in capsys.readouterr().err

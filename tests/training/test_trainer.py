@@ -57,7 +57,8 @@ def test_every_stage_is_logged_and_validated(finished_run):
         ("decision", 4),
         ("joint", 3),
     ]
-    assert {"loss", "learning_rate", "images_per_s", "s_per_step", "input_wait"} <= records[0].keys()
+    speed = {"images_per_s", "s_per_step", "input_wait", "model_flops_per_s", "flop_utilisation"}
+    assert {"loss", "learning_rate", *speed} <= records[0].keys()
 
 
 def test_result_is_what_validation_chose(finished_run):
