@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from benchmarks.serving.models import COMPACT, export_untrained
-from benchmarks.serving.outcome import benchmark_parser, conclude, interleave, spread
+from benchmarks.models import COMPACT, export_untrained
+from benchmarks.outcome import benchmark_parser, conclude, interleave, spread
 from segdec.config import InputConfig
 from segdec.terminal import clean_exit
 

@@ -20,9 +20,10 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from benchmarks.serving.models import COMPACT, export_untrained
-from benchmarks.serving.outcome import Target, benchmark_parser, conclude, spread
-from benchmarks.serving.server_process import ROOT, start_service
+from benchmarks.environments import ROOT
+from benchmarks.models import COMPACT, export_untrained
+from benchmarks.outcome import Target, benchmark_parser, conclude, spread
+from benchmarks.serving.server_process import start_service
 from segdec.errors import RunError
 from segdec.terminal import clean_exit
 

@@ -25,15 +25,16 @@ from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 
-from benchmarks.serving.environments import peer_program
+from benchmarks.environments import peer_program
+from benchmarks.models import photograph
+from benchmarks.outcome import Target, benchmark_parser, conclude, interleave, spread
 from benchmarks.serving.load import Load, closed_loop, encode_request, generators, latency_ms
-from benchmarks.serving.models import photograph
-from benchmarks.serving.outcome import Target, benchmark_parser, conclude, interleave, spread
 from benchmarks.serving.peers.work import MAX_BATCH, MODEL_MS, MODEL_MS_EACH
 from benchmarks.serving.server_process import ServerProcess, free_port
 from segdec.errors import RunError
 from segdec.terminal import clean_exit
 
+PEERS = Path(__file__).parent / "peers"
 CLIENTS = 8
 BATCH = 8
 OURS = "segdec"
@@ -146,13 +147,14 @@ def start_ours(variables: Mapping[str, str]) -> ServerProcess:
 
 
 def _start_litserve(_: ExitStack, variables: Mapping[str, str]) -> ServerProcess:
-    command = [peer_program("litserve"), "-m", "benchmarks.serving.peers.litserve_service", "{port}"]
+    python = peer_program(PEERS / "litserve.txt")
+    command = [python, "-m", "benchmarks.serving.peers.litserve_service", "{port}"]
     return ServerProcess(command, ready="/health", environment=variables)
 
 
 def _start_bentoml(_: ExitStack, variables: Mapping[str, str]) -> ServerProcess:
     words = ("serve", "benchmarks.serving.peers.bentoml_service:Inspection", "--host", "127.0.0.1", "--port")
-    command = [peer_program("bentoml", "bentoml"), *words, "{port}"]
+    command = [peer_program(PEERS / "bentoml.txt", "bentoml"), *words, "{port}"]
     silent = {"BENTOML_DO_NOT_TRACK": "True"}
     return ServerProcess(command, environment={**variables, **silent})
 
@@ -167,7 +169,7 @@ def _start_mlserver(stack: ExitStack, variables: Mapping[str, str]) -> ServerPro
     settings = {"MLSERVER_HOST": "127.0.0.1", "MLSERVER_HTTP_PORT": "{port}", "MLSERVER_DEBUG": "false"}
     settings |= {"MLSERVER_GRPC_PORT": str(free_port()), "MLSERVER_METRICS_PORT": str(free_port())}
     settings |= {"MLSERVER_PARALLEL_WORKERS": "0", "MLSERVER_LOGGING_SETTINGS": ""}
-    command = [peer_program("mlserver", "mlserver"), "start", str(folder)]
+    command = [peer_program(PEERS / "mlserver.txt", "mlserver"), "start", str(folder)]
     return ServerProcess(command, ready="/v2/models/stub/ready", environment={**variables, **settings})
 
 

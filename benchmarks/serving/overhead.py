@@ -18,9 +18,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from benchmarks.models import COMPACT, export_untrained, photograph
+from benchmarks.outcome import Target, benchmark_parser, conclude, interleave, spread
 from benchmarks.serving.load import closed_loop, encode_request, generators
-from benchmarks.serving.models import COMPACT, export_untrained, photograph
-from benchmarks.serving.outcome import Target, benchmark_parser, conclude, interleave, spread
 from benchmarks.serving.server_process import start_service
 from segdec.errors import RunError
 from segdec.images import decode_image

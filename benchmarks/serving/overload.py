@@ -14,9 +14,9 @@ from collections.abc import Sequence
 from concurrent.futures import Executor
 from pathlib import Path
 
+from benchmarks.models import COMPACT, export_untrained, photograph
+from benchmarks.outcome import Target, benchmark_parser, conclude
 from benchmarks.serving.load import Load, closed_loop, encode_request, generators, latency_ms, open_loop
-from benchmarks.serving.models import COMPACT, export_untrained, photograph
-from benchmarks.serving.outcome import Target, benchmark_parser, conclude
 from benchmarks.serving.server_process import start_service
 from segdec.terminal import clean_exit
 

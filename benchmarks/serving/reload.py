@@ -21,9 +21,9 @@ from pathlib import Path
 
 import httpx
 
+from benchmarks.models import TINY, export_untrained, photograph
+from benchmarks.outcome import Target, benchmark_parser, conclude
 from benchmarks.serving.load import Exchange, Load, closed_loop, encode_request, generators, latency_ms
-from benchmarks.serving.models import TINY, export_untrained, photograph
-from benchmarks.serving.outcome import Target, benchmark_parser, conclude
 from benchmarks.serving.server_process import ServerProcess, start_service
 from segdec.artifact import digest
 from segdec.files import write_bytes_atomic

@@ -13,9 +13,9 @@ from typing import Self
 
 import httpx
 
+from benchmarks.environments import ROOT
 from segdec.errors import RunError
 
-ROOT = Path(__file__).resolve().parents[2]
 START_S = 180.0
 STOP_S = 40.0
 POLL_S = 0.02

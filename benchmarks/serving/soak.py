@@ -15,9 +15,9 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks.models import TINY, export_untrained, photograph
+from benchmarks.outcome import Target, benchmark_parser, conclude
 from benchmarks.serving.load import closed_loop, encode_request, generators
-from benchmarks.serving.models import TINY, export_untrained, photograph
-from benchmarks.serving.outcome import Target, benchmark_parser, conclude
 from benchmarks.serving.server_process import ServerProcess, start_service
 from segdec.errors import RunError
 from segdec.terminal import clean_exit

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from api.main import create_app
 from api.server import bind, configure
 from api.settings import Settings
-from benchmarks.serving.models import TINY
+from benchmarks.models import TINY
 from benchmarks.serving.peers.work import CLASS_LOGITS, mask_logits, run_stub
 from segdec.engines import Logits
 from segdec.predictor import Predictor

@@ -12,6 +12,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
+from benchmarks.models import photograph
+from benchmarks.outcome import Target, conclude, interleave
 from benchmarks.serving import cold_start, frameworks, overhead, overload, reload, soak
 from benchmarks.serving.load import (
     FAILED,
@@ -22,8 +24,6 @@ from benchmarks.serving.load import (
     latency_ms,
     open_loop,
 )
-from benchmarks.serving.models import photograph
-from benchmarks.serving.outcome import Target, conclude, interleave
 from benchmarks.serving.peers.work import MODEL_MS, inspect
 from benchmarks.serving.server_process import ServerProcess, free_port
 from segdec.errors import RunError

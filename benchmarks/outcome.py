@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import Any
 
 PACKAGES = ("segdec", "tensorflow", "numpy", "opencv-python-headless", "fastapi", "starlette", "uvicorn")
+INSTRUCTIONS = ("avx2", "avx512f", "avx512_vnni", "avx512_bf16", "amx_bf16", "amx_int8")
+"""Flags in /proc/cpuinfo of what speeds a network up."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +67,7 @@ def print_table(rows: Sequence[Mapping[str, object]]) -> None:
     """Rows of equal keys, as columns."""
     if not rows:
         return
-    cells = [list(rows[0]), *([_cell(value) for value in row.values()] for row in rows)]
+    cells = [list(rows[0]), *([cell_text(value) for value in row.values()] for row in rows)]
     widths = [max(len(line[column]) for line in cells) for column in range(len(cells[0]))]
     for line in cells:
         first, *others = (
@@ -75,15 +77,24 @@ def print_table(rows: Sequence[Mapping[str, object]]) -> None:
         print("  ".join([first, *others]))
 
 
+def cell_text(value: object) -> str:
+    """A figure with four digits, or what else stands in a table."""
+    if not isinstance(value, float):
+        return str(value)
+    return f"{value:.4g}" if abs(value) < 1000 else f"{value:.0f}"
+
+
 def describe_machine() -> dict[str, str]:
-    """Processor, cores, memory and versions."""
+    """Processor and what it computes with, cores, memory and versions."""
     info = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
     models = {line.partition(":")[2].strip() for line in info if line.startswith("model name")}
+    flags = {flag for line in info if line.startswith("flags") for flag in line.split()}
     memory_gib = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
     return {
         "date": datetime.now(UTC).date().isoformat(),
         "cores": str(len(os.sched_getaffinity(0))),
         "processor": ", ".join(sorted(models)) or platform.machine(),
+        "of its instructions": " ".join(flag for flag in INSTRUCTIONS if flag in flags),
         "memory": f"{memory_gib:.0f} GiB",
         "Linux": platform.release(),
         "Python": platform.python_version(),
@@ -108,14 +119,6 @@ def interleave(contenders: Mapping[str, Callable[[], float]], rounds: int) -> di
 def spread(values: Sequence[float]) -> dict[str, float]:
     """Median, smallest and largest."""
     return {"median": statistics.median(values), "min": min(values), "max": max(values)}
-
-
-def _cell(value: object) -> str:
-    return (
-        f"{value:.4g}"
-        if isinstance(value, float) and abs(value) < 1000
-        else (f"{value:.0f}" if isinstance(value, float) else str(value))
-    )
 
 
 def _version(package: str) -> str:

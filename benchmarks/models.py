@@ -37,12 +37,28 @@ def export_untrained(
     quiet_tensorflow()
     import keras
 
-    from segdec.export import export_model
     from segdec.network import build_network
 
     keras.utils.set_random_seed(seed)
-    facts: dict[str, Any] = {"metrics": {}, "metrics_split": "", "data_fingerprint": ""}
-    export_model(build_network(config.network), folder, config=config, name=name, version=version, **facts)
+    export_network(build_network(config.network), config, folder, name=name, version=version)
+
+
+def export_network(network: Any, config: ModelConfig, folder: Path, **facts: Any) -> None:
+    """Writes a network in memory as an artifact that states no metrics.
+
+    Args:
+        network: In memory.
+        config: What the model is.
+        folder: Where the artifact shall lie.
+        facts: More of what `segdec.export.export_model` takes, `name` and `version` at least.
+
+    Raises:
+        ArtifactError: If `folder` cannot be written.
+    """
+    from segdec.export import export_model
+
+    unknown: dict[str, Any] = {"metrics": {}, "metrics_split": "", "data_fingerprint": ""}
+    export_model(network, folder, config=config, **unknown, **facts)
 
 
 def photograph(height: int, width: int, seed: int = 0) -> bytes:

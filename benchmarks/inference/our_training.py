@@ -1,0 +1,61 @@
+"""Our training step on one batch, with all that a run does in it: averaged weights and gradient norm too.
+
+python -m benchmarks.inference.our_training FOLDER PRECISION
+"""
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.inference.peers.answering import Work, answer_requests
+from segdec.terminal import quiet_tensorflow
+
+
+def prepare(folder: Path, precision: str) -> tuple[Work, str]:
+    """The step of the joint stage on the batch of `batch.npz`."""
+    quiet_tensorflow()
+    import tensorflow as tf
+
+    from benchmarks.inference.workload import set_weights
+    from segdec.network import build_network
+    from training.averaging import WeightAverage
+    from training.config import ExperimentConfig
+    from training.numerics import computation, set_numerics
+    from training.schedules import build_optimizer
+    from training.stages import STAGES
+    from training.step import build_step
+
+    text = (folder / "experiment.json").read_text(encoding="utf-8")
+    config = ExperimentConfig.model_validate_json(text).model_copy(update={"precision": precision})
+    stage, settings = STAGES[-1], config.stages.joint
+    set_numerics(config)
+    network = build_network(config.network, computation(config))
+    with np.load(folder / "weights.npz") as weights:
+        set_weights(network, weights)
+    steps_taken = tf.Variable(0, dtype=tf.int64)
+    optimizer = build_optimizer(settings, stage.name, steps_taken)
+    optimizer.build(stage.trainable_variables(network))
+    step = build_step(
+        tf.distribute.get_strategy(),
+        network,
+        stage,
+        settings,
+        config.target,
+        optimizer,
+        WeightAverage(network.variables, config.ema_decay),
+        steps_taken,
+        loss=config.loss,
+    )
+    with np.load(folder / "batch.npz") as arrays:
+        batch = {name: tf.constant(array) for name, array in arrays.items()}
+
+    def work() -> Mapping[str, float]:
+        return {"loss": float(step(batch)["loss"])}
+
+    return work, f"tensorflow {tf.__version__}"
+
+
+if __name__ == "__main__":
+    answer_requests(lambda: prepare(Path(sys.argv[1]), sys.argv[2]))

@@ -1,0 +1,1 @@
+"""The network on other runtimes; each contender is a process in their environment (see `environments`)."""

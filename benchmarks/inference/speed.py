@@ -1,0 +1,158 @@
+"""Seconds an image, memory peak and agreement of every engine and of its peers.
+
+    python -m benchmarks.inference.speed [--rounds 5] [--engines …] [--peers …] [--batches …]
+        [--run RUN] [--quick] [--json FILE]
+
+Each contender is a process of its own with the threads that its library takes by itself. It gets photographs
+as uint8 [B, H, W, 1] and answers logits; scaling to 0…1 is part of its work. All have the same weights: the
+table says how far mask scores and class logits are from those of PyTorch. The memory peak is that of the
+process since its start, after three inferences before the rounds, one that does not count, and one a round.
+A case whose contenders would not fit into the memory that is free is left out.
+
+The share of the peak is that of the arithmetic of the network computed directly; an algorithm with fewer
+multiplications can pass 100 %. The peak is the fastest float32 matrix product in the same rounds.
+"""
+
+import math
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks.inference.arithmetic import network_flop
+from benchmarks.inference.contenders import EAGER, PEERS, engine_name, inference_contenders, logits_file
+from benchmarks.inference.race import Race, run_race
+from benchmarks.inference.workload import write_images, write_workload
+from benchmarks.outcome import Target, benchmark_parser, conclude, spread
+from segdec.config import NetworkConfig
+from segdec.engines import ENGINES
+from segdec.terminal import clean_exit
+
+Shape = tuple[int, int, int]
+Floats = NDArray[np.float64]
+CASES: tuple[Shape, ...] = ((1, 704, 256), (8, 704, 256), (1, 1408, 512), (8, 1408, 512))
+"""Batch, height and width, px."""
+QUICK: Shape = CASES[0]
+AIMED: Shape = CASES[2]
+"""What the targets are about."""
+HELD_MAPS = 4
+"""Maps of the widest layer at full resolution that a process holds at once, about."""
+EXACT_TIMES, REDUCED_TIMES = 3.5, 8.0
+MASK_DIFFERENCE = 1e-4
+EXACT_MB, INT8_MB = 1500.0, 700.0
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measures and prints; returns the exit code."""
+    parser = benchmark_parser(__doc__)
+    parser.add_argument("--rounds", type=int, default=5, help="inferences of each (default: %(default)s)")
+    parser.add_argument("--engines", nargs="+", choices=ENGINES, default=list(ENGINES), help="(default: all)")
+    parser.add_argument("--peers", nargs="*", choices=PEERS, default=list(PEERS), help="(default: all)")
+    parser.add_argument("--run", type=Path, help="a finished run (default: an untrained network)")
+    parser.add_argument(
+        "--batches", nargs="+", type=int, default=[1, 8], help="sizes of a batch (default: %(default)s)"
+    )
+    parser.add_argument("--quick", action="store_true", help="one round of the smallest case")
+    options = parser.parse_args(arguments)
+    asked = tuple(shape for shape in CASES if shape[0] in options.batches)
+    cases, rounds = ((QUICK,), 1) if options.quick else (asked, options.rounds)
+    rows: list[dict[str, object]] = []
+    versions: dict[str, str] = {}
+    with clean_exit(), tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        network = write_workload(folder, NetworkConfig(preset="seed"), options.engines, run=options.run)
+        fitting = fitting_cases(cases, network, len(options.engines) + len(options.peers))
+        for shape in fitting:
+            write_images(folder, shape)
+            contenders = inference_contenders(folder, options.engines, options.peers)
+            race = run_race(contenders, rounds)
+            logits = {name: read_answer(folder, name) for name in contenders}
+            rows += tabulate(shape, race, logits, network_flop(network, *shape[1:]))
+            versions |= race.versions
+    aimed = {str(row["contender"]): row for row in rows if row["case"] == describe(AIMED)}
+    return conclude(
+        options.json,
+        rows,
+        targets(aimed, options.engines),
+        versions=versions,
+        left_out=[describe(shape) for shape in cases if shape not in fitting],
+        rounds=rounds,
+    )
+
+
+def tabulate(
+    shape: Shape, race: Race, answers: Mapping[str, tuple[Floats, Floats]], flop: float
+) -> list[dict[str, object]]:
+    """A row for each contender of a case.
+
+    Args:
+        shape: Batch, height and width.
+        race: Its result.
+        answers: Mask scores and class logits of each contender.
+        flop: Of the network, an image.
+    """
+    reference = EAGER if EAGER in answers else next(iter(answers))
+    rows: list[dict[str, object]] = []
+    for name, seconds in race.seconds.items():
+        mask, classes = (
+            float(np.abs(found - expected).max())
+            for found, expected in zip(answers[name], answers[reference], strict=True)
+        )
+        row: dict[str, object] = {"case": describe(shape), "contender": name}
+        row |= {f"s an image, {key}": value / shape[0] for key, value in spread(seconds).items()}
+        row |= {"times as fast as PyTorch eager": race.ratio(name, EAGER)}
+        row |= {"% of peak": race.peak_share(name, flop * shape[0]), "memory peak, MB": race.peak_mb[name]}
+        rows.append({**row, "mask differs by": mask, "class logits differ by": classes})
+    return rows
+
+
+def targets(rows: Mapping[str, Mapping[str, object]], engines: Sequence[str]) -> list[Target]:
+    """What was to be reached; what was not measured is NaN, which misses.
+
+    Args:
+        rows: Of the case that the targets are about, by contender.
+        engines: Ours.
+    """
+
+    def figures(column: str, *precisions: str) -> list[float]:
+        names = [engine_name(engine) for engine in engines if ENGINES[engine].precision in precisions]
+        return [float(str(rows[name][column])) for name in names if name in rows] or [math.nan]
+
+    times, memory = "times as fast as PyTorch eager", "memory peak, MB"
+    exact, reduced = ("float32",), ("bfloat16", "int8")
+    mask = "mask differs by"
+    return [
+        Target(f"fastest exact engine, {times}", max(figures(times, *exact)), lowest=EXACT_TIMES),
+        Target(f"fastest reduced engine, {times}", max(figures(times, *reduced)), lowest=REDUCED_TIMES),
+        Target(f"exact engines, {mask}", max(figures(mask, *exact)), highest=MASK_DIFFERENCE),
+        Target(f"exact engines, largest {memory}", max(figures(memory, *exact)), highest=EXACT_MB),
+        Target(f"int8, {memory}", max(figures(memory, "int8")), highest=INT8_MB),
+    ]
+
+
+def describe(shape: Shape) -> str:
+    """A case in words."""
+    batch, height, width = shape
+    return f"{height} × {width}, batch {batch}"
+
+
+def fitting_cases(cases: Sequence[Shape], network: NetworkConfig, contenders: int) -> list[Shape]:
+    """The cases whose contenders fit into the memory that the machine can give, all at once."""
+    status = Path("/proc/meminfo").read_text(encoding="ascii")
+    free_bytes = int(status.partition("MemAvailable:")[2].split()[0]) * 1024
+    pixel_bytes = HELD_MAPS * max(network.segmentation_widths[0]) * 4  # float32
+    return [shape for shape in cases if contenders * math.prod(shape) * pixel_bytes <= free_bytes]
+
+
+def read_answer(folder: Path, contender: str) -> tuple[Floats, Floats]:
+    """Mask scores [B, H/8, W/8, 1], 0…1, and class logits [B, classes] of a contender."""
+    with np.load(logits_file(folder, contender)) as logits:
+        mask, classes = (logits[name].astype(np.float64) for name in ("mask", "classes"))
+    return 1.0 / (1.0 + np.exp(-mask)), classes
+
+
+if __name__ == "__main__":
+    sys.exit(main())

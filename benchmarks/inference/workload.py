@@ -1,0 +1,150 @@
+"""What the contenders compute: one network, written for each of them, and images.
+
+    python -m benchmarks.inference.workload FOLDER (--network JSON | --run RUN) [--engines ENGINE …]
+
+A process of its own, so that TensorFlow takes no memory and no threads while others are measured. Without a
+finished run the network is a `NetworkConfig` with random weights: what it has learned costs no time. Its
+normalisation is made to fit the photographs, so that all of its layers carry signals and a fault in one shows
+in the logits.
+"""
+
+import argparse
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks.environments import peer_program, run_command
+from benchmarks.models import export_network, photograph
+from segdec.config import InputConfig, ModelConfig, NetworkConfig
+from segdec.images import decode_image
+from segdec.terminal import clean_exit, quiet_tensorflow
+
+REQUIREMENTS = Path(__file__).parent / "peers" / "inference.txt"
+DESCRIPTION, IMAGES = "network.json", "images.npy"
+CALIBRATION = (4, 704, 256)
+"""Photographs that int8 is calibrated with: [B, H, W]."""
+FITTING_SIDE = 128
+
+
+def write_workload(
+    folder: Path, network: NetworkConfig, engines: Sequence[str] = (), *, run: Path | None = None
+) -> NetworkConfig:
+    """Writes `network.json` and `weights.npz`, with `engines` an artifact and `network.onnx` too.
+
+    Args:
+        folder: Where to.
+        network: Shape of the network.
+        engines: Ours.
+        run: A finished run, whose network takes the place of `network`.
+
+    Returns:
+        Shape of the network that was written.
+
+    Raises:
+        RunError: If one cannot be written.
+    """
+    source = ("--run", str(run)) if run else ("--network", network.model_dump_json())
+    words = (str(folder), *source, "--engines", *engines)
+    run_command(sys.executable, "-m", "benchmarks.inference.workload", *words)
+    if engines:
+        run_command(peer_program(REQUIREMENTS), "-m", "benchmarks.inference.peers.onnx_export", str(folder))
+    return NetworkConfig.model_validate_json((folder / DESCRIPTION).read_text(encoding="utf-8"))
+
+
+def write_images(folder: Path, shape: tuple[int, int, int]) -> None:
+    """Writes a batch of photographs, uint8 [B, H, W, 1], for the shape [B, H, W]."""
+    np.save(folder / IMAGES, photographs(*shape))
+
+
+def photographs(batch: int, height: int, width: int) -> NDArray[np.uint8]:
+    """Grey photographs, all different, uint8 [B, H, W, 1]."""
+    pictures = [
+        decode_image(photograph(height, width, seed), "photograph").pixels.reshape(height, width, 1)
+        for seed in range(batch)
+    ]
+    return np.stack(pictures)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Writes the files of our side."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--network", type=NetworkConfig.model_validate_json)
+    parser.add_argument("--run", type=Path)
+    parser.add_argument("--engines", nargs="*", default=[])
+    options = parser.parse_args(arguments)
+    with clean_exit(extra="train"):
+        quiet_tensorflow()
+        options.folder.mkdir(parents=True, exist_ok=True)
+        write = write_trained if options.run else write_untrained
+        network = write(options.folder / "artifact", options.run or options.network, options.engines)
+        text = network.config.model_dump_json()
+        (options.folder / DESCRIPTION).write_text(text, encoding="utf-8")
+        np.savez(options.folder / "weights.npz", **named_weights(network))
+
+
+def write_trained(artifact: Path, run: Path, engines: Sequence[str]) -> Any:
+    """The network of a finished run, and its artifact as a user exports it."""
+    from training.run_folder import RunFolder
+
+    if engines:
+        words = ("export", str(run), str(artifact), "--engines", *engines)
+        run_command(sys.executable, "-m", "training", *words)
+    return RunFolder.finished(run).network()
+
+
+def write_untrained(artifact: Path, config: NetworkConfig, engines: Sequence[str]) -> Any:
+    """A network of random weights, and its artifact."""
+    network = build_signalling_network(config)
+    if engines:
+        model = ModelConfig(network=config, input=InputConfig(), classes=("good", "defect"))
+        calibration = list(photographs(*CALIBRATION))
+        facts = {"name": "benchmark", "version": "1", "engines": engines, "photographs": calibration}
+        export_network(network, model, artifact, **facts)
+    return network
+
+
+def build_signalling_network(config: NetworkConfig) -> Any:
+    """A network of seeded weights whose moving statistics are those of the photographs."""
+    import keras
+
+    from segdec.network import build_network
+
+    keras.utils.set_random_seed(0)
+    network, random = build_network(config), np.random.default_rng(0)
+    for layer in _layers(network):
+        if hasattr(layer, "gamma"):
+            layer.gamma.assign(random.uniform(0.5, 1.5, layer.gamma.shape))
+            layer.beta.assign(random.normal(0.0, 0.3, layer.beta.shape))
+        if hasattr(layer, "momentum"):
+            layer.momentum = 0.0  # the moving statistics become those of the next batch
+    network(photographs(2, FITTING_SIDE, FITTING_SIDE), training=True)
+    return network
+
+
+def named_weights(network: Any) -> dict[str, NDArray[np.float32]]:
+    """`layer/variable` → array."""
+    return {
+        f"{layer.name}/{weight.name}": np.asarray(weight)
+        for layer in _layers(network)
+        for weight in layer.weights
+    }
+
+
+def set_weights(network: Any, weights: Mapping[str, NDArray[np.float32]]) -> None:
+    """Gives a network what `named_weights` took from one of the same shape."""
+    for layer in _layers(network):
+        for weight in layer.weights:
+            weight.assign(weights[f"{layer.name}/{weight.name}"])
+
+
+def _layers(network: Any) -> list[Any]:
+    return [*network.segmentation.layers, *network.decision.layers]
+
+
+if __name__ == "__main__":
+    main()
