@@ -1,4 +1,8 @@
-"""Predicts image files: `python -m segdec predict IMAGE… --model FOLDER`, or `--url` for a service."""
+"""Predicts image files: `python -m segdec predict IMAGE… --model FOLDER`, or `--url` for a service.
+
+In place of a file, a folder stands for all photographs below it, a list for those it names, a pattern for
+those that match it. With `--results` any number of them, on any number of machines, go into Parquet files.
+"""
 
 import argparse
 import os
@@ -6,17 +10,28 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from segdec import __version__
+from segdec.command_line.inspection import inspect
 from segdec.command_line.inspectors import Inspector, LocalInspector, RemoteInspector
+from segdec.command_line.photographs import find_photographs, parse_shard
 from segdec.command_line.picture_folder import PictureFolder
 from segdec.command_line.table import Table
-from segdec.errors import ConfigError, ImageError
+from segdec.engines import ENGINES
+from segdec.errors import ConfigError
 from segdec.images import DEFAULT_MAX_PIXELS
 from segdec.terminal import allow_pixels, clean_exit, pixel_limit
+from segdec.threads import leave_cores_to_engine, thread_count
 
 EXIT_SOME_FAILED = 1
 KEY_VARIABLE = "SEGDEC_API_KEY"
+MODEL_OPTIONS = {
+    "max_pixels": "--max-pixels",
+    "threads": "--threads",
+    "engine": "--engine",
+    "results": "--results",
+}
 URL_OPTIONS = {"model_name": "--model-name", "model_version": "--version", "api_key_file": "--api-key-file"}
 
 
@@ -29,10 +44,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = build_parser().parse_args(arguments)
     with clean_exit():
         check_options(options)
-        images = list(dict.fromkeys(options.images))
-        folder = None if options.out is None else PictureFolder(options.out, images)
-        with open_inspector(options) as inspector:
-            return predict(images, inspector, folder)
+        images = find_photographs(options.images)
+        if options.shard is not None:
+            images = options.shard.select(images)
+        return predict(images, options) if options.results is None else predict_many(images, options)
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -43,7 +58,13 @@ def build_parser() -> argparse.ArgumentParser:
     command = commands.add_parser(
         "predict", help="label images, write masks and overlays", description="Label images."
     )
-    command.add_argument("images", nargs="+", type=Path, metavar="IMAGE", help="image files")
+    command.add_argument(
+        "images",
+        nargs="+",
+        type=Path,
+        metavar="IMAGE",
+        help="image files, folders of them, 'patterns/**/*.png', or lists of them (.txt, .csv, .jsonl)",
+    )
     source = command.add_mutually_exclusive_group(required=True)
     source.add_argument("--model", type=Path, metavar="FOLDER", help="artifact that answers here")
     source.add_argument("--url", help="service that answers, for example http://127.0.0.1:8000")
@@ -57,7 +78,36 @@ def build_parser() -> argparse.ArgumentParser:
         help=f"with --model: largest photograph, height × width (default: {DEFAULT_MAX_PIXELS})",
     )
     command.add_argument(
+        "--engine",
+        metavar="ENGINE",
+        help=f"with --model: what runs the network, {', '.join(ENGINES)} (default: the first that the model "
+        "was exported for and that is installed)",
+    )
+    command.add_argument(
+        "--threads",
+        type=thread_count,
+        metavar="N",
+        help="with --model: threads of the engine (default: one for each core that the process may use); "
+        "reading, preparing, interpreting and writing take one more each, which is short beside it",
+    )
+    command.add_argument(
         "--threshold", type=float, metavar="T", help="score from which an image is defective, 0…1"
+    )
+    scale = command.add_argument_group("many photographs")
+    scale.add_argument(
+        "--results",
+        type=Path,
+        metavar="FOLDER",
+        help="with --model: write Parquet files there and no table; what they hold is not done again",
+    )
+    scale.add_argument(
+        "--shard",
+        type=parse_shard,
+        metavar="I/N",
+        help="inspect part I of N: run all of them, on any machines, into one folder",
+    )
+    scale.add_argument(
+        "--ray", action="store_true", help="with --results: spread over the cluster that RAY_ADDRESS names"
     )
     service = command.add_argument_group("with --url")
     service.add_argument("--model-name", metavar="NAME", help="model; default: the service's own")
@@ -78,10 +128,15 @@ def check_options(options: argparse.Namespace) -> None:
     """
     if options.threshold is not None and not 0.0 <= options.threshold <= 1.0:
         raise ConfigError(f"--threshold {options.threshold} is no score. Expected a number from 0 to 1.")
-    if options.url is not None and options.max_pixels is not None:
+    for name, flag in MODEL_OPTIONS.items():
+        if options.url is not None and getattr(options, name) is not None:
+            raise ConfigError(f"{flag} is for --model: a service has its own. Expected it without --url.")
+    if options.results is not None and options.out is not None:
         raise ConfigError(
-            "--max-pixels is for --model: a service has a limit of its own. Expected it without --url."
+            "--results and --out were given. Expected one of them; --results holds the masks too."
         )
+    if options.ray and options.results is None:
+        raise ConfigError("--ray without --results. Expected the folder, one that all machines share.")
     for name, flag in URL_OPTIONS.items():
         if options.url is None and getattr(options, name) is not None:
             raise ConfigError(f"{flag} is for a service. Expected it with --url; leave it out with --model.")
@@ -93,9 +148,7 @@ def check_options(options: argparse.Namespace) -> None:
 def open_inspector(options: argparse.Namespace) -> Iterator[Inspector]:
     """What answers: the artifact of --model or the service at --url."""
     if options.url is None:
-        max_pixels = options.max_pixels or DEFAULT_MAX_PIXELS
-        allow_pixels(max_pixels)
-        yield LocalInspector(options.model, options.threshold, max_pixels)
+        yield open_model(options)
         return
     from segdec.client import Client
 
@@ -126,22 +179,55 @@ def read_key(file: Path | None) -> str | None:
         ) from error
 
 
-def predict(images: Sequence[Path], inspector: Inspector, folder: PictureFolder | None) -> int:
-    """Inspects each of `images`, prints a table row each and writes its pictures to `folder`."""
-    table = Table(images, inspector.classes)
-    table.print_headings()
-    failed = 0
-    for path in images:
-        try:
-            finding = inspector.inspect(path)
-            if folder is not None:
-                folder.write(path, finding)
-        except ImageError as error:
-            failed += 1
-            table.print_failure(path, error)
-        else:
-            table.print_finding(path, finding)
+def open_model(options: argparse.Namespace) -> LocalInspector:
+    """The artifact of --model, loaded here."""
+    settings = model_settings(options)
+    allow_pixels(settings["max_pixels"])
+    leave_cores_to_engine()
+    inspector = LocalInspector(**settings)
+    for note in inspector.notes:
+        print(f"warning: {note}", file=sys.stderr)
+    return inspector
+
+
+def model_settings(options: argparse.Namespace) -> dict[str, Any]:
+    """The arguments of `LocalInspector`."""
+    return {
+        "model": options.model,
+        "threshold": options.threshold,
+        "max_pixels": options.max_pixels or DEFAULT_MAX_PIXELS,
+        "threads": options.threads,
+        "engine": options.engine,
+    }
+
+
+def predict(images: Sequence[Path], options: argparse.Namespace) -> int:
+    """Inspects each of `images`, prints a table row each and writes its pictures to --out."""
+    searched = [path for path in options.images if path.is_dir()]
+    folder = None if options.out is None else PictureFolder(options.out, images, searched)
+    with open_inspector(options) as inspector:
+        table = Table(images, inspector.classes)
+        table.print_headings()
+        failed = inspect(images, inspector, table, *([] if folder is None else [folder.write]))
     return EXIT_SOME_FAILED if failed else 0
+
+
+def predict_many(images: Sequence[Path], options: argparse.Namespace) -> int:
+    """Inspects those of `images` that the files in --results do not hold, and says how many there were."""
+    from segdec.command_line.results import FAILED, ResultFolder
+
+    inspector = open_model(options)
+    with ResultFolder(options.results, inspector.identity) as results:
+        left = [path for path in images if str(path) not in results.done]
+        if options.ray:
+            from segdec.command_line.ray_inspection import inspect_on_ray
+
+            inspect_on_ray(left, model_settings(options), results)
+        else:
+            inspect(left, inspector, results)
+    found = ", ".join(f"{count:,} {kind}" for kind, count in sorted(results.counts.items())) or "nothing new"
+    print(f"{len(images):,} photographs, {len(images) - len(left):,} of them done before: {found}")
+    return EXIT_SOME_FAILED if results.counts[FAILED] else 0
 
 
 if __name__ == "__main__":

@@ -9,10 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from segdec.answers import Answer, ModelDetail
-from segdec.artifact import read_manifest
+from segdec.artifact import digest, read_manifest
+from segdec.engines import ENGINES, choose_engine
 from segdec.errors import ConfigError, ImageError, ServiceError
 from segdec.images import decode_image, read_file, read_image
 from segdec.masks import unpack_mask
+from segdec.pipeline import Stage
+from segdec.prediction_steps import Job, PredictionSteps
 from segdec.predictor import Predictor
 from segdec.terminal import quiet_tensorflow
 
@@ -41,6 +44,7 @@ class Finding:
     """What was found in one photograph.
 
     Attributes:
+        path: The image file.
         label: `good` or a defect class.
         score: 1 − P(good).
         threshold: The score from which on the photograph is defective.
@@ -49,6 +53,7 @@ class Finding:
         pictures: None where they were not asked for.
     """
 
+    path: Path
     label: str
     score: float
     threshold: float
@@ -62,56 +67,93 @@ class Inspector(Protocol):
 
     Attributes:
         classes: The labels it may answer.
+        stages: What makes a `Finding` of a path, step by step; each step may run in a thread of its own. One
+            raises ImageError if this photograph cannot be inspected and others may, SegdecError if none can.
+        ahead: Photographs under way that keep the slowest step busy.
     """
 
     classes: tuple[str, ...]
+    stages: tuple[Stage, ...]
+    ahead: int
 
-    def inspect(self, path: Path) -> Finding:
-        """Inspects the image file at `path`.
 
-        Raises:
-            ImageError: If this photograph cannot be inspected; others may.
-            SegdecError: If no photograph can.
-        """
+@dataclass(eq=False, kw_only=True)
+class FileJob(Job):
+    """A photograph out of the image file `path`, with what its owner may not expect."""
+
+    path: Path
+    warnings: tuple[str, ...]
 
 
 class LocalInspector:
-    """Inspects with the artifact in the folder `model`.
+    """Inspects with the artifact in the folder `model`; an `Inspector`.
 
     Args:
         model: The artifact.
         threshold: Replaces its image threshold, 0…1.
         max_pixels: Limit on height × width of a photograph, which is held whole.
+        threads: Of the engine; None for all cores that the process may use.
+        engine: Runs the network; None for the artifact's first that is installed.
 
     Raises:
         ArtifactError: If the artifact cannot be used.
+        ConfigError: If there is no such engine.
+        MissingExtraError: If it is not installed.
+
+    Attributes:
+        notes: What the user must know of how the engine runs on this machine.
+        identity: What its answers depend on.
     """
 
-    def __init__(self, model: Path, threshold: float | None, max_pixels: int) -> None:
-        read_manifest(model)  # a wrong folder is refused before the slow import
-        quiet_tensorflow()
-        self._predictor = Predictor.load(model)
-        self._threshold = threshold
+    def __init__(
+        self,
+        model: Path,
+        threshold: float | None,
+        max_pixels: int,
+        *,
+        threads: int | None = None,
+        engine: str | None = None,
+    ) -> None:
+        manifest = read_manifest(model)
+        name = choose_engine(model, tuple(manifest.variants), engine)  # before the slow import
+        if ENGINES[name].package == "tensorflow":
+            quiet_tensorflow()
+        predictor = Predictor.load(model, name, threads=threads)
+        self.notes = predictor.notes
+        self.identity = {
+            "model": f"{manifest.name} {manifest.version}",
+            "sha256": digest(model),
+            "engine": name,
+            "threshold": threshold,
+        }
+        self.classes = predictor.config.classes
+        self._white_level = predictor.config.input.white_level
         self._max_pixels = max_pixels
-        self.classes = self._predictor.config.classes
+        self._steps = PredictionSteps(predictor, threshold=threshold)
+        self.stages: tuple[Stage, ...] = (self._read, self._steps.prepare, self._steps.infer, self._find)
+        self.ahead = self._steps.ahead + 1
 
-    def inspect(self, path: Path) -> Finding:
-        """See `Inspector`."""
-        white_level = self._predictor.config.input.white_level
-        photograph = read_image(path, max_pixels=self._max_pixels, white_level=white_level)
-        found = self._predictor.predict([photograph.pixels], threshold=self._threshold)[0]
+    def _read(self, path: Path) -> FileJob:
+        photograph = read_image(path, max_pixels=self._max_pixels, white_level=self._white_level)
+        return FileJob(photograph.pixels, path=path, warnings=photograph.warnings)
+
+    def _find(self, job: FileJob) -> Finding:
+        found = self._steps.interpret(job)
         return Finding(
+            path=job.path,
             label=found.label,
             score=found.score,
             threshold=found.threshold,
             region_count=len(found.regions),
-            warnings=photograph.warnings,
-            pictures=Pictures(photograph.pixels, found.mask),
+            warnings=job.warnings,
+            pictures=Pictures(job.pixels, found.mask),
         )
 
 
 class RemoteInspector:
-    """Inspects with a service; needs neither TensorFlow nor the artifact.
+    """Inspects with a service, one request after another; an `Inspector`.
+
+    Needs neither TensorFlow nor the artifact.
 
     Args:
         client: Of the service.
@@ -143,9 +185,10 @@ class RemoteInspector:
         self._white_levels = {
             (one.name, one.version): one.manifest.get("input", {}).get("white_level") for one in served
         }
+        self.stages: tuple[Stage, ...] = (self._inspect,)
+        self.ahead = 3  # one is asked about, one before it, one behind
 
-    def inspect(self, path: Path) -> Finding:
-        """See `Inspector`."""
+    def _inspect(self, path: Path) -> Finding:
         data = read_file(path)
         answer = self._ask(data)
         pictures = None
@@ -154,6 +197,7 @@ class RemoteInspector:
             photograph = decode_image(data, str(path), white_level=white_level)
             pictures = Pictures(photograph.pixels, unpack_mask(answer.mask))
         return Finding(
+            path=path,
             label=answer.decision.label,
             score=answer.decision.score,
             threshold=answer.decision.threshold,

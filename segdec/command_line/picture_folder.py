@@ -13,16 +13,27 @@ from segdec.overlay import draw_overlay
 class PictureFolder:
     """Writes NAME_mask.png and NAME_overlay.png for each of `images` to `folder`.
 
+    Args:
+        folder: Where to.
+        images: All photographs that will come.
+        searched: Folders in which they were looked for.
+
     Raises:
-        ConfigError: If the folder holds the photographs themselves, whose masks may lie there, or
-            cannot be created.
+        ConfigError: If the folder holds the photographs themselves, whose masks may lie there, if it lies
+            where photographs are looked for, or if it cannot be created.
     """
 
-    def __init__(self, folder: Path, images: Sequence[Path]) -> None:
+    def __init__(self, folder: Path, images: Sequence[Path], searched: Sequence[Path] = ()) -> None:
         if any(path.absolute().parent.resolve() == folder.resolve() for path in images):
             raise ConfigError(
                 f"--out {folder} holds the images themselves. Expected another folder; name a new one."
             )
+        for above in searched:
+            if folder.resolve().is_relative_to(above.resolve()):
+                raise ConfigError(
+                    f"--out {folder} lies in {above}, where its pictures would be taken for photographs the "
+                    "next time. Expected a folder elsewhere."
+                )
         try:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -32,19 +43,19 @@ class PictureFolder:
         self._folder = folder
         self._stems = dict(zip(images, output_stems(images), strict=True))
 
-    def write(self, path: Path, finding: Finding) -> None:
-        """Writes the pictures of the photograph `path`; nothing where the finding has none.
+    def write(self, finding: Finding) -> Finding:
+        """Writes the pictures of `finding` and returns it; nothing is written where it has none.
 
         Raises:
             ConfigError: If the folder cannot be written.
             ImageError: If mask and photograph have different sizes.
         """
         if finding.pictures is None:
-            return
+            return finding
         pixels, mask = finding.pictures.pixels, finding.pictures.mask
         caption = f"{finding.label}  score {finding.score:.3f}  threshold {finding.threshold:.3f}"
         overlay = draw_overlay(pixels, mask, caption=caption)
-        stem = self._stems[path]
+        stem = self._stems[finding.path]
         try:
             write_png(self._folder / f"{stem}_mask.png", mask)
             write_png(self._folder / f"{stem}_overlay.png", overlay)
@@ -52,6 +63,7 @@ class PictureFolder:
             raise ConfigError(
                 f"--out {self._folder} cannot be written: {error.strerror}. Choose another folder."
             ) from error
+        return finding
 
 
 def output_stems(images: Sequence[Path]) -> list[str]:

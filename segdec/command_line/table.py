@@ -3,6 +3,9 @@
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TextIO
+
+from tqdm import tqdm
 
 from segdec.command_line.inspectors import Finding
 from segdec.errors import ImageError
@@ -11,7 +14,7 @@ HEADINGS = ("image", "label", "score", "threshold", "regions")
 
 
 class Table:
-    """Prints rows below headings as they come, warnings and errors to stderr.
+    """Prints rows below headings as they come, warnings and errors to stderr, above any progress bar.
 
     Args:
         images: All paths that will come, and
@@ -19,28 +22,33 @@ class Table:
     """
 
     def __init__(self, images: Sequence[Path], classes: Sequence[str]) -> None:
-        longest = (max(map(len, map(str, images))), max(map(len, [*classes, "error"])), 0, 0, 0)
+        longest = (max(map(len, map(str, images)), default=0), max(map(len, [*classes, "error"])), 0, 0, 0)
         self._widths = [max(len(heading), width) for heading, width in zip(HEADINGS, longest, strict=True)]
 
     def print_headings(self) -> None:
         """Prints the first line."""
         self._print(HEADINGS)
 
-    def print_finding(self, path: Path, finding: Finding) -> None:
+    def add_finding(self, finding: Finding) -> None:
         """Prints the row of a photograph that was inspected."""
         numbers = (f"{finding.score:.3f}", f"{finding.threshold:.3f}", str(finding.region_count))
-        self._print((str(path), finding.label, *numbers))
+        self._print((str(finding.path), finding.label, *numbers))
         for warning in finding.warnings:
-            print(f"warning: {path}: {warning}", file=sys.stderr)
+            _print_line(f"warning: {finding.path}: {warning}", sys.stderr)
 
-    def print_failure(self, path: Path, error: ImageError) -> None:
+    def add_failure(self, path: Path, error: ImageError) -> None:
         """Prints the row of a photograph that could not be inspected, and why."""
         self._print((str(path), "error", "-", "-", "-"))
         message = str(error)
-        print(f"error: {message if str(path) in message else f'{path}: {message}'}", file=sys.stderr)
+        _print_line(f"error: {message if str(path) in message else f'{path}: {message}'}", sys.stderr)
 
     def _print(self, cells: Sequence[str]) -> None:
         """Text to the left, numbers to the right."""
         left = [cell.ljust(width) for cell, width in zip(cells[:2], self._widths[:2], strict=True)]
         right = [cell.rjust(width) for cell, width in zip(cells[2:], self._widths[2:], strict=True)]
-        print("  ".join([*left, *right]).rstrip(), flush=True)
+        _print_line("  ".join([*left, *right]).rstrip(), sys.stdout)
+
+
+def _print_line(line: str, file: TextIO) -> None:
+    with tqdm.external_write_mode(file):
+        print(line, file=file, flush=True)

@@ -1,4 +1,5 @@
 import hashlib
+import io
 import json
 import socket
 import subprocess
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 
 from segdec.__main__ import main
+from segdec.command_line.inspection import FEW_IMAGES
 from segdec.command_line.picture_folder import output_stems
 from segdec.images import read_image, read_mask, write_png
 
@@ -103,8 +105,16 @@ def test_photograph_that_does_not_fit_the_model_is_named(
     ("options", "text"),
     [
         (["--threshold", "1.5"], "--threshold 1.5 is no score. Expected a number from 0 to 1"),
+        (["--engine", "abacus"], "engine 'abacus' is unknown. Expected one of: tensorflow"),
+        (["--engine", "openvino"], "exported for tensorflow, not for the engine 'openvino'. Export it again"),
         (["--out", "a"], "holds the images themselves"),
         (["--out", "a/part.png/below"], "cannot be created"),
+        (["--results", "a/part.png"], "--results a/part.png cannot be used: File exists"),
+        (["--results", "found", "--out", "out"], "--results and --out were given. Expected one of them"),
+        (["--ray"], "--ray without --results. Expected the folder"),
+        (["--shard", "0/4"], "'0/4' is no shard. Expected one of its number, as 3/16 or 16/16"),
+        (["--shard", "5/4"], "'5/4' is no shard"),
+        (["--shard", "third"], "'third' is no shard"),
     ],
 )
 def test_wrong_option_is_one_clear_error(
@@ -131,6 +141,100 @@ def test_output_that_cannot_be_written_is_one_clear_error(
         main(["predict", str(photographs / "a/part.png"), "--model", str(tiny_artifact), "--out", str(out)])
     assert caught.value.code == 2
     assert "cannot be written" in capsys.readouterr().err
+
+
+# === Folders ===
+
+
+@pytest.mark.parametrize("words", [["."], ["a", "b", "empty.md"], ["b/other.png", "."]])
+def test_folder_stands_for_its_photographs(
+    words: list[str],
+    photographs: Path,
+    tiny_artifact: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    (photographs / "empty.md").touch()
+    monkeypatch.chdir(photographs)
+    main(["predict", *words, "--model", str(tiny_artifact)])
+    rows = [line.split()[0] for line in capsys.readouterr().out.splitlines()[1:]]
+    listed = ["a/part.png", "b/other.png", "b/part.png"]
+    expected = {".": listed, "a": [*listed, "empty.md"], "b/other.png": [listed[1], listed[0], listed[2]]}
+    assert rows == expected[words[0]]
+
+
+def test_folder_goes_on_after_a_photograph_that_cannot_be_read(
+    photographs: Path,
+    tiny_artifact: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    (photographs / "b/broken.png").write_text("no picture")
+    out = tmp_path_factory.mktemp("out")
+    assert main(["predict", str(photographs), "--model", str(tiny_artifact), "--out", str(out)]) == 1
+    output = capsys.readouterr()
+    assert [line.split()[1] == "error" for line in output.out.splitlines()[1:]] == [False, True, False, False]
+    assert output.err.count("error: ") == 1
+    assert len(list(out.iterdir())) == 6
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (["void"], "void holds no photographs. Expected files of the types .bmp, .jpeg"),
+        (["a", "--out", "a/out"], "--out a/out lies in a, where its pictures would be taken for photographs"),
+        (["void", "a", "--out", "a"], "void holds no photographs"),
+        (["a", "--out", "a"], "--out a holds the images themselves"),
+    ],
+)
+def test_folder_that_cannot_be_used(
+    words: list[str],
+    text: str,
+    photographs: Path,
+    tiny_artifact: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(photographs)
+    Path("void").mkdir()
+    with pytest.raises(SystemExit) as caught:
+        main(["predict", *words, "--model", str(tiny_artifact)])
+    assert caught.value.code == 2
+    assert text in capsys.readouterr().err
+    assert not Path("a/out").exists()
+
+
+class Terminal(io.StringIO):
+    """Takes what is printed, as a terminal does."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(
+    ("count", "stderr", "shown"),
+    [
+        (FEW_IMAGES + 1, Terminal(), True),
+        (FEW_IMAGES, Terminal(), False),
+        (FEW_IMAGES + 1, io.StringIO(), False),
+    ],
+)
+def test_progress_is_shown_on_a_terminal_alone(
+    count: int,
+    stderr: io.StringIO,
+    shown: bool,
+    tmp_path: Path,
+    tiny_artifact: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    for number in range(count):
+        write_png(tmp_path / f"{number}.png", np.full((16, 16, 1), number, np.uint8))
+    monkeypatch.setattr(sys, "stderr", stderr)
+    assert main(["predict", str(tmp_path), "--model", str(tiny_artifact)]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == count + 1
+    assert (f"0/{count}" in stderr.getvalue()) == shown
+    assert (stderr.getvalue() == "") != shown
 
 
 # === A service ===
@@ -227,7 +331,10 @@ def test_missing_service_is_one_clear_error(
         (["--model", "m", "--model-name", "parts"], "--model-name is for a service. Expected it with --url"),
         (["--model", "m", "--version", "1"], "--version is for a service"),
         (["--model", "m", "--api-key-file", "key"], "--api-key-file is for a service"),
-        (["--url", "http://x", "--max-pixels", "9"], "--max-pixels is for --model: a service has a limit"),
+        (["--url", "http://x", "--max-pixels", "9"], "--max-pixels is for --model: a service has its own"),
+        (["--url", "http://x", "--engine", "openvino"], "--engine is for --model: a service has its own"),
+        (["--url", "http://x", "--threads", "2"], "--threads is for --model: a service has its own"),
+        (["--model", "m", "--threads", "0"], "'0' is no number of threads. Expected a number from 1 to 1024"),
         (["--model", "m", "--max-pixels", "0"], "'0' is no limit on pixels. Expected a number from 1"),
         (["--url", "http://x", "--version", "1"], "--version without --model-name"),
         (["--url", "x:8000"], "'x:8000' is no address"),
@@ -276,6 +383,36 @@ def test_model_that_is_not_served(
 
 
 # === Processes and names ===
+
+
+def test_engine_says_what_it_lacks_here(
+    every_engine: Path,
+    photographs: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    import segdec.engines.openvino
+
+    monkeypatch.setattr(segdec.engines.openvino, "computes_bfloat16", lambda: False)
+    main(
+        [
+            "predict",
+            str(photographs / "a/part.png"),
+            "--model",
+            str(every_engine),
+            "--engine",
+            "openvino-bfloat16",
+        ]
+    )
+    said = capsys.readouterr()
+    assert "warning: This CPU does not multiply in bfloat16" in said.err
+    assert "part.png" in said.out
+
+
+def test_threads_as_a_process(tiny_artifact: Path, photographs: Path) -> None:
+    done = run("predict", photographs, "--model", tiny_artifact, "--threads", "1")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert len(done.stdout.splitlines()) == 4
 
 
 def test_version_as_a_process() -> None:

@@ -1,0 +1,142 @@
+"""Which photographs the arguments of the command line mean."""
+
+import argparse
+import csv
+import glob
+import json
+import os
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NoReturn
+
+from segdec.errors import ConfigError
+from segdec.images import SUFFIXES
+
+
+@dataclass(frozen=True)
+class Shard:
+    """Part `number` of `count`, from 1 on, of the photographs.
+
+    A photograph is in the same part whatever others there are: its path, as it was given, decides.
+    """
+
+    number: int
+    count: int
+
+    def select(self, photographs: Iterable[Path]) -> list[Path]:
+        """Those that belong to this part, in their order."""
+        return [path for path in photographs if zlib.crc32(os.fsencode(path)) % self.count == self.number - 1]
+
+
+def parse_shard(text: str) -> Shard:
+    """A shard as users write it, `3/16`; for `argparse`."""
+    number, _, count = text.partition("/")
+    if not (number.isdecimal() and count.isdecimal() and 1 <= int(number) <= int(count)):
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is no shard. Expected one of its number, as 3/16 or 16/16"
+        )
+    return Shard(int(number), int(count))
+
+
+def find_photographs(arguments: Iterable[Path]) -> list[Path]:
+    """The photographs that `arguments` mean, each once.
+
+    A folder means the photographs below it, sorted; a list, see `LISTS`, those that it names; a pattern such
+    as `line*/**/*.png`, the photographs that match it, sorted. Other files stay in their order, whatever
+    their name and whether they are there.
+
+    Raises:
+        ConfigError: If a folder, a list or a pattern holds no photograph or cannot be read.
+    """
+    return list(dict.fromkeys(path for argument in arguments for path in _meant_by(argument)))
+
+
+def _meant_by(path: Path) -> Sequence[Path]:
+    if path.is_dir():
+        return _checked(path, sorted(photographs_below(path)))
+    if path.suffix.lower() in LISTS:
+        return _read_list(path)
+    if glob.has_magic(str(path)) and not path.exists():
+        matching = sorted(Path(name) for name in glob.iglob(str(path), recursive=True))  # noqa: PTH207 # of any root
+        return _checked(path, [one for one in matching if _is_photograph(one.name)])
+    return [path]
+
+
+def photographs_below(folder: Path) -> Iterator[Path]:
+    """The visible photographs in `folder` and all visible folders below it, in any order.
+
+    Links are followed; a folder that several lead to is listed once.
+
+    Raises:
+        ConfigError: If a folder cannot be listed.
+    """
+    listed: set[Path] = set()
+    for name, below, files in os.walk(folder, followlinks=True, onerror=_refuse):
+        real = Path(name).resolve()
+        below[:] = [] if real in listed else sorted(inner for inner in below if not inner.startswith("."))
+        if real not in listed:
+            listed.add(real)
+            yield from (Path(name, file) for file in files if _is_photograph(file))
+
+
+def _is_photograph(name: str) -> bool:
+    return not name.startswith(".") and Path(name).suffix.lower() in SUFFIXES
+
+
+def _checked(place: Path, found: list[Path]) -> list[Path]:
+    if not found:
+        raise ConfigError(
+            f"{place} holds no photographs. Expected files of the types {', '.join(sorted(SUFFIXES))} in it "
+            "or in folders below it; give the folder that holds them, or a pattern that they match."
+        )
+    return found
+
+
+def _lines(text: str) -> Iterator[str]:
+    yield from (line.strip() for line in text.splitlines())
+
+
+def _column(text: str) -> Iterator[str]:
+    table = csv.DictReader(text.splitlines())
+    if "image" not in (table.fieldnames or ()):
+        raise ValueError("its first line names no column 'image'")
+    yield from (row["image"] or "" for row in table)
+
+
+def _objects(text: str) -> Iterator[str]:
+    for number, line in enumerate(text.splitlines(), start=1):
+        if line.strip():
+            record = json.loads(line)
+            if not isinstance(record, dict) or not isinstance(record.get("image"), str):
+                raise ValueError(f"line {number} is no object with an 'image'")
+            yield record["image"]
+
+
+LISTS: dict[str, Callable[[str], Iterator[str]]] = {".txt": _lines, ".csv": _column, ".jsonl": _objects}
+"""Files that list photographs, by suffix: a path a line, a column `image`, or an object with `image` a line.
+
+A path starts at the folder of the list.
+"""
+
+
+def _read_list(file: Path) -> list[Path]:
+    try:
+        named = [name for name in LISTS[file.suffix.lower()](file.read_text(encoding="utf-8-sig")) if name]
+    except OSError as error:
+        raise ConfigError(f"The list {file} cannot be read: {error.strerror}.") from error
+    except ValueError as error:  # of JSON and UTF-8 too
+        raise ConfigError(
+            f"{file} is no list of photographs ({error}). Expected a path a line (.txt), a column 'image' "
+            "(.csv) or an object with 'image' a line (.jsonl)."
+        ) from error
+    if not named:
+        raise ConfigError(f"{file} names no photograph. Expected a path a line, from the folder of the list.")
+    return [file.parent / name for name in named]
+
+
+def _refuse(error: OSError) -> NoReturn:
+    raise ConfigError(
+        f"The folder {error.filename} cannot be listed: {error.strerror}. Check its permissions and its disk."
+    ) from error

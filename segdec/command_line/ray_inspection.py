@@ -1,0 +1,62 @@
+"""The photographs of a large inspection, spread over the machines of a Ray cluster."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from segdec.command_line.inspection import inspect
+from segdec.command_line.inspectors import LocalInspector
+from segdec.command_line.results import ResultFolder
+from segdec.errors import MissingExtraError
+
+try:
+    import ray
+except ImportError as error:
+    raise MissingExtraError("ray", "ray") from error
+
+PHOTOGRAPHS_AT_ONCE = 256
+"""In a batch, after which its results are written: what is done again when a machine is lost."""
+
+
+class RayInspector:
+    """An actor that holds the model and writes what it finds in a batch of photographs.
+
+    Args:
+        settings: The arguments of `LocalInspector`.
+        folder: Of the results.
+    """
+
+    def __init__(self, settings: dict[str, Any], folder: Path) -> None:
+        self._inspector = LocalInspector(**settings)
+        self._folder = folder
+
+    def __call__(self, batch: dict[str, Any]) -> dict[str, Any]:
+        """Inspects the photographs `batch["image"]`; returns the kinds of what was found, and how many."""
+        with ResultFolder(self._folder, self._inspector.identity, read=False) as results:
+            inspect([Path(name) for name in batch["image"]], self._inspector, results)
+        return {"kind": list(results.counts), "count": list(results.counts.values())}
+
+
+def inspect_on_ray(images: Sequence[Path], settings: dict[str, Any], results: ResultFolder) -> None:
+    """Inspects `images` into the folder of `results`, which counts them too.
+
+    Joins the cluster that `RAY_ADDRESS` names, else starts one on this machine. Photographs, model and folder
+    must lie at the same paths on all machines.
+
+    Args:
+        images: Image files.
+        settings: The arguments of `LocalInspector`; an actor takes as many cores as the engine has threads.
+        results: Where to.
+    """
+    ray.init(ignore_reinit_error=True, log_to_driver=False, configure_logging=False)
+    threads = settings["threads"] or 1
+    actors = max(1, int(ray.cluster_resources().get("CPU", 1) // threads))
+    parts = ray.data.from_items([{"image": str(path)} for path in images]).map_batches(
+        RayInspector,
+        fn_constructor_args=({**settings, "threads": threads}, results.folder),
+        batch_size=PHOTOGRAPHS_AT_ONCE,
+        compute=ray.data.ActorPoolStrategy(size=min(actors, -(-len(images) // PHOTOGRAPHS_AT_ONCE))),
+        num_cpus=threads,
+    )
+    for part in parts.iter_rows():
+        results.counts[part["kind"]] += int(part["count"])

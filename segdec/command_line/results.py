@@ -1,0 +1,150 @@
+"""The folder of Parquet files that an inspection of many photographs leaves, and goes on from."""
+
+import io
+import json
+import time
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+from uuid import uuid4
+
+from segdec.command_line.inspectors import Finding
+from segdec.errors import ConfigError, ImageError, MissingExtraError
+from segdec.files import write_bytes_atomic
+from segdec.run_lengths import pack_mask
+
+try:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+except ImportError as error:
+    raise MissingExtraError("pyarrow", "batch") from error
+
+ROWS_A_PART = 4096
+SECONDS_A_PART = 60.0
+"""A part is written when it has so many rows or is so old: that much is done again after a crash."""
+
+MODEL = b"segdec.model"
+FAILED = "failed"
+
+SCHEMA = pa.schema(
+    [
+        pa.field("image", pa.string(), nullable=False),
+        ("label", pa.string()),
+        ("score", pa.float32()),
+        ("threshold", pa.float32()),
+        ("regions", pa.int32()),
+        ("height", pa.int32()),
+        ("width", pa.int32()),
+        ("mask", pa.string()),
+        ("warnings", pa.list_(pa.string())),
+        ("error", pa.string()),
+    ]
+)
+"""A row for each photograph: its path, and `error`, or the decision and the size. `mask` is null where no
+pixel is defective, else the `counts` of COCO's packed run lengths with the `size` [height, width]."""
+
+
+class ResultFolder:
+    """Keeps what is found in photographs as Parquet files; any number of processes may write into one folder.
+
+    A file is complete or not there. Leaving the `with` block writes what is left, whatever ended it.
+
+    Args:
+        folder: Where to; is made.
+        model: What the answers depend on. The files carry it, and a folder keeps to one.
+        read: Whether to look for what is there.
+
+    Raises:
+        ConfigError: If the folder cannot be made or read, or its files come from another model.
+
+    Attributes:
+        folder: As given.
+        done: Paths of the photographs that were inspected before.
+        counts: Photographs by label, those that could not be inspected as `FAILED`, that this process added.
+    """
+
+    def __init__(self, folder: Path, model: Mapping[str, Any], *, read: bool = True) -> None:
+        self.counts: Counter[str] = Counter()
+        self.folder = folder
+        self._schema = SCHEMA.with_metadata({MODEL: json.dumps(model, sort_keys=True).encode()})
+        self._rows: list[dict[str, Any]] = []
+        self._since = time.monotonic()
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            parts = sorted(folder.glob("*.parquet")) if read else []
+            self.done = frozenset(path for part in parts for path in self._read(part))
+        except OSError as error:
+            raise ConfigError(f"--results {folder} cannot be used: {error.strerror or error}.") from error
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._write()
+
+    def add_finding(self, finding: Finding) -> None:
+        """Adds the row of a photograph that was inspected.
+
+        Raises:
+            OSError: If the folder cannot be written.
+        """
+        mask = None if finding.pictures is None else finding.pictures.mask
+        height, width = (None, None) if mask is None else mask.shape
+        self._add(
+            finding.label,
+            image=str(finding.path),
+            label=finding.label,
+            score=finding.score,
+            threshold=finding.threshold,
+            regions=finding.region_count,
+            height=height,
+            width=width,
+            mask=pack_mask(mask) if mask is not None and mask.any() else None,
+            warnings=finding.warnings,
+        )
+
+    def add_failure(self, path: Path, error: ImageError) -> None:
+        """Adds the row of a photograph that could not be inspected, and why.
+
+        Raises:
+            OSError: If the folder cannot be written.
+        """
+        self._add(FAILED, image=str(path), error=str(error))
+
+    def _add(self, kind: str, **row: Any) -> None:
+        self.counts[kind] += 1
+        self._rows.append(row)
+        if len(self._rows) >= ROWS_A_PART or time.monotonic() - self._since >= SECONDS_A_PART:
+            self._write()
+
+    def _write(self) -> None:
+        if self._rows:
+            file = io.BytesIO()
+            pq.write_table(pa.Table.from_pylist(self._rows, schema=self._schema), file)
+            write_bytes_atomic(self.folder / f"part-{uuid4().hex}.parquet", file.getvalue())
+        self._rows, self._since = [], time.monotonic()
+
+    def _read(self, part: Path) -> list[str]:
+        """The photographs of a file that is there."""
+        try:
+            table = pq.read_table(part, columns=["image"])
+        except (pa.ArrowInvalid, pa.ArrowKeyError) as error:
+            raise ConfigError(
+                f"{part} is no result of an inspection ({error}). Expected a folder that holds nothing else; "
+                "name another one, or remove the file to inspect its photographs again."
+            ) from error
+        written = (table.schema.metadata or {}).get(MODEL, b"{}")
+        if written != self._schema.metadata[MODEL]:
+            raise ConfigError(
+                f"{part} was written with {_describe(written)}, and this inspection runs with "
+                f"{_describe(self._schema.metadata[MODEL])}. Expected one model a folder; name another."
+            )
+        return [str(path) for path in table.column("image").to_pylist()]
+
+
+def _describe(model: bytes) -> str:
+    return ", ".join(f"{name} {value}" for name, value in json.loads(model).items()) or "no model"

@@ -1,0 +1,112 @@
+from pathlib import Path
+
+import pytest
+
+from segdec.command_line.photographs import Shard, find_photographs
+from segdec.errors import ConfigError
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    names = (
+        "b/2.PNG",
+        "b/1.jpg",
+        "a.tiff",
+        "b/deep/3.webp",
+        "b/notes.md",
+        ".hidden/4.png",
+        "b/.5.png",
+        "c/x",
+    )
+    for name in names:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    return tmp_path
+
+
+def names(root: Path, *arguments: str) -> list[str]:
+    return [path.relative_to(root).as_posix() for path in find_photographs(root / word for word in arguments)]
+
+
+def test_photographs_below_a_folder_are_sorted(root: Path) -> None:
+    assert names(root, ".") == ["a.tiff", "b/1.jpg", "b/2.PNG", "b/deep/3.webp"]
+
+
+def test_files_are_taken_as_given_and_once(root: Path) -> None:
+    given = ["missing.png", "b/notes.md", "b/2.PNG", "b", "b/2.PNG"]
+    assert names(root, *given) == ["missing.png", "b/notes.md", "b/2.PNG", "b/1.jpg", "b/deep/3.webp"]
+
+
+def test_links_are_followed_but_not_in_circles(root: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    elsewhere = tmp_path_factory.mktemp("elsewhere")
+    (elsewhere / "6.png").touch()
+    (root / "c/linked").symlink_to(elsewhere)
+    (root / "c/circle").symlink_to(root)
+    (root / "c/lost.png").symlink_to(root / "nowhere")
+    assert names(root, ".") == [
+        "a.tiff",
+        "b/1.jpg",
+        "b/2.PNG",
+        "b/deep/3.webp",
+        "c/linked/6.png",
+        "c/lost.png",  # to be missed aloud when it is read
+    ]
+
+
+def test_folder_without_photographs_is_refused(root: Path) -> None:
+    with pytest.raises(ConfigError, match=r"c holds no photographs\. Expected files of the types \.bmp, "):
+        find_photographs([root / "a.tiff", root / "c"])
+
+
+def test_folder_that_cannot_be_listed_is_refused(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def deny(folder: object) -> None:
+        raise PermissionError(13, "Permission denied", folder)
+
+    monkeypatch.setattr("os.scandir", deny)
+    with pytest.raises(ConfigError, match=r"b cannot be listed: Permission denied\. Check its permissions"):
+        find_photographs([root / "b"])
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("list.txt", "b/1.jpg\n\n  a.tiff\n"),
+        ("list.csv", "label,image\ngood,b/1.jpg\n,a.tiff\n"),
+        ("list.jsonl", '{"image": "b/1.jpg", "label": "good"}\n\n{"image": "a.tiff"}\n'),
+    ],
+)
+def test_a_list_stands_for_what_it_names_from_its_own_folder(root: Path, name: str, text: str) -> None:
+    (root / name).write_text(text)
+    assert names(root, name) == ["b/1.jpg", "a.tiff"]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "error"),
+    [
+        ("list.txt", "\n", "names no photograph"),
+        ("list.csv", "file\na.tiff\n", "names no column 'image'"),
+        ("list.jsonl", '{"image": 5}\n', "line 1 is no object with an 'image'"),
+        ("list.jsonl", "a.tiff\n", "is no list of photographs"),
+        ("missing.txt", None, "cannot be read: No such file"),
+    ],
+)
+def test_a_list_that_is_none_is_refused(root: Path, name: str, text: str | None, error: str) -> None:
+    if text is not None:
+        (root / name).write_text(text)
+    with pytest.raises(ConfigError, match=error):
+        names(root, name)
+
+
+def test_a_pattern_stands_for_what_matches_it(root: Path) -> None:
+    assert names(root, "**/*.[pP][nN][gG]") == ["b/2.PNG"]
+    assert names(root, "b/*") == ["b/1.jpg", "b/2.PNG"]
+    with pytest.raises(ConfigError, match="holds no photographs"):
+        names(root, "b/*.bmp")
+
+
+def test_every_photograph_is_in_one_shard_whatever_others_there_are() -> None:
+    photographs = [Path(f"line/{number}.png") for number in range(200)]
+    shards = [Shard(number, 3).select(photographs) for number in (1, 2, 3)]
+    assert sorted(path for shard in shards for path in shard) == sorted(photographs)
+    assert min(map(len, shards)) > 40
+    assert Shard(2, 3).select(photographs[::2]) == [path for path in shards[1] if path in photographs[::2]]

@@ -1,0 +1,152 @@
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from segdec.__main__ import main
+from segdec.answers import MaskAnswer, RunLengths
+from segdec.command_line import results
+from segdec.command_line.inspectors import Finding, Pictures
+from segdec.command_line.results import FAILED, ResultFolder
+from segdec.errors import ConfigError, ImageError
+from segdec.images import write_png
+from segdec.masks import unpack_mask
+from segdec.predictor import Predictor
+
+ROOT = Path(__file__).parents[3]
+MODEL = {"model": "parts 1", "threshold": None}
+
+
+def finding(name: str, mask: np.ndarray[tuple[int, int], np.dtype[np.uint8]]) -> Finding:
+    pictures = Pictures(np.zeros((*mask.shape, 1), np.uint8), mask)
+    return Finding(Path(name), "scratch", 0.75, 0.5, 1, ("dark",), pictures)
+
+
+def rows(folder: Path) -> list[dict[str, object]]:
+    return sorted(pq.read_table(folder).to_pylist(), key=lambda row: str(row["image"]))
+
+
+def test_rows_hold_decision_mask_and_failure(tmp_path: Path) -> None:
+    mask = np.zeros((5, 7), np.uint8)
+    mask[1:3, 2:6] = 255
+    with ResultFolder(tmp_path / "found", MODEL) as found:
+        found.add_finding(finding("a.png", mask))
+        found.add_finding(finding("b.png", mask * 0))
+        found.add_failure(Path("c.png"), ImageError("no picture", code="x"))
+    first, second, third = rows(tmp_path / "found")
+    assert first["image"], first["label"] == ("a.png", "scratch")
+    assert (first["score"], first["threshold"], first["regions"], first["warnings"]) == (
+        0.75,
+        0.5,
+        1,
+        ["dark"],
+    )
+    assert (first["height"], first["width"], first["error"]) == (5, 7, None)
+    packed = RunLengths(size=(5, 7), counts=str(first["mask"]))
+    answer = MaskAnswer(encoding="rle", width=7, height=5, space="input", threshold=0.5, data=packed)
+    np.testing.assert_array_equal(unpack_mask(answer), mask)
+    assert second["mask"] is None
+    assert (third["error"], third["label"]) == ("no picture", None)
+    assert found.counts == {"scratch": 2, FAILED: 1}
+
+
+def test_what_is_there_is_known_and_other_models_are_refused(tmp_path: Path) -> None:
+    with ResultFolder(tmp_path, MODEL) as found:
+        assert found.done == set()
+        found.add_failure(Path("a.png"), ImageError("no", code="x"))
+    assert ResultFolder(tmp_path, MODEL).done == {"a.png"}
+    with pytest.raises(ConfigError, match=r"written with model parts 1, .* runs with model parts 2"):
+        ResultFolder(tmp_path, {**MODEL, "model": "parts 2"})
+    (tmp_path / "other.parquet").write_bytes(b"PAR1 not")
+    with pytest.raises(ConfigError, match=r"other.parquet is no result of an inspection"):
+        ResultFolder(tmp_path, MODEL)
+    pq.write_table(pa.table({"name": ["a"]}), tmp_path / "other.parquet")
+    with pytest.raises(ConfigError, match=r"other.parquet is no result of an inspection"):
+        ResultFolder(tmp_path, MODEL)
+
+
+def test_parts_are_written_as_they_fill_and_when_the_work_breaks_off(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(results, "ROWS_A_PART", 2)
+    with pytest.raises(KeyboardInterrupt), ResultFolder(tmp_path, MODEL) as found:
+        for name in ("a", "b", "c"):
+            found.add_failure(Path(name), ImageError("no", code="x"))
+            assert len(list(tmp_path.glob("*.parquet"))) == (name != "a")
+        raise KeyboardInterrupt
+    assert [row["image"] for row in rows(tmp_path)] == ["a", "b", "c"]
+    assert {path.suffix for path in tmp_path.iterdir()} == {".parquet"}
+
+
+@pytest.fixture(scope="module")
+def photographs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder, random = tmp_path_factory.mktemp("photographs"), np.random.default_rng(2)
+    for number in range(6):
+        write_png(folder / f"{number}.png", random.integers(0, 256, (24, 32, 1), dtype=np.uint8))
+    (folder / "broken.png").write_text("no picture")
+    return folder
+
+
+def predict(*arguments: object) -> int:
+    return main(["predict", *map(str, arguments)])
+
+
+def test_shards_together_inspect_everything_once(
+    photographs: Path, tiny_artifact: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = tmp_path / "found"
+    command = (photographs, "--model", tiny_artifact, "--results", found)
+    codes = [predict(*command, "--shard", shard) for shard in ("1/2", "2/2")]
+    assert sorted(codes) == [0, 1]  # the broken one is in one of them
+    images = [row["image"] for row in rows(found)]
+    assert images == sorted(map(str, photographs.iterdir()))
+    capsys.readouterr()
+    assert predict(*command) == 0
+    assert capsys.readouterr().out == "7 photographs, 7 of them done before: nothing new\n"
+    assert len(rows(found)) == 7
+    one = next(row for row in rows(found) if row["error"] is None)
+    from segdec.images import read_image
+
+    (expected,) = Predictor.load(tiny_artifact).predict([read_image(Path(str(one["image"]))).pixels])
+    assert one["label"] == expected.label
+    assert one["score"] == pytest.approx(expected.score, abs=1e-5)
+
+
+def test_an_inspection_that_broke_off_goes_on(
+    photographs: Path, tiny_artifact: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = tmp_path / "found"
+    some = [photographs / "0.png", photographs / "3.png"]
+    assert predict(*some, "--model", tiny_artifact, "--results", found) == 0
+    assert predict(photographs, "--model", tiny_artifact, "--results", found) == 1
+    assert "7 photographs, 2 of them done before: " in capsys.readouterr().out
+    assert len(rows(found)) == 7
+    with pytest.raises(SystemExit):
+        predict(photographs, "--model", tiny_artifact, "--results", found, "--threshold", "0.9")
+    assert "was written with" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_ray_finds_the_same(photographs: Path, tiny_artifact: Path, tmp_path: Path) -> None:
+    pytest.importorskip("ray")
+    for name, flags in {"here": (), "ray": ("--ray",)}.items():
+        words = (
+            "predict",
+            str(photographs),
+            "--model",
+            str(tiny_artifact),
+            "--results",
+            str(tmp_path / name),
+        )
+        command = [sys.executable, "-m", "segdec", *words, *flags]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
+        assert done.returncode == 1, done.stderr
+        assert done.stdout.startswith("7 photographs, 0 of them done before: ")
+    here, there = rows(tmp_path / "here"), rows(tmp_path / "ray")
+    for one, other in zip(here, there, strict=True):
+        assert one["score"] == pytest.approx(other["score"], abs=1e-5)
+        assert {**one, "score": None} == {**other, "score": None}
