@@ -1,35 +1,76 @@
-# Build: docker build -t segdec .
+# Targets: serve (CPU), serve-gpu, train (GPU, or CPU where there is none).
+# Build: docker build --target serve -t segdec .
 # Run:   docker run --read-only --tmpfs /tmp -p 8000:8000 -v "$PWD/runs/demo/model:/models:ro" segdec
 
 FROM python:3.11.13-slim AS builder
 ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1
-RUN python -m venv /opt/venv
+RUN python3 -m venv /opt/venv
 ENV PATH=/opt/venv/bin:$PATH
 WORKDIR /build
-# The service's pins decide what is built, so that an image can be built again.
-COPY pyproject.toml README.md LICENSE constraints.txt ./
-COPY segdec segdec
-RUN pip install ".[serve,tensorflow]" -c constraints.txt
 
-FROM python:3.11.13-slim
+# What others wrote, known by its hashes; deploy/README.md says how to renew the lists.
+FROM builder AS serve-packages
+COPY deploy/image/serve.txt ./
+RUN pip install --require-hashes -r serve.txt
+
+FROM builder AS serve-gpu-packages
+COPY deploy/image/serve-gpu.txt ./
+RUN pip install --require-hashes -r serve-gpu.txt
+
+FROM builder AS train-packages
+COPY deploy/image/train.txt ./
+RUN pip install --require-hashes -r train.txt
+
+# What we wrote, in a layer of its own: a new version is a few megabytes.
+FROM builder AS code
+COPY deploy/image/build.txt ./
+RUN pip install --require-hashes -r build.txt
+COPY pyproject.toml README.md LICENSE ./
+COPY segdec segdec
+RUN pip install --no-deps --no-build-isolation --target /opt/code .
+
+# HOME: the user has no folder of its own, and nothing may be written elsewhere. It comes last in each image, so
+# that nothing before it is the user's.
+FROM python:3.11.13-slim AS base
+ARG VERSION=0.1.0
 LABEL org.opencontainers.image.title="segdec" \
-      org.opencontainers.image.description="Surface-defect inspection over HTTP" \
+      org.opencontainers.image.version="$VERSION" \
       org.opencontainers.image.licenses="Apache-2.0"
-# HOME: the user has no folder of its own, and nothing may be written elsewhere.
-# SEGDEC_*: in the environment, so that `docker run segdec --max-pixels N` keeps them.
 ENV PATH=/opt/venv/bin:$PATH \
-    PYTHONPATH=/app \
+    PYTHONPATH=/app:/opt/code \
     PYTHONDONTWRITEBYTECODE=1 \
     PYTHONUNBUFFERED=1 \
-    HOME=/tmp \
-    SEGDEC_MODEL=/models \
-    SEGDEC_HOST=0.0.0.0
+    HOME=/tmp
 WORKDIR /app
-COPY --from=builder /opt/venv /opt/venv
-COPY api /app/api
-USER 10001:10001
-EXPOSE 8000
 STOPSIGNAL SIGTERM
+
+# SEGDEC_*: in the environment, so that `docker run segdec --max-pixels N` keeps them.
+FROM base AS service
+LABEL org.opencontainers.image.description="Surface-defect inspection over HTTP"
+ENV SEGDEC_MODEL=/models \
+    SEGDEC_HOST=0.0.0.0
+EXPOSE 8000
 HEALTHCHECK --interval=10s --timeout=5s --start-period=120s --retries=3 \
     CMD ["python", "-c", "import os, urllib.request as r; r.build_opener(r.ProxyHandler({})).open('http://127.0.0.1:' + os.environ.get('SEGDEC_PORT', '8000') + '/readyz', timeout=4)"]
 ENTRYPOINT ["python", "-m", "api"]
+
+FROM base AS train
+LABEL org.opencontainers.image.description="Training of surface-defect inspection"
+COPY --from=train-packages /opt/venv /opt/venv
+COPY --from=code /opt/code /opt/code
+COPY datasets datasets
+COPY training training
+USER 10001:10001
+ENTRYPOINT ["python", "-m", "training"]
+
+FROM service AS serve-gpu
+COPY --from=serve-gpu-packages /opt/venv /opt/venv
+COPY --from=code /opt/code /opt/code
+COPY api api
+USER 10001:10001
+
+FROM service AS serve
+COPY --from=serve-packages /opt/venv /opt/venv
+COPY --from=code /opt/code /opt/code
+COPY api api
+USER 10001:10001

@@ -7,48 +7,65 @@ import pytest
 from api.settings import read_settings
 
 ROOT = Path(__file__).parents[2]
+SERVICES = ("serve", "serve-gpu")
+IMAGES = (*SERVICES, "train")
+
+Stage = list[tuple[str, str]]
 
 
 @pytest.fixture(scope="module")
-def stages() -> list[list[tuple[str, str]]]:
-    """The Dockerfile's stages, each as (instruction, rest) with joined lines."""
+def stages() -> dict[str, Stage]:
+    """The Dockerfile's stages by name, each as (instruction, rest) with joined lines."""
     text = re.sub(r"\\\n\s*", "", (ROOT / "Dockerfile").read_text())
-    found: list[list[tuple[str, str]]] = []
+    found: dict[str, Stage] = {}
     for line in text.splitlines():
         if not line.strip() or line.startswith("#"):
             continue
         instruction, _, rest = line.partition(" ")
         if instruction == "FROM":
-            found.append([])
-        if found:
-            found[-1].append((instruction, rest.strip()))
+            stage = found[rest.split(" AS ")[1]] = []
+        stage.append((instruction, rest.strip()))
     return found
 
 
-def of(stage: list[tuple[str, str]], instruction: str) -> list[str]:
+def whole(stages: dict[str, Stage], name: str) -> Stage:
+    """A stage after those it is built on."""
+    base = of(stages[name], "FROM")[0].split(" AS ")[0]
+    return (whole(stages, base) if base in stages else []) + stages[name]
+
+
+def of(stage: Stage, instruction: str) -> list[str]:
     return [rest for name, rest in stage if name == instruction]
 
 
-def test_image_is_built_in_two_stages_from_a_pinned_python(stages):
-    assert len(stages) == 2
-    assert all(
-        re.fullmatch(r"python:3\.\d+\.\d+-slim\S*( AS \w+)?", of(stage, "FROM")[0]) for stage in stages
-    )
+@pytest.mark.parametrize("image", IMAGES)
+def test_every_image_is_built_from_a_pinned_python(stages, image):
+    built_on = whole(stages, image)
+    first = of(built_on, "FROM")[0]
+    copied = {match[1] for rest in of(built_on, "COPY") if (match := re.match(r"--from=(\S+)", rest))}
+    assert copied == {f"{image}-packages", "code"}
+    for source in (first, *(of(whole(stages, name), "FROM")[0] for name in copied)):
+        assert re.fullmatch(r"python:3\.\d+\.\d+-slim\S* AS \w+", source)
 
 
-def test_service_is_no_root(stages):
-    user = of(stages[-1], "USER")[-1]
+@pytest.mark.parametrize("image", IMAGES)
+def test_image_runs_no_command_of_the_build_and_no_root(stages, image):
+    assert not of(whole(stages, image), "RUN")
+    name, user = stages[image][-2] if image == "train" else stages[image][-1]
+    assert name == "USER"
     assert re.fullmatch(r"[1-9]\d*:[1-9]\d*", user), "a number, so that a cluster can check it"
 
 
-def test_entry_is_the_service_without_a_shell(stages):
-    assert json.loads(of(stages[-1], "ENTRYPOINT")[0]) == ["python", "-m", "api"]
-    assert not of(stages[-1], "RUN")
+@pytest.mark.parametrize(("image", "package"), [("serve", "api"), ("serve-gpu", "api"), ("train", "training")])
+def test_entry_is_the_program_without_a_shell(stages, image, package):
+    assert json.loads(of(whole(stages, image), "ENTRYPOINT")[-1]) == ["python", "-m", package]
 
 
-def test_flags_are_added_to_the_settings_of_the_image(stages, monkeypatch):
-    assert not of(stages[-1], "CMD"), "a flag of `docker run` would replace it"
-    variables = dict(word.split("=", 1) for rest in of(stages[-1], "ENV") for word in rest.split())
+@pytest.mark.parametrize("image", SERVICES)
+def test_flags_are_added_to_the_settings_of_the_image(stages, image, monkeypatch):
+    service = whole(stages, image)
+    assert not of(service, "CMD"), "a flag of `docker run` would replace it"
+    variables = dict(word.split("=", 1) for rest in of(service, "ENV") for word in rest.split())
     for name, value in variables.items():
         if name.startswith("SEGDEC_"):
             monkeypatch.setenv(name, value)
@@ -56,8 +73,9 @@ def test_flags_are_added_to_the_settings_of_the_image(stages, monkeypatch):
     assert (settings.model, settings.host, settings.max_pixels) == (Path("/models"), "0.0.0.0", 99)
 
 
-def test_health_is_asked_at_readyz_without_a_shell(stages):
-    options, _, command = of(stages[-1], "HEALTHCHECK")[0].partition("CMD ")
+@pytest.mark.parametrize("image", SERVICES)
+def test_health_is_asked_at_readyz_without_a_shell(stages, image):
+    options, _, command = of(whole(stages, image), "HEALTHCHECK")[0].partition("CMD ")
     interpreter, flag, code = json.loads(command)
     assert (interpreter, flag) == ("python", "-c")
     assert "/readyz" in code
@@ -66,20 +84,29 @@ def test_health_is_asked_at_readyz_without_a_shell(stages):
     assert "--start-period" in options
 
 
-def test_image_holds_segdec_and_api_only(stages):
-    copied = [rest.split() for rest in of(stages[-1], "COPY")]
-    from_builder = [words for words in copied if words[0].startswith("--from=")]
+@pytest.mark.parametrize(
+    ("image", "packages"), [("serve", {"api"}), ("serve-gpu", {"api"}), ("train", {"datasets", "training"})]
+)
+def test_image_holds_segdec_and_what_it_runs_only(stages, image, packages):
+    built_on = whole(stages, image)
+    copied = [rest.split() for rest in of(built_on, "COPY")]
+    from_stages = [words[1:] for words in copied if words[0].startswith("--from=")]
     from_checkout = [words for words in copied if not words[0].startswith("--from=")]
-    assert [words[1:] for words in from_builder] == [["/opt/venv", "/opt/venv"]]
-    assert from_checkout == [["api", "/app/api"]]
-    assert "PYTHONPATH=/app" in " ".join(of(stages[-1], "ENV"))
-    sent = {line[1:] for line in (ROOT / ".dockerignore").read_text().split() if line.startswith("!")}
-    assert sent == {"api", "segdec", "pyproject.toml", "README.md", "LICENSE", "constraints.txt"}
+    assert from_stages == [["/opt/venv", "/opt/venv"], ["/opt/code", "/opt/code"]]
+    assert {tuple(words) for words in from_checkout} == {(name, name) for name in packages}
+    assert of(built_on, "WORKDIR") == ["/app"]
+    assert "PYTHONPATH=/app:/opt/code" in " ".join(of(built_on, "ENV"))
 
 
-def test_everything_the_image_is_built_from_may_be_sent(stages):
+def test_everything_the_images_are_built_from_may_be_sent_and_nothing_else(stages):
     sent = {line[1:] for line in (ROOT / ".dockerignore").read_text().split() if line.startswith("!")}
-    for stage in stages:
-        for rest in of(stage, "COPY"):
-            if not rest.startswith("--from="):
-                assert set(rest.split()[:-1]) <= sent
+    asked = {
+        path
+        for stage in stages.values()
+        for rest in of(stage, "COPY")
+        if not rest.startswith("--from=")
+        for path in rest.split()[:-1]
+    }
+    locks = {path for path in asked if path.startswith("deploy/image/")}
+    assert locks == {f"deploy/image/{name}.txt" for name in (*IMAGES, "build")}
+    assert asked - locks | {"deploy/image"} == sent
