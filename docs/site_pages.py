@@ -1,0 +1,52 @@
+"""Adds pages of the repository to the documentation site, and gives all links the form they have there."""
+
+import posixpath
+import re
+from pathlib import Path
+from typing import Any
+
+from mkdocs.structure.files import File, Files
+
+ROOT = Path(__file__).parents[1]
+PAGES = {
+    "index.md": "README.md",
+    "deployment.md": "deploy/README.md",
+    "design.md": "CONTRIBUTING.md",
+    "changes.md": "CHANGELOG.md",
+}
+"""Name on the site: file."""
+LINK = re.compile(
+    r"(?<!!)\[(?P<label>[^\]\n]*)\]\((?!https?:|#|mailto:)(?P<target>[^)#\s]+)(?P<anchor>#[^)\s]*)?\)"
+)
+PLACES = {source: name for name, source in PAGES.items()}
+
+
+def on_files(files: Files, config: Any) -> Files:
+    """Adds the pages."""
+    for name, source in PAGES.items():
+        text = (ROOT / source).read_text(encoding="utf-8")
+        files.append(File.generated(config, name, content=translate(text, source)))
+    return files
+
+
+def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
+    """Translates the links of the pages in docs."""
+    return markdown if page.file.src_uri in PAGES else translate(markdown, f"docs/{page.file.src_uri}")
+
+
+def translate(text: str, source: str) -> str:
+    """The text of `source` with its links to other files of the repository as the site has them.
+
+    A file that is no page of the site is named without a link.
+    """
+
+    def link(found: re.Match[str]) -> str:
+        label, target, anchor = found["label"], found["target"], found["anchor"] or ""
+        file = posixpath.normpath(posixpath.join(posixpath.dirname(source), target))
+        if file in PLACES:
+            return f"[{label}]({PLACES[file]}{anchor})"
+        if file.startswith("docs/"):
+            return f"[{label}]({file.removeprefix('docs/')}{anchor})"
+        return label
+
+    return LINK.sub(link, text)
