@@ -1,20 +1,24 @@
-# make demo · make test · make check · make serve MODEL=runs/demo/model · make bench-serving
+# make demo · make test · make check · make serve MODEL=runs/demo/model · make bench · make bench-serving
 PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 MODEL  ?= runs/demo/model
 PORT   ?= 8000
 
+INFERENCE_BENCHMARKS := speed training_step size
 SERVING_BENCHMARKS := overhead frameworks overload soak reload cold_start batching
 
-.PHONY: help install demo test test-all check serve bench-serving clean
+.PHONY: help install demo test test-all check image-test serve bench bench-serving clean
 
 help:
 	@echo "make demo     toy data -> training -> report -> artifact -> HTTP answer, in runs/demo"
 	@echo "make test     all tests but the slow ones"
 	@echo "make test-all all tests"
-	@echo "make check    lint and types"
+	@echo "make check    lint, types, manifests in deploy, and the documentation as a site in build/site"
+	@echo "make image-test  build the image of the service, run it and show its layers; needs Docker, or root and buildah"
 	@echo "make serve    serve the artifact MODEL ($(MODEL)) on PORT ($(PORT))"
+	@echo "make bench    measure inference and training step beside their peers, about 20 minutes on two idle cores;"
+	@echo "              figures in build/bench and docs/performance.md; FLAGS=--quick only shows that it works"
 	@echo "make bench-serving  measure the service beside its peers, half an hour; figures in build/bench-serving"
 	@echo "make clean    remove $(VENV) and caches; runs and data stay"
 
@@ -42,9 +46,24 @@ check: install
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/python -m pytest --quiet --durations 0 tests/test_deploy.py
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
+image-test:
+	$(PYTHON) deploy/image/check.py $(MODEL)
 
 serve: install
 	$(BIN)/python -m api --model $(MODEL) --port $(PORT)
+
+# Each in turn, also after one that misses its target; the peers get an environment of some gigabytes in build/peers.
+# What --quick measures stays out of the documentation.
+bench: install
+	@echo "About 20 minutes on two idle cores; nothing else should run on the machine."
+	@failed=0; for name in $(INFERENCE_BENCHMARKS); do \
+	  echo "== $$name"; \
+	  $(BIN)/python -m benchmarks.inference.$$name $(FLAGS) --json build/bench/$$name.json || failed=1; \
+	done; \
+	[ -n "$(FLAGS)" ] || $(BIN)/python -m benchmarks.inference.page || failed=1; exit $$failed
 
 # Each in turn, also after one that misses its target; the peers get environments of their own in build/peers.
 bench-serving: install

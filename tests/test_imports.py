@@ -21,9 +21,12 @@ WITH_TENSORFLOW = {
     "segdec/decoder.py",
     "segdec/engines/tensorflow.py",
     "segdec/export.py",
+    "segdec/fourier_convolution.py",
+    "segdec/inference_network.py",
     "segdec/layers.py",
     "segdec/mask_vote.py",
     "segdec/network.py",
+    "segdec/saved_model.py",
     "segdec/terminal.py",  # imports it when told to
 }
 

@@ -1,4 +1,4 @@
-"""What pip installs: the package `segdec` alone, on NumPy, OpenCV and pydantic."""
+"""What pip installs: the package `segdec` alone, on NumPy, OpenCV, pydantic and tqdm."""
 
 import re
 import shutil
@@ -58,20 +58,25 @@ def test_wheel_holds_segdec_alone(wheel):
     assert packaged == {path.relative_to(ROOT).as_posix() for path in (ROOT / "segdec").rglob("*.py")}
 
 
-def test_plain_install_needs_three_packages(metadata):
+def test_plain_install_needs_four_packages(metadata):
     required = [line for line in metadata.get_all("Requires-Dist") if "extra ==" not in line]
     assert {re.split(r"[<>=~! ]", line)[0] for line in required} == {
         "numpy",
         "opencv-python-headless",
         "pydantic",
+        "tqdm",
     }
     assert set(metadata.get_all("Provides-Extra")) == {
         "images",
         "tensorflow",
+        "openvino",
+        "quantize",
         "gpu",
         "train",
         "mlflow",
         "client",
+        "batch",
+        "ray",
         "serve",
         "dev",
     }

@@ -41,6 +41,9 @@ NOT_RUN = {
     "docker run --read-only --tmpfs /tmp -p 8000:8000 -v ./models/parts:/models:ro segdec": "as above",
     "python benchmarks/engine_overhead.py": "minutes of measuring; see tests/benchmarks",
     "python benchmarks/asynchronous_training.py": "as above",
+    "python -m benchmarks.inference.speed --run runs/parts --batches 1 --peers": "minutes of measuring; see "
+    "tests/benchmarks",
+    "make bench": "most of an hour of measuring; see tests/benchmarks",
     "python -m datasets supervision kolektor2 data/KolektorSDD2 split_16.pyb supervision.txt": "needs the "
     "published set",
     "python -m training evaluate runs/parts_0": "a fold is a run like the others; see test_joining.py",
