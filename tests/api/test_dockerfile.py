@@ -55,7 +55,9 @@ def test_image_runs_no_command_of_the_build_and_no_root(stages, image):
     assert re.fullmatch(r"[1-9]\d*:[1-9]\d*", user), "a number, so that a cluster can check it"
 
 
-@pytest.mark.parametrize(("image", "package"), [("serve", "api"), ("serve-gpu", "api"), ("train", "training")])
+@pytest.mark.parametrize(
+    ("image", "package"), [("serve", "api"), ("serve-gpu", "api"), ("train", "training")]
+)
 def test_entry_is_the_program_without_a_shell(stages, image, package):
     assert json.loads(of(whole(stages, image), "ENTRYPOINT")[-1]) == ["python", "-m", package]
 
