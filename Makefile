@@ -6,9 +6,9 @@ MODEL  ?= runs/demo/model
 PORT   ?= 8000
 
 INFERENCE_BENCHMARKS := speed training_step size
-SERVING_BENCHMARKS := overhead frameworks overload soak reload cold_start batching
+SERVING_BENCHMARKS := overhead frameworks overload soak reload cold_start batching replicas
 
-.PHONY: help install demo test test-all check image-test serve bench bench-serving clean
+.PHONY: help install demo test test-all check image-test scale-test serve bench bench-serving clean
 
 help:
 	@echo "make demo     toy data -> training -> report -> artifact -> HTTP answer, in runs/demo"
@@ -16,6 +16,7 @@ help:
 	@echo "make test-all all tests"
 	@echo "make check    lint, types, manifests in deploy, and the documentation as a site in build/site"
 	@echo "make image-test  build the image of the service, run it and show its layers; needs Docker, or root and buildah"
+	@echo "make scale-test  two replicas behind nginx, one of which is killed under load; needs nginx"
 	@echo "make serve    serve the artifact MODEL ($(MODEL)) on PORT ($(PORT))"
 	@echo "make bench    measure inference and training step beside their peers, about 20 minutes on two idle cores;"
 	@echo "              figures in build/bench and docs/performance.md; FLAGS=--quick only shows that it works"
@@ -51,6 +52,9 @@ check: install
 
 image-test:
 	$(PYTHON) deploy/image/check.py $(MODEL)
+
+scale-test: install
+	$(BIN)/python -m benchmarks.serving.replicas --json build/bench-serving/replicas.json
 
 serve: install
 	$(BIN)/python -m api --model $(MODEL) --port $(PORT)

@@ -27,9 +27,17 @@ TINY = ModelConfig(
 
 
 def export_untrained(
-    config: ModelConfig, folder: Path, *, name: str, version: str = "1", seed: int = 0
+    config: ModelConfig, folder: Path, *, name: str, version: str = "1", seed: int = 0, **facts: Any
 ) -> None:
     """Writes a network with seeded random weights as an artifact.
+
+    Args:
+        config: What the model is.
+        folder: Where the artifact shall lie.
+        name: Of the model.
+        version: Of the model.
+        seed: Of the weights.
+        facts: More of what `segdec.export.export_model` takes.
 
     Raises:
         ArtifactError: If `folder` cannot be written.
@@ -40,7 +48,7 @@ def export_untrained(
     from segdec.network import build_network
 
     keras.utils.set_random_seed(seed)
-    export_network(build_network(config.network), config, folder, name=name, version=version)
+    export_network(build_network(config.network), config, folder, name=name, version=version, **facts)
 
 
 def export_network(network: Any, config: ModelConfig, folder: Path, **facts: Any) -> None:

@@ -187,3 +187,15 @@ def test_images_are_of_this_version() -> None:
     assert re.search(r"^ARG VERSION=(\S+)$", text, flags=re.MULTILINE)[1] == __version__  # type: ignore[index]
     targets = set(re.findall(r" AS ([\w-]+)$", text, flags=re.MULTILINE))
     assert {"serve", "serve-gpu", "train"} <= targets
+
+
+# === nginx ===
+
+
+def test_balancer_lets_through_what_the_service_takes() -> None:
+    text = (DEPLOY / "nginx" / "segdec.conf").read_text(encoding="utf-8")
+    settings = Settings(model=Path("/models"))
+    (megabytes,) = re.findall(r"client_max_body_size (\d+)m;", text)
+    assert int(megabytes) * 2**20 == settings.max_body_bytes
+    (seconds,) = re.findall(r"proxy_read_timeout (\d+)s;", text)
+    assert 1000 * int(seconds) > settings.deadline_ms

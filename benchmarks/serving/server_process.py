@@ -28,6 +28,7 @@ class ServerProcess:
         command: What to run; `{port}` in it, or in `environment`, becomes the port.
         ready: Path that answers 200 once the server can be used.
         environment: Variables beside those of this process.
+        port: To listen on; None for a free one.
 
     Attributes:
         port: It listens on.
@@ -36,9 +37,14 @@ class ServerProcess:
     """
 
     def __init__(
-        self, command: Sequence[str], *, ready: str = "/readyz", environment: Mapping[str, str] | None = None
+        self,
+        command: Sequence[str],
+        *,
+        ready: str = "/readyz",
+        environment: Mapping[str, str] | None = None,
+        port: int | None = None,
     ) -> None:
-        self.port = free_port()
+        self.port = free_port() if port is None else port
         self.start_s = 0.0
         variables = {**os.environ, "PYTHONPATH": str(ROOT), **(environment or {})}
         self._command = [word.replace("{port}", str(self.port)) for word in command]
@@ -82,6 +88,10 @@ class ServerProcess:
         """Lets a paused server go on."""
         self._signal(signal.SIGCONT)
 
+    def kill(self) -> None:
+        """Ends the server at once, in the middle of what it does."""
+        self._signal(signal.SIGKILL)
+
     def log(self) -> str:
         """What the server has printed so far."""
         self._log.seek(0)
@@ -121,9 +131,11 @@ class ServerProcess:
             return
 
 
-def start_service(*flags: str, python: Sequence[str] = (sys.executable,)) -> ServerProcess:
+def start_service(
+    *flags: str, python: Sequence[str] = (sys.executable,), port: int | None = None
+) -> ServerProcess:
     """The inspection service with these flags, as an operator starts it."""
-    return ServerProcess([*python, "-m", "api", "--port", "{port}", *flags])
+    return ServerProcess([*python, "-m", "api", "--port", "{port}", *flags], port=port)
 
 
 def free_port() -> int:
