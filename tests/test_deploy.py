@@ -1,5 +1,7 @@
 """The files in deploy against the official schemas, and against what the service really has."""
 
+import gzip
+import json
 import re
 import subprocess
 import sys
@@ -7,7 +9,9 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import kubernetes_validate
+import promql_parser
 import pytest
 import yaml
 
@@ -17,6 +21,7 @@ from segdec import __version__
 
 DEPLOY = Path(__file__).parents[1] / "deploy"
 BASE = DEPLOY / "kubernetes" / "base"
+SCHEMAS = Path(__file__).parent / "schemas"
 KUBERNETES = ("1.31", "1.34")
 """Oldest and newest version that the manifests are checked against."""
 
@@ -110,6 +115,23 @@ def test_a_replica_has_time_to_finish() -> None:
     assert pod["terminationGracePeriodSeconds"] > sum(given.values())
 
 
+@pytest.mark.parametrize(
+    ("file", "schema"),
+    [
+        ("kserve/inference-service.yaml", "inference-service"),
+        ("kubeflow/multi-worker.yaml", "tf-job"),
+        ("kubeflow/parameter-server.yaml", "tf-job"),
+    ],
+)
+def test_custom_resources_are_those_of_kserve_and_kubeflow(file: str, schema: str) -> None:
+    official = json.loads(gzip.decompress((SCHEMAS / f"{schema}.json.gz").read_bytes()))
+    resource = load(DEPLOY / file)
+    jsonschema.validate(resource, official)
+    resource["spec"]["unheard"] = 1
+    with pytest.raises(jsonschema.ValidationError, match="unheard"):
+        jsonschema.validate(resource, official)
+
+
 def test_compose_file_is_one() -> None:
     command = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", "vendor.compose-spec"]
     done = subprocess.run(
@@ -139,6 +161,8 @@ def test_alerts_ask_for_metrics_that_the_service_has() -> None:
     reasons = re.findall(r'reason=~"([^"]+)"', " ".join(rule["expr"] for rule in rules))
     assert set("|".join(reasons).split("|")) <= set(REASONS)
     assert all(rule["annotations"]["summary"] for rule in rules)
+    for rule in rules:
+        promql_parser.parse(rule["expr"])
     scaled = load(BASE / "autoscaler.yaml")["spec"]["metrics"][0]["pods"]["metric"]["name"]
     assert scaled in names
 
