@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 
-from benchmarks.models import TINY, export_untrained, photograph
+from benchmarks.models import photograph
 from benchmarks.serving import replicas
 from benchmarks.serving.load import generators
 from benchmarks.serving.replicas import Attempt, Outcome, Trial
@@ -58,19 +58,12 @@ def test_without_nginx_it_says_what_to_install(tmp_path, monkeypatch):
 needs_nginx = pytest.mark.skipif(replicas.find_nginx() is None, reason="needs nginx")
 
 
-@pytest.fixture(scope="module")
-def model(tensorflow_devices, tmp_path_factory):  # noqa: ARG001
-    folder = tmp_path_factory.mktemp("replicas") / "model"
-    export_untrained(TINY, folder, name="tiny", engines=["openvino"])  # replicas that start fast
-    return folder
-
-
 @needs_nginx
 @pytest.mark.parametrize("trial", replicas.TRIALS, ids=lambda trial: trial.name)
-def test_a_killed_replica_costs_no_more_than_it_had_under_way(trial: Trial, model, monkeypatch):
+def test_a_killed_replica_costs_no_more_than_it_had_under_way(trial: Trial, quick_artifact, monkeypatch):
     monkeypatch.setenv("SEGDEC_ENGINE", "openvino")  # so that nothing imports TensorFlow
     with generators() as pool:
-        outcome = replicas.run(trial, pool, model, photograph(256, 256), clients=8, seconds=3)
+        outcome = replicas.run(trial, pool, quick_artifact, photograph(256, 256), clients=8, seconds=3)
     assert outcome.answered > 0
     assert any(not attempt.connected for tried in outcome.attempts for attempt in tried), "one was killed"
     assert outcome.failed.total() == (

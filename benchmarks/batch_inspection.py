@@ -1,0 +1,143 @@
+"""How many photographs/s does `segdec predict --results` inspect: in one process, in shards, on Ray?
+
+    python -m benchmarks.batch_inspection [--model FOLDER] [--size 512x704] [--photographs 200] [--rounds 3]
+
+Whole commands on this machine, from start to end, in turn, on grey PNG files that are made first: one process
+with all cores, a shard for each core with a thread each, and Ray with an actor on each core. Ray is left out
+where the extra `ray` is not installed. What starting takes is the time for a single photograph. Without
+`--model` an untrained `compact` network with native input is used.
+"""
+
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from functools import partial
+from importlib.util import find_spec
+from pathlib import Path
+from statistics import median
+
+import pyarrow.parquet
+
+from benchmarks.environments import ROOT
+from benchmarks.models import COMPACT, export_untrained
+from benchmarks.outcome import Target, benchmark_parser, conclude, interleave, spread
+from benchmarks.pipeline import write_photographs
+from segdec.config import InputConfig
+from segdec.errors import RunError
+from segdec.terminal import clean_exit
+from segdec.threads import available_cores
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measures and prints; returns the exit code."""
+    parser = benchmark_parser(__doc__)
+    parser.add_argument("--model", type=Path, metavar="FOLDER", help="an artifact for grey photographs")
+    parser.add_argument("--size", default="512x704", help="height and width, px (default: %(default)s)")
+    parser.add_argument("--photographs", type=int, default=200, help="in a round (default: %(default)s)")
+    parser.add_argument("--rounds", type=int, default=3, help="of each way (default: %(default)s)")
+    options = parser.parse_args(arguments)
+    with clean_exit(extra="batch"), tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        model = options.model or folder / "compact"
+        if options.model is None:
+            export_untrained(COMPACT.model_copy(update={"input": InputConfig()}), model, name="compact")
+        (folder / "photographs").mkdir()
+        images = write_photographs(folder / "photographs", options.size, options.photographs)
+        measured = interleave(
+            {
+                f"{way}, {len(some)}": partial(inspect, words, model, some, folder)
+                for way, words in ways().items()
+                for some in (images[:1], images)
+            },
+            options.rounds,
+        )
+    return conclude(options.json, tabulate(measured, len(images)), targets(measured, len(images)))
+
+
+def ways() -> dict[str, list[list[str]]]:
+    """The flags of the commands that run beside each other, for each way."""
+    cores = available_cores()
+    found = {
+        "one process": [[]],
+        f"{cores} shards": [["--shard", f"{n}/{cores}", "--threads", "1"] for n in range(1, cores + 1)],
+    }
+    return found | ({"Ray": [["--ray"]]} if find_spec("ray") else {})
+
+
+def inspect(commands: Sequence[Sequence[str]], model: Path, images: Sequence[Path], folder: Path) -> float:
+    """Seconds until all commands have ended.
+
+    Raises:
+        RunError: If one fails, or the results are not of all photographs.
+    """
+    listed = folder / "photographs.txt"
+    listed.write_text("".join(f"{path}\n" for path in images), encoding="utf-8")
+    with ExitStack() as stack:
+        results = stack.enter_context(tempfile.TemporaryDirectory(dir=folder))
+        words = [sys.executable, "-m", "segdec", "predict", str(listed), "--model", str(model)]
+        begun = time.perf_counter()
+        running = [
+            stack.enter_context(
+                subprocess.Popen(
+                    [*words, "--results", results, *flags],
+                    cwd=ROOT,
+                    stdout=subprocess.DEVNULL,
+                    stderr=subprocess.PIPE,
+                    text=True,
+                )
+            )
+            for flags in commands
+        ]
+        said = [process.communicate()[1] for process in running]
+        seconds = time.perf_counter() - begun
+        for process, error in zip(running, said, strict=True):
+            if process.returncode:
+                raise RunError(f"`{' '.join(process.args)}` left with {process.returncode}:\n{error[-2000:]}")
+        rows = sum(pyarrow.parquet.read_metadata(file).num_rows for file in Path(results).glob("*.parquet"))
+    if rows != len(images):
+        raise RunError(f"{rows} rows for {len(images)} photographs. Expected one for each.")
+    return seconds
+
+
+def tabulate(measured: Mapping[str, Sequence[float]], count: int) -> list[dict[str, object]]:
+    """A row for each way."""
+    return [
+        {
+            "way": name,
+            "start, s": median(one),
+            **{f"s for all, {key}": value for key, value in spread(every).items()},
+            "photographs/s, start included": count / median(every),
+            "photographs/s after it": rate(one, every, count),
+        }
+        for name, one, every in _pairs(measured)
+    ]
+
+
+def rate(one: Sequence[float], every: Sequence[float], count: int) -> float:
+    """Photographs/s once everything has started: the median of the rounds."""
+    return median((count - 1) / (all_s - one_s) for one_s, all_s in zip(one, every, strict=True))
+
+
+def targets(measured: Mapping[str, Sequence[float]], count: int) -> list[Target]:
+    """Cores that are shared out lose nothing against one process that has all of them."""
+    (_, *process), *others = _pairs(measured)
+    return [
+        Target(f"{name} / one process", rate(one, every, count) / rate(*process, count), lowest=0.9)
+        for name, one, every in others
+    ]
+
+
+def _pairs(measured: Mapping[str, Sequence[float]]) -> list[tuple[str, Sequence[float], Sequence[float]]]:
+    """Name of the way, seconds for one photograph, seconds for all."""
+    entries = list(measured.items())
+    return [
+        (name.rpartition(", ")[0], one, every)
+        for (name, one), (_, every) in zip(entries[::2], entries[1::2], strict=True)
+    ]
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,13 @@
+from pathlib import Path
+
+import pytest
+
+from benchmarks.models import TINY, export_untrained
+
+
+@pytest.fixture(scope="session")
+def quick_artifact(tensorflow_devices, tmp_path_factory) -> Path:  # noqa: ARG001
+    """An artifact for OpenVINO alone: processes that run it start fast."""
+    folder = tmp_path_factory.mktemp("quick") / "model"
+    export_untrained(TINY, folder, name="tiny", engines=["openvino"])
+    return folder

@@ -1,0 +1,40 @@
+"""The benchmark of large inspections runs; its figures are for people to read."""
+
+import json
+
+import pytest
+
+from benchmarks import batch_inspection
+from benchmarks.pipeline import write_photographs
+from segdec.errors import RunError
+
+pytest.importorskip("pyarrow")
+
+
+def test_each_way_inspects_every_photograph(quick_artifact, tmp_path, monkeypatch):
+    monkeypatch.setattr(batch_inspection, "find_spec", lambda _: None)
+    monkeypatch.setattr(batch_inspection, "available_cores", lambda: 2)
+    monkeypatch.setattr(
+        batch_inspection, "interleave", lambda ways, _: {k: [way()] for k, way in ways.items()}
+    )
+    written = tmp_path / "figures.json"
+    words = ["--model", str(quick_artifact), "--size", "24x32", "--photographs", "4", "--json", str(written)]
+    assert batch_inspection.main(words) in (0, 1)
+    rows = json.loads(written.read_text())["rows"]
+    assert [row["way"] for row in rows] == ["one process", "2 shards"]
+    assert all(row["s for all, median"] > 0 for row in rows)
+
+
+def test_figures():
+    measured = {"one process, 1": [2.0], "one process, 9": [6.0], "2 shards, 1": [3.0], "2 shards, 9": [5.0]}
+    first, second = batch_inspection.tabulate(measured, 9)
+    assert (first["start, s"], first["photographs/s, start included"]) == (2, 1.5)
+    assert (first["photographs/s after it"], second["photographs/s after it"]) == (2, 4)
+    (target,) = batch_inspection.targets(measured, 9)
+    assert (target.name, target.value) == ("2 shards / one process", 2)
+
+
+def test_a_command_that_fails_is_an_error(tmp_path):
+    images = write_photographs(tmp_path, "8x8", 1)
+    with pytest.raises(RunError, match=r"left with 2:\n.*nowhere"):
+        batch_inspection.inspect([[]], tmp_path / "nowhere", images, tmp_path)
