@@ -1,10 +1,11 @@
 """What goes with a release: licences, bills of materials, audit and notes."""
 
+import json
 import re
 
 import pytest
 
-from deploy.release import licences, notes
+from deploy.release import licences, notes, sbom
 from deploy.release.licences import NVIDIA, Row
 from deploy.release.locks import IMAGES, lock_file, read_lock
 from segdec import __version__
@@ -89,6 +90,45 @@ def test_declared_licence_becomes_an_spdx_expression(metadata, expected):
 def test_package_without_an_exact_licence_is_an_error(metadata):
     with pytest.raises(SegdecError, match="some-thing declares the licence"):
         licences.licence_of({"name": "Some_Thing", **metadata})
+
+
+# === Bills of materials ===
+
+
+@pytest.mark.parametrize("image", IMAGES)
+def test_bill_names_the_locked_packages_with_licences_and_hashes(image):
+    bill = json.loads(sbom.bill(image))  # valid, or it would have been refused
+    root = bill["metadata"]["component"]
+    assert (root["name"], root["version"]) == (f"segdec-{image}", __version__)
+    listed = {
+        (part["name"], part["version"], part["licenses"][0]["expression"], part["purl"])
+        for part in bill["components"]
+    }
+    assert listed == {
+        (row.name, row.version, row.licence, f"pkg:pypi/{row.name}@{row.version}")
+        for row in rows()
+        if image in row.images
+    }
+    for part, package in zip(bill["components"], read_lock(lock_file(image)), strict=True):
+        (files,) = part["externalReferences"]
+        assert sorted(one["content"] for one in files["hashes"]) == sorted(package.sha256)
+
+
+def test_package_that_the_page_of_licences_lacks_is_an_error(tmp_path, monkeypatch):
+    page = tmp_path / "licences.md"
+    lines = licences.PAGE.read_text(encoding="utf-8").splitlines(keepends=True)
+    page.write_text("".join(line for line in lines if not line.startswith("| tqdm ")))
+    monkeypatch.setattr(sbom, "PAGE", page)
+    with pytest.raises(SegdecError, match="lacks tqdm as locked for serve"):
+        sbom.bill("serve")
+
+
+def test_bill_that_breaks_the_schema_is_refused(tmp_path, monkeypatch):
+    lock = tmp_path / "serve.txt"
+    lock.write_text("tqdm==4.70.1 --hash=sha256:no-hash\n")
+    monkeypatch.setattr(sbom, "lock_file", lambda _: lock)
+    with pytest.raises(SegdecError, match="no valid CycloneDX"):
+        sbom.bill("serve")
 
 
 # === Notes ===
