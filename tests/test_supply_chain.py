@@ -2,12 +2,13 @@
 
 import json
 import re
+import zipfile
 
 import pytest
 
-from deploy.release import licences, notes, sbom
+from deploy.release import advisories, audit, licences, notes, sbom
 from deploy.release.licences import NVIDIA, Row
-from deploy.release.locks import IMAGES, lock_file, read_lock
+from deploy.release.locks import IMAGES, LOCKS, Package, lock_file, read_lock
 from segdec import __version__
 from segdec.errors import SegdecError
 
@@ -129,6 +130,127 @@ def test_bill_that_breaks_the_schema_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(sbom, "lock_file", lambda _: lock)
     with pytest.raises(SegdecError, match="no valid CycloneDX"):
         sbom.bill("serve")
+
+
+# === Audit ===
+
+
+def advisory(name="GHSA-1", package="Fast_API", ecosystem="PyPI", versions=(), events=(), **more):
+    affected = {"package": {"name": package, "ecosystem": ecosystem}, "versions": list(versions)}
+    ranges = [{"type": "ECOSYSTEM", "events": list(events)}]
+    return {
+        "id": name,
+        "modified": "2026-01-02T03:04:05Z",
+        "affected": [{**affected, "ranges": ranges}],
+        **more,
+    }
+
+
+def found(version, *known):
+    return [one.advisory for one in advisories.find([Package("fast-api", version, ())], known)]
+
+
+@pytest.mark.parametrize(
+    ("events", "inside", "outside"),
+    [
+        ([{"introduced": "0"}], ["0.0.1", "9.0"], []),
+        ([{"introduced": "1.2"}, {"fixed": "1.10"}], ["1.2", "1.9", "1.10rc1"], ["1.1", "1.10", "2.0"]),
+        ([{"introduced": "1.2"}, {"last_affected": "1.10"}], ["1.2", "1.10"], ["1.1", "1.10.1"]),
+        (
+            [{"fixed": "3.1"}, {"introduced": "3"}, {"introduced": "0"}, {"fixed": "2"}],
+            ["1", "3.0"],
+            ["2", "3.1"],
+        ),
+        ([{"introduced": "0"}, {"last_affected": "no-version"}], ["1.0"], []),
+    ],
+)
+def test_ranges_of_an_advisory(events, inside, outside):
+    for version in inside:
+        assert found(version, advisory(events=events)) == ["GHSA-1"], version
+    for version in outside:
+        assert found(version, advisory(events=events)) == [], version
+
+
+def test_listed_versions_are_compared_as_versions():
+    listed = advisory(versions=["1.0-r1234", "1.0.0"])
+    assert found("1.0", listed) == ["GHSA-1"]
+    assert found("1.1", listed) == []
+
+
+def test_same_package_locked_twice_is_looked_up_twice():
+    twice = [Package("fast-api", version, ()) for version in ("2.0", "1.0")]
+    (one,) = advisories.find(twice, [advisory(versions=["1.0"])])
+    assert one.version == "1.0"
+
+
+def written(folder, *known):
+    for one in known:
+        (folder / f"{one['id']}.json").write_text(json.dumps(one))
+    return folder
+
+
+def test_audit_of_a_copy_names_what_is_known_and_its_age(tmp_path, capsys):
+    lock = tmp_path / "lock.txt"
+    lock.write_text(LOCK)
+    copy = tmp_path / "all.zip"
+    known = advisory(package="tensorflow", events=[{"introduced": "2.20"}])
+    with zipfile.ZipFile(copy, "w") as archive:
+        archive.writestr("GHSA-1.json", json.dumps(known))
+        archive.writestr(
+            "GHSA-2.json", json.dumps({**known, "id": "GHSA-2", "withdrawn": "2026-01-01T00:00:00Z"})
+        )
+    assert audit.audit(copy, [lock])
+    assert capsys.readouterr().out.splitlines() == [
+        "tensorflow 2.21.0: GHSA-1",
+        "2 packages, 1 known vulnerabilities, by 1 advisories, the newest of 2026-01-02",
+    ]
+
+
+def test_audit_that_finds_nothing_says_of_how_much(tmp_path, capsys):
+    assert audit.audit(written(tmp_path, advisory(versions=["1.0"])), audit.LOCKS) == []
+    assert re.match(r"\d\d+ packages, 0 known vulnerabilities, by 1 advisories", capsys.readouterr().out)
+
+
+@pytest.mark.parametrize(
+    "known", [[], [advisory(ecosystem="npm")], [advisory(withdrawn="2026-01-01T00:00:00Z")]]
+)
+def test_copy_without_advisories_is_an_error(tmp_path, known):
+    with pytest.raises(SegdecError, match="holds no advisory for Python packages"):
+        advisories.read_advisories(written(tmp_path, *known))
+
+
+def test_copy_that_is_no_zip_is_an_error(tmp_path):
+    (tmp_path / "all.zip").write_text("<html>")
+    for copy in (tmp_path / "all.zip", tmp_path / "missing.zip"):
+        with pytest.raises(SegdecError, match="cannot be read as advisories"):
+            advisories.read_advisories(copy)
+
+
+def test_service_that_leaves_packages_out_is_no_clean_audit(tmp_path, monkeypatch, capsys):
+    answer = {
+        "dependencies": [
+            {"name": "tensorflow", "version": "2.21.0", "vulns": [{"id": "PYSEC-1"}]},
+            {"name": "fastapi-offline", "skip_reason": "not found"},
+        ]
+    }
+    monkeypatch.setattr(audit, "ask_service", lambda _: audit.read_answer(json.dumps(answer)))
+    lock = tmp_path / "lock.txt"
+    lock.write_text(LOCK)
+    with pytest.raises(SegdecError, match=r"1 of 2 packages were not checked: .* fastapi-offline"):
+        audit.audit(None, [lock])
+    assert capsys.readouterr().out == "tensorflow 2.21.0: PYSEC-1\n"
+
+
+def test_service_that_cannot_be_reached_is_one_line(tmp_path, monkeypatch):
+    for name in ("PIP_CACHE_DIR", "XDG_CACHE_HOME"):
+        monkeypatch.setenv(name, str(tmp_path))
+    for name in ("HTTPS_PROXY", "https_proxy"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")  # nobody listens: nothing leaves the machine
+    for name in ("NO_PROXY", "no_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    with pytest.raises(SegdecError, match=r"Nothing was checked.*make audit ADVISORIES=all\.zip") as caught:
+        audit.ask_service([LOCKS / "build.txt"])
+    assert "\n" not in str(caught.value)
 
 
 # === Notes ===
