@@ -8,7 +8,7 @@ PORT   ?= 8000
 INFERENCE_BENCHMARKS := speed training_step size
 SERVING_BENCHMARKS := overhead frameworks overload soak reload cold_start batching replicas
 
-.PHONY: help install demo test test-all check image-test scale-test serve bench bench-serving clean
+.PHONY: help install demo test test-all check image-test scale-test licences sbom audit notes serve bench bench-serving clean
 
 help:
 	@echo "make demo     toy data -> training -> report -> artifact -> HTTP answer, in runs/demo"
@@ -17,6 +17,10 @@ help:
 	@echo "make check    lint, types, manifests in deploy, and the documentation as a site in build/site"
 	@echo "make image-test  build the image of the service, run it and show its layers; needs Docker, or root and buildah"
 	@echo "make scale-test  two replicas behind nginx, one of which is killed under load; needs nginx"
+	@echo "make licences list what the images ship in deploy/image/licences.md; asks the package index"
+	@echo "make sbom     a bill of materials for each image, in build/sbom"
+	@echo "make audit    known vulnerabilities in what the images ship; ADVISORIES=all.zip without a network"
+	@echo "make notes    release notes of this version, or of VERSION=..."
 	@echo "make serve    serve the artifact MODEL ($(MODEL)) on PORT ($(PORT))"
 	@echo "make bench    measure inference and training step beside their peers, about 20 minutes on two idle cores;"
 	@echo "              figures in build/bench and docs/performance.md; FLAGS=--quick only shows that it works"
@@ -47,7 +51,7 @@ check: install
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/python -m pytest --quiet --durations 0 tests/test_deploy.py
+	$(BIN)/python -m pytest --quiet --durations 0 tests/test_deploy.py tests/test_supply_chain.py
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 image-test:
@@ -55,6 +59,18 @@ image-test:
 
 scale-test: install
 	$(BIN)/python -m benchmarks.serving.replicas --json build/bench-serving/replicas.json
+
+licences: install
+	$(BIN)/python -m deploy.release.licences
+
+sbom: install
+	$(BIN)/python -m deploy.release.sbom
+
+audit: install
+	$(BIN)/python -m deploy.release.audit $(if $(ADVISORIES),--advisories "$(ADVISORIES)")
+
+notes: install
+	@$(BIN)/python -m deploy.release.notes $(VERSION)
 
 serve: install
 	$(BIN)/python -m api --model $(MODEL) --port $(PORT)

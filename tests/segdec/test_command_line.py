@@ -10,6 +10,7 @@ import cv2
 import numpy as np
 import pytest
 
+from segdec import __version__
 from segdec.__main__ import main
 from segdec.command_line.inspection import FEW_IMAGES
 from segdec.command_line.picture_folder import output_stems
@@ -415,10 +416,11 @@ def test_threads_as_a_process(tiny_artifact: Path, photographs: Path) -> None:
     assert len(done.stdout.splitlines()) == 4
 
 
-def test_version_as_a_process() -> None:
+def test_version_as_a_process_is_that_of_the_manifest(tiny_artifact: Path) -> None:
     done = run("--version")
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.startswith("segdec ")
+    manifest = json.loads((tiny_artifact / "manifest.json").read_text())
+    assert done.stdout == f"segdec {manifest['segdec_version']}\n" == f"segdec {__version__}\n"
 
 
 def test_damaged_artifact_as_a_process(artifact_copy: Path, photographs: Path) -> None:

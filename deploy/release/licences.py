@@ -1,0 +1,174 @@
+"""Renews the table in deploy/image/licences.md: what each image ships, and under which licence.
+
+    python -m deploy.release.licences
+
+The licences are those the packages declare in their metadata, which pip reads from the package index without
+installing; only the wheels that a lock names by its hashes count.
+"""
+
+import json
+import re
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from packaging.licenses import InvalidLicenseExpression, canonicalize_license_expression
+from packaging.utils import canonicalize_name
+
+from deploy.release.locks import IMAGES, LOCKS, lock_file, read_lock
+from segdec.errors import SegdecError
+from segdec.files import write_text_atomic
+from segdec.terminal import clean_exit
+
+PAGE = LOCKS / "licences.md"
+
+NVIDIA = "LicenseRef-NVIDIA-Proprietary"
+"""CUDA's own terms. Attachment A names what may be passed on; `ptxas`, in the nvcc wheel, is not there."""
+
+GPU_IMAGES = {"serve-gpu", "train"}
+
+SHIPPED = {
+    "0BSD", "Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "CC0-1.0", "LicenseRef-Matplotlib", "MIT",
+    "MIT-CMU", "MPL-2.0", "PSF-2.0", "Zlib",
+}  # fmt: skip
+"""What may stand beside Apache-2.0 code. MPL-2.0 asks for its files' source: certifi, tqdm are Python."""
+
+SPELT = {
+    "3-Clause BSD License": "BSD-3-Clause",
+    "Apache 2.0": "Apache-2.0",
+    "Apache License 2.0": "Apache-2.0",
+    "BSD 3-Clause": "BSD-3-Clause",
+    "FreeBSD": "BSD-2-Clause",
+    "NVIDIA Proprietary Software": NVIDIA,
+}
+"""How packages write a licence that SPDX names otherwise."""
+
+READ = {
+    "astunparse": "BSD-3-Clause AND PSF-2.0",
+    "contourpy": "BSD-3-Clause",
+    "cycler": "BSD-3-Clause",
+    "jinja2": "BSD-3-Clause",
+    "kiwisolver": "BSD-3-Clause",
+    "markdown-it-py": "MIT",
+    "matplotlib": "LicenseRef-Matplotlib",
+    "mdurl": "MIT",
+    "namex": "Apache-2.0",
+    "scipy": "BSD-3-Clause",
+    "tomli-w": "MIT",
+    "uvloop": "MIT OR Apache-2.0",
+}
+"""Read from the text of the licence in the wheel, where the metadata is no exact name."""
+
+HEAD = "| package | version | licence | images |\n|---|---|---|---|\n"
+"""Where the table begins; what stands above it is written by hand."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """A line of the page."""
+
+    name: str
+    version: str
+    licence: str
+    images: tuple[str, ...]
+
+
+def licence_of(metadata: dict[str, Any]) -> str:
+    """The SPDX expression for what a package declares.
+
+    Raises:
+        SegdecError: It declares none, or one that is written in another way.
+    """
+    name, words = canonicalize_name(metadata["name"]), (metadata.get("license") or "").strip()
+    said = metadata.get("license_expression") or READ.get(name) or SPELT.get(words, words)
+    try:
+        return str(canonicalize_license_expression(said))
+    except InvalidLicenseExpression:
+        raise SegdecError(
+            f"{name} declares the licence '{words[:60]}', expected an SPDX expression such as Apache-2.0. "
+            "Read the text in its wheel and add it to READ in deploy/release/licences.py."
+        ) from None
+
+
+def check_shipped(row: Row) -> None:
+    """Refuses what the product may not pass on; of `A OR B` both must be allowed: nobody has chosen.
+
+    Raises:
+        SegdecError: A licence that is not among those.
+    """
+    allowed = SHIPPED | ({NVIDIA} if set(row.images) <= GPU_IMAGES else set())
+    refused = set(re.findall(r"[\w.+-]+", row.licence)) - {"AND", "OR", "WITH"} - allowed
+    if refused or not row.licence:
+        raise SegdecError(
+            f"{row.name} {row.version} in {', '.join(row.images)} has the licence '{row.licence}', expected "
+            f"{', '.join(sorted(allowed))}. Ship something else, or add it in deploy/release/licences.py and "
+            "say on the page what it asks for."
+        )
+
+
+def read_page(text: str) -> list[Row]:
+    """The lines of the page's table."""
+    cells = re.findall(r"^\| (.+) \| (.+) \| (.*) \| (.+) \|$", text.partition(HEAD)[2], flags=re.MULTILINE)
+    return [
+        Row(name, version, licence, tuple(images.split(", "))) for name, version, licence, images in cells
+    ]
+
+
+def table(licences: dict[str, str]) -> str:
+    """The table for the locks as they are; `licences` by package.
+
+    Raises:
+        SegdecError: A licence that may not be shipped.
+    """
+    images: dict[tuple[str, str], list[str]] = {}
+    for image in IMAGES:
+        for package in read_lock(lock_file(image)):
+            images.setdefault((package.name, package.version), []).append(image)
+    rows = [Row(*key, licences[key[0]], tuple(images[key])) for key in sorted(images)]
+    for row in rows:
+        check_shipped(row)
+    listed = [f"| {row.name} | {row.version} | {row.licence} | {', '.join(row.images)} |\n" for row in rows]
+    return HEAD + "".join(listed)
+
+
+def declared() -> dict[str, str]:
+    """The licence of every locked package, asked of the package index.
+
+    Raises:
+        SegdecError: pip cannot reach or read a package, or one has no exact licence.
+    """
+    with TemporaryDirectory() as folder:
+        report = Path(folder) / "report.json"
+        command = [
+            sys.executable,
+            "-m",
+            "pip",
+            "install",
+            "--quiet",
+            "--dry-run",
+            "--ignore-installed",
+            "--no-deps",
+        ]
+        locks = [word for image in IMAGES for word in ("-r", str(lock_file(image)))]
+        command += ["--require-hashes", "--only-binary", ":all:", "--report", str(report), *locks]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode:
+            last = (done.stderr.strip().splitlines() or ["no message"])[-1]
+            raise SegdecError(f"pip cannot read the locked packages on this machine (Linux x86-64?): {last}")
+        found = [one["metadata"] for one in json.loads(report.read_text(encoding="utf-8"))["install"]]
+    return {canonicalize_name(one["name"]): licence_of(one) for one in found}
+
+
+def main() -> None:
+    """Entry point."""
+    with clean_exit():
+        by_hand = PAGE.read_text(encoding="utf-8").partition(HEAD)[0]
+        write_text_atomic(PAGE, by_hand + table(declared()))
+        print(PAGE)
+
+
+if __name__ == "__main__":
+    main()
