@@ -41,7 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         model, image = Path(name) / "model", Path(name) / "part.png"
         write_model(model)
         image.write_bytes(photograph(256, 256))
-        pythons = {engine: install(engine) for engine in ENGINES}
+        pythons = {engine: install_extras(engine) for engine in ENGINES}
         peaks: dict[str, float] = {}
 
         def start(engine: str) -> float:
@@ -54,7 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     rows = [
         {
             "engine": engine,
-            "installed, MB": size_mb(ENVIRONMENTS / f"engine-{engine}"),
+            "installed, MB": size_mb(environment(engine)),
             **{f"s from start to end, {key}": value for key, value in spread(seconds[engine]).items()},
             "memory peak, MB": peaks[engine],
         }
@@ -72,19 +72,24 @@ def write_model(folder: Path) -> None:
     export_network(network, COMPACT, folder, name="compact", version="1", engines=ENGINES)
 
 
-def install(engine: str) -> Path:
-    """The Python of a new environment that has the extra of `engine` alone.
+def install_extras(*extras: str) -> Path:
+    """The Python of a new environment that has these extras alone.
 
     Raises:
         RunError: If it cannot be installed.
     """
-    folder = ENVIRONMENTS / f"engine-{engine}"
+    folder = environment(*extras)
     python = folder / "bin" / "python"
     if not python.exists():
         run_command(sys.executable, "-m", "venv", str(folder))
     pip = (str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check")
-    run_command(*pip, "-e", f".[{engine}]", "-c", "constraints.txt")
+    run_command(*pip, "-e", f".[{','.join(extras)}]", "-c", "constraints.txt")
     return python
+
+
+def environment(*extras: str) -> Path:
+    """Where the environment with these extras lies."""
+    return ENVIRONMENTS / "-".join(("extras", *extras))
 
 
 def label(python: Path, engine: str, model: Path, image: Path) -> tuple[float, float]:

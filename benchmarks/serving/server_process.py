@@ -99,8 +99,15 @@ class ServerProcess:
 
     def resident_kib(self) -> int:
         """Memory of the process that is in use, KiB."""
+        return self._status_kib("VmRSS")
+
+    def peak_mb(self) -> float:
+        """The most memory that the process ever had in use, MB of 10⁶ bytes."""
+        return self._status_kib("VmHWM") * 1024 / 1e6
+
+    def _status_kib(self, key: str) -> int:
         status = Path(f"/proc/{self.pid}/status").read_text(encoding="ascii")
-        return int(next(line for line in status.splitlines() if line.startswith("VmRSS")).split()[1])
+        return int(next(line for line in status.splitlines() if line.startswith(key)).split()[1])
 
     def _wait(self, until: float) -> None:
         with httpx.Client(trust_env=False) as client:
