@@ -27,6 +27,7 @@ site_pages, api_reference = load("site_pages"), load("api_reference")
     [
         ("README.md", "[a](docs/serving.md#load)", "[a](serving.md#load)"),
         ("README.md", "[a](CONTRIBUTING.md)", "[a](design.md)"),
+        ("README.md", "[docs/training.md](docs/training.md#speed)", "[Training](training.md#speed)"),
         ("README.md", "[Apache-2.0](LICENSE) holds", "Apache-2.0 holds"),
         ("docs/serving.md", "[a](performance.md)", "[a](performance.md)"),
         ("docs/serving.md", "[a](../deploy/README.md)", "[a](deployment.md)"),
