@@ -52,7 +52,7 @@ check: install
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/python -m pytest --quiet --durations 0 tests/test_deploy.py tests/test_supply_chain.py
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
 
 image-test:
 	$(PYTHON) deploy/image/check.py $(MODEL)

@@ -37,12 +37,14 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
 def translate(text: str, source: str) -> str:
     """The text of `source` with its links to other files of the repository as the site has them.
 
-    A file that is no page of the site is named without a link.
+    A link called as its file gets the title of the page. A file that is no page is named without a link.
     """
 
     def link(found: re.Match[str]) -> str:
         label, target, anchor = found["label"], found["target"], found["anchor"] or ""
         file = posixpath.normpath(posixpath.join(posixpath.dirname(source), target))
+        if label.endswith(".md"):
+            label = (ROOT / file).read_text(encoding="utf-8").partition("\n")[0].lstrip("# ")
         if file in PLACES:
             return f"[{label}]({PLACES[file]}{anchor})"
         if file.startswith("docs/"):

@@ -1,11 +1,13 @@
-"""Every command of the README and of docs is run here, or stands below with the reason why not."""
+"""Every command of a page of the documentation is run here, or stands below with the reason why not."""
 
 import argparse
 import re
+import runpy
 import shlex
 import shutil
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import cv2
@@ -17,8 +19,11 @@ from datasets.layouts.toy import write_toy
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-DOCS = {path.stem: path.read_text(encoding="utf-8") for path in sorted((ROOT / "docs").glob("*.md"))}
-SERVING = DOCS["serving"]
+SERVING = (ROOT / "docs" / "serving.md").read_text(encoding="utf-8")
+ELSEWHERE = runpy.run_path(str(ROOT / "docs" / "site_pages.py"))["PAGES"].values()
+PAGES = [*(ROOT / name for name in ELSEWHERE), *sorted((ROOT / "docs").glob("*.md"))]
+"""Those of the documentation site, the README first."""
+SHELLS, NO_SHELLS = {"bash", "sh"}, {"", "python", "json", "yaml"}
 
 NOT_RUN = {
     "make demo": "five minutes; .ci/run runs it",
@@ -52,6 +57,23 @@ NOT_RUN = {
     "python benchmarks/ablation.py training/experiments/toy_compact.toml "
     "benchmarks/ablations/toy.toml": "an hour of training; see tests/benchmarks",
     "python benchmarks/toy_difficulty.py --run runs/demo": "needs the run of make demo; see tests/benchmarks",
+    "make install": "installs packages; .ci/run does",
+    "make check": "minutes of checking; .ci/run runs it",
+    "make test-all": "this is what runs the tests",
+    ".venv/bin/pre-commit install": "changes the checkout's hooks",
+    "python3 -m venv .renew": "installs packages",
+    ".renew/bin/pip install -e '.[dev,mlflow,ray]'": "as above",
+    ".renew/bin/pip freeze --exclude-editable --exclude pip": "as above",
+    "docker build --target serve -t segdec:0.1.0 .": "needs a Docker engine; see test_deploy.py",
+    "MODEL=/srv/models/parts docker compose -f deploy/compose/compose.yaml up --detach --wait": "as above",
+    "kubectl create namespace inspection": "needs a cluster; see test_deploy.py",
+    "kubectl --namespace inspection apply --kustomize deploy/kubernetes/overlays/cpu": "as above",
+    "kubectl --namespace inspection apply -f deploy/kubeflow/multi-worker.yaml": "as above",
+    "uv pip compile pyproject.toml --extra serve --extra tensorflow --constraint constraints.txt "
+    "--generate-hashes --python-version 3.11 --python-platform x86_64-manylinux_2_28 --no-header "
+    "--no-annotate -o deploy/image/serve.txt": "asks a package index; see test_deploy.py",
+    "echo 'setuptools>=77' | uv pip compile - --constraint constraints.txt --generate-hashes --no-header "
+    "--no-annotate -o deploy/image/build.txt": "as above",
 }
 NOT_RUN_PREFIXES = {
     "python -m training run training/experiments/kolektor_compact.toml": "needs photographs",
@@ -69,10 +91,16 @@ TINY = (
 SHORTER = {f"python -m training {command}": TINY for command in ("check", "run", "launch")}
 
 
+def blocks():
+    """Language and text of each fenced block."""
+    text = "\n".join(page.read_text(encoding="utf-8") for page in PAGES)
+    return re.findall(r"^ *```(\w*)\n(.*?)^ *```$", text, flags=re.DOTALL | re.MULTILINE)
+
+
 def commands():
     """The lines of the shell blocks, continued ones joined, comments dropped."""
-    blocks = re.findall(r"```bash\n(.*?)```", "\n".join((README, *DOCS.values())), flags=re.DOTALL)
-    lines = "".join(blocks).replace("\\\n", " ").splitlines()
+    texts = [text for language, text in blocks() if language in SHELLS]
+    lines = "".join(texts).replace("\\\n", " ").splitlines()
     stripped = (re.sub(r"\s+", " ", re.split(r"\s+#\s", line)[0]).strip() for line in lines)
     return [line for line in stripped if line and not line.startswith("#")]
 
@@ -83,6 +111,26 @@ def runnable():
         for line in commands()
         if line not in NOT_RUN and not any(line.startswith(p) for p in NOT_RUN_PREFIXES)
     ]
+
+
+def test_every_block_is_known():
+    """Commands in a block of another name would escape."""
+    assert {language for language, _ in blocks()} <= SHELLS | NO_SHELLS
+
+
+def test_commands_named_in_the_text_exist():
+    """Those in a line of text are not run; what they name is there."""
+    targets = re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(), flags=re.MULTILINE)
+    texts = [page.read_text(encoding="utf-8") for page in PAGES]
+    named = [words.split() for text in texts for words in re.findall(r"`((?:make|python) [^`]+)`", text)]
+    assert len(named) > 20
+    for words in named:
+        if words[0] == "make":
+            assert words[1] in targets, words
+        elif words[1] == "-m":
+            assert find_spec(words[2]), words
+        else:
+            assert (ROOT / words[1]).is_file(), words
 
 
 def test_reasons_are_up_to_date():

@@ -1,14 +1,28 @@
 import importlib.util
+import json
+import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
+from api.settings import Settings
+from segdec.images import DEFAULT_MAX_PIXELS, MOST_PIXELS
+
 pytest.importorskip("mkdocs")
 
-FILE = Path(__file__).parents[1] / "docs" / "site_pages.py"
-spec = importlib.util.spec_from_file_location("site_pages", FILE)
-site_pages = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(site_pages)
+ROOT = Path(__file__).parents[1]
+
+
+def load(name):
+    spec = importlib.util.spec_from_file_location(name, ROOT / "docs" / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+site_pages, api_reference = load("site_pages"), load("api_reference")
 
 
 @pytest.mark.parametrize(
@@ -16,6 +30,7 @@ spec.loader.exec_module(site_pages)
     [
         ("README.md", "[a](docs/serving.md#load)", "[a](serving.md#load)"),
         ("README.md", "[a](CONTRIBUTING.md)", "[a](design.md)"),
+        ("README.md", "[docs/training.md](docs/training.md#speed)", "[Training](training.md#speed)"),
         ("README.md", "[Apache-2.0](LICENSE) holds", "Apache-2.0 holds"),
         ("docs/serving.md", "[a](performance.md)", "[a](performance.md)"),
         ("docs/serving.md", "[a](../deploy/README.md)", "[a](deployment.md)"),
@@ -31,3 +46,114 @@ def test_links_get_the_form_that_the_site_has(source, text, expected):
 def test_every_page_is_there():
     for source in site_pages.PAGES.values():
         assert (site_pages.ROOT / source).is_file()
+
+
+# === The API reference ===
+
+
+@pytest.fixture(scope="module")
+def document():
+    return api_reference.describe_service()
+
+
+@pytest.fixture(scope="module")
+def sections(document):
+    """What stands below each heading, without its anchor."""
+    parts = re.split(r"^#{2,3} (.*?) \{#.*\}$", api_reference.render(document), flags=re.MULTILINE)
+    return dict(zip(parts[1::2], parts[2::2], strict=True))
+
+
+def test_every_operation_stands_on_the_page_with_all_that_it_takes_and_answers(document, sections):
+    operations = [
+        (path, method, operation)
+        for path, methods in document["paths"].items()
+        for method, operation in methods.items()
+    ]
+    assert len(operations) >= 20
+    for path, method, operation in operations:
+        text = sections[f"{method.upper()} `{path}`"]
+        assert operation["description"] in text
+        assert all(f"| `{parameter['name']}`" in text for parameter in operation.get("parameters", []))
+        bodies = [operation.get("requestBody", {}), *operation["responses"].values()]
+        assert all(f"`{kind}`" in text for body in bodies for kind in body.get("content", {}))
+        codes = set(operation["responses"]) - {"default"}
+        assert codes <= set(
+            re.findall(r"\b[1-5]\d\d\b", "".join(re.findall(r"^\| \d.*?\|", text, re.MULTILINE)))
+        )
+
+
+def test_every_object_stands_on_the_page_with_its_members(document, sections):
+    for name, schema in document["components"]["schemas"].items():
+        assert all(f"| `{member}`" in sections[name] for member in schema["properties"]), name
+    assert "`image` | [EncodedImage](#schema-encodedimage)" in sections["JsonImage"]  # stands inside its path
+
+
+@pytest.mark.parametrize(
+    ("schema", "expected"),
+    [
+        ({"type": "integer"}, "integer"),
+        ({"type": "string", "format": "binary"}, "file"),
+        ({"$ref": "#/components/schemas/Answer"}, "[Answer](#schema-answer)"),
+        (
+            {"anyOf": [{"type": "array", "items": {"type": "number"}}, {"type": "null"}]},
+            "list of number or null",
+        ),
+        ({"enum": ["png", "rle"], "type": "string"}, "`png`, `rle`"),
+        ({"type": "array", "prefixItems": [{"type": "integer"}] * 2}, "list: integer, integer"),
+        ({"type": "object", "additionalProperties": {"type": "number"}}, "object of number"),
+        ({"type": "object", "properties": {"file": {"format": "binary"}}}, "`file`: file"),
+        ({}, "any"),
+    ],
+)
+def test_types_in_words(schema, expected):
+    assert api_reference.name_type(schema) == expected
+
+
+def test_limits_in_words():
+    bounded = {"anyOf": [{"minimum": 0, "maximum": 1}, {"type": "null"}], "default": "png"}
+    assert api_reference.name_limits(bounded) == "default `png`, ≥ 0, ≤ 1"
+
+
+def test_the_service_is_described_without_tensorflow():
+    code = (
+        "import sys; sys.path.insert(0, 'docs'); import api_reference; api_reference.describe_service(); "
+        "assert not {'tensorflow', 'keras', 'openvino'} & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)
+
+
+# === Limits ===
+
+
+def test_limits_are_those_of_the_settings():
+    text = (ROOT / "docs" / "limits.md").read_text("utf-8")
+    service = {name: field.default for name, field in Settings.model_fields.items()}
+    assert f"| {DEFAULT_MAX_PIXELS / 1e6:.0f} megapixels unless" in text
+    assert f"says otherwise, {MOST_PIXELS / 1e6:.0f} at most" in text
+    assert (
+        f"| {service['max_pixels'] / 1e6:.1f} megapixels, a side of {service['max_side']:,} px, a body of "
+        f"{service['max_body_bytes'] // 2**20} MiB, {service['max_batch_files']} photographs a request"
+    ) in text
+
+
+# === The site ===
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("site")
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(folder)]
+    built = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert built.returncode == 0, built.stderr
+    return folder
+
+
+def test_nothing_is_loaded_from_elsewhere(site):
+    loads = re.compile(r"<(?:script|img|iframe|link)\b[^>]*?(?:src|href)=\"?((?:https?:)?//[^\">\s]+)")
+    pages = list(site.rglob("*.html"))
+    assert len(pages) > 10
+    assert {address for page in pages for address in loads.findall(page.read_text("utf-8"))} == set()
+
+
+def test_the_document_can_be_downloaded(site, document):
+    assert json.loads((site / "openapi.json").read_text("utf-8")) == document

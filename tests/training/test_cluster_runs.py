@@ -125,6 +125,15 @@ def test_a_lost_worker_and_a_signal_change_nothing(start_run, read_weights, read
 
 
 @pytest.mark.slow
+def test_a_lost_chief_ends_the_others(start_run):
+    run = start_run("headless", worker=2).start(*LONGER)
+    run.wait_for_records(20)
+    run.kill("worker", 0)
+    assert run.exit_codes(("worker", 1)) == [69]
+    assert "error: The cluster is not whole" in run.output("worker", 1)
+
+
+@pytest.mark.slow
 def test_a_run_goes_on_under_another_strategy(start_run):
     """Begun by two workers, finished by one process with two devices."""
     run = start_run("moved", worker=2)
@@ -160,6 +169,15 @@ def test_parameter_servers_go_on_without_a_worker_and_resume_without_a_server(st
     assert run.exit_codes(("chief", 0)) == [0], run.output("chief", 0)
     assert "Going on" in run.output("chief", 0)
     assert (run.folder / "tiny" / "result.json").exists()
+
+
+@pytest.mark.slow
+def test_a_chief_with_parameter_servers_saves_when_it_is_told_to_stop(start_run):
+    run = start_run("stopped", ps=1, worker=1, chief=1).start("--stages.segment.steps", "600")
+    run.wait_for_records(20)
+    run.terminate("chief", 0)
+    assert run.exit_codes(("chief", 0)) == [75], run.output("chief", 0)
+    assert "A checkpoint holds everything so far" in run.output("chief", 0)
 
 
 def test_processes_with_different_experiments_refuse_each_other(start_run):
