@@ -63,9 +63,11 @@ NOT_RUN = {
     ".venv/bin/pre-commit install": "changes the checkout's hooks",
     "python3 -m venv .renew": "installs packages",
     ".renew/bin/pip install -e '.[dev,mlflow,ray]'": "as above",
-    ".renew/bin/pip freeze --exclude-editable --exclude pip": "as above",
+    ".renew/bin/pip freeze --exclude-editable --all": "as above",
     "docker build --target serve -t segdec:0.1.0 .": "needs a Docker engine; see test_deploy.py",
     "MODEL=/srv/models/parts docker compose -f deploy/compose/compose.yaml up --detach --wait": "as above",
+    "cp deploy/nginx/segdec.conf /etc/nginx/conf.d/ && nginx -s reload": "changes the machine; see "
+    "test_replicas.py",
     "kubectl create namespace inspection": "needs a cluster; see test_deploy.py",
     "kubectl --namespace inspection apply --kustomize deploy/kubernetes/overlays/cpu": "as above",
     "kubectl --namespace inspection apply -f deploy/kubeflow/multi-worker.yaml": "as above",
@@ -79,6 +81,7 @@ NOT_RUN_PREFIXES = {
     "python -m training run training/experiments/kolektor_compact.toml": "needs photographs",
     "python -m training run training/experiments/folder_compact.toml --data.root data/parts "
     "--data.splits halves": "a fold is a run like the others",
+    "docker run --detach": "needs a Docker engine",
 }
 
 PORT = "--port 8000"
