@@ -76,8 +76,8 @@ class Settings(BaseSettings):
     batch_pixels: int | None = Field(
         None,
         gt=0,
-        description="most pixels in a batch, of tiles too; default: 524,288 on a CPU, where more are not "
-        "faster, and 16,777,216 on a GPU",
+        description="most pixels in a batch, of tiles too; default: 524,288 on a CPU (131,072 with "
+        "OpenVINO), where more are not faster, and 16,777,216 on a GPU",
     )
     batch_wait_ms: float = Field(
         0.0,

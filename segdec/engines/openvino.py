@@ -20,7 +20,8 @@ MODEL = "model.xml"
 SPECTRA = "spectra_"
 """Begins the names of inputs that are spectra of a kernel, which lies beside the model as `LAYER.npy`."""
 
-BATCH_PIXELS = 2**19
+BATCH_PIXELS = 2**17
+"""Larger batches are hardly faster, and OpenVINO keeps the memory that the largest one took."""
 
 NO_BFLOAT16 = (
     "This CPU does not multiply in bfloat16: OpenVINO computes in float32 here. Expected a CPU with "
