@@ -127,11 +127,7 @@ def group_answers(responses: Mapping[str, Any]) -> list[tuple[str, str, str]]:
     rows: dict[tuple[str, str], list[str]] = {}
     for status, answer in sorted(responses.items()):
         content, headers = answer.get("content", {}), answer.get("headers", {})
-        meaning = (
-            "a problem, as its [code](serving.md#errors) says"
-            if PROBLEM in content
-            else answer["description"]
-        )
+        meaning = PROBLEM_MEANING if PROBLEM in content else answer["description"]
         meaning += "".join(f"; header `{name}`: {header['description']}" for name, header in headers.items())
         body = "<br>".join(f"{what}: {kinds}" for what, kinds in group_bodies(content).items())
         rows.setdefault((meaning, body), []).append("any other" if status == "default" else status)

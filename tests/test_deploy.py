@@ -3,6 +3,7 @@
 import gzip
 import json
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -33,7 +34,11 @@ def load(file: Path) -> Any:
 def patched(overlay: str) -> Any:
     """The deployment as `kubectl kustomize` would patch it."""
     deployment = load(BASE / "deployment.yaml")
-    (patch,) = load(DEPLOY / "kubernetes" / "overlays" / overlay / "kustomization.yaml")["patches"]
+    changes = load(DEPLOY / "kubernetes" / "overlays" / overlay / "kustomization.yaml")
+    (image,), (patch,) = changes["images"], changes["patches"]
+    (container,) = containers(deployment)
+    assert container["image"] == image["name"]
+    container["image"] = f"{image['newName']}:{image['newTag']}"
     for step in yaml.safe_load(patch["patch"]):
         assert step["op"] == "add"
         *path, last = step["path"].strip("/").split("/")
@@ -70,6 +75,18 @@ def test_overlays_patch_the_deployment_to_a_valid_one(overlay: str, version: str
     kubernetes_validate.validate(deployment, version, strict=True)
     (container,) = containers(deployment)
     assert container["resources"]["limits"]["memory"]
+
+
+@pytest.mark.skipif(shutil.which("kubectl") is None, reason="needs kubectl")
+@pytest.mark.parametrize("overlay", ["cpu", "gpu"])
+def test_kustomize_makes_of_an_overlay_what_is_checked_here(overlay: str) -> None:
+    folder = DEPLOY / "kubernetes" / "overlays" / overlay
+    done = subprocess.run(["kubectl", "kustomize", str(folder)], capture_output=True, text=True, check=True)
+    resources = list(yaml.safe_load_all(done.stdout))
+    assert len(resources) == len(load(BASE / "kustomization.yaml")["resources"])
+    for resource in resources:
+        kubernetes_validate.validate(resource, KUBERNETES[-1], strict=True)
+    assert [one for one in resources if one["kind"] == "Deployment"] == [patched(overlay)]
 
 
 def test_every_resource_is_part_of_the_base() -> None:
