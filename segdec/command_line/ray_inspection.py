@@ -14,8 +14,8 @@ try:
 except ImportError as error:
     raise MissingExtraError("ray", "ray") from error
 
-PHOTOGRAPHS_AT_ONCE = 256
-"""In a batch, after which its results are written: what is done again when a machine is lost."""
+MOST_AT_ONCE = 256
+"""Photographs in a batch, after which its results are written: what is done again when a machine is lost."""
 
 
 class RayInspector:
@@ -48,14 +48,17 @@ def inspect_on_ray(images: Sequence[Path], settings: dict[str, Any], results: Re
         settings: The arguments of `LocalInspector`; an actor takes as many cores as the engine has threads.
         results: Where to.
     """
+    if not images:
+        return
     ray.init(ignore_reinit_error=True, log_to_driver=False, configure_logging=False)
     threads = settings["threads"] or 1
     actors = max(1, int(ray.cluster_resources().get("CPU", 1) // threads))
+    at_once = min(MOST_AT_ONCE, -(-len(images) // actors))
     parts = ray.data.from_items([{"image": str(path)} for path in images]).map_batches(
         RayInspector,
         fn_constructor_args=({**settings, "threads": threads}, results.folder),
-        batch_size=PHOTOGRAPHS_AT_ONCE,
-        compute=ray.data.ActorPoolStrategy(size=min(actors, -(-len(images) // PHOTOGRAPHS_AT_ONCE))),
+        batch_size=at_once,
+        compute=ray.data.ActorPoolStrategy(size=min(actors, -(-len(images) // at_once))),
         num_cpus=threads,
     )
     for part in parts.iter_rows():
