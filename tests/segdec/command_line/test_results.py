@@ -150,3 +150,5 @@ def test_ray_finds_the_same(photographs: Path, tiny_artifact: Path, tmp_path: Pa
     for one, other in zip(here, there, strict=True):
         assert one["score"] == pytest.approx(other["score"], abs=1e-5)
         assert {**one, "score": None} == {**other, "score": None}
+    again = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
+    assert again.stdout.startswith("7 photographs, 7 of them done before: nothing new"), again.stderr
