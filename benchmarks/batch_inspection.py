@@ -22,10 +22,9 @@ from statistics import median
 import pyarrow.parquet
 
 from benchmarks.environments import ROOT
-from benchmarks.models import COMPACT, export_untrained
+from benchmarks.models import NATIVE, given_or_untrained
 from benchmarks.outcome import Target, benchmark_parser, conclude, interleave, spread
 from benchmarks.pipeline import write_photographs
-from segdec.config import InputConfig
 from segdec.errors import RunError
 from segdec.terminal import clean_exit
 from segdec.threads import available_cores
@@ -41,9 +40,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     with clean_exit(extra="batch"), tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        model = options.model or folder / "compact"
-        if options.model is None:
-            export_untrained(COMPACT.model_copy(update={"input": InputConfig()}), model, name="compact")
+        model = given_or_untrained(options.model, folder, NATIVE)
         (folder / "photographs").mkdir()
         images = write_photographs(folder / "photographs", options.size, options.photographs)
         measured = interleave(

@@ -16,6 +16,9 @@ COMPACT = ModelConfig(
 )
 """The preset that is trained on a CPU."""
 
+NATIVE = COMPACT.model_copy(update={"input": InputConfig()})
+"""The same for photographs of any size."""
+
 TINY = ModelConfig(
     network=NetworkConfig(
         segmentation_widths=((4,), (4,), (4,)), feature_width=8, feature_kernel=5, decision_widths=(4, 4, 4)
@@ -24,6 +27,20 @@ TINY = ModelConfig(
     classes=("good", "defect"),
 )
 """A network of a few thousand weights that takes photographs of any size."""
+
+
+def given_or_untrained(
+    model: Path | None, folder: Path, config: ModelConfig = COMPACT, name: str = "compact"
+) -> Path:
+    """The artifact `model`; without one, an untrained network of `config` is written below `folder`.
+
+    Raises:
+        ArtifactError: If `folder` cannot be written.
+    """
+    if model is not None:
+        return model
+    export_untrained(config, folder / name, name=name)
+    return folder / name
 
 
 def export_untrained(

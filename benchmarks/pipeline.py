@@ -17,9 +17,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from benchmarks.models import COMPACT, export_untrained, photograph
+from benchmarks.models import NATIVE, given_or_untrained, photograph
 from benchmarks.outcome import benchmark_parser, conclude, interleave, spread
-from segdec.config import InputConfig
 from segdec.images import read_image
 from segdec.terminal import clean_exit
 from segdec.threads import leave_cores_to_engine
@@ -41,7 +40,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with clean_exit(extra="tensorflow"), tempfile.TemporaryDirectory() as folder:
         paths = write_photographs(Path(folder), options.size, options.photographs)
         leave_cores_to_engine()
-        predictor = load(options.model, Path(folder) / "compact")
+        model = given_or_untrained(options.model, Path(folder), NATIVE)
+        from segdec.predictor import Predictor
+
+        predictor = Predictor.load(model)
         seconds: list[list[float]] = []
         ways = {
             "one by one": lambda: one_by_one(predictor, paths, seconds),
@@ -59,15 +61,6 @@ def write_photographs(folder: Path, size: str, count: int) -> list[Path]:
     for number, path in enumerate(paths):
         path.write_bytes(photograph(height, width, seed=number))
     return paths
-
-
-def load(model: Path | None, made: Path) -> "Predictor":
-    """The artifact `model`; without one, an untrained network is exported to `made`, with native input."""
-    if model is None:
-        export_untrained(COMPACT.model_copy(update={"input": InputConfig()}), made, name="compact")
-    from segdec.predictor import Predictor
-
-    return Predictor.load(model or made)
 
 
 def one_by_one(predictor: "Predictor", paths: Sequence[Path], seconds: list[list[float]]) -> float:

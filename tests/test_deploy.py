@@ -18,6 +18,7 @@ import yaml
 
 from api.operating.metrics import REASONS, Metrics
 from api.settings import ENV_PREFIX, Settings
+from deploy.release.locks import lock_file, read_lock
 from segdec import __version__
 
 DEPLOY = Path(__file__).parents[1] / "deploy"
@@ -191,8 +192,7 @@ IMAGES = {"serve": "serve,tensorflow", "serve-gpu": "serve,gpu", "train": "train
 
 
 def locked(image: str) -> dict[str, str]:
-    text = (DEPLOY / "image" / f"{image}.txt").read_text(encoding="utf-8")
-    return dict(re.findall(r"^([A-Za-z0-9._-]+)(?:\[[^\]]*\])?==(\S+)", text, flags=re.MULTILINE))
+    return {package.name: package.version for package in read_lock(lock_file(image))}
 
 
 @pytest.mark.parametrize("image", IMAGES)

@@ -16,9 +16,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from benchmarks.models import COMPACT, export_untrained
+from benchmarks.models import NATIVE, given_or_untrained
 from benchmarks.outcome import benchmark_parser, conclude, interleave, spread
-from segdec.config import InputConfig
 from segdec.terminal import clean_exit
 
 if TYPE_CHECKING:
@@ -37,10 +36,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--model", type=Path, metavar="FOLDER", help="an artifact with native input")
     options = parser.parse_args(arguments)
     with clean_exit(extra="tensorflow"), tempfile.TemporaryDirectory() as folder:
-        model = options.model or Path(folder) / "compact"
-        if options.model is None:
-            native = COMPACT.model_copy(update={"input": InputConfig()})
-            export_untrained(native, model, name="compact")
+        model = given_or_untrained(options.model, Path(folder), NATIVE)
         from segdec.predictor import Predictor
 
         predictor = Predictor.load(model)

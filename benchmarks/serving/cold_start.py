@@ -21,7 +21,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from benchmarks.environments import ROOT
-from benchmarks.models import COMPACT, export_untrained
+from benchmarks.models import given_or_untrained
 from benchmarks.outcome import Target, benchmark_parser, conclude, spread
 from benchmarks.serving.server_process import start_service
 from segdec.errors import RunError
@@ -48,9 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     options = parser.parse_args(arguments)
     with clean_exit(extra="tensorflow"), tempfile.TemporaryDirectory() as folder:
-        model = options.model or Path(folder) / "compact"
-        if options.model is None:
-            export_untrained(COMPACT, model, name="compact")
+        model = given_or_untrained(options.model, Path(folder))
         measured = [
             (measure_start(options.python, model), measure_imports(options.python))
             for _ in range(options.rounds)

@@ -18,7 +18,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from benchmarks.models import COMPACT, export_untrained, photograph
+from benchmarks.models import given_or_untrained, photograph
 from benchmarks.outcome import Target, benchmark_parser, conclude, interleave, spread
 from benchmarks.serving.load import closed_loop, encode_request, generators
 from benchmarks.serving.server_process import start_service
@@ -52,9 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     image = photograph(options.side, options.side)
     with clean_exit(extra="tensorflow"), tempfile.TemporaryDirectory() as folder:
-        model = options.model or Path(folder) / "compact"
-        if options.model is None:
-            export_untrained(COMPACT, model, name="compact")
+        model = given_or_untrained(options.model, Path(folder))
         measured = compare(model, image, options.rounds, options.seconds)
     rates = {name: spread(values) for name, values in measured.items()}
     rows = [{"requests/s": name, **rate} for name, rate in rates.items()]

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from concurrent.futures import Executor
 from pathlib import Path
 
-from benchmarks.models import COMPACT, export_untrained, photograph
+from benchmarks.models import given_or_untrained, photograph
 from benchmarks.outcome import Target, benchmark_parser, conclude
 from benchmarks.serving.load import Load, closed_loop, encode_request, generators, latency_ms, open_loop
 from benchmarks.serving.server_process import start_service
@@ -45,9 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     options = parser.parse_args(arguments)
     with clean_exit(extra="tensorflow"), tempfile.TemporaryDirectory() as folder, generators(2) as pool:
-        model = options.model or Path(folder) / "compact"
-        if options.model is None:
-            export_untrained(COMPACT, model, name="compact")
+        model = given_or_untrained(options.model, Path(folder))
         with start_service("--model", str(model), "--queue-size", str(options.queue_size)) as service:
             request = encode_request(
                 "POST", "/v1/predict", photograph(options.side, options.side), {"Content-Type": "image/png"}

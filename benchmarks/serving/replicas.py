@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from benchmarks.environments import ROOT
-from benchmarks.models import COMPACT, export_untrained, photograph
+from benchmarks.models import given_or_untrained, photograph
 from benchmarks.outcome import Target, benchmark_parser, conclude
 from benchmarks.serving.load import closed_loop, encode_request, generators
 from benchmarks.serving.server_process import ServerProcess, free_port, start_service
@@ -109,11 +109,9 @@ class Outcome:
     @property
     def since_return(self) -> int:
         """Photographs that the killed replica answered after it had refused any: it was started again."""
-        by_killed = [
-            status for tried in self.attempts for replica, status, _ in tried if replica == self.killed
-        ]
-        refused = [number for number, status in enumerate(by_killed) if status != 200]
-        return len(by_killed) - 1 - refused[-1] if refused else 0
+        asked = [attempt for tried in self.attempts for attempt in tried if attempt.replica == self.killed]
+        refused = [number for number, attempt in enumerate(asked) if attempt.status != 200]
+        return len(asked) - 1 - refused[-1] if refused else 0
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -130,9 +128,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     options = parser.parse_args(arguments)
     with clean_exit(extra="tensorflow"), tempfile.TemporaryDirectory() as place, generators() as pool:
-        model = options.model or Path(place) / "compact"
-        if options.model is None:
-            export_untrained(COMPACT, model, name="compact")
+        model = given_or_untrained(options.model, Path(place))
         image = photograph(options.side, options.side)
         outcomes = {
             trial.name: run(trial, pool, model, image, options.clients, options.seconds) for trial in TRIALS

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.models import TINY, export_untrained, photograph
+from benchmarks.models import TINY, given_or_untrained, photograph
 from benchmarks.outcome import Target, benchmark_parser, conclude
 from benchmarks.serving.load import closed_loop, encode_request, generators
 from benchmarks.serving.server_process import ServerProcess, start_service
@@ -40,9 +40,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     options = parser.parse_args(arguments)
     with clean_exit(extra="tensorflow"), tempfile.TemporaryDirectory() as folder, generators() as pool:
-        model = options.model or Path(folder) / "tiny"
-        if options.model is None:
-            export_untrained(TINY, model, name="tiny")
+        model = given_or_untrained(options.model, Path(folder), TINY, "tiny")
         with start_service("--model", str(model)) as service:
             rows = list(soak(pool, service, photographs(options.sizes), options.requests // PORTIONS))
     settled, last = (int(str(rows[index]["resident KiB"])) for index in (SETTLED, -1))
