@@ -4,8 +4,8 @@ import os
 import signal
 import sys
 
+from segdec.cli_runtime import allow_pixels, clean_exit
 from segdec.errors import ConfigError
-from segdec.terminal import allow_pixels, clean_exit
 
 
 def main() -> None:
@@ -27,7 +27,7 @@ def main() -> None:
 
 
 def _make_key(words: list[str]) -> None:
-    from api.operating.keys import print_key
+    from api.middleware.keys import print_key
 
     if len(words) != 1:
         raise ConfigError(f"python -m api key takes one name, {len(words)} arrived. Expected: key NAME")

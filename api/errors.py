@@ -9,8 +9,8 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
-from segdec.answers import Problem
 from segdec.errors import ImageError, SegdecError
+from segdec.schemas import Problem
 
 MAX_DETAIL = 2000
 """Longest description of an error, letters."""

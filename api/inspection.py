@@ -10,13 +10,13 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from api.batching import Inferred, deadline_passed
 from api.images import Upload
-from api.inference import Inferred, deadline_passed
 from api.models.registry import ServedModel
 from api.service import Service
-from segdec.answers import ImageFacts, ModelIdentity
 from segdec.images import Photograph
 from segdec.postprocessing import Prediction
+from segdec.schemas import ImageFacts, ModelIdentity
 
 T = TypeVar("T")
 

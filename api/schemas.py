@@ -5,7 +5,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 from pydantic.json_schema import SkipJsonSchema
 
-from segdec.answers import MaskForm, MaskSpace
+from segdec.schemas import MaskForm, MaskSpace
 from segdec.suggestions import nearest
 
 

@@ -11,15 +11,15 @@ from typing import Any
 import uvicorn
 from fastapi import FastAPI
 
-from api.connection import Connection
-from api.main import create_app
-from api.operating.logs import configure_logging
-from api.operating.tls import tls_arguments
+from api.app import create_app
+from api.http_protocol import Connection
+from api.logs import configure_logging
 from api.service import Service, open_store
 from api.settings import Settings
+from api.tls import tls_arguments
+from segdec.cli_runtime import quiet_tensorflow
 from segdec.engines import ENGINES
 from segdec.errors import ConfigError
-from segdec.terminal import quiet_tensorflow
 from segdec.threads import leave_cores_to_engine
 
 

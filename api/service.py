@@ -6,17 +6,17 @@ from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
+from api.admission import Places
+from api.batching import ImagePredictor, InferenceThread
 from api.errors import RequestError, busy
 from api.images import warm_decoder
-from api.inference import ImagePredictor, InferenceThread
+from api.middleware.metrics import Metrics
 from api.models.loading import ModelLoader, Phases, warm
 from api.models.registry import ModelRegistry, ServedModel
 from api.models.store import STABLE, ModelFolder, ModelStore, SingleModel
-from api.operating.metrics import Metrics
-from api.places import Places
 from api.settings import Settings
-from segdec.answers import ModelIdentity, ReloadAnswer
 from segdec.errors import ConfigError
+from segdec.schemas import ModelIdentity, ReloadAnswer
 
 T = TypeVar("T")
 

@@ -24,9 +24,9 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the packages lie beside this folder
 
+from segdec.cli_runtime import clean_exit
 from segdec.errors import ConfigError, RunError
 from segdec.files import write_text_atomic
-from segdec.terminal import clean_exit
 
 FIGURES = {
     "average_precision": ("AP", 3),

@@ -19,8 +19,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the packages lie beside this folder
 
+from segdec.cli_runtime import clean_exit
 from segdec.errors import RunError
-from segdec.terminal import clean_exit
 from training.experiment_file import load_experiment
 
 EXPERIMENT = Path(__file__).resolve().parents[1] / "training" / "experiments" / "toy_compact.toml"

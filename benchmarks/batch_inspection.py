@@ -23,10 +23,10 @@ import pyarrow.parquet
 
 from benchmarks.environments import ROOT
 from benchmarks.models import NATIVE, given_or_untrained
-from benchmarks.outcome import Target, benchmark_parser, conclude, interleave, spread
 from benchmarks.pipeline import write_photographs
+from benchmarks.reporting import Target, benchmark_parser, conclude, interleave, spread
+from segdec.cli_runtime import clean_exit
 from segdec.errors import RunError
-from segdec.terminal import clean_exit
 from segdec.threads import available_cores
 
 

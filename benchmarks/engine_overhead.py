@@ -24,7 +24,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the packages lie beside this folder
 
-from segdec.terminal import clean_exit, quiet_tensorflow
+from segdec.cli_runtime import clean_exit, quiet_tensorflow
 from training.config import ExperimentConfig
 
 UNCOUNTED_STEPS = 20
@@ -134,7 +134,7 @@ def compare(config: ExperimentConfig, rounds: int, *, xla: bool = False) -> Over
 
 def measure_engine(config: ExperimentConfig) -> tuple[float, float]:
     """Images/s and share of waiting of one run, from its log."""
-    from training.run_log import read_log
+    from training.tracking.run_log import read_log
     from training.trainer import Trainer
 
     folder = Trainer(config, fresh=True).run()
@@ -149,11 +149,11 @@ def build_bare(config: ExperimentConfig, *, xla: bool = False) -> Callable[[bool
     import keras
     import tensorflow as tf
 
-    from segdec.network import build_network
-    from training.input_pipeline import InputPipeline
-    from training.run_data import load_run_data
+    from segdec.network.network import build_network
+    from training.data.input_pipeline import InputPipeline
+    from training.data.run_data import load_run_data
+    from training.optimization.step import stage_losses
     from training.stages import STAGES
-    from training.step import stage_losses
 
     data, stage, settings = load_run_data(config), STAGES[-1], config.stages.joint
     pipeline = InputPipeline(data.examples, data.shape, config)

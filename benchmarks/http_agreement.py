@@ -16,11 +16,11 @@ import httpx
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from segdec.cli_runtime import clean_exit
 from segdec.errors import RunError
 from segdec.images import ImageFile
-from segdec.terminal import clean_exit
+from training.data.run_data import load_data
 from training.experiment_file import load_experiment
-from training.run_data import load_data
 
 TOLERANCE = 1e-5
 

@@ -16,8 +16,8 @@ from pathlib import Path
 
 from benchmarks.environments import ENVIRONMENTS, ROOT, run_command
 from benchmarks.models import COMPACT, export_network, photograph
-from benchmarks.outcome import benchmark_parser, conclude, interleave, spread
-from segdec.terminal import clean_exit, quiet_tensorflow
+from benchmarks.reporting import benchmark_parser, conclude, interleave, spread
+from segdec.cli_runtime import clean_exit, quiet_tensorflow
 
 ENGINES = ("tensorflow", "openvino")
 MEASURED = """
@@ -66,7 +66,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def write_model(folder: Path) -> None:
     """An untrained artifact for both engines."""
     quiet_tensorflow()
-    from segdec.network import build_network
+    from segdec.network.network import build_network
 
     network = build_network(COMPACT.network)
     export_network(network, COMPACT, folder, name="compact", version="1", engines=ENGINES)

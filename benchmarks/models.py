@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
+from segdec.cli_runtime import quiet_tensorflow
 from segdec.config import InputConfig, ModelConfig, NetworkConfig
 from segdec.images import encode_png
-from segdec.terminal import quiet_tensorflow
 
 COMPACT = ModelConfig(
     network=NetworkConfig(preset="compact"),
@@ -54,7 +54,7 @@ def export_untrained(
         name: Of the model.
         version: Of the model.
         seed: Of the weights.
-        facts: More of what `segdec.export.export_model` takes.
+        facts: More of what `segdec.export.export.export_model` takes.
 
     Raises:
         ArtifactError: If `folder` cannot be written.
@@ -62,7 +62,7 @@ def export_untrained(
     quiet_tensorflow()
     import keras
 
-    from segdec.network import build_network
+    from segdec.network.network import build_network
 
     keras.utils.set_random_seed(seed)
     export_network(build_network(config.network), config, folder, name=name, version=version, **facts)
@@ -75,12 +75,12 @@ def export_network(network: Any, config: ModelConfig, folder: Path, **facts: Any
         network: In memory.
         config: What the model is.
         folder: Where the artifact shall lie.
-        facts: More of what `segdec.export.export_model` takes, `name` and `version` at least.
+        facts: More of what `segdec.export.export.export_model` takes, `name` and `version` at least.
 
     Raises:
         ArtifactError: If `folder` cannot be written.
     """
-    from segdec.export import export_model
+    from segdec.export.export import export_model
 
     unknown: dict[str, Any] = {"metrics": {}, "metrics_split": "", "data_fingerprint": ""}
     export_model(network, folder, config=config, **unknown, **facts)

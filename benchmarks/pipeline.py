@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from benchmarks.models import NATIVE, given_or_untrained, photograph
-from benchmarks.outcome import benchmark_parser, conclude, interleave, spread
+from benchmarks.reporting import benchmark_parser, conclude, interleave, spread
+from segdec.cli_runtime import clean_exit
 from segdec.images import read_image
-from segdec.terminal import clean_exit
 from segdec.threads import leave_cores_to_engine
 
 if TYPE_CHECKING:

@@ -19,8 +19,8 @@ from datasets.layouts.toy import CLASSES
 from datasets.loading import LAYOUTS
 from datasets.sharding.packing import DEFAULT_SHARD_MB
 from datasets.splitting import TEST_FRACTION, VAL_FRACTION
+from segdec.cli_runtime import allow_pixels, clean_exit, pixel_limit
 from segdec.images import DEFAULT_MAX_PIXELS
-from segdec.terminal import allow_pixels, clean_exit, pixel_limit
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -30,10 +30,10 @@ from datasets.sharding.packing import check_free
 from datasets.sharding.packing import pack as write_shards
 from datasets.sharding.shard_plan import packable
 from datasets.splitting import TEST_FRACTION, write_splits
+from segdec.cli_runtime import quiet_tensorflow
 from segdec.errors import DatasetError
 from segdec.files import new_folder
 from segdec.images import write_png
-from segdec.terminal import quiet_tensorflow
 
 Item = TypeVar("Item")
 

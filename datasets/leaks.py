@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from datasets.assignments import known_names, nearest_known, records_by_name
 from datasets.checking import Checked, Finding, describe_problems, equal_pictures
+from datasets.name_lists import known_names, nearest_known, records_by_name
 from datasets.sample import Dataset
 from segdec.errors import DatasetError
 

@@ -1,7 +1,7 @@
 """Which record trains, validates or tests: split files and the default split.
 
 Each line of a split file holds `train`, `val` or `test` and the name of a record, a group or a folder; see
-`datasets.assignments`. Records that no line names are left out.
+`datasets.name_lists`. Records that no line names are left out.
 """
 
 import hashlib
@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import get_args
 
-from datasets.assignments import Assignment, assigned_records, read_assignments
+from datasets.name_lists import Assignment, assigned_records, read_assignments
 from datasets.sample import Dataset, Record, Split
 from segdec.errors import DatasetError
 from segdec.files import write_text_atomic

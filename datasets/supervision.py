@@ -1,7 +1,7 @@
 """How much of each annotation training may see: masks, boxes around the defects, or the class alone.
 
 Each line of a supervision file holds `mask`, `box` or `label` and the name of a record, a group or a folder;
-see `datasets.assignments`. Photographs that no line names keep what they have, and so do good ones, whose
+see `datasets.name_lists`. Photographs that no line names keep what they have, and so do good ones, whose
 class tells all pixels. The file holds for what is learnt from, train and val; the split test keeps its masks,
 so that a result of weak supervision is measured against all there is.
 
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import get_args
 
 from datasets.annotations.boxed_mask import BoxedMask
-from datasets.assignments import Assignment, assigned_records, read_assignments
+from datasets.name_lists import Assignment, assigned_records, read_assignments
 from datasets.sample import Dataset, Problem, Record, Supervision
 from segdec.errors import DatasetError
 from segdec.images import ImageFile

@@ -9,7 +9,7 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from mkdocs.structure.files import File, Files
 
-from api.main import create_app
+from api.app import create_app
 from api.settings import Settings
 
 Schema = Mapping[str, Any]

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from segdec import __version__
+from segdec.cli_runtime import allow_pixels, clean_exit, pixel_limit
 from segdec.command_line.inspection import inspect
 from segdec.command_line.inspectors import Inspector, LocalInspector, RemoteInspector
 from segdec.command_line.photographs import find_photographs, parse_shard
@@ -21,7 +22,6 @@ from segdec.command_line.table import Table
 from segdec.engines import ENGINES
 from segdec.errors import ConfigError
 from segdec.images import DEFAULT_MAX_PIXELS
-from segdec.terminal import allow_pixels, clean_exit, pixel_limit
 from segdec.threads import leave_cores_to_engine, thread_count
 
 EXIT_SOME_FAILED = 1

@@ -81,7 +81,7 @@ def decode_image(
         data: The file.
         name: What error messages call it.
         max_pixels: Limit on height × width. Above 178,956,970 Pillow's own limit counts too, which entry
-            points lift by `segdec.terminal.allow_pixels`; OpenCV decodes 2³⁰ at most.
+            points lift by `segdec.cli_runtime.allow_pixels`; OpenCV decodes 2³⁰ at most.
         max_side: Limit on height and on width, px.
         white_level: Value of a 16-bit photograph that becomes 255, as the model's
             `input.white_level` says.

@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from segdec.artifact import Manifest, read_manifest
+from segdec.batching import Job, PredictionSteps
 from segdec.config import ModelConfig
 from segdec.engines import ENGINES, Engine, Logits, check_engine, choose_engine
 from segdec.pipeline import Pipeline
 from segdec.postprocessing import Prediction, interpret
-from segdec.prediction_steps import Job, PredictionSteps
 from segdec.preprocessing import input_size, prepare_image
 from segdec.tiling import infer_tiles
 from segdec.variants import check_versions

@@ -37,7 +37,7 @@ def tiny_network(tiny_config, tensorflow_devices):  # noqa: ARG001
     """The tiny network with seeded weights and moving statistics that are not the initial ones."""
     import keras
 
-    from segdec.network import build_network
+    from segdec.network.network import build_network
 
     keras.utils.set_random_seed(7)
     network = build_network(tiny_config.network)
@@ -48,7 +48,7 @@ def tiny_network(tiny_config, tensorflow_devices):  # noqa: ARG001
 @pytest.fixture(scope="session")
 def tiny_artifact(tmp_path_factory, tiny_network, tiny_config) -> Path:
     """The tiny network as an artifact."""
-    from segdec.export import export_model
+    from segdec.export.export import export_model
 
     folder = tmp_path_factory.mktemp("artifact") / "tiny"
     export_model(
@@ -129,7 +129,7 @@ SPEED = {"images_per_s", "s_per_step", "input_wait", "model_flops_per_s", "flop_
 @pytest.fixture(scope="session")
 def read_records():
     """What reads the records of a run's log without what measures speed: run folder → records."""
-    from training.run_log import read_log
+    from training.tracking.run_log import read_log
 
     def read(run: Path) -> list[dict]:
         return [{key: record[key] for key in record.keys() - SPEED} for record in read_log(run)]
@@ -142,7 +142,7 @@ def read_checkpoint():
     """What reads all arrays of a run's checkpoint furthest on: run folder → arrays by name."""
     import tensorflow as tf
 
-    from training.checkpoint_folder import CheckpointFolder
+    from training.run.checkpoint_folder import CheckpointFolder
 
     def read(run: Path) -> dict[str, np.ndarray]:
         newest = CheckpointFolder(run / "checkpoints", keep=1).newest_first()[0]
@@ -172,7 +172,7 @@ def check_same_run(read_records, read_weights, read_checkpoint):
 @pytest.fixture(scope="session")
 def free_ports():
     """What finds ports that nobody listens on: number → ports."""
-    from training.launch import find_ports
+    from training.distribution.launch import find_ports
 
     return find_ports
 

@@ -16,7 +16,7 @@ import promql_parser
 import pytest
 import yaml
 
-from api.operating.metrics import REASONS, Metrics
+from api.middleware.metrics import REASONS, Metrics
 from api.settings import ENV_PREFIX, Settings
 from deploy.release.locks import lock_file, read_lock
 from segdec import __version__

@@ -17,17 +17,17 @@ ALLOWED = {
 }
 WITH_TENSORFLOW = {
     "datasets/sharding/storage.py",  # imports it when shards are read or written
-    "segdec/convolution.py",
-    "segdec/decoder.py",
+    "segdec/network/convolution.py",
+    "segdec/network/decoder.py",
     "segdec/engines/tensorflow.py",
-    "segdec/export.py",
-    "segdec/fourier_convolution.py",
-    "segdec/inference_network.py",
-    "segdec/layers.py",
-    "segdec/mask_vote.py",
-    "segdec/network.py",
-    "segdec/saved_model.py",
-    "segdec/terminal.py",  # imports it when told to
+    "segdec/export/export.py",
+    "segdec/network/fourier_convolution.py",
+    "segdec/network/folding.py",
+    "segdec/network/layers.py",
+    "segdec/network/mask_prior.py",
+    "segdec/network/network.py",
+    "segdec/export/saved_model.py",
+    "segdec/cli_runtime.py",  # imports it when told to
 }
 
 
@@ -64,7 +64,7 @@ def test_data_sets_use_no_network_code():
         "segdec.overlay",
         "segdec.run_lengths",
         "segdec.suggestions",
-        "segdec.terminal",
+        "segdec.cli_runtime",
     }
 
 

@@ -8,13 +8,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
+from segdec.cli_runtime import allow_pixels, clean_exit, quiet_tensorflow
 from segdec.engines import ENGINES
 from segdec.errors import ConfigError
-from segdec.terminal import allow_pixels, clean_exit, quiet_tensorflow
 
 if TYPE_CHECKING:
-    from training.cluster import Cluster
     from training.config import ExperimentConfig
+    from training.distribution.cluster import Cluster
 
 FRESH = "--fresh"
 RUN_USAGE = (
@@ -107,13 +107,13 @@ def build_parser() -> argparse.ArgumentParser:
 
 def run(words: list[str]) -> None:
     """Trains an experiment: `EXPERIMENT.toml [--fresh] [--field value]…`."""
-    from training.cluster import find_cluster
+    from training.distribution.cluster import find_cluster
 
     fields = [word for word in words[1:] if word != FRESH]
     config = read_experiment([*words[:1], *fields], RUN_USAGE, SIGNALS)
     cluster = find_cluster()
     quiet_tensorflow(trains=True)
-    from training.interruption import PeerLostError, RunInterruptedError
+    from training.distribution.interruption import PeerLostError, RunInterruptedError
 
     try:
         train(config, cluster, fresh=FRESH in words)
@@ -130,8 +130,8 @@ def check(words: list[str]) -> None:
     """Rehearses an experiment: `EXPERIMENT.toml [--field value]…`."""
     config = read_experiment(words, CHECK_USAGE)
     quiet_tensorflow(trains=True)
-    from training.interruption import RunInterruptedError
-    from training.rehearsal import rehearse
+    from training.distribution.interruption import RunInterruptedError
+    from training.dry_run import rehearse
 
     try:
         print(rehearse(config))
@@ -141,7 +141,7 @@ def check(words: list[str]) -> None:
 
 def launch(words: list[str]) -> NoReturn:
     """Trains on a local cluster: `--workers N [--ps P] EXPERIMENT.toml [--field value]…`."""
-    from training.launch import launch
+    from training.distribution.launch import launch
 
     raise SystemExit(launch(words))
 
@@ -172,7 +172,7 @@ def read_experiment(words: list[str], *usage: str) -> "ExperimentConfig":
 
 def train(config: "ExperimentConfig", cluster: "Cluster | None", *, fresh: bool) -> None:
     """Trains as the part of the cluster that this process is."""
-    from training.strategies import serve
+    from training.distribution.strategies import serve
     from training.trainer import Trainer
 
     if cluster is not None and cluster.is_server:
@@ -189,7 +189,7 @@ def evaluate(options: argparse.Namespace) -> None:
     """Measures a run and writes its report and figures into its folder."""
     quiet_tensorflow()
     from training.evaluation.run import evaluate_run
-    from training.run_folder import RunFolder
+    from training.run.folder import RunFolder
 
     allow_pixels(RunFolder.finished(options.run).experiment().data.max_pixels)
     print(evaluate_run(options.run, options.split))
@@ -197,8 +197,8 @@ def evaluate(options: argparse.Namespace) -> None:
 
 def join(options: argparse.Namespace) -> None:
     """Pools evaluated runs; their photographs are not needed."""
+    from training.evaluation.aggregation import join_runs, write_joined
     from training.evaluation.joined_report import write_joined_report
-    from training.evaluation.joining import join_runs, write_joined
     from training.evaluation.tables import joined_table
 
     joined = join_runs(options.runs)
@@ -220,8 +220,8 @@ def compare(options: argparse.Namespace) -> None:
 def export(options: argparse.Namespace) -> None:
     """Writes the artifact of a run."""
     quiet_tensorflow()
-    from training.results import export_run
-    from training.verification import describe_variant
+    from training.evaluation.verification import describe_variant
+    from training.export import export_run
 
     manifest = export_run(
         options.run,
@@ -242,7 +242,7 @@ def export(options: argparse.Namespace) -> None:
 def verify(options: argparse.Namespace) -> None:
     """Compares the engines of an artifact with the network of its run."""
     quiet_tensorflow()
-    from training.results import verify_artifact
+    from training.export import verify_artifact
 
     for line in verify_artifact(options.run, options.model, options.split):
         print(line, flush=True)

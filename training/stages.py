@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from segdec.network import SegDecNet
+from segdec.network.network import SegDecNet
 
 
 @dataclass(frozen=True)

@@ -12,31 +12,36 @@ import keras
 import tensorflow as tf
 
 from segdec.engines.tensorflow import NetworkEngine
-from segdec.network import build_network
+from segdec.network.network import build_network
 from segdec.predictor import Predictor
-from training.averaging import WeightAverage
-from training.checkpoints import RunState
-from training.cluster import Cluster
 from training.config import ExperimentConfig, StageConfig
-from training.dispatch import AsynchronousDispatcher, Dispatcher, SynchronousDispatcher, TakenStep
-from training.divergence import explain_divergence
-from training.flops import Workload, count_step_flops
-from training.input_pipeline import InputPipeline
-from training.interruption import Interruption, RunInterruptedError
-from training.loss_scale import LossScale
-from training.matmul_peak import strategy_peak
-from training.meter import Meter, NonFiniteError
-from training.numerics import computation, compute_dtype, emulates_bfloat16, set_numerics
-from training.run_data import load_run_data, record_reader
-from training.run_folder import RunFolder, RunResult, run_digest
-from training.run_log import RunLog
-from training.schedules import build_optimizer
+from training.data.input_pipeline import InputPipeline
+from training.data.run_data import load_run_data, record_reader
+from training.distribution.cluster import Cluster
+from training.distribution.interruption import Interruption, RunInterruptedError
+from training.distribution.process_group_context import Team
+from training.distribution.strategies import check_batch_size
+from training.evaluation.validation import Validator
+from training.optimization.ema import WeightAverage
+from training.optimization.flops import Workload, count_step_flops
+from training.optimization.loss_scale import LossScale
+from training.optimization.matmul_peak import strategy_peak
+from training.optimization.numerics import computation, compute_dtype, emulates_bfloat16, set_numerics
+from training.optimization.schedules import build_optimizer
+from training.optimization.step import build_step
+from training.optimization.step_runner import (
+    AsynchronousDispatcher,
+    Dispatcher,
+    SynchronousDispatcher,
+    TakenStep,
+)
+from training.run.checkpoints import RunState
+from training.run.folder import RunFolder, RunResult, run_digest
 from training.stages import STAGES, Stage
-from training.step import build_step
-from training.strategies import check_batch_size
-from training.team import Team
-from training.tracking import check_tracking, open_trackers
-from training.validation import Validator
+from training.tracking.meter import Meter, NonFiniteError
+from training.tracking.nan_report import explain_divergence
+from training.tracking.run_log import RunLog
+from training.tracking.trackers import check_tracking, open_trackers
 
 
 class Trainer:

@@ -11,15 +11,15 @@ from pathlib import Path
 
 import numpy as np
 
+from api.batching import ImagePredictor, InferenceThread
 from api.errors import RequestError
-from api.inference import ImagePredictor, InferenceThread
 from api.models.registry import ModelRegistry, ServedModel
 from api.models.store import ModelStore, Offer
-from segdec.answers import ModelIdentity, ReloadAnswer, ReloadTiming
 from segdec.artifact import digest
 from segdec.errors import ArtifactError, SegdecError
+from segdec.export.self_test import run_self_test
 from segdec.predictor import Predictor
-from segdec.self_test import run_self_test
+from segdec.schemas import ModelIdentity, ReloadAnswer, ReloadTiming
 
 logger = logging.getLogger(__name__)
 

@@ -6,11 +6,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from api.batching import ImagePredictor
 from api.errors import RequestError, busy
-from api.inference import ImagePredictor
 from api.models.store import STABLE
-from segdec.answers import ModelDetail, ModelIdentity
 from segdec.config import ModelConfig
+from segdec.schemas import ModelDetail, ModelIdentity
 
 
 @dataclass(eq=False)

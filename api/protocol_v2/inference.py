@@ -19,10 +19,10 @@ from api.protocol_v2.tensors import (
     split_body,
 )
 from api.settings import Settings
-from segdec.answers import ModelIdentity
 from segdec.config import ModelConfig
 from segdec.images import encode_png
 from segdec.postprocessing import Prediction
+from segdec.schemas import ModelIdentity
 from segdec.suggestions import nearest
 
 Source = Upload | NDArray[np.uint8]

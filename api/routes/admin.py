@@ -4,7 +4,7 @@ from fastapi import APIRouter
 
 from api.dependencies import ServiceDep
 from api.errors import describe_problems
-from segdec.answers import ReloadAnswer
+from segdec.schemas import ReloadAnswer
 
 router = APIRouter(prefix="/v1/admin", tags=["admin"])
 

@@ -8,18 +8,18 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
-from api.answers import make_answer
-from api.departure import until_departed
-from api.direct_route import DirectRoute
+from api.disconnect import until_departed
 from api.errors import REFUSALS, RequestError, describe_error, describe_problems, status_of
 from api.images import FIELD, FORM, JSON, JsonImages, Upload, read_uploads
 from api.inspection import gather_some, inspect
 from api.json_schema import BINARY, describe_body
+from api.middleware.access import note
 from api.models.registry import ServedModel
-from api.operating.access import note
-from api.questions import Question, describe_parameters, read_question
-from segdec.answers import BatchAnswer, BatchItem
+from api.raw_route import DirectRoute
+from api.request_params import Question, describe_parameters, read_question
+from api.responses import make_answer
 from segdec.errors import ImageError
+from segdec.schemas import BatchAnswer, BatchItem
 
 router = APIRouter(prefix="/v1", tags=["predict"], route_class=DirectRoute)
 

@@ -4,7 +4,7 @@ from fastapi import APIRouter
 
 from api.dependencies import ServiceDep
 from api.errors import describe_problems
-from segdec.answers import Health
+from segdec.schemas import Health
 
 router = APIRouter(tags=["health"])
 

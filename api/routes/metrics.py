@@ -5,7 +5,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from api.errors import describe_problems
-from api.operating.metrics import Metrics
+from api.middleware.metrics import Metrics
 
 router = APIRouter(tags=["health"])
 

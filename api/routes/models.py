@@ -4,7 +4,7 @@ from fastapi import APIRouter
 
 from api.dependencies import NamedModelDep, ServiceDep
 from api.errors import describe_problems
-from segdec.answers import ModelList
+from segdec.schemas import ModelList
 
 router = APIRouter(prefix="/v1/models", tags=["models"])
 

@@ -7,16 +7,16 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
-from api.answers import make_answer, make_mask_file
-from api.departure import until_departed
-from api.direct_route import DirectRoute
+from api.disconnect import until_departed
 from api.errors import RequestError, describe_problems
 from api.images import FIELD, FORM, IMAGES, JSON, RAW, JsonImage, read_upload
 from api.inspection import Inspected, inspect
 from api.json_schema import BINARY, describe_body
-from api.operating.access import note
-from api.questions import describe_parameters, read_question
-from segdec.answers import Answer
+from api.middleware.access import note
+from api.raw_route import DirectRoute
+from api.request_params import describe_parameters, read_question
+from api.responses import make_answer, make_mask_file
+from segdec.schemas import Answer
 
 router = APIRouter(prefix="/v1", tags=["predict"], route_class=DirectRoute)
 

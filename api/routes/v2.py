@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 from starlette.requests import Request
 from starlette.responses import Response
 
-from api.departure import until_departed
 from api.dependencies import ModelVersionDep, NamedModelDep, ServiceDep
+from api.disconnect import until_departed
 from api.errors import RequestError, describe_problems
 from api.images import Upload, read_body
 from api.inspection import Inspected, gather_some, inspect
 from api.json_schema import BINARY, describe_body
+from api.middleware.access import note
 from api.models.registry import ServedModel
-from api.operating.access import note
 from api.protocol_v2.inference import (
     INPUTS,
     Inquiry,
@@ -41,7 +41,7 @@ from api.protocol_v2.schemas import (
     ServerReady,
 )
 from api.protocol_v2.tensors import HEADER_LENGTH
-from api.questions import DESCRIBED_DEADLINE, read_deadline_ms
+from api.request_params import DESCRIBED_DEADLINE, read_deadline_ms
 from api.service import Service
 from segdec import __version__
 from segdec.errors import ImageError

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.inference.peers.answering import Answer, answer_inferences
+from segdec.cli_runtime import quiet_tensorflow
 from segdec.engines import ENGINES
 from segdec.predictor import Predictor
-from segdec.terminal import quiet_tensorflow
 
 
 def load(folder: Path, variant: str) -> tuple[Callable[[NDArray[np.uint8]], Answer], str]:

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.inference.peers.answering import Work, answer_requests
-from segdec.terminal import quiet_tensorflow
+from segdec.cli_runtime import quiet_tensorflow
 
 
 def prepare(folder: Path, precision: str) -> tuple[Work, str]:
@@ -19,13 +19,13 @@ def prepare(folder: Path, precision: str) -> tuple[Work, str]:
     import tensorflow as tf
 
     from benchmarks.inference.workload import set_weights
-    from segdec.network import build_network
-    from training.averaging import WeightAverage
+    from segdec.network.network import build_network
     from training.config import ExperimentConfig
-    from training.numerics import computation, set_numerics
-    from training.schedules import build_optimizer
+    from training.optimization.ema import WeightAverage
+    from training.optimization.numerics import computation, set_numerics
+    from training.optimization.schedules import build_optimizer
+    from training.optimization.step import build_step
     from training.stages import STAGES
-    from training.step import build_step
 
     text = (folder / "experiment.json").read_text(encoding="utf-8")
     config = ExperimentConfig.model_validate_json(text).model_copy(update={"precision": precision})

@@ -17,10 +17,10 @@ from matplotlib.figure import Figure
 
 from benchmarks.environments import ROOT
 from benchmarks.inference.size import BASE
-from benchmarks.outcome import cell_text
+from benchmarks.reporting import cell_text
+from segdec.cli_runtime import clean_exit
 from segdec.errors import RunError
 from segdec.files import write_text_atomic
-from segdec.terminal import clean_exit
 
 BEGIN, END = "<!-- figures: make bench writes them -->", "<!-- end of figures -->"
 PARTS = {

@@ -12,13 +12,13 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from benchmarks.inference.arithmetic import network_flop
-from benchmarks.inference.contenders import EAGER, engine_name, inference_contenders
-from benchmarks.inference.race import Race, run_race
+from benchmarks.inference.competitors import EAGER, engine_name, inference_contenders
+from benchmarks.inference.interleaved_timing import Race, run_race
 from benchmarks.inference.workload import write_images, write_workload
-from benchmarks.outcome import benchmark_parser, conclude, spread
+from benchmarks.reporting import benchmark_parser, conclude, spread
+from segdec.cli_runtime import clean_exit
 from segdec.config import NetworkConfig
 from segdec.engines import ENGINES
-from segdec.terminal import clean_exit
 
 
 @dataclass(frozen=True)

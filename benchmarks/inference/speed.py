@@ -23,13 +23,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.inference.arithmetic import network_flop
-from benchmarks.inference.contenders import EAGER, PEERS, engine_name, inference_contenders, logits_file
-from benchmarks.inference.race import Race, run_race
+from benchmarks.inference.competitors import EAGER, PEERS, engine_name, inference_contenders, logits_file
+from benchmarks.inference.interleaved_timing import Race, run_race
 from benchmarks.inference.workload import write_images, write_workload
-from benchmarks.outcome import Target, benchmark_parser, conclude, spread
+from benchmarks.reporting import Target, benchmark_parser, conclude, spread
+from segdec.cli_runtime import clean_exit
 from segdec.config import NetworkConfig
 from segdec.engines import ENGINES
-from segdec.terminal import clean_exit
 
 Shape = tuple[int, int, int]
 Floats = NDArray[np.float64]

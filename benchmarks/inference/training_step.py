@@ -20,12 +20,12 @@ import numpy as np
 
 from benchmarks.environments import ROOT
 from benchmarks.inference.arithmetic import TRAINING, network_flop
-from benchmarks.inference.contender import Contender
-from benchmarks.inference.contenders import EAGER, peer_module
-from benchmarks.inference.race import Race, run_race
+from benchmarks.inference.competitor import Contender
+from benchmarks.inference.competitors import EAGER, peer_module
+from benchmarks.inference.interleaved_timing import Race, run_race
 from benchmarks.inference.workload import photographs, write_workload
-from benchmarks.outcome import Target, benchmark_parser, conclude, spread
-from segdec.terminal import clean_exit
+from benchmarks.reporting import Target, benchmark_parser, conclude, spread
+from segdec.cli_runtime import clean_exit
 from training.config import ExperimentConfig, ScheduleConfig
 from training.experiment_file import load_experiment
 

@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 
 from benchmarks.environments import peer_program, run_command
 from benchmarks.models import export_network, photograph
+from segdec.cli_runtime import clean_exit, quiet_tensorflow
 from segdec.config import InputConfig, ModelConfig, NetworkConfig
 from segdec.images import decode_image
-from segdec.terminal import clean_exit, quiet_tensorflow
 
 REQUIREMENTS = Path(__file__).parent / "peers" / "inference.txt"
 DESCRIPTION, IMAGES = "network.json", "images.npy"
@@ -89,7 +89,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def write_trained(artifact: Path, run: Path, engines: Sequence[str]) -> Any:
     """The network of a finished run, and its artifact as a user exports it."""
-    from training.run_folder import RunFolder
+    from training.run.folder import RunFolder
 
     if engines:
         words = ("export", str(run), str(artifact), "--engines", *engines)
@@ -112,7 +112,7 @@ def build_signalling_network(config: NetworkConfig) -> Any:
     """A network of seeded weights whose moving statistics are those of the photographs."""
     import keras
 
-    from segdec.network import build_network
+    from segdec.network.network import build_network
 
     keras.utils.set_random_seed(0)
     network, random = build_network(config), np.random.default_rng(0)

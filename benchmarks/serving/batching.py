@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from benchmarks.models import NATIVE, given_or_untrained
-from benchmarks.outcome import benchmark_parser, conclude, interleave, spread
-from segdec.terminal import clean_exit
+from benchmarks.reporting import benchmark_parser, conclude, interleave, spread
+from segdec.cli_runtime import clean_exit
 
 if TYPE_CHECKING:
     from segdec.predictor import Predictor

@@ -22,10 +22,10 @@ from pathlib import Path
 
 from benchmarks.environments import ROOT
 from benchmarks.models import given_or_untrained
-from benchmarks.outcome import Target, benchmark_parser, conclude, spread
+from benchmarks.reporting import Target, benchmark_parser, conclude, spread
 from benchmarks.serving.server_process import start_service
+from segdec.cli_runtime import clean_exit
 from segdec.errors import RunError
-from segdec.terminal import clean_exit
 
 IMPORTED = re.compile(r"import time:\s+(\d+) \|\s+\d+ \|\s+([\w.]+)")
 LOGGED = re.compile(r"(load|self-test|warm-up) (\d+) ms")

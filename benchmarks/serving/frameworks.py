@@ -27,12 +27,12 @@ from pathlib import Path
 
 from benchmarks.environments import peer_program
 from benchmarks.models import photograph
-from benchmarks.outcome import Target, benchmark_parser, conclude, interleave, spread
+from benchmarks.reporting import Target, benchmark_parser, conclude, interleave, spread
 from benchmarks.serving.load import Load, closed_loop, encode_request, generators, latency_ms
 from benchmarks.serving.peers.work import MAX_BATCH, MODEL_MS, MODEL_MS_EACH
 from benchmarks.serving.server_process import ServerProcess, free_port
+from segdec.cli_runtime import clean_exit
 from segdec.errors import RunError
-from segdec.terminal import clean_exit
 
 PEERS = Path(__file__).parent / "peers"
 CLIENTS = 8

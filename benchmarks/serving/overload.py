@@ -15,10 +15,10 @@ from concurrent.futures import Executor
 from pathlib import Path
 
 from benchmarks.models import given_or_untrained, photograph
-from benchmarks.outcome import Target, benchmark_parser, conclude
+from benchmarks.reporting import Target, benchmark_parser, conclude
 from benchmarks.serving.load import Load, closed_loop, encode_request, generators, latency_ms, open_loop
 from benchmarks.serving.server_process import start_service
-from segdec.terminal import clean_exit
+from segdec.cli_runtime import clean_exit
 
 CLIENTS = 16
 LIVEZ_RATE = 20.0

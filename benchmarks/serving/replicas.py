@@ -29,12 +29,12 @@ from typing import NamedTuple
 
 from benchmarks.environments import ROOT
 from benchmarks.models import given_or_untrained, photograph
-from benchmarks.outcome import Target, benchmark_parser, conclude
+from benchmarks.reporting import Target, benchmark_parser, conclude
 from benchmarks.serving.load import closed_loop, encode_request, generators
 from benchmarks.serving.server_process import ServerProcess, free_port, start_service
+from segdec.cli_runtime import clean_exit
 from segdec.client import Client
 from segdec.errors import ConfigError, ServiceError
-from segdec.terminal import clean_exit
 
 BALANCER = ROOT / "deploy" / "nginx" / "segdec.conf"
 SENT_AGAIN = "proxy_next_upstream error timeout http_503 non_idempotent;"

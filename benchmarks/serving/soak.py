@@ -16,11 +16,11 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.models import TINY, given_or_untrained, photograph
-from benchmarks.outcome import Target, benchmark_parser, conclude
+from benchmarks.reporting import Target, benchmark_parser, conclude
 from benchmarks.serving.load import closed_loop, encode_request, generators
 from benchmarks.serving.server_process import ServerProcess, start_service
+from segdec.cli_runtime import clean_exit
 from segdec.errors import RunError
-from segdec.terminal import clean_exit
 
 CLIENTS = 8
 PORTIONS = 20

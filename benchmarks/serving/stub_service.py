@@ -12,7 +12,7 @@ import uvicorn
 import uvloop
 from numpy.typing import NDArray
 
-from api.main import create_app
+from api.app import create_app
 from api.server import bind, configure
 from api.settings import Settings
 from benchmarks.models import TINY

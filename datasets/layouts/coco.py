@@ -28,7 +28,7 @@ from datasets.annotations.coco_shapes import read_regions
 from datasets.annotations.labels import read_label
 from datasets.annotations.region import Region
 from datasets.annotations.sizes import read_size
-from datasets.layouts.annotated import Annotation, assemble, problem
+from datasets.layouts.annotation_records import Annotation, assemble, problem
 from datasets.layouts.listing import files
 from datasets.layouts.photograph_tree import record_name
 from datasets.sample import Dataset, Problem

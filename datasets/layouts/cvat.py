@@ -20,7 +20,7 @@ from datasets.annotations.cvat_xml import Element, read_images
 from datasets.annotations.labels import read_label
 from datasets.annotations.region import Region
 from datasets.annotations.sizes import read_size
-from datasets.layouts.annotated import Annotation, assemble, problem, read_regions
+from datasets.layouts.annotation_records import Annotation, assemble, problem, read_regions
 from datasets.layouts.photograph_tree import photographs_below, record_name
 from datasets.sample import Dataset, Problem
 from segdec.errors import DatasetError

@@ -22,7 +22,7 @@ from pathlib import Path
 
 from datasets.layouts.dagm_labels import FILE_NAME, Entry, read_labels
 from datasets.layouts.listing import subfolders
-from datasets.layouts.pairs import Pair, collect, named, pair
+from datasets.layouts.published_pairs import Pair, collect, named, pair
 from datasets.sample import Dataset, Problem, Record, Split
 from datasets.splitting import split_off_validation
 from segdec.errors import DatasetError

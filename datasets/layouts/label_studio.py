@@ -25,7 +25,7 @@ from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from datasets.annotations.label_studio_shapes import drawn_results, read_choices, read_region, result_size
-from datasets.layouts.annotated import Annotation, assemble, problem, read_regions
+from datasets.layouts.annotation_records import Annotation, assemble, problem, read_regions
 from datasets.layouts.listing import files
 from datasets.layouts.photograph_tree import photographs_below, record_name
 from datasets.sample import Dataset, Problem

@@ -21,7 +21,7 @@ from pathlib import Path, PurePosixPath
 from datasets.annotations.labelme_shapes import read_region
 from datasets.annotations.region import Region
 from datasets.annotations.sizes import read_size
-from datasets.layouts.annotated import Annotation, assemble, problem, read_regions
+from datasets.layouts.annotation_records import Annotation, assemble, problem, read_regions
 from datasets.layouts.listing import files
 from datasets.layouts.photograph_tree import folders_below, photographs_below, record_name
 from datasets.sample import Dataset, Problem

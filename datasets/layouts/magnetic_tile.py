@@ -19,7 +19,7 @@ import re
 from pathlib import Path
 
 from datasets.layouts.listing import subfolders
-from datasets.layouts.pairs import Pair, collect, named, pair, read_masks
+from datasets.layouts.published_pairs import Pair, collect, named, pair, read_masks
 from datasets.sample import Dataset, Problem, Record
 from datasets.splitting import default_split
 from segdec.errors import DatasetError

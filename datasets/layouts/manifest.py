@@ -29,7 +29,7 @@ from pathlib import Path
 
 from datasets.annotations.labels import GOOD, class_names, is_good
 from datasets.annotations.manifest_file import Entry, read_manifest
-from datasets.layouts.annotated import problem
+from datasets.layouts.annotation_records import problem
 from datasets.layouts.manifest_row import ManifestRow, read_name, read_row
 from datasets.layouts.own_splits import assign_own_splits
 from datasets.sample import Dataset, Problem, Record

@@ -11,10 +11,10 @@ from urllib.parse import quote
 import numpy as np
 from numpy.typing import NDArray
 
-from segdec.answers import Answer, MaskForm, MaskSpace, ModelDetail, Problem, ReloadAnswer
 from segdec.client.outcomes import REQUEST_ID, Outcome, expect, read_batch, read_models, read_ready
 from segdec.errors import ConfigError, MissingExtraError
 from segdec.images import encode_png, read_file
+from segdec.schemas import Answer, MaskForm, MaskSpace, ModelDetail, Problem, ReloadAnswer
 
 try:
     import httpx

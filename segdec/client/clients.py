@@ -6,7 +6,6 @@ from functools import partial
 from pathlib import Path
 from typing import Self, TypeVar, Unpack
 
-from segdec.answers import Answer, ModelDetail, Problem, ReloadAnswer
 from segdec.client.calls import (
     BatchOptions,
     Call,
@@ -22,6 +21,7 @@ from segdec.client.connection import describe_connection
 from segdec.client.outcomes import Outcome
 from segdec.client.retries import NO_RETRY, RetryPolicy
 from segdec.errors import MissingExtraError
+from segdec.schemas import Answer, ModelDetail, Problem, ReloadAnswer
 
 try:
     import anyio

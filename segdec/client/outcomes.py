@@ -5,8 +5,8 @@ from typing import TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from segdec.answers import Answer, BatchAnswer, Health, ModelDetail, ModelList, Problem
 from segdec.errors import MissingExtraError, ServiceError
+from segdec.schemas import Answer, BatchAnswer, Health, ModelDetail, ModelList, Problem
 
 try:
     import httpx

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from segdec.answers import Answer, ModelDetail
 from segdec.artifact import digest, read_manifest
+from segdec.batching import Job, PredictionSteps
+from segdec.cli_runtime import quiet_tensorflow
 from segdec.engines import ENGINES, choose_engine
 from segdec.errors import ConfigError, ImageError, ServiceError
 from segdec.images import decode_image, read_file, read_image
-from segdec.masks import unpack_mask
+from segdec.mask_decoding import unpack_mask
 from segdec.pipeline import Stage
-from segdec.prediction_steps import Job, PredictionSteps
 from segdec.predictor import Predictor
-from segdec.terminal import quiet_tensorflow
+from segdec.schemas import Answer, ModelDetail
 
 if TYPE_CHECKING:
     from segdec.client import Client

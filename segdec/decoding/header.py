@@ -35,7 +35,7 @@ def open_header(data: bytes, name: str, max_pixels: int, max_side: int) -> "Pict
     """Reads the header of an image file and leaves its pixels undecoded.
 
     Pillow refuses more than twice its `MAX_IMAGE_PIXELS` (179 megapixels), whatever `max_pixels` says; entry
-    points lift that by `segdec.terminal.allow_pixels`.
+    points lift that by `segdec.cli_runtime.allow_pixels`.
 
     Raises:
         ImageError: With the code `unsupported_type`, `corrupt_image` or `too_many_pixels`.

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from segdec.cpu_features import computes_bfloat16
 from segdec.engines import Logits, Precision
 from segdec.errors import ArtifactError
-from segdec.fourier import kernel_spectra
+from segdec.network.fourier import kernel_spectra
 from segdec.openvino_package import import_openvino, openvino_core
 from segdec.threads import available_cores
 

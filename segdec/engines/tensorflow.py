@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from segdec.cpu_features import computes_bfloat16
 from segdec.engines import Logits, Precision
 from segdec.errors import ArtifactError, ConfigError, MissingExtraError
-from segdec.fourier import kernel_spectra
+from segdec.network.fourier import kernel_spectra
 
 try:
     import tensorflow as tf

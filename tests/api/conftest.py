@@ -12,7 +12,7 @@ from anyio.from_thread import start_blocking_portal
 from fastapi import FastAPI
 from numpy.typing import NDArray
 
-from api.main import create_app
+from api.app import create_app
 from api.settings import Settings
 from segdec.config import InputConfig, ModelConfig, NetworkConfig
 from segdec.engines import Logits

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from fastapi import FastAPI
 
-from segdec.answers import Answer, Problem
 from segdec.client import AsyncClient
 from segdec.errors import ServiceError
-from segdec.masks import unpack_mask
+from segdec.mask_decoding import unpack_mask
+from segdec.schemas import Answer, Problem
 
 T = TypeVar("T")
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from api.operating.metrics import STEPS, Metrics
-from segdec.answers import ModelIdentity
+from api.middleware.metrics import STEPS, Metrics
+from segdec.schemas import ModelIdentity
 
 FILE = Path(__file__).parents[2] / "deploy" / "grafana" / "segdec.json"
 ADDED_BY_PROMETHEUS = {"instance", "job"}

@@ -13,7 +13,7 @@ import httpx
 import pytest
 from fastapi import FastAPI
 
-from api.main import create_app
+from api.app import create_app
 from api.settings import Settings
 from segdec.images import encode_png
 from tests.api.conftest import ServiceClient, StubPredictor, part_image

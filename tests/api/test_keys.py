@@ -4,7 +4,7 @@ import pytest
 from starlette.datastructures import Headers
 
 from api.errors import RequestError
-from api.operating.keys import Key, Keyring, make_key, print_key, read_keys, role_for
+from api.middleware.keys import Key, Keyring, make_key, print_key, read_keys, role_for
 from segdec.errors import ConfigError
 
 DIGEST = hashlib.sha256(b"open sesame").hexdigest()
@@ -141,7 +141,7 @@ def test_each_key_is_compared_with_all(keyring, monkeypatch):
         compared.append(kept)
         return kept == sent
 
-    monkeypatch.setattr("api.operating.keys.hmac.compare_digest", compare)
+    monkeypatch.setattr("api.middleware.keys.hmac.compare_digest", compare)
     keyring.admit("predict", Headers({"X-API-Key": "one"}))
     assert len(compared) == 3
 

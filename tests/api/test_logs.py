@@ -6,13 +6,13 @@ from typing import Any, Literal
 
 import pytest
 
-from api.operating.logs import make_formatter
+from api.logs import make_formatter
 
 
 def render(log_format: Literal["text", "json"], message: str, *arguments: object, **words: Any) -> str:
     """What the log says of one record."""
-    record = logging.getLogger("api.operating.access").makeRecord(
-        "api.operating.access",
+    record = logging.getLogger("api.middleware.access").makeRecord(
+        "api.middleware.access",
         logging.INFO,
         "file.py",
         1,
@@ -37,7 +37,7 @@ def test_json_holds_message_and_fields():
     assert record == {
         "event": "took 3 ms",
         "level": "info",
-        "logger": "api.operating.access",
+        "logger": "api.middleware.access",
         "path": "/v1/predict",
         "status": 200,
         "score": 0.25,
@@ -57,7 +57,7 @@ def test_text_is_one_line_with_its_fields():
     line = render("text", "request", path="/v1/predict", status=200, key="line-1")
     time, rest = line.split(" ", 1)
     assert time.endswith("Z")
-    assert rest == "INFO request path=/v1/predict status=200 key=line-1 logger=api.operating.access"
+    assert rest == "INFO request path=/v1/predict status=200 key=line-1 logger=api.middleware.access"
 
 
 @pytest.mark.parametrize("sign", ["\n", "\r", "\x1b", "\x00", "\x85", "\u2028", "\u202e", "\ud800"])
@@ -72,7 +72,7 @@ def test_no_value_begins_a_line_of_its_own(log_format, sign):
 def test_no_value_makes_a_field_of_its_own(value):
     line = render("text", "request", path=value)
     quoted, end = json.JSONDecoder().raw_decode(line.split(" path=")[1])
-    assert (quoted, line.split(" path=")[1][end:]) == (value, " logger=api.operating.access")
+    assert (quoted, line.split(" path=")[1][end:]) == (value, " logger=api.middleware.access")
 
 
 def test_text_indents_every_line_of_a_traceback():
@@ -85,7 +85,7 @@ def test_text_indents_every_line_of_a_traceback():
 def test_everyones_records_are_json_on_stderr():
     code = """
 import logging, warnings
-from api.operating.logs import configure_logging
+from api.logs import configure_logging
 from api.settings import Settings
 configure_logging(Settings.model_validate({"model": "unused", "log_format": "json"}))
 import uvicorn
@@ -114,5 +114,5 @@ except ZeroDivisionError:
 
 
 def test_import_leaves_the_log_alone():
-    code = "import logging, api.main, api.operating.logs; assert not logging.getLogger().handlers"
+    code = "import logging, api.app, api.logs; assert not logging.getLogger().handlers"
     subprocess.run([sys.executable, "-c", code], check=True)

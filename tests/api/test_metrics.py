@@ -2,8 +2,8 @@ import re
 
 import pytest
 
-from api.operating.metrics import Metrics
-from segdec.answers import ModelIdentity
+from api.middleware.metrics import Metrics
+from segdec.schemas import ModelIdentity
 
 FIRST = ModelIdentity(name="castings", version="1", sha256="aa")
 SECOND = ModelIdentity(name="castings", version="2", sha256=None)

@@ -9,8 +9,8 @@ import pytest
 from api.errors import RequestError
 from api.models.registry import ModelRegistry, ServedModel
 from api.models.store import ModelFolder, SingleModel
-from segdec.answers import ModelIdentity
 from segdec.errors import ArtifactError, ConfigError
+from segdec.schemas import ModelIdentity
 
 # === What is found ===
 

@@ -13,9 +13,9 @@ from starlette.requests import Request
 from starlette.staticfiles import StaticFiles
 
 from api.errors import RequestError, add_error_handlers
-from api.operating.access import CLIENT_GONE, note
-from api.operating.metrics import Metrics
-from api.operating.middlewares import add_operations
+from api.middleware.access import CLIENT_GONE, note
+from api.middleware.metrics import Metrics
+from api.middleware.stack import add_operations
 from api.settings import Settings
 from segdec.errors import ConfigError
 
@@ -287,7 +287,7 @@ def logged(caplog) -> Callable[[], list[dict[str, Any]]]:
     names = ("request_id", "method", "path", "status", "key", "model", "version", "label", "score")
 
     def read() -> list[dict[str, Any]]:
-        records = [record for record in caplog.records if record.name == "api.operating.access"]
+        records = [record for record in caplog.records if record.name == "api.middleware.access"]
         assert all(record.duration_ms >= 0 for record in records)
         return [{name: vars(record)[name] for name in names if name in vars(record)} for record in records]
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from api.main import create_app
+from api.app import create_app
 from api.settings import Settings
 from segdec.config import InputConfig, ModelConfig, NetworkConfig
 from segdec.engines import Logits

@@ -7,12 +7,12 @@ from pathlib import Path
 import httpx
 import pytest
 
-from api.main import create_app
+from api.app import create_app
+from api.middleware.keys import make_key
 from api.models import loading
-from api.operating.keys import make_key
 from api.settings import Settings
 from segdec.artifact import digest
-from segdec.export import export_model
+from segdec.export.export import export_model
 from tests.api.conftest import ServiceClient
 
 PNG = {"Content-Type": "image/png"}

@@ -22,7 +22,7 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from api.main import create_app
+from api.app import create_app
 from api.settings import Settings
 from tests.api.conftest import StubPredictor
 from tests.api.live_server import served

@@ -16,17 +16,17 @@ import uvicorn
 from tritonclient.http import InferenceServerClient, InferInput, InferRequestedOutput
 from tritonclient.utils import InferenceServerException
 
+from api.app import create_app
 from api.errors import RequestError
-from api.main import create_app
 from api.models.registry import ServedModel
 from api.protocol_v2.inference import parse_inquiry
 from api.server import bind
 from api.settings import Settings
-from segdec.answers import ModelIdentity
 from segdec.config import InputConfig, ModelConfig, NetworkConfig
 from segdec.engines import Logits
 from segdec.images import decode_image, encode_png
 from segdec.predictor import Predictor
+from segdec.schemas import ModelIdentity
 
 CLASSES = ("good", "scratch", "spot")
 INFER = "/v2/models/part/infer"

@@ -12,10 +12,10 @@ import pytest
 
 from benchmarks.inference import page, size, speed, training_step
 from benchmarks.inference.arithmetic import network_flop
-from benchmarks.inference.contender import Contender
-from benchmarks.inference.contenders import EAGER
-from benchmarks.inference.race import Race
-from benchmarks.outcome import interleave
+from benchmarks.inference.competitor import Contender
+from benchmarks.inference.competitors import EAGER
+from benchmarks.inference.interleaved_timing import Race
+from benchmarks.reporting import interleave
 from segdec.config import NetworkConfig
 from segdec.errors import RunError
 

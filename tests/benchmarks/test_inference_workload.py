@@ -9,7 +9,7 @@ pytest.importorskip("tensorflow")
 
 from benchmarks.inference import artifact_inference, our_training, training_step, workload
 from segdec.config import InputConfig, NetworkConfig
-from segdec.network import build_network
+from segdec.network.network import build_network
 
 pytestmark = pytest.mark.usefixtures("tensorflow_devices")
 

@@ -13,7 +13,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from benchmarks.models import photograph
-from benchmarks.outcome import Target, conclude, interleave
+from benchmarks.reporting import Target, conclude, interleave
 from benchmarks.serving import cold_start, frameworks, overhead, overload, reload, soak
 from benchmarks.serving.load import (
     FAILED,

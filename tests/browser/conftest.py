@@ -19,13 +19,15 @@ from numpy.typing import NDArray
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, sync_playwright
 from starlette.requests import Request
 
+from api.app import create_app
 from api.errors import RequestError, add_error_handlers, busy
-from api.main import create_app
-from api.operating.metrics import Metrics
-from api.operating.request_id import RequestIdMiddleware
+from api.middleware.metrics import Metrics
+from api.middleware.request_id import RequestIdMiddleware
 from api.routes.pages import add_pages
 from api.settings import Settings
-from segdec.answers import (
+from segdec.images import Photograph, decode_image, encode_png
+from segdec.postprocessing import find_regions
+from segdec.schemas import (
     Answer,
     Decision,
     ImageFacts,
@@ -36,8 +38,6 @@ from segdec.answers import (
     RegionAnswer,
     Timing,
 )
-from segdec.images import Photograph, decode_image, encode_png
-from segdec.postprocessing import find_regions
 from tests.api.conftest import StubPredictor
 
 ROOT = Path(__file__).parents[2]

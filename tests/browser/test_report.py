@@ -10,6 +10,7 @@ from playwright.sync_api import Page, expect
 from datasets.layouts.toy import make_sample
 from segdec.postprocessing import Prediction, find_regions
 from training.evaluation.evaluation import Evaluation
+from training.evaluation.formatting import format_figure, format_score
 from training.evaluation.metrics import measure
 from training.evaluation.pixel_counts import count_pixels
 from training.evaluation.pixel_histogram import PixelHistogram
@@ -17,7 +18,6 @@ from training.evaluation.regions import measure_overlaps
 from training.evaluation.report import write_report
 from training.evaluation.rows import Row
 from training.evaluation.threshold_slider import count_at, no_miss_threshold
-from training.evaluation.wording import format_figure, format_score
 
 THRESHOLD = 0.3
 CLASSES = ("good", "scratch", "spot", "stain")

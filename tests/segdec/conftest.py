@@ -12,7 +12,12 @@ import pytest
 import uvicorn
 from fastapi import FastAPI, Request, Response
 
-from segdec.answers import (
+from segdec.config import ModelConfig
+from segdec.engines import ENGINES
+from segdec.errors import ImageError
+from segdec.images import decode_image, encode_png
+from segdec.postprocessing import find_regions
+from segdec.schemas import (
     Answer,
     BatchAnswer,
     BatchItem,
@@ -26,11 +31,6 @@ from segdec.answers import (
     RegionAnswer,
     Timing,
 )
-from segdec.config import ModelConfig
-from segdec.engines import ENGINES
-from segdec.errors import ImageError
-from segdec.images import decode_image, encode_png
-from segdec.postprocessing import find_regions
 
 
 @pytest.fixture
@@ -52,7 +52,7 @@ def wide_network(wide_config: ModelConfig, tensorflow_devices: list[str]) -> Any
     """The wide network with seeded weights and moving statistics that are not the initial ones."""
     import keras
 
-    from segdec.network import build_network
+    from segdec.network.network import build_network
 
     keras.utils.set_random_seed(3)
     network = build_network(wide_config.network)
@@ -67,7 +67,7 @@ def every_engine(
     wide_network: Any, wide_config: ModelConfig, tmp_path_factory: pytest.TempPathFactory
 ) -> Path:
     """An artifact of the wide network for every engine."""
-    from segdec.export import export_model
+    from segdec.export.export import export_model
 
     folder = tmp_path_factory.mktemp("engines") / "model"
     photographs = np.random.default_rng(4).integers(0, 256, (8, 64, 48, 1), dtype=np.uint8)

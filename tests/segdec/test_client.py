@@ -11,12 +11,12 @@ import httpx
 import numpy as np
 import pytest
 
-from segdec.answers import Answer, Problem
 from segdec.client import AsyncClient, Client
 from segdec.client.retries import RetryPolicy, retry_after_s
 from segdec.errors import ConfigError, ImageError, ServiceError
 from segdec.images import decode_image, encode_png
-from segdec.masks import unpack_mask
+from segdec.mask_decoding import unpack_mask
+from segdec.schemas import Answer, Problem
 
 ROOT = Path(__file__).parents[2]
 URL = "http://parts:8000/line4"

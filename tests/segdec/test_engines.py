@@ -10,8 +10,8 @@ import pytest
 from segdec.artifact import read_manifest
 from segdec.engines import ENGINES, choose_engine
 from segdec.errors import ArtifactError, ConfigError, MissingExtraError
+from segdec.export.self_test import run_self_test
 from segdec.predictor import Predictor
-from segdec.self_test import run_self_test
 from segdec.variants import Variant, check_versions
 
 EXACT = [name for name, kind in ENGINES.items() if kind.precision == "float32"]
@@ -166,13 +166,15 @@ def test_openvino_takes_the_threads_it_is_given(every_engine: Path) -> None:
 def test_engine_built_wrongly_is_not_exported(
     wide_network: Any, wide_config: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import segdec.openvino_model
-    from segdec.export import export_model
-    from segdec.network import build_network
+    import segdec.export.openvino_model
+    from segdec.export.export import export_model
+    from segdec.network.network import build_network
 
     other = build_network(wide_config.network)
-    save = segdec.openvino_model.save_float
-    monkeypatch.setattr(segdec.openvino_model, "save_float", lambda _network, folder: save(other, folder))
+    save = segdec.export.openvino_model.save_float
+    monkeypatch.setattr(
+        segdec.export.openvino_model, "save_float", lambda _network, folder: save(other, folder)
+    )
     values: dict[str, Any] = {"metrics": {}, "metrics_split": "test", "data_fingerprint": "none"}
     with pytest.raises(ArtifactError, match="logits differ from the network's"):
         export_model(
@@ -188,7 +190,7 @@ def test_engine_built_wrongly_is_not_exported(
 
 
 def test_int8_without_photographs_is_refused(wide_network: Any, tmp_path: Path) -> None:
-    from segdec.engine_files import write_engine
+    from segdec.export.engine_files import write_engine
 
     with pytest.raises(ConfigError, match=re.escape("No validation photograph to calibrate int8 with")):
         write_engine("openvino-int8", wide_network, tmp_path / "openvino-int8", [])

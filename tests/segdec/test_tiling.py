@@ -182,7 +182,7 @@ class EagerEngine:
     def __init__(self, **network):
         import keras
 
-        from segdec.network import build_network
+        from segdec.network.network import build_network
 
         keras.utils.set_random_seed(7)
         self._network = build_network(model(200, 200, **network).network)

@@ -12,16 +12,16 @@ import numpy as np
 import tensorflow as tf
 
 from segdec.config import NetworkConfig
-from segdec.layers import Computation
-from segdec.network import build_network
-from training.averaging import WeightAverage
-from training.cluster import read_cluster
+from segdec.network.layers import Computation
+from segdec.network.network import build_network
 from training.config import LossConfig, ScheduleConfig, StageConfig, TargetConfig
-from training.rendezvous import meet
-from training.schedules import build_optimizer
+from training.distribution.cluster import read_cluster
+from training.distribution.rendezvous import meet
+from training.distribution.strategies import choose_strategy
+from training.optimization.ema import WeightAverage
+from training.optimization.schedules import build_optimizer
+from training.optimization.step import build_step
 from training.stages import STAGES
-from training.step import build_step
-from training.strategies import choose_strategy
 
 SIZES = (8, 8, 8, 8, 8, 1, 8, 5)
 """Images of a stage's batches: one holds fewer than there are replicas, the last is uneven."""

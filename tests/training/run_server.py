@@ -122,7 +122,7 @@ def answer(request):
 
 
 def serve():
-    from segdec.terminal import quiet_tensorflow
+    from segdec.cli_runtime import quiet_tensorflow
 
     quiet_tensorflow()
     importlib.import_module("training.trainer")

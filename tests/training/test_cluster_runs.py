@@ -9,7 +9,7 @@ import time
 import numpy as np
 import pytest
 
-from training.run_log import read_log
+from training.tracking.run_log import read_log
 
 pytest.importorskip("tensorflow")
 

@@ -11,7 +11,7 @@ import pytest
 
 pytest.importorskip("tensorflow")
 
-from training.launch import make_clusters
+from training.distribution.launch import make_clusters
 
 DRIVER = Path(__file__).with_name("equality_driver.py")
 ROOT = Path(__file__).parents[2]

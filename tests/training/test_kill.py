@@ -10,20 +10,20 @@ import pytest
 
 pytest.importorskip("tensorflow")
 
-from training.checkpoint_folder import CheckpointFolder
+from training.run.checkpoint_folder import CheckpointFolder
 
 pytestmark = pytest.mark.usefixtures("tensorflow_devices")
 
 LENGTHS = {"segment": 12, "decision": 10, "joint": 8}
 FLAGS = [word for stage, steps in LENGTHS.items() for word in (f"--stages.{stage}.steps", str(steps))]
 MOMENTS = {
-    "step": ("training.meter:Meter.advance", "before", 6),
+    "step": ("training.tracking.meter:Meter.advance", "before", 6),
     "checkpoint half written": ("tensorflow:train.Checkpoint.write", "torn", 2),
     "checkpoint not in place": ("tensorflow:train.Checkpoint.write", "after", 2),
-    "checkpoint just written": ("training.checkpoints:RunState.save", "after", 2),
-    "between stages": ("training.checkpoints:RunState.restore_best", "after", 2),
-    "validation": ("training.validation:Validator.measure", "after", 2),
-    "weights half written": ("segdec.network:SegDecNet.save_weights", "torn", 1),
+    "checkpoint just written": ("training.run.checkpoints:RunState.save", "after", 2),
+    "between stages": ("training.run.checkpoints:RunState.restore_best", "after", 2),
+    "validation": ("training.evaluation.validation:Validator.measure", "after", 2),
+    "weights half written": ("segdec.network.network:SegDecNet.save_weights", "torn", 1),
 }
 """Where a process dies: a call, before or after it, at the latest at which of its calls."""
 
@@ -90,7 +90,7 @@ def test_a_damaged_checkpoint_of_a_killed_run(
     """The previous checkpoint lies in the stage before."""
     ended = run_process(
         *arguments(tiny_experiment, tmp_path),
-        kill_at="training.validation:Validator.measure",
+        kill_at="training.evaluation.validation:Validator.measure",
         when="after",
         count=9,
     )

@@ -12,10 +12,10 @@ from training.experiment_file import load_experiment
 
 pytest.importorskip("tensorflow")
 
-from training.meter import Meter
-from training.run_data import load_run_data
-from training.run_folder import RunFolder
-from training.run_log import read_log
+from training.data.run_data import load_run_data
+from training.run.folder import RunFolder
+from training.tracking.meter import Meter
+from training.tracking.run_log import read_log
 from training.trainer import Trainer
 
 pytestmark = pytest.mark.usefixtures("tensorflow_devices")

@@ -18,7 +18,7 @@ from training.evaluation.intervals import (
 )
 from training.evaluation.metrics import measure
 from training.evaluation.rows import Row
-from training.evaluation.stored import EvaluatedRun, load_evaluation
+from training.evaluation.storage import EvaluatedRun, load_evaluation
 
 SIGNIFICANCE = 0.05
 """Probability below which equal models are not believed to differ so much."""

@@ -10,13 +10,13 @@ import numpy as np
 from markupsafe import Markup
 
 from segdec.files import write_text_atomic
+from training.evaluation.aggregation import Joined, JoinedRun, Spread
 from training.evaluation.charts import Scored, joined_precision_recall_chart, joined_roc_chart, score_chart
-from training.evaluation.findings import describe, list_doubts, list_findings, list_split_warnings
-from training.evaluation.joining import Joined, JoinedRun, Spread
+from training.evaluation.formatting import count_of, format_figure, format_interval, format_score
 from training.evaluation.page import render
 from training.evaluation.rows import Row
+from training.evaluation.summary import describe, list_doubts, list_findings, list_split_warnings
 from training.evaluation.tables import RUN_COLUMNS
-from training.evaluation.wording import count_of, format_figure, format_interval, format_score
 
 FIGURE_NAMES = {
     "average_precision": "Average precision, step-wise",

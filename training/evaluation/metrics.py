@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from training.evaluation.decisions import (
+from training.evaluation.classification_metrics import (
     auroc,
     average_precision,
     average_precision_trapezoid,

@@ -11,7 +11,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from segdec.overlay import PREDICTED, TRUTH
-from training.evaluation.wording import format_count, format_figure, format_interval, format_score
+from training.evaluation.formatting import format_count, format_figure, format_interval, format_score
 
 TEMPLATES = Path(__file__).parent / "templates"
 

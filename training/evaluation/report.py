@@ -17,13 +17,13 @@ from training.evaluation.charts import (
     to_odds,
 )
 from training.evaluation.evaluation import Evaluation
-from training.evaluation.findings import describe, list_doubts, list_findings, list_split_warnings
+from training.evaluation.formatting import format_count, format_figure, format_interval, format_percent
 from training.evaluation.gallery import Card, Show, make_cards
 from training.evaluation.metrics import Metrics
 from training.evaluation.page import embed_json, read_script, render
 from training.evaluation.rows import Row
+from training.evaluation.summary import describe, list_doubts, list_findings, list_split_warnings
 from training.evaluation.threshold_slider import count_at, make_slider, no_miss_threshold
-from training.evaluation.wording import format_count, format_figure, format_interval, format_percent
 
 PICTURE_PX = {60: 512, 300: 256}
 """Long side of a picture by the number of errors up to which it holds, so that browsers open the file."""

@@ -8,16 +8,16 @@ from segdec.engines.tensorflow import NetworkEngine
 from segdec.postprocessing import Prediction
 from segdec.predictor import Predictor
 from training.config import ExperimentConfig
+from training.data.run_data import record_reader
 from training.evaluation.evaluation import evaluate
-from training.evaluation.findings import describe
 from training.evaluation.gallery import Show
 from training.evaluation.report import write_report
-from training.evaluation.stored import save_evaluation
+from training.evaluation.storage import save_evaluation
+from training.evaluation.summary import describe
 from training.evaluation.tables import evaluation_table
-from training.results import run_records
-from training.run_data import record_reader
-from training.run_folder import RunFolder
-from training.run_log import read_log
+from training.export import run_records
+from training.run.folder import RunFolder
+from training.tracking.run_log import read_log
 
 
 def evaluate_run(path: Path, split: Split) -> str:

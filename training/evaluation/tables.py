@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
+from training.evaluation.aggregation import Joined, Spread
 from training.evaluation.comparison import Comparison
 from training.evaluation.evaluation import Evaluation
 from training.evaluation.intervals import Interval
-from training.evaluation.joining import Joined, Spread
 from training.evaluation.metrics import ClassMetrics
 from training.evaluation.regions import RegionSize
 

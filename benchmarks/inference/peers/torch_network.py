@@ -1,7 +1,7 @@
 """The network as PyTorch users write it, with the weights of ours.
 
-Layers are called as in `segdec.network`, and the two must answer alike: the benchmarks report how far they
-are apart.
+Layers are called as in `segdec.network.network`, and the two must answer alike: the benchmarks report
+how far they are apart.
 """
 
 import json

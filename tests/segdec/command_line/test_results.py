@@ -8,14 +8,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from segdec.__main__ import main
-from segdec.answers import MaskAnswer, RunLengths
 from segdec.command_line import results
 from segdec.command_line.inspectors import Finding, Pictures
 from segdec.command_line.results import FAILED, ResultFolder
 from segdec.errors import ConfigError, ImageError
 from segdec.images import write_png
-from segdec.masks import unpack_mask
+from segdec.mask_decoding import unpack_mask
 from segdec.predictor import Predictor
+from segdec.schemas import MaskAnswer, RunLengths
 
 ROOT = Path(__file__).parents[3]
 MODEL = {"model": "parts 1", "threshold": None}

@@ -8,7 +8,7 @@ from training.evaluation.metrics import measure
 from training.evaluation.pixel_counts import PixelCounts
 from training.evaluation.pixel_histogram import PixelHistogram
 from training.evaluation.rows import Row
-from training.evaluation.stored import save_evaluation
+from training.evaluation.storage import save_evaluation
 
 NOTHING = PixelCounts()
 

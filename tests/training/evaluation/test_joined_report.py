@@ -5,8 +5,8 @@ import pytest
 
 from tests.training.evaluation.test_report import Page
 from training.__main__ import main
+from training.evaluation.aggregation import join_runs
 from training.evaluation.joined_report import list_mistakes, write_joined_report
-from training.evaluation.joining import join_runs
 from training.evaluation.pixel_counts import PixelCounts
 
 

@@ -3,7 +3,7 @@ import json
 import numpy as np
 import pytest
 
-from training.evaluation.decisions import (
+from training.evaluation.classification_metrics import (
     auroc,
     average_precision,
     average_precision_trapezoid,

@@ -10,11 +10,11 @@ import pytest
 
 from datasets.sample import Sample
 from training.evaluation.evaluation import Evaluation, evaluate
-from training.evaluation.findings import describe
 from training.evaluation.gallery import frame_small_regions, make_cards, shrink_mask
 from training.evaluation.metrics import measure
 from training.evaluation.pixel_histogram import PixelHistogram
 from training.evaluation.report import choose_near, picture_side, write_report
+from training.evaluation.summary import describe
 
 FACTS = {"Model": "compact", "Score threshold": "0.5, chosen on validation"}
 

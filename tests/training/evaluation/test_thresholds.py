@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from training.evaluation.decisions import count_errors
+from training.evaluation.classification_metrics import count_errors
 from training.evaluation.pixel_counts import count_pixels
 from training.evaluation.pixel_histogram import PixelHistogram
 from training.evaluation.thresholds import choose_mask_threshold, choose_score_threshold

@@ -1,0 +1,71 @@
+"""Puts the service together."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from fastapi import FastAPI
+
+from api.batching import ImagePredictor
+from api.errors import add_error_handlers
+from api.middleware.metrics import Metrics
+from api.middleware.stack import add_operations
+from api.protocol_v2.errors import ProtocolErrorMiddleware
+from api.routes import admin, batch, health, models, predict, v2
+from api.routes.pages import add_pages
+from api.service import Service
+from api.settings import Settings
+from segdec import __version__
+
+
+def create_app(settings: Settings, predictor: ImagePredictor | None = None) -> FastAPI:
+    """Creates the service.
+
+    Its lifespan makes `app.state.service`; who runs it awaits `app.state.service.start()`, which loads
+    and warms the models. Until then every question is answered 503.
+
+    Args:
+        settings: What the operator set.
+        predictor: Serves this one instead of loading what the settings name.
+
+    Raises:
+        ConfigError: If a key file cannot be used.
+    """
+    # The framework's own documentation pages load from a CDN; those of `add_pages` do not.
+    app = FastAPI(
+        title="segdec",
+        version=__version__,
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,  # it would send the client to whatever host it named
+        lifespan=_lifespan,
+    )
+    app.state.settings = settings
+    app.state.predictor = predictor
+    app.state.service = None
+    add_error_handlers(app)
+    for module in (predict, batch, models, admin, v2, health):
+        app.include_router(module.router)
+    add_pages(app, settings)
+    add_operations(app, settings, _make_metrics(app))
+    app.add_middleware(ProtocolErrorMiddleware)
+    return app
+
+
+def _make_metrics(app: FastAPI) -> Metrics:
+    def service() -> Service | None:
+        running: Service | None = app.state.service
+        return running
+
+    return Metrics(
+        queue_depth=lambda: running.inference.waiting if (running := service()) else 0,
+        ready=lambda: running.models.ready if (running := service()) else False,
+    )
+
+
+@asynccontextmanager
+async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
+    service = app.state.service = Service(app.state.settings, app.state.metrics, app.state.predictor)
+    try:
+        yield
+    finally:
+        await service.close()

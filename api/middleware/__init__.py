@@ -1,0 +1,1 @@
+"""What stands around the app: access log, metrics, request ids, keys, limits."""

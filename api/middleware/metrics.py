@@ -1,0 +1,191 @@
+"""What the service counts and measures, for Prometheus."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector
+from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
+from prometheus_client.metrics_core import InfoMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from segdec.schemas import ModelIdentity
+
+UNMATCHED = "unmatched"
+"""Route of the requests that no path template took: their paths are the client's and have no bound."""
+
+METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
+REASONS = (
+    "queue_full",
+    "uploads_full",
+    "not_ready",
+    "draining",
+    "deadline_passed",
+    "upload_timeout",
+    "client_gone",
+    "rate_limit",
+    "missing_key",
+    "unknown_key",
+    "not_admin",
+    "admin_off",
+)
+"""Codes of the problems that a request is refused with before anything was inspected."""
+STEPS = ("queue", "decode", "infer", "encode")
+
+MILLISECONDS = (0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 30_000)
+BATCH_SIZES = (1, 2, 4, 8, 16, 32, 64)
+SCORES = (0.001, 0.01, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99, 0.999, 1.0)
+"""Bucket ends, finer where the scores of good and of clearly broken parts lie."""
+
+
+class ServedModels(Collector):
+    """One `segdec_model_info` series for each model that is served now.
+
+    The models are replaced as a whole, so that a scrape sees the old ones or the new ones.
+    """
+
+    def __init__(self) -> None:
+        self._models: tuple[dict[str, str], ...] = ()
+
+    def replace(self, models: Iterable[tuple[ModelIdentity, Sequence[str]]]) -> None:
+        """Forgets the models before and takes `models`, identities with their labels."""
+        self._models = tuple(
+            {
+                "model": identity.name,
+                "version": identity.version,
+                "sha256": identity.sha256 or "",
+                "labels": ",".join(labels),
+            }
+            for identity, labels in models
+        )
+
+    def collect(self) -> Iterator[Metric]:
+        """The series, as the registry asks for them."""
+        family = InfoMetricFamily("segdec_model", "Models that are served; the value is always 1.")
+        for model in self._models:
+            family.add_metric((), model)
+        yield family
+
+
+class Metrics:
+    """Counts requests, rejections and answers, in a registry of its own.
+
+    Models and versions that were swapped out keep their counters, so that rates and sums go on over a
+    reload; only `segdec_model_info` forgets them. Everything here is safe to call from any thread.
+
+    Args:
+        queue_depth: Photographs that wait for the network, asked at each scrape.
+        ready: Whether requests are answered, asked at each scrape.
+    """
+
+    def __init__(self, queue_depth: Callable[[], int], ready: Callable[[], bool]) -> None:
+        self._registry = registry = CollectorRegistry()
+        self._requests = Counter(
+            "segdec_requests",
+            "Requests by method, path template and status code.",
+            ("method", "route", "code"),
+            registry=registry,
+        )
+        self._request_ms = Histogram(
+            "segdec_request_duration_milliseconds",
+            "From a request's first byte to the end of its answer.",
+            ("method", "route"),
+            buckets=MILLISECONDS,
+            registry=registry,
+        )
+        self._rejections = Counter(
+            "segdec_rejections", "Requests given up, by reason.", ("reason",), registry=registry
+        )
+        for reason in REASONS:
+            self._rejections.labels(reason)  # at 0 from the start, so that the first one is seen as a rise
+        self._batches = Histogram(
+            "segdec_batch_size",
+            "Photographs that went through the network together.",
+            buckets=BATCH_SIZES,
+            registry=registry,
+        )
+        self._add_model_metrics(registry)
+        self._models = ServedModels()
+        registry.register(self._models)
+        Gauge("segdec_queue_depth", "Photographs that wait for the network.", registry=registry).set_function(
+            queue_depth
+        )
+        Gauge("segdec_ready", "1 while requests are answered, else 0.", registry=registry).set_function(ready)
+        ProcessCollector(registry=registry)  # resident memory, open files, processor time
+
+    def _add_model_metrics(self, registry: CollectorRegistry) -> None:
+        model = ("model", "version")
+        self._steps_ms = [
+            Histogram(
+                f"segdec_{step}_milliseconds",
+                f"Time of an answer spent in the step '{step}'.",
+                model,
+                buckets=MILLISECONDS,
+                registry=registry,
+            )
+            for step in STEPS
+        ]
+        self._scores = Histogram(
+            "segdec_score", "Scores, 1 − P(good).", model, buckets=SCORES, registry=registry
+        )
+        self._decisions = Counter(
+            "segdec_decisions", "Decisions by label.", (*model, "label"), registry=registry
+        )
+
+    def count_request(self, method: str, route: str, status: int, duration_ms: float) -> None:
+        """Counts a request that was answered.
+
+        Args:
+            method: HTTP method as it came; an unknown one is counted as `other`.
+            route: Path template, `UNMATCHED` where there is none; never the path itself.
+            status: HTTP status of the answer.
+            duration_ms: From its first byte to the end of its answer.
+        """
+        method = method if method in METHODS else "other"
+        self._requests.labels(method, route, str(status)).inc()
+        self._request_ms.labels(method, route).observe(duration_ms)
+
+    def reject(self, reason: str) -> None:
+        """Counts a request that was given up for `reason`, one of `REASONS`."""
+        self._rejections.labels(reason).inc()
+
+    def observe_batch(self, size: int) -> None:
+        """Counts a run of the network on `size` photographs, without the padding."""
+        self._batches.observe(size)
+
+    def observe_answer(
+        self,
+        model: ModelIdentity,
+        label: str,
+        score: float,
+        *,
+        queue_ms: float,
+        decode_ms: float,
+        infer_ms: float,
+        encode_ms: float,
+    ) -> None:
+        """Counts an answer: what `model` decided, and where its time went."""
+        for histogram, took_ms in zip(
+            self._steps_ms, (queue_ms, decode_ms, infer_ms, encode_ms), strict=True
+        ):
+            histogram.labels(model.name, model.version).observe(took_ms)
+        self._scores.labels(model.name, model.version).observe(score)
+        self._decisions.labels(model.name, model.version, label).inc()
+
+    def set_models(self, models: Iterable[tuple[ModelIdentity, Sequence[str]]]) -> None:
+        """Replaces the models that are said to be served by `models`, identities with their labels."""
+        self._models.replace(models)
+
+    def render(self) -> tuple[bytes, str]:
+        """All of it in Prometheus' text format, and the content type of that."""
+        return generate_latest(_WithoutCreated(self._registry)), CONTENT_TYPE_LATEST
+
+
+class _WithoutCreated(Collector):
+    """Leaves out the `_created` series, which would add one line for each series and tell nothing here."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._registry = registry
+
+    def collect(self) -> Iterator[Metric]:
+        for metric in self._registry.collect():
+            metric.samples = [s for s in metric.samples if not s.name.endswith("_created")]
+            yield metric

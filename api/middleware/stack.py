@@ -1,0 +1,62 @@
+"""Puts around an app what operating it needs: access log and metrics, CORS, request ids, keys, rate limit."""
+
+from fastapi import FastAPI
+from starlette.middleware.cors import CORSMiddleware
+
+from api.middleware.access import AccessMiddleware
+from api.middleware.keys import KeyMiddleware, Keyring, describe_keys
+from api.middleware.metrics import Metrics
+from api.middleware.rate_limit import RateLimiter, RateLimitMiddleware
+from api.middleware.request_id import RequestIdMiddleware
+from api.routes import metrics as metrics_route
+from api.settings import Settings
+
+CORS_REQUEST_HEADERS = (
+    "Content-Type",
+    "Authorization",
+    "X-API-Key",
+    "X-Request-ID",
+    "X-Deadline-Ms",
+    "Inference-Header-Content-Length",
+)
+CORS_ANSWER_HEADERS = (
+    "X-Request-ID",
+    "Retry-After",
+    "Inference-Header-Content-Length",
+    "X-Segdec-Model",
+    "X-Segdec-Version",
+    "X-Segdec-Label",
+    "X-Segdec-Score",
+    "X-Segdec-Threshold",
+    "X-Segdec-Warnings",
+)
+
+
+def add_operations(app: FastAPI, settings: Settings, metrics: Metrics) -> None:
+    """Adds the middlewares and `/metrics` to `app`.
+
+    A request meets them in this order: access log, CORS (so that a browser can read every refusal, and a
+    preflight, which carries no key, is answered), request id, key, rate limit, route.
+
+    Raises:
+        ConfigError: If a key file cannot be used.
+    """
+    app.state.metrics = metrics
+    app.include_router(metrics_route.router)
+    keyring = Keyring.read(settings)
+    describe_keys(app, keyring)
+    # The one added last is met first.
+    if settings.rate_limit is not None:
+        limiter = RateLimiter(settings.rate_limit, settings.rate_burst)
+        app.add_middleware(RateLimitMiddleware, limiter=limiter, metrics=metrics)
+    app.add_middleware(KeyMiddleware, keyring=keyring, metrics=metrics)
+    app.add_middleware(RequestIdMiddleware)
+    if settings.cors_origins:
+        app.add_middleware(
+            CORSMiddleware,
+            allow_origins=settings.cors_origins,
+            allow_methods=("GET", "POST"),
+            allow_headers=CORS_REQUEST_HEADERS,
+            expose_headers=CORS_ANSWER_HEADERS,
+        )
+    app.add_middleware(AccessMiddleware, metrics=metrics, log=settings.access_log)

@@ -1,1 +1,0 @@
-"""What operating the service needs: logs, metrics, keys, limits, encryption."""

@@ -1,0 +1,59 @@
+"""Who takes part: our engines, the peers, and matrix products that tell the machine's peak."""
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from benchmarks.environments import peer_program
+from benchmarks.inference.competitor import Contender
+from benchmarks.inference.workload import IMAGES, REQUIREMENTS
+
+EAGER = "PyTorch eager"
+PEERS = {
+    EAGER: ("torch_inference", "eager"),
+    "PyTorch compile": ("torch_inference", "compile"),
+    "PyTorch channels_last": ("torch_inference", "channels_last"),
+    "ONNX Runtime": ("onnxruntime_inference", "float32"),
+    "OpenVINO": ("openvino_inference", "float32"),
+}
+"""Module and variant of each; all compute in float32."""
+PRODUCTS = {"matrix product, NumPy": "numpy", "matrix product, PyTorch": "torch"}
+
+
+def engine_name(engine: str) -> str:
+    """One of our engines in the tables."""
+    return f"segdec {engine}"
+
+
+def inference_contenders(folder: Path, engines: Sequence[str], peers: Sequence[str]) -> dict[str, Contender]:
+    """The contenders by name; each leaves its logits in the file `logits_file` names.
+
+    Args:
+        folder: Of the workload and its images.
+        engines: Ours.
+        peers: Names in `PEERS`.
+    """
+    ours = (sys.executable, "-m", "benchmarks.inference.artifact_inference")
+    commands = {engine_name(engine): (*ours, str(folder), engine) for engine in engines}
+    for peer in peers:
+        module, variant = PEERS[peer]
+        commands[peer] = (*peer_module(module), str(folder), variant)
+    return {
+        name: Contender([*command, str(folder / IMAGES), str(logits_file(folder, name))])
+        for name, command in commands.items()
+    }
+
+
+def matrix_products() -> dict[str, Contender]:
+    """The same product with each library."""
+    return {name: Contender([*peer_module("matmul"), library]) for name, library in PRODUCTS.items()}
+
+
+def logits_file(folder: Path, contender: str) -> Path:
+    """Where a contender leaves its logits."""
+    return folder / f"logits of {contender}.npz"
+
+
+def peer_module(module: str) -> tuple[str, ...]:
+    """The command that runs a module of `peers` in the peers' environment."""
+    return (peer_program(REQUIREMENTS), "-m", f"benchmarks.inference.peers.{module}")

@@ -1,0 +1,1 @@
+"""A trained network to an artifact, for each engine."""

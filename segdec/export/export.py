@@ -1,0 +1,199 @@
+"""A trained network to an artifact."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+from numpy.typing import NDArray
+from pydantic import ValidationError
+
+from segdec import __version__
+from segdec.artifact import Manifest, write_artifact
+from segdec.config import STRIDE, ModelConfig, explain
+from segdec.engines import ENGINES, Engine, check_engine
+from segdec.engines.tensorflow import NetworkEngine
+from segdec.errors import ArtifactError, ConfigError
+from segdec.export.engine_files import write_engine
+from segdec.export.self_test import expected_answer, noise_photograph, run_self_test, write_self_test
+from segdec.network.network import SegDecNet
+from segdec.postprocessing import Prediction
+from segdec.predictor import Predictor
+from segdec.preprocessing import prepare_image
+from segdec.variants import Variant, Verification
+
+TOLERANCE = 1e-4
+"""Largest difference between a logit of the network and of an exact engine, absolute plus relative."""
+
+Verify = Callable[[str, Predictor], Verification]
+"""Compares the answers of an engine, given by its name, with the network's; raises to refuse it."""
+
+PROBES = ((1, 8, 8), (4, 5, 11))
+"""Batch size, rows and columns (in units of 8 px) of the images that compare the two."""
+
+
+def export_model(
+    network: SegDecNet,
+    folder: Path,
+    *,
+    config: ModelConfig,
+    name: str,
+    version: str,
+    metrics: dict[str, float],
+    metrics_split: str,
+    data_fingerprint: str,
+    sample: NDArray[np.uint8] | None = None,
+    engines: Sequence[str] = ("tensorflow",),
+    photographs: Sequence[NDArray[np.uint8]] = (),
+    verify: Verify | None = None,
+    overwrite: bool = False,
+) -> Manifest:
+    """Writes `network` as an artifact for `engines` with a self-test, and checks what each of them answers.
+
+    Args:
+        network: Trained.
+        folder: Where the artifact shall lie.
+        config: What the model is, with its thresholds.
+        name: Of the model.
+        version: Of the model.
+        metrics: Measured on `metrics_split`.
+        metrics_split: Part of the data, for example `test`.
+        data_fingerprint: Identifies the training data.
+        sample: Photograph uint8 [H, W, C] of the self-test, which travels in the artifact; seeded noise
+            when there is none.
+        engines: Names, see `segdec.engines.ENGINES`; the first one is preferred where it is installed.
+        photographs: Of validation, uint8 [H, W, C] each; int8 is calibrated on them.
+        verify: Compares an engine's answers with the network's on photographs; None leaves that out.
+        overwrite: Whether to replace an artifact at `folder`.
+
+    Raises:
+        ArtifactError: If `folder` cannot be written or the written model answers differently.
+        ConfigError: If `network` and `config` do not belong together, an engine is unknown, or a value
+            cannot stand in a manifest (a metric that is not finite, an empty name).
+        ImageError: If `sample` does not fit the model.
+        MissingExtraError: If an engine's package is not installed.
+    """
+    _check_network(network, config)
+    for engine in engines:
+        check_engine(engine)
+    reference = NetworkEngine(network)
+    photograph = noise_photograph(config) if sample is None else sample
+    with full_precision():
+        answer = Predictor(reference, config).predict([photograph])[0]
+    manifest = _manifest(
+        config,
+        name=name,
+        version=version,
+        metrics=metrics,
+        metrics_split=metrics_split,
+        data_fingerprint=data_fingerprint,
+        self_test=expected_answer(photograph, answer),
+    )
+    inputs = [_network_input(one, config) for one in photographs]
+
+    def build(staged: Path) -> Manifest:
+        write_self_test(staged, photograph, answer)
+        variants: dict[str, Variant] = {}
+        described = manifest
+        for engine in engines:
+            write_engine(engine, network, staged / engine, inputs)
+            loaded = ENGINES[engine].load(staged / engine)
+            with full_precision():
+                if ENGINES[engine].precision == "float32":
+                    check_parity(reference, loaded, config)
+                variants[engine] = _describe(engine, Predictor(loaded, config), photograph, answer, verify)
+                described = manifest.model_copy(update={"variants": variants})
+                run_self_test(Predictor(loaded, described, engine_name=engine), staged)
+        return described
+
+    return write_artifact(folder, build, overwrite=overwrite)
+
+
+def _network_input(photograph: NDArray[np.uint8], config: ModelConfig) -> NDArray[np.uint8]:
+    """What the network sees of a photograph: all of it, prepared, or one tile."""
+    prepared = prepare_image(photograph, config.input, config.network.input_channels)
+    if config.input.policy != "tile":
+        return prepared
+    height, width = config.input.size
+    return prepared[:height, :width]
+
+
+def _describe(
+    name: str,
+    predictor: Predictor,
+    photograph: NDArray[np.uint8],
+    answer: Prediction,
+    verify: Verify | None,
+) -> Variant:
+    """The manifest's section of an engine, which may miss the self-test by twice of what it does here."""
+    kind = ENGINES[name]
+    found = predictor.predict([photograph])[0]
+    exact = kind.precision == "float32"
+    return Variant(
+        precision=kind.precision,
+        built_with={kind.package: metadata.version(kind.package)},
+        score_tolerance=0.0 if exact else 2 * abs(found.score - answer.score),
+        mask_tolerance=0.0 if exact else 2 * float(np.abs(found.mask_scores - answer.mask_scores).max()),
+        verification=verify(name, predictor) if verify else None,
+    )
+
+
+@contextmanager
+def full_precision() -> Iterator[None]:
+    """Keeps a GPU from rounding float32 to TF32, which would hide a difference of 1e-5 in noise."""
+    before = tf.config.experimental.tensor_float_32_execution_enabled()
+    tf.config.experimental.enable_tensor_float_32_execution(False)
+    try:
+        yield
+    finally:
+        tf.config.experimental.enable_tensor_float_32_execution(before)
+
+
+def check_parity(reference: Engine, exported: Engine, config: ModelConfig) -> None:
+    """Compares the answers of two engines on random images.
+
+    Raises:
+        ArtifactError: If a logit differs by more than `TOLERANCE`, or is not a number.
+    """
+    random = np.random.default_rng(0)
+    for batch, rows, columns in PROBES:
+        shape = (batch, rows * STRIDE, columns * STRIDE, config.network.input_channels)
+        images = random.integers(0, 256, shape, dtype=np.uint8)
+        expected, found = reference.infer(images), exported.infer(images)
+        for part in ("mask", "classes"):
+            _check_close(getattr(expected, part), getattr(found, part), part)
+
+
+def _manifest(config: ModelConfig, **values: Any) -> Manifest:
+    created = datetime.now(UTC).isoformat(timespec="seconds")
+    described = config.model_dump(include=set(ModelConfig.model_fields))
+    try:
+        return Manifest(**described, **values, segdec_version=__version__, created=created)
+    except ValidationError as error:
+        raise explain(error, Manifest) from error
+
+
+def _check_close(expected: Any, found: Any, part: str) -> None:
+    if not np.allclose(expected, found, rtol=TOLERANCE, atol=TOLERANCE):
+        raise ArtifactError(
+            f"The exported model's {part} logits differ from the network's by "
+            f"{np.abs(expected - found).max():.3g}. Expected at most {TOLERANCE}; no artifact was written."
+        )
+
+
+def _check_network(network: SegDecNet, config: ModelConfig) -> None:
+    shapes = network.compute_output_shape((1, STRIDE, STRIDE, network.input_shape[-1]))
+    stride = STRIDE // shapes["mask_logits"][1]
+    found = (network.input_shape[-1], shapes["class_logits"][-1], stride)
+    described = config.network
+    expected = (described.input_channels, described.num_classes, described.mask_stride)
+    if found != expected:
+        raise ConfigError(
+            f"The network has {found[0]} input channels, {found[1]} classes and a mask stride of {found[2]}, "
+            f"its configuration says {expected[0]}, {expected[1]} and {expected[2]}. "
+            "Expected the configuration the network was built from."
+        )

@@ -1,0 +1,124 @@
+"""A network as a model of OpenVINO: in float32 and bfloat16, or quantised to int8."""
+
+import logging
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from segdec.config import NetworkConfig
+from segdec.engines.openvino import MODEL, SPECTRA
+from segdec.errors import ConfigError, MissingExtraError
+from segdec.export.saved_model import save_fourier_network, save_network
+from segdec.network.folding import fourier_layers
+from segdec.network.fourier import kernel_spectra
+from segdec.network.fourier_convolution import FourierConv2D
+from segdec.network.network import SegDecNet
+from segdec.openvino_package import import_openvino
+
+ov = import_openvino()
+
+
+WORTHWHILE, WORTHWHILE_INT8 = 6.0, 12.0
+"""From so many times fewer multiplications on, transforms are faster than a direct convolution in float32,
+and in int8. OpenVINO transforms all of an image at once, outside the cache."""
+
+
+def save_float(network: SegDecNet, folder: Path) -> None:
+    """Writes the network with its large convolutions by Fourier transforms, and their kernels beside it.
+
+    Where it is loaded it may be told to multiply in bfloat16. The kernels' spectra, five times as
+    large, are computed there.
+    """
+    layers = fourier_layers(network, WORTHWHILE)
+    _save(_convert(network, layers), folder)
+    _save_kernels(layers, folder)
+
+
+def save_int8(network: SegDecNet, folder: Path, photographs: Sequence[NDArray[np.uint8]]) -> None:
+    """Writes the network quantised to int8 after training; what runs by Fourier transforms stays as it was.
+
+    Args:
+        network: As it shall be served.
+        folder: Is made.
+        photographs: Prepared ones, uint8 [h, w, C] each, that show the ranges of what is computed.
+
+    Raises:
+        ConfigError: If there are no photographs.
+        MissingExtraError: If NNCF, which quantises, is not installed.
+    """
+    if not photographs:
+        raise ConfigError(
+            "No validation photograph to calibrate int8 with. Expected the data set of the run where it was; "
+            "put it back or leave openvino-int8 out of --engines."
+        )
+    try:
+        import nncf
+    except ImportError as error:
+        raise MissingExtraError("nncf", "quantize") from error
+    nncf.set_log_level(logging.ERROR)  # it tells of each layer
+    layers = fourier_layers(network, WORTHWHILE_INT8)
+    model = _convert(network, layers)
+    spectra = {SPECTRA + layer.name: kernel_spectra(_kernel(layer)) for layer in layers}
+    inputs = nncf.Dataset([{"images": photograph[None], **spectra} for photograph in photographs])
+    exact = nncf.IgnoredScope(names=_kept_exact(model, network.config), types=["MatMul"])
+    quantized = nncf.quantize(model, inputs, subset_size=len(photographs), ignored_scope=exact)
+    _save(quantized, folder)
+    _save_kernels(layers, folder)
+
+
+def _kept_exact(model: Any, network: NetworkConfig) -> list[str]:
+    """Names of what stays in float32: the convolutions to mask logits (one channel) and the decision network.
+
+    They cost next to nothing, and they decide. OpenVINO 2026.4 also forgets the scale of a quantised
+    convolution that is an output.
+    """
+    convolutions = [node for node in model.get_ops() if node.get_type_name() == "Convolution"]
+    kernels = {node: node.get_input_partial_shape(1) for node in convolutions}  # [D, C, k, k]
+    heads = [node for node, kernel in kernels.items() if kernel[0] == 1]
+    decision = [node for node, kernel in kernels.items() if kernel[1] == network.feature_width + 1]
+    return [node.get_friendly_name() for node in [*heads, *_and_behind(decision)] if _multiplies(node)]
+
+
+def _and_behind(nodes: list[Any]) -> list[Any]:
+    """The nodes and all that depends on them."""
+    found = {node.get_friendly_name(): node for node in nodes}
+    waiting = list(nodes)
+    while waiting:
+        for port in waiting.pop().outputs():
+            readers = [reader.get_node() for reader in port.get_target_inputs()]
+            new = {one.get_friendly_name(): one for one in readers if one.get_friendly_name() not in found}
+            found |= new
+            waiting += new.values()
+    return list(found.values())
+
+
+def _multiplies(node: Any) -> bool:
+    return node.get_type_name() in ("Convolution", "MatMul")
+
+
+def _convert(network: SegDecNet, layers: Sequence[FourierConv2D] = ()) -> Any:
+    """The network as a model of OpenVINO, in which `layers` convolve by Fourier transforms."""
+    with tempfile.TemporaryDirectory() as saved:
+        if layers:
+            save_fourier_network(network, Path(saved), layers)
+        else:
+            save_network(network, Path(saved))
+        return ov.convert_model(saved)
+
+
+def _save_kernels(layers: Sequence[FourierConv2D], folder: Path) -> None:
+    for layer in layers:
+        np.save(folder / f"{layer.name}.npy", _kernel(layer), allow_pickle=False)
+
+
+def _kernel(layer: FourierConv2D) -> NDArray[np.float32]:
+    return np.asarray(layer.kernel, np.float32)
+
+
+def _save(model: Any, folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    ov.save_model(model, folder / MODEL, compress_to_fp16=False)

@@ -1,0 +1,75 @@
+"""Masks as the service sends them → pixels."""
+
+import base64
+import binascii
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+from segdec.errors import ImageError
+from segdec.run_lengths import read_counts
+from segdec.schemas import MaskAnswer, PolygonAnswer, RunLengths
+
+
+def unpack_mask(mask: MaskAnswer) -> NDArray[np.uint8]:
+    """The pixels of an answer's mask, whatever its encoding.
+
+    Returns:
+        uint8 [H, W], 255 = defect, 0 = good; with the encoding `scores` the mask scores × 255.
+
+    Raises:
+        ImageError: With the code `corrupt_mask`, if the data are none of the encoding and size named.
+    """
+    if isinstance(mask.data, str):
+        pixels = _unpack_png(mask.data)
+    elif isinstance(mask.data, RunLengths):
+        pixels = _unpack_run_lengths(mask.data)
+    else:
+        pixels = _fill_polygons(mask.data, mask.height, mask.width)
+    if pixels.shape != (mask.height, mask.width):
+        raise _corrupt(f"it has {pixels.shape} rows and columns instead of {(mask.height, mask.width)}")
+    return pixels
+
+
+def _unpack_png(data: str) -> NDArray[np.uint8]:
+    try:
+        encoded = np.frombuffer(base64.b64decode(data), np.uint8)
+    except binascii.Error as error:
+        raise _corrupt(error) from error
+    decoded = cv2.imdecode(encoded, cv2.IMREAD_GRAYSCALE) if encoded.size else None
+    if decoded is None:
+        raise _corrupt("its data are no PNG")
+    return np.asarray(decoded, dtype=np.uint8)
+
+
+def _fill_polygons(polygons: list[PolygonAnswer], height: int, width: int) -> NDArray[np.uint8]:
+    """Fills what lies between the contours of each part, the pixels below the contours included."""
+    canvas = np.zeros((height, width), np.uint8)
+    for polygon in polygons:
+        contours = [polygon.outer, *polygon.holes]
+        inside = all(0 <= x < width and 0 <= y < height for contour in contours for x, y in contour)
+        if not inside or not all(contours):
+            raise _corrupt("a contour is empty or leaves the mask")
+        cv2.fillPoly(canvas, [np.array(contour, np.int32) for contour in contours], 255)
+    return canvas
+
+
+def _unpack_run_lengths(data: RunLengths) -> NDArray[np.uint8]:
+    """COCO's runs of good and defect pixels in turn, down the columns."""
+    height, width = data.size
+    try:
+        lengths = read_counts(data.counts)
+    except ValueError as error:
+        raise _corrupt(error) from error
+    if min(lengths, default=0) < 0 or sum(lengths) != height * width:
+        raise _corrupt(f"its run lengths do not make {height} × {width} pixels")
+    values = np.where(np.arange(len(lengths)) % 2, np.uint8(255), np.uint8(0))
+    return np.repeat(values, lengths).reshape(width, height).T
+
+
+def _corrupt(reason: object) -> ImageError:
+    return ImageError(
+        f"The answer's mask cannot be unpacked ({reason}). Expected the mask that it describes; ask again.",
+        code="corrupt_mask",
+    )

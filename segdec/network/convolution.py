@@ -1,0 +1,53 @@
+"""The block that the network is made of: convolution, normalisation, ReLU."""
+
+from typing import Any
+
+import keras
+from keras import layers
+
+from segdec.config import NetworkConfig
+from segdec.network.fourier import WORTHWHILE, saving
+from segdec.network.fourier_convolution import FourierConv2D
+from segdec.network.layers import Computation, normalization
+
+
+def convolution(
+    x: Any, config: NetworkConfig, computation: Computation, width: int, kernel: int, name: str
+) -> Any:
+    """Convolution without bias, normalisation, ReLU; one layer where the normalisation is folded into it.
+
+    Args:
+        x: Symbolic tensor [B, H, W, C].
+        config: Names the normalisation and the first weights.
+        computation: How it computes.
+        width: Channels that come out.
+        kernel: Side of the kernel, px.
+        name: Of the convolution; the layers behind it are called after it.
+
+    Returns:
+        Symbolic tensor [B, H, W, width].
+    """
+    dtype = computation.dtype
+    folded = computation.folded and config.normalization == "batch"
+    kind = FourierConv2D if saving(kernel, x.shape[-1], width) >= WORTHWHILE else layers.Conv2D
+    x = kind(
+        width,
+        kernel,
+        padding="same",
+        activation="relu" if folded else None,
+        use_bias=folded,
+        kernel_initializer=first_weights(config),
+        dtype=dtype,
+        name=name,
+    )(x)
+    if folded:
+        return x
+    x = normalization(config, computation=computation, name=f"{name}_norm")(x)
+    return layers.ReLU(dtype=dtype, name=f"{name}_relu")(x)
+
+
+def first_weights(config: NetworkConfig) -> keras.initializers.Initializer | str:
+    """The initializer of convolution kernels that `config` names."""
+    if config.initializer == "normal_0.01":
+        return keras.initializers.RandomNormal(stddev=0.01)
+    return config.initializer

@@ -1,0 +1,176 @@
+"""The two-stage segmentation and decision network, from Keras layers alone."""
+
+from dataclasses import replace
+from typing import Any, Self
+
+import keras
+from keras import layers
+
+from segdec.config import KERNEL, STRIDE, NetworkConfig
+from segdec.network.convolution import convolution, first_weights
+from segdec.network.decoder import refine_mask
+from segdec.network.layers import PLAIN, Computation, GradientGate, normalization
+from segdec.network.mask_prior import MaskVote
+
+PIXEL_SCALE = 1.0 / 255.0
+"""What pixel values 0…255 are multiplied with before the first convolution."""
+
+
+@keras.saving.register_keras_serializable(package="segdec")
+class SegDecNet(keras.Model):
+    """Segmentation network, and a decision network on its features and mask.
+
+    The parts are models of their own, `segmentation` and `decision`, so that a training stage can
+    hold one of them still. Pixel values are 0…255: the first layer scales them. Where the configuration
+    asks for a mask finer than 1/8 of the image, a decoder, which belongs to `segmentation`, refines what
+    comes out; the decision network sees the coarse mask, as published.
+
+    Args:
+        config: Shape of the network.
+        computation: How it computes while it is trained. It is no part of the network's configuration.
+
+    Input shape:
+        `[B, H, W, input_channels]`, H and W divisible by 8.
+
+    Output shape:
+        `{"mask_logits": [B, H/s, W/s, 1], "class_logits": [B, num_classes]}`, float32; s is the stride
+        of the mask, 8 unless the configuration says otherwise.
+
+    Example:
+        >>> network = SegDecNet(NetworkConfig(preset="compact"))
+        >>> network(np.zeros((1, 64, 64, 1)))["mask_logits"].shape
+        (1, 8, 8, 1)
+
+    References:
+        Tabernik et al., "Segmentation-based deep-learning approach for surface-defect detection", 2019.
+        Božič et al., "Mixed supervision for surface-defect detection", 2021.
+    """
+
+    def __init__(self, config: NetworkConfig, computation: Computation = PLAIN, **kwargs: Any) -> None:
+        # === Layers ===
+        segmentation = build_segmentation(config, computation)
+        decision = build_decision(config, computation)
+
+        # === Functional Model ===
+        image = keras.Input((None, None, config.input_channels), name="image")
+        features, coarse_mask_logits, mask_logits = segmentation(image)
+        class_logits = decision((features, coarse_mask_logits))
+        outputs = {"mask_logits": mask_logits, "class_logits": class_logits}
+        super().__init__(inputs=image, outputs=outputs, **kwargs)
+
+        # === Config ===
+        self.config = config
+        self.segmentation = segmentation
+        self.decision = decision
+
+    def call(self, inputs: Any, training: bool | None = None, mask: Any = None) -> Any:
+        """Runs both parts on `inputs` [B, H, W, C].
+
+        Raises:
+            ValueError: If the height, the width or the channels do not fit the network.
+        """
+        check_input_shape(tuple(inputs.shape), self.config.input_channels)
+        return super().call(inputs, training=training, mask=mask)
+
+    def get_config(self) -> dict[str, Any]:
+        """The arguments that make this network again."""
+        return {"config": self.config.model_dump(mode="json"), "name": self.name}
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any], custom_objects: Any = None) -> Self:  # noqa: ARG003
+        """Makes a network from what `get_config` returned."""
+        return cls(**{**config, "config": NetworkConfig.model_validate(config["config"])})
+
+
+def build_network(config: NetworkConfig, computation: Computation = PLAIN) -> SegDecNet:
+    """Makes the network of `config` with freshly drawn weights."""
+    return SegDecNet(config, computation, name="segdec")
+
+
+def build_segmentation(config: NetworkConfig, computation: Computation = PLAIN) -> keras.Model:
+    """Image [B, H, W, C] → features [B, H/8, W/8, F], coarse mask logits [B, H/8, W/8, 1] and mask logits.
+
+    The mask logits [B, H/s, W/s, 1] are the coarse ones where the stride s is 8.
+    """
+    dtype, image = computation.dtype, keras.Input((None, None, config.input_channels), name="image")
+    x = image
+    if not computation.folded:
+        x = layers.Rescaling(PIXEL_SCALE, dtype=keras.config.floatx(), name="scale")(image)
+    skips: dict[int, Any] = {}
+    for block, widths in enumerate(config.segmentation_widths, start=1):
+        for index, width in enumerate(widths, start=1):
+            x = convolution(x, config, computation, width, KERNEL, f"segmentation_{block}_{index}")
+        skips[2 ** (block - 1)] = x
+        x = layers.MaxPooling2D(dtype=dtype, name=f"segmentation_{block}_pool")(x)  # H/2, H/4, H/8
+    features = convolution(x, config, computation, config.feature_width, config.feature_kernel, "features")
+    coarse_logits = mask_logits = _mask_head(features, config, computation)
+    if config.mask_stride < STRIDE:
+        mask_logits = refine_mask(coarse_logits, features, skips, config, computation)
+    return keras.Model(image, (features, coarse_logits, mask_logits), name="segmentation")
+
+
+def build_decision(config: NetworkConfig, computation: Computation = PLAIN) -> keras.Model:
+    """Features [B, h, w, F] and mask logits [B, h, w, 1] → class logits [B, classes]."""
+    dtype, exact = computation.dtype, keras.config.floatx()
+    half = keras.dtype_policies.get(dtype).compute_dtype
+    features = keras.Input((None, None, config.feature_width), dtype=half, name="features")
+    mask_logits = keras.Input((None, None, 1), dtype=exact, name="mask_logits")
+    volume = features
+    mask = layers.Activation(config.mask_activation, dtype=exact, name="mask")(mask_logits)
+    if config.gradient_gate:
+        volume = GradientGate(dtype=dtype, name="features_gate")(volume)
+        mask = GradientGate(dtype=exact, name="mask_gate")(mask)
+    x = layers.Concatenate(dtype=dtype, name="volume")([volume, mask])  # [B, h, w, F + 1]
+    for index, width in enumerate(config.decision_widths, start=1):
+        pool = layers.MaxPooling2D(padding="same", dtype=dtype, name=f"decision_{index}_pool")
+        x = pool(x)  # "same" keeps small inputs alive
+        x = convolution(x, config, computation, width, KERNEL, f"decision_{index}")
+    pooled = [
+        layers.GlobalAveragePooling2D(dtype=exact, name="features_mean")(x),
+        layers.GlobalMaxPooling2D(dtype=exact, name="features_max")(x),
+        layers.GlobalAveragePooling2D(dtype=exact, name="mask_mean")(mask),
+        layers.GlobalMaxPooling2D(dtype=exact, name="mask_max")(mask),
+    ]
+    vector = layers.Concatenate(dtype=exact, name="vector")(pooled)  # [B, 2 · last width + 2]
+    vote = _mask_vote(config)
+    class_logits = layers.Dense(config.num_classes, dtype=exact, name="class_logits", **vote)(vector)
+    return keras.Model((features, mask_logits), class_logits, name="decision")
+
+
+def _mask_vote(config: NetworkConfig) -> dict[str, Any]:
+    """The first weights of the last layer, where the mask has a vote."""
+    if not config.mask_vote:
+        return {}
+    even = 0.5 if config.mask_activation == "sigmoid" else 0.0  # where the mask's logit is 0
+    vote = MaskVote(config.mask_vote, even)
+    return {"kernel_initializer": vote, "bias_initializer": vote}
+
+
+def check_input_shape(shape: tuple[int | None, ...], channels: int) -> None:
+    """Refuses a known input shape that the network cannot take; unknown sides pass.
+
+    Raises:
+        ValueError: If the rank, the sides or the channels do not fit.
+    """
+    if len(shape) != 4 or shape[3] != channels:
+        raise ValueError(f"Wrong input shape {shape}. Expected [B, H, W, {channels}].")
+    height, width = shape[1], shape[2]
+    if (height or 0) % STRIDE or (width or 0) % STRIDE:
+        padded = tuple(side if side is None else -(-side // STRIDE) * STRIDE for side in (height, width))
+        raise ValueError(
+            f"Wrong input shape height={height}, width={width}. "
+            f"Expected both divisible by {STRIDE}. Consider padding to {padded}."
+        )
+
+
+def _mask_head(features: Any, config: NetworkConfig, computation: Computation) -> Any:
+    """1×1 convolution to the mask logits; its bias gives way to a normalisation where there is one."""
+    plain, exact = config.mask_normalization == "none", keras.config.floatx()
+    name = "mask_logits" if plain else "mask_projection"
+    logits = layers.Conv2D(
+        1, 1, use_bias=plain, kernel_initializer=first_weights(config), dtype=exact, name=name
+    )(features)
+    if plain:
+        return logits
+    center, exactly = config.mask_normalization == "affine", replace(computation, dtype=exact)
+    return normalization(config, center=center, computation=exactly, name="mask_logits")(logits)

@@ -1,0 +1,233 @@
+import asyncio
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
+from typing import Any
+
+import numpy as np
+import pytest
+
+from api.batching import InferenceThread, Inferred, choose_batch
+from api.errors import RequestError
+from tests.api.conftest import StubPredictor
+
+SIZES = (1, 2, 4, 8)
+SMALL, LARGE, FIRST = (8, 8, 1), (16, 8, 1), (24, 8, 1)
+
+
+def image(shape: tuple[int, int, int], brightness: int) -> np.ndarray:
+    return np.full(shape, brightness, np.uint8)
+
+
+@asynccontextmanager
+async def thread(**settings: Any) -> AsyncIterator[InferenceThread]:
+    defaults = {"batch_sizes": SIZES, "max_batch_pixels": 10_000, "observe_batch": lambda _: None}
+    inference = InferenceThread(**(defaults | settings))
+    try:
+        yield inference
+    finally:
+        inference.close()
+
+
+async def behind_a_running_photograph(
+    predictor: StubPredictor, inference: InferenceThread, submit: Callable[[], list[Coroutine[Any, Any, Any]]]
+) -> list[Any]:
+    """The outcomes of what `submit` brings while the thread is busy with a photograph of `FIRST` size."""
+    predictor.gate.clear()
+    first = asyncio.create_task(inference.predict(predictor, image(FIRST, 0)))
+    await asyncio.to_thread(predictor.entered.acquire)
+    tasks = [asyncio.create_task(work) for work in submit()]
+    while inference.waiting < len(tasks):
+        await asyncio.sleep(0)
+    predictor.gate.set()
+    await first
+    return await asyncio.gather(*tasks, return_exceptions=True)
+
+
+@pytest.mark.parametrize(
+    ("waiting", "taken", "padded"),
+    [(1, 1, 1), (2, 2, 2), (3, 3, 4), (4, 4, 4), (5, 4, 4), (6, 6, 8), (7, 7, 8), (8, 8, 8), (20, 8, 8)],
+)
+def test_batch_is_padded_only_where_three_quarters_are_photographs(waiting, taken, padded):
+    assert choose_batch(waiting, SIZES) == (taken, padded)
+
+
+def test_batch_sizes_without_one_pad_a_single_photograph():
+    assert choose_batch(1, (4, 8)) == (1, 4)
+
+
+def test_waiting_photographs_of_one_shape_go_through_the_network_together(predictor):
+    sizes: list[int] = []
+
+    async def scenario() -> list[Inferred]:
+        async with thread(observe_batch=sizes.append) as inference:
+            return await behind_a_running_photograph(
+                predictor,
+                inference,
+                lambda: [
+                    inference.predict(predictor, image(shape, brightness))
+                    for shape, brightness in [
+                        (SMALL, 10),
+                        (LARGE, 20),
+                        *((SMALL, b) for b in (30, 40, 50, 60)),
+                    ]
+                ],
+            )
+
+    answers = asyncio.run(scenario())
+    # Five small ones fill a batch of four; the fifth was there after the large one.
+    assert predictor.shapes[1:] == [(4, *SMALL), (1, *LARGE), (1, *SMALL)]
+    assert sizes == [1, 4, 1, 1]
+    scores = [float(answer.logits.mask[answer.row].max()) for answer in answers]
+    assert scores == pytest.approx([b / 255 for b in (10, 20, 30, 40, 50, 60)])
+    assert [answer.batch_size for answer in answers] == [4, 1, 4, 4, 4, 1]
+
+
+def test_padding_is_no_photograph(predictor):
+    sizes: list[int] = []
+
+    async def scenario() -> list[Inferred]:
+        async with thread(observe_batch=sizes.append) as inference:
+            work = lambda: [inference.predict(predictor, image(SMALL, b)) for b in (1, 2, 3)]  # noqa: E731
+            return await behind_a_running_photograph(predictor, inference, work)
+
+    answers = asyncio.run(scenario())
+    assert predictor.shapes[1:] == [(4, *SMALL)]
+    assert {answer.batch_size for answer in answers} == {3}
+    assert sizes == [1, 3]
+
+
+def test_batch_holds_no_more_pixels_than_allowed(predictor):
+    async def scenario() -> None:
+        async with thread(max_batch_pixels=3 * 64) as inference:
+            assert inference.sizes_for(predictor, SMALL) == (1, 2)
+            assert inference.sizes_for(predictor, (100, 100, 1)) == (1,)
+            predictor.batch_pixels = 64  # the setting counts
+            work = lambda: [inference.predict(predictor, image(SMALL, b)) for b in range(4)]  # noqa: E731
+            await behind_a_running_photograph(predictor, inference, work)
+
+    asyncio.run(scenario())
+    assert predictor.shapes[1:] == [(2, *SMALL), (2, *SMALL)]
+
+
+def test_engine_knows_how_many_pixels_a_batch_should_have(predictor):
+    predictor.batch_pixels = 2 * 64
+
+    async def scenario() -> tuple[int, ...]:
+        async with thread(max_batch_pixels=None) as inference:
+            return inference.sizes_for(predictor, SMALL)
+
+    assert asyncio.run(scenario()) == (1, 2)
+
+
+def test_photographs_of_two_models_are_not_mixed(predictor):
+    other = StubPredictor()
+
+    async def scenario() -> list[Inferred]:
+        async with thread() as inference:
+            work = lambda: [inference.predict(p, image(SMALL, 9)) for p in (predictor, other, predictor)]  # noqa: E731
+            return await behind_a_running_photograph(predictor, inference, work)
+
+    assert [answer.batch_size for answer in asyncio.run(scenario())] == [2, 1, 2]
+    assert (predictor.shapes[1:], other.shapes) == ([(2, *SMALL)], [(1, *SMALL)])
+
+
+def test_passed_deadline_is_skipped(predictor):
+    async def scenario() -> list[Any]:
+        async with thread() as inference:
+            work = lambda: [  # noqa: E731
+                inference.predict(predictor, image(SMALL, 1), deadline=0.0),
+                inference.predict(predictor, image(SMALL, 2)),
+            ]
+            return await behind_a_running_photograph(predictor, inference, work)
+
+    late, answered = asyncio.run(scenario())
+    assert isinstance(late, RequestError)
+    assert (late.status, late.code) == (504, "deadline_passed")
+    assert answered.batch_size == 1
+    assert predictor.shapes[1:] == [(1, *SMALL)]
+
+
+def test_photograph_of_a_departed_client_is_skipped(predictor):
+    async def scenario() -> None:
+        async with thread() as inference:
+            predictor.gate.clear()
+            first = asyncio.create_task(inference.predict(predictor, image(LARGE, 1)))
+            await asyncio.to_thread(predictor.entered.acquire)
+            departed = asyncio.create_task(inference.predict(predictor, image(SMALL, 1)))
+            while not inference.waiting:
+                await asyncio.sleep(0)
+            departed.cancel()
+            await asyncio.gather(departed, return_exceptions=True)
+            assert not inference.waiting  # nothing is kept for it
+            predictor.gate.set()
+            await first
+            await inference.predict(predictor, image(SMALL, 2))
+
+    asyncio.run(scenario())
+    assert predictor.shapes == [(1, *LARGE), (1, *SMALL)]
+
+
+def test_failure_reaches_the_whole_batch_and_the_thread_goes_on(predictor):
+    broken = StubPredictor()
+    broken.failure = RuntimeError("out of memory")
+
+    async def scenario() -> list[Any]:
+        async with thread() as inference:
+            work = lambda: [inference.predict(broken, image(SMALL, b)) for b in (1, 2)]  # noqa: E731
+            failed = await behind_a_running_photograph(predictor, inference, work)
+            return [*failed, await inference.predict(predictor, image(SMALL, 3))]
+
+    first, second, answered = asyncio.run(scenario())
+    assert first is second is broken.failure
+    assert answered.batch_size == 1
+
+
+def test_failure_of_whatever_is_told_about_batches_is_no_end(predictor):
+    def fail(size: int) -> None:
+        raise RuntimeError(f"no counter for {size}")
+
+    async def scenario() -> bool:
+        async with thread(observe_batch=fail) as inference:
+            for _ in range(2):
+                with pytest.raises(RuntimeError, match="no counter for 1"):
+                    await inference.predict(predictor, image(SMALL, 1))
+            return inference.alive
+
+    assert asyncio.run(scenario())
+
+
+def test_call_runs_between_batches_and_gives_its_result(predictor):
+    async def scenario() -> list[Any]:
+        async with thread() as inference:
+            return [
+                await inference.call(lambda: 7),
+                (await inference.predict(predictor, image(SMALL, 255))).batch_size,
+            ]
+
+    assert asyncio.run(scenario()) == [7, 1]
+
+
+def test_full_batch_does_not_wait_for_more(predictor):
+    async def scenario() -> list[Inferred]:
+        async with thread(batch_sizes=(1, 2), wait_s=3600.0) as inference:
+            return await asyncio.gather(*(inference.predict(predictor, image(SMALL, b)) for b in (1, 2)))
+
+    assert [answer.batch_size for answer in asyncio.run(scenario())] == [2, 2]
+
+
+def test_end_cancels_what_still_waits(predictor):
+    async def scenario() -> list[Any]:
+        inference = InferenceThread(batch_sizes=(1,), max_batch_pixels=10_000, observe_batch=lambda _: None)
+        predictor.gate.clear()
+        tasks = [asyncio.create_task(inference.predict(predictor, image(SMALL, b))) for b in (1, 2)]
+        await asyncio.to_thread(predictor.entered.acquire)
+        closing = asyncio.create_task(asyncio.to_thread(inference.close))
+        while not inference.closed:
+            await asyncio.sleep(0)
+        predictor.gate.set()
+        await closing
+        return await asyncio.gather(*tasks, return_exceptions=True)
+
+    first, second = asyncio.run(scenario())
+    assert isinstance(first, Inferred)
+    assert isinstance(second, asyncio.CancelledError)

@@ -1,0 +1,299 @@
+"""What only a real server and a socket can show: bodies and heads that lie, stall or break off."""
+
+import json
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fastapi import FastAPI
+
+from api.app import create_app
+from api.settings import Settings
+from tests.api.conftest import StubPredictor
+from tests.api.live_server import served
+
+POST = b"POST /v1/predict HTTP/1.1\r\nHost: test\r\nContent-Type: image/png\r\n"
+LIVE = b"GET /livez HTTP/1.1\r\nHost: test\r\n\r\n"
+PROBLEM = {"type", "title", "status", "detail", "code", "request_id"}
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What came back for one request."""
+
+    status: int
+    headers: dict[str, str]
+    content: bytes
+
+    @property
+    def body(self) -> dict[str, Any]:
+        return json.loads(self.content)
+
+    def problem(self) -> tuple[int, object]:
+        assert self.headers["content-type"] == "application/problem+json"
+        assert set(self.body) == PROBLEM
+        return self.status, self.body["code"]
+
+
+class Wire:
+    """A connection on which bytes are sent as they are."""
+
+    def __init__(self, address: tuple[str, int]) -> None:
+        self._socket = socket.create_connection(address, timeout=30)
+        self._file = self._socket.makefile("rb")
+
+    def send(self, *data: bytes) -> None:
+        self._socket.sendall(b"".join(data))
+
+    def answer(self) -> Answer:
+        status = int(self._file.readline().split()[1])
+        headers = {}
+        while line := self._file.readline().strip().decode():
+            name, _, value = line.partition(": ")
+            headers[name.lower()] = value
+        return Answer(status, headers, self._file.read(int(headers["content-length"])))
+
+    def ended(self) -> bool:
+        """Whether the server closes without a further byte."""
+        try:
+            return self._file.read(1) == b""
+        except ConnectionResetError:  # some of what was sent was not read
+            return True
+
+    def end(self) -> None:
+        """Sends no more, but still reads."""
+        self._socket.shutdown(socket.SHUT_WR)
+
+    def close(self) -> None:
+        self._file.close()
+        self._socket.close()
+
+
+Connect = Callable[..., Wire]
+
+
+@pytest.fixture
+def connect(make_app: Callable[..., FastAPI]) -> Iterator[Connect]:
+    """Starts a server at the first call, with the settings given there; connects to it at every one."""
+    addresses = []
+    with ExitStack() as stack:
+
+        def connect_to(**settings: object) -> Wire:
+            if not addresses:
+                addresses.append(stack.enter_context(served(make_app(**settings))))
+            return stack.enter_context(closing(Wire(addresses[0])))
+
+        yield connect_to
+
+
+@pytest.fixture(scope="module")
+def address() -> Iterator[tuple[str, int]]:
+    """Of a server with no settings of its own."""
+    with served(create_app(Settings.model_validate({"model": Path("unused")}), StubPredictor())) as address:
+        yield address
+
+
+@pytest.fixture
+def wire(address: tuple[str, int]) -> Iterator[Wire]:
+    """A connection to that server."""
+    with closing(Wire(address)) as wire:
+        yield wire
+
+
+def length(count: int) -> bytes:
+    return b"Content-Length: %d\r\n\r\n" % count
+
+
+# === Bodies ===
+
+
+def test_body_shorter_than_declared_is_no_photograph(wire, part):
+    wire.send(POST, length(len(part) + 1), part)
+    wire.end()
+    assert wire.ended()
+
+
+def test_body_longer_than_declared_is_not_taken_for_a_request(wire, part):
+    wire.send(POST, length(len(part) - 10), part)
+    assert wire.answer().problem() in [(400, "bad_request"), (422, "truncated_image")]
+
+
+def test_chunks_that_break_off_are_no_photograph(wire, part):
+    wire.send(POST, b"Transfer-Encoding: chunked\r\n\r\n%x\r\n" % len(part), part)
+    wire.end()
+    assert wire.ended()
+
+
+def test_chunks_of_a_wrong_size_are_refused(wire, part):
+    wire.send(POST, b"Transfer-Encoding: chunked\r\n\r\nxyz\r\n", part)
+    assert wire.answer().problem() in [(400, "bad_request"), (400, "client_gone")]
+    assert wire.ended()
+
+
+def test_length_beside_chunks_is_refused(wire):
+    """Two proxies could see two different requests in it."""
+    wire.send(POST, b"Transfer-Encoding: chunked\r\n", length(5), b"0\r\n\r\n", LIVE)
+    assert wire.answer().problem() == (400, "bad_request")
+    assert wire.ended()
+
+
+@pytest.mark.parametrize("value", [b"-1", b"abc", b"1e3", b"9" * 30, b"5, 6", b""])
+def test_length_that_is_none_is_refused(wire, value):
+    wire.send(POST, b"Content-Length: ", value, b"\r\n\r\n")
+    assert wire.answer().problem() == (400, "bad_request")
+    assert wire.ended()
+
+
+def test_slow_body_is_given_up(connect):
+    wire = connect(upload_timeout_s=0.2)
+    wire.send(POST, length(100), b"x")
+    assert wire.answer().problem() == (408, "upload_timeout")
+    assert wire.ended()
+
+
+def test_full_service_answers_before_the_body_comes(connect, predictor, part):
+    busy, late = connect(queue_size=0), connect()
+    drain(predictor)
+    predictor.gate.clear()
+    busy.send(POST, length(len(part)), part)
+    assert predictor.entered.acquire(timeout=30)
+    late.send(POST, b"Expect: 100-continue\r\n", length(len(part)))
+    answer = late.answer()
+    predictor.gate.set()
+    assert answer.problem() == (503, "queue_full")
+    assert answer.headers["retry-after"] == "1"
+    assert busy.answer().status == 200
+
+
+@pytest.mark.parametrize("declared", [True, False])
+def test_connection_goes_on_after_a_413(connect, part, declared):
+    wire = connect(max_body_bytes=1000)
+    large = bytes(5000)
+    if declared:
+        wire.send(POST, length(len(large)), large)
+    else:
+        wire.send(POST, b"Transfer-Encoding: chunked\r\n\r\n%x\r\n" % len(large), large, b"\r\n0\r\n\r\n")
+    assert wire.answer().problem() == (413, "body_too_large")
+    wire.send(POST, length(len(part)), part)
+    assert wire.answer().status == 200
+
+
+def test_photograph_of_a_client_that_has_gone_is_skipped(connect, predictor, part):
+    first, second, third = connect(), connect(), connect()
+    drain(predictor)
+    predictor.gate.clear()
+    first.send(POST, length(len(part)), part)
+    assert predictor.entered.acquire(timeout=30)
+    second.send(POST, length(len(part)), part)
+    second.close()
+    gone = b'segdec_rejections_total{reason="client_gone"} 1.0'
+    assert any(gone in ask(third, "/metrics").content for _ in range(10_000))
+    predictor.shapes.clear()
+    predictor.gate.set()
+    assert first.answer().status == 200
+    third.send(POST, length(len(part)), part)
+    assert third.answer().body["batch_size"] == 1
+    assert len(predictor.shapes) == 2
+
+
+def ask(wire: Wire, path: str) -> Answer:
+    wire.send(b"GET %s HTTP/1.1\r\nHost: test\r\n\r\n" % path.encode())
+    return wire.answer()
+
+
+def drain(predictor) -> None:
+    while predictor.entered.acquire(blocking=False):
+        pass
+
+
+# === Heads ===
+
+
+def test_noise_is_answered_with_a_problem(wire):
+    wire.send(b"\x16\x03\x01\x02\x00 this is TLS, or nothing\r\n\r\n")
+    assert wire.answer().problem() == (400, "bad_request")
+    assert wire.ended()
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        b"/v1/pr\xc3\xa9dict",
+        b"http://[::1/x",
+        b"no slash",
+        b"/\x00",
+        b"*",
+        b"//",
+        b"/../../etc/passwd",
+        b"/%",
+    ],
+)
+def test_odd_targets_are_refused(wire, target):
+    wire.send(b"GET ", target, b" HTTP/1.1\r\nHost: test\r\n\r\n")
+    assert wire.answer().problem() in [(400, "bad_request"), (404, "not_found")]
+
+
+def test_websocket_is_answered_as_any_request(wire):
+    upgrade = b"Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Key: eA==\r\n\r\n"
+    wire.send(b"GET /v1/predict HTTP/1.1\r\nHost: test\r\n", upgrade)
+    assert wire.answer().problem() == (405, "method_not_allowed")
+
+
+@pytest.mark.parametrize("filler", [b"x", b"x: y\r\n"])
+@pytest.mark.parametrize("start", [b"GET /", b"GET / HTTP/1.1\r\nHost: test\r\nCookie: "])
+def test_endless_head_is_refused(wire, start, filler):
+    try:
+        wire.send(start, filler * (2**20 // len(filler)))
+    except (BrokenPipeError, ConnectionResetError):
+        return  # it has closed already
+    assert wire.answer().status in (400, 431)
+    assert wire.ended()
+
+
+def test_endless_trailers_are_refused(wire, part):
+    start = b"Transfer-Encoding: chunked\r\n\r\n%x\r\n%b\r\n0\r\nX: " % (len(part), part)
+    try:
+        wire.send(POST, start, b"x" * 2**20)
+    except (BrokenPipeError, ConnectionResetError):
+        return  # it has closed already
+    assert wire.answer().problem() == (431, "request_header_fields_too_large")
+    assert wire.ended()
+
+
+def test_trailers_are_no_headers(wire, part):
+    trailer = b"\r\n0\r\nX-Request-ID: trailer\r\n\r\n"
+    wire.send(POST, b"Transfer-Encoding: chunked\r\n\r\n%x\r\n" % len(part), part, trailer)
+    answer = wire.answer()
+    assert answer.body["decision"]["label"] == "scratch"
+    assert answer.headers["x-request-id"] != "trailer"
+
+
+def test_slow_head_is_given_up(connect):
+    wire = connect(upload_timeout_s=0.2)
+    wire.send(b"GET / HTTP/1.1\r\nHost: ")
+    assert wire.answer().problem() == (408, "request_timeout")
+    assert wire.ended()
+
+
+def test_connection_on_which_nothing_comes_is_closed(connect):
+    wire = connect(upload_timeout_s=0.2)
+    assert wire.ended()
+
+
+def test_rest_of_a_refused_body_is_not_awaited_forever(connect):
+    wire = connect(upload_timeout_s=0.2, max_body_bytes=10)
+    wire.send(POST, length(1_000_000))
+    assert wire.answer().problem() == (413, "body_too_large")
+    wire.send(b"x")
+    assert wire.ended()
+
+
+def test_requests_after_one_another_are_answered_in_order(wire, part):
+    wire.send(LIVE, POST, length(len(part)), part, LIVE)
+    answers = [wire.answer() for _ in range(3)]
+    assert [answer.status for answer in answers] == [200, 200, 200]
+    assert answers[1].body["decision"]["label"] == "scratch"

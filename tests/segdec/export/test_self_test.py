@@ -1,0 +1,307 @@
+import hashlib
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from segdec.artifact import Manifest, read_manifest, write_artifact
+from segdec.config import InputConfig, ModelConfig, NetworkConfig, Thresholds
+from segdec.engines import Logits
+from segdec.errors import ArtifactError, ImageError
+from segdec.export.self_test import (
+    SelfTestResult,
+    expected_answer,
+    noise_photograph,
+    run_self_test,
+    write_self_test,
+)
+from segdec.images import read_image, write_png
+from segdec.predictor import Predictor
+
+HEIGHT, WIDTH = 40, 50
+PHOTOGRAPH = np.random.default_rng(3).integers(0, 256, (HEIGHT, WIDTH, 1), dtype=np.uint8)
+GOOD, SURE = (0.9, 0.06, 0.04), (0.1, 0.7, 0.2)
+CONFIG = ModelConfig(
+    network=NetworkConfig(preset="compact", num_classes=3),
+    input=InputConfig(),
+    classes=("good", "scratch", "spot"),
+    thresholds=Thresholds(score=0.6, mask=0.5),
+)
+
+
+class StubEngine:
+    """Answers every photograph with the same class probabilities and the same mask score everywhere."""
+
+    batch_pixels = 2**24
+
+    def __init__(self, probabilities: tuple[float, float, float], mask_score: float) -> None:
+        self.classes = np.log(probabilities).astype(np.float32)
+        self.mask = np.float32(np.log(mask_score / (1 - mask_score)))
+
+    def infer(self, images: NDArray[np.uint8]) -> Logits:
+        batch, height, width, _ = images.shape
+        mask = np.full((batch, height // 8, width // 8, 1), self.mask, np.float32)
+        return Logits(mask, np.repeat(self.classes[None], batch, axis=0))
+
+
+def answering(
+    config: ModelConfig, probabilities: tuple[float, float, float] = SURE, mask_score: float = 0.8
+) -> Predictor:
+    return Predictor(StubEngine(probabilities, mask_score), config)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Callable[..., Path]:
+    """Writes an artifact without an engine, whose stored answer a stub gave or the test changed."""
+
+    def write(
+        probabilities: tuple[float, float, float] = SURE,
+        **changes: Any,
+    ) -> Path:
+        answer = answering(CONFIG, probabilities).predict([PHOTOGRAPH])[0]
+        stored = expected_answer(PHOTOGRAPH, answer).model_copy(update=changes)
+
+        def build(folder: Path) -> Manifest:
+            write_self_test(folder, PHOTOGRAPH, answer)
+            return manifest(self_test=stored)
+
+        write_artifact(tmp_path / "model", build)
+        return tmp_path / "model"
+
+    return write
+
+
+def manifest(**values: Any) -> Manifest:
+    described = {name: getattr(CONFIG, name) for name in ModelConfig.model_fields}
+    return Manifest(**described, name="part", version="1", segdec_version="0.1.0", created="2030", **values)
+
+
+def rehash(folder: Path, change: Callable[[dict[str, Any]], None]) -> None:
+    """Changes the manifest as somebody would who knows how its checksums are made."""
+    values = json.loads((folder / "manifest.json").read_text())
+    for name in values["files"]:
+        values["files"][name] = hashlib.sha256((folder / name).read_bytes()).hexdigest()
+    change(values)
+    content = json.dumps(values).encode()
+    (folder / "manifest.json").write_bytes(content)
+    (folder / "manifest.sha256").write_text(f"{hashlib.sha256(content).hexdigest()}  manifest.json\n")
+
+
+def run(folder: Path, *answer: Any) -> SelfTestResult | None:
+    return run_self_test(answering(read_manifest(folder), *answer), folder)
+
+
+def refusal(folder: Path, *answer: Any) -> str:
+    with pytest.raises(ArtifactError) as caught:
+        run(folder, *answer)
+    return str(caught.value)
+
+
+def truncate(folder: Path) -> None:
+    photograph = folder / "self_test" / "photograph.png"
+    photograph.write_bytes(photograph.read_bytes()[:-100])
+
+
+# === An exported model ===
+
+
+def test_exported_model_passes_its_self_test(tiny_artifact: Path) -> None:
+    predictor = Predictor.load(tiny_artifact)
+    result = run_self_test(predictor, tiny_artifact)
+    assert result is not None
+    assert result.score_difference < 1e-5
+    assert result.mask_difference <= 0.5 / 255 + 1e-5
+    assert predictor.warm_shape() == (256, 256, 1)
+
+
+def test_changed_answer_with_right_checksums_is_refused(artifact_copy: Path) -> None:
+    def change(values: dict[str, Any]) -> None:
+        values["self_test"]["score"] = 0.25
+
+    found = read_manifest(artifact_copy).self_test
+    assert found is not None
+    assert abs(found.score - 0.25) > 0.01
+    rehash(artifact_copy, change)
+    with pytest.raises(
+        ArtifactError, match=rf"the score is {found.score:.4f}\d\d, expected 0\.250000 ± 0\.001\. .*do not"
+    ):
+        run_self_test(Predictor.load(artifact_copy), artifact_copy)
+
+
+def test_two_exports_store_the_same_self_test(
+    tiny_artifact: Path, tiny_network: Any, tiny_config: ModelConfig, tmp_path: Path
+) -> None:
+    from segdec.export.export import export_model
+
+    described = {"name": "tiny", "version": "1", "metrics": {}, "metrics_split": "", "data_fingerprint": ""}
+    again = export_model(tiny_network, tmp_path / "again", config=tiny_config, **described)
+    first = read_manifest(tiny_artifact)
+    assert again.self_test == first.self_test
+    for name in ("self_test/photograph.png", "self_test/mask_scores.png"):
+        assert again.files[name] == first.files[name]
+
+
+def test_given_photograph_is_stored_and_a_wrong_one_refused(
+    tiny_network: Any, tiny_config: ModelConfig, tmp_path: Path
+) -> None:
+    from segdec.export.export import export_model
+
+    described = {"name": "tiny", "version": "1", "metrics": {}, "metrics_split": "", "data_fingerprint": ""}
+    export_model(tiny_network, tmp_path / "model", config=tiny_config, **described, sample=PHOTOGRAPH)
+    stored = read_image(tmp_path / "model" / "self_test" / "photograph.png").pixels
+    np.testing.assert_array_equal(stored, PHOTOGRAPH)
+    predictor = Predictor.load(tmp_path / "model")
+    assert run_self_test(predictor, tmp_path / "model") is not None
+    assert predictor.warm_shape() == (40, 56, 1)
+    colour = np.dstack([PHOTOGRAPH, PHOTOGRAPH, PHOTOGRAPH // 2])
+    with pytest.raises(ImageError, match="in colour"):
+        export_model(tiny_network, tmp_path / "other", config=tiny_config, **described, sample=colour)
+    assert not (tmp_path / "other").exists()
+
+
+# === Comparison ===
+
+
+def test_differences_are_measured(store: Callable[..., Path]) -> None:
+    folder = store()
+    result = run(folder, (0.1004, 0.6996, 0.2), 0.81)
+    assert result is not None
+    assert result.score_difference == pytest.approx(0.0004, abs=1e-6)
+    assert result.mask_difference == pytest.approx(0.01, abs=1e-6)  # 0.8 is stored exactly: 204 of 255
+
+
+def test_score_beyond_the_tolerance_is_refused(store: Callable[..., Path]) -> None:
+    text = refusal(store(), (0.102, 0.698, 0.2))
+    assert "the score is 0.898000, expected 0.900000 ± 0.001" in text
+    assert "arithmetic is another or its engine is damaged: do not serve" in text
+
+
+@pytest.mark.parametrize(
+    ("probabilities", "found", "stored"),
+    [(SURE, "scratch", "spot"), (GOOD, "good", "scratch"), ((0.1, 0.452, 0.448), "scratch", "spot")],
+)
+def test_other_label_is_refused(
+    probabilities: Any, found: str, stored: str, store: Callable[..., Path]
+) -> None:
+    text = refusal(store(probabilities, label=stored), probabilities)
+    assert f"the label is '{found}', expected '{stored}'" in text
+
+
+def test_label_on_the_edge_may_fall_on_either_side(store: Callable[..., Path]) -> None:
+    result = run(store(label="good", score=0.5998), (0.3997, 0.35, 0.2503))
+    assert result is not None
+    assert result.score_difference == pytest.approx(0.0005, abs=1e-6)
+
+
+def test_equally_probable_defects_may_change_places(store: Callable[..., Path]) -> None:
+    assert run(store(label="spot"), (0.1, 0.4505, 0.4495)) is not None
+
+
+@pytest.mark.parametrize("mask_score", [0.829, 0.771])
+def test_mask_scores_within_the_tolerance_pass(mask_score: float, store: Callable[..., Path]) -> None:
+    assert run(store(), SURE, mask_score) is not None
+
+
+@pytest.mark.parametrize(("mask_score", "difference"), [(0.84, 0.04), (0.76, 0.04), (0.1, 0.7)])
+def test_other_mask_scores_are_refused(
+    mask_score: float, difference: float, store: Callable[..., Path]
+) -> None:
+    text = refusal(store(), SURE, mask_score)
+    assert f"a mask score differs by {difference:.3f}, expected at most 0.03" in text
+
+
+def test_one_pixel_is_enough(store: Callable[..., Path]) -> None:
+    folder = store()
+    scores = np.full((HEIGHT, WIDTH), 204, np.uint8)
+    scores[7, 9] = 128
+    write_png(folder / "self_test" / "mask_scores.png", scores)
+    rehash(folder, lambda _values: None)
+    assert "a mask score differs by 0.298" in refusal(folder)
+
+
+# === Stored files ===
+
+
+def test_truncated_photograph_has_another_checksum(store: Callable[..., Path]) -> None:
+    folder = store()
+    truncate(folder)
+    with pytest.raises(ArtifactError, match=r"photograph\.png has changed since the export"):
+        read_manifest(folder)
+
+
+def test_truncated_photograph_with_its_checksum_is_refused(store: Callable[..., Path]) -> None:
+    folder = store()
+    truncate(folder)
+    rehash(folder, lambda _values: None)
+    assert "cannot be run: " in refusal(folder)
+    assert "photograph.png" in refusal(folder)
+
+
+def test_photograph_of_another_size_is_refused(store: Callable[..., Path]) -> None:
+    text = refusal(store(height=48))
+    assert "a photograph (40, 50, 1) and mask scores (40, 50, 1). Expected (48, 50), " in text
+
+
+def test_engine_without_finite_numbers_is_refused(store: Callable[..., Path]) -> None:
+    text = refusal(store(), (np.nan, 0.5, 0.5))
+    assert "not finite" in text
+    assert "do not serve" in text
+
+
+@pytest.mark.parametrize("field", ["photograph", "mask_scores"])
+def test_file_without_a_checksum_is_refused(field: str, store: Callable[..., Path]) -> None:
+    with pytest.raises(ArtifactError, match=r"'\.\./secret\.png' for the self-test but has no checksum"):
+        read_manifest(store(**{field: "../secret.png"}))
+
+
+# === Artifacts without a self-test ===
+
+
+def test_format_1_is_read_and_has_no_self_test(tmp_path: Path) -> None:
+    content = json.dumps(
+        {
+            "network": {"preset": "compact"},
+            "input": {"policy": "resize", "height": 64, "width": 48},
+            "classes": ["good", "defect"],
+            "thresholds": {"score": 0.3, "mask": 0.4},
+            "format_version": 1,
+            "name": "part",
+            "version": "1",
+            "segdec_version": "0.1.0",
+            "created": "2030-01-01T00:00:00+00:00",
+            "metrics": {"ap": 0.5},
+            "metrics_split": "test",
+            "data_fingerprint": "",
+            "files": {},
+        }
+    ).encode()
+    (tmp_path / "manifest.json").write_bytes(content)
+    (tmp_path / "manifest.sha256").write_text(f"{hashlib.sha256(content).hexdigest()}  manifest.json\n")
+    old = read_manifest(tmp_path)
+    assert (old.thresholds.score, old.network.mask_stride) == (0.3, 8)
+    assert run_self_test(Predictor(StubEngine(SURE, 0.8), old), tmp_path) is None
+    assert Predictor(StubEngine(SURE, 0.8), old).warm_shape() == (64, 48, 1)
+
+
+def test_model_in_memory_has_no_self_test(tmp_path: Path) -> None:
+    assert run_self_test(answering(CONFIG), tmp_path) is None
+    assert answering(CONFIG).warm_shape() == (256, 256, 1)
+
+
+@pytest.mark.parametrize(
+    ("config", "shape"),
+    [
+        (InputConfig(), (256, 256, 1)),
+        (InputConfig(policy="resize", height=24, width=40), (24, 40, 1)),
+        (InputConfig(policy="tile", height=24, width=40, overlap_px=8), (32, 48, 1)),  # 2 × 2 tiles
+    ],
+)
+def test_noise_has_the_input_size_of_the_model(config: InputConfig, shape: tuple[int, int, int]) -> None:
+    noise = noise_photograph(CONFIG.model_copy(update={"input": config}))
+    assert (noise.shape, noise.dtype) == (shape, np.uint8)
+    np.testing.assert_array_equal(noise, noise_photograph(CONFIG.model_copy(update={"input": config})))
+    assert noise.std() > 60

@@ -1,0 +1,134 @@
+import cv2
+import numpy as np
+import pytest
+
+from segdec.config import NetworkConfig
+
+keras = pytest.importorskip("keras")
+tf = pytest.importorskip("tensorflow")
+
+from segdec.network.layers import Computation  # noqa: E402
+from segdec.network.network import build_network, build_segmentation  # noqa: E402
+
+pytestmark = pytest.mark.usefixtures("tensorflow_devices")
+
+TINY = {
+    "segmentation_widths": ((4,), (4,), (4,)),
+    "feature_width": 6,
+    "feature_kernel": 3,
+    "decision_widths": (4, 4, 4),
+    "decoder_widths": (5, 4, 3),
+}
+IMAGES = np.random.default_rng(0).uniform(0, 255, (2, 16, 24, 1)).astype(np.float32)
+
+
+@pytest.fixture(scope="module", params=[4, 2, 1])
+def network(request, tensorflow_devices):  # noqa: ARG001
+    """An untrained network of each stride; tests leave it as it is."""
+    return build_network(NetworkConfig(**TINY, mask_stride=request.param))
+
+
+def restored(stride):
+    """What `restore_mask` would make of coarse logits [B, h, w, 1], at the stride of the mask."""
+
+    def enlarge(coarse):
+        height, width = (side * 8 // stride for side in coarse.shape[1:3])
+        return np.stack(
+            [cv2.resize(one, (width, height), interpolation=cv2.INTER_LINEAR) for one in coarse[..., 0]]
+        )[..., None]
+
+    return enlarge
+
+
+def test_untrained_decoder_gives_the_enlarged_coarse_mask(network):
+    stride = network.config.mask_stride
+    features, coarse, fine = (np.asarray(output) for output in network.segmentation(IMAGES))
+    assert features.shape == (2, 2, 3, 6)
+    assert fine.shape == (2, 16 // stride, 24 // stride, 1)
+    np.testing.assert_allclose(fine, restored(stride)(coarse), atol=1e-6)
+
+
+def test_decision_network_sees_the_coarse_mask(network):
+    features, coarse, fine = network.segmentation(IMAGES)
+    outputs = network(IMAGES)
+    np.testing.assert_allclose(outputs["mask_logits"], fine, atol=1e-6)
+    np.testing.assert_allclose(outputs["class_logits"], network.decision((features, coarse)), atol=1e-6)
+
+
+def test_decoder_stops_at_the_stride_of_the_mask(network):
+    names = {layer.name for layer in network.segmentation.layers if isinstance(layer, keras.layers.Conv2D)}
+    steps = {name for name in names if name.startswith("decoder_")}
+    finest = network.config.mask_stride
+    assert steps == {"decoder_features", *(f"decoder_{stride}" for stride in (4, 2, 1) if stride >= finest)}
+
+
+def test_gradient_reaches_the_decoder_after_one_step():
+    part = build_segmentation(NetworkConfig(**TINY, mask_stride=1))
+    kernels = [
+        weight
+        for layer in part.layers
+        for weight in layer.trainable_weights
+        if layer.name.startswith(("decoder", "mask_correction")) and weight.path.endswith("kernel")
+    ]
+
+    def largest():
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean((part(IMAGES, training=True)[2] - 1.0) ** 2)
+        gradients = tape.gradient(loss, [kernel.value for kernel in kernels])
+        for kernel, gradient in zip(kernels, gradients, strict=True):
+            kernel.assign(kernel - 0.1 * gradient)
+        return {
+            kernel.path.split("/")[-2]: float(np.abs(g).max())
+            for kernel, g in zip(kernels, gradients, strict=True)
+        }
+
+    reached = {name for name, value in largest().items() if value > 0}
+    assert reached == {"mask_correction"}  # behind its zeros
+    assert all(value > 0 for value in largest().values())
+
+
+def test_network_with_a_decoder_is_saved_and_loaded(tmp_path):
+    network = build_network(NetworkConfig(**TINY, mask_stride=2, normalization="instance"))
+    correction = network.segmentation.get_layer("mask_correction")
+    correction.set_weights([np.full_like(weight, 0.5) for weight in correction.get_weights()])
+    network.save(tmp_path / "network.keras")
+    loaded = keras.models.load_model(tmp_path / "network.keras")
+    assert loaded.config == network.config
+    for name, output in network(IMAGES).items():
+        np.testing.assert_array_equal(loaded(IMAGES)[name], output)
+
+
+@pytest.mark.parametrize("precision", ["mixed_float16", "mixed_bfloat16"])
+def test_half_precision_gives_the_mask_in_float32(precision):
+    network = build_network(NetworkConfig(**TINY, mask_stride=1), Computation(precision))
+    layer = {layer.name: layer for layer in network.segmentation.layers}
+    assert {output.dtype for output in network(IMAGES, training=True).values()} == {tf.float32}
+    assert {variable.dtype for variable in network.variables} == {"float32"}
+    half = precision.removeprefix("mixed_")
+    assert {layer[f"decoder_{name}"].compute_dtype for name in ("features", 4, 2, 1)} == {half}
+    assert layer["mask_correction"].compute_dtype == "float32"
+
+
+def test_synchronized_statistics_reach_the_decoder():
+    part = build_segmentation(NetworkConfig(**TINY, mask_stride=4), Computation(synchronized=True))
+    assert part.get_layer("decoder_features_norm").synchronized
+    assert part.get_layer("decoder_4_norm").synchronized
+
+
+# === Receptive field ===
+
+
+@pytest.mark.parametrize(("stride", "side"), [(8, 52), (4, 68), (2, 84), (1, 84)])
+def test_receptive_field_is_what_an_impulse_reaches(stride, side):
+    """With positive weights and no offset, a bright column is seen wherever it counts."""
+    config = NetworkConfig(**TINY, mask_stride=stride)
+    part = build_segmentation(config)
+    for variable in part.trainable_variables:
+        if variable.path.endswith("kernel"):
+            variable.assign(np.full(variable.shape, 1.0 / np.prod(variable.shape[:3])))
+    columns, cell = 136, 8  # the cell from column 64 on, in the middle
+    impulses = (255 * np.eye(columns, dtype=np.float32))[:, None, :, None].repeat(8, axis=1)
+    mask = np.asarray(part(impulses)[2])  # [columns, 8/s, 136/s, 1]
+    seen = mask[:, :, cell * 8 // stride : (cell + 1) * 8 // stride].max(axis=(1, 2, 3)) > 0
+    assert config.receptive_field == side
+    assert np.flatnonzero(seen).tolist() == list(range(68 - side // 2, 68 + side // 2))

@@ -1,0 +1,179 @@
+import cv2
+import numpy as np
+import pytest
+
+keras = pytest.importorskip("keras")
+
+from segdec.config import NetworkConfig  # noqa: E402
+from segdec.network.layers import (  # noqa: E402
+    Computation,
+    Enlargement,
+    FeatureNormalization,
+    GradientGate,
+    ReplicaBatchNormalization,
+    normalization,
+    standing_in,
+)
+
+pytestmark = pytest.mark.usefixtures("tensorflow_devices")
+
+
+def test_feature_normalization_by_hand():
+    # Channel values 1 3 5 7: mean 4, unbiased variance (9 + 1 + 1 + 9) / 3 = 20/3, std 2.581989,
+    # divisor sqrt(2.581989 + 0.001) = 1.607168; gamma 2, beta 0.5: y = 2 · (x − 4) / 1.607168 + 0.5.
+    layer = FeatureNormalization(epsilon=1e-3)
+    image = np.array([1, 3, 5, 7], np.float32).reshape(1, 2, 2, 1)
+    layer.build(image.shape)
+    layer.set_weights([np.array([2.0], np.float32), np.array([0.5], np.float32)])
+    expected = np.array([-3.233275, -0.744425, 1.744425, 4.233275], np.float32).reshape(1, 2, 2, 1)
+    np.testing.assert_allclose(layer(image), expected, atol=2e-6)
+
+
+def test_feature_normalization_treats_each_image_and_channel_apart():
+    layer = FeatureNormalization()
+    images = np.random.default_rng(0).normal(size=(3, 4, 5, 2)).astype(np.float32)
+    alone = np.concatenate([layer(images[i : i + 1]) for i in range(3)])
+    np.testing.assert_allclose(layer(images), alone, atol=1e-6)
+    scaled = layer(images * np.array([1.0, 100.0], np.float32))
+    np.testing.assert_allclose(scaled[..., 0], alone[..., 0], atol=1e-6)
+
+
+def test_feature_normalization_of_a_flat_image_is_its_offset_with_finite_gradients():
+    import tensorflow as tf
+
+    layer = FeatureNormalization()
+    image = tf.Variable(np.full((1, 4, 4, 1), 3.0, np.float32))
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_sum(layer(image) ** 2)
+    assert float(loss) == 0.0
+    assert np.isfinite(tape.gradient(loss, image)).all()
+
+
+def test_gradient_gate_passes_values_and_stops_gradients():
+    import tensorflow as tf
+
+    x = tf.Variable([2.0])
+    with tf.GradientTape() as tape:
+        y = GradientGate()(x) * x
+    assert float(y[0]) == 4.0
+    assert float(tape.gradient(y, x)[0]) == 2.0  # 4.0 if the gate let its share through
+
+
+@pytest.mark.parametrize("factor", [2, 4, 8])
+@pytest.mark.parametrize("size", [(1, 1), (3, 5)])
+def test_enlargement_is_that_of_opencv(factor, size):
+    image = np.random.default_rng(0).normal(size=(*size, 2)).astype(np.float32)
+    expected = cv2.resize(image, None, fx=factor, fy=factor, interpolation=cv2.INTER_LINEAR)
+    np.testing.assert_allclose(Enlargement(factor)(image[None])[0], expected, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("layer", "weights"),
+    [
+        (FeatureNormalization(epsilon=0.01), 2),
+        (FeatureNormalization(center=False), 1),
+        (GradientGate(), 0),
+        (Enlargement(4), 0),
+        (ReplicaBatchNormalization(momentum=0.8), 4),
+    ],
+)
+def test_layer_contract(layer, weights):
+    """Config round trip, symbolic = eager, half precision, save and load of the weights."""
+    image = np.random.default_rng(1).normal(size=(2, 8, 8, 3)).astype(np.float32)
+    eager = np.asarray(layer(image))
+    assert len(layer.weights) == weights
+    again = type(layer).from_config(layer.get_config())
+    assert again.get_config() == layer.get_config()
+    again.build(image.shape)
+    again.set_weights(layer.get_weights())
+    inputs = keras.Input((None, None, 3))
+    symbolic = keras.Model(inputs, again(inputs))
+    np.testing.assert_allclose(symbolic(image), eager, atol=1e-6)
+    half = type(layer).from_config({**layer.get_config(), "dtype": "mixed_float16"})
+    assert half(image).dtype == "float16"
+
+
+def test_moving_statistics_are_averaged_over_replicas():
+    layer = ReplicaBatchNormalization()
+    layer.build((None, 4, 4, 2))
+    assert {weight.aggregation for weight in layer.non_trainable_weights} == {"mean"}
+    assert {weight.aggregation for weight in layer.trainable_weights} == {"none"}
+
+
+def run_on_two(devices, values, present=(1.0, 1.0), **settings):
+    """Output and moving statistics of a synchronised layer whose replicas hold `values`."""
+    import tensorflow as tf
+
+    strategy = tf.distribute.MirroredStrategy(devices, tf.distribute.ReductionToOneDevice())
+    with strategy.scope():
+        layer = ReplicaBatchNormalization(momentum=0.0, epsilon=1e-3, synchronized=True, **settings)
+        layer.build((None, None, None, 1))
+
+    def call(x, real):
+        with standing_in(real):
+            return layer(x, training=True)
+
+    def of_replica(arrays):
+        return strategy.experimental_distribute_values_from_function(
+            lambda context: tf.constant(arrays[context.replica_id_in_sync_group], tf.float32)
+        )
+
+    images = [np.array(row, np.float32).reshape(-1, 1, 1, 1) for row in values]
+    outputs = tf.function(strategy.run)(call, (of_replica(images), of_replica(present)))
+    outputs = [np.ravel(output) for output in strategy.experimental_local_results(outputs)]
+    return (
+        outputs,
+        float(layer.moving_mean.value.values[1][0]),
+        float(layer.moving_variance.value.values[1][0]),
+    )
+
+
+def test_synchronized_statistics_by_hand(tensorflow_devices):
+    # 1 3 5 | 7: mean 4, variance (9 + 1 + 1 + 9) / 4 = 5; replicas of three images and of one.
+    outputs, mean, variance = run_on_two(tensorflow_devices, ([1, 3, 5], [7]))
+    assert (mean, variance) == pytest.approx((4.0, 5.0))
+    np.testing.assert_allclose(np.concatenate(outputs), np.array([-3, -1, 1, 3]) / np.sqrt(5.001), rtol=1e-5)
+
+
+def test_a_stand_in_does_not_count(tensorflow_devices):
+    _, mean, variance = run_on_two(tensorflow_devices, ([1, 3], [1000]), present=(1.0, 0.0))
+    assert (mean, variance) == pytest.approx((2.0, 1.0))
+
+
+def test_stand_ins_alone_leave_the_moving_statistics(tensorflow_devices):
+    _, mean, variance = run_on_two(tensorflow_devices, ([5], [1000]), present=(0.0, 0.0))
+    assert (mean, variance) == (0.0, 1.0)
+
+
+def test_synchronized_variance_does_not_cancel(tensorflow_devices):
+    """E[x²] − E[x]² of 10000 ± 1 is 0 or 8 in float32."""
+    _, mean, variance = run_on_two(tensorflow_devices, ([9999, 10001], [9999, 10001]))
+    assert (mean, variance) == pytest.approx((10000.0, 1.0), rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("batch", ReplicaBatchNormalization),
+        ("instance", keras.layers.GroupNormalization),
+        ("feature", FeatureNormalization),
+    ],
+)
+def test_choice_of_normalization(name, kind):
+    layer = normalization(NetworkConfig(normalization=name), center=False, name="norm")
+    assert isinstance(layer, kind)
+    assert layer.name == "norm"
+    assert layer.center is False
+
+
+def test_computation_reaches_the_layer():
+    layer = normalization(NetworkConfig(), computation=Computation("mixed_bfloat16", synchronized=True))
+    assert layer.synchronized
+    assert layer.dtype_policy.name == "mixed_bfloat16"
+
+
+def test_instance_normalization_matches_its_definition():
+    layer = normalization(NetworkConfig(normalization="instance"))
+    image = np.random.default_rng(2).normal(3.0, 2.0, (2, 6, 7, 3)).astype(np.float32)
+    mean, variance = image.mean((1, 2), keepdims=True), image.var((1, 2), keepdims=True)
+    np.testing.assert_allclose(layer(image), (image - mean) / np.sqrt(variance + 1e-3), atol=1e-5)

@@ -1,0 +1,110 @@
+import base64
+
+import cv2
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from pycocotools import mask as coco
+
+from segdec.errors import ImageError
+from segdec.images import encode_png
+from segdec.mask_decoding import unpack_mask
+from segdec.schemas import MaskAnswer, PolygonAnswer, RunLengths
+
+
+def sent(data: object, height: int, width: int, encoding: str = "png") -> MaskAnswer:
+    return MaskAnswer.model_validate(
+        {"encoding": encoding, "width": width, "height": height, "space": "input", "threshold": 0.5}
+        | {"data": data}
+    )
+
+
+def as_png(pixels: NDArray[np.uint8]) -> str:
+    return base64.b64encode(encode_png(pixels)).decode()
+
+
+@pytest.mark.parametrize("encoding", ["png", "scores"])
+def test_pictures_come_back_as_they_are(encoding: str) -> None:
+    pixels = np.array([[0, 255, 128], [1, 0, 255]], np.uint8)
+    np.testing.assert_array_equal(unpack_mask(sent(as_png(pixels), 2, 3, encoding)), pixels)
+
+
+@pytest.mark.parametrize(
+    ("counts", "rows"),
+    [
+        ("222", [[0, 255, 0], [0, 255, 0]]),  # 2 good, 2 defect, 2 good; digits are small numbers
+        ("06", [[255, 255, 255], [255, 255, 255]]),
+        ("121O0", [[0, 255, 255], [255, 0, 0]]),  # 1, 2, 1, then 2 − 1 and 1 + 0
+    ],
+)
+def test_run_lengths_go_down_the_columns(counts: str, rows: list[list[int]]) -> None:
+    data = {"size": (2, 3), "counts": counts}
+    np.testing.assert_array_equal(unpack_mask(sent(data, 2, 3, "rle")), np.array(rows, np.uint8))
+
+
+def test_ring_around_an_island() -> None:
+    expected = np.full((7, 7), 255, np.uint8)
+    expected[1:6, 1:6] = 0
+    expected[3, 3] = 255
+    border, inner = (
+        [(0, 0), (0, 6), (6, 6), (6, 0)],
+        [(0, 1), (1, 0), (5, 0), (6, 1), (6, 5), (5, 6), (1, 6), (0, 5)],
+    )
+    parts = [{"outer": border, "holes": [inner]}, {"outer": [(3, 3)], "holes": []}]
+    for data in (parts, parts[::-1]):
+        np.testing.assert_array_equal(unpack_mask(sent(data, 7, 7, "polygon")), expected)
+
+
+def polygons_of(mask: NDArray[np.uint8]) -> list[PolygonAnswer]:
+    """Contours through the outermost defect pixels of each part and through those around its holes."""
+    contours, links = cv2.findContours(mask, cv2.RETR_CCOMP, cv2.CHAIN_APPROX_SIMPLE)
+    rings = [[(int(x), int(y)) for x, y in contour[:, 0]] for contour in contours]
+    parents = links[0, :, 3]
+    return [
+        PolygonAnswer(outer=ring, holes=[rings[hole] for hole in np.flatnonzero(parents == number)])
+        for number, ring in enumerate(rings)
+        if parents[number] < 0
+    ]
+
+
+def run_lengths_of(mask: NDArray[np.uint8]) -> RunLengths:
+    encoded = coco.encode(np.asfortranarray(mask > 0))
+    return RunLengths(size=mask.shape, counts=encoded["counts"].decode())
+
+
+@pytest.mark.parametrize("share", [0.02, 0.1, 0.4, 0.6, 0.9, 0.98])
+def test_any_mask_comes_back_from_what_common_encoders_make(share: float) -> None:
+    random = np.random.default_rng(0)
+    for _ in range(10):
+        mask = np.where(random.random((24, 31)) < share, 255, 0).astype(np.uint8)
+        for encoding, data in (("rle", run_lengths_of(mask)), ("polygon", polygons_of(mask))):
+            np.testing.assert_array_equal(unpack_mask(sent(data, 24, 31, encoding)), mask)
+
+
+def test_long_runs() -> None:
+    mask = np.zeros((700, 900), np.uint8)
+    mask[100:300, 400:800] = 255
+    np.testing.assert_array_equal(unpack_mask(sent(run_lengths_of(mask), 700, 900, "rle")), mask)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        sent("no base64!", 2, 2),
+        sent("", 2, 2),
+        sent(base64.b64encode(b"no picture").decode(), 2, 2),
+        sent(as_png(np.zeros((2, 3), np.uint8)), 2, 2),
+        sent({"size": (2, 2), "counts": "5"}, 2, 2, "rle"),
+        sent({"size": (2, 2), "counts": "1O4"}, 2, 2, "rle"),
+        sent({"size": (2, 2), "counts": "zzzz"}, 2, 2, "rle"),
+        sent({"size": (2, 2), "counts": ""}, 2, 2, "rle"),
+        sent({"size": (2, 2), "counts": "4o"}, 2, 2, "rle"),
+        sent([{"outer": [], "holes": []}], 2, 2, "polygon"),
+        sent([{"outer": [(0, 2)], "holes": []}], 2, 2, "polygon"),
+        sent([{"outer": [(0, 0)], "holes": [[]]}], 2, 2, "polygon"),
+    ],
+)
+def test_damaged_masks_are_told(answer: MaskAnswer) -> None:
+    with pytest.raises(ImageError, match=r"mask cannot be unpacked \(.*\)\. Expected") as caught:
+        unpack_mask(answer)
+    assert caught.value.code == "corrupt_mask"

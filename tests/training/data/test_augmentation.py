@@ -1,0 +1,149 @@
+import numpy as np
+import pytest
+
+from training.config import AugmentationConfig
+from training.data.augmentation import Draws, augment, move
+
+STILL = {"flip_horizontal": False, "flip_vertical": False}
+NO_DRAW = Draws(*[0.5] * len(Draws._fields))  # no flip, no change
+
+
+def make_example(shape=(16, 24)):
+    """An image whose bright pixels are its mask, in no symmetric place."""
+    mask = np.zeros(shape, np.uint8)
+    mask[2:4, 5:10] = 255
+    mask[11, 3] = 255
+    return (40 + mask // 255 * 100)[..., None], mask
+
+
+def run(number, shape=(16, 24), **settings):
+    image, mask = make_example(shape)
+    return augment(image, mask, np.random.default_rng([5, number]), AugmentationConfig(**settings))
+
+
+@pytest.mark.parametrize(
+    ("shape", "settings", "count"),
+    [((16, 24), {}, 4), ((16, 16), {"rotate": True}, 8), ((16, 24), {"rotate": True, **STILL}, 2)],
+)
+def test_flips_and_turns_move_image_and_mask_alike_and_all_occur(shape, settings, count):
+    seen = set()
+    for number in range(64):
+        image, mask = run(number, shape, **settings)
+        assert image.shape == (*shape, 1)
+        np.testing.assert_array_equal(image[..., 0] > 100, mask > 0)
+        seen.add(mask.tobytes())
+    assert len(seen) == count
+
+
+def test_shifts_are_whole_pixels_by_hand():
+    image, mask = make_example()
+    draws = NO_DRAW._replace(
+        shift_down=1.0, shift_right=0.25
+    )  # 25 % of 16 down, half of 25 % of 24 to the left
+    moved, moved_mask = move(image, mask, draws, AugmentationConfig(**STILL, shift=0.25))
+    np.testing.assert_array_equal(moved_mask[4:, :21] > 0, mask[:12, 3:] > 0)
+    np.testing.assert_array_equal(moved[4:, :21], image[:12, 3:])
+    assert not moved_mask[:4].any()  # background comes in
+    assert moved[0, 3] == image[0, 6]  # the border goes on
+
+
+def test_the_mask_ends_where_the_border_goes_on():
+    mask = np.full((16, 24), 255, np.uint8)
+    image = mask[..., None]
+    draws = NO_DRAW._replace(shift_down=1.0)
+    moved, moved_mask = move(image, mask, draws, AugmentationConfig(**STILL, shift=0.25))
+    assert (moved == 255).all()
+    assert (moved_mask > 0).sum() == 12 * 24
+
+
+@pytest.mark.parametrize(("draw", "side"), [(1.0, 24), (0.0, 8)])
+def test_scale_grows_about_the_middle(draw, side):
+    mask = np.zeros((32, 32), np.uint8)
+    mask[8:24, 8:24] = 255
+    draws = NO_DRAW._replace(scale=draw)
+    image, moved = move(mask[..., None], mask, draws, AugmentationConfig(**STILL, scale=0.5))
+    rows, columns = np.nonzero(moved)
+    assert (rows.min(), rows.max()) == (columns.min(), columns.max())
+    assert rows.min() + rows.max() == 31
+    assert abs(rows.max() - rows.min() + 1 - side) <= 1  # an edge may take the pixel it covers in part
+    np.testing.assert_array_equal(moved > 0, image[..., 0] >= 64)
+
+
+def test_a_thin_defect_stays_when_shrunk():
+    mask = np.zeros((32, 32), np.uint8)
+    mask[:, 9] = 255
+    for draw in np.linspace(0, 0.5, 9):
+        draws = NO_DRAW._replace(scale=draw)
+        moved = move(mask[..., None], mask, draws, AugmentationConfig(**STILL, scale=0.3))[1]
+        assert moved[10:22].any(axis=1).all()
+
+
+def test_a_defect_stays_in_sight():
+    """Its class stays: two rows further down nothing would be left of it."""
+    config = AugmentationConfig(**STILL, shift=0.25)
+    mask = np.zeros((8, 8), np.uint8)
+    mask[6, 2] = 255
+    image = mask[..., None]
+    gone = move(image, mask, NO_DRAW._replace(shift_down=1.0), config)
+    np.testing.assert_array_equal(gone[0], image)
+    np.testing.assert_array_equal(gone[1], mask)
+    moved = move(image, mask, NO_DRAW._replace(shift_down=0.0), config)
+    assert np.argwhere(moved[0][..., 0] == 255).tolist() == np.argwhere(moved[1]).tolist() == [[4, 2]]
+
+
+def test_without_changes_nothing_changes():
+    image, mask = make_example()
+    changed, same = run(0, **STILL)
+    assert changed.dtype == np.float32
+    np.testing.assert_array_equal(changed, image)
+    np.testing.assert_array_equal(same, mask)
+
+
+def test_an_image_without_a_mask_stays_so():
+    image, _ = make_example()
+    every = AugmentationConfig(rotate=True, shift=0.1, scale=0.1)
+    assert augment(image, None, np.random.default_rng(0), every)[1] is None
+
+
+def test_brightness_shifts_all_pixels_alike_within_its_limit():
+    image, _ = make_example()
+    shifts = [run(number, **STILL, brightness=0.05)[0] - image for number in range(8)]
+    assert all(np.ptp(shift) < 1e-4 for shift in shifts)
+    assert all(abs(shift[0, 0, 0]) <= 0.05 * 255 for shift in shifts)
+    assert len({round(float(shift[0, 0, 0]), 3) for shift in shifts}) == 8
+
+
+def test_contrast_keeps_the_mean():
+    image, _ = make_example()
+    changed = run(1, **STILL, contrast=0.2)[0]
+    assert changed.mean() == pytest.approx(image.mean(), rel=1e-5)
+    assert 0.8 <= changed.std() / image.std() <= 1.2
+    assert changed.std() != pytest.approx(image.std(), rel=1e-3)
+
+
+def test_noise_is_as_strong_as_drawn():
+    image = np.full((64, 64, 3), 128, np.uint8)
+    random = np.random.default_rng(0)
+    share = Draws(*np.random.default_rng(0).random(len(Draws._fields))).noise
+    changed = augment(image, None, random, AugmentationConfig(**STILL, noise=0.1))[0]
+    assert changed.std() == pytest.approx(25.5 * share, rel=0.05)
+    assert changed.mean() == pytest.approx(128, abs=1)
+
+
+def test_blur_spreads_a_point_and_keeps_its_sum():
+    image = np.zeros((33, 33, 1), np.uint8)
+    image[16, 16] = 255
+    changed = augment(image, None, np.random.default_rng(0), AugmentationConfig(**STILL, blur_px=2.0))[0]
+    assert 0 < changed[16, 15, 0] == changed[15, 16, 0] < changed[16, 16, 0] < 255
+    assert changed.sum() == pytest.approx(255, rel=0.1)  # of 8 bits
+
+
+def test_values_stay_in_range():
+    images = [run(number, brightness=1.0, contrast=1.0, noise=0.5)[0] for number in range(8)]
+    assert min(image.min() for image in images) == 0
+    assert max(image.max() for image in images) == 255
+
+
+def test_same_seed_same_result_and_one_setting_leaves_the_others_draws_alone():
+    np.testing.assert_array_equal(run(3, brightness=0.5, noise=0.1)[0], run(3, brightness=0.5, noise=0.1)[0])
+    np.testing.assert_array_equal(run(3)[1], run(3, brightness=0.5, noise=0.1)[1])

@@ -1,0 +1,113 @@
+import errno
+import os
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from segdec.errors import ConfigError
+from training.data.example_cache import Example, ExampleCache
+
+HEIGHT, WIDTH = 512, 256  # 0.26 MB with image and mask
+
+
+def example(number):
+    image = np.full((HEIGHT, WIDTH, 1), number, np.uint8)
+    image[0, 0] = 255 - number
+    return Example(image, np.full((HEIGHT, WIDTH), 255 - number, np.uint8))
+
+
+def check(cache, kept, count):
+    """Exactly the examples `kept` of `count` are there, and as they were put."""
+    for number in range(count):
+        found = cache.get(number)
+        assert (found is not None) == (number in kept)
+        if found is not None:
+            np.testing.assert_array_equal(found.image, example(number).image)
+            np.testing.assert_array_equal(found.mask, example(number).mask)
+            assert found.mask.dtype == np.uint8
+
+
+def filled(count, *arguments):
+    cache = ExampleCache(*arguments)
+    for number in range(count):
+        cache.put(number, example(number))
+    return cache
+
+
+def test_memory_first_then_disk_then_nothing(tmp_path):
+    check(filled(9, 1), range(3), 9)  # 1 MB holds three
+    check(filled(9, 1, tmp_path, 1), range(6), 9)
+    check(filled(9, 0, tmp_path, 2), range(7), 9)
+    check(filled(9, 0), range(0), 9)
+
+
+@pytest.mark.parametrize("cache_mb", [0, 1])
+def test_what_has_no_mask_is_kept_without(tmp_path, cache_mb):
+    cache = ExampleCache(cache_mb, tmp_path, 1)
+    image = np.arange(192, dtype=np.uint8).reshape(8, 8, 3)
+    for index, supervised in enumerate((True, False)):
+        cache.put(index, Example(image, None, supervised))
+    for index, supervised in enumerate((True, False)):
+        found = cache.get(index)
+        np.testing.assert_array_equal(found.image, image)
+        assert (found.mask, found.supervised) == (None, supervised)
+
+
+def test_the_file_has_no_name(tmp_path):
+    cache = filled(2, 0, tmp_path, 1)
+    assert list(tmp_path.iterdir()) == []
+    check(cache, range(2), 2)
+
+
+def test_nothing_stays_after_a_kill(tmp_path):
+    code = (
+        "import os, signal, sys; from pathlib import Path; import numpy as np;"
+        "from training.data.example_cache import Example, ExampleCache;"
+        "cache = ExampleCache(0, Path(sys.argv[1]), 1);"
+        "cache.put(0, Example(np.ones((8, 8, 1), np.uint8), np.ones((8, 8), np.uint8)));"
+        "assert cache.get(0) is not None; os.kill(os.getpid(), signal.SIGKILL)"
+    )
+    root = Path(__file__).parents[3]
+    assert subprocess.run([sys.executable, "-c", code, str(tmp_path)], cwd=root, check=False).returncode == -9
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_several_threads_may_use_it(tmp_path):
+    cache = ExampleCache(1, tmp_path, 4)
+
+    def use(number):
+        cache.put(number % 12, example(number % 12))
+        return cache.get(number % 12)
+
+    with ThreadPoolExecutor(8) as pool:
+        for number, found in enumerate(pool.map(use, range(120))):
+            np.testing.assert_array_equal(found.image, example(number % 12).image)
+    check(cache, range(12), 12)
+
+
+@pytest.mark.parametrize("write", ["fails", "is cut short"])
+def test_a_full_disk_warns_once_and_keeps_what_it_has(tmp_path, monkeypatch, capsys, write):
+    cache = filled(2, 0, tmp_path, 4)
+    whole = os.pwrite
+
+    def full(descriptor, data, offset):
+        if write == "fails":
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return whole(descriptor, data[:100], offset)
+
+    monkeypatch.setattr(os, "pwrite", full)
+    for number in range(2, 5):
+        cache.put(number, example(number))
+    printed = capsys.readouterr().err
+    assert printed.count("warning: data.cache_folder takes no more images (No space left on device)") == 1
+    assert printed.count("\n") == 1
+    check(cache, range(2), 5)
+
+
+def test_a_folder_that_cannot_be_used_is_refused(tmp_path):
+    with pytest.raises(ConfigError, match=r"data.cache_folder = '.*nowhere' cannot hold a file \(No such"):
+        ExampleCache(1, tmp_path / "nowhere", 1)

@@ -1,0 +1,91 @@
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from datasets.sample import Record, Sample
+from segdec.config import InputConfig
+from segdec.errors import ConfigError
+from training.data.example_cache import ExampleCache
+from training.data.example_source import PhotographSource, TileSource
+
+
+def make_source(shapes, cache_mb=10, unmasked=(), **geometry):
+    """Photograph 0 is good, the others have a defect in the first pixel."""
+    reads = []
+    records = [
+        Record(f"r{i}", None, Path("mask") if i and i not in unmasked else None, int(i > 0), f"r{i}")
+        for i in range(len(shapes))
+    ]
+
+    def read(record):
+        index = records.index(record)
+        reads.append(index)
+        image = np.full((*shapes[index], 1), index, np.uint8)
+        mask = np.zeros(shapes[index], np.uint8)
+        mask[0, 0] = 255
+        return Sample(record.name, image, mask if record.mask_path else None, record.label)
+
+    return PhotographSource(records, read, InputConfig(**geometry), 1, ExampleCache(cache_mb)), reads
+
+
+def test_examples_are_prepared_as_for_inference():
+    source, _ = make_source([(13, 20), (13, 20), (13, 20)], unmasked=[2])
+    assert source.check_one_size() == (16, 24, 1)  # padded to multiples of 8
+    assert (source[0].mask, source[0].supervised) == (None, True)  # good: nothing is defective
+    assert source[1].mask.shape == (16, 24)
+    assert np.argwhere(source[1].mask).tolist() == [[0, 0]]
+    assert source[1].image.max() == 1
+    assert (source[2].mask, source[2].supervised) == (None, False)  # defective, nobody knows where
+    assert source.labels == [0, 1, 1]
+
+
+def test_cache_keeps_what_fits():
+    source, reads = make_source([(8, 8)] * 2)
+    assert [source[0].image[0, 0, 0], source[0].image[0, 0, 0]] == [0, 0]
+    assert reads == [0]
+    uncached, reads = make_source([(8, 8)] * 2, cache_mb=0)
+    assert uncached[1] is not uncached[1]
+    assert reads == [1, 1]
+
+
+def test_different_sizes_cannot_share_a_batch():
+    source, _ = make_source([(16, 16), (16, 32)])
+    with pytest.raises(ConfigError, match=r"'r0' is 16×16, 'r1' is 32×16.*input.policy = 'resize'"):
+        source.check_one_size()
+
+
+def test_resize_makes_sizes_equal():
+    source, _ = make_source([(16, 16), (16, 32)], policy="resize", height=24, width=40)
+    assert source.check_one_size() == (24, 40, 1)
+
+
+TILES = {"policy": "tile", "height": 16, "width": 24}
+
+
+def test_tiles_are_labelled_by_their_own_part_of_the_mask():
+    # 16 px of 24 rows with 8 shared: rows 0 and 8. 24 px of 40 columns: 0 and 16.
+    photographs, _ = make_source([(20, 38), (5, 7)], **TILES)
+    source = TileSource(photographs, InputConfig(**TILES), 8)
+    assert source.check_one_size() == (16, 24, 1)
+    assert [source.name(index) for index in range(len(source))] == [
+        "r0[0,0]",
+        "r0[16,0]",
+        "r0[0,8]",
+        "r0[16,8]",
+        "r1[0,0]",
+    ]
+    assert source.labels == [0, 0, 0, 0, 1]
+    larger, _ = make_source([(20, 38)] * 2, **TILES)
+    source = TileSource(larger, InputConfig(**TILES), 8)
+    assert source.labels == [0, 0, 0, 0, 1, 0, 0, 0]
+    assert source[4].mask.shape == (16, 24)
+    assert source[4].image.shape == (16, 24, 1)
+    assert (source[5].mask, source[5].supervised) == (None, True)
+
+
+def test_photographs_whose_defects_have_no_place_cannot_be_cut():
+    photographs, reads = make_source([(20, 38)] * 4, unmasked=[1, 3], **TILES)
+    with pytest.raises(ConfigError, match=r"Of 2 defective .*: r1, r3\. Expected masks"):
+        TileSource(photographs, InputConfig(**TILES), 8)
+    assert reads == []

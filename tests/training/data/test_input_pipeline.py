@@ -1,0 +1,176 @@
+"""What a batch holds depends on seed, stage and step alone."""
+
+import re
+
+import numpy as np
+import pytest
+
+from segdec.errors import ConfigError
+from training.config import AugmentationConfig, StageConfig, TargetConfig
+from training.experiment_file import load_experiment
+
+pytest.importorskip("tensorflow")
+
+from training.data.input_pipeline import InputPipeline, Share
+from training.data.run_data import load_run_data
+
+pytestmark = pytest.mark.usefixtures("tensorflow_devices")
+
+BATCH = 8
+
+
+CHANGES = AugmentationConfig(
+    rotate=True, shift=0.1, scale=0.2, brightness=0.1, contrast=0.2, noise=0.02, blur_px=1.0
+)
+
+
+@pytest.fixture(scope="module")
+def config(tiny_experiment):
+    return load_experiment(tiny_experiment).model_copy(update={"batch_size": BATCH})
+
+
+@pytest.fixture(scope="module")
+def data(config):
+    return load_run_data(config)
+
+
+@pytest.fixture(scope="module")
+def make(config, data):
+    def make(seed=0, threads=2, **changes):
+        changed = config.model_copy(update={"seed": seed, "augmentation": CHANGES, **changes})
+        return InputPipeline(data.examples, data.shape, changed, threads)
+
+    return make
+
+
+def collect(batches):
+    return list(batches.as_numpy_iterator())
+
+
+def check_equal(ours, theirs):
+    for name, value in theirs.items():
+        np.testing.assert_array_equal(ours[name], value, err_msg=name)
+
+
+def test_a_batch_is_the_same_whenever_it_is_asked_for(make):
+    whole = collect(make().batches(1, 0, 5))
+    assert len(whole) == 5
+    later = collect(make(threads=1).batches(1, 3, 5))
+    for ours, theirs in zip(later, whole[3:], strict=True):
+        check_equal(ours, theirs)
+    assert any((whole[0]["image"] != other["image"]).any() for other in whole[1:])
+
+
+@pytest.mark.parametrize(("seed", "stage"), [(1, 1), (0, 2)])
+def test_seed_and_stage_decide(make, seed, stage):
+    ours, theirs = collect(make(seed).batches(stage, 0, 1)), collect(make().batches(1, 0, 1))
+    assert (ours[0]["image"] != theirs[0]["image"]).any()
+
+
+@pytest.mark.parametrize(("processes", "replicas"), [(1, 1), (1, 4), (2, 1), (2, 2), (4, 2), (8, 1)])
+def test_shares_put_together_are_the_global_batch(make, processes, replicas):
+    """Equal for any number of workers and replicas, in order."""
+    whole = collect(make().batches(0, 2, 4))
+    shares = [
+        collect(make().batches(0, 2, 4, Share(index, processes, replicas))) for index in range(processes)
+    ]
+    for step, batch in enumerate(whole):
+        rows = [part for share in shares for part in share[step * replicas : (step + 1) * replicas]]
+        assert {len(row["label"]) for row in rows} == {BATCH // processes // replicas}
+        check_equal({name: np.concatenate([row[name] for row in rows]) for name in batch}, batch)
+
+
+def test_a_batch_can_be_had_again_with_its_names(make, data):
+    """So that the images of a step that went wrong can be told."""
+    names, batch = make().global_batch(0, 4)
+    check_equal(batch, collect(make().batches(0, 3, 4))[0])
+    labels = {record.name: record.label for record in data.dataset.records}
+    assert [labels[name] for name in names] == batch["label"].tolist()
+
+
+def test_targets_follow_the_augmented_mask(make, config, data):
+    """At stride 1 without dilation the target is the mask, and only the mask of the defects."""
+    exact = {
+        "augmentation": AugmentationConfig(rotate=True),
+        "target": TargetConfig(dilation_px=1, weighting="distance", positive_weight=5.0),
+        "network": config.network.model_copy(update={"mask_stride": 1}),
+    }
+    pipeline = make(**exact)
+    names, batch = pipeline.global_batch(0, 1)
+    masks = {data.examples.name(index): data.examples[index].mask for index in range(len(data.examples))}
+    assert batch["target"].shape == batch["weight"].shape == (BATCH, *data.shape[:2], 1)
+    for row, name in enumerate(names):
+        defective = 0 if masks[name] is None else np.count_nonzero(masks[name])
+        assert batch["target"][row].sum() == defective
+        assert (batch["weight"][row].max() == 5.0) == (defective > 0) == (batch["label"][row] == 1)
+        np.testing.assert_array_equal(
+            batch["weight"][row] > 1.0, (batch["weight"][row] * batch["target"][row]) > 1.0
+        )
+
+
+@pytest.mark.parametrize("sampling", ["frequency", "shuffled"])
+def test_the_order_is_the_configured_one(make, sampling):
+    names = make(sampling=sampling).global_batch(0, 3)[0]
+    assert names != make().global_batch(0, 3)[0]
+
+
+@pytest.fixture
+def supervise(tiny_experiment, data, tmp_path):
+    """The data with that many defective training photographs of which the class alone is known."""
+    defective = [record.name for record in data.dataset.of_split("train") if record.label]
+
+    def supervise(unmasked):
+        names = defective[: len(defective) if unmasked == "all" else unmasked]
+        path = tmp_path / "supervision.txt"
+        path.write_text("".join(f"label {name}\n" for name in names))
+        config = load_experiment(tiny_experiment, ["--data.supervision", str(path)])
+        return set(names), config, load_run_data(config)
+
+    return supervise
+
+
+def test_the_mask_is_learnt_where_it_is_known(supervise):
+    """Photographs without a mask wait for the decision, whose stages draw them as all others."""
+    unmasked, config, data = supervise(2)
+    pipeline = InputPipeline(data.examples, data.shape, config)
+    segment, joint = ([pipeline.global_batch(stage, step) for step in range(1, 9)] for stage in (0, 2))
+    assert not unmasked & {name for names, _ in segment for name in names}
+    assert all(batch["weight"].min() == 1 for _, batch in segment)
+    assert all(batch["label"].tolist() == [1, 0, 1, 0] for _, batch in segment)
+    drawn = {name: batch["weight"][row].max() for names, batch in joint for row, name in enumerate(names)}
+    assert {name for name, weight in drawn.items() if weight == 0} == unmasked
+
+
+def test_a_stage_without_masks_is_refused(supervise):
+    _, config, data = supervise("all")
+    with pytest.raises(ConfigError, match=re.escape("set stages.segment.steps = 0")):
+        InputPipeline(data.examples, data.shape, config)
+    stages = config.stages.model_copy(update={"segment": StageConfig()})
+    decided = config.model_copy(update={"stages": stages})
+    assert InputPipeline(data.examples, data.shape, decided).global_batch(2, 1)[1]["weight"].max() == 1
+
+
+def test_batches_of_tiles(tiny_experiment):
+    """A tile's label is that of its own part of the mask, before anything is augmented."""
+    flags = [
+        "--input.policy",
+        "tile",
+        "--input.height",
+        "16",
+        "--input.width",
+        "24",
+        "--input.overlap-px",
+        "8",
+    ]
+    config = load_experiment(tiny_experiment, [*flags, "--target.dilation-px", "1"])
+    data = load_run_data(config.model_copy(update={"augmentation": AugmentationConfig()}))
+    assert data.shape == (16, 24, 1)
+    assert len(data.examples) == 6 * len(
+        data.dataset.of_split("train")
+    )  # of 32×32 px: rows 0, 8, 16; columns 0, 8
+    still = config.model_copy(update={"augmentation": AugmentationConfig()})
+    names, batch = InputPipeline(data.examples, data.shape, still).global_batch(0, 1)
+    assert batch["image"].shape == (4, 16, 24, 1)
+    assert batch["label"].tolist() == [1, 0, 1, 0]
+    assert (batch["target"].max(axis=(1, 2, 3)) > 0).tolist() == [True, False, True, False]
+    assert all(name.endswith("]") for name in names)

@@ -1,0 +1,209 @@
+import json
+import shutil
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("tensorflow")
+
+from datasets.layouts.toy import write_toy
+from datasets.loading import load_dataset
+from datasets.sharding import storage
+from datasets.sharding.packing import pack
+from datasets.splitting import SPLITS
+from segdec.errors import ConfigError, DatasetError, RunError
+from segdec.images import read_image, write_png
+from training.data.run_data import load_run_data
+from training.evaluation.run import evaluate_run
+from training.experiment_file import load_experiment
+from training.run.folder import RunFolder
+from training.trainer import Trainer
+
+pytestmark = pytest.mark.usefixtures("tensorflow_devices")
+
+
+@pytest.fixture(scope="module")
+def packed(toy_root):
+    """The toy set as shards behind a URL."""
+    pack(load_dataset("folder", toy_root, toy_root / "splits.txt"), "ram://run-data/toy")
+    return "ram://run-data/toy"
+
+
+@pytest.fixture
+def load(tiny_experiment, tmp_path):
+    def load(*flags):
+        return load_experiment(tiny_experiment, ["--runs", str(tmp_path / "runs"), *flags])
+
+    return load
+
+
+def from_shards(url):
+    return ["--data.layout", "shards", "--data.root", url]
+
+
+def test_each_photograph_is_read_once_at_the_start(load, toy_root, monkeypatch):
+    reads = Counter()
+    read_bytes = Path.read_bytes
+    monkeypatch.setattr(Path, "read_bytes", lambda path: reads.update([path]) or read_bytes(path))
+    load_run_data(load())
+    assert {reads[path] for path in toy_root.rglob("*.png")} == {1}
+
+
+def test_limit_on_pixels_counts_for_files_and_shards(load, packed):
+    for source in ([], from_shards(packed)):
+        assert load_run_data(load("--data.max-pixels", "1024", *source)).shape == (32, 32, 1)
+        with pytest.raises(DatasetError, match=r"32 × 32 = 1,024 pixels\. Expected at most 1,023"):
+            load_run_data(load("--data.max-pixels", "1023", *source))
+
+
+def test_shards_are_not_read_at_the_start(load, packed, monkeypatch):
+    from_files = load_run_data(load())
+    monkeypatch.setattr(storage, "read_range", lambda *place: pytest.fail(f"{place} was read"))
+    data = load_run_data(load(*from_shards(packed)))
+    assert data.fingerprint == from_files.fingerprint
+    assert data.shape == from_files.shape
+    assert data.model == from_files.model
+
+
+def test_grey_stored_as_colour_is_judged_by_its_pixels(load, toy_root, tmp_path, monkeypatch):
+    root = tmp_path / "coloured"
+    dataset = load_dataset("folder", toy_root, toy_root / "splits.txt")
+    for number, record in enumerate(dataset.records):
+        target = root / record.image_path.relative_to(toy_root)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        write_png(target, np.full((32, 32, 3), 90 + number, np.uint8))
+    (root / "masks").symlink_to(toy_root / "masks")
+    url = "ram://run-data/coloured"
+    pack(load_dataset("folder", root, toy_root / "splits.txt"), url)
+    reads = []
+    access = storage.read_range
+    monkeypatch.setattr(storage, "read_range", lambda *place: reads.append(place) or access(*place))
+    assert load_run_data(load(*from_shards(url))).shape == (32, 32, 1)
+    checked = [r for r in dataset.records if r.split is not None]
+    assert len(reads) == len(checked) + len(dataset.of_split("train"))  # once more to be prepared and kept
+    reads.clear()
+    assert load_run_data(load(*from_shards(url), "--input.convert-color")).shape == (32, 32, 1)
+    config = load(*from_shards(url))
+    colour = config.network.model_copy(update={"input_channels": 3})
+    assert load_run_data(config.model_copy(update={"network": colour})).shape == (32, 32, 3)
+    assert reads == []
+
+
+def test_training_from_shards_is_bit_identical(load, packed, finished_run, toy_root, read_weights):
+    splits = ["--data.splits", str(toy_root / "splits.txt")]
+    run = Trainer(load(*splits, *from_shards(packed))).run().path
+    expected = read_weights(finished_run)
+    for name, value in read_weights(run).items():
+        np.testing.assert_array_equal(value, expected[name], err_msg=name)
+    for file in ("result.json", "splits.txt"):
+        assert (run / file).read_text() == (finished_run / file).read_text()
+    evaluate_run(finished_run, "test")
+    evaluate_run(run, "test")
+    assert (run / "predictions.csv").read_text() == (finished_run / "predictions.csv").read_text()
+
+
+def test_the_cache_changes_no_example(load, tmp_path):
+    (tmp_path / "cache").mkdir()
+    flags = ["--data.cache-mb", "0", "--data.cache-folder", str(tmp_path / "cache")]
+    one, other = load_run_data(load()).examples, load_run_data(load(*flags)).examples
+    for index in range(len(one)):
+        np.testing.assert_array_equal(one[index].image, other[index].image)
+        np.testing.assert_array_equal(one[index].mask, other[index].mask)
+
+
+@pytest.fixture
+def damaged(toy_root, tmp_path):
+    """A copy of the toy set with one offender in each split, one of another kind each, and a stray mask."""
+    root = tmp_path / "damaged"
+    shutil.copytree(toy_root, root)
+    dataset = load_dataset("folder", root, root / "splits.txt")
+    train, val, test = (
+        next(r for r in dataset.of_split(split) if r.label) for split in ("train", "val", "test")
+    )
+    train.image_path.write_bytes(b"")
+    val.mask_path.unlink()
+    write_png(test.mask_path, np.zeros((32, 32), np.uint8))
+    (root / "masks/stray.png").write_bytes(b"")
+    return root, [train.name, val.name, test.name]
+
+
+def at(root):
+    return ["--data.root", str(root), "--data.splits", str(root / "splits.txt")]
+
+
+def test_every_offender_of_every_split_is_named_at_once(load, damaged):
+    root, names = damaged
+    with pytest.raises(DatasetError, match="has 4 problems") as error:
+        load_run_data(load(*at(root)))
+    for word in [*names, "stray.png", "is empty", "has no mask", "marks no defect", "--data.skip-broken"]:
+        assert word in str(error.value)
+
+
+def test_a_run_goes_on_without_what_is_broken_and_lists_it(load, damaged, capsys):
+    root, names = damaged
+    config = load(*at(root), "--data.skip-broken")
+    data = load_run_data(config)
+    assert len(data.dataset.records) == 21
+    assert not {record.name for record in data.dataset.records} & set(names)
+    folder = RunFolder.open(config, data, fresh=False)
+    folder.close()
+    lines = (folder.path / "left_out.txt").read_text().splitlines()
+    assert len(lines) == 4
+    assert "warning: 4 problems are left out of the data set, see" in capsys.readouterr().err
+    for name in names:
+        assert sum(name in line for line in lines) == 1
+        assert name not in folder.splits.read_text()
+    shutil.rmtree(root)
+    write_toy(root, 24, size=32)
+    with pytest.raises(RunError, match=r"The images .* were others"):  # the repaired ones are back
+        RunFolder.open(config, load_run_data(config), fresh=False)
+
+
+def test_a_picture_in_two_splits_is_refused_unless_it_is_named(load, toy_root, tmp_path):
+    root = tmp_path / "leaking"
+    shutil.copytree(toy_root, root)
+    dataset = load_dataset("folder", root, root / "splits.txt")
+    one, other = (next(r for r in dataset.of_split(split) if not r.label) for split in ("train", "test"))
+    shutil.copy(one.image_path, other.image_path)
+    with pytest.raises(DatasetError, match=r"1 picture lies in different splits") as error:
+        load_run_data(load(*at(root)))
+    assert f"{one.name} (" in str(error.value)
+    assert f"{other.name} (" in str(error.value)
+    assert load_run_data(load(*at(root), "--data.allowed-leaks", json.dumps([one.name, other.name])))
+    pack(dataset, "ram://run-data/leaking")
+    with pytest.raises(DatasetError, match=r"1 picture lies in different splits"):
+        load_run_data(load(*from_shards("ram://run-data/leaking")))
+
+
+def test_supervision_limits_what_is_learnt_and_not_what_is_tested(load, tmp_path):
+    path = tmp_path / "supervision.txt"
+    path.write_text("label defect\n")
+    full, data = load_run_data(load()), load_run_data(load("--data.supervision", str(path)))
+    words = {split: {r.supervision for r in data.dataset.of_split(split) if r.label} for split in SPLITS}
+    assert words == {"train": {"label"}, "val": {"label"}, "test": {"mask"}}
+    assert data.fingerprint != full.fingerprint
+
+
+def test_settings_of_the_data_take_effect(load, tmp_path):
+    root = tmp_path / "four"
+    write_toy(root, 24, size=32, classes=4)
+    for path in (root / "masks").rglob("*.png"):
+        write_png(path, read_image(path).pixels // 255 * 90 + 10)
+    with pytest.raises(DatasetError, match=r"has 2 values: 10, 100"):
+        load_run_data(load(*at(root)))
+    data = load_run_data(load(*at(root), "--data.mask-threshold", "50", "--data.merge-defects"))
+    assert data.model.classes == ("good", "defect")
+    assert {record.mask_threshold for record in data.dataset.records if record.label} == {50}
+
+
+def test_a_cache_folder_that_is_missing_is_refused(load, tmp_path):
+    with pytest.raises(ConfigError, match=r"data\.cache_folder = '.*nowhere'"):
+        load_run_data(load("--data.cache-folder", str(tmp_path / "nowhere")))
+
+
+def test_a_url_survives_the_configuration(load, packed):
+    assert load("--data.root", "gs://bucket/parts").data.root == "gs://bucket/parts"
+    with pytest.raises(DatasetError, match=r"'folder' reads folders of this machine, not ram://run-data/toy"):
+        load_run_data(load("--data.root", packed))

@@ -1,0 +1,101 @@
+"""Every number is worked out by hand."""
+
+import numpy as np
+import pytest
+
+from training.config import TargetConfig
+from training.data.targets import build_targets, defective_share, depth_weight
+
+
+def build(mask, stride=8, **settings):
+    targets = build_targets(mask, mask.shape, TargetConfig(**{"dilation_px": 1, **settings}), stride)
+    return targets.share[..., 0], targets.weight[..., 0]
+
+
+def test_target_is_the_share_of_each_cell():
+    mask = np.zeros((16, 24), np.uint8)
+    mask[0:4, 8:16] = 255  # half of the upper middle cell
+    mask[8:16, 16:24] = 255  # the whole lower right cell
+    share, weight = build(mask)
+    assert share.tolist() == [[0.0, 0.5, 0.0], [0.0, 0.0, 1.0]]
+    assert weight.tolist() == [[1.0] * 3] * 2
+
+
+@pytest.mark.parametrize(("stride", "expected"), [(4, [[0, 0.25], [0, 0.25]]), (8, [[0.125]])])
+def test_cells_have_the_size_of_the_stride(stride, expected):
+    mask = np.zeros((8, 8), np.uint8)
+    mask[2:6, 4:6] = 255
+    assert build(mask, stride)[0].tolist() == expected
+
+
+def test_at_stride_1_the_target_is_the_mask():
+    mask = np.zeros((8, 8), np.uint8)
+    mask[2:6, 4:6] = 255
+    np.testing.assert_array_equal(build(mask, 1)[0], mask / 255)
+
+
+def test_dilation_grows_a_diamond():
+    mask = np.zeros((16, 16), np.uint8)
+    mask[4, 4] = 255  # a 5 px diamond holds 1 + 4 + 8 = 13 pixels
+    assert build(mask, dilation_px=5)[0][0, 0] == np.float32(13 / 64)
+    assert build(mask)[0][0, 0] == np.float32(1 / 64)
+
+
+def test_windows_overlap_and_count_pixels_within_the_image_alone():
+    # 17 px at stride 8: rows and columns −4…12, 4…20 and 12…28 of a side of 24 px.
+    defective = np.zeros((24, 24), np.uint8)
+    defective[0:5, 8:24] = 1
+    share = defective_share(defective, 17, 8)[..., 0]
+    row = [5 * 5 / (13 * 13), 5 * 13 / (13 * 17), 5 * 12 / (13 * 12)]
+    np.testing.assert_allclose(share[0], row, rtol=1e-6)
+    lower = [1 * 5 / (17 * 13), 1 * 13 / (17 * 17), 1 * 12 / (17 * 12)]
+    np.testing.assert_allclose(share[1], lower, rtol=1e-6)
+    assert not share[2].any()
+
+
+def test_a_window_smaller_than_its_cell_lies_in_its_middle():
+    defective = np.zeros((8, 8), np.uint8)
+    defective[3, 3] = 1
+    assert defective_share(defective, 2, 8)[0, 0, 0] == 0.25
+    assert defective_share(defective, 1, 8)[0, 0, 0] == 0.0  # its one pixel is the later of two middles
+
+
+def test_depth_counts_from_the_background_of_each_defect_apart():
+    defective = np.zeros((16, 16), np.uint8)
+    defective[2:7, 2:7] = 1  # 5×5: depths 1, 2, 3
+    defective[10, 10] = 1  # alone: depth 1 is its largest
+    weight = depth_weight(defective, TargetConfig(positive_weight=4.0, distance_power=2.0))
+    np.testing.assert_allclose(weight[4, 1:8], [1, 4 / 9, 16 / 9, 4, 16 / 9, 4 / 9, 1], rtol=1e-6)
+    assert weight[10, 10] == 4.0
+    assert weight[0, 0] == 1.0
+
+
+def test_depth_weights_are_averaged_over_cells():
+    mask = np.zeros((8, 16), np.uint8)
+    mask[3:5, 3:5] = 255  # all four have depth 1
+    share, weight = build(mask, weighting="distance", positive_weight=9.0)
+    assert share.tolist() == [[4 / 64, 0.0]]
+    assert weight.tolist() == [[(60 + 4 * 9) / 64, 1.0]]
+
+
+def test_a_defect_without_background_is_as_deep_everywhere():
+    weight = depth_weight(np.ones((8, 8), np.uint8), TargetConfig(positive_weight=3.0))
+    assert (weight == 3.0).all()
+
+
+@pytest.mark.parametrize("weighting", ["uniform", "distance"])
+def test_what_is_not_known_weighs_nothing(weighting):
+    config = TargetConfig(weighting=weighting, positive_weight=3.0)
+    good = build_targets(None, (16, 8), config, 4)
+    assert good.share.shape == good.weight.shape == (4, 2, 1)
+    assert not good.share.any()
+    assert (good.weight == 1.0).all()
+    unknown = build_targets(None, (16, 8), config, 4, supervised=False)
+    assert not unknown.weight.any()
+    assert unknown.weight.dtype == np.float32
+
+
+def test_an_empty_mask_is_background():
+    share, weight = build(np.zeros((16, 8), np.uint8), weighting="distance", dilation_px=5)
+    assert not share.any()
+    assert (weight == 1.0).all()

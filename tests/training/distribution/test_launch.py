@@ -1,0 +1,132 @@
+"""`python -m training launch`: which processes it starts, what it refuses, what it says at the end."""
+
+import os
+import shlex
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from training.__main__ import main
+from training.distribution import launch as launcher
+from training.distribution.cluster import check_own_port, read_cluster
+from training.distribution.process_group import Outcome
+
+
+@pytest.fixture
+def started(monkeypatch):
+    """The tasks that would be started; they end as `started.outcome` says."""
+
+    class Recorder(list):
+        outcome = Outcome(0)
+
+    tasks = Recorder()
+
+    class Group:
+        def __init__(self, given, output, *, color):
+            assert (output, color) == (sys.stdout.buffer, False)
+            tasks.extend(given)
+
+        def run(self):
+            return tasks.outcome
+
+    monkeypatch.setattr(launcher, "ProcessGroup", Group)
+    return tasks
+
+
+def leave(*words):
+    with pytest.raises(SystemExit) as left:
+        main(["launch", *map(str, words)])
+    return left.value.code
+
+
+@pytest.mark.parametrize("place", ["before", "after"])
+def test_workers(started, tiny_experiment, place, capsys):
+    words = ["--workers", "2"], [tiny_experiment, "--fresh", "--data.cache-mb", "9", "--strategy=auto"]
+    assert leave(*(words[0] + words[1] if place == "before" else words[1] + words[0])) == 0
+    assert [task.name for task in started] == ["worker 0", "worker 1"]
+    clusters = [read_cluster(task.environment) for task in started]
+    assert len(set(clusters[0].jobs["worker"])) == 2
+    assert clusters[0].jobs == clusters[1].jobs
+    assert [cluster.index for cluster in clusters] == [0, 1]
+    for task, cluster in zip(started, clusters, strict=True):
+        flags = ["--fresh", "--data.cache-mb", "9", "--strategy=auto"]
+        assert task.command == [sys.executable, "-m", "training", "run", str(tiny_experiment), *flags]
+        assert not task.server
+        check_own_port(cluster)
+    assert capsys.readouterr().out == "Starting worker 0, worker 1\n"
+
+
+def test_parameter_servers(started, tiny_experiment):
+    assert leave("--workers", 2, "--ps", 1, tiny_experiment) == 0
+    assert [task.name for task in started] == ["chief", "worker 0", "worker 1", "ps 0"]
+    assert [task.server for task in started] == [False, True, True, True]
+    jobs = read_cluster(started[0].environment).jobs
+    assert {job: len(addresses) for job, addresses in jobs.items()} == {"chief": 1, "worker": 2, "ps": 1}
+    assert len({address for addresses in jobs.values() for address in addresses}) == 4
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["E"], ["No --workers given", "Usage: "]),
+        (["--workers", "0", "E"], ["--workers 0", "from 1"]),
+        (["--workers", "-2", "E"], ["--workers -2", "from 1"]),
+        (["--workers", "two", "E"], ["--workers", "'two'", "Usage: "]),
+        (["--workers"], ["--workers", "expected one argument"]),
+        (["--workers", "2", "--ps", "-1", "E"], ["--ps -1", "from 0"]),
+        (["--workers", "2"], ["No experiment given", "Usage: "]),
+        (["--workers", "2", "--seed", "3", "E"], ["No experiment given"]),
+        (["--workers", "2", "nowhere.toml"], ["nowhere.toml", "No such file"]),
+        (["--workers", "2", "E", "--sed", "3"], ["--sed", "--seed"]),
+        (["--worker", "2", "--workers", "2", "E"], ["No experiment given"]),
+        (["--workers", "2", "E", "--seed", "-1"], ["seed"]),
+    ],
+)
+def test_bad_words(started, tiny_experiment, capsys, words, expected):
+    assert leave(*(tiny_experiment if word == "E" else word for word in words)) == 2
+    printed = capsys.readouterr().err
+    assert printed.startswith("error: ")
+    for word in expected:
+        assert word in printed
+    assert started == []
+
+
+def test_help(started, capsys):
+    assert leave("--help") == 0
+    assert capsys.readouterr().out.startswith("Usage: python -m training launch --workers N")
+    assert started == []
+
+
+def test_a_failure_is_named(started, tiny_experiment, capsys):
+    started.outcome = Outcome(137, "worker 1 was ended by SIGKILL")
+    assert leave("--workers", 2, tiny_experiment) == 137
+    assert capsys.readouterr().err == "error: worker 1 was ended by SIGKILL; the others were stopped.\n"
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 75), (signal.SIGINT, 130)])
+def test_a_signal_names_the_way_on(started, tiny_experiment, capsys, number, code):
+    started.outcome = Outcome(code, None, number)
+    assert leave("--workers", 2, tiny_experiment, "--fresh", "--name", "a") == code
+    again = shlex.join(["launch", "--workers", "2", str(tiny_experiment), "--name", "a"])
+    assert capsys.readouterr().err == f"Stopped by {number.name}. Go on with: python -m training {again}\n"
+
+
+def test_what_stops_every_process_of_a_real_cluster(tiny_experiment, tmp_path):
+    """Each says what is wrong, and the whole leaves with 2."""
+    places = ["--data.root", str(tmp_path / "nowhere"), "--runs", str(tmp_path / "runs")]
+    result = subprocess.run(
+        [sys.executable, "-m", "training", "launch", "--workers", "2", str(tiny_experiment), *places],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "CUDA_VISIBLE_DEVICES": "-1"},
+    )
+    assert result.returncode == 2
+    assert result.stdout.startswith("Starting worker 0, worker 1\n")
+    assert "] error: " in result.stdout
+    assert "nowhere" in result.stdout
+    assert result.stderr.startswith("error: worker ")
+    assert result.stderr.endswith(" left with exit code 2; the others were stopped.\n")
+    assert not (tmp_path / "runs").exists()

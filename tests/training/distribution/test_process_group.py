@@ -1,0 +1,346 @@
+"""A group of processes ends as one. The processes are small scripts; each group has a process of its own."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from training.distribution.prefixed_lines import PrefixedLines
+
+ROOT = Path(__file__).parents[3]
+DRIVER = """
+import json, signal, sys
+from training.distribution.process_group import ProcessGroup
+from training.distribution.task_process import Task
+
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job starts with it ignored
+folder, limits, *scripts = sys.argv[1:]
+tasks = [
+    Task(name, [sys.executable, "-c", code], {"FOLDER": folder, "TASK": name}, server=name.startswith("ps"))
+    for name, code in (script.split("=", 1) for script in scripts)
+]
+outcome = ProcessGroup(tasks, sys.stdout.buffer, **json.loads(limits)).run()
+print(json.dumps([outcome.code, outcome.failure, outcome.received]), file=sys.stderr)
+"""
+NOTE = """
+import os, pathlib, signal, sys, time
+def note(word):
+    path = pathlib.Path(os.environ["FOLDER"], os.environ["TASK"] + "." + word)
+    path.with_suffix(".part").write_text(str(os.getpid()))
+    path.with_suffix(".part").rename(path)
+"""
+SAVE = """
+def save(number, frame):
+    note("saved")
+    sys.exit(75)
+signal.signal(signal.SIGTERM, save)
+"""
+READY = "note('pid')\n"
+WAIT = "time.sleep(600)\n"
+PATIENT = NOTE + SAVE + READY + WAIT
+SERVER = NOTE + READY + WAIT
+STUBBORN = NOTE + "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n" + READY + WAIT
+
+
+def after(*names, then):
+    """A script that waits until these tasks are ready."""
+    ready = [f"{name}.pid" for name in names]
+    wait = f"while not all(pathlib.Path(os.environ['FOLDER'], name).exists() for name in {ready}): "
+    return NOTE + READY + wait + "time.sleep(0.02)\n" + then
+
+
+def alive(pid):
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def wait_for(condition, seconds=60):
+    for _ in range(seconds * 50):
+        if condition():
+            return
+        time.sleep(0.02)
+    raise TimeoutError
+
+
+@dataclass
+class Group:
+    """A process that runs a group."""
+
+    process: subprocess.Popen
+    folder: Path
+
+    def pid(self, name):
+        path = self.folder / f"{name}.pid"
+        wait_for(path.exists)
+        return int(path.read_text())
+
+    def wait(self):
+        """Exit code, failure, received signal and output; nothing is left behind."""
+        output, errors = self.process.communicate(timeout=90)
+        self.check_nobody_left()
+        assert self.process.returncode == 0, errors
+        return *json.loads(errors.decode().splitlines()[-1]), output
+
+    def check_nobody_left(self):
+        pids = [int(path.read_text()) for path in self.folder.glob("*.pid")]
+        wait_for(lambda: not any(alive(pid) for pid in pids))
+
+    def saved(self):
+        return {path.stem for path in self.folder.glob("*.saved")}
+
+
+@pytest.fixture
+def start(tmp_path):
+    groups = []
+
+    def start(grace_s=20.0, patience_s=60.0, cause_s=0.0, **scripts):
+        limits = json.dumps({"grace_s": grace_s, "patience_s": patience_s, "cause_s": cause_s})
+        words = [f"{name}={code}" for name, code in scripts.items()]
+        process = subprocess.Popen(
+            [sys.executable, "-c", DRIVER, str(tmp_path), limits, *words],
+            cwd=ROOT,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            process_group=0,
+        )
+        groups.append(Group(process, tmp_path))
+        return groups[-1]
+
+    yield start
+    for group in groups:
+        group.process.kill()
+        group.process.communicate()
+        group.check_nobody_left()
+
+
+def test_all_succeed(start):
+    code, failure, received, output = start(
+        worker0="print('one'); print('two')", worker1="import sys; print('three', file=sys.stderr)"
+    ).wait()
+    assert (code, failure, received) == (0, None, None)
+    assert sorted(output.splitlines()) == [b"[worker0] one", b"[worker0] two", b"[worker1] three"]
+
+
+def test_one_fails(start):
+    fails = after("worker0", then="print('the reason'); sys.exit(3)")
+    group = start(worker0=PATIENT, worker1=fails)
+    code, failure, _, output = group.wait()
+    assert (code, failure) == (3, "worker1 left with exit code 3")
+    assert output == b"[worker1] the reason\n"
+    assert group.saved() == {"worker0"}
+
+
+def test_the_first_failure_counts(start):
+    group = start(
+        worker0=NOTE + "signal.signal(signal.SIGTERM, lambda *_: sys.exit(9))\n" + READY + WAIT,
+        worker1=after("worker0", then="sys.exit(3)"),
+    )
+    assert group.wait()[:2] == (3, "worker1 left with exit code 3")
+
+
+def test_the_loss_of_a_peer_is_not_the_cause(start):
+    together = "signal.pause()"
+    leave = "signal.signal(signal.SIGUSR1, lambda *_: sys.exit({}))\n"
+    group = start(
+        worker0=NOTE + leave.format(69) + READY + together, worker1=NOTE + leave.format(3) + READY + together
+    )
+    pids = [group.pid("worker0"), group.pid("worker1")]
+    group.process.send_signal(signal.SIGSTOP)
+    for pid in pids:
+        os.kill(pid, signal.SIGUSR1)
+    wait_for(lambda: not any(alive(pid) for pid in pids))
+    group.process.send_signal(signal.SIGCONT)
+    assert group.wait()[:2] == (3, "worker1 left with exit code 3")
+
+
+def test_a_cause_that_shows_later_is_the_cause_still(start):
+    group = start(
+        cause_s=60.0,
+        worker0=NOTE + READY + "sys.exit(69)",
+        worker1=after("worker0", then="sys.exit(3)"),
+    )
+    assert group.wait()[:2] == (3, "worker1 left with exit code 3")
+
+
+def test_one_is_killed(start):
+    group = start(worker0=PATIENT, worker1=PATIENT)
+    group.pid("worker0")
+    os.kill(group.pid("worker1"), signal.SIGKILL)
+    assert group.wait()[:2] == (137, "worker1 was ended by SIGKILL")
+    assert group.saved() == {"worker0"}
+
+
+def test_one_does_not_stop(start):
+    group = start(worker0=STUBBORN, worker1=after("worker0", then="sys.exit(3)"), grace_s=0.3)
+    assert group.wait()[:2] == (3, "worker1 left with exit code 3")
+
+
+@pytest.mark.parametrize(("number", "expected"), [(signal.SIGTERM, 75), (signal.SIGINT, 130)])
+def test_a_signal_lets_all_save(start, number, expected):
+    group = start(worker0=PATIENT, worker1=PATIENT)
+    group.pid("worker0"), group.pid("worker1")
+    group.process.send_signal(number)
+    assert group.wait()[:3] == (expected, None, number)
+    assert group.saved() == {"worker0", "worker1"}
+
+
+def test_control_c_on_a_terminal_reaches_the_tasks_once(start):
+    unwanted = "signal.signal(signal.SIGINT, lambda *_: os._exit(9))\n"
+    group = start(worker0=unwanted.join([NOTE, SAVE]) + READY + WAIT)
+    group.pid("worker0")
+    os.killpg(group.process.pid, signal.SIGINT)  # as a terminal does
+    assert group.wait()[:3] == (130, None, signal.SIGINT)
+    assert group.saved() == {"worker0"}
+
+
+def test_a_signal_that_one_ignores(start):
+    group = start(worker0=PATIENT, worker1=STUBBORN, patience_s=0.3)
+    group.pid("worker0"), group.pid("worker1")
+    group.process.terminate()
+    code, failure, *_ = group.wait()
+    assert (code, failure) == (137, "worker1 did not stop in time and was ended by SIGKILL")
+
+
+def test_a_failure_while_saving(start):
+    broken = NOTE + "signal.signal(signal.SIGTERM, lambda *_: sys.exit(2))\n" + READY + WAIT
+    group = start(worker0=broken, worker1=PATIENT)
+    group.pid("worker0"), group.pid("worker1")
+    group.process.terminate()
+    assert group.wait()[:3] == (2, "worker0 left with exit code 2", signal.SIGTERM)
+
+
+def test_a_signal_that_came_too_late(start):
+    finishing = NOTE + "signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))\n" + READY + WAIT
+    group = start(worker0=finishing)
+    group.pid("worker0")
+    group.process.terminate()
+    assert group.wait()[:3] == (0, None, signal.SIGTERM)
+
+
+@pytest.mark.parametrize(("second", "expected"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+def test_a_second_signal_kills(start, second, expected):
+    told = (
+        NOTE
+        + "signal.signal(signal.SIGTERM, lambda *_: note('told'))\n"
+        + READY
+        + "while True: signal.pause()"
+    )
+    group = start(worker0=told, worker1=told)
+    group.pid("worker0"), group.pid("worker1")
+    group.process.terminate()
+    wait_for(lambda: len(list(group.folder.glob("*.told"))) == 2)
+    group.process.send_signal(second)
+    assert group.wait()[:3] == (expected, None, signal.SIGTERM)
+
+
+def test_a_killed_group_leaves_nobody(start):
+    group = start(worker0=STUBBORN, worker1=STUBBORN)
+    group.pid("worker0"), group.pid("worker1")
+    group.process.kill()
+    group.process.wait()
+    group.check_nobody_left()
+
+
+def test_what_a_task_leaves_behind_ends(start):
+    helper = "subprocess.Popen([sys.executable, '-c', code], env={**os.environ, 'TASK': 'helper'})"
+    parent = "import subprocess\ncode = " + repr(STUBBORN) + "\n" + helper
+    group = start(worker0=after(then=parent) + "\n" + after("helper", then="print('done')"))
+    assert group.wait() == (0, None, None, b"[worker0] done\n")
+
+
+def test_servers_stop_when_the_work_is_done(start):
+    group = start(chief=after("ps0", "ps1", then="print('done')"), ps0=SERVER, ps1=STUBBORN, grace_s=0.3)
+    assert group.wait() == (0, None, None, b"[chief] done\n")
+
+
+def test_the_chief_fails(start):
+    group = start(chief=after("ps0", then="sys.exit(3)"), ps0=SERVER)
+    assert group.wait()[:2] == (3, "chief left with exit code 3")
+
+
+def test_a_server_fails_and_the_chief_saves(start):
+    group = start(chief=PATIENT, ps0=after("chief", then="sys.exit(4)"), ps1=SERVER)
+    assert group.wait()[:2] == (4, "ps0 left with exit code 4")
+    assert group.saved() == {"chief"}
+
+
+def test_servers_outlive_the_chief_that_saves(start):
+    look = "    if pathlib.Path(os.environ['FOLDER'], 'ps0.saved').exists(): sys.exit(1)\n"
+    chief = (
+        NOTE
+        + "def save(number, frame):\n    time.sleep(0.5)\n"
+        + look
+        + "    note('saved')\n    sys.exit(75)\n"
+    )
+    group = start(chief=chief + "signal.signal(signal.SIGTERM, save)\n" + READY + WAIT, ps0=PATIENT)
+    group.pid("chief"), group.pid("ps0")
+    group.process.terminate()
+    assert group.wait()[:3] == (75, None, signal.SIGTERM)
+    assert group.saved() == {"chief", "ps0"}
+
+
+def test_much_output_stays_in_lines(start):
+    script = "import os, sys\nfor i in range(20000): sys.stdout.write(f'{i} ' + 'x' * (i % 300) + '\\n')"
+    *_, output = start(worker0=script, worker1=script, worker2=script).wait()
+    lines = output.decode().splitlines()
+    for name in ("worker0", "worker1", "worker2"):
+        own = [line.removeprefix(f"[{name}] ") for line in lines if line.startswith(f"[{name}] ")]
+        assert own == [f"{i} " + "x" * (i % 300) for i in range(20000)]
+    assert len(lines) == 60000
+
+
+def test_a_reader_that_goes_away(start):
+    group = start(worker0=NOTE + SAVE + READY + "while True: print('x' * 4000)")
+    group.process.stdout.read(10)
+    group.process.stdout.close()
+    errors = group.process.stderr.read().decode()
+    group.process.wait()
+    assert "BrokenPipeError" in errors
+    assert group.saved() == {"worker0"}
+    group.check_nobody_left()
+
+
+def test_a_program_that_is_not_there(tmp_path):
+    code = DRIVER.replace("outcome =", "tasks.append(Task('lost', ['/no/such/program'], {}))\noutcome =")
+    result = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path), "{}", f"worker0={STUBBORN}"],
+        cwd=ROOT, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert "FileNotFoundError" in result.stderr
+    Group(None, tmp_path).check_nobody_left()
+
+
+@pytest.mark.parametrize(
+    ("chunks", "expected"),
+    [
+        ([b"a\nb\n"], b"> a\n> b\n"),
+        ([b"a", b"b\nc", b"", b"d\n"], b"> ab\n> cd\n"),
+        ([b"no newline"], b"> no newline\n"),
+        ([b"\xff\xfe\n\xe2\x82", b"\xac\n"], b"> \xff\xfe\n> \xe2\x82\xac\n"),
+        ([b"windows\r\n"], b"> windows\n"),
+        ([b"windows\r", b"\n"], b"> windows\n"),
+        ([b" 10%\r 20%\r 30%\n"], b">  30%\n"),
+        ([b" 10%", b"\r", b" 20%", b"\r", b"\n"], b">  20%\n"),
+        ([b"\r 10%", b"\r 20%"], b">  20%\n"),
+        ([b"\n\n"], b"> \n> \n"),
+        ([], b""),
+    ],
+)
+def test_lines(chunks, expected):
+    lines = PrefixedLines(b"> ")
+    assert b"".join(lines.feed(chunk) for chunk in chunks) + lines.finish() == expected
+
+
+def test_a_bar_without_an_end_takes_no_memory():
+    lines = PrefixedLines(b"")
+    for _ in range(10000):
+        lines.feed(b"100 % of it\r")
+    assert len(lines._begun) < 100

@@ -1,0 +1,91 @@
+"""Which devices a run takes, and what it says where the machine cannot give them."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from segdec.errors import ConfigError
+from training.experiment_file import load_experiment
+
+tf = pytest.importorskip("tensorflow")
+
+from training.distribution.strategies import check_batch_size, choose_strategy, describe_strategy  # noqa: E402
+
+pytestmark = pytest.mark.usefixtures("tensorflow_devices")
+
+
+@pytest.mark.parametrize(
+    ("name", "devices", "taken"),
+    [
+        ("auto", None, "single on 1 × CPU"),
+        ("auto", "cpu:1", "single on 1 × CPU"),
+        ("auto", "cpu:2", "mirrored on 2 × CPU"),
+        ("single", None, "single on 1 × CPU"),
+        ("single", "cpu:1", "single on 1 × CPU"),
+        ("mirrored", None, "mirrored on 2 × CPU"),
+        ("mirrored", "cpu:1", "mirrored on 1 × CPU"),
+        ("central-storage", None, "central-storage on 2 × CPU"),
+        ("central-storage", "cpu:2", "central-storage on 2 × CPU"),
+    ],
+)
+@pytest.mark.skipif(
+    bool(tf.config.list_physical_devices("GPU")), reason="says what a machine without GPU does"
+)
+def test_what_is_taken(name, devices, taken):
+    assert describe_strategy(choose_strategy(name, devices)) == taken
+
+
+def test_central_storage_keeps_its_variables_on_the_cpu():
+    strategy = choose_strategy("central-storage", "cpu:2")
+    with strategy.scope():
+        variable = tf.Variable(0.0, aggregation=tf.VariableAggregation.MEAN)
+    assert variable.device.endswith("CPU:0")
+
+
+@pytest.mark.parametrize(
+    ("name", "devices", "message"),
+    [
+        ("single", "cpu:2", "strategy=single runs on one device, devices=cpu:2 gives 2"),
+        ("auto", "gpu:77", r"devices=gpu:77 cannot be had: this machine has (no GPU|gpu:0).*--devices cpu:2"),
+        ("mirrored", "gpu:0,0", r"devices=gpu:0,0 cannot be had.*each once"),
+        ("auto", "cpu:64", "devices=cpu:64 came too late: TensorFlow has already started with 2"),
+        ("auto", "cpu:0", "devices='cpu:0' names no devices. Expected 'cpu:4'"),
+    ],
+)
+def test_what_cannot_be_had(name, devices, message):
+    with pytest.raises(ConfigError, match=message):
+        choose_strategy(name, devices)
+
+
+def test_a_batch_that_does_not_divide_names_both_numbers():
+    strategy = choose_strategy("mirrored", "cpu:2")
+    check_batch_size(4, strategy)
+    with pytest.raises(
+        ConfigError, match=r"batch_size=3 does not divide by the 2 replicas.*--batch-size to 4"
+    ):
+        check_batch_size(3, strategy)
+
+
+@pytest.mark.parametrize("devices", ["tpu:1", "cpu", "cpu:0", "gpu:", "gpu:0,", "4"])
+def test_malformed_devices_are_refused_with_the_field_named(tiny_experiment, devices):
+    with pytest.raises(ConfigError, match="devices"):
+        load_experiment(tiny_experiment, ["--devices", devices])
+
+
+def test_devices_are_made_before_tensorflow_starts(tiny_experiment, tmp_path):
+    """In a process of its own, where nothing has made logical devices."""
+    flags = ["--devices", "cpu:2", "--strategy", "central-storage", "--runs", str(tmp_path)]
+    steps = [word for stage in ("segment", "decision") for word in (f"--stages.{stage}.steps", "0")]
+    words = ["run", str(tiny_experiment), *flags, *steps, "--stages.joint.steps", "1"]
+    done = subprocess.run(
+        [sys.executable, "-m", "training", *words],
+        check=False,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "CUDA_VISIBLE_DEVICES": "-1"},
+    )
+    assert done.returncode == 0, done.stderr
+    assert "central-storage on 2 × CPU" in done.stdout
+    assert (tmp_path / "tiny" / "result.json").exists()

@@ -1,0 +1,89 @@
+import json
+
+import numpy as np
+import pytest
+
+from segdec.errors import RunError
+from training.evaluation.pixel_counts import PixelCounts
+from training.evaluation.regions import Overlap
+from training.evaluation.storage import load_evaluation
+
+
+@pytest.fixture
+def rows(make_row):
+    return [
+        make_row("a/1", 0, 0.1, group="a"),
+        make_row("a/2", 1, 1 / 3, group="a", pixels=None),
+        make_row("b/1", 1, 0.9, pixels=PixelCounts(5, 2, 6), overlaps=(Overlap(9, 5), Overlap(2, 0))),
+    ]
+
+
+@pytest.fixture
+def run(make_run, rows, tmp_path):
+    return make_run(tmp_path / "run", rows, seed=7)
+
+
+def test_an_evaluation_comes_back_from_its_folder(run, rows):
+    loaded = load_evaluation(run)
+    assert loaded.rows == tuple(rows)
+    assert (loaded.seed, loaded.split, loaded.classes) == (7, "test", ("good", "defect"))
+    assert (loaded.mask_scores.aupro(), loaded.mask_scores.regions) == (1, 1)
+    assert {path.name for path in run.iterdir()} == {
+        "config.toml",
+        "metrics.json",
+        "predictions.csv",
+        "pixel_scores.npz",
+    }
+
+
+def test_metrics_file_holds_single_figures_beside_nested_ones(run):
+    figures = json.loads((run / "metrics.json").read_text())
+    assert figures["run"] == {"seed": 7, "classes": ["good", "defect"]}
+    assert (figures["false_negatives"], figures["pixel_average_precision"]) == (1, 1)
+    assert figures["classes"][0]["name"] == "defect"
+    assert [size["regions"] for size in figures["region_sizes"]] == [2, 0, 0, 0]
+
+
+@pytest.mark.parametrize("name", ["metrics.json", "predictions.csv", "pixel_scores.npz"])
+def test_a_run_without_evaluation_says_how_to_make_one(run, name):
+    (run / name).unlink()
+    with pytest.raises(RunError, match=rf"has not been evaluated: it has no {name}.*training evaluate"):
+        load_evaluation(run)
+
+
+def test_another_folder_is_no_run(tmp_path):
+    with pytest.raises(RunError, match=r"not a run folder: it has no config.toml"):
+        load_evaluation(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("name", "damage", "said"),
+    [
+        (
+            "predictions.csv",
+            lambda text: text.replace(b"0.1", b"0.2"),
+            "different evaluations, or were edited",
+        ),
+        ("predictions.csv", lambda _: b"", "different evaluations"),
+        ("pixel_scores.npz", lambda data: data[: len(data) // 2], "cannot be read"),
+        ("pixel_scores.npz", lambda _: b"", "cannot be read"),
+        ("metrics.json", lambda _: b'{"split": "test"}', "'run' is missing"),
+        ("metrics.json", lambda _: b"\xff", "cannot be read"),
+        (
+            "metrics.json",
+            lambda text: text.replace(b'"defect"\n', b'"hole"\n'),
+            "'a/2' has the class 'defect'",
+        ),
+        ("metrics.json", lambda _: b"[]", "cannot be read"),
+    ],
+)
+def test_damaged_files_are_named(run, name, damage, said):
+    (run / name).write_bytes(damage((run / name).read_bytes()))
+    with pytest.raises(RunError, match=f"evaluation of .*{said}.*Evaluate it with"):
+        load_evaluation(run)
+
+
+def test_a_file_of_objects_is_not_unpickled(run):
+    np.savez(run / "pixel_scores.npz", overlaps=np.array([{}], object))
+    with pytest.raises(RunError, match="cannot be read"):
+        load_evaluation(run)

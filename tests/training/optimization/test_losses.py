@@ -1,0 +1,94 @@
+import numpy as np
+import pytest
+
+tf = pytest.importorskip("tensorflow")
+
+from training.optimization.losses import decision_loss, dice_loss, segmentation_loss  # noqa: E402
+
+pytestmark = pytest.mark.usefixtures("tensorflow_devices")
+
+LN3 = float(np.log(3))  # a logit whose sigmoid is 3/4
+
+
+def pixels(*values):
+    """One image of one row [1, 1, w, 1]."""
+    return tf.constant(values, tf.float32)[None, None, :, None]
+
+
+def test_segmentation_loss_by_hand():
+    # Logit 0: ln 2 whatever the target. Logit 2 on a defect: ln(1 + e^−2) = 0.126928, on background 2.126928.
+    logits = tf.constant([[[[0.0], [0.0]]], [[[2.0], [2.0]]]])
+    target = tf.constant([[[[0.0], [1.0]]], [[[1.0], [0.0]]]])
+    loss = segmentation_loss(logits, target, tf.ones_like(target))
+    np.testing.assert_allclose(loss, [0.693147, 1.126928], atol=1e-6)
+
+
+def test_positive_weight_and_soft_targets_by_hand():
+    # Logit 2, target 0.25, weight 3: 3 · 0.25 · 0.126928 + 0.75 · 2.126928 = 1.690392.
+    loss = segmentation_loss(pixels(2.0), pixels(0.25), pixels(1.0), 3.0)
+    np.testing.assert_allclose(loss, [1.690392], atol=1e-6)
+
+
+def test_pixel_weights_by_hand():
+    # (2 · 0.126928 + 0.5 · 2.126928) / 2 = 0.658660: the mean is over pixels, not over weights.
+    loss = segmentation_loss(pixels(2.0, 2.0), pixels(1.0, 0.0), pixels(2.0, 0.5))
+    np.testing.assert_allclose(loss, [0.658660], atol=1e-6)
+
+
+def test_focal_factor_by_hand():
+    # p = 3/4. Defect: (1/4)² ln(4/3) = 0.0179801; background: (3/4)² ln 4 = 0.7797905.
+    for target, expected in ((1.0, 0.0179801), (0.0, 0.7797905), (0.25, 0.25 * 0.0179801 + 0.75 * 0.7797905)):
+        loss = segmentation_loss(pixels(LN3), pixels(target), pixels(1.0), focal_gamma=2.0)
+        np.testing.assert_allclose(loss, [expected], rtol=1e-5)
+
+
+def test_dice_by_hand():
+    # p = 3/4 and 1/2, target 1 and 0: 1 − (2 · 0.75 + 1) / (1.25 + 1 + 1) = 0.2307692.
+    logits, target = pixels(LN3, 0.0), pixels(1.0, 0.0)
+    np.testing.assert_allclose(dice_loss(logits, target), [0.2307692], rtol=1e-5)
+    entropy = segmentation_loss(logits, target, tf.ones_like(target))
+    both = segmentation_loss(logits, target, tf.ones_like(target), dice_weight=0.5)
+    np.testing.assert_allclose(both - entropy, [0.1153846], rtol=1e-5)
+    # A good image: 1 − 1 / (1.25 + 1).
+    np.testing.assert_allclose(dice_loss(logits, tf.zeros_like(target)), [0.5555556], rtol=1e-5)
+
+
+def test_an_image_of_unknown_mask_has_no_loss_and_no_gradient():
+    logits, nothing = pixels(3.0, -3.0), pixels(0.0, 0.0)
+    with tf.GradientTape() as tape:
+        tape.watch(logits)
+        loss = segmentation_loss(logits, nothing, nothing, 2.0, focal_gamma=2.0, dice_weight=1.0)
+    np.testing.assert_array_equal(loss, [0.0])
+    np.testing.assert_array_equal(tape.gradient(loss, logits), nothing)
+
+
+@pytest.mark.parametrize("gamma", [0.0, 0.5, 2.0])
+def test_extreme_logits_have_finite_losses_and_gradients(gamma):
+    logits = pixels(-1e4, -100.0, 0.0, 100.0, 1e4)
+    for target in (0.0, 0.3, 1.0):
+        with tf.GradientTape() as tape:
+            tape.watch(logits)
+            loss = segmentation_loss(
+                logits, target * tf.ones_like(logits), tf.ones_like(logits), 5.0, gamma, 1.0
+            )
+        assert np.isfinite(loss).all()
+        assert np.isfinite(tape.gradient(loss, logits)).all()
+
+
+def test_gradients_agree_with_differences():
+    logits = tf.constant(np.linspace(-3, 3, 6).reshape(1, 2, 3, 1))
+    target, weight = (tf.constant(np.linspace(*ends, 6).reshape(1, 2, 3, 1)) for ends in ((0, 1), (2, 0.5)))
+
+    def loss(values):
+        return segmentation_loss(values, target, weight, 3.0, 1.5, 0.7)
+
+    (analytic,), (numeric,) = tf.test.compute_gradient(loss, [logits], delta=1e-5)
+    np.testing.assert_allclose(analytic, numeric, atol=1e-8)
+
+
+def test_decision_loss_by_hand():
+    # Softmax of (0, ln 3) is (1/4, 3/4).
+    logits = tf.math.log(tf.constant([[1.0, 3.0], [1.0, 3.0]]))
+    np.testing.assert_allclose(
+        decision_loss(logits, tf.constant([0, 1])), [np.log(4), np.log(4 / 3)], rtol=1e-6
+    )

@@ -1,0 +1,90 @@
+"""What a stage minimises, on a tiny network, worked out anew from its logits."""
+
+import numpy as np
+import pytest
+
+from training.config import LossConfig, StageConfig, TargetConfig
+from training.experiment_file import load_experiment
+
+tf = pytest.importorskip("tensorflow")
+
+from segdec.errors import ConfigError  # noqa: E402
+from segdec.network.network import build_network  # noqa: E402
+from training.optimization.losses import segmentation_loss  # noqa: E402
+from training.optimization.objective import stage_losses  # noqa: E402
+from training.stages import STAGES  # noqa: E402
+
+pytestmark = pytest.mark.usefixtures("tensorflow_devices")
+
+JOINT = STAGES[-1]
+SIDE, IMAGES = 16, 3
+
+
+@pytest.fixture(scope="module", params=[8, 2])
+def network(request, tiny_config):
+    changes = {"normalization": "instance", "mask_stride": request.param}
+    return build_network(tiny_config.network.model_copy(update=changes))
+
+
+def make_batch(stride):
+    random = np.random.default_rng(0)
+    cells = (IMAGES, SIDE // stride, SIDE // stride, 1)
+    return {
+        "image": random.uniform(0, 255, (IMAGES, SIDE, SIDE, 1)).astype(np.float32),
+        "target": random.uniform(0, 1, cells).astype(np.float32),
+        "weight": random.uniform(0.5, 2, cells).astype(np.float32),
+        "label": np.array([0, 1, 1], np.int32),
+    }
+
+
+def losses(network, *, target=None, terms=None, batch=None, steps_taken=0, **settings):
+    batch = batch or make_batch(network.config.mask_stride)
+    target, terms = target or TargetConfig(positive_weight=3.0), terms or LossConfig()
+    config = StageConfig(steps=8, **settings)
+    found = stage_losses(network, JOINT, config, target, terms, batch, steps_taken)
+    return {name: loss.numpy() for name, loss in found.items()}
+
+
+def expected_segmentation(network, positive_weight):
+    stride, batch = network.config.mask_stride, make_batch(network.config.mask_stride)
+    _, coarse, fine = network.segmentation(batch["image"], training=True)
+    loss = segmentation_loss(fine, batch["target"], batch["weight"], positive_weight).numpy()
+    if stride == 8:
+        return loss
+    pooled = [
+        batch[name].reshape(IMAGES, 2, 8 // stride, 2, 8 // stride, 1).mean(axis=(2, 4))
+        for name in ("target", "weight")
+    ]
+    return (loss + segmentation_loss(coarse, *pooled, positive_weight).numpy()) / 2
+
+
+@pytest.mark.parametrize(("weighting", "factor"), [("uniform", 3.0), ("distance", 1.0)])
+def test_a_refined_mask_is_trained_at_both_sizes(network, weighting, factor):
+    """Where the weights of the pixels hold the weight of defects, the entropy has none."""
+    target = TargetConfig(positive_weight=3.0, weighting=weighting)
+    ours = losses(network, target=target)["segmentation_loss"]
+    np.testing.assert_allclose(ours, expected_segmentation(network, factor), rtol=1e-5)
+
+
+def test_an_image_of_unknown_mask_trains_the_decision_alone(network):
+    batch = make_batch(network.config.mask_stride)
+    batch["target"][1], batch["weight"][1] = 0, 0
+    ours = losses(network, batch=batch, terms=LossConfig(focal_gamma=2, dice_weight=1))
+    assert ours["segmentation_loss"][1] == 0.0
+    assert ours["loss"][1] == ours["decision_loss"][1] > 0
+    assert (ours["segmentation_loss"][[0, 2]] > 0).all()
+
+
+@pytest.mark.parametrize(("steps_taken", "balance"), [(0, 1.0), (2, 0.75), (7, 0.125)])
+def test_dynamic_balance_moves_from_segmentation_to_decision(network, steps_taken, balance):
+    step = tf.Variable(steps_taken, dtype=tf.int64)
+    weights = {"segmentation_weight": 0.5, "decision_weight": 4.0}
+    ours = losses(network, steps_taken=step, balance="dynamic", **weights)
+    expected = balance * 0.5 * ours["segmentation_loss"] + (1 - balance) * 4.0 * ours["decision_loss"]
+    np.testing.assert_allclose(ours["loss"], expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("stage", ["segment", "decision"])
+def test_a_stage_of_one_loss_has_no_balance(tiny_experiment, stage):
+    with pytest.raises(ConfigError, match=f"{stage}.balance=dynamic, but this stage trains one loss"):
+        load_experiment(tiny_experiment, [f"--stages.{stage}.balance", "dynamic"])

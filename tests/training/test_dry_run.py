@@ -1,0 +1,79 @@
+"""The dress rehearsal tries everything, leaves nothing, and adds up."""
+
+import shutil
+
+import pytest
+
+from training.__main__ import main
+from training.experiment_file import load_experiment
+
+pytest.importorskip("tensorflow")
+
+from training.dry_run import Rehearsal, StageEstimate, format_duration, shorten
+
+pytestmark = pytest.mark.usefixtures("tensorflow_devices")
+
+
+def test_it_says_what_a_run_will_take_and_leaves_nothing(tiny_experiment, tmp_path, capsys):
+    main(["check", str(tiny_experiment), "--runs", str(tmp_path / "runs"), "--stages.joint.steps", "0"])
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[:2] for line in lines[1:5]] == [
+        ["segment", "5"],
+        ["decision", "4"],
+        ["validation", "4"],  # at steps 3 and 5, and 3 and 4
+        ["checkpoint", "5"],
+    ]
+    assert "memory" in lines[5]
+    assert lines[6].startswith("In all about ")
+    assert not (tmp_path / "runs").exists()
+
+
+def test_what_fails_in_a_run_fails_here_and_what_is_left_out_is_listed(
+    tiny_experiment, toy_root, tmp_path, capsys
+):
+    root = tmp_path / "toy"
+    shutil.copytree(toy_root, root)
+    broken = next((root / "good").iterdir())
+    broken.write_bytes(b"")
+    flags = ["--data.root", str(root), "--data.skip-broken", "--runs", str(tmp_path / "runs")]
+    flags += ["--stages.segment.optimizer", "sgd", "--stages.segment.learning-rate", "1e38"]
+    with pytest.raises(SystemExit) as left:
+        main(["check", str(tiny_experiment), *flags])
+    assert left.value.code == 2
+    errors = capsys.readouterr().err
+    assert f"{broken} is empty" in errors  # the folder that holds the list is gone by now
+    assert "of stage 'segment' became" in errors
+
+
+def test_the_total_is_the_sum_of_its_parts():
+    stages = (
+        StageEstimate("segment", 100, 0.5, 8.0, flop_utilisation=0.25, validations=4, checkpoints=2),
+        StageEstimate("joint", 10, 1.0, 4.0, flop_utilisation=0.125, validations=1, checkpoints=1),
+    )
+    rehearsal = Rehearsal(stages, 2.0, 0.1, 1_000_000, 2_000_000, {"GPU:0": 3_000_000})
+    assert rehearsal.total_s == pytest.approx(50 + 10 + 5 * 2.0 + 3 * 0.1)
+    text = str(rehearsal)
+    assert "In all about 1 min 10 s." in text
+    assert text.splitlines()[0].split() == ["stage", "steps", "s/step", "images/s", "of", "peak", "time"]
+    assert text.splitlines()[1].split() == ["segment", "100", "0.500", "8.0", "25.0%", "50.0", "s"]
+    assert "memory 2.0 MB, GPU:0 3.0 MB, checkpoint 1.0 MB" in text
+
+
+def test_stages_that_are_left_out_stay_out(tiny_experiment, tmp_path):
+    config = load_experiment(tiny_experiment, ["--stages.joint.steps", "0", "--stages.decision.steps", "1"])
+    short = shorten(config, tmp_path)
+    assert [short.stages.segment.steps, short.stages.decision.steps, short.stages.joint.steps] == [2, 1, 0]
+    assert short.batch_size == config.batch_size
+
+
+def test_strategies_of_several_processes_are_rehearsed_in_one(tiny_experiment, tmp_path):
+    config = load_experiment(tiny_experiment, ["--strategy", "multi-worker", "--tracking", "mlflow"])
+    short = shorten(config, tmp_path)
+    assert (short.strategy, short.tracking) == ("auto", "none")
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(12.34, "12.3 s"), (59.96, "60.0 s"), (200, "3 min 20 s"), (3900, "1 h 05 min")]
+)
+def test_durations(seconds, text):
+    assert format_duration(seconds) == text

@@ -1,0 +1,267 @@
+import csv
+import json
+import shutil
+from pathlib import Path
+
+import cv2
+import numpy as np
+import pytest
+
+from datasets.loading import load_dataset
+from datasets.reading import read
+from datasets.sample import Record, Sample
+from segdec.__main__ import main as predict
+from segdec.config import InputConfig, ModelConfig, NetworkConfig
+from segdec.engines import Logits
+from segdec.errors import DatasetError, RunError
+from segdec.export.self_test import run_self_test
+from segdec.images import read_image
+from segdec.predictor import Predictor
+
+pytest.importorskip("tensorflow")
+
+from training.__main__ import main
+from training.evaluation.run import evaluate_run
+from training.export import export_run
+from training.run.folder import RunFolder
+from training.sample_photograph import choose_sample
+
+pytestmark = pytest.mark.usefixtures("tensorflow_devices")
+
+
+MODEL = ModelConfig(network=NetworkConfig(preset="compact"), input=InputConfig(), classes=("good", "defect"))
+POLY = ["--stages.joint.schedule.kind", "poly"]  # a schedule without steps is never made
+
+
+class BrightnessEngine:
+    """Finds a photograph the more defective the brighter it is; from 128 on it is."""
+
+    batch_pixels = 2**24
+
+    def infer(self, images):
+        defect = (images[:, 0, 0, 0].astype(np.float32) - 127.5) / 10
+        mask = np.zeros((len(images), images.shape[1] // 8, images.shape[2] // 8, 1), np.float32)
+        return Logits(mask, np.stack([np.zeros_like(defect), defect], axis=1))
+
+
+def validation(root):
+    return load_dataset("folder", root, root / "splits.txt").of_split("val")
+
+
+def rows(run):
+    with (run / "predictions.csv").open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_evaluation_writes_report_metrics_and_predictions(finished_run, toy_root):
+    summary = evaluate_run(finished_run, "test")
+    records = load_dataset("folder", toy_root, toy_root / "splits.txt").of_split("test")
+    assert [row["name"] for row in rows(finished_run)] == [record.name for record in records]
+    metrics = json.loads((finished_run / "metrics.json").read_text())
+    assert metrics["split"] == "test"
+    assert metrics["images"] == len(records)
+    assert f"{metrics['average_precision']:.4f}" in summary
+    assert (finished_run / "report.html").read_text().startswith("<!DOCTYPE html>")
+
+
+def test_a_photograph_of_the_run_that_has_become_unusable_is_named(finished_run, toy_root, tmp_path):
+    run, root = tmp_path / "run", tmp_path / "photographs"
+    shutil.copytree(finished_run, run)
+    shutil.copytree(toy_root, root)
+    config = (run / "config.toml").read_text()
+    (run / "config.toml").write_text(config.replace(str(toy_root), str(root)))
+    (root / "masks/added.png").write_bytes(b"")  # concerns nobody who took part
+    mask = next(r for r in validation(root) if r.label).mask_path
+    mask.unlink()
+    evaluate_run(run, "test")
+    with pytest.raises(DatasetError, match=rf"has 1 problem:\n.*{mask.stem}\.png.* has no mask"):
+        evaluate_run(run, "val")
+
+
+def test_exported_model_answers_as_evaluated(finished_run, toy_root, tmp_path):
+    evaluate_run(finished_run, "test")
+    manifest = export_run(finished_run, tmp_path / "model", name="part", version="3", overwrite=False)
+    assert (manifest.name, manifest.version, manifest.metrics_split) == ("part", "3", "test")
+    assert manifest.thresholds == RunFolder.finished(finished_run).result().model.thresholds
+    predictor = Predictor.load(tmp_path / "model")
+    records = load_dataset("folder", toy_root, toy_root / "splits.txt").of_split("test")
+    predictions = predictor.predict([read(record).image for record in records], batch_size=1)
+    for row, prediction in zip(rows(finished_run), predictions, strict=True):
+        assert prediction.label == row["predicted_label"]
+        assert prediction.score == pytest.approx(float(row["score"]), abs=1e-5)
+
+
+def test_exported_model_carries_a_validation_photograph(finished_run, toy_root, tmp_path):
+    export_run(finished_run, tmp_path / "model", name=None, version="1", overwrite=False)
+    predictor = Predictor.load(tmp_path / "model")
+    assert run_self_test(predictor, tmp_path / "model") is not None
+    stored = read_image(tmp_path / "model" / "self_test" / "photograph.png").pixels
+    images = [read(record).image for record in validation(toy_root)]
+    assert any(np.array_equal(stored, image) for image in images)
+
+
+@pytest.mark.parametrize(
+    ("levels", "labels", "chosen"),
+    [
+        ((10, 160, 220), (0, 1, 1), 2),
+        ((90, 220, 160), (0, 1, 1), 1),
+        ((250, 150, 20), (0, 1, 1), 1),  # a false alarm is no sample, however high its score
+        ((10, 20, 30), (0, 1, 1), 0),  # no defect is found
+        ((10, 250, 20), (0, 0, 0), 0),  # there is none
+    ],
+)
+def test_sample_is_the_plainest_defect_or_the_first_photograph(levels, labels, chosen):
+    records = [Record(str(index), Path(), None, label, "") for index, label in enumerate(labels)]
+    images = {str(index): np.full((8, 8, 1), level, np.uint8) for index, level in enumerate(levels)}
+
+    def read_sample(record):
+        return Sample(record.name, images[record.name], None, record.label)
+
+    found = choose_sample(Predictor(BrightnessEngine(), MODEL), records, read_sample)
+    assert found is images[str(chosen)]
+
+
+def test_photographs_that_were_moved_away_are_replaced_by_noise(finished_run, tmp_path, capsys):
+    run = Path(shutil.copytree(finished_run, tmp_path / "run"))
+    config = run / "config.toml"
+    lines = config.read_text().splitlines()
+    moved = [f'root = "{tmp_path / "moved"}"' if line.startswith("root = ") else line for line in lines]
+    assert moved != lines
+    config.write_text("\n".join(moved))
+    manifest = export_run(run, tmp_path / "model", name=None, version="1", overwrite=False)
+    assert (manifest.self_test.height, manifest.self_test.width) == (256, 256)
+    (notice,) = capsys.readouterr().err.splitlines()
+    assert notice.startswith("note: The artifact's self-test gets noise")
+    assert "moved" in notice
+    assert run_self_test(Predictor.load(tmp_path / "model"), tmp_path / "model") is not None
+
+
+def test_photographs_can_be_kept_out_of_the_artifact(finished_run, tmp_path, capsys):
+    main(["export", str(finished_run), str(tmp_path / "model"), "--no-sample"])
+    stored = read_image(tmp_path / "model" / "self_test" / "photograph.png").pixels
+    assert stored.shape == (256, 256, 1)
+    assert capsys.readouterr().err == ""
+
+
+def test_a_run_that_has_not_finished_cannot_be_used(tmp_path):
+    (tmp_path / "config.toml").write_text("[stages.segment]\nsteps = 1\n")
+    with pytest.raises(RunError, match=r"has not finished: it has no result.json.*training run"):
+        evaluate_run(tmp_path, "test")
+    with pytest.raises(RunError, match="not a run folder"):
+        export_run(tmp_path / "nowhere", tmp_path / "out", name=None, version="1", overwrite=False)
+    assert not (tmp_path / "out").exists()
+
+
+def test_damaged_weights_are_refused(finished_run, tmp_path):
+    run = tmp_path / "run"
+    shutil.copytree(finished_run, run)
+    (run / "network.weights.h5").write_bytes(b"no weights")
+    with pytest.raises(RunError, match="Cannot read the weights"):
+        RunFolder.finished(run).network()
+
+
+def test_command_line_from_run_to_artifact(tiny_experiment, tmp_path, capsys):
+    run = tmp_path / "tiny"
+    main(["run", str(tiny_experiment), "--runs", str(tmp_path), "--stages.joint.steps", "0", *POLY])
+    main(["evaluate", str(run), "--split", "val"])
+    main(["export", str(run), str(tmp_path / "model")])
+    printed = capsys.readouterr().out
+    assert "average_precision" in printed
+    assert f"python -m api --model {tmp_path / 'model'}" in printed
+    assert Predictor.load(tmp_path / "model").manifest.metrics_split == "val"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["run", "nowhere.toml"], "error: Cannot read the experiment 'nowhere.toml'"),
+        (["evaluate", "nowhere"], "error: 'nowhere' is not a run folder"),
+    ],
+)
+def test_bad_input_is_one_line_and_exit_code_2(arguments, message, capsys):
+    with pytest.raises(SystemExit) as exit_:
+        main(arguments)
+    assert exit_.value.code == 2
+    assert message in capsys.readouterr().err
+
+
+def test_help_lists_every_field(capsys):
+    with pytest.raises(SystemExit) as left:
+        main(["run", "--help"])
+    assert left.value.code == 0
+    assert "--stages.segment.learning-rate" in capsys.readouterr().out
+
+
+def test_12_bit_photographs_train_as_the_same_ones_of_8_bits(
+    tiny_experiment, finished_run, toy_root, tmp_path, read_weights, capsys
+):
+    root = tmp_path / "deep"
+    shutil.copytree(toy_root, root)
+    for record in load_dataset("folder", toy_root).records:
+        pixels = read(record).image.astype(float)
+        deep = np.rint(pixels * 4095 / 255).astype(
+            np.uint16
+        )  # 16 steps for each of 8 bits: comes back exactly
+        cv2.imwrite(str(root / record.image_path.relative_to(toy_root)), deep)
+    flags = ["--data.root", str(root), "--data.splits", str(root / "splits.txt"), "--runs", str(tmp_path)]
+    command = ["run", str(tiny_experiment), *flags]
+    with pytest.raises(SystemExit):
+        main(command)
+    assert "Expected values up to 65535; set input.white_level in the experiment" in capsys.readouterr().err
+    assert main([*command, "--input.white-level", "4095"]) in (None, 0)
+    run = tmp_path / "tiny"
+    for name, weights in read_weights(finished_run).items():
+        np.testing.assert_array_equal(read_weights(run)[name], weights)
+    for each in (run, finished_run):
+        evaluate_run(each, "test")
+    assert rows(run) == rows(finished_run)
+    manifest = export_run(run, tmp_path / "model", name=None, version="1", overwrite=False)
+    assert manifest.input.white_level == 4095
+    image = next((root / "good").glob("*.png"))
+    assert predict(["predict", str(image), "--model", str(tmp_path / "model")]) == 0
+
+
+def test_engines_are_exported_and_verified(finished_run, toy_root, tmp_path, capsys):
+    words = [
+        "export",
+        str(finished_run),
+        str(tmp_path / "model"),
+        "--engines",
+        "openvino",
+        "openvino-int8",
+        "--force",
+    ]
+    main(words)
+    told = capsys.readouterr().out
+    assert "openvino: float32, AP " in told
+    assert "openvino-int8: int8, AP " in told
+    variants = Predictor.load(tmp_path / "model").manifest.variants
+    exact = variants["openvino"].verification
+    assert (exact.decisions_changed, exact.photographs) == (0, len(validation(toy_root)))
+    assert exact.mask_difference < 1e-4
+    assert not (tmp_path / "model" / "tensorflow").exists()
+    image = read(validation(toy_root)[0]).image
+    by_both = [Predictor.load(tmp_path / "model", name).predict([image])[0].score for name in variants]
+    assert by_both[0] == pytest.approx(by_both[1], abs=0.2)
+
+
+def test_unknown_engine_is_refused(finished_run, tmp_path, capsys):
+    with pytest.raises(SystemExit) as caught:
+        main(["export", str(finished_run), str(tmp_path / "model"), "--engines", "abacus"])
+    assert caught.value.code == 2
+    assert "engine 'abacus' is unknown. Expected one of: tensorflow, " in capsys.readouterr().err
+    assert not (tmp_path / "model").exists()
+
+
+def test_engines_are_compared_on_any_split(finished_run, toy_root, tmp_path, capsys):
+    export_run(finished_run, tmp_path / "model", name=None, version="1", overwrite=False)
+    main(["verify", str(finished_run), str(tmp_path / "model"), "--split", "test"])
+    count = len(load_dataset("folder", toy_root, toy_root / "splits.txt").of_split("test"))
+    assert f"0 of {count} photographs with another label" in capsys.readouterr().out
+
+
+def test_artifact_of_another_run_is_not_compared(finished_run, tiny_artifact, capsys):
+    with pytest.raises(SystemExit) as caught:
+        main(["verify", str(finished_run), str(tiny_artifact)])
+    assert caught.value.code == 2
+    assert "was not exported from" in capsys.readouterr().err

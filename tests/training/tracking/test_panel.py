@@ -1,0 +1,84 @@
+import numpy as np
+import pytest
+
+from datasets.sample import Sample
+from segdec.overlay import PREDICTED, TRUTH
+from segdec.postprocessing import Prediction
+from training.evaluation.validation import Validator, choose_panel
+from training.tracking.panel import draw_picture, join_pictures
+
+
+def draw(height, width, *, channels=1, label="defect", masked=True):
+    image = np.full((height, width, channels), 100, np.uint8)
+    mask = np.zeros((height, width), np.uint8)
+    mask[height // 4 : height // 2, width // 4 : width // 2] = 255
+    prediction = Prediction(
+        label=label,
+        score=0.875,
+        threshold=0.5,
+        probabilities={},
+        mask=mask,
+        mask_scores=(mask / 255).astype(np.float32),
+        grid_scores=np.zeros((1, 1), np.float32),
+        mask_threshold=0.5,
+        regions=(),
+    )
+    return draw_picture(Sample("defect/1", image, mask if masked else None, 1), prediction, "defect")
+
+
+def holds(picture, color):
+    return bool((picture == color).all(axis=2).any())
+
+
+@pytest.mark.parametrize(
+    ("height", "width"), [(32, 32), (1408, 512), (512, 1408), (1400, 60), (8, 640), (1, 3000), (201, 201)]
+)
+@pytest.mark.parametrize("channels", [1, 3])
+def test_any_photograph_becomes_a_picture_that_can_be_read(height, width, channels):
+    picture = draw(height, width, channels=channels)
+    assert picture.dtype == np.uint8
+    assert 480 <= picture.shape[1] <= 1600
+    assert picture.shape[0] <= 2000
+    if min(height, width) > 1:
+        assert holds(picture, PREDICTED)
+        assert holds(picture, TRUTH)
+
+
+def test_parts_stand_side_by_side_or_below_each_other():
+    upright, wide = draw(1408, 512), draw(512, 1408)
+    assert ((upright == PREDICTED).all(axis=2).any(axis=0).nonzero()[0] > upright.shape[1] // 2).all()
+    assert ((wide == PREDICTED).all(axis=2).any(axis=1).nonzero()[0] > wide.shape[0] // 2).all()
+
+
+def test_unknown_mask_and_wrong_label_are_said():
+    right = draw(64, 64)
+    unknown, wrong = draw(64, 64, masked=False), draw(64, 64, label="good")
+    assert not holds(unknown, TRUTH)
+    assert right.shape == wrong.shape == unknown.shape
+    assert not np.array_equal(right, wrong)
+
+
+def test_pictures_of_any_size_share_a_sheet():
+    pictures = [np.full((100 + i, 700, 3), 200, np.uint8) for i in range(5)]
+    sheet = join_pictures(pictures)
+    assert sheet.shape[1] <= 1600
+    assert (sheet == 200).all(axis=2).sum() == sum(p.shape[0] * p.shape[1] for p in pictures)
+
+
+def test_panel_holds_the_same_defective_and_good_images_each_time(predictor, make_samples):
+    entries = [(f"defect/{i:02}", 1, 220, True) for i in range(10)] + [
+        (f"good/{i:02}", 0, None, False) for i in range(10)
+    ]
+    records, read = make_samples(*entries)
+    validator = Validator(predictor, records, read, batch_size=2)
+    panel = validator.panel()
+    names = ["defect/00", "defect/03", "defect/06", "defect/09", "good/00", "good/09"]
+    assert list(panel) == list(validator.panel()) == names
+    for name, picture in panel.items():
+        assert holds(picture, TRUTH) == name.startswith("defect")
+
+
+def test_a_small_split_is_shown_whole(make_samples):
+    records, _ = make_samples(("good/1", 0, None, False), ("defect/1", 1, 220, True))
+    assert [record.name for record in choose_panel(records)] == ["defect/1", "good/1"]
+    assert choose_panel(()) == []

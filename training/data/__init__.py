@@ -1,0 +1,1 @@
+"""Records to batches: reading, caching, sampling, augmentation, targets."""

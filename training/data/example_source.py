@@ -1,0 +1,248 @@
+"""The training examples by number: whole photographs, or tiles of them."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from datasets.sample import Record, Sample
+from segdec.config import InputConfig, ModelConfig
+from segdec.errors import ConfigError, ImageError
+from segdec.preprocessing import input_size, prepare_image, prepare_mask
+from segdec.tiling import tile_starts
+from training.data.example_cache import Example, ExampleCache
+
+
+class ExampleSource(Protocol):
+    """Examples that a batch can be made of."""
+
+    @property
+    def labels(self) -> Sequence[int]:
+        """Class of each example."""
+
+    @property
+    def supervised(self) -> Sequence[bool]:
+        """Whether each example's mask is known; that of a good one always is."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, index: int) -> Example: ...
+
+    def name(self, index: int) -> str:
+        """How messages name an example."""
+
+    def check_one_size(self) -> tuple[int, ...]:
+        """The common image shape (h, w, C)."""
+
+
+def build_source(
+    records: Sequence[Record], read: Callable[[Record], Sample], model: ModelConfig, cache: ExampleCache
+) -> ExampleSource:
+    """The examples that a model with this input is trained on: photographs, or tiles of them.
+
+    Args:
+        records: The training photographs.
+        read: Reads a record.
+        model: Geometry and channels of the input.
+        cache: Keeps what was prepared.
+
+    Raises:
+        SegdecError: If photographs must be cut and cannot be read or cut.
+    """
+    photographs = PhotographSource(records, read, model.input, model.network.input_channels, cache)
+    if model.input.policy != "tile":
+        return photographs
+    return TileSource(photographs, model.input, model.tile_overlap)
+
+
+class PhotographSource:
+    """Prepared photographs by index, kept as far as the cache allows.
+
+    Args:
+        records: The photographs.
+        read: Reads a record.
+        input_config: Geometry of the network's input.
+        channels: Channels of the network's input.
+        cache: Keeps what was prepared.
+    """
+
+    def __init__(
+        self,
+        records: Sequence[Record],
+        read: Callable[[Record], Sample],
+        input_config: InputConfig,
+        channels: int,
+        cache: ExampleCache,
+    ) -> None:
+        self.records = records
+        self.channels = channels
+        self.labels = [record.label for record in records]
+        self.supervised = [not _is_placeless(record) for record in records]
+        self._read = read
+        self._input = input_config
+        self._cache = cache
+
+    def __len__(self) -> int:
+        return len(self.records)
+
+    def __getitem__(self, index: int) -> Example:
+        """The example of `records[index]`.
+
+        Raises:
+            SegdecError: If its files cannot be read or used.
+        """
+        example = self._cache.get(index)
+        if example is None:
+            example = self._prepare(self.records[index])
+            self._cache.put(index, example)
+        return example
+
+    def name(self, index: int) -> str:
+        """The record's name."""
+        return self.records[index].name
+
+    def check_one_size(self) -> tuple[int, ...]:
+        """Reads every photograph whose shape is not known once; returns the common shape (h, w, C).
+
+        Raises:
+            ConfigError: If the prepared images differ in size, so that no batch can be formed.
+        """
+        shapes = {self.shape(index): record.name for index, record in enumerate(self.records)}
+        if len(shapes) > 1:
+            (one, first), (other, second) = list(shapes.items())[:2]
+            raise ConfigError(
+                f"Training images differ in size: '{first}' is {one[1]}×{one[0]}, "
+                f"'{second}' is {other[1]}×{other[0]}. A batch needs one size: "
+                "set input.policy = 'resize', 'letterbox' or 'tile' with input.height and input.width."
+            )
+        return next(iter(shapes))
+
+    def shape(self, index: int) -> tuple[int, ...]:
+        """Shape (h, w, C) of a prepared photograph; it is read only where the record does not tell."""
+        known = known_shape(self.records[index], self._input, self.channels)
+        return self[index].image.shape if known is None else known
+
+    def _prepare(self, record: Record) -> Example:
+        sample = self._read(record)
+        image = prepare_sample(sample, self._input, self.channels)
+        if sample.mask is None or _is_placeless(record):
+            return Example(image, None, supervised=not _is_placeless(record))
+        mask = prepare_mask(sample.mask, self._input)
+        return Example(image, mask if mask.any() else None)
+
+
+@dataclass(frozen=True)
+class Tile:
+    """Where a tile lies.
+
+    Attributes:
+        photograph: Its index.
+        row: First row of the tile in the prepared photograph, px.
+        column: First column, px.
+        label: Class of what it shows.
+    """
+
+    photograph: int
+    row: int
+    column: int
+    label: int
+
+
+class TileSource:
+    """Tiles of prepared photographs, as the network sees them one by one.
+
+    A tile has its photograph's class where it holds a pixel of the defect, and is good elsewhere. The
+    photographs with a defect are read once for that.
+
+    Args:
+        photographs: What is cut.
+        input_config: Size of a tile.
+        overlap_px: What neighbouring tiles share at least.
+
+    Raises:
+        ConfigError: If the defect of a photograph is not known in place.
+        SegdecError: If a photograph cannot be read or used.
+    """
+
+    def __init__(self, photographs: PhotographSource, input_config: InputConfig, overlap_px: int) -> None:
+        self._photographs = photographs
+        self._size = input_size(input_config, 1, 1)
+        self._overlap = overlap_px
+        known = zip(photographs.records, photographs.supervised, strict=True)
+        unknown = [record.name for record, supervised in known if not supervised]
+        if unknown:
+            raise ConfigError(
+                f"Of {len(unknown)} defective training photographs the class alone is known, so that their "
+                f"tiles have none: {', '.join(unknown)}. Expected masks or boxes with input.policy = 'tile': "
+                "add them, or leave these photographs out of the split, or use another policy."
+            )
+        self._tiles = [tile for index in range(len(photographs)) for tile in self._cut(index)]
+        self.labels = [tile.label for tile in self._tiles]
+        self.supervised = [True] * len(self._tiles)
+
+    def __len__(self) -> int:
+        return len(self._tiles)
+
+    def __getitem__(self, index: int) -> Example:
+        """The example of a tile: views of its photograph's arrays."""
+        tile = self._tiles[index]
+        whole, part = self._photographs[tile.photograph], self._part(tile.row, tile.column)
+        return Example(whole.image[part], _masked(whole.mask, part))
+
+    def name(self, index: int) -> str:
+        """The record's name, with the tile's first column and row."""
+        tile = self._tiles[index]
+        return f"{self._photographs.name(tile.photograph)}[{tile.column},{tile.row}]"
+
+    def check_one_size(self) -> tuple[int, ...]:
+        """The shape (h, w, C) of every tile."""
+        return (*self._size, self._photographs.channels)
+
+    def _cut(self, index: int) -> list[Tile]:
+        shape, label = self._photographs.shape(index), self._photographs.labels[index]
+        mask = self._photographs[index].mask if label else None
+        rows, columns = (
+            tile_starts(side, tile, self._overlap) for side, tile in zip(shape, self._size, strict=False)
+        )
+        return [
+            Tile(index, row, column, 0 if _masked(mask, self._part(row, column)) is None else label)
+            for row in rows
+            for column in columns
+        ]
+
+    def _part(self, row: int, column: int) -> tuple[slice, slice]:
+        return slice(row, row + self._size[0]), slice(column, column + self._size[1])
+
+
+def _masked(mask: NDArray[np.uint8] | None, part: tuple[slice, slice]) -> NDArray[np.uint8] | None:
+    """The part of a mask, or None where it shows no defect."""
+    return mask[part] if mask is not None and mask[part].any() else None
+
+
+def _is_placeless(record: Record) -> bool:
+    """Whether a photograph shows a defect of which nobody knows where it is."""
+    return record.label != 0 and (record.mask_path is None or record.supervision == "label")
+
+
+def prepare_sample(sample: Sample, config: InputConfig, channels: int) -> NDArray[np.uint8]:
+    """The sample's image as the network takes it, uint8 [h, w, C].
+
+    Raises:
+        ImageError: If it does not fit the network; the message names the sample.
+    """
+    try:
+        return prepare_image(sample.image, config, channels)
+    except ImageError as error:
+        raise ImageError(f"{sample.name}: {error}", code=error.code) from error
+
+
+def known_shape(record: Record, config: InputConfig, channels: int) -> tuple[int, ...] | None:
+    """Shape (h, w, C) of the prepared image; None where only its pixels tell whether it fits the network."""
+    if record.shape is None:
+        return None
+    height, width, stored = record.shape
+    if channels < stored and not config.convert_color:  # grey stored as colour fits, colour does not
+        return None
+    return (*input_size(config, height, width), channels)

@@ -1,0 +1,154 @@
+"""One tf.data pipeline outside the replicas: the global batches of a stage, in an order set by the seed."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+from numpy.typing import NDArray
+
+from segdec.errors import ConfigError, SegdecError
+from training.config import ExperimentConfig
+from training.data.augmentation import augment
+from training.data.example_source import ExampleSource
+from training.data.sampling import draw_order
+from training.data.targets import build_targets
+from training.stages import STAGES
+
+
+@dataclass(frozen=True)
+class Share:
+    """One process's part of every global batch.
+
+    Attributes:
+        index: Number of the process.
+        processes: How many there are.
+        replicas: Replicas of this process; each takes an equal part of its rows.
+    """
+
+    index: int = 0
+    processes: int = 1
+    replicas: int = 1
+
+
+WHOLE = Share()
+"""All rows, for one replica."""
+
+
+class InputPipeline:
+    """Batches of prepared, augmented examples.
+
+    Args:
+        source: The training examples.
+        shape: Their common image shape (h, w, C).
+        config: Order, augmentation, targets, global batch size and seed.
+        threads: Threads that read and augment, for each replica.
+
+    Raises:
+        ConfigError: If a stage trains the mask alone and no defect's mask is known.
+
+    Attributes:
+        error: Why the last example could not be read, where it could not.
+    """
+
+    def __init__(
+        self, source: ExampleSource, shape: tuple[int, ...], config: ExperimentConfig, threads: int = 2
+    ) -> None:
+        self._source = source
+        self._shape = shape
+        self._config = config
+        self._batch_size = config.batch_size
+        self._threads = threads
+        self.error: SegdecError | OSError | None = None
+        self._check_masks()
+
+    def batches(self, stage_index: int, first_step: int, steps: int, share: Share = WHOLE) -> tf.data.Dataset:
+        """Batches `first_step` to `steps` of a stage, one element a replica of `share`, replica by replica.
+
+        What a global batch holds depends on seed, stage and step alone: a resumed run sees the same
+        ones, and so does a run on other devices or machines.
+
+        Returns:
+            Dictionaries `image` [B, h, w, C] float32 0…255, `target` and `weight` [B, h/s, w/s, 1] float32,
+            s = the network's `mask_stride`, and `label` [B] int32; B is the batch of one replica.
+        """
+        rows = self._batch_size // share.processes
+        positions = np.arange(first_step * self._batch_size, steps * self._batch_size)
+        positions = positions.reshape(-1, share.processes, rows)[:, share.index].ravel()
+        order = self._order(stage_index, steps)
+        dataset = tf.data.Dataset.from_tensor_slices((positions, order[positions]))
+        dataset = dataset.map(
+            lambda position, index: self._example(stage_index, position, index),
+            num_parallel_calls=self._threads * share.replicas,
+            deterministic=True,
+        )
+        batches = dataset.batch(rows // share.replicas, drop_remainder=True)
+        return batches.prefetch(2 * share.replicas)
+
+    def distribute(
+        self, strategy: tf.distribute.Strategy, stage_index: int, first_step: int, steps: int
+    ) -> tf.distribute.DistributedDataset:
+        """The same batches, split over the replicas of `strategy`; each process reads its own rows."""
+
+        def share(context: tf.distribute.InputContext) -> tf.data.Dataset:
+            processes = context.num_input_pipelines
+            replicas = context.num_replicas_in_sync // processes
+            part = Share(context.input_pipeline_id, processes, replicas)
+            return self.batches(stage_index, first_step, steps, part)
+
+        return strategy.distribute_datasets_from_function(share)
+
+    def global_batch(self, stage_index: int, step: int) -> tuple[list[str], dict[str, NDArray[Any]]]:
+        """Once more what step number `step` (from 1) saw: names of the images, and their arrays."""
+        order = self._order(stage_index, step)[-self._batch_size :]
+        names = [self._source.name(int(index)) for index in order]
+        return names, next(self.batches(stage_index, step - 1, step).as_numpy_iterator())
+
+    def _order(self, stage_index: int, steps: int) -> NDArray[np.int64]:
+        """The examples in the order of the stage; those without a mask teach the mask alone nothing."""
+        usable = np.arange(len(self._source))
+        if not STAGES[stage_index].trains_decision:
+            usable = np.flatnonzero(self._source.supervised)
+        seed = [self._config.seed, stage_index]
+        labels = [self._source.labels[index] for index in usable.tolist()]
+        return usable[draw_order(self._config.sampling, labels, steps * self._batch_size, seed)]
+
+    def _check_masks(self) -> None:
+        known = zip(self._source.labels, self._source.supervised, strict=True)
+        if self._config.stages.segment.steps and not any(label and supervised for label, supervised in known):
+            raise ConfigError(
+                "Of the defective training photographs the class alone is known, so that the stage 'segment' "
+                "has nothing to learn. Expected masks or boxes of some: draw them, or set "
+                "stages.segment.steps = 0, and network.gradient_gate = false so that the decision teaches "
+                "the segmentation network in the joint stage."
+            )
+
+    def _example(self, stage_index: int, position: tf.Tensor, index: tf.Tensor) -> dict[str, tf.Tensor]:
+        height, width, _ = self._shape
+        stride = self._config.network.mask_stride
+        mask_shape = (height // stride, width // stride, 1)
+        shapes = {"image": self._shape, "target": mask_shape, "weight": mask_shape}
+        arrays = tf.numpy_function(self._load, [stage_index, position, index], [tf.float32] * len(shapes))
+        example = {
+            name: tf.ensure_shape(array, shape)
+            for (name, shape), array in zip(shapes.items(), arrays, strict=True)
+        }
+        return {**example, "label": tf.gather(tf.constant(self._source.labels, tf.int32), index)}
+
+    def _load(self, stage_index: Any, position: Any, index: Any) -> tuple[NDArray[np.float32], ...]:
+        try:
+            example = self._source[int(index)]
+        except (SegdecError, OSError) as error:
+            self.error = error  # TensorFlow turns the exception into text; the trainer raises this one
+            raise
+        config = self._config
+        random = np.random.default_rng([config.seed, int(stage_index), int(position)])
+        image, mask = augment(example.image, example.mask, random, config.augmentation)
+        share, weight = build_targets(
+            mask,
+            (image.shape[0], image.shape[1]),
+            config.target,
+            config.network.mask_stride,
+            supervised=example.supervised,
+        )
+        return image, share, weight

@@ -1,0 +1,164 @@
+"""The images of a run, checked before anything is written."""
+
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+from pydantic import ValidationError
+from tqdm import tqdm
+
+from datasets.checking import check_dataset
+from datasets.leaks import refuse_unusable
+from datasets.loading import load_dataset
+from datasets.reading import read
+from datasets.sample import Dataset, Problem, Record, Sample
+from segdec.config import ModelConfig, explain
+from segdec.errors import DatasetError
+from training.config import DataConfig, ExperimentConfig
+from training.data.example_cache import ExampleCache
+from training.data.example_source import ExampleSource, build_source, known_shape, prepare_sample
+
+
+@dataclass(frozen=True)
+class RunData:
+    """What a run trains and validates on.
+
+    Attributes:
+        dataset: The records of all splits, checked, with shapes and digests.
+        model: The model that these classes and the experiment ask for.
+        examples: The training images, prepared.
+        shape: Their common shape (h, w, C).
+        fingerprint: SHA-256 over names, splits, labels, annotations and file contents of all these records.
+        left_out: What cannot be used, where the experiment goes on without it.
+    """
+
+    dataset: Dataset
+    model: ModelConfig
+    examples: ExampleSource
+    shape: tuple[int, ...]
+    fingerprint: str
+    left_out: tuple[Problem, ...] = ()
+
+
+def load_run_data(config: ExperimentConfig) -> RunData:
+    """Checks every photograph of every split, test included: each is read once, none where an index tells.
+
+    Raises:
+        SegdecError: If photographs cannot be used or lie in two splits (all are listed), do not fit the
+            configuration, or cannot be learnt from.
+    """
+    dataset = load_data(config.data, config.data.splits)
+    model = build_model_config(config, dataset.classes)
+    checked = check_data(config, dataset, model.network.input_channels)
+    for split in ("train", "val"):
+        check_split(split, checked.of_split(split))
+    cache = build_cache(config.data)
+    examples = build_source(checked.of_split("train"), record_reader(config), model, cache)
+    return RunData(
+        replace(checked, problems=()),
+        model,
+        examples,
+        examples.check_one_size(),
+        fingerprint(checked.records),
+        checked.problems,
+    )
+
+
+def record_reader(config: ExperimentConfig) -> Callable[[Record], Sample]:
+    """Reads a record as the experiment says; see `datasets.reading.read`."""
+    return partial(read, white_level=config.input.white_level, max_pixels=config.data.max_pixels)
+
+
+def load_data(config: DataConfig, splits: Path | None) -> Dataset:
+    """The data set as the experiment asks for it, unchecked, with the splits of the file `splits`.
+
+    Raises:
+        SegdecError: If it cannot be listed, or one of its text files cannot be used.
+    """
+    return load_dataset(
+        config.layout,
+        config.root,
+        splits,
+        supervision=config.supervision,
+        merge_defects=config.merge_defects,
+        mask_threshold=config.mask_threshold,
+    )
+
+
+def check_data(config: ExperimentConfig, dataset: Dataset, channels: int) -> Dataset:
+    """The records that have a split, checked; problems are left where the experiment goes on without them.
+
+    Raises:
+        SegdecError: If there are problems otherwise, or pictures lie in two splits; all are listed.
+    """
+
+    def examine(sample: Sample) -> None:
+        prepare_sample(sample, config.input, channels)
+
+    used = replace(dataset, records=tuple(r for r in dataset.records if r.split is not None))
+    checked = check_dataset(
+        used,
+        white_level=config.input.white_level,
+        max_pixels=config.data.max_pixels,
+        progress=lambda records: tqdm(records, desc="checking", unit="image", leave=False, disable=None),
+        examine=examine,
+        trusted=lambda record: known_shape(record, config.input, channels) is not None,
+    )
+    refuse_unusable(
+        dataset, checked, allowed_leaks=config.data.allowed_leaks, skip_broken=config.data.skip_broken
+    )
+    return checked.dataset
+
+
+def build_cache(config: DataConfig) -> ExampleCache:
+    """The cache of prepared images that `config` asks for.
+
+    Raises:
+        ConfigError: If its folder cannot be used.
+    """
+    return ExampleCache(config.cache_mb, config.cache_folder, config.disk_cache_mb)
+
+
+def build_model_config(config: ExperimentConfig, classes: tuple[str, ...]) -> ModelConfig:
+    """The model of an experiment for these classes; their number need not be configured.
+
+    Raises:
+        ConfigError: If it is configured and does not fit.
+    """
+    network = config.network
+    if "num_classes" not in network.model_fields_set:
+        network = network.model_copy(update={"num_classes": len(classes)})
+    try:
+        return ModelConfig(network=network, input=config.input, classes=classes)
+    except ValidationError as error:
+        raise explain(error, ModelConfig) from error
+
+
+def check_split(split: str, records: Sequence[Record]) -> None:
+    """Refuses a split without good or without defective images.
+
+    Raises:
+        DatasetError: If one kind is missing.
+    """
+    defective = sum(record.label != 0 for record in records)
+    good = len(records) - defective
+    if not good or not defective:
+        raise DatasetError(
+            f"The split '{split}' holds {good} good and {defective} defective images. Expected some of "
+            "both, to learn from and to choose thresholds by: name them in a splits file and pass "
+            "--data.splits FILE, or add images."
+        )
+
+
+def fingerprint(records: Sequence[Record]) -> str:
+    """SHA-256 over names, splits, labels, annotations and file contents of checked records."""
+    digest = hashlib.sha256()
+    for record in sorted(records, key=lambda record: record.name):
+        digest.update(f"{record.name}\0{record.split}\0{record.label}\0".encode())
+        if (record.supervision, record.mask_threshold) != ("mask", None):
+            digest.update(f"{record.supervision}\0{record.mask_threshold}\0".encode())
+        for sha256 in record.digests or ():
+            digest.update(bytes.fromhex(sha256))
+    return digest.hexdigest()

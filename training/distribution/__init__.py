@@ -1,0 +1,1 @@
+"""Devices, strategies, and processes that train together."""

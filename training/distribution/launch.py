@@ -1,0 +1,128 @@
+"""A cluster of training processes on this machine, as a cluster manager would start it on several."""
+
+import argparse
+import os
+import shlex
+import socket
+import sys
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+from segdec.errors import ConfigError
+from training.distribution.cluster import VARIABLE, Cluster
+from training.distribution.interruption import EXIT_CODES
+from training.distribution.process_group import Outcome, ProcessGroup
+from training.distribution.task_process import Task
+from training.experiment_file import load_experiment
+
+FRESH = "--fresh"
+LAUNCH_USAGE = (
+    "Usage: python -m training launch --workers N [--ps P] EXPERIMENT.toml [--fresh] [--field value]…"
+)
+LAUNCH_HELP = (
+    f"{LAUNCH_USAGE}\n"
+    "Starts N workers on this machine, which train in step; with --ps P a chief that coordinates, N workers\n"
+    "and P parameter servers, which train asynchronously. Each is `python -m training run` with a TF_CONFIG\n"
+    "of its own; the fields are listed by: python -m training run --help\n"
+    "Leaves with 0 when the run is done, or with the exit code of the first task that fails and stops all.\n"
+    "SIGTERM and Ctrl-C save a checkpoint and leave with 75 and 130; the command without --fresh goes on."
+)
+
+
+@dataclass(frozen=True)
+class LaunchOptions:
+    """What `launch` was asked for.
+
+    Attributes:
+        workers: Number of workers.
+        servers: Number of parameter servers.
+        experiment: Path of the experiment file.
+        flags: What each task's `run` gets after it.
+    """
+
+    workers: int
+    servers: int
+    experiment: str
+    flags: tuple[str, ...]
+
+
+def launch(words: Sequence[str]) -> int:
+    """Trains on a local cluster: `--workers N [--ps P] EXPERIMENT.toml [--fresh] [--field value]…`.
+
+    Returns:
+        The exit code.
+
+    Raises:
+        ConfigError: If a word does not fit; nothing has been started then.
+    """
+    if "--help" in words or "-h" in words:
+        print(LAUNCH_HELP)
+        return 0
+    options = parse_options(words)
+    load_experiment(Path(options.experiment), [flag for flag in options.flags if flag != FRESH])
+    command = [sys.executable, "-m", "training", "run", options.experiment, *options.flags]
+    tasks = make_tasks(make_clusters(options.workers, options.servers), command)
+    print("Starting", ", ".join(task.name for task in tasks), flush=True)
+    color = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+    outcome = ProcessGroup(tasks, sys.stdout.buffer, color=color).run()
+    _report(outcome, words)
+    return outcome.code
+
+
+def parse_options(words: Sequence[str]) -> LaunchOptions:
+    """Reads the words after `launch`; `--workers` and `--ps` may stand anywhere.
+
+    Raises:
+        ConfigError: If there is no experiment, or a number does not fit.
+    """
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
+    parser.add_argument("--workers", type=int)
+    parser.add_argument("--ps", type=int, default=0)
+    try:
+        counts, rest = parser.parse_known_args(list(words))
+    except argparse.ArgumentError as error:
+        raise ConfigError(f"{error}. {LAUNCH_USAGE}") from None
+    if counts.workers is None or counts.workers < 1:
+        given = "No --workers given" if counts.workers is None else f"--workers {counts.workers}: too few"
+        raise ConfigError(f"{given}. Expected a number from 1. {LAUNCH_USAGE}")
+    if counts.ps < 0:
+        raise ConfigError(f"--ps {counts.ps}: too few. Expected a number from 0. {LAUNCH_USAGE}")
+    if not rest or rest[0].startswith("-"):
+        raise ConfigError(f"No experiment given. {LAUNCH_USAGE}")
+    return LaunchOptions(counts.workers, counts.ps, rest[0], tuple(rest[1:]))
+
+
+def make_clusters(workers: int, servers: int = 0) -> list[Cluster]:
+    """One cluster on free ports of this machine, as each of its tasks sees it, the chief first."""
+    sizes = {"chief": 1, "worker": workers, "ps": servers} if servers else {"worker": workers}
+    ports = find_ports(sum(sizes.values()))
+    jobs = {job: tuple(f"127.0.0.1:{ports.pop()}" for _ in range(size)) for job, size in sizes.items()}
+    return [Cluster(jobs, job, index) for job, size in sizes.items() for index in range(size)]
+
+
+def make_tasks(clusters: Sequence[Cluster], command: Sequence[str]) -> list[Task]:
+    """`command` for each task, which learns from `TF_CONFIG` who it is."""
+    return [
+        Task(cluster.name, command, {VARIABLE: cluster.to_tf_config()}, server=cluster.is_server)
+        for cluster in clusters
+    ]
+
+
+def find_ports(count: int) -> list[int]:
+    """Different ports that are free now; all are held until the last is found."""
+    with ExitStack() as held:
+        sockets = [held.enter_context(socket.socket()) for _ in range(count)]
+        for one in sockets:
+            one.bind(("", 0))
+        return [one.getsockname()[1] for one in sockets]
+
+
+def _report(outcome: Outcome, words: Sequence[str]) -> None:
+    """One line on how it ended, where it is not done."""
+    if outcome.failure is not None:
+        print(f"error: {outcome.failure}; the others were stopped.", file=sys.stderr)
+    elif outcome.received is not None and outcome.code == EXIT_CODES[outcome.received]:
+        again = shlex.join(["python", "-m", "training", "launch", *(word for word in words if word != FRESH)])
+        print(f"Stopped by {outcome.received.name}. Go on with: {again}", file=sys.stderr)

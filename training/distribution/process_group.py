@@ -1,0 +1,195 @@
+"""Processes that work together: one stream of output, one end, and no one left behind."""
+
+import math
+import selectors
+import signal
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from types import FrameType
+from typing import BinaryIO
+
+from training.distribution.interruption import EXIT_CODES, EXIT_PEER_LOST
+from training.distribution.task_process import Task, TaskProcess
+
+TICK_S = 0.1
+LEFT_WHEN_TOLD = {0, -signal.SIGTERM, EXIT_CODES[signal.SIGTERM], EXIT_PEER_LOST}
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a group ended.
+
+    Attributes:
+        code: Exit code for the whole: that of the first task that failed (128 + n for signal n); else 75
+            or 130 after SIGTERM or SIGINT, 128 + n after a second signal; 0 when all is done.
+        failure: Which task failed, and how; None where none did.
+        received: The first signal that came.
+    """
+
+    code: int
+    failure: str | None = None
+    received: signal.Signals | None = None
+
+
+class ProcessGroup:
+    """Runs tasks side by side until the work is done, one fails, or a signal comes.
+
+    The work is done when all tasks that are not servers have ended with 0; the servers are then stopped.
+    When one fails, or a signal comes, the others are asked to stop (SIGTERM), servers after those they
+    serve, which may need them to save; who does not stop in time is killed. A second signal kills all.
+
+    Args:
+        tasks: What to run.
+        output: Where their lines go, as they arrive, each with `[name] ` before it.
+        color: Whether the names are coloured.
+        grace_s: Time to stop in after a failure, and for servers when the work is done, s.
+        patience_s: Time to stop in after a signal, s; a validation may have to end first.
+        cause_s: Time in which the task whose loss another one reports may end by itself, s.
+    """
+
+    def __init__(
+        self,
+        tasks: Sequence[Task],
+        output: BinaryIO,
+        *,
+        color: bool = False,
+        grace_s: float = 10.0,
+        patience_s: float = 300.0,
+        cause_s: float = 2.0,
+    ) -> None:
+        self._tasks, self._output, self._color = tasks, output, color
+        self._grace_s, self._patience_s, self._cause_s = grace_s, patience_s, cause_s
+        self._processes: list[TaskProcess] = []
+        self._selector = selectors.DefaultSelector()
+        self._signals: list[signal.Signals] = []
+        self._deadline = math.inf
+        self._failed: TaskProcess | None = None
+        self._failed_at = math.inf
+        self._output_error: OSError | None = None
+
+    def run(self) -> Outcome:
+        """Starts the tasks and stays until the last has ended. Once, in the main thread.
+
+        Raises:
+            OSError: If a task cannot be started, or the output not be written; all have then ended.
+        """
+        with self._noted_signals(), self._selector:
+            try:
+                self._start()
+                while self._running():
+                    self._relay()
+                    self._collect()
+                    self._direct()
+            finally:
+                for process in self._running():
+                    process.kill()
+                    process.close()
+        if self._output_error is not None:
+            raise self._output_error
+        return self._judge()
+
+    def _start(self) -> None:
+        for number, task in enumerate(self._tasks):
+            if self._signals:
+                break
+            process = TaskProcess(task, _make_prefix(task.name, number if self._color else None))
+            self._processes.append(process)
+            self._selector.register(process.pipe or 0, selectors.EVENT_READ, process)
+
+    def _running(self) -> list[TaskProcess]:
+        return [process for process in self._processes if process.code is None]
+
+    def _leaders(self) -> list[TaskProcess]:
+        """The running ones that are not servers."""
+        return [process for process in self._running() if not process.server]
+
+    def _relay(self) -> None:
+        """Passes on what has come, or waits a moment for something."""
+        for key, _ in self._selector.select(TICK_S):
+            self._write(key.data.read())
+            if key.data.pipe is None:
+                self._selector.unregister(key.fd)
+
+    def _collect(self) -> None:
+        """Notes who has ended, and how."""
+        ended = [process for process in self._running() if process.poll()]
+        for process in ended:
+            if process.pipe is not None:
+                self._selector.unregister(process.pipe)
+            self._write(process.close())
+        for process in ended:
+            # The loss of a peer is a consequence: whatever else fails soon is the cause.
+            known = self._failed is not None and self._failed.code != EXIT_PEER_LOST
+            if not known and self._has_failed(process):
+                self._failed, self._failed_at = process, time.monotonic()
+
+    def _has_failed(self, process: TaskProcess) -> bool:
+        if process.server and not self._leaders():
+            return False  # it was no longer needed
+        return process.code not in (LEFT_WHEN_TOLD if process.told else {0})
+
+    def _direct(self) -> None:
+        """Asks to stop, and ends, whoever should."""
+        if self._signals or self._output_error:
+            self._stop(self._patience_s)
+        if self._is_settled() or not self._leaders():
+            self._stop(self._grace_s)
+        if len(self._signals) > 1 or time.monotonic() > self._deadline:
+            self._kill()
+
+    def _is_settled(self) -> bool:
+        """Whether a task has failed and, if by the loss of another, that one has had time to end."""
+        if self._failed is None:
+            return False
+        return self._failed.code != EXIT_PEER_LOST or time.monotonic() > self._failed_at + self._cause_s
+
+    def _stop(self, seconds: float) -> None:
+        self._deadline = min(self._deadline, time.monotonic() + seconds)
+        for process in self._leaders() or self._running():
+            process.terminate()
+
+    def _kill(self) -> None:
+        for process in self._running():
+            process.kill()
+
+    def _write(self, lines: bytes) -> None:
+        """Once it has failed nothing more is written, but the processes can go on to a good end."""
+        if not lines or self._output_error is not None:
+            return
+        try:
+            self._output.write(lines)
+            self._output.flush()
+        except OSError as error:
+            self._output_error = error
+
+    def _judge(self) -> Outcome:
+        received = self._signals[0] if self._signals else None
+        if len(self._signals) > 1:
+            return Outcome(128 + self._signals[1], None, received)
+        if self._failed is not None:
+            code = self._failed.code or 0
+            return Outcome(code if code > 0 else 128 - code, self._failed.describe_end(), received)
+        started = len(self._processes) == len(self._tasks)
+        done = started and all(process.server or process.code == 0 for process in self._processes)
+        return Outcome(0 if received is None or done else EXIT_CODES[received], None, received)
+
+    @contextmanager
+    def _noted_signals(self) -> Iterator[None]:
+        former = {number: signal.signal(number, self._note) for number in EXIT_CODES}
+        try:
+            yield
+        finally:
+            for number, handler in former.items():
+                signal.signal(number, handler)
+
+    def _note(self, number: int, frame: FrameType | None) -> None:  # noqa: ARG002
+        self._signals.append(signal.Signals(number))
+        if len(self._signals) > 1:
+            self._kill()
+
+
+def _make_prefix(name: str, color: int | None) -> bytes:
+    text = f"[{name}] "
+    return (text if color is None else f"\x1b[{31 + color % 6}m{text}\x1b[0m").encode()

@@ -1,0 +1,118 @@
+"""Waiting for the other processes of a cluster, before TensorFlow does so without end and without a word.
+
+TensorFlow blocks where a process is missing: it holds Python's lock, swallows SIGTERM and names nobody.
+Here a missing process is named, and a signal is heeded.
+"""
+
+import socket
+import time
+from contextlib import ExitStack, suppress
+
+from segdec.errors import ConfigError
+from training.distribution.cluster import Cluster
+from training.distribution.interruption import PeerLostError
+
+GO = b"go\n"
+HELLO_BYTES = 64
+PAUSE_S = 0.2
+
+
+def meet(cluster: Cluster, timeout_s: float) -> None:
+    """Returns in all processes of a synchronous cluster when all of them are there.
+
+    The others call the chief at its address of the cluster and wait for its word. Afterwards the
+    address is free for TensorFlow.
+
+    Raises:
+        ConfigError: If the chief's own address cannot be taken.
+        PeerLostError: If processes are missing after `timeout_s`, or the chief is not waiting.
+    """
+    until = time.monotonic() + timeout_s
+    if cluster.is_chief:
+        _gather(cluster, until)
+    else:
+        _call(cluster, until)
+
+
+def await_servers(cluster: Cluster, timeout_s: float) -> None:
+    """Returns when every worker and parameter server of an asynchronous cluster accepts connections.
+
+    Raises:
+        PeerLostError: If some are missing after `timeout_s`.
+    """
+    until = time.monotonic() + timeout_s
+    for job in ("ps", "worker"):
+        for index, address in enumerate(cluster.jobs[job]):
+            _connect(address, f"{job} {index}", until).close()
+
+
+def _gather(cluster: Cluster, until: float) -> None:
+    missing = {name for name in cluster.trainers if name != cluster.name}
+    with ExitStack() as open_sockets:
+        listener = open_sockets.enter_context(_listen(cluster.address))
+        callers: list[socket.socket] = []
+        while missing:
+            listener.settimeout(_left(until, f"{', '.join(sorted(missing))} did not come"))
+            try:
+                caller = open_sockets.enter_context(listener.accept()[0])
+            except TimeoutError:
+                continue  # the next turn says who is missing
+            caller.settimeout(PAUSE_S * 10)
+            callers.append(caller)
+            missing.discard(_hello(caller))
+        for caller in callers:
+            with suppress(OSError):  # TensorFlow notices a caller that went away
+                caller.sendall(GO)
+
+
+def _call(cluster: Cluster, until: float) -> None:
+    with _connect(cluster.chief_address, "the chief", until) as chief:
+        chief.sendall(f"{cluster.name}\n".encode())
+        chief.settimeout(_left(until, "not all processes came to the chief"))
+        try:
+            answer = chief.recv(len(GO))
+        except TimeoutError:
+            raise PeerLostError("not all processes came to the chief in time") from None
+        except OSError as error:
+            raise PeerLostError(f"the chief went away ({error.strerror})") from error
+    if answer != GO:
+        raise PeerLostError(
+            f"the process at {cluster.chief_address} is not waiting for others: it has gone, "
+            "or is already training"
+        )
+
+
+def _connect(address: str, name: str, until: float) -> socket.socket:
+    host, _, port = address.rpartition(":")
+    while True:
+        left = _left(until, f"{name} does not answer at {address}")
+        try:
+            return socket.create_connection((host.strip("[]"), int(port)), timeout=left)
+        except OSError:  # not there yet
+            time.sleep(min(PAUSE_S, left))
+
+
+def _listen(address: str) -> socket.socket:
+    both = socket.has_dualstack_ipv6()
+    family = socket.AF_INET6 if both else socket.AF_INET
+    try:
+        return socket.create_server(("", int(address.rpartition(":")[2])), family=family, dualstack_ipv6=both)
+    except OSError as error:
+        raise ConfigError(
+            f"The address {address} of this process cannot be taken: {error.strerror}. "
+            "End the process that uses the port, or name another one in TF_CONFIG."
+        ) from error
+
+
+def _hello(caller: socket.socket) -> str:
+    """The name a process calls itself; empty for a stranger, for example a port scan."""
+    with suppress(OSError):
+        return caller.recv(HELLO_BYTES).decode(errors="replace").strip()
+    return ""
+
+
+def _left(until: float, reason: str) -> float:
+    left = until - time.monotonic()
+    if left <= 0:
+        raise PeerLostError(f"{reason} in time")
+    return left

@@ -1,0 +1,145 @@
+"""The one place where the distribution strategy of a run is chosen."""
+
+from collections.abc import Callable
+
+import tensorflow as tf
+
+from segdec.errors import ConfigError
+from training.distribution.cluster import Cluster
+from training.distribution.devices import find_devices, show_devices
+
+NAMES = {
+    tf.distribute.OneDeviceStrategy: "single",
+    tf.distribute.MirroredStrategy: "mirrored",
+    tf.distribute.experimental.CentralStorageStrategy: "central-storage",
+    tf.distribute.MultiWorkerMirroredStrategy: "multi-worker",
+    tf.distribute.ParameterServerStrategy: "parameter-server",
+}
+
+
+def choose_strategy(
+    name: str, devices: str | None = None, cluster: Cluster | None = None
+) -> tf.distribute.Strategy:
+    """The strategy called `name`. Call it before anything else makes TensorFlow start.
+
+    In a cluster `auto` trains asynchronously where it has parameter servers, and in step otherwise.
+    On one machine it mirrors over all devices when there are several, and takes the one there is
+    otherwise. `mirrored` and `central-storage` take all of them; `single` takes the first.
+
+    Args:
+        name: A value of `ExperimentConfig.strategy`.
+        devices: See `find_devices`; `auto` takes one logical CPU device where it is None.
+        cluster: The processes that train together; None = this one alone.
+
+    Raises:
+        ConfigError: If machine or cluster cannot give the strategy or the devices.
+    """
+    name = check_strategy(name, devices, cluster)
+    if cluster is not None:
+        build: Callable[[Cluster, str | None], tf.distribute.Strategy] = (
+            _parameter_server if name == "parameter-server" else _multi_worker
+        )
+        return build(cluster, devices)
+    return _local(name, devices)
+
+
+def describe_strategy(strategy: tf.distribute.Strategy, cluster: Cluster | None = None) -> str:
+    """What a run takes, for the terminal: `mirrored on 2 × GPU`."""
+    if cluster is not None:
+        return f"{NAMES[type(strategy)]} on {cluster.describe()}"
+    kind = tf.DeviceSpec.from_string(strategy.extended.worker_devices[0]).device_type
+    return f"{NAMES[type(strategy)]} on {strategy.num_replicas_in_sync} × {kind}"
+
+
+def check_batch_size(batch_size: int, strategy: tf.distribute.Strategy, parts: int = 1) -> None:
+    """Refuses a global batch that cannot be split evenly.
+
+    Raises:
+        ConfigError: If `batch_size` is not a multiple of the number of replicas times `parts`.
+    """
+    replicas = strategy.num_replicas_in_sync
+    if batch_size % (replicas * parts):
+        accumulated = f" times accumulate={parts}" if parts > 1 else ""
+        expected = -(-batch_size // (replicas * parts)) * replicas * parts
+        raise ConfigError(
+            f"batch_size={batch_size} does not divide by the {replicas} replicas{accumulated}. "
+            f"Expected a multiple: set --batch-size to {expected}, or leave the rest of each batch out "
+            "with --data.drop-remainder."
+        )
+
+
+def check_strategy(name: str, devices: str | None, cluster: Cluster | None) -> str:
+    """The strategy that `name` means among these processes; it waits for none and starts nothing.
+
+    Raises:
+        ConfigError: If processes or machine cannot give it.
+    """
+    if cluster is None:
+        if name in ("multi-worker", "parameter-server"):
+            servers = " --ps 1" if name == "parameter-server" else ""
+            raise ConfigError(
+                f"strategy={name} needs several processes, and TF_CONFIG names no others. Set TF_CONFIG in "
+                f"each of them, or try it on this machine: python -m training launch --workers 2{servers} …"
+            )
+        return name
+    needed = "parameter-server" if cluster.has_parameter_servers else "multi-worker"
+    if name not in ("auto", needed):
+        raise ConfigError(
+            f"strategy={name} does not fit TF_CONFIG, which names {cluster.describe()}. "
+            f"Expected strategy={needed} or auto; for a run of this process alone, unset TF_CONFIG."
+        )
+    if devices is not None and devices.startswith("cpu:") and devices != "cpu:1":
+        raise ConfigError(
+            f"devices={devices}: TensorFlow runs one replica a worker on CPUs. "
+            "Expected cpu:1 or GPUs; for more replicas start more workers."
+        )
+    show_devices(devices)
+    return needed
+
+
+def _local(name: str, devices: str | None) -> tf.distribute.Strategy:
+    names = find_devices(devices)
+    if name == "single" and devices is not None and len(names) > 1:
+        raise ConfigError(
+            f"strategy=single runs on one device, devices={devices} gives {len(names)}. "
+            "Name one device, or set --strategy mirrored or central-storage."
+        )
+    on_cpu = "CPU" in names[0]
+    if name == "central-storage":
+        return tf.distribute.experimental.CentralStorageStrategy(names, "/cpu:0")
+    if name == "mirrored" or (name == "auto" and len(names) > 1 and (devices is not None or not on_cpu)):
+        # Between CPU devices the default, collective operations, are merged differently on each and fail.
+        return tf.distribute.MirroredStrategy(names, tf.distribute.ReductionToOneDevice() if on_cpu else None)
+    return tf.distribute.OneDeviceStrategy(names[0])
+
+
+def _multi_worker(cluster: Cluster, devices: str | None) -> tf.distribute.Strategy:
+    resolver = _resolver(cluster, show_devices(devices))
+    return tf.distribute.MultiWorkerMirroredStrategy(cluster_resolver=resolver)
+
+
+def _parameter_server(cluster: Cluster, devices: str | None) -> tf.distribute.Strategy:
+    return tf.distribute.ParameterServerStrategy(_resolver(cluster, show_devices(devices)))
+
+
+def _resolver(cluster: Cluster, gpus: int) -> tf.distribute.cluster_resolver.ClusterResolver:
+    return tf.distribute.cluster_resolver.SimpleClusterResolver(
+        tf.train.ClusterSpec({job: list(tasks) for job, tasks in cluster.jobs.items()}),
+        task_type=cluster.task,
+        task_id=cluster.index,
+        rpc_layer="grpc",
+        num_accelerators={"GPU": gpus},
+    )
+
+
+def serve(cluster: Cluster, devices: str | None) -> None:
+    """Serves the coordinator of a cluster with parameter servers; never returns."""
+    show_devices(devices)
+    server = tf.distribute.Server(
+        tf.train.ClusterSpec({job: list(tasks) for job, tasks in cluster.jobs.items()}),
+        job_name=cluster.task,
+        task_index=cluster.index,
+        protocol="grpc",
+        start=True,
+    )
+    server.join()

@@ -1,0 +1,181 @@
+"""The dress rehearsal of an experiment: everything a run does, in small, and what the run will take."""
+
+import resource
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import tensorflow as tf
+
+from training.config import ExperimentConfig, StagesConfig
+from training.evaluation.run import evaluate_run
+from training.export import export_run
+from training.run.folder import LEFT_OUT
+from training.tracking.run_log import read_log
+from training.tracking.trackers import check_tracking
+from training.trainer import Trainer
+
+STEPS = 2
+"""Steps of each stage: the first one compiles, the second one shows the pace."""
+
+CLUSTERED = ("multi-worker", "parameter-server")
+"""Strategies of several processes; the rehearsal takes place in this one alone."""
+
+TRIED = "Two steps of each stage, validation, checkpoint, evaluation and export went well."
+
+
+@dataclass(frozen=True)
+class StageEstimate:
+    """What a stage will take.
+
+    Attributes:
+        name: The stage.
+        steps: Its steps.
+        s_per_step: Duration of a step, s.
+        images_per_s: Images trained on, 1/s.
+        flop_utilisation: Share of the machine's peak that the network's arithmetic reaches.
+        validations: How often it validates.
+        checkpoints: How many checkpoints its steps ask for.
+    """
+
+    name: str
+    steps: int
+    s_per_step: float
+    images_per_s: float
+    flop_utilisation: float
+    validations: int
+    checkpoints: int
+
+
+@dataclass(frozen=True)
+class Rehearsal:
+    """What a run will take, as far as two steps of each stage tell.
+
+    Attributes:
+        stages: Those that have steps.
+        validation_s: Duration of one validation, s.
+        checkpoint_s: Duration of writing one checkpoint, s.
+        checkpoint_bytes: Size of one checkpoint.
+        memory_bytes: Most memory of the process so far.
+        device_bytes: Most memory of each GPU so far, by name.
+    """
+
+    stages: tuple[StageEstimate, ...]
+    validation_s: float
+    checkpoint_s: float
+    checkpoint_bytes: int
+    memory_bytes: int
+    device_bytes: dict[str, int]
+
+    @property
+    def total_s(self) -> float:
+        """Duration of the run, s, without reading the images for the first time."""
+        steps = sum(stage.steps * stage.s_per_step for stage in self.stages)
+        validations = sum(stage.validations for stage in self.stages) * self.validation_s
+        return steps + validations + sum(stage.checkpoints for stage in self.stages) * self.checkpoint_s
+
+    def __str__(self) -> str:
+        """A table for the terminal."""
+        lines = [f"{'stage':<12}{'steps':>8}{'s/step':>10}{'images/s':>10}{'of peak':>10}{'time':>14}"]
+        for stage in self.stages:
+            duration = format_duration(stage.steps * stage.s_per_step)
+            pace = f"{stage.s_per_step:>10.3f}{stage.images_per_s:>10.1f}{stage.flop_utilisation:>10.1%}"
+            lines.append(f"{stage.name:<12}{stage.steps:>8}{pace}{duration:>14}")
+        for name, count, seconds in (
+            ("validation", sum(stage.validations for stage in self.stages), self.validation_s),
+            ("checkpoint", sum(stage.checkpoints for stage in self.stages), self.checkpoint_s),
+        ):
+            lines.append(
+                f"{name:<12}{count:>8}{seconds:>10.3f}{'':>20}{format_duration(count * seconds):>14}"
+            )
+        memory = {"memory": self.memory_bytes, **self.device_bytes, "checkpoint": self.checkpoint_bytes}
+        sizes = ", ".join(f"{name} {size / 1e6:.1f} MB" for name, size in memory.items())
+        return "\n".join([*lines, sizes, f"In all about {format_duration(self.total_s)}.", TRIED])
+
+
+def rehearse(config: ExperimentConfig) -> Rehearsal:
+    """Takes two steps of each stage, validates, checkpoints, evaluates and exports, in a temporary folder.
+
+    Raises:
+        SegdecError: If anything of it cannot be done; a run would have failed there, too.
+    """
+    check_tracking(config.tracking)
+    with tempfile.TemporaryDirectory() as folder:
+        short = shorten(config, Path(folder))
+        trainer = Trainer(short)
+        _print_left_out(trainer.folder.path)
+        path = trainer.run().path
+        evaluate_run(path, "val")
+        export_run(path, Path(folder) / "model", name=None, version="1", overwrite=False)
+        paces = {record["stage"]: record for record in read_log(path) if record["kind"] == "train"}
+        return Rehearsal(
+            stages=tuple(_estimate(config, name, record) for name, record in paces.items()),
+            validation_s=_time(trainer.validator.measure),
+            checkpoint_s=_time(lambda: trainer.state.save(0)),
+            checkpoint_bytes=_size(max((path / "checkpoints").iterdir())),
+            memory_bytes=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+            device_bytes=_device_memory(),
+        )
+
+
+def shorten(config: ExperimentConfig, folder: Path) -> ExperimentConfig:
+    """The same experiment with two steps a stage, in another folder."""
+    stages = {
+        name: settings.model_copy(update={"steps": min(settings.steps, STEPS)})
+        for name, settings in config.stages
+    }
+    changes = {
+        "runs": folder,
+        "stages": StagesConfig(**stages),
+        "validate_every": STEPS,
+        "log_every": 1,
+        "tracking": "none",
+        "strategy": "auto" if config.strategy in CLUSTERED else config.strategy,
+    }
+    return config.model_copy(update=changes)
+
+
+def _print_left_out(run: Path) -> None:
+    """What the run folder lists, which goes with the rehearsal."""
+    with suppress(FileNotFoundError):
+        print((run / LEFT_OUT).read_text(encoding="utf-8"), end="", file=sys.stderr)
+
+
+def format_duration(seconds: float) -> str:
+    """`1 h 05 min`, `3 min 20 s` or `12.3 s`."""
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes // 60} h {minutes % 60:02d} min" if minutes >= 60 else f"{minutes} min {rest:02d} s"
+
+
+def _estimate(config: ExperimentConfig, name: str, pace: dict[str, float]) -> StageEstimate:
+    steps = getattr(config.stages, name).steps
+    return StageEstimate(
+        name,
+        steps,
+        s_per_step=pace["s_per_step"],
+        images_per_s=pace["images_per_s"],
+        flop_utilisation=pace["flop_utilisation"],
+        validations=-(-steps // config.validate_every),
+        checkpoints=-(-steps // config.checkpoint_every),
+    )
+
+
+def _time(action: Callable[[], object]) -> float:
+    began = time.perf_counter()
+    action()
+    return time.perf_counter() - began
+
+
+def _size(folder: Path) -> int:
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+
+
+def _device_memory() -> dict[str, int]:
+    gpus = [device.name.removeprefix("/device:") for device in tf.config.list_logical_devices("GPU")]
+    return {name: tf.config.experimental.get_memory_info(name)["peak"] for name in gpus}

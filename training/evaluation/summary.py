@@ -1,0 +1,201 @@
+"""The result in plain words: what the model gets right, where it fails, and whether one can tell."""
+
+from collections.abc import Sequence
+
+from training.evaluation.evaluation import Evaluation
+from training.evaluation.formatting import (
+    count_of,
+    format_figure,
+    format_percent,
+    format_score,
+)
+from training.evaluation.metrics import ClassMetrics, Metrics
+from training.evaluation.regions import FOUND_OVERLAP, RegionSize
+from training.evaluation.rows import Row
+from training.evaluation.threshold_slider import no_miss_threshold
+
+WIDE_INTERVAL = 0.1
+"""Width of a 95 % interval from which on the figure tells a good model from a fair one no longer."""
+
+CLEAR_DIFFERENCE = 0.1
+"""By which a class or size must lag behind the rest to be named."""
+
+MANY_DEFECTIVE = 200
+"""Defective photographs from which on none missed speaks for itself."""
+
+
+def describe(evaluation: Evaluation) -> str:
+    """The result in one sentence."""
+    metrics = evaluation.metrics
+    if not metrics.images:
+        return "No images were evaluated."
+    wrong = len(evaluation.errors())
+    if not wrong:
+        return f"All {metrics.images} images are labelled right."
+    kinds = (
+        (metrics.false_negatives, "missed defect", None),
+        (metrics.false_positives, "false alarm", None),
+        (wrong - metrics.errors, "wrong class", "wrong classes"),
+    )
+    parts = [count_of(*kind) for kind in kinds if kind[0]]
+    verb = "is" if wrong == 1 else "are"
+    return f"{wrong} of {metrics.images} images {verb} labelled wrong: {', '.join(parts)}."
+
+
+def list_findings(evaluation: Evaluation) -> list[str]:
+    """What else to know, a few sentences, the plainest first."""
+    metrics = evaluation.metrics
+    if not metrics.images:
+        return []
+    return [
+        *_describe_decisions(metrics),
+        *_describe_classes(metrics.classes),
+        *_describe_masks(metrics),
+        *_describe_sizes(metrics.region_sizes),
+        *_describe_no_miss(evaluation),
+    ]
+
+
+def list_split_warnings(rows: Sequence[Row]) -> list[str]:
+    """Says when the photographs are those that the model or its thresholds come from."""
+    splits = {row.split for row in rows}
+    if "train" in splits:
+        return ["The model was trained on these photographs: the figures say nothing about others."]
+    if "val" in splits:
+        return [
+            "The thresholds were chosen on these photographs: errors and pixel figures look better here than "
+            "they will elsewhere. Evaluate on 'test'."
+        ]
+    return []
+
+
+def list_doubts(metrics: Metrics) -> list[str]:
+    """Why the photographs may be too few to tell."""
+    if not metrics.images:
+        return []
+    if not metrics.good or not metrics.defective:
+        lacking = "good" if metrics.defective else "defective"
+        return [
+            f"There is no {lacking} photograph: how well the two are told apart cannot be measured. "
+            "Evaluate a split that holds both."
+        ]
+    return [*_doubt_precision(metrics), *_doubt_rate(metrics)]
+
+
+def _describe_decisions(metrics: Metrics) -> list[str]:
+    sentences = []
+    if metrics.defective:
+        found = metrics.defective - metrics.false_negatives
+        sentences.append(f"The model finds {found} of {count_of(metrics.defective, 'defective photograph')}")
+    if metrics.good:
+        passed = metrics.good - metrics.false_positives
+        sentences.append(
+            f"{'it' if sentences else 'The model'} lets {passed} of {metrics.good} good ones pass"
+        )
+    return [f"{' and '.join(sentences)}."]
+
+
+def _describe_classes(classes: Sequence[ClassMetrics]) -> list[str]:
+    """The class found least often, and the one taken for another most often."""
+    seen = [(each.recall, each) for each in classes if each.recall is not None]
+    if len(seen) < 2:
+        return []
+    sentences = []
+    recall, worst = min(seen, key=lambda pair: pair[0])
+    if max(value for value, _ in seen) - recall >= CLEAR_DIFFERENCE:
+        sentences.append(
+            f"It misses {worst.false_negatives} of {count_of(worst.images, 'photograph')} "
+            f"of the class '{worst.name}', a larger share than of any other."
+        )
+    confused, most = max(((_confused(each), each) for _, each in seen), key=lambda pair: pair[0])
+    if confused:
+        found, are = most.images - most.false_negatives, "is" if confused == 1 else "are"
+        sentences.append(
+            f"Of the {found} photographs of the class '{most.name}' that it finds, {confused} {are} given "
+            "another class; the table below tells which."
+        )
+    return sentences
+
+
+def _confused(each: ClassMetrics) -> int:
+    """Photographs of a class that are found but given another one."""
+    return each.images - each.false_negatives - round((each.accuracy or 0) * each.images)
+
+
+def _describe_masks(metrics: Metrics) -> list[str]:
+    sentences = []
+    if metrics.pixels.f1 is not None:
+        sentences.append(
+            f"Of the defect pixels {format_percent(metrics.pixels.recall or 0)} are marked, and "
+            f"{format_percent(metrics.pixels.precision or 0)} of the marked pixels are defect "
+            f"(pixel F1 {format_figure(metrics.pixels.f1)})."
+        )
+    unknown = metrics.images - metrics.pixel_images
+    if unknown:
+        have, are = ("has", "is") if unknown == 1 else ("have", "are")
+        sentences.append(
+            f"{count_of(unknown, 'defective photograph')} {have} a label or boxes only, no drawn defect: "
+            f"{'it' if unknown == 1 else 'they'} {are} not counted in any figure of pixels or regions."
+        )
+    return sentences
+
+
+def _describe_sizes(sizes: Sequence[RegionSize]) -> list[str]:
+    shares = [(size.found_share, size) for size in sizes if size.found_share is not None]
+    if not shares:
+        return []
+    share, worst = min(shares, key=lambda pair: pair[0])
+    if share == 1:
+        return [f"Every true region is found: at least {format_percent(FOUND_OVERLAP)} of it is marked."]
+    lagging = max(value for value, _ in shares) - share >= CLEAR_DIFFERENCE
+    tail = ", a smaller share than of any other size" if lagging else ""
+    return [f"Of the true regions {name_size(worst)} it finds {worst.found} of {worst.regions}{tail}."]
+
+
+def name_size(size: RegionSize) -> str:
+    """The areas of a size bin in words."""
+    if size.below_px is None:
+        return f"from {size.from_px} px"
+    return (
+        f"below {size.below_px} px" if size.from_px <= 1 else f"of {size.from_px} to {size.below_px - 1} px"
+    )
+
+
+def _describe_no_miss(evaluation: Evaluation) -> list[str]:
+    alarms, lowest = evaluation.metrics.fp_at_no_miss, no_miss_threshold(evaluation.rows)
+    if alarms is None or lowest is None or not evaluation.metrics.false_negatives:
+        return []
+    several = "" if evaluation.metrics.threshold is not None else ", one for all runs"
+    return [
+        f"To miss none of these defects the threshold would have to be {format_score(lowest)}{several}, with "
+        f"{count_of(alarms, 'false alarm')} among {evaluation.metrics.good} good photographs."
+    ]
+
+
+def _doubt_precision(metrics: Metrics) -> list[str]:
+    if "average_precision" not in metrics.intervals:
+        return []
+    interval = metrics.intervals["average_precision"]
+    if interval is None:
+        return [
+            "The items are too few for a 95 % interval: take every figure here for a first impression, "
+            "and measure on more."
+        ]
+    if interval.high - interval.low < WIDE_INTERVAL:
+        return []
+    return [
+        f"The test set is too small to tell how good the model is: with other photographs of the same kind "
+        f"its average precision may as well be anywhere from {interval.low:.2f} to {interval.high:.2f}. "
+        "Measure on more defective items, for instance on all folds joined; hold two models against each "
+        "other with 'python -m training compare', not by this figure."
+    ]
+
+
+def _doubt_rate(metrics: Metrics) -> list[str]:
+    interval = metrics.intervals.get("false_negative_rate")
+    if metrics.false_negatives or interval is None or metrics.defective >= MANY_DEFECTIVE:
+        return []
+    return [
+        f"No miss among {count_of(metrics.defective, 'defective photograph')} does not prove that it never "
+        f"misses: its rate of misses may still be up to {format_percent(interval.high)} (95 % interval)."
+    ]

@@ -1,0 +1,139 @@
+"""Validation during training: the measure that picks the best weights, and the thresholds at the end."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from datasets.sample import Record, Sample
+from segdec.config import ModelConfig, Thresholds
+from segdec.predictor import Predictor
+from training.evaluation.classification_metrics import auroc, average_precision, count_errors
+from training.evaluation.evaluation import evaluate
+from training.evaluation.pixel_histogram import PixelHistogram
+from training.evaluation.thresholds import choose_mask_threshold, choose_score_threshold
+from training.stages import Stage
+from training.tracking.panel import draw_picture
+
+CERTAIN = 1e-7
+"""A score nearer to 0 or 1 counts as this near in the score loss."""
+
+PANEL_DEFECTIVE, PANEL_GOOD = 4, 2
+"""Images of the panel, at most."""
+
+
+@dataclass(frozen=True)
+class Validation:
+    """What one pass over the validation images gave.
+
+    Attributes:
+        labels: Class indices [N].
+        scores: Image scores [N].
+        pixels: Mask scores of all images, apart for defect and background.
+    """
+
+    labels: NDArray[np.int64]
+    scores: NDArray[np.float64]
+    pixels: PixelHistogram
+
+    def metrics(self) -> dict[str, float | None]:
+        """AP, AUROC, the binary cross-entropy of the image score, and the pixel F1 at its best threshold."""
+        return {
+            "average_precision": average_precision(self.labels, self.scores),
+            "auroc": auroc(self.labels, self.scores),
+            "score_loss": self.score_loss(),
+            "pixel_f1": self.pixel_f1(),
+        }
+
+    def pixel_f1(self) -> float | None:
+        """Pooled pixel F1 at the mask threshold that is best for it."""
+        return self.pixels.f1_at(choose_mask_threshold(self.pixels).value)
+
+    def score_loss(self) -> float:
+        """Binary cross-entropy of the image score, nats."""
+        scores = np.clip(self.scores, CERTAIN, 1.0 - CERTAIN)
+        return float(-np.mean(np.where(self.labels != 0, np.log(scores), np.log1p(-scores))))
+
+    def key(self, stage: Stage) -> tuple[float, float]:
+        """What the best weights of a stage have most of.
+
+        A stage that trains the decision is judged by AP; the score loss decides among equals, since
+        AP is soon perfect on a small validation split. Segmentation alone is judged by pixel F1.
+        """
+        if not stage.trains_decision:
+            return self.pixel_f1() or 0.0, 0.0
+        return average_precision(self.labels, self.scores) or 0.0, -self.score_loss()
+
+
+class Validator:
+    """Runs the model over the validation images, exactly as it would be served.
+
+    Args:
+        predictor: The network in training.
+        records: The validation images.
+        read: Reads a record.
+        batch_size: Images a forward pass.
+    """
+
+    def __init__(
+        self,
+        predictor: Predictor,
+        records: Sequence[Record],
+        read: Callable[[Record], Sample],
+        batch_size: int,
+    ) -> None:
+        self._predictor = predictor
+        self._records = records
+        self._read = read
+        self._batch_size = batch_size
+
+    def measure(self) -> Validation:
+        """One pass over the validation images."""
+        evaluation = evaluate(
+            self._predictor,
+            self._records,
+            self._read,
+            batch_size=self._batch_size,
+            progress=False,
+            resamples=0,
+        )
+        labels = np.array([row.truth for row in evaluation.rows], np.int64)
+        scores = np.array([row.score for row in evaluation.rows], np.float64)
+        return Validation(labels, scores, evaluation.mask_scores)
+
+    def choose_thresholds(self) -> tuple[ModelConfig, dict[str, float | None], list[str]]:
+        """The model with its thresholds, its metrics at them, and what the user must know about them."""
+        validation = self.measure()
+        score = choose_score_threshold(validation.labels, validation.scores)
+        mask = choose_mask_threshold(validation.pixels)
+        thresholds = Thresholds(score=score.value, mask=mask.value)
+        model = self._predictor.config.model_copy(update={"thresholds": thresholds})
+        false_positives, false_negatives = count_errors(validation.labels, validation.scores, score.value)
+        errors = {"false_positives": float(false_positives), "false_negatives": float(false_negatives)}
+        warnings = [choice.warning for choice in (score, mask) if choice.warning]
+        return model, {**validation.metrics(), **errors}, warnings
+
+    def panel(self) -> dict[str, NDArray[np.uint8]]:
+        """Photograph, true mask and prediction of a few validation images, always the same, by name."""
+        predictor, records = self._predictor, choose_panel(self._records)
+        samples = [self._read(record) for record in records]
+        predictions = predictor.predict([sample.image for sample in samples], batch_size=self._batch_size)
+        classes = predictor.config.classes
+        return {
+            sample.name: draw_picture(sample, prediction, classes[sample.label])
+            for sample, prediction in zip(samples, predictions, strict=True)
+        }
+
+
+def choose_panel(records: Sequence[Record]) -> list[Record]:
+    """Some defective and some good images, each kind taken evenly from the list."""
+    defective = [record for record in records if record.label != 0]
+    good = [record for record in records if record.label == 0]
+    return spread(defective, PANEL_DEFECTIVE) + spread(good, PANEL_GOOD)
+
+
+def spread(records: Sequence[Record], count: int) -> list[Record]:
+    """At most `count` of `records`, taken evenly."""
+    places = np.linspace(0, len(records) - 1, min(count, len(records))).round().astype(int)
+    return [records[place] for place in places]

@@ -1,0 +1,162 @@
+"""What becomes of a finished run: its images and its artifact."""
+
+import json
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from datasets.checking import describe_problems
+from datasets.name_lists import read_assignments
+from datasets.reading import read
+from datasets.sample import Record, Sample, Split
+from datasets.splitting import SPLITS
+from segdec.artifact import Manifest, read_manifest
+from segdec.engines.tensorflow import NetworkEngine
+from segdec.errors import ArtifactError, DatasetError, SegdecError
+from segdec.export.export import export_model
+from segdec.predictor import Predictor
+from training.config import DataConfig
+from training.data.run_data import load_data
+from training.evaluation.storage import METRICS
+from training.evaluation.validation import spread
+from training.evaluation.verification import Verifier, describe_variant
+from training.run.folder import RunFolder
+from training.sample_photograph import choose_sample
+
+ReadRecord = Callable[[Record], Sample]
+
+
+CALIBRATION = 64
+"""Validation photographs that int8 is calibrated on; more change the ranges hardly."""
+
+
+def export_run(
+    path: Path,
+    out: Path,
+    *,
+    name: str | None,
+    version: str,
+    overwrite: bool,
+    with_sample: bool = True,
+    engines: Sequence[str] = ("tensorflow",),
+    force: bool = False,
+) -> Manifest:
+    """Writes the artifact of a finished run, with the newest metrics measured on it.
+
+    Args:
+        path: Run folder.
+        out: Folder of the artifact.
+        name: Of the model; None for that of the run.
+        version: Of the model.
+        overwrite: Whether to replace an artifact at `out`.
+        with_sample: Whether a validation photograph travels in the artifact for its self-test; seeded
+            noise does otherwise, or when the photographs cannot be read any more.
+        engines: What shall run it, see `segdec.engines.ENGINES`.
+        force: Whether to export engines that decide worse than the network.
+
+    Raises:
+        SegdecError: If the run has not finished, the artifact cannot be written, or an engine decides worse.
+    """
+    folder = RunFolder.finished(path)
+    result = folder.result()
+    split, metrics = _metrics(folder, result.validation)
+    network = folder.network()
+    predictor = Predictor(NetworkEngine(network), result.model)
+    records, read_record = _validation(folder, predictor)
+    verified = Verifier(predictor, records, read_record, force=force)
+    return export_model(
+        network,
+        out,
+        config=result.model,
+        name=name or folder.experiment().name,
+        version=version,
+        metrics=metrics,
+        metrics_split=split,
+        data_fingerprint=result.data_fingerprint,
+        sample=choose_sample(predictor, records, read_record) if records and with_sample else None,
+        engines=engines,
+        photographs=[read_record(record).image for record in spread(records, CALIBRATION)],
+        verify=verified if records else None,
+        overwrite=overwrite,
+    )
+
+
+def verify_artifact(path: Path, model: Path, split: Split) -> Iterator[str]:
+    """Compares the engines of an artifact with the network of its run, on photographs of any split.
+
+    Args:
+        path: Run folder.
+        model: The artifact that was exported from it.
+        split: Whose photographs.
+
+    Yields:
+        A line for each engine.
+
+    Raises:
+        SegdecError: If the run has not finished, the artifact is another run's, or a photograph is missing.
+    """
+    folder, manifest = RunFolder.finished(path), read_manifest(model)
+    result = folder.result()
+    if (manifest.data_fingerprint, manifest.thresholds) != (result.data_fingerprint, result.model.thresholds):
+        raise ArtifactError(
+            f"{model} was not exported from {path}. Expected an artifact of this run; export it."
+        )
+    records = run_records(folder.experiment().data, folder.splits, result.model.classes, split)
+    reference = Predictor(NetworkEngine(folder.network()), result.model)
+    verifier = Verifier(reference, records, _reader(reference), force=True)
+    for name, variant in manifest.variants.items():
+        found = verifier(name, Predictor.load(model, name))
+        yield describe_variant(name, variant.model_copy(update={"verification": found}))
+
+
+def _reader(predictor: Predictor) -> ReadRecord:
+    # With the default limit on pixels: each start of a service reads one of them.
+    return partial(read, white_level=predictor.config.input.white_level)
+
+
+def _validation(folder: RunFolder, predictor: Predictor) -> tuple[Sequence[Record], ReadRecord]:
+    """The validation photographs, and what reads them; none when they have been moved away meanwhile."""
+    read_record = _reader(predictor)
+    try:
+        records = run_records(folder.experiment().data, folder.splits, predictor.config.classes, "val")
+        for record in records:
+            read_record(record)
+    except (SegdecError, OSError) as error:
+        print(
+            "note: The artifact's self-test gets noise instead of a validation photograph, and no engine is "
+            f"compared with the network on photographs: {error}",
+            file=sys.stderr,
+        )
+        return (), read_record
+    return records, read_record
+
+
+def run_records(data: DataConfig, splits: Path, classes: tuple[str, ...], split: Split) -> tuple[Record, ...]:
+    """The images of a split as the run was started with it, whatever was added since."""
+    dataset = load_data(data, splits)
+    started_with = {line.name for line in read_assignments(splits, SPLITS, "split") if line.word == split}
+    if gone := [problem for problem in dataset.problems if problem.name in started_with]:
+        raise DatasetError(describe_problems(gone))
+    if dataset.classes != classes:
+        raise DatasetError(
+            f"'{data.root}' holds the classes {', '.join(dataset.classes)}. "
+            f"Expected those the model was trained on: {', '.join(classes)}."
+        )
+    if not dataset.of_split(split):
+        raise DatasetError(
+            f"The split '{split}' of '{data.root}' holds no image. Evaluate another --split, or train "
+            "with a splits file that has one."
+        )
+    return dataset.of_split(split)
+
+
+def _metrics(folder: RunFolder, validation: dict[str, float | None]) -> tuple[str, dict[str, float]]:
+    """Split and single figures of the last evaluation, or of validation when there was none."""
+    path = folder.path / METRICS
+    figures: dict[str, Any] = {"split": "val", **validation}
+    if path.exists():
+        figures = json.loads(path.read_text(encoding="utf-8"))
+    split = figures.pop("split")
+    return split, {name: float(value) for name, value in figures.items() if isinstance(value, int | float)}

@@ -1,0 +1,1 @@
+"""What a step computes: losses, gradients, schedules, precision."""

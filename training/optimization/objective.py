@@ -1,0 +1,81 @@
+"""What a stage minimises: its losses, and how they are balanced."""
+
+from typing import Any
+
+import tensorflow as tf
+
+from segdec.config import STRIDE
+from segdec.network.network import SegDecNet
+from training.config import LossConfig, StageConfig, TargetConfig
+from training.optimization.gradients import Batch, Losses
+from training.optimization.losses import decision_loss, segmentation_loss
+from training.stages import Stage
+
+
+def stage_losses(
+    network: SegDecNet,
+    stage: Stage,
+    config: StageConfig,
+    target: TargetConfig,
+    terms: LossConfig,
+    batch: Batch,
+    steps_taken: Any = 0,
+) -> Losses:
+    """The losses of one replica's images, [B] each: the stage's terms and `loss`, their weighted sum.
+
+    Args:
+        network: The network in training.
+        stage: Which parts are trained.
+        config: Weights of the terms.
+        target: Weight of the defect pixels.
+        terms: Terms of the segmentation loss.
+        batch: `image`, `target`, `weight` and `label`.
+        steps_taken: Of the stage, before this one.
+    """
+    losses: Losses = {}
+    features, coarse_logits, mask_logits = network.segmentation(
+        batch["image"], training=stage.trains_segmentation
+    )
+    total = tf.zeros_like(batch["label"], mask_logits.dtype)
+    segmentation_share, decision_share = _balance(config, steps_taken, total.dtype)
+    if stage.trains_segmentation:
+        losses["segmentation_loss"] = _mask_loss(network, coarse_logits, mask_logits, batch, target, terms)
+        total += segmentation_share * losses["segmentation_loss"]
+    if stage.trains_decision:
+        class_logits = network.decision((features, coarse_logits), training=True)
+        losses["decision_loss"] = decision_loss(class_logits, batch["label"])
+        total += decision_share * losses["decision_loss"]
+    return {"loss": total, **losses}
+
+
+def _mask_loss(
+    network: SegDecNet,
+    coarse_logits: tf.Tensor,
+    mask_logits: tf.Tensor,
+    batch: Batch,
+    target: TargetConfig,
+    terms: LossConfig,
+) -> tf.Tensor:
+    """The segmentation loss; with a decoder the mean of those of the fine and the coarse mask."""
+
+    def loss(logits: tf.Tensor, share: tf.Tensor, weight: tf.Tensor) -> tf.Tensor:
+        positive = target.positive_weight if target.weighting == "uniform" else 1.0  # else weight holds it
+        return segmentation_loss(logits, share, weight, positive, terms.focal_gamma, terms.dice_weight)
+
+    fine = loss(mask_logits, batch["target"], batch["weight"])
+    factor = STRIDE // network.config.mask_stride
+    if factor == 1:
+        return fine
+    pooled = (tf.nn.avg_pool2d(batch[name], factor, factor, "VALID") for name in ("target", "weight"))
+    return 0.5 * (fine + loss(coarse_logits, *pooled))
+
+
+def _balance(config: StageConfig, steps_taken: Any, dtype: tf.DType) -> tuple[Any, Any]:
+    """Factors of the segmentation and the decision loss.
+
+    Dynamic ones follow Božič et al. 2021: λ = 1 − step/steps of the one, 1 − λ of the other.
+    """
+    if config.balance == "fixed":
+        return config.segmentation_weight, config.decision_weight
+    done = tf.cast(steps_taken, dtype) / config.steps
+    return (1.0 - done) * config.segmentation_weight, done * config.decision_weight

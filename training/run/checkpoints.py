@@ -1,0 +1,173 @@
+"""What a run saves so that it can go on: the network, its optimisers, its averages and its place."""
+
+import sys
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import keras
+import tensorflow as tf
+
+from segdec.errors import RunError
+from segdec.network.network import SegDecNet
+from training.optimization.ema import WeightAverage
+from training.run.checkpoint_folder import CheckpointFolder
+from training.run.disk_errors import explained_writing
+
+_UNREADABLE = (tf.errors.OpError, OSError, ValueError, AssertionError, LookupError)
+"""What TensorFlow raises for files that are missing, cut off, changed or of another network."""
+
+
+class RunState(tf.Module):
+    """Everything that a checkpoint holds; saving it does not change it.
+
+    The best weights are part of each checkpoint, so they always are those that belong to its place.
+
+    Args:
+        folder: Folder of the checkpoints.
+        network: The network in training.
+        optimizers: Those of the stages, by name.
+        average: The averaged weights.
+        validated: A network of the same architecture with plain variables; `save_best` keeps its weights.
+        step: Becomes the attribute `step`; a variable of the strategy, which the train step advances.
+        writes: Whether this process writes the checkpoints; the others only read.
+        keep: Number of checkpoints that stay.
+        every_steps: A checkpoint is due at each multiple of it,
+        every_minutes: and when so many minutes have passed since the last one; 0 = by steps alone.
+        clock: Seconds that pass.
+
+    Attributes:
+        stage: Index of the stage in `STAGES`.
+        step: Steps of that stage already taken.
+        best: Validation key of the best weights of the stage so far, higher is better.
+        best_weights: The best weights, in the order of the network's variables.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        network: SegDecNet,
+        optimizers: Mapping[str, keras.optimizers.Optimizer | tf.Module],
+        average: WeightAverage,
+        validated: SegDecNet,
+        step: tf.Variable,
+        *,
+        writes: bool = True,
+        keep: int = 2,
+        every_steps: int = 100,
+        every_minutes: float = 0.0,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        super().__init__()
+        self.stage = tf.Variable(0, dtype=tf.int64, trainable=False)
+        self.step = step
+        self.best = tf.Variable([float("-inf")] * 2, dtype=tf.float64, trainable=False)
+        with tf.device("CPU:0"):  # they are only kept, never computed with
+            self.best_weights = [tf.Variable(weight.value, trainable=False) for weight in validated.variables]
+        self._everything = tf.train.Checkpoint(
+            network=network,
+            optimizers=dict(optimizers),
+            average=average,
+            stage=self.stage,
+            step=self.step,
+            best=self.best,
+            best_weights=self.best_weights,
+        )
+        self._network, self._validated = network, validated
+        self._checkpoints, self._writes = CheckpointFolder(folder, keep), writes
+        self._every_steps, self._every_seconds = every_steps, every_minutes * 60.0
+        self._clock, self._saved_at = clock, clock()
+
+    @property
+    def steps_taken(self) -> int:
+        """Steps of the present stage already taken."""
+        return int(self.step.read_value())
+
+    def restore(self) -> bool:
+        """Restores the newest checkpoint that is whole; returns whether there was one.
+
+        A damaged one is named on stderr.
+
+        Raises:
+            RunError: If there are checkpoints, but none can be read or fits this network.
+        """
+        damaged: dict[Path, str] = {}
+        for checkpoint in self._checkpoints.newest_first():
+            try:
+                self._everything.read(_prefix(checkpoint)).assert_existing_objects_matched()
+            except _UNREADABLE as error:
+                self._checkpoints.mark_damaged(checkpoint)
+                damaged[checkpoint] = _reason(error)
+            else:
+                self._warn(damaged, checkpoint)
+                return True
+        if damaged:
+            newest, reason = next(iter(damaged.items()))
+            raise RunError(
+                f"Cannot restore any checkpoint in '{self._checkpoints.path}'; the newest, '{newest.name}': "
+                f"{reason} Expected a whole one of the same network. Put one back from a copy, or start "
+                "over with --fresh."
+            )
+        return False
+
+    def is_due(self, step: int) -> bool:
+        """Whether to save after this step of the stage."""
+        waited = self._clock() - self._saved_at
+        return step % self._every_steps == 0 or (0.0 < self._every_seconds <= waited)
+
+    def save(self, step: int) -> None:
+        """Writes a checkpoint of everything, after `step` steps of the stage; the oldest are then removed.
+
+        Raises:
+            RunError: If the disk is full or not writable; earlier checkpoints are as they were.
+        """
+        self.step.assign(step)
+        self._saved_at = self._clock()
+        if self._writes:
+            with explained_writing(self._checkpoints.path):
+                self._checkpoints.write(
+                    int(self.stage), step, lambda path: self._everything.write(_prefix(path))
+                )
+
+    def is_better(self, key: tuple[float, float]) -> bool:
+        """Whether `key` is at least that of the best weights: of equals, the longer trained are taken."""
+        return key >= tuple(self.best.numpy().tolist())
+
+    def save_best(self, key: tuple[float, float]) -> None:
+        """Keeps the weights of the validated network as the best, with their validation key."""
+        for kept, weight in zip(self.best_weights, self._validated.variables, strict=True):
+            kept.assign(weight.value)
+        self.best.assign(key)
+
+    def restore_best(self) -> None:
+        """Puts the best weights into the network in training."""
+        for weight, kept in zip(self._network.variables, self.best_weights, strict=True):
+            weight.value.assign(kept)
+
+    def copy_best_to_validated(self) -> None:
+        """Puts the best weights into the validated network."""
+        for weight, kept in zip(self._validated.variables, self.best_weights, strict=True):
+            weight.assign(kept)
+
+    def forget_best(self) -> None:
+        """A stage that is judged by another measure starts a new competition."""
+        self.best.assign([float("-inf")] * 2)
+
+    def _warn(self, damaged: Mapping[Path, str], used: Path) -> None:
+        if self._writes:
+            for checkpoint, reason in damaged.items():
+                print(
+                    f"warning: The checkpoint '{checkpoint}' cannot be read: {reason} "
+                    f"Going on from the one before, '{used}'; the result stays the same.",
+                    file=sys.stderr,
+                )
+
+
+def _prefix(checkpoint: Path) -> str:
+    return str(checkpoint / "state")
+
+
+def _reason(error: BaseException) -> str:
+    """The first line of what TensorFlow says, as a sentence."""
+    lines = str(error).splitlines() or [type(error).__name__]
+    return lines[0].rstrip(". ") + "."

@@ -1,0 +1,301 @@
+"""The folder of one run: what lies where, and who may write there."""
+
+import errno
+import hashlib
+import json
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+from pydantic import ValidationError
+
+from datasets.checking import problem_line
+from datasets.sample import Problem
+from datasets.splitting import write_splits
+from segdec.config import Config, ModelConfig, explain
+from segdec.errors import RunError
+from segdec.files import new_folder, remove_leftovers, write_text_atomic
+from segdec.network.network import SegDecNet, build_network
+from training.config import ExperimentConfig
+from training.data.run_data import RunData
+from training.experiment_file import load_experiment, save_experiment
+from training.run.disk_errors import explained_writing
+from training.run.environment import describe_differences, describe_environment
+from training.run.lock import LOCK, RunLock
+
+CHANGEABLE = {
+    "name",
+    "runs",
+    "strategy",
+    "devices",
+    "cluster_timeout_s",
+    "data.decode_threads",
+    "checkpoint_every",
+    "checkpoint_minutes",
+    "keep_checkpoints",
+    "log_every",
+    "tracking",
+    "data.layout",
+    "data.root",
+    "data.drop_remainder",
+    "data.splits",
+    "data.supervision",
+    "data.allowed_leaks",
+    "data.skip_broken",
+    "data.max_pixels",
+    "data.cache_mb",
+    "data.cache_folder",
+    "data.disk_cache_mb",
+}
+"""Settings that may change when a run is resumed: where it runs, where its data lie, what it writes."""
+
+LEFT_OUT = "left_out.txt"
+"""What of the data set could not be used, one line each; there where a run goes on without it."""
+
+HDF5_MARGIN = 1 << 20
+"""What a weights file takes beside its numbers at most, bytes."""
+
+
+class RunResult(Config):
+    """What training ends with, beside the weights.
+
+    Attributes:
+        model: The model, its thresholds chosen on validation.
+        validation: Metrics on the validation split.
+        warnings: What the user must know about the thresholds.
+        data_fingerprint: Digest of the images the run saw.
+    """
+
+    model: ModelConfig
+    validation: dict[str, float | None]
+    warnings: tuple[str, ...]
+    data_fingerprint: str
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    """Paths of one run: configuration, splits, log, checkpoints, TensorBoard events, weights, result."""
+
+    path: Path
+    lock: RunLock | None = None
+
+    @property
+    def checkpoints(self) -> Path:
+        """Checkpoints of the run."""
+        return self.path / "checkpoints"
+
+    @property
+    def splits(self) -> Path:
+        """The split of every image that the run was started with; it says which data they were."""
+        return self.path / "splits.txt"
+
+    @property
+    def _config_path(self) -> Path:
+        return self.path / "config.toml"
+
+    @property
+    def _environment_path(self) -> Path:
+        return self.path / "environment.json"
+
+    @property
+    def _result_path(self) -> Path:
+        return self.path / "result.json"
+
+    @property
+    def _weights_path(self) -> Path:
+        return self.path / "network.weights.h5"
+
+    @classmethod
+    def open(cls, config: ExperimentConfig, data: RunData, *, fresh: bool) -> Self:
+        """Makes the folder of a run, or takes up the one that exists, and keeps other processes out.
+
+        What a killed process left half-written is removed. Call `close` when the run has ended.
+
+        Raises:
+            RunError: If the folder holds something else, a run of another configuration or data, or is
+                in use by another process. Nothing was changed.
+        """
+        path = config.folder
+        if not path.exists():
+            lock = cls._make(path, config, data)
+        elif fresh:
+            lock = cls._replace(path, config, data)
+        else:
+            lock = cls._take_up(path, config, data)
+        folder = cls(path, lock)
+        folder._remove_leftovers()
+        with explained_writing(path):
+            folder._record(config)
+            folder._record_left_out(data.left_out)
+        return folder
+
+    def _record(self, config: ExperimentConfig) -> None:
+        """The effective configuration and environment, of which a resumed run may have others."""
+        write_text_atomic(self._config_path, save_experiment(config))
+        present = describe_environment()
+        if self._environment_path.exists():
+            former = json.loads(self._environment_path.read_text(encoding="utf-8"))
+            if differences := describe_differences(former, present):
+                print(
+                    f"warning: The run '{self.path}' was begun elsewhere ({'; '.join(differences)}). "
+                    "Its result may differ in the last digits from that of an uninterrupted one.",
+                    file=sys.stderr,
+                )
+        write_text_atomic(self._environment_path, json.dumps(present, indent=2) + "\n")
+
+    def _record_left_out(self, problems: Sequence[Problem]) -> None:
+        path = self.path / LEFT_OUT
+        if not problems:
+            path.unlink(missing_ok=True)
+            return
+        write_text_atomic(path, "".join(f"{problem_line(problem)}\n" for problem in problems))
+        what = "1 problem is" if len(problems) == 1 else f"{len(problems)} problems are"
+        print(f"warning: {what} left out of the data set, see {path}", file=sys.stderr)
+
+    @property
+    def holder(self) -> str:
+        """What names the process that holds the folder; empty where no folder is to be seen."""
+        path = self.path / LOCK
+        return path.read_text(encoding="utf-8") if path.exists() else ""
+
+    def close(self) -> None:
+        """Lets other processes in."""
+        if self.lock is not None:
+            self.lock.release()
+
+    @classmethod
+    def finished(cls, path: Path) -> Self:
+        """The folder of a run that came to its end.
+
+        Raises:
+            RunError: If there is no such run, or it has not finished.
+        """
+        folder = cls(path)
+        folder._check_is_run()
+        if not folder._result_path.exists():
+            raise RunError(
+                f"The run '{path}' has not finished: it has no {folder._result_path.name}. "
+                "Let it go on with: python -m training run EXPERIMENT.toml"
+            )
+        return folder
+
+    def experiment(self) -> ExperimentConfig:
+        """The configuration that the run was started with."""
+        return load_experiment(self._config_path)
+
+    def result(self) -> RunResult:
+        """What training ended with."""
+        try:
+            return RunResult.model_validate_json(self._result_path.read_text(encoding="utf-8"))
+        except ValidationError as error:
+            raise explain(error, RunResult) from error
+
+    def network(self) -> SegDecNet:
+        """The trained network."""
+        network = build_network(self.result().model.network)
+        try:
+            network.load_weights(self._weights_path)
+        except (OSError, ValueError) as error:
+            raise RunError(
+                f"Cannot read the weights '{self._weights_path}': {error}. Train again."
+            ) from error
+        return network
+
+    def save_result(self, network: SegDecNet, result: RunResult) -> None:
+        """Writes weights, then the result that declares them finished: afterwards both are whole.
+
+        Raises:
+            RunError: If the disk is full or not writable.
+        """
+        with (
+            explained_writing(self.path),
+            tempfile.TemporaryDirectory(dir=self.path, prefix=".", suffix=".tmp") as scratch,
+        ):
+            weights = Path(scratch) / self._weights_path.name
+            # HDF5 brings the process down when the disk fills up under it: ask for the space beforehand.
+            weights.write_bytes(bytes(sum(weight.numpy().nbytes for weight in network.weights) + HDF5_MARGIN))
+            network.save_weights(weights)
+            weights.replace(self._weights_path)
+            write_text_atomic(self._result_path, result.model_dump_json(indent=2) + "\n")
+
+    @classmethod
+    def _make(
+        cls, path: Path, config: ExperimentConfig, data: RunData, *, overwrite: bool = False
+    ) -> RunLock:
+        """The lock is taken before the folder appears, so that nobody comes in between."""
+        try:
+            with new_folder(path, overwrite=overwrite) as staged:
+                cls(staged)._config_path.write_text(save_experiment(config), encoding="utf-8")
+                write_splits(cls(staged).splits, data.dataset.records, comment=_data_line(data))
+                return RunLock(staged)
+        except OSError as error:
+            if not (isinstance(error, FileExistsError) or error.errno == errno.ENOTEMPTY):
+                raise
+            raise RunError(
+                f"Another process has just made '{path}'. Wait until it has ended, or choose another --name."
+            ) from error
+
+    @classmethod
+    def _replace(cls, path: Path, config: ExperimentConfig, data: RunData) -> RunLock:
+        cls(path)._check_is_run()
+        former = RunLock(path)
+        try:
+            return cls._make(path, config, data, overwrite=True)
+        finally:
+            former.release()
+
+    @classmethod
+    def _take_up(cls, path: Path, config: ExperimentConfig, data: RunData) -> RunLock:
+        cls(path)._check_is_run()
+        cls(path)._check_same_config(config)
+        cls(path)._check_same_data(data)
+        return RunLock(path)
+
+    def _remove_leftovers(self) -> None:
+        path = self.path.resolve()
+        remove_leftovers(path)
+        remove_leftovers(path.parent, path.name)
+
+    def _check_is_run(self) -> None:
+        if not self._config_path.is_file():
+            raise RunError(
+                f"'{self.path}' is not a run folder: it has no config.toml. Choose another --name."
+            )
+
+    def _check_same_config(self, config: ExperimentConfig) -> None:
+        old, new = (flatten(each.model_dump(mode="json")) for each in (self.experiment(), config))
+        for field in sorted(old.keys() | new.keys()):
+            if field not in CHANGEABLE and old.get(field) != new.get(field):
+                raise RunError(
+                    f"The run '{self.path}' was started with {field} = {old.get(field)!r}, now it is "
+                    f"{new.get(field)!r}. Choose another --name, or start over with --fresh."
+                )
+
+    def _check_same_data(self, data: RunData) -> None:
+        if not self.splits.read_text(encoding="utf-8").startswith(f"# {_data_line(data)}\n"):
+            raise RunError(
+                f"The images in '{self.path}' were others: files, masks or splits have changed since the "
+                f"run was started (see {self.splits}). Choose another --name, or start over with --fresh."
+            )
+
+
+def run_digest(config: ExperimentConfig, data: RunData) -> str:
+    """SHA-256 over what must not change during a run: its data and all settings but the changeable ones."""
+    settings = flatten(config.model_dump(mode="json"))
+    fixed = {field: value for field, value in settings.items() if field not in CHANGEABLE}
+    return hashlib.sha256(json.dumps([data.fingerprint, fixed], sort_keys=True).encode()).hexdigest()
+
+
+def _data_line(data: RunData) -> str:
+    return f"data fingerprint {data.fingerprint}"
+
+
+def flatten(values: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Nested dictionaries as one of dotted names."""
+    flat: dict[str, Any] = {}
+    for name, value in values.items():
+        flat.update(flatten(value, f"{prefix}{name}.") if isinstance(value, dict) else {prefix + name: value})
+    return flat

@@ -1,0 +1,1 @@
+"""What a run tells while it trains: log, curves, pictures."""

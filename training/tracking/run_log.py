@@ -1,0 +1,99 @@
+"""The record of a run: log.jsonl for programs, TensorBoard and others for people."""
+
+import json
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import numpy as np
+
+from segdec.errors import RunError
+from segdec.files import write_text_atomic
+from segdec.images import write_png
+from training.run.disk_errors import explained_writing
+from training.tracking.panel import join_pictures
+from training.tracking.tensorboard import TensorBoardLog
+from training.tracking.tracker import LogSink, Pictures
+
+
+class RunLog:
+    """Appends records to `log.jsonl`, which is the truth, and passes them on.
+
+    A process killed while it writes leaves at most one cut line, which the next one removes.
+
+    Args:
+        folder: The run folder.
+        stage: Index of the stage and
+        step: its step where the run goes on; later records of an interrupted run are dropped.
+        sinks: What else gets the records, beside TensorBoard.
+    """
+
+    def __init__(self, folder: Path, *, stage: int, step: int, sinks: Sequence[LogSink] = ()) -> None:
+        self._folder = folder
+        kept = [
+            record for record in read_log(folder) if (record["stage_index"], record["step"]) <= (stage, step)
+        ]
+        path = folder / "log.jsonl"
+        with explained_writing(folder):
+            write_text_atomic(path, "".join(json.dumps(record) + "\n" for record in kept))
+            self._file = path.open("a", encoding="utf-8")
+            self._sinks = [TensorBoardLog(folder / "tensorboard", stage=stage, step=step), *sinks]
+            for sink in self._sinks:
+                sink.start(kept)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            with explained_writing(self._folder), ExitStack() as open_ones:
+                open_ones.enter_context(self._file)
+                for sink in self._sinks:
+                    open_ones.callback(sink.close, error)
+        except RunError:
+            if error is None:  # otherwise what ended the run is what the user must know
+                raise
+
+    def scalars(self, kind: str, stage: str, stage_index: int, step: int, values: Mapping[str, Any]) -> None:
+        """Records numbers of one step; `kind` is `train` or `val`."""
+        numbers = {name: None if value is None else _finite(float(value)) for name, value in values.items()}
+        record = {"kind": kind, "stage": stage, "stage_index": stage_index, "step": step, **numbers}
+        with explained_writing(self._folder):
+            self._file.write(json.dumps(record) + "\n")
+            self._file.flush()
+            for sink in self._sinks:
+                sink.record(record)
+
+    def images(self, stage: str, stage_index: int, step: int, images: Pictures) -> None:
+        """Writes pictures as `panel.png`, and passes them on."""
+        with explained_writing(self._folder):
+            write_png(self._folder / "panel.png", join_pictures(list(images.values())))
+            for sink in self._sinks:
+                sink.images(stage, stage_index, step, images)
+
+    def finish(self, metrics: Mapping[str, float | None]) -> None:
+        """Passes on the metrics of the finished run; call it when all of its files are written."""
+        for sink in self._sinks:
+            sink.finish(metrics)
+
+
+def read_log(folder: Path) -> list[dict[str, Any]]:
+    """The records of a run so far; a line cut off by a crash is left out."""
+    path = folder / "log.jsonl"
+    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+    records = []
+    for line in lines:
+        try:
+            records.append(json.loads(line))
+        except json.JSONDecodeError:
+            continue
+    return records
+
+
+def _finite(number: float) -> float | None:
+    """JSON knows no NaN and no infinity."""
+    return number if np.isfinite(number) else None
