@@ -9,7 +9,7 @@ from starlette.requests import ClientDisconnect, Request
 T = TypeVar("T")
 
 
-async def until_departed(request: Request, work: Coroutine[Any, Any, T]) -> T:
+async def until_disconnected(request: Request, work: Coroutine[Any, Any, T]) -> T:
     """Does `work` unless the client goes first; the request's body must have been read.
 
     Raises:

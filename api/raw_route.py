@@ -8,7 +8,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 
-class DirectRoute(APIRoute):
+class RawRoute(APIRoute):
     """Gives the request and its path's parts to the endpoint, and the endpoint's response to the client.
 
     It is described in the OpenAPI document like any other, but nothing is resolved and validated on the way.

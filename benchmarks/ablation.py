@@ -31,7 +31,7 @@ from segdec.files import write_text_atomic
 FIGURES = {
     "average_precision": ("AP", 3),
     "errors": ("errors", 0),
-    "fp_at_no_miss": ("FP at FN = 0", 0),
+    "fp_at_full_recall": ("FP at FN = 0", 0),
     "pixel_f1": ("pixel F1", 3),
     "pixel_iou": ("pixel IoU", 3),
     "minutes": ("minutes", 1),

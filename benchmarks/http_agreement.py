@@ -49,7 +49,7 @@ def read_predictions(run: Path) -> list[dict[str, str]]:
 def photographs(run: Path) -> dict[str, ImageFile]:
     """The image file of each name."""
     records = load_data(load_experiment(run / "config.toml").data, run / "splits.txt").records
-    return {record.name: record.image_path for record in records}
+    return {record.name: record.image_file for record in records}
 
 
 def compare(rows: list[dict[str, str]], paths: dict[str, ImageFile], url: str) -> tuple[list[str], float]:

@@ -163,7 +163,7 @@ def _look(
     except MissingExtraError:
         raise
     except SegdecError as error:
-        return Problem(str(record.image_path), str(error), record.name)
+        return Problem(str(record.image_file), str(error), record.name)
     height, width, channels = sample.image.shape
     return Finding(
         replace(record, shape=(height, width, channels), digests=files.digests()),
@@ -180,14 +180,14 @@ def _check_class(record: Record, sample: Sample) -> None:
     if sample.mask is None:
         if defective and record.supervision != "label":
             raise DatasetError(
-                f"The photograph {record.image_path} shows a defect but has no mask. Draw it, or say in a "
+                f"The photograph {record.image_file} shows a defect but has no mask. Draw it, or say in a "
                 f"supervision file that its class is all there is: label  {record.name}"
             )
     elif bool(sample.mask.any()) != defective:
         above = f" (no value above {record.mask_threshold})" if defective and record.mask_threshold else ""
         raise DatasetError(
-            f"The mask {record.mask_path} marks {'no' if defective else 'a'} defect{above}, but the class of "
-            f"its photograph {record.image_path} is {'one of a defect' if defective else 'good'}. Draw the "
+            f"The mask {record.mask_file} marks {'no' if defective else 'a'} defect{above}, but the class of "
+            f"its photograph {record.image_file} is {'one of a defect' if defective else 'good'}. Draw the "
             "mask anew, or give the photograph the class it belongs to."
         )
 
@@ -223,8 +223,8 @@ def _contradictions(classes: tuple[str, ...], findings: Sequence[Finding]) -> It
             label = finding.record.label
             other = next(record for other, record in of_label.items() if other != label)
             yield Problem(
-                str(finding.record.image_path),
-                f"The photograph {finding.record.image_path} ({classes[label]}) is the same picture as "
-                f"{other.image_path} ({classes[other.label]}). Keep it in the class it belongs to.",
+                str(finding.record.image_file),
+                f"The photograph {finding.record.image_file} ({classes[label]}) is the same picture as "
+                f"{other.image_file} ({classes[other.label]}). Keep it in the class it belongs to.",
                 finding.record.name,
             )

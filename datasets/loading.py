@@ -118,7 +118,7 @@ def _odd_name(record: Record) -> Problem:
         f"The name {record.name!r} starts or ends with a blank, or holds a line break or bytes that are no "
         "UTF-8, so that no split file can hold it. Rename the photograph, and its mask."
     )
-    return Problem(str(record.image_path), text, record.name)
+    return Problem(str(record.image_file), text, record.name)
 
 
 def _merged(dataset: Dataset) -> Dataset:

@@ -58,7 +58,7 @@ def read_files(record: Record, *, max_pixels: int = DEFAULT_MAX_PIXELS) -> Files
 
     A mask that is drawn has `max_pixels` at most; the pixels of other files are not looked at.
     """
-    photograph, mask = record.image_path, record.mask_path
+    photograph, mask = record.image_file, record.mask_file
     if isinstance(mask, DrawnMask | BoxedMask):
         mask = mask.within(max_pixels)
     if isinstance(photograph, ShardFile) and isinstance(mask, ShardFile):
@@ -74,7 +74,7 @@ def decode(
     max_pixels: int = DEFAULT_MAX_PIXELS,
 ) -> Sample:
     """Turn the files of `record` into pixels; takes, returns and raises as `read`."""
-    name = str(record.image_path)
+    name = str(record.image_file)
     image = decode_image(files.photograph, name, white_level=white_level, max_pixels=max_pixels).pixels
     mask = None if files.mask is None else _decode_mask(record, files.mask, image.shape[:2], max_pixels)
     return Sample(record.name, image, mask, record.label, record.supervision)
@@ -89,13 +89,13 @@ def content_digest(sample: Sample) -> str:
 
 def _decode_mask(record: Record, data: bytes, shape: tuple[int, ...], max_pixels: int) -> NDArray[np.uint8]:
     """The mask, 255 where there is a defect; `shape` is that of the photograph."""
-    values = decode_mask_values(data, str(record.mask_path), max_pixels=max_pixels)
+    values = decode_mask_values(data, str(record.mask_file), max_pixels=max_pixels)
     if values.shape != shape:
         # A camera held upright notes that its picture is to be turned; some tools show it unturned.
         turned = values.shape == shape[::-1]
         hint = " If the photograph was annotated unturned, remove its EXIF orientation." if turned else ""
         raise DatasetError(
-            f"The mask {record.mask_path} is {_size(values.shape)}, its photograph {record.image_path} is "
+            f"The mask {record.mask_file} is {_size(values.shape)}, its photograph {record.image_file} is "
             f"{_size(shape)}. A mask has the size of its photograph: draw it anew on the photograph, "
             f"or check that the two belong together.{hint}"
         )
@@ -110,7 +110,7 @@ def _check_values(record: Record, mask: NDArray[np.uint8]) -> None:
     if len(values) > 2 or (len(values) == 2 and values[0] > 0):
         named = ", ".join(map(str, values[:NAMED_VALUES])) + (", …" if len(values) > NAMED_VALUES else "")
         raise DatasetError(
-            f"The mask {record.mask_path} has {len(values)} values: {named}. Expected 0 and one value more. "
+            f"The mask {record.mask_file} has {len(values)} values: {named}. Expected 0 and one value more. "
             "Say above which one a pixel shows a defect: set data.mask_threshold (127 for smoothed edges, 0 "
             "where every number stands for a defect)."
         )

@@ -22,8 +22,8 @@ class Record:
 
     Attributes:
         name: Path below the root without its suffix, POSIX form; unique within the data set.
-        image_path: The photograph.
-        mask_path: Its full-size defect mask, a file or a drawing that reads as one; None for a photograph
+        image_file: The photograph.
+        mask_file: Its full-size defect mask, a file or a drawing that reads as one; None for a photograph
             known to be good, and for a defective one of which the class alone is known.
         label: Index of the class; 0 is good.
         group: Records of one group (one item, one tile) never fall into different splits.
@@ -36,8 +36,8 @@ class Record:
     """
 
     name: str
-    image_path: ImageFile
-    mask_path: ImageFile | None
+    image_file: ImageFile
+    mask_file: ImageFile | None
     label: int
     group: str
     split: Split | None = None

@@ -55,7 +55,7 @@ def cut_masks(dataset: Dataset, threshold: int) -> Dataset:
 
 def _cut(record: Record, threshold: int) -> Record:
     """What an index knows of a mask holds for the threshold it was packed with: it is to be read again."""
-    if record.mask_path is None or record.mask_threshold == threshold:
+    if record.mask_file is None or record.mask_threshold == threshold:
         return record
     return replace(record, mask_threshold=threshold, digests=None)
 
@@ -67,20 +67,20 @@ def _limited(record: Record, line: Assignment) -> Record | Problem:
         # The mask's digest goes with the mask: it changes nothing any more.
         return replace(
             record,
-            mask_path=None,
+            mask_file=None,
             supervision="label",
             mask_threshold=None,
             digests=record.digests and record.digests[:1],
         )
-    if record.mask_path is None:
+    if record.mask_file is None:
         text = (
             f"The photograph '{record.name}' has no mask. Expected '{line.word}' for photographs with one: "
             "draw it, or write 'label'."
         )
         return Problem(line.place, text, record.name)
-    return _boxed(record, record.mask_path) if line.word == "box" else record
+    return _boxed(record, record.mask_file) if line.word == "box" else record
 
 
 def _boxed(record: Record, mask: ImageFile) -> Record:
     boxes = BoxedMask(mask, record.mask_threshold or 0)
-    return replace(record, mask_path=boxes, supervision="box", mask_threshold=None, digests=None)
+    return replace(record, mask_file=boxes, supervision="box", mask_threshold=None, digests=None)

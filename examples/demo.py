@@ -38,8 +38,8 @@ def main() -> None:
     step("training", "export", str(RUN), str(MODEL), "--overwrite")
     record = largest_test_defect()
     with service() as url:
-        answer = ask(url, record.image_path)
-    show(record.image_path, answer)
+        answer = ask(url, record.image_file)
+    show(record.image_file, answer)
     print(f"Done in {time.perf_counter() - begun:.0f} s.")
 
 
@@ -54,7 +54,7 @@ def step(*words: str) -> None:
 def largest_test_defect() -> Record:
     """The photograph with the largest defect among those that the training never saw."""
     records = load_dataset("toy", ROOT / DATA).of_split("test")
-    return max(records, key=lambda record: record.mask_path is not None and read_mask(record.mask_path).sum())
+    return max(records, key=lambda record: record.mask_file is not None and read_mask(record.mask_file).sum())
 
 
 @contextmanager

@@ -82,7 +82,7 @@ class NetworkConfig(Config):
     gradient_gate: bool = Field(
         False, description="stop gradients from the decision to the segmentation network"
     )
-    mask_vote: Annotated[float, Field(ge=0.0)] = Field(
+    mask_prior: Annotated[float, Field(ge=0.0)] = Field(
         0.0,
         description="first weight of the mask's maximum in the logits of the classes, so that the decision "
         "starts from what the mask shows; 0 = drawn at random like the others, as published",

@@ -39,7 +39,7 @@ from training.run.checkpoints import RunState
 from training.run.folder import RunFolder, RunResult, run_digest
 from training.stages import STAGES, Stage
 from training.tracking.meter import Meter, NonFiniteError
-from training.tracking.nan_report import explain_divergence
+from training.tracking.nan_report import write_nan_report
 from training.tracking.run_log import RunLog
 from training.tracking.trackers import check_tracking, open_trackers
 
@@ -265,7 +265,7 @@ class Trainer:
             yield
         except NonFiniteError as error:
             folder = self.folder.path / "diverged" / f"{STAGES[index].name}_{error.step:06d}"
-            raise explain_divergence(error, self.pipeline, index, folder, writes=self.is_chief) from error
+            raise write_nan_report(error, self.pipeline, index, folder, writes=self.is_chief) from error
 
     def _is_stopping(self) -> bool:
         return self.team.any(self.interruption.received is not None)

@@ -8,20 +8,20 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
-from api.disconnect import until_departed
+from api.disconnect import until_disconnected
 from api.errors import REFUSALS, RequestError, describe_error, describe_problems, status_of
 from api.images import FIELD, FORM, JSON, JsonImages, Upload, read_uploads
 from api.inspection import gather_some, inspect
 from api.json_schema import BINARY, describe_body
 from api.middleware.access import note
 from api.models.registry import ServedModel
-from api.raw_route import DirectRoute
+from api.raw_route import RawRoute
 from api.request_params import Question, describe_parameters, read_question
 from api.responses import make_answer
 from segdec.errors import ImageError
 from segdec.schemas import BatchAnswer, BatchItem
 
-router = APIRouter(prefix="/v1", tags=["predict"], route_class=DirectRoute)
+router = APIRouter(prefix="/v1", tags=["predict"], route_class=RawRoute)
 
 FILES: dict[str, Any] = {"type": "array", "items": BINARY, "minItems": 1}
 BODY: dict[str, Any] = {
@@ -51,7 +51,7 @@ async def predict_batch(request: Request) -> Response:
         note(request, model=model.identity.name, version=model.identity.version)
         uploads = await service.receive(reading)
         works = [partial(_inspect_item, question, model, upload) for upload in uploads]
-        items = await until_departed(request, gather_some(service, works))
+        items = await until_disconnected(request, gather_some(service, works))
     body = await asyncio.to_thread(BatchAnswer(items=items).model_dump_json)
     return Response(body, media_type="application/json")
 

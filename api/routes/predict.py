@@ -7,18 +7,18 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
-from api.disconnect import until_departed
+from api.disconnect import until_disconnected
 from api.errors import RequestError, describe_problems
 from api.images import FIELD, FORM, IMAGES, JSON, RAW, JsonImage, read_upload
 from api.inspection import Inspected, inspect
 from api.json_schema import BINARY, describe_body
 from api.middleware.access import note
-from api.raw_route import DirectRoute
+from api.raw_route import RawRoute
 from api.request_params import describe_parameters, read_question
 from api.responses import make_answer, make_mask_file
 from segdec.schemas import Answer
 
-router = APIRouter(prefix="/v1", tags=["predict"], route_class=DirectRoute)
+router = APIRouter(prefix="/v1", tags=["predict"], route_class=RawRoute)
 
 BODY: dict[str, Any] = {
     "required": True,
@@ -93,7 +93,7 @@ async def answer(request: Request, name: str | None = None, version: str | None 
     with model.in_use():
         upload = await service.receive(partial(read_upload, request, service.settings.max_body_bytes))
         work = inspect(service, model, upload, parameters.threshold, render, deadline=question.deadline)
-        return await until_departed(request, work)
+        return await until_disconnected(request, work)
 
 
 def prefers_png(accept: str) -> bool:

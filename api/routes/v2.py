@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from api.dependencies import ModelVersionDep, NamedModelDep, ServiceDep
-from api.disconnect import until_departed
+from api.disconnect import until_disconnected
 from api.errors import RequestError, describe_problems
 from api.images import Upload, read_body
 from api.inspection import Inspected, gather_some, inspect
@@ -177,7 +177,7 @@ async def _answer(request: Request, service: Service, model: ServedModel) -> Res
         if inquiry.timeout_us:
             allowed_ms = min(allowed_ms, inquiry.timeout_us / 1e3)
         deadline = begun + allowed_ms / 1000
-        verdicts = await until_departed(request, _inspect_all(service, model, inquiry, deadline))
+        verdicts = await until_disconnected(request, _inspect_all(service, model, inquiry, deadline))
     content, headers = await asyncio.to_thread(write_answer, inquiry, model.identity, verdicts)
     return Response(content, headers=headers)
 

@@ -12,7 +12,7 @@ from benchmarks.environments import ROOT
 from segdec.errors import RunError
 
 
-class Contender:
+class Competitor:
     """Runs a process that speaks as `peers.answering` does while the block is entered.
 
     It is stopped whenever it is not asked: threads of some libraries spin for a while when their work is

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks.environments import peer_program
-from benchmarks.inference.competitor import Contender
+from benchmarks.inference.competitor import Competitor
 from benchmarks.inference.workload import IMAGES, REQUIREMENTS
 
 EAGER = "PyTorch eager"
@@ -25,7 +25,7 @@ def engine_name(engine: str) -> str:
     return f"segdec {engine}"
 
 
-def inference_contenders(folder: Path, engines: Sequence[str], peers: Sequence[str]) -> dict[str, Contender]:
+def inference_contenders(folder: Path, engines: Sequence[str], peers: Sequence[str]) -> dict[str, Competitor]:
     """The contenders by name; each leaves its logits in the file `logits_file` names.
 
     Args:
@@ -39,14 +39,14 @@ def inference_contenders(folder: Path, engines: Sequence[str], peers: Sequence[s
         module, variant = PEERS[peer]
         commands[peer] = (*peer_module(module), str(folder), variant)
     return {
-        name: Contender([*command, str(folder / IMAGES), str(logits_file(folder, name))])
+        name: Competitor([*command, str(folder / IMAGES), str(logits_file(folder, name))])
         for name, command in commands.items()
     }
 
 
-def matrix_products() -> dict[str, Contender]:
+def matrix_products() -> dict[str, Competitor]:
     """The same product with each library."""
-    return {name: Contender([*peer_module("matmul"), library]) for name, library in PRODUCTS.items()}
+    return {name: Competitor([*peer_module("matmul"), library]) for name, library in PRODUCTS.items()}
 
 
 def logits_file(folder: Path, contender: str) -> Path:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 
-from benchmarks.inference.competitor import Contender
+from benchmarks.inference.competitor import Competitor
 from benchmarks.inference.competitors import matrix_products
 from benchmarks.inference.peers.matmul import FLOP
 from benchmarks.reporting import interleave, spread
@@ -39,7 +39,7 @@ class Race:
         return 100 * flop / self.median(name) / self.peak
 
 
-def run_race(contenders: Mapping[str, Contender], rounds: int) -> Race:
+def run_race(contenders: Mapping[str, Competitor], rounds: int) -> Race:
     """Starts all, asks each once a round and ends them.
 
     Raises:

@@ -20,7 +20,7 @@ import numpy as np
 
 from benchmarks.environments import ROOT
 from benchmarks.inference.arithmetic import TRAINING, network_flop
-from benchmarks.inference.competitor import Contender
+from benchmarks.inference.competitor import Competitor
 from benchmarks.inference.competitors import EAGER, peer_module
 from benchmarks.inference.interleaved_timing import Race, run_race
 from benchmarks.inference.workload import photographs, write_workload
@@ -85,13 +85,13 @@ def make_batch(experiment: ExperimentConfig) -> dict[str, np.ndarray]:
     return {"image": images, "target": target, "weight": np.ones_like(target), "label": labels}
 
 
-def training_contenders(folder: Path, precisions: Sequence[str]) -> dict[str, Contender]:
+def training_contenders(folder: Path, precisions: Sequence[str]) -> dict[str, Competitor]:
     """Our step in each precision, and the peers'."""
     ours = (sys.executable, "-m", "benchmarks.inference.our_training", str(folder))
     commands = {our_name(precision): (*ours, precision) for precision in precisions}
     for name, variant in PEERS.items():
         commands[name] = (*peer_module("torch_training"), str(folder), variant)
-    return {name: Contender(command) for name, command in commands.items()}
+    return {name: Competitor(command) for name, command in commands.items()}
 
 
 def our_name(precision: str) -> str:

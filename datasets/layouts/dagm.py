@@ -109,7 +109,7 @@ def _checked(found: Record | Problem, entry: Entry | None, label_folder: Path) -
         return found
     if entry is None:
         text = f"{label_folder / FILE_NAME} does not name it. Add its line, or remove the photograph."
-        return Problem(str(found.image_path), text, found.name)
+        return Problem(str(found.image_file), text, found.name)
     mask = label_folder / f"{Path(found.name).name}_label.PNG"
     text = (
         f"The line calls the photograph {'defective' if entry.defective else 'good'}, but the mask {mask} "

@@ -130,7 +130,7 @@ def _namesakes(name: str, paths: list[Path]) -> Iterator[Problem]:
 
 def _without_unmasked(dataset: Dataset, root: Path, masks: Path) -> Dataset:
     """A defective photograph of which nobody has said that it has no mask is a problem."""
-    unmasked = [r for r in dataset.records if r.label > 0 and r.mask_path is None and r.supervision == "mask"]
+    unmasked = [r for r in dataset.records if r.label > 0 and r.mask_file is None and r.supervision == "mask"]
     names = {record.name for record in unmasked}
     return replace(
         dataset,
@@ -142,8 +142,8 @@ def _without_unmasked(dataset: Dataset, root: Path, masks: Path) -> Dataset:
 def _missing_mask(record: Record, root: Path, masks: Path) -> Problem:
     stem = record.name.split("/", 1)[1]
     return Problem(
-        str(record.image_path),
-        f"The photograph {record.image_path} shows a defect but has no mask. Expected "
+        str(record.image_file),
+        f"The photograph {record.image_file} shows a defect but has no mask. Expected "
         f"{masks / record.name}.png or {masks / stem}.png: draw it, move the photograph to "
         f"'{GOOD}', or write 'label  {record.name}' into {root / SUPERVISION_FILE} to learn its class alone.",
         record.name,

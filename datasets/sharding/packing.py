@@ -104,7 +104,7 @@ def check_free(dataset: Dataset, out: str, *, overwrite: bool) -> None:
             f"{out} exists and holds no shards that can be read, so it is not replaced. "
             "Choose another place, or remove it."
         ) from error
-    if any(str(record.image_path).startswith(storage.join(out, "")) for record in dataset.records):
+    if any(str(record.image_file).startswith(storage.join(out, "")) for record in dataset.records):
         raise DatasetError(f"{out} holds the very shards that are to be packed. Choose another place.")
 
 
@@ -168,7 +168,7 @@ def _entry(record: Record, files: Files, shard: PlannedShard, offset: int, lengt
     digests = files.digests()
     if record.shape is None or digests != record.digests:
         raise DatasetError(
-            f"{record.image_path} or its mask has changed since it was checked. Wait until nobody writes to "
+            f"{record.image_file} or its mask has changed since it was checked. Wait until nobody writes to "
             "the data set, and pack again."
         )
     photograph, *mask = digests

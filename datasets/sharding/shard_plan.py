@@ -54,9 +54,9 @@ def plan_shards(dataset: Dataset, shard_bytes: int) -> list[PlannedShard]:
 
 def _size(record: Record) -> int:
     """Bytes of the record's files; a file that is gone counts nothing, and is refused when it is read."""
-    if isinstance(record.image_path, ShardFile):
-        return record.image_path.length
-    files = (record.image_path, record.mask_path)
+    if isinstance(record.image_file, ShardFile):
+        return record.image_file.length
+    files = (record.image_file, record.mask_file)
     return sum(file.stat().st_size for file in files if isinstance(file, Path) and file.exists())
 
 

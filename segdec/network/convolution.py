@@ -8,11 +8,11 @@ from keras import layers
 from segdec.config import NetworkConfig
 from segdec.network.fourier import WORTHWHILE, saving
 from segdec.network.fourier_convolution import FourierConv2D
-from segdec.network.layers import Computation, normalization
+from segdec.network.layers import ComputePolicy, normalization
 
 
 def convolution(
-    x: Any, config: NetworkConfig, computation: Computation, width: int, kernel: int, name: str
+    x: Any, config: NetworkConfig, computation: ComputePolicy, width: int, kernel: int, name: str
 ) -> Any:
     """Convolution without bias, normalisation, ReLU; one layer where the normalisation is folded into it.
 

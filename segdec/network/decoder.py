@@ -8,7 +8,7 @@ from keras import layers
 
 from segdec.config import DECODER_KERNEL, STRIDE, NetworkConfig
 from segdec.network.convolution import convolution
-from segdec.network.layers import PLAIN, Computation, Enlargement
+from segdec.network.layers import PLAIN, BilinearUpsampling, ComputePolicy
 
 
 def refine_mask(
@@ -16,7 +16,7 @@ def refine_mask(
     features: Any,
     skips: Mapping[int, Any],
     config: NetworkConfig,
-    computation: Computation = PLAIN,
+    computation: ComputePolicy = PLAIN,
 ) -> Any:
     """Enlarges the coarse mask logits smoothly and adds a correction that finer features know.
 
@@ -40,12 +40,12 @@ def refine_mask(
     dtype, exact = computation.dtype, keras.config.floatx()
     x = convolution(features, config, computation, config.decoder_widths[0], 1, "decoder_features")
     for stride, width in decoder_steps(config):
-        x = Enlargement(2, dtype=dtype, name=f"decoder_{stride}_enlarged")(x)
+        x = BilinearUpsampling(2, dtype=dtype, name=f"decoder_{stride}_enlarged")(x)
         x = layers.Concatenate(dtype=dtype, name=f"decoder_{stride}_joined")([x, skips[stride]])
         x = convolution(x, config, computation, width, DECODER_KERNEL, f"decoder_{stride}")
     correction = layers.Conv2D(1, 1, kernel_initializer="zeros", dtype=exact, name="mask_correction")(x)
     factor = STRIDE // config.mask_stride
-    enlarged = Enlargement(factor, dtype=exact, name="mask_enlarged")(coarse_logits)
+    enlarged = BilinearUpsampling(factor, dtype=exact, name="mask_enlarged")(coarse_logits)
     return layers.Add(dtype=exact, name="fine_mask_logits")([enlarged, correction])
 
 

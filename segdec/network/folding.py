@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 
 from segdec.network.fourier import WORTHWHILE
 from segdec.network.fourier_convolution import FourierConv2D
-from segdec.network.layers import Computation
+from segdec.network.layers import ComputePolicy
 from segdec.network.network import PIXEL_SCALE, SegDecNet, build_network
 
 FIRST = "segmentation_1_1"
@@ -18,9 +18,9 @@ def inference_network(network: SegDecNet, dtype: str | None = None) -> SegDecNet
 
     Args:
         network: Trained; stays as it is.
-        dtype: Keras dtype policy in which the other one computes, see `Computation`.
+        dtype: Keras dtype policy in which the other one computes, see `ComputePolicy`.
     """
-    served = build_network(network.config, Computation(dtype=dtype, folded=True))
+    served = build_network(network.config, ComputePolicy(dtype=dtype, folded=True))
     _copy_weights(network.segmentation, served.segmentation)
     _copy_weights(network.decision, served.decision)
     return served

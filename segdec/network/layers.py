@@ -15,7 +15,7 @@ EPSILON = 1e-3
 
 
 @dataclass(frozen=True)
-class Computation:
+class ComputePolicy:
     """How a network computes; what it has learnt does not depend on it.
 
     Attributes:
@@ -30,7 +30,7 @@ class Computation:
     folded: bool = False
 
 
-PLAIN = Computation()
+PLAIN = ComputePolicy()
 """Keras' own precision, statistics of each replica."""
 
 
@@ -38,7 +38,7 @@ _present: ContextVar[Any] = ContextVar("present", default=1.0)
 
 
 @contextmanager
-def standing_in(present: Any) -> Iterator[None]:
+def ignore_dummy_images(present: Any) -> Iterator[None]:
     """Within the block, batch normalisation leaves a batch of stand-in images out of its statistics.
 
     Convolutions and poolings cannot do with no image on every device (oneDNN gives them wrong shapes, or
@@ -64,7 +64,7 @@ class ReplicaBatchNormalization(keras.layers.BatchNormalization):
     instead of Keras' three, and combine them by the formula for parallel variances. Unlike Keras'
     E[x²] − E[x]² it does not cancel where the mean is large.
 
-    With `synchronized=True` a replica whose images only stand in (see `standing_in`) takes no part.
+    With `synchronized=True` a replica whose images only stand in (see `ignore_dummy_images`) takes no part.
 
     Input shape:
         `[B, H, W, C]`
@@ -200,7 +200,7 @@ class GradientGate(keras.layers.Layer):
 
 
 @keras.saving.register_keras_serializable(package="segdec")
-class Enlargement(keras.layers.Layer):
+class BilinearUpsampling(keras.layers.Layer):
     """Enlarges images bilinearly about pixel centres; beyond the border the last pixel goes on.
 
     What `cv2.resize` does with `INTER_LINEAR`. Keras' own `UpSampling2D` cannot be traced for open sizes.
@@ -249,7 +249,7 @@ class Enlargement(keras.layers.Layer):
 
 
 def normalization(
-    config: NetworkConfig, *, center: bool = True, computation: Computation = PLAIN, **kwargs: Any
+    config: NetworkConfig, *, center: bool = True, computation: ComputePolicy = PLAIN, **kwargs: Any
 ) -> keras.layers.Layer:
     """The normalisation layer that `config` names, with or without its offset."""
     common = {"epsilon": EPSILON, "center": center, "dtype": computation.dtype, **kwargs}

@@ -7,7 +7,7 @@ from keras import ops
 
 
 @keras.saving.register_keras_serializable(package="segdec")
-class MaskVote(keras.initializers.Initializer):
+class MaskPrior(keras.initializers.Initializer):
     """First weights of the decision's last layer: random, but for those of its last input.
 
     The last input, the maximum of the mask, speaks for every defect and against good. Adam moves a weight by

@@ -9,8 +9,8 @@ from keras import layers
 from segdec.config import KERNEL, STRIDE, NetworkConfig
 from segdec.network.convolution import convolution, first_weights
 from segdec.network.decoder import refine_mask
-from segdec.network.layers import PLAIN, Computation, GradientGate, normalization
-from segdec.network.mask_prior import MaskVote
+from segdec.network.layers import PLAIN, ComputePolicy, GradientGate, normalization
+from segdec.network.mask_prior import MaskPrior
 
 PIXEL_SCALE = 1.0 / 255.0
 """What pixel values 0…255 are multiplied with before the first convolution."""
@@ -46,7 +46,7 @@ class SegDecNet(keras.Model):
         Božič et al., "Mixed supervision for surface-defect detection", 2021.
     """
 
-    def __init__(self, config: NetworkConfig, computation: Computation = PLAIN, **kwargs: Any) -> None:
+    def __init__(self, config: NetworkConfig, computation: ComputePolicy = PLAIN, **kwargs: Any) -> None:
         # === Layers ===
         segmentation = build_segmentation(config, computation)
         decision = build_decision(config, computation)
@@ -82,12 +82,12 @@ class SegDecNet(keras.Model):
         return cls(**{**config, "config": NetworkConfig.model_validate(config["config"])})
 
 
-def build_network(config: NetworkConfig, computation: Computation = PLAIN) -> SegDecNet:
+def build_network(config: NetworkConfig, computation: ComputePolicy = PLAIN) -> SegDecNet:
     """Makes the network of `config` with freshly drawn weights."""
     return SegDecNet(config, computation, name="segdec")
 
 
-def build_segmentation(config: NetworkConfig, computation: Computation = PLAIN) -> keras.Model:
+def build_segmentation(config: NetworkConfig, computation: ComputePolicy = PLAIN) -> keras.Model:
     """Image [B, H, W, C] → features [B, H/8, W/8, F], coarse mask logits [B, H/8, W/8, 1] and mask logits.
 
     The mask logits [B, H/s, W/s, 1] are the coarse ones where the stride s is 8.
@@ -109,7 +109,7 @@ def build_segmentation(config: NetworkConfig, computation: Computation = PLAIN) 
     return keras.Model(image, (features, coarse_logits, mask_logits), name="segmentation")
 
 
-def build_decision(config: NetworkConfig, computation: Computation = PLAIN) -> keras.Model:
+def build_decision(config: NetworkConfig, computation: ComputePolicy = PLAIN) -> keras.Model:
     """Features [B, h, w, F] and mask logits [B, h, w, 1] → class logits [B, classes]."""
     dtype, exact = computation.dtype, keras.config.floatx()
     half = keras.dtype_policies.get(dtype).compute_dtype
@@ -132,18 +132,18 @@ def build_decision(config: NetworkConfig, computation: Computation = PLAIN) -> k
         layers.GlobalMaxPooling2D(dtype=exact, name="mask_max")(mask),
     ]
     vector = layers.Concatenate(dtype=exact, name="vector")(pooled)  # [B, 2 · last width + 2]
-    vote = _mask_vote(config)
-    class_logits = layers.Dense(config.num_classes, dtype=exact, name="class_logits", **vote)(vector)
+    prior = _mask_prior(config)
+    class_logits = layers.Dense(config.num_classes, dtype=exact, name="class_logits", **prior)(vector)
     return keras.Model((features, mask_logits), class_logits, name="decision")
 
 
-def _mask_vote(config: NetworkConfig) -> dict[str, Any]:
+def _mask_prior(config: NetworkConfig) -> dict[str, Any]:
     """The first weights of the last layer, where the mask has a vote."""
-    if not config.mask_vote:
+    if not config.mask_prior:
         return {}
     even = 0.5 if config.mask_activation == "sigmoid" else 0.0  # where the mask's logit is 0
-    vote = MaskVote(config.mask_vote, even)
-    return {"kernel_initializer": vote, "bias_initializer": vote}
+    prior = MaskPrior(config.mask_prior, even)
+    return {"kernel_initializer": prior, "bias_initializer": prior}
 
 
 def check_input_shape(shape: tuple[int | None, ...], channels: int) -> None:
@@ -163,7 +163,7 @@ def check_input_shape(shape: tuple[int | None, ...], channels: int) -> None:
         )
 
 
-def _mask_head(features: Any, config: NetworkConfig, computation: Computation) -> Any:
+def _mask_head(features: Any, config: NetworkConfig, computation: ComputePolicy) -> Any:
     """1×1 convolution to the mask logits; its bias gives way to a normalisation where there is one."""
     plain, exact = config.mask_normalization == "none", keras.config.floatx()
     name = "mask_logits" if plain else "mask_projection"

@@ -32,7 +32,7 @@ def test_means_and_deviations_stand_in_their_line(tmp_path):
             folder = tmp_path / variant.run_name(seed)
             folder.mkdir()
             figures = {"average_precision": precision, "false_positives": 1, "false_negatives": 2 * seed}
-            rest = {"fp_at_no_miss": 4, "pixel_f1": 0.25, "pixel_iou": 0.125}
+            rest = {"fp_at_full_recall": 4, "pixel_f1": 0.25, "pixel_iou": 0.125}
             (folder / "metrics.json").write_text(json.dumps({**figures, **rest}))
             (folder / "minutes.json").write_text("2.5")
     assert describe(variants[:1], tmp_path, (1,)).endswith("| 3 px | 0.700 | 3 | 4 | 0.250 | 0.125 | 2.5 |")

@@ -12,7 +12,7 @@ import pytest
 
 from benchmarks.inference import page, size, speed, training_step
 from benchmarks.inference.arithmetic import network_flop
-from benchmarks.inference.competitor import Contender
+from benchmarks.inference.competitor import Competitor
 from benchmarks.inference.competitors import EAGER
 from benchmarks.inference.interleaved_timing import Race
 from benchmarks.reporting import interleave
@@ -39,7 +39,7 @@ TINY = NetworkConfig(
 
 
 def trivial(name, order):
-    return Contender([sys.executable, "-c", TRIVIAL, name, str(order)])
+    return Competitor([sys.executable, "-c", TRIVIAL, name, str(order)])
 
 
 # === Processes ===
@@ -61,11 +61,14 @@ def test_contenders_work_in_turn(tmp_path):
 def test_a_contender_that_ends_says_why():
     with (
         pytest.raises(RunError, match=r"left with 1\. It said:\nno such network"),
-        Contender([sys.executable, "-c", "raise SystemExit('no such network')"]),
+        Competitor([sys.executable, "-c", "raise SystemExit('no such network')"]),
     ):
         pass
     last = "print('{\"version\": 1}', flush=True); input(); raise SystemExit('out of memory')"
-    with Contender([sys.executable, "-c", last]) as contender, pytest.raises(RunError, match="out of memory"):
+    with (
+        Competitor([sys.executable, "-c", last]) as contender,
+        pytest.raises(RunError, match="out of memory"),
+    ):
         contender.ask()
 
 

@@ -176,7 +176,7 @@ def test_marks_lead_to_their_thresholds(open_report, evaluation):
     page.locator(".mark.hindsight").click()
     assert now(page) == lowest
     assert shown(page)["missed"] == {"0"}
-    assert shown(page)["alarms"] == {str(evaluation.metrics.fp_at_no_miss)}
+    assert shown(page)["alarms"] == {str(evaluation.metrics.fp_at_full_recall)}
     expect(page.locator("#threshold-value")).to_have_text(format_score(lowest))
     page.locator(".mark.chosen").click()
     assert now(page) == THRESHOLD

@@ -149,7 +149,7 @@ def test_30000_photographs_with_one_that_is_unreadable(tmp_path, write_picture, 
 
     def decode(record, files, **_options):
         if not files.photograph:
-            raise ImageError(f"{record.image_path} is empty", code="empty_image")
+            raise ImageError(f"{record.image_file} is empty", code="empty_image")
         mask = None if files.mask is None else np.ones((12, 20), np.uint8)
         return Sample(record.name, np.empty((1000, 1000, 1), np.uint8), mask, record.label)
 

@@ -75,7 +75,7 @@ def test_mask_above_the_limit_is_not_drawn(boxed, tmp_path, write_picture):
     assert np.count_nonzero(read(record, max_pixels=240).mask) == 6
     with pytest.raises(ImageError, match=r"line 3 .*20 × 12 = 240 pixels\. Expected at most 239"):
         read_files(record, max_pixels=239)
-    huge = replace(record, mask_path=DrawnMask("line 4", 2**15, 2**15, drawn.shapes))
+    huge = replace(record, mask_file=DrawnMask("line 4", 2**15, 2**15, drawn.shapes))
     with pytest.raises(ImageError, match=r"line 4 .*Expected at most 67,108,864"):
         read_files(huge)
-    assert read_files(replace(huge, mask_path=drawn), max_pixels=2**30).mask
+    assert read_files(replace(huge, mask_file=drawn), max_pixels=2**30).mask

@@ -26,7 +26,7 @@ def limited(folder_root, tmp_path):
 
 
 def annotations(dataset):
-    return {record.name: (record.supervision, record.mask_path is not None) for record in dataset.records}
+    return {record.name: (record.supervision, record.mask_file is not None) for record in dataset.records}
 
 
 def test_lines_limit_defects_and_leave_good_photographs_alone(limited):

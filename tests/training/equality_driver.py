@@ -12,7 +12,7 @@ import numpy as np
 import tensorflow as tf
 
 from segdec.config import NetworkConfig
-from segdec.network.layers import Computation
+from segdec.network.layers import ComputePolicy
 from segdec.network.network import build_network
 from training.config import LossConfig, ScheduleConfig, StageConfig, TargetConfig
 from training.distribution.cluster import read_cluster
@@ -92,7 +92,7 @@ def train(strategy, floatx, normalization):
     )
     settings = stage_settings(floatx, normalization)
     with strategy.scope():
-        network = build_network(config, Computation(floatx, synchronized=True))
+        network = build_network(config, ComputePolicy(floatx, synchronized=True))
         steps_taken = tf.Variable(0, dtype=tf.int64)
         optimizers = {
             stage.name: build_optimizer(settings[stage.name], stage.name, steps_taken) for stage in STAGES

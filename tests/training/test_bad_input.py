@@ -52,16 +52,16 @@ def cut(path: Path) -> None:
 @pytest.mark.parametrize(
     ("damage", "word"),
     [
-        (lambda record: record.image_path.write_bytes(b""), "is empty (0 bytes)"),
-        (lambda record: record.image_path.write_text("a letter"), "is not an image"),
-        (lambda record: cut(record.image_path), "is not whole"),
+        (lambda record: record.image_file.write_bytes(b""), "is empty (0 bytes)"),
+        (lambda record: record.image_file.write_text("a letter"), "is not an image"),
+        (lambda record: cut(record.image_file), "is not whole"),
         (
-            lambda record: write_png(record.image_path, np.full((32, 32, 3), (9, 99, 199), np.uint8)),
+            lambda record: write_png(record.image_file, np.full((32, 32, 3), (9, 99, 199), np.uint8)),
             "in colour",
         ),
-        (lambda record: write_png(record.mask_path, np.full((16, 32), 255, np.uint8)), "32"),
-        (lambda record: record.mask_path.unlink(), "has no mask"),
-        (lambda record: write_png(record.mask_path, np.zeros((32, 32), np.uint8)), "mask"),
+        (lambda record: write_png(record.mask_file, np.full((16, 32), 255, np.uint8)), "32"),
+        (lambda record: record.mask_file.unlink(), "has no mask"),
+        (lambda record: write_png(record.mask_file, np.zeros((32, 32), np.uint8)), "mask"),
     ],
     ids=["empty", "text", "truncated", "colour", "mask-size", "no-mask", "black-mask"],
 )
@@ -71,7 +71,7 @@ def test_damaged_files(tiny_experiment, photographs, tmp_path, capsys, split, da
     with pytest.raises(SystemExit) as left:
         run(tiny_experiment, photographs, tmp_path)
     assert left.value.code == 2
-    check_refused(capsys, tmp_path, word, record.image_path.stem)
+    check_refused(capsys, tmp_path, word, record.image_file.stem)
 
 
 def test_truncated_jpeg(tiny_experiment, photographs, tmp_path, capsys):
@@ -80,12 +80,12 @@ def test_truncated_jpeg(tiny_experiment, photographs, tmp_path, capsys):
     record = first(photographs, "train", label=0)
     noise = np.random.default_rng(0).integers(0, 256, (32, 32), dtype=np.uint8)
     encoded = cv2.imencode(".jpg", noise)[1].tobytes()
-    record.image_path.unlink()
-    record.image_path.with_suffix(".jpg").write_bytes(encoded[: len(encoded) // 2] + b"\xff\xd9")
+    record.image_file.unlink()
+    record.image_file.with_suffix(".jpg").write_bytes(encoded[: len(encoded) // 2] + b"\xff\xd9")
     with pytest.raises(SystemExit) as left:
         run(tiny_experiment, photographs, tmp_path)
     assert left.value.code == 2
-    check_refused(capsys, tmp_path, f"{record.image_path.stem}.jpg", "ends before its last pixel")
+    check_refused(capsys, tmp_path, f"{record.image_file.stem}.jpg", "ends before its last pixel")
 
 
 def test_missing_folder(tiny_experiment, toy_root, tmp_path, capsys):

@@ -71,7 +71,7 @@ def test_a_photograph_of_the_run_that_has_become_unusable_is_named(finished_run,
     config = (run / "config.toml").read_text()
     (run / "config.toml").write_text(config.replace(str(toy_root), str(root)))
     (root / "masks/added.png").write_bytes(b"")  # concerns nobody who took part
-    mask = next(r for r in validation(root) if r.label).mask_path
+    mask = next(r for r in validation(root) if r.label).mask_file
     mask.unlink()
     evaluate_run(run, "test")
     with pytest.raises(DatasetError, match=rf"has 1 problem:\n.*{mask.stem}\.png.* has no mask"):
@@ -202,7 +202,7 @@ def test_12_bit_photographs_train_as_the_same_ones_of_8_bits(
         deep = np.rint(pixels * 4095 / 255).astype(
             np.uint16
         )  # 16 steps for each of 8 bits: comes back exactly
-        cv2.imwrite(str(root / record.image_path.relative_to(toy_root)), deep)
+        cv2.imwrite(str(root / record.image_file.relative_to(toy_root)), deep)
     flags = ["--data.root", str(root), "--data.splits", str(root / "splits.txt"), "--runs", str(tmp_path)]
     command = ["run", str(tiny_experiment), *flags]
     with pytest.raises(SystemExit):

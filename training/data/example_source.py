@@ -223,7 +223,7 @@ def _masked(mask: NDArray[np.uint8] | None, part: tuple[slice, slice]) -> NDArra
 
 def _is_placeless(record: Record) -> bool:
     """Whether a photograph shows a defect of which nobody knows where it is."""
-    return record.label != 0 and (record.mask_path is None or record.supervision == "label")
+    return record.label != 0 and (record.mask_file is None or record.supervision == "label")
 
 
 def prepare_sample(sample: Sample, config: InputConfig, channels: int) -> NDArray[np.uint8]:

@@ -26,7 +26,7 @@ FIGURE_NAMES = {
     "false_negative_rate": "Share of the defective that is missed",
     "false_positives": "False positives",
     "false_positive_rate": "Share of the good that is an alarm",
-    "fp_at_no_miss": "False positives at FN = 0, looking back",
+    "fp_at_full_recall": "False positives at FN = 0, looking back",
     "label_accuracy": "Share with the right class",
     "pixel_f1": "Pixel F1",
     "pixel_iou": "Pixel IoU",
@@ -37,7 +37,7 @@ FIGURE_NAMES = {
 }
 """The pooled figures, as they are shown."""
 
-COUNTS = ("false_negatives", "false_positives", "fp_at_no_miss")
+COUNTS = ("false_negatives", "false_positives", "fp_at_full_recall")
 """Those of them that are whole numbers."""
 
 

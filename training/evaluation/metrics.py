@@ -69,7 +69,7 @@ class Metrics:
         auroc: Area under the ROC curve of the image score.
         false_positives: Good images at or above the threshold.
         false_negatives: Defective images below the threshold.
-        fp_at_no_miss: False positives at the threshold that misses no defective image.
+        fp_at_full_recall: False positives at the threshold that misses no defective image.
         label_accuracy: Share of the images with the right class.
         confusion: Images by true class (row) and predicted class (column).
         pixels: Pooled over the images whose defect pixels are known, at the mask threshold.
@@ -91,7 +91,7 @@ class Metrics:
     auroc: float | None
     false_positives: int
     false_negatives: int
-    fp_at_no_miss: int | None
+    fp_at_full_recall: int | None
     label_accuracy: float | None
     confusion: tuple[tuple[int, ...], ...]
     pixels: PixelCounts
@@ -180,7 +180,7 @@ def measure(
         auroc=auroc(truth, scores),
         false_positives=false_positives,
         false_negatives=false_negatives,
-        fp_at_no_miss=false_positives_at_no_miss(truth, scores),
+        fp_at_full_recall=false_positives_at_no_miss(truth, scores),
         label_accuracy=ratio(int(np.trace(confusion)), len(rows)),
         confusion=tuple(tuple(int(count) for count in row) for row in confusion),
         pixels=sum(known, PixelCounts()),

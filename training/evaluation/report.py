@@ -149,7 +149,7 @@ def _decision_tiles(metrics: Metrics) -> list[Tile]:
         ),
         (
             "FP at FN = 0",
-            format_count(metrics.fp_at_no_miss),
+            format_count(metrics.fp_at_full_recall),
             "",
             "alarms if none of these defects is missed: looking back",
         ),

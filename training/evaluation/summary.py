@@ -162,7 +162,7 @@ def name_size(size: RegionSize) -> str:
 
 
 def _describe_no_miss(evaluation: Evaluation) -> list[str]:
-    alarms, lowest = evaluation.metrics.fp_at_no_miss, no_miss_threshold(evaluation.rows)
+    alarms, lowest = evaluation.metrics.fp_at_full_recall, no_miss_threshold(evaluation.rows)
     if alarms is None or lowest is None or not evaluation.metrics.false_negatives:
         return []
     several = "" if evaluation.metrics.threshold is not None else ", one for all runs"

@@ -17,7 +17,7 @@ RUN_COLUMNS = {
     "auroc": "AUROC",
     "false_negatives": "FN",
     "false_positives": "FP",
-    "fp_at_no_miss": "FP at FN=0",
+    "fp_at_full_recall": "FP at FN=0",
     "pixel_f1": "pixel F1",
     "pixel_average_precision": "pixel AP",
     "aupro": "AUPRO",

@@ -4,7 +4,7 @@ import keras
 import tensorflow as tf
 
 from segdec.cpu_features import computes_bfloat16
-from segdec.network.layers import Computation
+from segdec.network.layers import ComputePolicy
 from training.config import ExperimentConfig
 
 
@@ -16,10 +16,10 @@ def set_numerics(config: ExperimentConfig) -> None:
         tf.config.experimental.enable_op_determinism()
 
 
-def computation(config: ExperimentConfig) -> Computation:
+def computation(config: ExperimentConfig) -> ComputePolicy:
     """How the training network computes."""
     dtype = "float32" if config.precision == "tf32" else config.precision
-    return Computation(dtype, config.synchronized_batch_norm)
+    return ComputePolicy(dtype, config.synchronized_batch_norm)
 
 
 def emulates_bfloat16(config: ExperimentConfig) -> bool:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import keras
 import tensorflow as tf
 
-from segdec.network.layers import standing_in
+from segdec.network.layers import ignore_dummy_images
 from segdec.network.network import SegDecNet
 from training.config import LossConfig, StageConfig, TargetConfig
 from training.optimization.ema import WeightAverage
@@ -63,7 +63,7 @@ def build_step(
 
         def summed_losses(part: Batch) -> Losses:
             part, present = _stand_in(part)
-            with standing_in(present):
+            with ignore_dummy_images(present):
                 losses = stage_losses(network, stage, config, target, loss, part, steps_taken)
             return {name: tf.reduce_sum(term) * present / global_images for name, term in losses.items()}
 

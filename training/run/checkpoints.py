@@ -12,7 +12,7 @@ from segdec.errors import RunError
 from segdec.network.network import SegDecNet
 from training.optimization.ema import WeightAverage
 from training.run.checkpoint_folder import CheckpointFolder
-from training.run.disk_errors import explained_writing
+from training.run.disk_errors import explained_disk_errors
 
 _UNREADABLE = (tf.errors.OpError, OSError, ValueError, AssertionError, LookupError)
 """What TensorFlow raises for files that are missing, cut off, changed or of another network."""
@@ -124,7 +124,7 @@ class RunState(tf.Module):
         self.step.assign(step)
         self._saved_at = self._clock()
         if self._writes:
-            with explained_writing(self._checkpoints.path):
+            with explained_disk_errors(self._checkpoints.path):
                 self._checkpoints.write(
                     int(self.stage), step, lambda path: self._everything.write(_prefix(path))
                 )

@@ -11,7 +11,7 @@ from segdec.errors import RunError
 
 
 @contextmanager
-def explained_writing(path: Path) -> Iterator[None]:
+def explained_disk_errors(path: Path) -> Iterator[None]:
     """Says what to do when Python or TensorFlow cannot write `path`; wrap nothing but the writing.
 
     Raises:

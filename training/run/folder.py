@@ -22,7 +22,7 @@ from segdec.network.network import SegDecNet, build_network
 from training.config import ExperimentConfig
 from training.data.run_data import RunData
 from training.experiment_file import load_experiment, save_experiment
-from training.run.disk_errors import explained_writing
+from training.run.disk_errors import explained_disk_errors
 from training.run.environment import describe_differences, describe_environment
 from training.run.lock import LOCK, RunLock
 
@@ -127,7 +127,7 @@ class RunFolder:
             lock = cls._take_up(path, config, data)
         folder = cls(path, lock)
         folder._remove_leftovers()
-        with explained_writing(path):
+        with explained_disk_errors(path):
             folder._record(config)
             folder._record_left_out(data.left_out)
         return folder
@@ -211,7 +211,7 @@ class RunFolder:
             RunError: If the disk is full or not writable.
         """
         with (
-            explained_writing(self.path),
+            explained_disk_errors(self.path),
             tempfile.TemporaryDirectory(dir=self.path, prefix=".", suffix=".tmp") as scratch,
         ):
             weights = Path(scratch) / self._weights_path.name

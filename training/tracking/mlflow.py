@@ -17,7 +17,7 @@ from training.config import ExperimentConfig
 from training.distribution.interruption import RunInterruptedError
 from training.run.folder import flatten
 from training.stages import STAGES
-from training.tracking.tracker import PLACE, LogSink, Record
+from training.tracking.tracker import PLACE, Record, Tracker
 
 PATIENCE = {"MLFLOW_HTTP_REQUEST_MAX_RETRIES": "1", "MLFLOW_HTTP_REQUEST_TIMEOUT": "10"}
 """MLflow's own would hold up the training for minutes at each attempt; set ones are respected."""
@@ -31,7 +31,7 @@ METRICS_A_CALL, PARAMS_A_CALL, PARAM_LETTERS = 1000, 100, 6000
 ARTIFACTS = ("config.toml", "result.json")
 
 
-class MlflowTracker(LogSink):
+class MlflowTracker(Tracker):
     """Logs a run to MLflow: configuration, numbers over all stages' steps, result and final files.
 
     `MLFLOW_TRACKING_URI`, `MLFLOW_EXPERIMENT_NAME` and MLflow's other variables say where. A resumed run

@@ -13,7 +13,7 @@ from training.data.input_pipeline import InputPipeline
 from training.tracking.meter import NonFiniteError
 
 
-def explain_divergence(
+def write_nan_report(
     error: NonFiniteError, pipeline: InputPipeline, stage_index: int, folder: Path, *, writes: bool
 ) -> RunError:
     """The error with the images of its step, which are put into `folder` if this process writes."""

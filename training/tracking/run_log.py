@@ -12,10 +12,10 @@ import numpy as np
 from segdec.errors import RunError
 from segdec.files import write_text_atomic
 from segdec.images import write_png
-from training.run.disk_errors import explained_writing
+from training.run.disk_errors import explained_disk_errors
 from training.tracking.panel import join_pictures
 from training.tracking.tensorboard import TensorBoardLog
-from training.tracking.tracker import LogSink, Pictures
+from training.tracking.tracker import Pictures, Tracker
 
 
 class RunLog:
@@ -30,13 +30,13 @@ class RunLog:
         sinks: What else gets the records, beside TensorBoard.
     """
 
-    def __init__(self, folder: Path, *, stage: int, step: int, sinks: Sequence[LogSink] = ()) -> None:
+    def __init__(self, folder: Path, *, stage: int, step: int, sinks: Sequence[Tracker] = ()) -> None:
         self._folder = folder
         kept = [
             record for record in read_log(folder) if (record["stage_index"], record["step"]) <= (stage, step)
         ]
         path = folder / "log.jsonl"
-        with explained_writing(folder):
+        with explained_disk_errors(folder):
             write_text_atomic(path, "".join(json.dumps(record) + "\n" for record in kept))
             self._file = path.open("a", encoding="utf-8")
             self._sinks = [TensorBoardLog(folder / "tensorboard", stage=stage, step=step), *sinks]
@@ -50,7 +50,7 @@ class RunLog:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         try:
-            with explained_writing(self._folder), ExitStack() as open_ones:
+            with explained_disk_errors(self._folder), ExitStack() as open_ones:
                 open_ones.enter_context(self._file)
                 for sink in self._sinks:
                     open_ones.callback(sink.close, error)
@@ -62,7 +62,7 @@ class RunLog:
         """Records numbers of one step; `kind` is `train` or `val`."""
         numbers = {name: None if value is None else _finite(float(value)) for name, value in values.items()}
         record = {"kind": kind, "stage": stage, "stage_index": stage_index, "step": step, **numbers}
-        with explained_writing(self._folder):
+        with explained_disk_errors(self._folder):
             self._file.write(json.dumps(record) + "\n")
             self._file.flush()
             for sink in self._sinks:
@@ -70,7 +70,7 @@ class RunLog:
 
     def images(self, stage: str, stage_index: int, step: int, images: Pictures) -> None:
         """Writes pictures as `panel.png`, and passes them on."""
-        with explained_writing(self._folder):
+        with explained_disk_errors(self._folder):
             write_png(self._folder / "panel.png", join_pictures(list(images.values())))
             for sink in self._sinks:
                 sink.images(stage, stage_index, step, images)

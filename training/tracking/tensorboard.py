@@ -12,7 +12,7 @@ from tensorboard.compat.proto.summary_pb2 import Summary
 from tensorboard.summary.writer.record_writer import RecordWriter
 
 from segdec.images import encode_png
-from training.tracking.tracker import PLACE, LogSink, Pictures, Record
+from training.tracking.tracker import PLACE, Pictures, Record, Tracker
 
 FILE_VERSION = "brain.Event:2"
 """What the first event of a file says."""
@@ -29,7 +29,7 @@ GROUPS = {
 }
 
 
-class TensorBoardLog(LogSink):
+class TensorBoardLog(Tracker):
     """Writes events into `folder`, one folder for each stage, because each counts its steps from 1.
 
     The first event of each process is a session start: it makes TensorBoard drop what an earlier

@@ -16,7 +16,7 @@ Pictures = Mapping[str, NDArray[np.uint8]]
 """uint8 [H, W, 3], RGB, by name."""
 
 
-class LogSink:
+class Tracker:
     """A copy of the log in another form; what a sink has no use for, it leaves as it is here."""
 
     def start(self, records: Sequence[Record]) -> None:

@@ -4,7 +4,7 @@ from importlib import import_module
 
 from segdec.errors import MissingExtraError
 from training.config import ExperimentConfig
-from training.tracking.tracker import LogSink
+from training.tracking.tracker import Tracker
 
 
 def check_tracking(tracking: str) -> None:
@@ -20,7 +20,7 @@ def check_tracking(tracking: str) -> None:
             raise MissingExtraError("mlflow", "mlflow") from error
 
 
-def open_trackers(config: ExperimentConfig) -> list[LogSink]:
+def open_trackers(config: ExperimentConfig) -> list[Tracker]:
     """The trackers of a run, beside log.jsonl and TensorBoard."""
     if config.tracking == "none":
         return []

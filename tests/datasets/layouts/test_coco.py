@@ -40,7 +40,7 @@ def annotation(image_id, category_id, segmentation=None, bbox=None, **more):
 
 def described(dataset):
     return [
-        (r.name, dataset.classes[r.label], r.supervision, r.mask_path is not None) for r in dataset.records
+        (r.name, dataset.classes[r.label], r.supervision, r.mask_file is not None) for r in dataset.records
     ]
 
 

@@ -102,7 +102,7 @@ def test_tree_of_an_export(export, tmp_path, write_picture):
     dataset = index(tmp_path)
     assert dataset.problems == ()
     assert dataset.classes == ("good", "dent", "scratch", "stain", "Ä")
-    assert [(r.name, r.label, r.supervision, r.mask_path is None) for r in dataset.records] == [
+    assert [(r.name, r.label, r.supervision, r.mask_file is None) for r in dataset.records] == [
         ("images/a", 2, "box", False),
         ("images/c", 3, "label", True),
         ("images/d", 0, "mask", True),
@@ -111,7 +111,7 @@ def test_tree_of_an_export(export, tmp_path, write_picture):
         ("images/g & h", 4, "box", False),
         ("images/line 2/b", 0, "mask", True),
     ]
-    assert str(dataset.records[0].mask_path) == f"{tmp_path / 'annotations.xml'}, line {FIRST_LINE}"
+    assert str(dataset.records[0].mask_file) == f"{tmp_path / 'annotations.xml'}, line {FIRST_LINE}"
     assert {record.split for record in dataset.records} <= {"train", "val", "test"}
 
 

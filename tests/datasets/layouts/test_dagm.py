@@ -34,8 +34,8 @@ def test_one_class_is_labelled_by_mask_files(tmp_path, write_class):
     defects = ["Test/0003", *(f"Train/{stem}" for stem in sorted(DEFECTS))]
     assert [record.name for record in dataset.records if record.label] == defects
     by_name = {record.name: record for record in dataset.records}
-    assert by_name["Train/0007"].mask_path == tmp_path / "Class1/Train/Label/0007_label.PNG"
-    assert (by_name["Train/0001"].mask_path, by_name["Train/0001"].group) == (None, "Train/0001")
+    assert by_name["Train/0007"].mask_file == tmp_path / "Class1/Train/Label/0007_label.PNG"
+    assert (by_name["Train/0001"].mask_file, by_name["Train/0001"].group) == (None, "Train/0001")
     assert {record.supervision for record in dataset.records} == {"mask"}
 
 

@@ -16,7 +16,7 @@ def test_classes_are_good_and_the_sorted_rest(folder_root):
         ("good/b", 0, "good/b"),
         ("scratch/d", 2, "scratch/d"),
     ]
-    masks = {record.name: record.mask_path for record in dataset.records}
+    masks = {record.name: record.mask_file for record in dataset.records}
     assert masks["dent/c"] == folder_root / "masks/dent/c.png"
     assert masks["good/a"] is None
 
@@ -26,7 +26,7 @@ def test_flat_masks_belong_to_the_only_defect_of_their_stem(folder_root, write_p
         (folder_root / f"masks/{name}.png").unlink()
         write_picture(folder_root / f"masks/{name[-1]}.PNG", mask=True)
     write_picture(folder_root / "good/c.png")
-    masks = {record.name: record.mask_path for record in index(folder_root).records}
+    masks = {record.name: record.mask_file for record in index(folder_root).records}
     assert masks["dent/c"] == folder_root / "masks/c.PNG"
     assert masks["good/c"] is None
 
@@ -69,7 +69,7 @@ def test_a_supervision_file_says_that_the_class_is_all_there_is(folder_root, nam
     (folder_root / "supervision.txt").write_text(f"label  {name}\n")
     dataset = index(folder_root)
     assert dataset.problems == ()
-    assert [(r.name, r.mask_path, r.supervision) for r in dataset.records][:2] == [
+    assert [(r.name, r.mask_file, r.supervision) for r in dataset.records][:2] == [
         ("dent/c", None, "label"),
         ("good/a", None, "mask"),
     ]
@@ -115,7 +115,7 @@ def test_masks_may_have_an_ending(folder_root, write_picture, mask):
     path = write_picture(folder_root / mask, mask=True)
     dataset = index(folder_root)
     assert dataset.problems == ()
-    assert dataset.records[0].mask_path == path
+    assert dataset.records[0].mask_file == path
     write_picture(folder_root / f"dent/{path.stem}.png")  # it is the mask of this one then
     assert [problem.name for problem in index(folder_root).problems] == ["dent/c"]
 
@@ -130,7 +130,7 @@ def test_lossy_mask_is_a_problem(folder_root, write_picture):
 
 def test_a_good_photograph_may_have_a_mask(folder_root, write_picture):
     path = write_picture(folder_root / "masks/good/a.png", mask=True, value=0)
-    assert path in [record.mask_path for record in index(folder_root).records]
+    assert path in [record.mask_file for record in index(folder_root).records]
 
 
 def test_two_photographs_of_one_stem_are_a_problem(folder_root, write_picture):

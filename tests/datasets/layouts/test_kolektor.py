@@ -14,7 +14,7 @@ def test_records_are_named_grouped_and_labelled(kolektor_root):
         ("kos21/Part0", "kos21", 0, None),
         ("kos21/Part1", "kos21", 0, None),
     ]
-    assert {record.mask_path.name for record in dataset.records} == {"Part0_label.bmp", "Part1_label.bmp"}
+    assert {record.mask_file.name for record in dataset.records} == {"Part0_label.bmp", "Part1_label.bmp"}
 
 
 def test_stray_part_is_skipped_with_and_without_mask(kolektor_root, write_picture):

@@ -136,7 +136,7 @@ def test_tree_of_an_export(export, task, tmp_path, write_picture):
     dataset = index(tmp_path)
     assert dataset.problems == ()
     assert dataset.classes == ("good", "dent", "scratch", "stain")
-    assert [(r.name, r.label, r.supervision, r.mask_path is None, r.split) for r in dataset.records] == [
+    assert [(r.name, r.label, r.supervision, r.mask_file is None, r.split) for r in dataset.records] == [
         ("a", 2, "box", False, "train"),
         ("b", 0, "mask", True, None),
         ("c", 3, "label", True, None),
@@ -144,7 +144,7 @@ def test_tree_of_an_export(export, task, tmp_path, write_picture):
         ("e", 1, "label", True, None),
         ("f", 1, "box", False, "test"),
     ]
-    assert str(dataset.records[0].mask_path) == f"{tmp_path / 'project-1-at-2024-05-01.json'}, task 1"
+    assert str(dataset.records[0].mask_file) == f"{tmp_path / 'project-1-at-2024-05-01.json'}, task 1"
 
 
 def test_shape_and_label_may_be_tools_of_their_own(export, task, tmp_path):
@@ -202,7 +202,7 @@ def test_one_annotation_counts(export, task, tmp_path, annotations, label):
 def test_photographs_are_found_by_their_names(export, task, tmp_path, address):
     name = "my part.png" if "my" in address else "part.png"
     export(task(f"line-2/{name}", rectangle(), image=address))
-    assert [record.image_path.name for record in index(tmp_path).records] == [name]
+    assert [record.image_file.name for record in index(tmp_path).records] == [name]
 
 
 def test_folders_decide_between_photographs_of_one_name(export, task, tmp_path, write_picture):

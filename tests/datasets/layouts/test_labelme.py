@@ -119,7 +119,7 @@ def test_tree_of_photographs(annotate, tmp_path, write_picture):
     dataset = index(tmp_path)
     assert dataset.problems == ()
     assert dataset.classes == ("good", "dent", "scratch", "stain")
-    assert [(r.name, r.label, r.supervision, r.mask_path is None) for r in dataset.records] == [
+    assert [(r.name, r.label, r.supervision, r.mask_file is None) for r in dataset.records] == [
         ("a", 2, "box", False),  # the scratch is larger than the dent; one of them is a rectangle
         ("b", 0, "mask", True),
         ("e", 3, "label", True),

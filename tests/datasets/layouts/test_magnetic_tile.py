@@ -47,13 +47,13 @@ def test_smoothed_edge_of_a_mask_is_no_defect(root):
 def test_uneven_tile_with_an_empty_mask_has_its_class_alone(root, write_picture):
     write_picture(root / f"{UNEVEN}exp6_num_9.png", mask=True, value=127)
     record = index(root).records[3]
-    assert (record.supervision, record.mask_path, record.label) == ("label", None, 2)
+    assert (record.supervision, record.mask_file, record.label) == ("label", None, 2)
 
 
 def test_good_tile_needs_no_mask(root):
     (root / f"{FREE}exp1_num_8.png").unlink()
     record = index(root).records[2]
-    assert (record.supervision, record.mask_path, record.label) == ("mask", None, 0)
+    assert (record.supervision, record.mask_file, record.label) == ("mask", None, 0)
 
 
 def test_exposures_of_a_tile_share_a_split(tmp_path, write_picture):

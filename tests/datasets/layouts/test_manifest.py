@@ -32,7 +32,7 @@ def write_lines(root, *entries):
 
 def described(dataset):
     return [
-        (record.name, dataset.classes[record.label], record.supervision, record.mask_path is not None)
+        (record.name, dataset.classes[record.label], record.supervision, record.mask_file is not None)
         for record in dataset.records
     ]
 

@@ -27,7 +27,7 @@ def test_classes_are_good_and_the_sorted_defects(root):
         ("test/good/000", 0),
         *((f"train/good/{number:03d}", 0) for number in range(5)),
     ]
-    masks = {record.name: record.mask_path for record in dataset.records}
+    masks = {record.name: record.mask_file for record in dataset.records}
     assert masks["test/broken_large/001"] == root / "ground_truth/broken_large/001_mask.png"
     assert masks["test/good/000"] is None
 

@@ -24,7 +24,7 @@ def write_set(tmp_path):
 
 
 def described(dataset):
-    return [(record.name, record.label, record.mask_path is not None) for record in dataset.records]
+    return [(record.name, record.label, record.mask_file is not None) for record in dataset.records]
 
 
 def test_all_rows_of_a_photograph_are_drawn_down_the_columns(write_set):

@@ -57,14 +57,14 @@ def test_no_flipped_byte_gives_wrong_pixels(packed):
 
 
 def test_reading_a_record_takes_one_access(packed, monkeypatch):
-    record = next(r for r in load_dataset("shards", packed).records if r.mask_path is not None)
+    record = next(r for r in load_dataset("shards", packed).records if r.mask_file is not None)
     accesses = []
     access = storage.read_range
     monkeypatch.setattr(storage, "read_range", lambda *place: accesses.append(place) or access(*place))
     sample = read(record)
     assert sample.mask.any()
     assert len(accesses) == 1
-    assert record.mask_path.read_bytes()
+    assert record.mask_file.read_bytes()
     assert len(accesses) == 2
 
 

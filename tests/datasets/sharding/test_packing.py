@@ -214,7 +214,7 @@ def test_supervision_and_thresholds_survive(folder_root, out, tmp_path):
     dent, _, _, scratch = load_dataset("shards", out).records
     assert (dent.supervision, dent.mask_threshold) == ("box", None)
     assert (read(dent).mask > 0).sum() == 6
-    assert (scratch.supervision, scratch.mask_path) == ("label", None)
+    assert (scratch.supervision, scratch.mask_file) == ("label", None)
     pack(load_dataset("folder", folder_root, mask_threshold=127), f"{out}-cut")
     dent, *_ = load_dataset("shards", f"{out}-cut").records
     assert (dent.supervision, dent.mask_threshold) == ("mask", 127)

@@ -7,7 +7,7 @@ from segdec.config import NetworkConfig
 keras = pytest.importorskip("keras")
 tf = pytest.importorskip("tensorflow")
 
-from segdec.network.layers import Computation  # noqa: E402
+from segdec.network.layers import ComputePolicy  # noqa: E402
 from segdec.network.network import build_network, build_segmentation  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("tensorflow_devices")
@@ -100,7 +100,7 @@ def test_network_with_a_decoder_is_saved_and_loaded(tmp_path):
 
 @pytest.mark.parametrize("precision", ["mixed_float16", "mixed_bfloat16"])
 def test_half_precision_gives_the_mask_in_float32(precision):
-    network = build_network(NetworkConfig(**TINY, mask_stride=1), Computation(precision))
+    network = build_network(NetworkConfig(**TINY, mask_stride=1), ComputePolicy(precision))
     layer = {layer.name: layer for layer in network.segmentation.layers}
     assert {output.dtype for output in network(IMAGES, training=True).values()} == {tf.float32}
     assert {variable.dtype for variable in network.variables} == {"float32"}
@@ -110,7 +110,7 @@ def test_half_precision_gives_the_mask_in_float32(precision):
 
 
 def test_synchronized_statistics_reach_the_decoder():
-    part = build_segmentation(NetworkConfig(**TINY, mask_stride=4), Computation(synchronized=True))
+    part = build_segmentation(NetworkConfig(**TINY, mask_stride=4), ComputePolicy(synchronized=True))
     assert part.get_layer("decoder_features_norm").synchronized
     assert part.get_layer("decoder_4_norm").synchronized
 

@@ -6,13 +6,13 @@ keras = pytest.importorskip("keras")
 
 from segdec.config import NetworkConfig  # noqa: E402
 from segdec.network.layers import (  # noqa: E402
-    Computation,
-    Enlargement,
+    BilinearUpsampling,
+    ComputePolicy,
     FeatureNormalization,
     GradientGate,
     ReplicaBatchNormalization,
+    ignore_dummy_images,
     normalization,
-    standing_in,
 )
 
 pytestmark = pytest.mark.usefixtures("tensorflow_devices")
@@ -64,7 +64,7 @@ def test_gradient_gate_passes_values_and_stops_gradients():
 def test_enlargement_is_that_of_opencv(factor, size):
     image = np.random.default_rng(0).normal(size=(*size, 2)).astype(np.float32)
     expected = cv2.resize(image, None, fx=factor, fy=factor, interpolation=cv2.INTER_LINEAR)
-    np.testing.assert_allclose(Enlargement(factor)(image[None])[0], expected, atol=1e-6)
+    np.testing.assert_allclose(BilinearUpsampling(factor)(image[None])[0], expected, atol=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ def test_enlargement_is_that_of_opencv(factor, size):
         (FeatureNormalization(epsilon=0.01), 2),
         (FeatureNormalization(center=False), 1),
         (GradientGate(), 0),
-        (Enlargement(4), 0),
+        (BilinearUpsampling(4), 0),
         (ReplicaBatchNormalization(momentum=0.8), 4),
     ],
 )
@@ -110,7 +110,7 @@ def run_on_two(devices, values, present=(1.0, 1.0), **settings):
         layer.build((None, None, None, 1))
 
     def call(x, real):
-        with standing_in(real):
+        with ignore_dummy_images(real):
             return layer(x, training=True)
 
     def of_replica(arrays):
@@ -167,7 +167,7 @@ def test_choice_of_normalization(name, kind):
 
 
 def test_computation_reaches_the_layer():
-    layer = normalization(NetworkConfig(), computation=Computation("mixed_bfloat16", synchronized=True))
+    layer = normalization(NetworkConfig(), computation=ComputePolicy("mixed_bfloat16", synchronized=True))
     assert layer.synchronized
     assert layer.dtype_policy.name == "mixed_bfloat16"
 

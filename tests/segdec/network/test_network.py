@@ -6,7 +6,7 @@ from segdec.config import PRESETS, NetworkConfig
 keras = pytest.importorskip("keras")
 tf = pytest.importorskip("tensorflow")
 
-from segdec.network.layers import Computation  # noqa: E402
+from segdec.network.layers import ComputePolicy  # noqa: E402
 from segdec.network.network import SegDecNet, build_network, check_input_shape  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("tensorflow_devices")
@@ -122,9 +122,9 @@ def test_mask_activation(activation, expected):
 
 @pytest.mark.parametrize(("activation", "even"), [("sigmoid", 0.5), ("linear", 0.0)])
 def test_a_mask_vote_makes_the_first_decision(activation, even):
-    config = NetworkConfig(**TINY, num_classes=3, mask_activation=activation, mask_vote=2.0)
+    config = NetworkConfig(**TINY, num_classes=3, mask_activation=activation, mask_prior=2.0)
     kernel, bias = build_network(config).decision.get_layer("class_logits").get_weights()
-    plain = build_network(config.model_copy(update={"mask_vote": 0.0})).decision.get_layer("class_logits")
+    plain = build_network(config.model_copy(update={"mask_prior": 0.0})).decision.get_layer("class_logits")
     np.testing.assert_array_equal(kernel[-1], [-2.0, 2.0, 2.0])
     np.testing.assert_array_equal(bias, -even * kernel[-1])
     assert np.abs(kernel[:-1]).max() < 1.0
@@ -160,7 +160,7 @@ def test_network_contract(tmp_path):
 def test_half_precision_keeps_weights_and_logits_in_float32(precision, normalization):
     config = NetworkConfig(**TINY, normalization=normalization, mask_normalization="affine")
     policy = keras.config.dtype_policy().name
-    network = build_network(config, Computation(precision))
+    network = build_network(config, ComputePolicy(precision))
     assert keras.config.dtype_policy().name == policy
     outputs = network(make_images(1, 16, 16), training=True)
     assert {output.dtype for output in outputs.values()} == {tf.float32}
@@ -173,7 +173,7 @@ def test_half_precision_keeps_weights_and_logits_in_float32(precision, normaliza
 
 def test_how_it_was_trained_is_no_part_of_a_network(tmp_path):
     """Weights and configuration of one that was trained in other ways are those of a plain one."""
-    trained = build_network(NetworkConfig(**TINY), Computation("mixed_float16", synchronized=True))
+    trained = build_network(NetworkConfig(**TINY), ComputePolicy("mixed_float16", synchronized=True))
     plain = SegDecNet.from_config(trained.get_config())
     trained.save_weights(tmp_path / "network.weights.h5")
     plain.load_weights(tmp_path / "network.weights.h5")

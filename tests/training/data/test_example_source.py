@@ -24,7 +24,7 @@ def make_source(shapes, cache_mb=10, unmasked=(), **geometry):
         image = np.full((*shapes[index], 1), index, np.uint8)
         mask = np.zeros(shapes[index], np.uint8)
         mask[0, 0] = 255
-        return Sample(record.name, image, mask if record.mask_path else None, record.label)
+        return Sample(record.name, image, mask if record.mask_file else None, record.label)
 
     return PhotographSource(records, read, InputConfig(**geometry), 1, ExampleCache(cache_mb)), reads
 

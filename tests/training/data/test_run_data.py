@@ -71,7 +71,7 @@ def test_grey_stored_as_colour_is_judged_by_its_pixels(load, toy_root, tmp_path,
     root = tmp_path / "coloured"
     dataset = load_dataset("folder", toy_root, toy_root / "splits.txt")
     for number, record in enumerate(dataset.records):
-        target = root / record.image_path.relative_to(toy_root)
+        target = root / record.image_file.relative_to(toy_root)
         target.parent.mkdir(parents=True, exist_ok=True)
         write_png(target, np.full((32, 32, 3), 90 + number, np.uint8))
     (root / "masks").symlink_to(toy_root / "masks")
@@ -122,9 +122,9 @@ def damaged(toy_root, tmp_path):
     train, val, test = (
         next(r for r in dataset.of_split(split) if r.label) for split in ("train", "val", "test")
     )
-    train.image_path.write_bytes(b"")
-    val.mask_path.unlink()
-    write_png(test.mask_path, np.zeros((32, 32), np.uint8))
+    train.image_file.write_bytes(b"")
+    val.mask_file.unlink()
+    write_png(test.mask_file, np.zeros((32, 32), np.uint8))
     (root / "masks/stray.png").write_bytes(b"")
     return root, [train.name, val.name, test.name]
 
@@ -166,7 +166,7 @@ def test_a_picture_in_two_splits_is_refused_unless_it_is_named(load, toy_root, t
     shutil.copytree(toy_root, root)
     dataset = load_dataset("folder", root, root / "splits.txt")
     one, other = (next(r for r in dataset.of_split(split) if not r.label) for split in ("train", "test"))
-    shutil.copy(one.image_path, other.image_path)
+    shutil.copy(one.image_file, other.image_file)
     with pytest.raises(DatasetError, match=r"1 picture lies in different splits") as error:
         load_run_data(load(*at(root)))
     assert f"{one.name} (" in str(error.value)

@@ -40,7 +40,7 @@ def test_folds_are_pooled_each_at_its_own_threshold(make):
     assert (pooled.false_positives, pooled.false_negatives) == (0, 1)  # 0.5 is below 0.7
     # Ranks of the defective: .9 .8 (.6) .5 .4 of all eight: precision 1, 1, 3/4, 4/5.
     assert pooled.average_precision == pytest.approx((1 + 1 + 3 / 4 + 4 / 5) / 4)
-    assert pooled.fp_at_no_miss == 1
+    assert pooled.fp_at_full_recall == 1
     assert pooled.pixels == PixelCounts(tp=24, fp=4, fn=8)
     assert joined.figures["average_precision"].mean == pooled.average_precision
     assert joined.figures["average_precision"].std is None

@@ -82,7 +82,7 @@ def test_intervals_can_be_left_out(predictor, mixed, evaluation):
 def test_metrics_pool_the_rows(evaluation):
     metrics = evaluation.metrics
     assert (metrics.images, metrics.good, metrics.defective, metrics.pixel_images) == (5, 2, 3, 4)
-    assert (metrics.false_positives, metrics.false_negatives, metrics.fp_at_no_miss) == (1, 1, 1)
+    assert (metrics.false_positives, metrics.false_negatives, metrics.fp_at_full_recall) == (1, 1, 1)
     assert metrics.confusion == ((1, 1), (1, 2))
     known = [row.pixels for row in evaluation.rows if row.pixels]
     assert metrics.pixels == sum(known, PixelCounts())

@@ -133,7 +133,7 @@ def test_measure_gathers_all_figures():
     assert (metrics.images, metrics.good, metrics.defective) == (4, 2, 2)
     assert (metrics.false_positives, metrics.false_negatives, metrics.errors) == (1, 1, 2)
     assert (metrics.false_positive_rate, metrics.false_negative_rate) == (0.5, 0.5)
-    assert (metrics.fp_at_no_miss, metrics.label_accuracy, metrics.threshold) == (1, 0.5, 0.75)
+    assert (metrics.fp_at_full_recall, metrics.label_accuracy, metrics.threshold) == (1, 0.5, 0.75)
     assert metrics.confusion == ((1, 1, 0), (0, 1, 0), (1, 0, 0))
     assert (metrics.pixels, metrics.pixel_images) == (PixelCounts(6, 2, 2), 3)
     figures = metrics.to_dict()

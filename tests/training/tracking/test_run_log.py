@@ -6,7 +6,7 @@ from tensorboard.backend.event_processing.plugin_event_accumulator import EventA
 
 from segdec.images import read_image
 from training.tracking.run_log import RunLog, read_log
-from training.tracking.tracker import LogSink
+from training.tracking.tracker import Tracker
 
 STAGES = ("segment", "decision", "joint")
 
@@ -106,7 +106,7 @@ def test_panel_is_also_a_file(tmp_path):
     assert (read_image(tmp_path / "panel.png").pixels == 7).all()
 
 
-class Recorder(LogSink):
+class Recorder(Tracker):
     def __init__(self):
         self.calls = []
 
