@@ -102,14 +102,14 @@ def describe_machine() -> dict[str, str]:
     }
 
 
-def interleave(contenders: Mapping[str, Callable[[], float]], rounds: int) -> dict[str, list[float]]:
-    """Measures each contender once a round, in turn, so that a slow moment of the machine meets them all.
+def interleave(competitors: Mapping[str, Callable[[], float]], rounds: int) -> dict[str, list[float]]:
+    """Measures each competitor once a round, in turn, so that a slow moment of the machine meets them all.
 
     A round before them is not counted.
     """
-    measured: dict[str, list[float]] = {name: [] for name in contenders}
+    measured: dict[str, list[float]] = {name: [] for name in competitors}
     for number in range(rounds + 1):
-        for name, measure in contenders.items():
+        for name, measure in competitors.items():
             value = measure()
             if number:
                 measured[name].append(value)

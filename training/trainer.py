@@ -26,7 +26,7 @@ from training.optimization.ema import WeightAverage
 from training.optimization.flops import Workload, count_step_flops
 from training.optimization.loss_scale import LossScale
 from training.optimization.matmul_peak import strategy_peak
-from training.optimization.numerics import computation, compute_dtype, emulates_bfloat16, set_numerics
+from training.optimization.numerics import compute_dtype, compute_policy, emulates_bfloat16, set_numerics
 from training.optimization.schedules import build_optimizer
 from training.optimization.step import build_step
 from training.optimization.step_runner import (
@@ -85,7 +85,7 @@ class Trainer:
 
         # === Network ===
         with self.team.needed(), self.strategy.scope():
-            self.network = build_network(data.model.network, computation(config))
+            self.network = build_network(data.model.network, compute_policy(config))
             step = tf.Variable(0, dtype=tf.int64, trainable=False, name="step")
             self.optimizers = {
                 stage.name: self._optimizer(stage, step) for stage in STAGES if self._settings(stage).steps

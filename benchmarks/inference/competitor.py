@@ -1,4 +1,4 @@
-"""A contender: a process that does the same work once each time it is told to."""
+"""A competitor: a process that does the same work once each time it is told to."""
 
 import json
 import os
@@ -16,7 +16,7 @@ class Competitor:
     """Runs a process that speaks as `peers.answering` does while the block is entered.
 
     It is stopped whenever it is not asked: threads of some libraries spin for a while when their work is
-    done, and would take the processor from the next contender.
+    done, and would take the processor from the next competitor.
 
     Args:
         command: What to run.

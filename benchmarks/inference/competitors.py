@@ -25,8 +25,10 @@ def engine_name(engine: str) -> str:
     return f"segdec {engine}"
 
 
-def inference_contenders(folder: Path, engines: Sequence[str], peers: Sequence[str]) -> dict[str, Competitor]:
-    """The contenders by name; each leaves its logits in the file `logits_file` names.
+def inference_competitors(
+    folder: Path, engines: Sequence[str], peers: Sequence[str]
+) -> dict[str, Competitor]:
+    """The competitors by name; each leaves its logits in the file `logits_file` names.
 
     Args:
         folder: Of the workload and its images.
@@ -49,9 +51,9 @@ def matrix_products() -> dict[str, Competitor]:
     return {name: Competitor([*peer_module("matmul"), library]) for name, library in PRODUCTS.items()}
 
 
-def logits_file(folder: Path, contender: str) -> Path:
-    """Where a contender leaves its logits."""
-    return folder / f"logits of {contender}.npz"
+def logits_file(folder: Path, competitor: str) -> Path:
+    """Where a competitor leaves its logits."""
+    return folder / f"logits of {competitor}.npz"
 
 
 def peer_module(module: str) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""Contenders measured in turn, and the machine's peak in the same rounds."""
+"""Competitors measured in turn, and the machine's peak in the same rounds."""
 
 from collections.abc import Mapping
 from contextlib import ExitStack
@@ -15,10 +15,10 @@ class Race:
     """What `run_race` measured.
 
     Attributes:
-        seconds: Of each contender, one a round.
+        seconds: Of each competitor, one a round.
         peak: FLOP/s of the fastest matrix product.
-        peak_mb: Most memory of each contender, 10⁶ bytes.
-        versions: Library of each contender.
+        peak_mb: Most memory of each competitor, 10⁶ bytes.
+        versions: Library of each competitor.
     """
 
     seconds: Mapping[str, list[float]]
@@ -39,19 +39,19 @@ class Race:
         return 100 * flop / self.median(name) / self.peak
 
 
-def run_race(contenders: Mapping[str, Competitor], rounds: int) -> Race:
+def run_race(competitors: Mapping[str, Competitor], rounds: int) -> Race:
     """Starts all, asks each once a round and ends them.
 
     Raises:
         RunError: If one ends before.
     """
     products = matrix_products()
-    everyone = {**contenders, **products}
+    everyone = {**competitors, **products}
     with ExitStack() as stack:
-        for contender in everyone.values():
-            stack.enter_context(contender)
-        measured = interleave({name: contender.ask for name, contender in everyone.items()}, rounds)
+        for competitor in everyone.values():
+            stack.enter_context(competitor)
+        measured = interleave({name: competitor.ask for name, competitor in everyone.items()}, rounds)
     fastest = min(min(measured.pop(name)) for name in products)
-    versions = {name: contender.ready["version"] for name, contender in everyone.items()}
-    peak_mb = {name: contender.answers[-1]["peak_mb"] for name, contender in contenders.items()}
+    versions = {name: competitor.ready["version"] for name, competitor in everyone.items()}
+    peak_mb = {name: competitor.answers[-1]["peak_mb"] for name, competitor in competitors.items()}
     return Race(measured, FLOP / fastest, peak_mb, versions)

@@ -22,7 +22,7 @@ def prepare(folder: Path, precision: str) -> tuple[Work, str]:
     from segdec.network.network import build_network
     from training.config import ExperimentConfig
     from training.optimization.ema import WeightAverage
-    from training.optimization.numerics import computation, set_numerics
+    from training.optimization.numerics import compute_policy, set_numerics
     from training.optimization.schedules import build_optimizer
     from training.optimization.step import build_step
     from training.stages import STAGES
@@ -31,7 +31,7 @@ def prepare(folder: Path, precision: str) -> tuple[Work, str]:
     config = ExperimentConfig.model_validate_json(text).model_copy(update={"precision": precision})
     stage, settings = STAGES[-1], config.stages.joint
     set_numerics(config)
-    network = build_network(config.network, computation(config))
+    network = build_network(config.network, compute_policy(config))
     with np.load(folder / "weights.npz") as weights:
         set_weights(network, weights)
     steps_taken = tf.Variable(0, dtype=tf.int64)

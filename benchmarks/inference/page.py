@@ -123,7 +123,7 @@ def markdown_table(rows: Sequence[Mapping[str, object]]) -> str:
 
 
 def draw(parts: Mapping[str, Figures], file: Path) -> None:
-    """Seconds an image of each contender, and the cost against the arithmetic, as SVG."""
+    """Seconds an image of each competitor, and the cost against the arithmetic, as SVG."""
     with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": file.stem, "font.size": 9}):
         figure = Figure(figsize=(10, 4), layout="constrained")
         speed, size = figure.subplots(1, 2)
@@ -133,29 +133,29 @@ def draw(parts: Mapping[str, Figures], file: Path) -> None:
 
 
 def draw_speed(axes: Axes, rows: Sequence[Figures]) -> None:
-    """A bar for each contender of the largest case of one image."""
+    """A bar for each competitor of the largest case of one image."""
     case = [row["case"] for row in rows if row["case"].endswith("batch 1")][-1]
     shown = [row for row in rows if row["case"] == case]
     medians = [row[f"{SECONDS}, median"] for row in shown]
     ends = ([row[f"{SECONDS}, {end}"] for row in shown] for end in ("min", "max"))
     errors = [[abs(value - median) for value, median in zip(end, medians, strict=True)] for end in ends]
-    colors = ["C0" if row["contender"].startswith("segdec") else "C7" for row in shown]
-    axes.barh([row["contender"] for row in shown], medians, xerr=errors, color=colors)
+    colors = ["C0" if row["competitor"].startswith("segdec") else "C7" for row in shown]
+    axes.barh([row["competitor"] for row in shown], medians, xerr=errors, color=colors)
     axes.invert_yaxis()
     axes.set(title=case, xlabel=f"{SECONDS}: median, fastest, slowest")
 
 
 def draw_size(axes: Axes, rows: Sequence[Figures]) -> None:
-    """Seconds against the arithmetic of the direct network, a line for each contender and what grows."""
-    contenders = list(dict.fromkeys(row["contender"] for row in rows))
-    for color, contender in enumerate(contenders):
+    """Seconds against the arithmetic of the direct network, a line for each competitor and what grows."""
+    competitors = list(dict.fromkeys(row["competitor"] for row in rows))
+    for color, competitor in enumerate(competitors):
         for series, line in SERIES.items():
             points = sorted(
                 (row["GFLOP"], row["s, median"])
                 for row in rows
-                if row["contender"] == contender and grows(row, series)
+                if row["competitor"] == competitor and grows(row, series)
             )
-            axes.plot(*zip(*points, strict=True), line, color=f"C{color}", label=f"{contender}, {series}")
+            axes.plot(*zip(*points, strict=True), line, color=f"C{color}", label=f"{competitor}, {series}")
     axes.set(title="cost against size", xlabel="GFLOP of the network computed directly", ylabel="s a batch")
     axes.legend()
 

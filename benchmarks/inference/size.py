@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from benchmarks.inference.arithmetic import network_flop
-from benchmarks.inference.competitors import EAGER, engine_name, inference_contenders
+from benchmarks.inference.competitors import EAGER, engine_name, inference_competitors
 from benchmarks.inference.interleaved_timing import Race, run_race
 from benchmarks.inference.workload import write_images, write_workload
 from benchmarks.reporting import benchmark_parser, conclude, spread
@@ -62,19 +62,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
             if not folder.exists():
                 write_workload(folder, case.network, [options.engine])
             write_images(folder, (case.batch, case.height, case.width))
-            race = run_race(inference_contenders(folder, [options.engine], [EAGER]), rounds)
+            race = run_race(inference_competitors(folder, [options.engine], [EAGER]), rounds)
             rows += tabulate(case, race)
     return conclude(options.json, rows, [], rounds=rounds, engine=engine_name(options.engine))
 
 
 def tabulate(case: Case, race: Race) -> list[dict[str, object]]:
-    """A row for each contender of a case."""
+    """A row for each competitor of a case."""
     flop = case.batch * network_flop(case.network, case.height, case.width)
     return [
         {
             **asdict(case),
             "GFLOP": flop / 1e9,
-            "contender": name,
+            "competitor": name,
             **{f"s, {key}": value for key, value in spread(seconds).items()},
             "% of peak": race.peak_share(name, flop),
         }

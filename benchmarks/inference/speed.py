@@ -3,11 +3,11 @@
     python -m benchmarks.inference.speed [--rounds 5] [--engines …] [--peers …] [--batches …]
         [--run RUN] [--quick] [--json FILE]
 
-Each contender is a process of its own with the threads that its library takes by itself. It gets photographs
+Each competitor is a process of its own with the threads that its library takes by itself. It gets photographs
 as uint8 [B, H, W, 1] and answers logits; scaling to 0…1 is part of its work. All have the same weights: the
 table says how far mask scores and class logits are from those of PyTorch. The memory peak is that of the
 process since its start, after three inferences before the rounds, one that does not count, and one a round.
-A case whose contenders would not fit into the memory that is free is left out.
+A case whose competitors would not fit into the memory that is free is left out.
 
 The share of the peak is that of the arithmetic of the network computed directly; an algorithm with fewer
 multiplications can pass 100 %. The peak is the fastest float32 matrix product in the same rounds.
@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.inference.arithmetic import network_flop
-from benchmarks.inference.competitors import EAGER, PEERS, engine_name, inference_contenders, logits_file
+from benchmarks.inference.competitors import EAGER, PEERS, engine_name, inference_competitors, logits_file
 from benchmarks.inference.interleaved_timing import Race, run_race
 from benchmarks.inference.workload import write_images, write_workload
 from benchmarks.reporting import Target, benchmark_parser, conclude, spread
@@ -67,12 +67,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         fitting = fitting_cases(cases, network, len(options.engines) + len(options.peers))
         for shape in fitting:
             write_images(folder, shape)
-            contenders = inference_contenders(folder, options.engines, options.peers)
-            race = run_race(contenders, rounds)
-            logits = {name: read_answer(folder, name) for name in contenders}
+            competitors = inference_competitors(folder, options.engines, options.peers)
+            race = run_race(competitors, rounds)
+            logits = {name: read_answer(folder, name) for name in competitors}
             rows += tabulate(shape, race, logits, network_flop(network, *shape[1:]))
             versions |= race.versions
-    aimed = {str(row["contender"]): row for row in rows if row["case"] == describe(AIMED)}
+    aimed = {str(row["competitor"]): row for row in rows if row["case"] == describe(AIMED)}
     return conclude(
         options.json,
         rows,
@@ -86,12 +86,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def tabulate(
     shape: Shape, race: Race, answers: Mapping[str, tuple[Floats, Floats]], flop: float
 ) -> list[dict[str, object]]:
-    """A row for each contender of a case.
+    """A row for each competitor of a case.
 
     Args:
         shape: Batch, height and width.
         race: Its result.
-        answers: Mask scores and class logits of each contender.
+        answers: Mask scores and class logits of each competitor.
         flop: Of the network, an image.
     """
     reference = EAGER if EAGER in answers else next(iter(answers))
@@ -101,7 +101,7 @@ def tabulate(
             float(np.abs(found - expected).max())
             for found, expected in zip(answers[name], answers[reference], strict=True)
         )
-        row: dict[str, object] = {"case": describe(shape), "contender": name}
+        row: dict[str, object] = {"case": describe(shape), "competitor": name}
         row |= {f"s an image, {key}": value / shape[0] for key, value in spread(seconds).items()}
         row |= {"times as fast as PyTorch eager": race.ratio(name, EAGER)}
         row |= {"% of peak": race.peak_share(name, flop * shape[0]), "memory peak, MB": race.peak_mb[name]}
@@ -113,7 +113,7 @@ def targets(rows: Mapping[str, Mapping[str, object]], engines: Sequence[str]) ->
     """What was to be reached; what was not measured is NaN, which misses.
 
     Args:
-        rows: Of the case that the targets are about, by contender.
+        rows: Of the case that the targets are about, by competitor.
         engines: Ours.
     """
 
@@ -139,17 +139,17 @@ def describe(shape: Shape) -> str:
     return f"{height} × {width}, batch {batch}"
 
 
-def fitting_cases(cases: Sequence[Shape], network: NetworkConfig, contenders: int) -> list[Shape]:
-    """The cases whose contenders fit into the memory that the machine can give, all at once."""
+def fitting_cases(cases: Sequence[Shape], network: NetworkConfig, competitors: int) -> list[Shape]:
+    """The cases whose competitors fit into the memory that the machine can give, all at once."""
     status = Path("/proc/meminfo").read_text(encoding="ascii")
     free_bytes = int(status.partition("MemAvailable:")[2].split()[0]) * 1024
     pixel_bytes = HELD_MAPS * max(network.segmentation_widths[0]) * 4  # float32
-    return [shape for shape in cases if contenders * math.prod(shape) * pixel_bytes <= free_bytes]
+    return [shape for shape in cases if competitors * math.prod(shape) * pixel_bytes <= free_bytes]
 
 
-def read_answer(folder: Path, contender: str) -> tuple[Floats, Floats]:
-    """Mask scores [B, H/8, W/8, 1], 0…1, and class logits [B, classes] of a contender."""
-    with np.load(logits_file(folder, contender)) as logits:
+def read_answer(folder: Path, competitor: str) -> tuple[Floats, Floats]:
+    """Mask scores [B, H/8, W/8, 1], 0…1, and class logits [B, classes] of a competitor."""
+    with np.load(logits_file(folder, competitor)) as logits:
         mask, classes = (logits[name].astype(np.float64) for name in ("mask", "classes"))
     return 1.0 / (1.0 + np.exp(-mask)), classes
 

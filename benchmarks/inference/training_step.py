@@ -52,9 +52,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         write_workload(folder, experiment.network)
         (folder / "experiment.json").write_text(experiment.model_dump_json(), encoding="utf-8")
         np.savez(folder / "batch.npz", **make_batch(experiment))
-        contenders = training_contenders(folder, options.precisions)
-        race = run_race(contenders, 1 if options.quick else options.rounds)
-    losses = {name: (each.ready["loss"], each.answers[-1]["loss"]) for name, each in contenders.items()}
+        competitors = training_competitors(folder, options.precisions)
+        race = run_race(competitors, 1 if options.quick else options.rounds)
+    losses = {name: (each.ready["loss"], each.answers[-1]["loss"]) for name, each in competitors.items()}
     height, width = experiment.input.size
     flop = TRAINING * experiment.batch_size * network_flop(experiment.network, height, width)
     fastest = max(race.ratio(our_name(precision), EAGER) for precision in options.precisions)
@@ -85,7 +85,7 @@ def make_batch(experiment: ExperimentConfig) -> dict[str, np.ndarray]:
     return {"image": images, "target": target, "weight": np.ones_like(target), "label": labels}
 
 
-def training_contenders(folder: Path, precisions: Sequence[str]) -> dict[str, Competitor]:
+def training_competitors(folder: Path, precisions: Sequence[str]) -> dict[str, Competitor]:
     """Our step in each precision, and the peers'."""
     ours = (sys.executable, "-m", "benchmarks.inference.our_training", str(folder))
     commands = {our_name(precision): (*ours, precision) for precision in precisions}
@@ -100,16 +100,16 @@ def our_name(precision: str) -> str:
 
 
 def tabulate(race: Race, losses: Mapping[str, tuple[float, float]], flop: float) -> list[dict[str, object]]:
-    """A row for each contender.
+    """A row for each competitor.
 
     Args:
         race: Its result.
-        losses: Of each contender, at the first and the last step.
+        losses: Of each competitor, at the first and the last step.
         flop: Of a step.
     """
     rows: list[dict[str, object]] = []
     for name, seconds in race.seconds.items():
-        row: dict[str, object] = {"contender": name}
+        row: dict[str, object] = {"competitor": name}
         row |= {f"s a step, {key}": value for key, value in spread(seconds).items()}
         row |= {f"times as fast as {EAGER}": race.ratio(name, EAGER)}
         row |= {"% of peak": race.peak_share(name, flop), "memory peak, MB": race.peak_mb[name]}

@@ -1,4 +1,4 @@
-"""What the contenders compute: one network, written for each of them, and images.
+"""What the competitors compute: one network, written for each of them, and images.
 
     python -m benchmarks.inference.workload FOLDER (--network JSON | --run RUN) [--engines ENGINE …]
 

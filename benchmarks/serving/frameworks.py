@@ -62,7 +62,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with clean_exit(), ExitStack() as stack:
         pool = stack.enter_context(generators())
         asked = {}
-        for name, server, request in contenders(stack, options.peers, image, stub):
+        for name, server, request in competitors(stack, options.peers, image, stub):
             stack.enter_context(server).pause()
             asked[name] = (server, request)
         loads: dict[str, list[Load]] = {name: [] for name in asked}
@@ -79,7 +79,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
 
 
-def contenders(
+def competitors(
     stack: ExitStack, peers: Sequence[str], image: bytes, stub: Mapping[str, str]
 ) -> Iterator[tuple[str, ServerProcess, bytes]]:
     """Name, server and request of each."""
@@ -116,7 +116,7 @@ def ask(pool: Executor, server: ServerProcess, request: bytes, seconds: float, l
 def tabulate(
     measured: Mapping[str, Sequence[float]], loads: Mapping[str, Sequence[Load]]
 ) -> list[dict[str, object]]:
-    """A row for each contender."""
+    """A row for each competitor."""
     ours = spread(measured[OURS])["median"]
     rows: list[dict[str, object]] = []
     for name, rates in measured.items():

@@ -12,14 +12,14 @@ from segdec.network.layers import ComputePolicy, normalization
 
 
 def convolution(
-    x: Any, config: NetworkConfig, computation: ComputePolicy, width: int, kernel: int, name: str
+    x: Any, config: NetworkConfig, policy: ComputePolicy, width: int, kernel: int, name: str
 ) -> Any:
     """Convolution without bias, normalisation, ReLU; one layer where the normalisation is folded into it.
 
     Args:
         x: Symbolic tensor [B, H, W, C].
         config: Names the normalisation and the first weights.
-        computation: How it computes.
+        policy: How it computes.
         width: Channels that come out.
         kernel: Side of the kernel, px.
         name: Of the convolution; the layers behind it are called after it.
@@ -27,8 +27,8 @@ def convolution(
     Returns:
         Symbolic tensor [B, H, W, width].
     """
-    dtype = computation.dtype
-    folded = computation.folded and config.normalization == "batch"
+    dtype = policy.dtype
+    folded = policy.folded and config.normalization == "batch"
     kind = FourierConv2D if saving(kernel, x.shape[-1], width) >= WORTHWHILE else layers.Conv2D
     x = kind(
         width,
@@ -42,7 +42,7 @@ def convolution(
     )(x)
     if folded:
         return x
-    x = normalization(config, computation=computation, name=f"{name}_norm")(x)
+    x = normalization(config, policy=policy, name=f"{name}_norm")(x)
     return layers.ReLU(dtype=dtype, name=f"{name}_relu")(x)
 
 

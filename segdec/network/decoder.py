@@ -16,7 +16,7 @@ def refine_mask(
     features: Any,
     skips: Mapping[int, Any],
     config: NetworkConfig,
-    computation: ComputePolicy = PLAIN,
+    policy: ComputePolicy = PLAIN,
 ) -> Any:
     """Enlarges the coarse mask logits smoothly and adds a correction that finer features know.
 
@@ -29,7 +29,7 @@ def refine_mask(
         features: [B, H/8, W/8, F].
         skips: Stride s → features [B, H/s, W/s, ·] of the way down, for s = 4, 2 and 1 as far as needed.
         config: Stride of the mask and widths of the decoder.
-        computation: How it computes while it is trained.
+        policy: How it computes while it is trained.
 
     Returns:
         Mask logits [B, H/s, W/s, 1], s = `config.mask_stride`.
@@ -37,12 +37,12 @@ def refine_mask(
     Reference:
         Ronneberger et al., "U-Net: convolutional networks for biomedical image segmentation", 2015.
     """
-    dtype, exact = computation.dtype, keras.config.floatx()
-    x = convolution(features, config, computation, config.decoder_widths[0], 1, "decoder_features")
+    dtype, exact = policy.dtype, keras.config.floatx()
+    x = convolution(features, config, policy, config.decoder_widths[0], 1, "decoder_features")
     for stride, width in decoder_steps(config):
         x = BilinearUpsampling(2, dtype=dtype, name=f"decoder_{stride}_enlarged")(x)
         x = layers.Concatenate(dtype=dtype, name=f"decoder_{stride}_joined")([x, skips[stride]])
-        x = convolution(x, config, computation, width, DECODER_KERNEL, f"decoder_{stride}")
+        x = convolution(x, config, policy, width, DECODER_KERNEL, f"decoder_{stride}")
     correction = layers.Conv2D(1, 1, kernel_initializer="zeros", dtype=exact, name="mask_correction")(x)
     factor = STRIDE // config.mask_stride
     enlarged = BilinearUpsampling(factor, dtype=exact, name="mask_enlarged")(coarse_logits)

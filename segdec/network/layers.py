@@ -249,12 +249,12 @@ class BilinearUpsampling(keras.layers.Layer):
 
 
 def normalization(
-    config: NetworkConfig, *, center: bool = True, computation: ComputePolicy = PLAIN, **kwargs: Any
+    config: NetworkConfig, *, center: bool = True, policy: ComputePolicy = PLAIN, **kwargs: Any
 ) -> keras.layers.Layer:
     """The normalisation layer that `config` names, with or without its offset."""
-    common = {"epsilon": EPSILON, "center": center, "dtype": computation.dtype, **kwargs}
+    common = {"epsilon": EPSILON, "center": center, "dtype": policy.dtype, **kwargs}
     if config.normalization == "batch":
-        momentum, synchronized = config.batch_norm_momentum, computation.synchronized
+        momentum, synchronized = config.batch_norm_momentum, policy.synchronized
         return ReplicaBatchNormalization(momentum=momentum, synchronized=synchronized, **common)
     if config.normalization == "instance":
         return keras.layers.GroupNormalization(groups=-1, **common)

@@ -27,7 +27,7 @@ class SegDecNet(keras.Model):
 
     Args:
         config: Shape of the network.
-        computation: How it computes while it is trained. It is no part of the network's configuration.
+        policy: How it computes while it is trained. It is no part of the network's configuration.
 
     Input shape:
         `[B, H, W, input_channels]`, H and W divisible by 8.
@@ -46,10 +46,10 @@ class SegDecNet(keras.Model):
         Božič et al., "Mixed supervision for surface-defect detection", 2021.
     """
 
-    def __init__(self, config: NetworkConfig, computation: ComputePolicy = PLAIN, **kwargs: Any) -> None:
+    def __init__(self, config: NetworkConfig, policy: ComputePolicy = PLAIN, **kwargs: Any) -> None:
         # === Layers ===
-        segmentation = build_segmentation(config, computation)
-        decision = build_decision(config, computation)
+        segmentation = build_segmentation(config, policy)
+        decision = build_decision(config, policy)
 
         # === Functional Model ===
         image = keras.Input((None, None, config.input_channels), name="image")
@@ -82,36 +82,36 @@ class SegDecNet(keras.Model):
         return cls(**{**config, "config": NetworkConfig.model_validate(config["config"])})
 
 
-def build_network(config: NetworkConfig, computation: ComputePolicy = PLAIN) -> SegDecNet:
+def build_network(config: NetworkConfig, policy: ComputePolicy = PLAIN) -> SegDecNet:
     """Makes the network of `config` with freshly drawn weights."""
-    return SegDecNet(config, computation, name="segdec")
+    return SegDecNet(config, policy, name="segdec")
 
 
-def build_segmentation(config: NetworkConfig, computation: ComputePolicy = PLAIN) -> keras.Model:
+def build_segmentation(config: NetworkConfig, policy: ComputePolicy = PLAIN) -> keras.Model:
     """Image [B, H, W, C] → features [B, H/8, W/8, F], coarse mask logits [B, H/8, W/8, 1] and mask logits.
 
     The mask logits [B, H/s, W/s, 1] are the coarse ones where the stride s is 8.
     """
-    dtype, image = computation.dtype, keras.Input((None, None, config.input_channels), name="image")
+    dtype, image = policy.dtype, keras.Input((None, None, config.input_channels), name="image")
     x = image
-    if not computation.folded:
+    if not policy.folded:
         x = layers.Rescaling(PIXEL_SCALE, dtype=keras.config.floatx(), name="scale")(image)
     skips: dict[int, Any] = {}
     for block, widths in enumerate(config.segmentation_widths, start=1):
         for index, width in enumerate(widths, start=1):
-            x = convolution(x, config, computation, width, KERNEL, f"segmentation_{block}_{index}")
+            x = convolution(x, config, policy, width, KERNEL, f"segmentation_{block}_{index}")
         skips[2 ** (block - 1)] = x
         x = layers.MaxPooling2D(dtype=dtype, name=f"segmentation_{block}_pool")(x)  # H/2, H/4, H/8
-    features = convolution(x, config, computation, config.feature_width, config.feature_kernel, "features")
-    coarse_logits = mask_logits = _mask_head(features, config, computation)
+    features = convolution(x, config, policy, config.feature_width, config.feature_kernel, "features")
+    coarse_logits = mask_logits = _mask_head(features, config, policy)
     if config.mask_stride < STRIDE:
-        mask_logits = refine_mask(coarse_logits, features, skips, config, computation)
+        mask_logits = refine_mask(coarse_logits, features, skips, config, policy)
     return keras.Model(image, (features, coarse_logits, mask_logits), name="segmentation")
 
 
-def build_decision(config: NetworkConfig, computation: ComputePolicy = PLAIN) -> keras.Model:
+def build_decision(config: NetworkConfig, policy: ComputePolicy = PLAIN) -> keras.Model:
     """Features [B, h, w, F] and mask logits [B, h, w, 1] → class logits [B, classes]."""
-    dtype, exact = computation.dtype, keras.config.floatx()
+    dtype, exact = policy.dtype, keras.config.floatx()
     half = keras.dtype_policies.get(dtype).compute_dtype
     features = keras.Input((None, None, config.feature_width), dtype=half, name="features")
     mask_logits = keras.Input((None, None, 1), dtype=exact, name="mask_logits")
@@ -124,7 +124,7 @@ def build_decision(config: NetworkConfig, computation: ComputePolicy = PLAIN) ->
     for index, width in enumerate(config.decision_widths, start=1):
         pool = layers.MaxPooling2D(padding="same", dtype=dtype, name=f"decision_{index}_pool")
         x = pool(x)  # "same" keeps small inputs alive
-        x = convolution(x, config, computation, width, KERNEL, f"decision_{index}")
+        x = convolution(x, config, policy, width, KERNEL, f"decision_{index}")
     pooled = [
         layers.GlobalAveragePooling2D(dtype=exact, name="features_mean")(x),
         layers.GlobalMaxPooling2D(dtype=exact, name="features_max")(x),
@@ -163,7 +163,7 @@ def check_input_shape(shape: tuple[int | None, ...], channels: int) -> None:
         )
 
 
-def _mask_head(features: Any, config: NetworkConfig, computation: ComputePolicy) -> Any:
+def _mask_head(features: Any, config: NetworkConfig, policy: ComputePolicy) -> Any:
     """1×1 convolution to the mask logits; its bias gives way to a normalisation where there is one."""
     plain, exact = config.mask_normalization == "none", keras.config.floatx()
     name = "mask_logits" if plain else "mask_projection"
@@ -172,5 +172,5 @@ def _mask_head(features: Any, config: NetworkConfig, computation: ComputePolicy)
     )(features)
     if plain:
         return logits
-    center, exactly = config.mask_normalization == "affine", replace(computation, dtype=exact)
-    return normalization(config, center=center, computation=exactly, name="mask_logits")(logits)
+    center, exactly = config.mask_normalization == "affine", replace(policy, dtype=exact)
+    return normalization(config, center=center, policy=exactly, name="mask_logits")(logits)

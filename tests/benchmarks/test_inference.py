@@ -66,10 +66,10 @@ def test_a_contender_that_ends_says_why():
         pass
     last = "print('{\"version\": 1}', flush=True); input(); raise SystemExit('out of memory')"
     with (
-        Competitor([sys.executable, "-c", last]) as contender,
+        Competitor([sys.executable, "-c", last]) as competitor,
         pytest.raises(RunError, match="out of memory"),
     ):
-        contender.ask()
+        competitor.ask()
 
 
 def test_a_race_tells_ratio_and_share_of_the_peak():
@@ -116,7 +116,7 @@ def test_rows_compare_with_pytorch():
     row, _ = speed.tabulate((2, 704, 256), race, answers, flop=25)
     assert row == {
         "case": "704 × 256, batch 2",
-        "contender": "segdec tensorflow",
+        "competitor": "segdec tensorflow",
         "s an image, median": 0.5,
         "s an image, min": 0.5,
         "s an image, max": 0.5,
@@ -180,13 +180,13 @@ TARGETS = [
 SIZES = [(size.BASE, 1.0), *((case, 2.0) for case in size.CASES[1:])]
 
 
-def row(contender, median):
+def row(competitor, median):
     seconds = {
         "s an image, median": median,
         "s an image, min": median - 0.25,
         "s an image, max": median + 0.5,
     }
-    return {"case": "704 × 256, batch 1", "contender": contender, **seconds}
+    return {"case": "704 × 256, batch 1", "competitor": competitor, **seconds}
 
 
 @pytest.fixture
@@ -201,7 +201,7 @@ def figures(tmp_path):
             "versions": {"a": "torch 1", "b": "torch 1; falls back."},
             "left_out": ["1408 × 512, batch 8"],
         },
-        "training_step": {"rows": [{"contender": "ours", "s a step, median": 0.123456}], "targets": []},
+        "training_step": {"rows": [{"competitor": "ours", "s a step, median": 0.123456}], "targets": []},
         "size": {"rows": [row for case in race for row in size.tabulate(case, race[case])], "targets": []},
     }
     for name, part in parts.items():
@@ -222,7 +222,7 @@ def test_the_page_holds_the_figures(figures, tmp_path):
     assert "\n\n- b: falls back.\n\n" in text
     assert "(performance.svg)" in text
     assert "| 704 × 256, batch 1 | PyTorch eager | 1.75 | 1.5 | 2.25 |" in text
-    assert "| contender | s a step, median |\n| --- | --: |\n| ours | 0.1235 |" in text
+    assert "| competitor | s a step, median |\n| --- | --: |\n| ours | 0.1235 |" in text
     assert "| times | ≥ 3.5 | 3.6 | met |" in text
     assert "| int8, MB | ≤ 700 | not measured | missed |" in text
     drawn = (tmp_path / "performance.svg").read_bytes()

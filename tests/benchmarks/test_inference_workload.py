@@ -1,4 +1,4 @@
-"""What the inference benchmarks give our own contenders: weights, artifact, training step."""
+"""What the inference benchmarks give our own competitors: weights, artifact, training step."""
 
 import math
 

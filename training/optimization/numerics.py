@@ -16,7 +16,7 @@ def set_numerics(config: ExperimentConfig) -> None:
         tf.config.experimental.enable_op_determinism()
 
 
-def computation(config: ExperimentConfig) -> ComputePolicy:
+def compute_policy(config: ExperimentConfig) -> ComputePolicy:
     """How the training network computes."""
     dtype = "float32" if config.precision == "tf32" else config.precision
     return ComputePolicy(dtype, config.synchronized_batch_norm)

@@ -1,1 +1,1 @@
-"""The network on other runtimes; each contender is a process in their environment (see `environments`)."""
+"""The network on other runtimes; each competitor is a process in their environment (see `environments`)."""

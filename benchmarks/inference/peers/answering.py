@@ -1,4 +1,4 @@
-"""The contender's end of the pipe: a line when it is ready, then one for each line that it reads.
+"""The competitor's end of the pipe: a line when it is ready, then one for each line that it reads.
 
 Imported in the peers' environments, which have NumPy but not what `segdec` needs.
 """

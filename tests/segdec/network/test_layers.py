@@ -167,7 +167,7 @@ def test_choice_of_normalization(name, kind):
 
 
 def test_computation_reaches_the_layer():
-    layer = normalization(NetworkConfig(), computation=ComputePolicy("mixed_bfloat16", synchronized=True))
+    layer = normalization(NetworkConfig(), policy=ComputePolicy("mixed_bfloat16", synchronized=True))
     assert layer.synchronized
     assert layer.dtype_policy.name == "mixed_bfloat16"
 

@@ -43,7 +43,7 @@ class Training:
         strategy="single",
         decay=0.5,
         replicas=2,
-        computation=None,
+        policy=None,
         loss_scale=None,
         **settings,
     ):
@@ -52,7 +52,7 @@ class Training:
         self.strategy = choose_strategy(strategy, f"cpu:{1 if strategy == 'single' else replicas}")
         settings = StageConfig(steps=10, **{"optimizer": "sgd", "learning_rate": 0.05, **settings})
         with self.strategy.scope():
-            self.network = build_network(network_config, computation or ComputePolicy())
+            self.network = build_network(network_config, policy or ComputePolicy())
             steps_taken = tf.Variable(0, dtype=tf.int64)
             self.optimizer = build_optimizer(settings, stage, steps_taken)
             self.optimizer.build(self.stage.trainable_variables(self.network))
@@ -99,8 +99,8 @@ def changed(before, after):
 @pytest.mark.parametrize("strategy", ["single", "mirrored synchronised", "central-storage synchronised"])
 def test_a_stage_moves_its_variables_and_no_other_by_a_bit(tiny_config, strategy, stage, moving, losses):
     name, *synchronized = strategy.split()
-    computation = ComputePolicy(synchronized=bool(synchronized))
-    training = Training(tiny_config.network, stage, strategy=name, computation=computation)
+    policy = ComputePolicy(synchronized=bool(synchronized))
+    training = Training(tiny_config.network, stage, strategy=name, policy=policy)
     before = training.weights()
     assert training.take(make_batches(2)).keys() == losses | {"gradient_norm", "learning_rate"}
     moved = changed(before, training.weights())
@@ -204,7 +204,7 @@ def state(training):
 
 @pytest.mark.parametrize("strategy", ["single", "mirrored", "central-storage"])
 def test_an_overflow_on_one_replica_skips_the_step_on_all(tiny_config, strategy):
-    settings = {"computation": ComputePolicy("mixed_float16"), "loss_scale": {"value": 1024.0}}
+    settings = {"policy": ComputePolicy("mixed_float16"), "loss_scale": {"value": 1024.0}}
     training = Training(
         tiny_config.network, "segment", strategy=strategy, optimizer="adam", weight_decay=0.1, **settings
     )
@@ -223,7 +223,7 @@ def test_an_overflow_on_one_replica_skips_the_step_on_all(tiny_config, strategy)
 
 
 def test_an_overflow_that_no_scale_cures_is_not_hidden(tiny_config):
-    settings = {"computation": ComputePolicy("mixed_float16"), "loss_scale": {"value": 1.0}}
+    settings = {"policy": ComputePolicy("mixed_float16"), "loss_scale": {"value": 1.0}}
     training = Training(tiny_config.network, "segment", **settings)
     batch = make_overflow()
     batch["target"][-1] = 1e9
@@ -234,7 +234,7 @@ def test_an_overflow_that_no_scale_cures_is_not_hidden(tiny_config):
 
 def test_the_scale_grows_after_sound_steps(tiny_config):
     settings = {
-        "computation": ComputePolicy("mixed_float16"),
+        "policy": ComputePolicy("mixed_float16"),
         "loss_scale": {"value": 8.0, "growth_steps": 2},
     }
     training = Training(tiny_config.network, "joint", strategy="mirrored", **settings)
@@ -249,9 +249,7 @@ def test_half_precision_follows_float32(tiny_config, precision, digits):
     Measured 0.006 and 0.054 of the norm: bfloat16 has three bits fewer.
     """
     scale = {"loss_scale": {"value": 256.0}} if precision == "mixed_float16" else {}
-    half = Training(
-        tiny_config.network, "joint", computation=ComputePolicy(precision), clip_norm=0.1, **scale
-    )
+    half = Training(tiny_config.network, "joint", policy=ComputePolicy(precision), clip_norm=0.1, **scale)
     full = Training(tiny_config.network, "joint", clip_norm=0.1)
     ours, theirs = half.take(make_batches(1)), full.take(make_batches(1))
     for name, value in theirs.items():
