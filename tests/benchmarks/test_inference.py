@@ -45,7 +45,7 @@ def trivial(name, order):
 # === Processes ===
 
 
-def test_contenders_work_in_turn(tmp_path):
+def test_competitors_work_in_turn(tmp_path):
     order = tmp_path / "order"
     with trivial("a", order) as first, trivial("b", order) as second:
         assert order.read_text() == "aabb"  # each warms up alone
@@ -58,7 +58,7 @@ def test_contenders_work_in_turn(tmp_path):
     assert first.answers[-1]["peak_mb"] > 1
 
 
-def test_a_contender_that_ends_says_why():
+def test_a_competitor_that_ends_says_why():
     with (
         pytest.raises(RunError, match=r"left with 1\. It said:\nno such network"),
         Competitor([sys.executable, "-c", "raise SystemExit('no such network')"]),

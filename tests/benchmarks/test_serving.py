@@ -124,7 +124,7 @@ def test_a_missed_target_is_the_exit_code(tmp_path, capsys):
     assert not Target("nothing measured", float("nan"), highest=1).met
 
 
-def test_contenders_take_turns():
+def test_competitors_take_turns():
     asked = []
 
     def measure(name):
