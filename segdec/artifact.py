@@ -6,7 +6,7 @@
     ├── self_test/         a photograph and the mask scores it must get
     └── tensorflow/        files of one engine; a folder for each that it was exported for
 
-It is written whole or not at all, and refused when anything in it has changed.
+It is written whole or not at all, and refused if anything in it has changed.
 """
 
 import hashlib
@@ -18,6 +18,7 @@ from typing import Any
 
 from pydantic import Field, FiniteFloat, ValidationError
 
+from segdec import __version__
 from segdec.config import Config, Fraction, ModelConfig, explain
 from segdec.engines import ENGINES
 from segdec.errors import ArtifactError
@@ -25,7 +26,7 @@ from segdec.files import new_folder
 from segdec.variants import Variant
 
 FORMAT_VERSION = 4
-"""Format 1 had no self-test, 2 no mask finer than 1/8 and no tiles, 3 but one engine; all are still read."""
+"""Of the folder, counted up whenever it changes; no other one is read."""
 
 MANIFEST = "manifest.json"
 CHECKSUM = "manifest.sha256"
@@ -49,7 +50,7 @@ class SelfTest(Config):
 class Manifest(ModelConfig):
     """What an artifact holds and where it comes from."""
 
-    format_version: int = Field(FORMAT_VERSION, ge=1, description="of the folder; newer ones are refused")
+    format_version: int = Field(FORMAT_VERSION, description="of the folder; others are refused")
     name: str = Field(min_length=1, description="of the model")
     version: str = Field(min_length=1, description="of the model")
     segdec_version: str = Field(description="of the code that wrote the artifact")
@@ -57,11 +58,9 @@ class Manifest(ModelConfig):
     metrics: dict[str, FiniteFloat] = Field({}, description="measured on `metrics_split`")
     metrics_split: str = Field("", description="part of the data the metrics were measured on")
     data_fingerprint: str = Field("", description="of the data set the model was trained on")
-    self_test: SelfTest | None = Field(None, description="absent in format 1")
+    self_test: SelfTest
     variants: dict[str, Variant] = Field(
-        {"tensorflow": Variant()},
-        min_length=1,
-        description="engine → its form of the model, the best one first",
+        min_length=1, description="engine → its form of the model, the best one first"
     )
     files: dict[str, str] = Field({}, description="path inside the folder → SHA-256")
 
@@ -71,7 +70,7 @@ def read_manifest(folder: Path) -> Manifest:
 
     Raises:
         ArtifactError: If the folder or a file is missing, a file has changed since the export, or
-            the format is newer than this code; the message says which.
+            the format is another than this code's; the message says which.
     """
     manifest = read_manifest_file(folder)
     for name, expected in manifest.files.items():
@@ -85,7 +84,7 @@ def read_manifest_file(folder: Path) -> Manifest:
     """Reads the manifest in `folder` without looking at the files that it names.
 
     Raises:
-        ArtifactError: If the folder or the manifest is missing, has changed, or is newer than this code.
+        ArtifactError: If the folder or the manifest is missing, has changed, or is of another format.
     """
     if not folder.is_dir():
         raise ArtifactError(
@@ -157,13 +156,15 @@ def _check_checksum(folder: Path, content: bytes) -> None:
 def _parse(path: Path, content: bytes) -> Manifest:
     try:
         values: Any = json.loads(content)
-        newest = int(values["format_version"])
+        found = int(values["format_version"])
     except (ValueError, KeyError, TypeError) as error:
         raise ArtifactError(f"{path} is no manifest ({error!r}). Export the model again.") from error
-    if newest > FORMAT_VERSION:
+    if found != FORMAT_VERSION:
+        age = "a newer" if found > FORMAT_VERSION else "an older"
         raise ArtifactError(
-            f"{path} has format_version {newest}. Expected at most {FORMAT_VERSION}: a newer segdec "
-            f"({values.get('segdec_version', 'unknown')}) wrote it; install that or export the model again."
+            f"{path} has format_version {found}. Expected {FORMAT_VERSION}: {age} segdec "
+            f"({values.get('segdec_version', 'unknown')}) wrote it; export the model again with this one "
+            f"({__version__}), or install that one."
         )
     try:
         return Manifest.model_validate(values)
@@ -185,12 +186,6 @@ def _check_file(folder: Path, name: str, expected: str) -> None:
 
 def _check_self_test(folder: Path, manifest: Manifest) -> None:
     """Its files must be among those with a checksum, which also keeps them inside the folder."""
-    if manifest.self_test is None:
-        if manifest.format_version > 1:
-            raise ArtifactError(
-                f"{folder / MANIFEST} has no self-test. Expected one; export the model again."
-            )
-        return
     for name in (manifest.self_test.photograph, manifest.self_test.mask_scores):
         if name not in manifest.files:
             raise ArtifactError(

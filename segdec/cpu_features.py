@@ -1,4 +1,4 @@
-"""What the CPU computes by itself: the reduced precisions that it is fast in."""
+"""What the CPU computes by itself: whether it is fast in bfloat16."""
 
 from pathlib import Path
 
@@ -6,9 +6,6 @@ CPUINFO = Path("/proc/cpuinfo")
 
 BFLOAT16 = {"avx512_bf16", "amx_bf16", "bf16"}
 """Features that multiply in bfloat16, of x86 and of ARM."""
-
-INT8 = {"avx512_vnni", "avx_vnni", "amx_int8", "asimddp", "i8mm"}
-"""Features that multiply in int8, of x86 and of ARM."""
 
 
 def cpu_features() -> frozenset[str]:
@@ -25,8 +22,3 @@ def cpu_features() -> frozenset[str]:
 def computes_bfloat16() -> bool:
     """Whether the CPU multiplies in bfloat16; others take a detour by float32, and gain nothing by it."""
     return not BFLOAT16.isdisjoint(cpu_features())
-
-
-def computes_int8() -> bool:
-    """Whether the CPU multiplies in int8 four at a time; others are hardly faster than in float32."""
-    return not INT8.isdisjoint(cpu_features())

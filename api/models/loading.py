@@ -143,9 +143,7 @@ class ModelLoader:
         for note in predictor.notes:
             logger.warning("%s: %s", folder, note)
         loaded = time.perf_counter()
-        result = await self.inference.call(partial(run_self_test, predictor, folder))
-        if result is None:
-            logger.warning("%s has no self-test: an older segdec exported it", folder)
+        await self.inference.call(partial(run_self_test, predictor, folder))
         tested = time.perf_counter()
         await warm(predictor, self.inference)
         phases.load += (loaded - begun) * 1000

@@ -3,7 +3,7 @@
     model/
     └── self_test/
         ├── photograph.png
-        └── mask_scores.png    what the network answered when it was exported, 255 = 1.0
+        └── mask_scores.png    what the network answered at the export, 255 = 1.0
 
 Checksums tell that the files are those of the export; the self-test tells that this machine, with its
 decoder and its engine, makes the same answer of them.
@@ -42,34 +42,33 @@ class SelfTestResult:
     mask_difference: float
 
 
-def run_self_test(predictor: Predictor, folder: Path) -> SelfTestResult | None:
+def run_self_test(predictor: Predictor, folder: Path) -> SelfTestResult:
     """Predicts the stored photograph and compares the answer with the stored one.
 
     Mask scores are compared rather than the mask cut out of them, which would hide a photograph shifted by
     a pixel and differ by chance where scores lie near the threshold. For the same reason a label is not
-    compared when moving the probabilities by the tolerance could change it.
+    compared if moving the probabilities by the tolerance could change it.
 
     Args:
         predictor: Loaded from `folder`; tests in memory may bring another engine.
         folder: The artifact.
 
-    Returns:
-        None if the artifact has no self-test, as those of format 1.
-
     Raises:
         ArtifactError: If the stored files cannot be read or the answer is another one.
         MissingExtraError: If the extra `images` is not installed.
+        ValueError: If the predictor's model was never an artifact.
     """
-    expected = predictor.manifest.self_test if predictor.manifest else None
-    if expected is None:
-        return None
+    if predictor.manifest is None:
+        raise ValueError("The predictor has no manifest. Expected one that was loaded from an artifact.")
+    expected = predictor.manifest.self_test
+    variant = predictor.manifest.variants[predictor.engine_name]
     photograph, mask_scores = _read(folder, expected)
     found = _predict(predictor, photograph, folder)
     result = SelfTestResult(
         score_difference=abs(found.score - expected.score),
         mask_difference=float(np.abs(found.mask_scores - mask_scores).max()),
     )
-    if problem := _find_problem(found, _widened(expected, predictor), result):
+    if problem := _find_problem(found, _widened(expected, variant), result):
         raise ArtifactError(f"The self-test of {folder} failed: {problem}. {ADVICE}")
     return result
 
@@ -125,9 +124,8 @@ def _predict(predictor: Predictor, photograph: NDArray[np.uint8], folder: Path) 
         raise ArtifactError(f"The self-test of {folder} failed: {error} {ADVICE}") from error
 
 
-def _widened(expected: SelfTest, predictor: Predictor) -> SelfTest:
+def _widened(expected: SelfTest, variant: Variant) -> SelfTest:
     """With the tolerances of the engine, whose answer may differ from the network's by its precision."""
-    variant = predictor.manifest.variants[predictor.engine_name] if predictor.manifest else Variant()
     return expected.model_copy(
         update={
             "score_tolerance": expected.score_tolerance + variant.score_tolerance,
@@ -137,7 +135,7 @@ def _widened(expected: SelfTest, predictor: Predictor) -> SelfTest:
 
 
 def _find_problem(found: Prediction, expected: SelfTest, result: SelfTestResult) -> str:
-    """What is wrong, in words; empty when nothing is."""
+    """What is wrong, in words; empty if nothing is."""
     if result.score_difference > expected.score_tolerance:
         return f"the score is {found.score:.6f}, expected {expected.score:.6f} ± {expected.score_tolerance:g}"
     if found.label != expected.label and _is_certain(found, expected.score_tolerance):
@@ -151,7 +149,7 @@ def _find_problem(found: Prediction, expected: SelfTest, result: SelfTestResult)
 
 
 def _is_certain(found: Prediction, tolerance: float) -> bool:
-    """Whether the label stays the same when every probability moves by `tolerance`."""
+    """Whether the label stays the same if every probability moves by `tolerance`."""
     if abs(found.score - found.threshold) <= tolerance:
         return False
     ranked = sorted(list(found.probabilities.values())[1:], reverse=True)
