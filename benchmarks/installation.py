@@ -69,7 +69,7 @@ def write_model(folder: Path) -> None:
     from segdec.network.network import build_network
 
     network = build_network(COMPACT.network)
-    export_network(network, COMPACT, folder, name="compact", version="1", engines=ENGINES)
+    export_network(network, COMPACT, folder, name="compact", engines=ENGINES)
 
 
 def install_extras(*extras: str) -> Path:

@@ -1,9 +1,11 @@
 """Untrained artifacts and photographs to measure with: what a network has learned costs no time."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from segdec.cli_runtime import quiet_tensorflow
 from segdec.config import InputConfig, ModelConfig, NetworkConfig
@@ -44,7 +46,7 @@ def given_or_untrained(
 
 
 def export_untrained(
-    config: ModelConfig, folder: Path, *, name: str, version: str = "1", seed: int = 0, **facts: Any
+    config: ModelConfig, folder: Path, *, name: str, version: str = "1", seed: int = 0, **options: Any
 ) -> None:
     """Writes a network with seeded random weights as an artifact.
 
@@ -54,7 +56,7 @@ def export_untrained(
         name: Of the model.
         version: Of the model.
         seed: Of the weights.
-        facts: More of what `segdec.export.export.export_model` takes.
+        options: More of what `export_network` takes.
 
     Raises:
         ArtifactError: If `folder` cannot be written.
@@ -65,25 +67,37 @@ def export_untrained(
     from segdec.network.network import build_network
 
     keras.utils.set_random_seed(seed)
-    export_network(build_network(config.network), config, folder, name=name, version=version, **facts)
+    export_network(build_network(config.network), config, folder, name=name, version=version, **options)
 
 
-def export_network(network: Any, config: ModelConfig, folder: Path, **facts: Any) -> None:
+def export_network(
+    network: Any,
+    config: ModelConfig,
+    folder: Path,
+    *,
+    name: str,
+    version: str = "1",
+    engines: Sequence[str] = ("tensorflow",),
+    calibration: Sequence[NDArray[np.uint8]] = (),
+) -> None:
     """Writes a network in memory as an artifact that states no metrics.
 
     Args:
         network: In memory.
         config: What the model is.
         folder: Where the artifact shall lie.
-        facts: More of what `segdec.export.export.export_model` takes, `name` and `version` at least.
+        name: Of the model.
+        version: Of the model.
+        engines: That shall run it.
+        calibration: Photographs uint8 [H, W, C] for int8.
 
     Raises:
         ArtifactError: If `folder` cannot be written.
     """
-    from segdec.export.export import export_model
+    from segdec.export.export import ModelCard, ValidationPhotographs, export_model
 
-    unknown: dict[str, Any] = {"metrics": {}, "metrics_split": "", "data_fingerprint": ""}
-    export_model(network, folder, config=config, **unknown, **facts)
+    photographs = ValidationPhotographs(calibration=calibration)
+    export_model(network, folder, config, ModelCard(name, version), engines=engines, validation=photographs)
 
 
 def photograph(height: int, width: int, seed: int = 0) -> bytes:

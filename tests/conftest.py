@@ -48,19 +48,11 @@ def tiny_network(tiny_config, tensorflow_devices):  # noqa: ARG001
 @pytest.fixture(scope="session")
 def tiny_artifact(tmp_path_factory, tiny_network, tiny_config) -> Path:
     """The tiny network as an artifact."""
-    from segdec.export.export import export_model
+    from segdec.export.export import ModelCard, export_model
 
     folder = tmp_path_factory.mktemp("artifact") / "tiny"
-    export_model(
-        tiny_network,
-        folder,
-        config=tiny_config,
-        name="tiny",
-        version="1",
-        metrics={"average_precision": 0.5},
-        metrics_split="test",
-        data_fingerprint="0" * 64,
-    )
+    card = ModelCard("tiny", "1", {"average_precision": 0.5}, "test", data_fingerprint="0" * 64)
+    export_model(tiny_network, folder, tiny_config, card)
     return folder
 
 

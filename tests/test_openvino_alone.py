@@ -14,21 +14,12 @@ ROOT = Path(__file__).parents[1]
 
 @pytest.mark.slow
 def test_prediction_without_tensorflow(tiny_network, tiny_config, tmp_path):
-    from segdec.export.export import export_model
+    from segdec.export.export import ModelCard, export_model
     from segdec.predictor import Predictor
 
     model, image = tmp_path / "model", tmp_path / "part.png"
-    export_model(
-        tiny_network,
-        model,
-        config=tiny_config,
-        name="tiny",
-        version="1",
-        metrics={},
-        metrics_split="test",
-        data_fingerprint="none",
-        engines=["tensorflow", "openvino"],
-    )
+    card = ModelCard("tiny", "1")
+    export_model(tiny_network, model, tiny_config, card, engines=["tensorflow", "openvino"])
     pixels = np.random.default_rng(0).integers(0, 256, (64, 48, 1), dtype=np.uint8)
     write_png(image, pixels)
     python = tmp_path / "venv" / "bin" / "python"

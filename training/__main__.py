@@ -221,18 +221,17 @@ def export(options: argparse.Namespace) -> None:
     """Writes the artifact of a run."""
     quiet_tensorflow()
     from training.evaluation.verification import describe_variant
-    from training.export import export_run
+    from training.export import ExportOptions, export_run
 
-    manifest = export_run(
-        options.run,
-        options.out,
+    chosen = ExportOptions(
         name=options.name,
         version=options.version,
-        overwrite=options.overwrite,
-        with_sample=not options.no_sample,
         engines=list(dict.fromkeys(options.engines)),
+        with_sample=not options.no_sample,
         force=options.force,
+        overwrite=options.overwrite,
     )
+    manifest = export_run(options.run, options.out, chosen)
     for name, variant in manifest.variants.items():
         print(describe_variant(name, variant))
     print(f"Wrote {manifest.name} {manifest.version} to {options.out}.")

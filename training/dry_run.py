@@ -110,7 +110,7 @@ def rehearse(config: ExperimentConfig) -> Rehearsal:
         _print_left_out(trainer.folder.path)
         path = trainer.run().path
         evaluate_run(path, "val")
-        export_run(path, Path(folder) / "model", name=None, version="1", overwrite=False)
+        export_run(path, Path(folder) / "model")
         paces = {record["stage"]: record for record in read_log(path) if record["kind"] == "train"}
         return Rehearsal(
             stages=tuple(_estimate(config, name, record) for name, record in paces.items()),

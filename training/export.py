@@ -3,19 +3,23 @@
 import json
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from datasets.checking import describe_problems
 from datasets.name_lists import read_assignments
-from datasets.reading import read
+from datasets.reading import read as read_photograph
 from datasets.sample import Record, Sample, Split
 from datasets.splitting import SPLITS
 from segdec.artifact import Manifest, read_manifest
 from segdec.engines.tensorflow import NetworkEngine
 from segdec.errors import ArtifactError, DatasetError, SegdecError
-from segdec.export.export import export_model
+from segdec.export.export import NO_PHOTOGRAPHS, ModelCard, ValidationPhotographs, export_model
 from segdec.predictor import Predictor
 from training.config import DataConfig
 from training.data.run_data import load_data
@@ -23,38 +27,48 @@ from training.evaluation.storage import METRICS
 from training.evaluation.validation import spread
 from training.evaluation.verification import Verifier, describe_variant
 from training.run.folder import RunFolder
-from training.sample_photograph import choose_sample
 
 ReadRecord = Callable[[Record], Sample]
-
 
 CALIBRATION = 64
 """Validation photographs that int8 is calibrated on; more change the ranges hardly."""
 
+SAMPLE_CANDIDATES = 64
+"""Defective photographs that are looked at for the self-test; more would only make the export slower."""
 
-def export_run(
-    path: Path,
-    out: Path,
-    *,
-    name: str | None,
-    version: str,
-    overwrite: bool,
-    with_sample: bool = True,
-    engines: Sequence[str] = ("tensorflow",),
-    force: bool = False,
-) -> Manifest:
+
+@dataclass(frozen=True, kw_only=True)
+class ExportOptions:
+    """What a user may choose about the artifact of a run.
+
+    Attributes:
+        name: Of the model; None for that of the run.
+        version: Of the model.
+        engines: What shall run it, see `segdec.engines.ENGINES`.
+        with_sample: Whether a validation photograph travels in the artifact for its self-test; seeded
+            noise does otherwise, or if the photographs cannot be read any more.
+        force: Whether to export engines that decide worse than the network.
+        overwrite: Whether to replace an artifact.
+    """
+
+    name: str | None = None
+    version: str = "1"
+    engines: Sequence[str] = ("tensorflow",)
+    with_sample: bool = True
+    force: bool = False
+    overwrite: bool = False
+
+
+DEFAULTS = ExportOptions()
+
+
+def export_run(path: Path, out: Path, options: ExportOptions = DEFAULTS) -> Manifest:
     """Writes the artifact of a finished run, with the newest metrics measured on it.
 
     Args:
         path: Run folder.
         out: Folder of the artifact.
-        name: Of the model; None for that of the run.
-        version: Of the model.
-        overwrite: Whether to replace an artifact at `out`.
-        with_sample: Whether a validation photograph travels in the artifact for its self-test; seeded
-            noise does otherwise, or when the photographs cannot be read any more.
-        engines: What shall run it, see `segdec.engines.ENGINES`.
-        force: Whether to export engines that decide worse than the network.
+        options: What the user chose.
 
     Raises:
         SegdecError: If the run has not finished, the artifact cannot be written, or an engine decides worse.
@@ -62,24 +76,16 @@ def export_run(
     folder = RunFolder.finished(path)
     result = folder.result()
     split, metrics = _metrics(folder, result.validation)
+    name = options.name or folder.experiment().name
     network = folder.network()
-    predictor = Predictor(NetworkEngine(network), result.model)
-    records, read_record = _validation(folder, predictor)
-    verified = Verifier(predictor, records, read_record, force=force)
     return export_model(
         network,
         out,
-        config=result.model,
-        name=name or folder.experiment().name,
-        version=version,
-        metrics=metrics,
-        metrics_split=split,
-        data_fingerprint=result.data_fingerprint,
-        sample=choose_sample(predictor, records, read_record) if records and with_sample else None,
-        engines=engines,
-        photographs=[read_record(record).image for record in spread(records, CALIBRATION)],
-        verify=verified if records else None,
-        overwrite=overwrite,
+        result.model,
+        ModelCard(name, options.version, metrics, split, result.data_fingerprint),
+        engines=options.engines,
+        validation=_validation_photographs(folder, Predictor(NetworkEngine(network), result.model), options),
+        overwrite=options.overwrite,
     )
 
 
@@ -113,24 +119,56 @@ def verify_artifact(path: Path, model: Path, split: Split) -> Iterator[str]:
 
 def _reader(predictor: Predictor) -> ReadRecord:
     # With the default limit on pixels: each start of a service reads one of them.
-    return partial(read, white_level=predictor.config.input.white_level)
+    return partial(read_photograph, white_level=predictor.config.input.white_level)
 
 
-def _validation(folder: RunFolder, predictor: Predictor) -> tuple[Sequence[Record], ReadRecord]:
-    """The validation photographs, and what reads them; none when they have been moved away meanwhile."""
-    read_record = _reader(predictor)
+def _validation_photographs(
+    folder: RunFolder, predictor: Predictor, options: ExportOptions
+) -> ValidationPhotographs:
+    """What the export uses of the validation photographs; nothing if they have been moved away meanwhile."""
+    read = _reader(predictor)
     try:
         records = run_records(folder.experiment().data, folder.splits, predictor.config.classes, "val")
         for record in records:
-            read_record(record)
+            read(record)
     except (SegdecError, OSError) as error:
         print(
             "note: The artifact's self-test gets noise instead of a validation photograph, and no engine is "
             f"compared with the network on photographs: {error}",
             file=sys.stderr,
         )
-        return (), read_record
-    return records, read_record
+        return NO_PHOTOGRAPHS
+    return ValidationPhotographs(
+        sample=choose_sample(predictor, records, read) if options.with_sample else None,
+        calibration=[read(record).image for record in spread(records, CALIBRATION)],
+        verify=Verifier(predictor, records, read, force=options.force),
+    )
+
+
+def choose_sample(predictor: Predictor, records: Sequence[Record], read: ReadRecord) -> NDArray[np.uint8]:
+    """The defective photograph that the model finds with the highest score, else the first of all.
+
+    A plain defect has a score far from the threshold and a mask that is not empty: both parts of the
+    network must work to answer it.
+
+    Args:
+        predictor: The model.
+        records: Photographs to choose from, at least one; of the defective ones the first 64.
+        read: Loads one record.
+
+    Returns:
+        uint8 [H, W, C].
+
+    Raises:
+        SegdecError: If a photograph cannot be read or does not fit the model.
+    """
+    chosen, highest = None, -1.0
+    for record in [record for record in records if record.label > 0][:SAMPLE_CANDIDATES]:
+        image = read(record).image
+        answer = predictor.predict([image])[0]
+        if answer.score >= answer.threshold and answer.score > highest:
+            chosen, highest = image, answer.score
+    return read(records[0]).image if chosen is None else chosen
 
 
 def run_records(data: DataConfig, splits: Path, classes: tuple[str, ...], split: Split) -> tuple[Record, ...]:
@@ -153,7 +191,7 @@ def run_records(data: DataConfig, splits: Path, classes: tuple[str, ...], split:
 
 
 def _metrics(folder: RunFolder, validation: dict[str, float | None]) -> tuple[str, dict[str, float]]:
-    """Split and single figures of the last evaluation, or of validation when there was none."""
+    """Split and single figures of the last evaluation, or of validation if there was none."""
     path = folder.path / METRICS
     figures: dict[str, Any] = {"split": "val", **validation}
     if path.exists():

@@ -103,8 +103,7 @@ def write_untrained(artifact: Path, config: NetworkConfig, engines: Sequence[str
     if engines:
         model = ModelConfig(network=config, input=InputConfig(), classes=("good", "defect"))
         calibration = list(photographs(*CALIBRATION))
-        facts = {"name": "benchmark", "version": "1", "engines": engines, "photographs": calibration}
-        export_network(network, model, artifact, **facts)
+        export_network(network, model, artifact, name="benchmark", engines=engines, calibration=calibration)
     return network
 
 

@@ -39,7 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with clean_exit(extra="quantize"), tempfile.TemporaryDirectory() as name, generators() as pool:
         model = Path(name) / "seed"
         grey = np.random.default_rng(0).integers(0, 256, (4, 256, 256, 1), dtype=np.uint8)
-        export_untrained(SEED, model, name="seed", engines=list(TARGETS_MB), photographs=list(grey))
+        export_untrained(SEED, model, name="seed", engines=list(TARGETS_MB), calibration=list(grey))
         image = photograph(height, width)
         peaks = {engine: measure(pool, model, engine, image, options.photographs) for engine in TARGETS_MB}
     return conclude(options.json, tabulate(peaks), targets(peaks))

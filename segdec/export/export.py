@@ -1,7 +1,8 @@
-"""A trained network to an artifact."""
+"""A trained network to an artifact: what each engine loads, checked against what the network answers."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
@@ -13,13 +14,14 @@ from numpy.typing import NDArray
 from pydantic import ValidationError
 
 from segdec import __version__
-from segdec.artifact import Manifest, write_artifact
+from segdec.artifact import Manifest, SelfTest, write_artifact
 from segdec.config import STRIDE, ModelConfig, explain
 from segdec.engines import ENGINES, Engine, check_engine
 from segdec.engines.tensorflow import NetworkEngine
 from segdec.errors import ArtifactError, ConfigError
-from segdec.export.engine_files import write_engine
+from segdec.export.saved_model import save_network
 from segdec.export.self_test import expected_answer, noise_photograph, run_self_test, write_self_test
+from segdec.network.folding import fold_network
 from segdec.network.network import SegDecNet
 from segdec.postprocessing import Prediction
 from segdec.predictor import Predictor
@@ -36,20 +38,52 @@ PROBES = ((1, 8, 8), (4, 5, 11))
 """Batch size, rows and columns (in units of 8 px) of the images that compare the two."""
 
 
+@dataclass(frozen=True)
+class ModelCard:
+    """What a manifest says of a model beside its configuration.
+
+    Attributes:
+        name: Of the model.
+        version: Of the model.
+        metrics: Measured on `metrics_split`.
+        metrics_split: Part of the data, for example `test`.
+        data_fingerprint: Identifies the training data.
+    """
+
+    name: str
+    version: str
+    metrics: Mapping[str, float] = field(default_factory=dict)
+    metrics_split: str = ""
+    data_fingerprint: str = ""
+
+
+@dataclass(frozen=True)
+class ValidationPhotographs:
+    """What an export uses of the validation photographs; all of it can be done without.
+
+    Attributes:
+        sample: Photograph uint8 [H, W, C] of the self-test, which travels in the artifact; None for seeded
+            noise.
+        calibration: Photographs uint8 [H, W, C] that show int8 the ranges of what is computed.
+        verify: Compares an engine's answers with the network's; None leaves that out.
+    """
+
+    sample: NDArray[np.uint8] | None = None
+    calibration: Sequence[NDArray[np.uint8]] = ()
+    verify: Verify | None = None
+
+
+NO_PHOTOGRAPHS = ValidationPhotographs()
+
+
 def export_model(
     network: SegDecNet,
     folder: Path,
-    *,
     config: ModelConfig,
-    name: str,
-    version: str,
-    metrics: dict[str, float],
-    metrics_split: str,
-    data_fingerprint: str,
-    sample: NDArray[np.uint8] | None = None,
+    card: ModelCard,
+    *,
     engines: Sequence[str] = ("tensorflow",),
-    photographs: Sequence[NDArray[np.uint8]] = (),
-    verify: Verify | None = None,
+    validation: ValidationPhotographs = NO_PHOTOGRAPHS,
     overwrite: bool = False,
 ) -> Manifest:
     """Writes `network` as an artifact for `engines` with a self-test, and checks what each of them answers.
@@ -58,46 +92,30 @@ def export_model(
         network: Trained.
         folder: Where the artifact shall lie.
         config: What the model is, with its thresholds.
-        name: Of the model.
-        version: Of the model.
-        metrics: Measured on `metrics_split`.
-        metrics_split: Part of the data, for example `test`.
-        data_fingerprint: Identifies the training data.
-        sample: Photograph uint8 [H, W, C] of the self-test, which travels in the artifact; seeded noise
-            when there is none.
+        card: Name, version and origin of the model.
         engines: Names, see `segdec.engines.ENGINES`; the first one is preferred where it is installed.
-        photographs: Of validation, uint8 [H, W, C] each; int8 is calibrated on them.
-        verify: Compares an engine's answers with the network's on photographs; None leaves that out.
+        validation: To test, calibrate and compare with.
         overwrite: Whether to replace an artifact at `folder`.
 
     Raises:
         ArtifactError: If `folder` cannot be written or the written model answers differently.
         ConfigError: If `network` and `config` do not belong together, an engine is unknown, or a value
             cannot stand in a manifest (a metric that is not finite, an empty name).
-        ImageError: If `sample` does not fit the model.
+        ImageError: If a photograph does not fit the model.
         MissingExtraError: If an engine's package is not installed.
     """
     _check_network(network, config)
     for engine in engines:
         check_engine(engine)
     reference = NetworkEngine(network)
-    photograph = noise_photograph(config) if sample is None else sample
+    photograph = noise_photograph(config) if validation.sample is None else validation.sample
     with full_precision():
         answer = Predictor(reference, config).predict([photograph])[0]
-    manifest = _manifest(
-        config,
-        name=name,
-        version=version,
-        metrics=metrics,
-        metrics_split=metrics_split,
-        data_fingerprint=data_fingerprint,
-        self_test=expected_answer(photograph, answer),
-    )
-    inputs = [_network_input(one, config) for one in photographs]
+    manifest = _manifest(config, card, expected_answer(photograph, answer), engines)
+    inputs = [_network_input(one, config) for one in validation.calibration]
 
     def build(staged: Path) -> Manifest:
         write_self_test(staged, photograph, answer)
-        variants: dict[str, Variant] = {}
         described = manifest
         for engine in engines:
             write_engine(engine, network, staged / engine, inputs)
@@ -105,12 +123,39 @@ def export_model(
             with full_precision():
                 if ENGINES[engine].precision == "float32":
                     check_parity(reference, loaded, config)
-                variants[engine] = _describe(engine, Predictor(loaded, config), photograph, answer, verify)
-                described = manifest.model_copy(update={"variants": variants})
+                variant = _describe(engine, Predictor(loaded, config), photograph, answer, validation.verify)
+                described = described.model_copy(update={"variants": {**described.variants, engine: variant}})
                 run_self_test(Predictor(loaded, described, engine_name=engine), staged)
         return described
 
     return write_artifact(folder, build, overwrite=overwrite)
+
+
+def write_engine(name: str, network: SegDecNet, folder: Path, prepared: Sequence[NDArray[np.uint8]]) -> None:
+    """Writes what the engine `name` loads into `folder`, which is made.
+
+    Args:
+        name: See `segdec.engines.ENGINES`.
+        network: Trained.
+        folder: Inside the artifact.
+        prepared: Photographs as the network sees them, uint8 [h, w, C] each, to calibrate int8 with.
+
+    Raises:
+        ConfigError: If int8 is to be calibrated without photographs.
+        MissingExtraError: If a package is not installed.
+    """
+    kind = ENGINES[name]
+    if kind.package == "tensorflow":
+        dtype = "mixed_bfloat16" if kind.precision == "bfloat16" else None
+        save_network(fold_network(network, dtype), folder)
+        return
+    from segdec.export import openvino_model  # not above: its package is an extra
+
+    served = fold_network(network)
+    if kind.precision == "int8":
+        openvino_model.save_int8(served, folder, prepared)
+    else:
+        openvino_model.save_float(served, folder)
 
 
 def _network_input(photograph: NDArray[np.uint8], config: ModelConfig) -> NDArray[np.uint8]:
@@ -168,11 +213,17 @@ def check_parity(reference: Engine, exported: Engine, config: ModelConfig) -> No
             _check_close(getattr(expected, part), getattr(found, part), part)
 
 
-def _manifest(config: ModelConfig, **values: Any) -> Manifest:
-    created = datetime.now(UTC).isoformat(timespec="seconds")
-    described = config.model_dump(include=set(ModelConfig.model_fields))
+def _manifest(config: ModelConfig, card: ModelCard, self_test: SelfTest, engines: Sequence[str]) -> Manifest:
+    """The manifest before anything is written, whose variants say no more than their precision."""
     try:
-        return Manifest(**described, **values, segdec_version=__version__, created=created)
+        return Manifest(
+            **config.model_dump(include=set(ModelConfig.model_fields)),
+            **asdict(card),
+            segdec_version=__version__,
+            created=datetime.now(UTC).isoformat(timespec="seconds"),
+            self_test=self_test,
+            variants={engine: Variant(precision=ENGINES[engine].precision) for engine in engines},
+        )
     except ValidationError as error:
         raise explain(error, Manifest) from error
 

@@ -13,8 +13,8 @@ FIRST = "segmentation_1_1"
 """The convolution that sees the pixels."""
 
 
-def inference_network(network: SegDecNet, dtype: str | None = None) -> SegDecNet:
-    """A network with the same answers in inference and fewer operations.
+def fold_network(network: SegDecNet, dtype: str | None = None) -> SegDecNet:
+    """Makes a network with the same answers in inference and fewer operations.
 
     Args:
         network: Trained; stays as it is.

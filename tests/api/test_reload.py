@@ -12,7 +12,7 @@ from api.middleware.keys import make_key
 from api.models import loading
 from api.settings import Settings
 from segdec.artifact import digest
-from segdec.export.export import export_model
+from segdec.export.export import ModelCard, export_model
 from tests.api.conftest import ServiceClient
 
 PNG = {"Content-Type": "image/png"}
@@ -30,12 +30,8 @@ def versions(tmp_path_factory, tiny_network, tiny_config) -> Path:
         export_model(
             tiny_network,
             folder / version if name == "tiny" else folder.parent / name,
-            config=tiny_config.model_copy(update={"thresholds": thresholds}),
-            name=name,
-            version=version,
-            metrics={},
-            metrics_split="",
-            data_fingerprint="",
+            tiny_config.model_copy(update={"thresholds": thresholds}),
+            ModelCard(name, version),
         )
     return folder
 

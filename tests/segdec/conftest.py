@@ -67,21 +67,17 @@ def every_engine(
     wide_network: Any, wide_config: ModelConfig, tmp_path_factory: pytest.TempPathFactory
 ) -> Path:
     """An artifact of the wide network for every engine."""
-    from segdec.export.export import export_model
+    from segdec.export.export import ModelCard, ValidationPhotographs, export_model
 
     folder = tmp_path_factory.mktemp("engines") / "model"
     photographs = np.random.default_rng(4).integers(0, 256, (8, 64, 48, 1), dtype=np.uint8)
     export_model(
         wide_network,
         folder,
-        config=wide_config,
-        name="wide",
-        version="1",
-        metrics={},
-        metrics_split="test",
-        data_fingerprint="none",
+        wide_config,
+        ModelCard("wide", "1"),
         engines=list(ENGINES),
-        photographs=list(photographs),
+        validation=ValidationPhotographs(calibration=list(photographs)),
     )
     return folder
 

@@ -167,7 +167,7 @@ def test_engine_built_wrongly_is_not_exported(
     wide_network: Any, wide_config: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     import segdec.export.openvino_model
-    from segdec.export.export import export_model
+    from segdec.export.export import ModelCard, export_model
     from segdec.network.network import build_network
 
     other = build_network(wide_config.network)
@@ -175,22 +175,15 @@ def test_engine_built_wrongly_is_not_exported(
     monkeypatch.setattr(
         segdec.export.openvino_model, "save_float", lambda _network, folder: save(other, folder)
     )
-    values: dict[str, Any] = {"metrics": {}, "metrics_split": "test", "data_fingerprint": "none"}
     with pytest.raises(ArtifactError, match="logits differ from the network's"):
         export_model(
-            wide_network,
-            tmp_path / "model",
-            config=wide_config,
-            name="wide",
-            version="1",
-            engines=["openvino"],
-            **values,
+            wide_network, tmp_path / "model", wide_config, ModelCard("wide", "1"), engines=["openvino"]
         )
     assert list(tmp_path.iterdir()) == []
 
 
 def test_int8_without_photographs_is_refused(wide_network: Any, tmp_path: Path) -> None:
-    from segdec.export.engine_files import write_engine
+    from segdec.export.export import write_engine
 
     with pytest.raises(ConfigError, match=re.escape("No validation photograph to calibrate int8 with")):
         write_engine("openvino-int8", wide_network, tmp_path / "openvino-int8", [])

@@ -22,9 +22,8 @@ pytest.importorskip("tensorflow")
 
 from training.__main__ import main
 from training.evaluation.run import evaluate_run
-from training.export import export_run
+from training.export import ExportOptions, choose_sample, export_run
 from training.run.folder import RunFolder
-from training.sample_photograph import choose_sample
 
 pytestmark = pytest.mark.usefixtures("tensorflow_devices")
 
@@ -80,7 +79,7 @@ def test_a_photograph_of_the_run_that_has_become_unusable_is_named(finished_run,
 
 def test_exported_model_answers_as_evaluated(finished_run, toy_root, tmp_path):
     evaluate_run(finished_run, "test")
-    manifest = export_run(finished_run, tmp_path / "model", name="part", version="3", overwrite=False)
+    manifest = export_run(finished_run, tmp_path / "model", ExportOptions(name="part", version="3"))
     assert (manifest.name, manifest.version, manifest.metrics_split) == ("part", "3", "test")
     assert manifest.thresholds == RunFolder.finished(finished_run).result().model.thresholds
     predictor = Predictor.load(tmp_path / "model")
@@ -92,9 +91,9 @@ def test_exported_model_answers_as_evaluated(finished_run, toy_root, tmp_path):
 
 
 def test_exported_model_carries_a_validation_photograph(finished_run, toy_root, tmp_path):
-    export_run(finished_run, tmp_path / "model", name=None, version="1", overwrite=False)
+    export_run(finished_run, tmp_path / "model")
     predictor = Predictor.load(tmp_path / "model")
-    assert run_self_test(predictor, tmp_path / "model") is not None
+    run_self_test(predictor, tmp_path / "model")
     stored = read_image(tmp_path / "model" / "self_test" / "photograph.png").pixels
     images = [read(record).image for record in validation(toy_root)]
     assert any(np.array_equal(stored, image) for image in images)
@@ -128,12 +127,12 @@ def test_photographs_that_were_moved_away_are_replaced_by_noise(finished_run, tm
     moved = [f'root = "{tmp_path / "moved"}"' if line.startswith("root = ") else line for line in lines]
     assert moved != lines
     config.write_text("\n".join(moved))
-    manifest = export_run(run, tmp_path / "model", name=None, version="1", overwrite=False)
+    manifest = export_run(run, tmp_path / "model")
     assert (manifest.self_test.height, manifest.self_test.width) == (256, 256)
     (notice,) = capsys.readouterr().err.splitlines()
     assert notice.startswith("note: The artifact's self-test gets noise")
     assert "moved" in notice
-    assert run_self_test(Predictor.load(tmp_path / "model"), tmp_path / "model") is not None
+    run_self_test(Predictor.load(tmp_path / "model"), tmp_path / "model")
 
 
 def test_photographs_can_be_kept_out_of_the_artifact(finished_run, tmp_path, capsys):
@@ -148,7 +147,7 @@ def test_a_run_that_has_not_finished_cannot_be_used(tmp_path):
     with pytest.raises(RunError, match=r"has not finished: it has no result.json.*training run"):
         evaluate_run(tmp_path, "test")
     with pytest.raises(RunError, match="not a run folder"):
-        export_run(tmp_path / "nowhere", tmp_path / "out", name=None, version="1", overwrite=False)
+        export_run(tmp_path / "nowhere", tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 
@@ -215,7 +214,7 @@ def test_12_bit_photographs_train_as_the_same_ones_of_8_bits(
     for each in (run, finished_run):
         evaluate_run(each, "test")
     assert rows(run) == rows(finished_run)
-    manifest = export_run(run, tmp_path / "model", name=None, version="1", overwrite=False)
+    manifest = export_run(run, tmp_path / "model")
     assert manifest.input.white_level == 4095
     image = next((root / "good").glob("*.png"))
     assert predict(["predict", str(image), "--model", str(tmp_path / "model")]) == 0
@@ -254,7 +253,7 @@ def test_unknown_engine_is_refused(finished_run, tmp_path, capsys):
 
 
 def test_engines_are_compared_on_any_split(finished_run, toy_root, tmp_path, capsys):
-    export_run(finished_run, tmp_path / "model", name=None, version="1", overwrite=False)
+    export_run(finished_run, tmp_path / "model")
     main(["verify", str(finished_run), str(tmp_path / "model"), "--split", "test"])
     count = len(load_dataset("folder", toy_root, toy_root / "splits.txt").of_split("test"))
     assert f"0 of {count} photographs with another label" in capsys.readouterr().out

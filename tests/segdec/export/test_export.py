@@ -19,11 +19,10 @@ def images(batch: int, height: int, width: int) -> NDArray[np.uint8]:
     return np.random.default_rng(5).integers(0, 256, (batch, height, width, 1), dtype=np.uint8)
 
 
-def export(network: Any, folder: Path, config: ModelConfig, **changes: Any) -> None:
-    from segdec.export.export import export_model
+def export(network: Any, folder: Path, config: ModelConfig, **facts: Any) -> None:
+    from segdec.export.export import ModelCard, export_model
 
-    values: dict[str, Any] = {"name": "tiny", "version": "1", "metrics": {}, "metrics_split": "test"}
-    export_model(network, folder, config=config, **{**values, "data_fingerprint": "none", **changes})
+    export_model(network, folder, config, ModelCard("tiny", "1", **facts))
 
 
 @pytest.mark.parametrize("batch", [1, 4])

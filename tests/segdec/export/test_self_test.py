@@ -142,10 +142,9 @@ def test_changed_answer_with_right_checksums_is_refused(artifact_copy: Path) -> 
 def test_two_exports_store_the_same_self_test(
     tiny_artifact: Path, tiny_network: Any, tiny_config: ModelConfig, tmp_path: Path
 ) -> None:
-    from segdec.export.export import export_model
+    from segdec.export.export import ModelCard, export_model
 
-    described = {"name": "tiny", "version": "1", "metrics": {}, "metrics_split": "", "data_fingerprint": ""}
-    again = export_model(tiny_network, tmp_path / "again", config=tiny_config, **described)
+    again = export_model(tiny_network, tmp_path / "again", tiny_config, ModelCard("tiny", "1"))
     first = read_manifest(tiny_artifact)
     assert again.self_test == first.self_test
     for name in ("self_test/photograph.png", "self_test/mask_scores.png"):
@@ -155,18 +154,21 @@ def test_two_exports_store_the_same_self_test(
 def test_given_photograph_is_stored_and_a_wrong_one_refused(
     tiny_network: Any, tiny_config: ModelConfig, tmp_path: Path
 ) -> None:
-    from segdec.export.export import export_model
+    from segdec.export.export import ModelCard, ValidationPhotographs, export_model
 
-    described = {"name": "tiny", "version": "1", "metrics": {}, "metrics_split": "", "data_fingerprint": ""}
-    export_model(tiny_network, tmp_path / "model", config=tiny_config, **described, sample=PHOTOGRAPH)
+    card = ModelCard("tiny", "1")
+    grey, colour = (
+        ValidationPhotographs(sample=image)
+        for image in (PHOTOGRAPH, np.dstack([PHOTOGRAPH, PHOTOGRAPH, PHOTOGRAPH // 2]))
+    )
+    export_model(tiny_network, tmp_path / "model", tiny_config, card, validation=grey)
     stored = read_image(tmp_path / "model" / "self_test" / "photograph.png").pixels
     np.testing.assert_array_equal(stored, PHOTOGRAPH)
     predictor = Predictor.load(tmp_path / "model")
     run_self_test(predictor, tmp_path / "model")
     assert predictor.warm_shape() == (40, 56, 1)
-    colour = np.dstack([PHOTOGRAPH, PHOTOGRAPH, PHOTOGRAPH // 2])
     with pytest.raises(ImageError, match="in colour"):
-        export_model(tiny_network, tmp_path / "other", config=tiny_config, **described, sample=colour)
+        export_model(tiny_network, tmp_path / "other", tiny_config, card, validation=colour)
     assert not (tmp_path / "other").exists()
 
 

@@ -6,7 +6,7 @@ pytest.importorskip("tensorflow")
 import keras
 
 from segdec.config import NetworkConfig
-from segdec.network.folding import fourier_layers, inference_network
+from segdec.network.folding import fold_network, fourier_layers
 from segdec.network.fourier_convolution import FourierConv2D
 from segdec.network.network import build_network
 
@@ -29,7 +29,7 @@ def trained(**fields):
 @pytest.mark.parametrize("mask", [{}, {"mask_stride": 2}, {"mask_normalization": "affine"}], ids=str)
 def test_answers_are_those_of_the_trained_network(normalization, mask):
     network = trained(normalization=normalization, **mask)
-    served = inference_network(network)
+    served = fold_network(network)
     images = np.random.default_rng(2).integers(0, 256, (2, 40, 56, 1)).astype(np.float32)
     expected, found = network(images, training=False), served(images, training=False)
     for name in expected:
@@ -41,21 +41,21 @@ def test_batch_normalisation_is_gone_and_others_stay():
         layers = [*network.segmentation.layers, *network.decision.layers]
         return [layer for layer in layers if layer.name.endswith("_norm")]
 
-    assert normalizations(inference_network(trained(normalization="batch"))) == []
-    assert normalizations(inference_network(trained(normalization="instance"))) != []
+    assert normalizations(fold_network(trained(normalization="batch"))) == []
+    assert normalizations(fold_network(trained(normalization="instance"))) != []
 
 
 def test_trained_network_stays_as_it_was():
     network = trained()
     before = network.get_weights()
-    inference_network(network)
+    fold_network(network)
     for one, other in zip(network.get_weights(), before, strict=True):
         np.testing.assert_array_equal(one, other)
 
 
 def test_large_convolutions_may_run_by_fourier_transforms():
-    assert fourier_layers(inference_network(trained())) == []
+    assert fourier_layers(fold_network(trained())) == []
     wide = trained(segmentation_widths=((4,), (4,), (32,)), feature_width=64, feature_kernel=9)
-    (layer,) = fourier_layers(inference_network(wide))
+    (layer,) = fourier_layers(fold_network(wide))
     assert (type(layer), layer.name) == (FourierConv2D, "features")
     assert isinstance(layer, keras.layers.Conv2D)
