@@ -11,9 +11,14 @@ from segdec.errors import ImageError
 from segdec.run_lengths import read_counts
 from segdec.schemas import MaskAnswer, PolygonAnswer, RunLengths
 
+PNG, RUNS, CONTOURS = "the base64 of a PNG", "run lengths", "contours"
+
+CONTENTS = {"png": PNG, "scores": PNG, "rle": RUNS, "polygon": CONTOURS}
+"""Encoding → what its data are, in words."""
+
 
 def unpack_mask(mask: MaskAnswer) -> NDArray[np.uint8]:
-    """The pixels of an answer's mask, whatever its encoding.
+    """Reads the pixels of an answer's mask in any encoding.
 
     Returns:
         uint8 [H, W], 255 = defect, 0 = good; with the encoding `scores` the mask scores × 255.
@@ -21,15 +26,27 @@ def unpack_mask(mask: MaskAnswer) -> NDArray[np.uint8]:
     Raises:
         ImageError: With the code `corrupt_mask`, if the data are none of the encoding and size named.
     """
+    expected, arrived = CONTENTS[mask.encoding], _content(mask)
+    if arrived != expected:
+        raise _corrupt(f"it names the encoding '{mask.encoding}', which is {expected}, and holds {arrived}")
     if isinstance(mask.data, str):
         pixels = _unpack_png(mask.data)
     elif isinstance(mask.data, RunLengths):
         pixels = _unpack_run_lengths(mask.data)
     else:
         pixels = _fill_polygons(mask.data, mask.height, mask.width)
+    if mask.encoding == "png" and (between := pixels[(pixels != 0) & (pixels != 255)]).size:
+        raise _corrupt(f"its encoding 'png' has the values 0 and 255 alone, and it holds {between[0]}")
     if pixels.shape != (mask.height, mask.width):
         raise _corrupt(f"it has {pixels.shape} rows and columns instead of {(mask.height, mask.width)}")
     return pixels
+
+
+def _content(mask: MaskAnswer) -> str:
+    """What the data are, whatever the encoding says."""
+    if isinstance(mask.data, str):
+        return PNG
+    return RUNS if isinstance(mask.data, RunLengths) else CONTOURS
 
 
 def _unpack_png(data: str) -> NDArray[np.uint8]:

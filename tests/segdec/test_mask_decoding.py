@@ -23,10 +23,46 @@ def as_png(pixels: NDArray[np.uint8]) -> str:
     return base64.b64encode(encode_png(pixels)).decode()
 
 
-@pytest.mark.parametrize("encoding", ["png", "scores"])
-def test_pictures_come_back_as_they_are(encoding: str) -> None:
-    pixels = np.array([[0, 255, 128], [1, 0, 255]], np.uint8)
-    np.testing.assert_array_equal(unpack_mask(sent(as_png(pixels), 2, 3, encoding)), pixels)
+@pytest.mark.parametrize(
+    ("encoding", "pixels"),
+    [("png", [[0, 255, 255], [0, 0, 255]]), ("scores", [[0, 255, 128], [1, 0, 255]])],
+)
+def test_pictures_come_back_as_they_are(encoding: str, pixels: list[list[int]]) -> None:
+    drawn = np.array(pixels, np.uint8)
+    np.testing.assert_array_equal(unpack_mask(sent(as_png(drawn), 2, 3, encoding)), drawn)
+
+
+PICTURE = as_png(np.array([[0, 255], [0, 0]], np.uint8))
+RUNS = {"size": (2, 2), "counts": "4"}
+CONTOURS = [{"outer": [(1, 0)], "holes": []}]
+
+
+@pytest.mark.parametrize(
+    ("encoding", "data", "expected", "arrived"),
+    [
+        ("png", RUNS, "the base64 of a PNG", "run lengths"),
+        ("png", CONTOURS, "the base64 of a PNG", "contours"),
+        ("scores", RUNS, "the base64 of a PNG", "run lengths"),
+        ("rle", PICTURE, "run lengths", "the base64 of a PNG"),
+        ("rle", CONTOURS, "run lengths", "contours"),
+        ("polygon", PICTURE, "contours", "the base64 of a PNG"),
+        ("polygon", RUNS, "contours", "run lengths"),
+    ],
+)
+def test_data_of_another_encoding_are_refused(
+    encoding: str, data: object, expected: str, arrived: str
+) -> None:
+    with pytest.raises(ImageError) as caught:
+        unpack_mask(sent(data, 2, 2, encoding))
+    text = str(caught.value)
+    assert f"it names the encoding '{encoding}', which is {expected}, and holds {arrived}" in text
+    assert "Expected the mask that it describes; ask again" in text
+    assert caught.value.code == "corrupt_mask"
+
+
+def test_scores_are_no_mask_of_good_and_defect() -> None:
+    with pytest.raises(ImageError, match="'png' has the values 0 and 255 alone, and it holds 128"):
+        unpack_mask(sent(as_png(np.array([[0, 128]], np.uint8)), 1, 2, "png"))
 
 
 @pytest.mark.parametrize(
