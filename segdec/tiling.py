@@ -1,10 +1,13 @@
 """Large photographs in overlapping tiles: where these lie, and one answer out of theirs.
 
 Towards its neighbours a tile ends where the photograph goes on, so that the network sees zeros there.
-Mask logits that depend on them, a margin of half the receptive field, are left to the neighbour; between
-the margins of both, logits pass over linearly from one tile to the other. With batch normalisation they are
+Mask logits that depend on them, a border of half the receptive field, are left to the neighbour; between
+the borders of both, logits pass over linearly from one tile to the other. With batch normalisation they are
 those of the photograph in one piece. Instance and feature normalisation take their statistics from the
-tile, so that neighbours never agree wholly: there the passage takes half of the overlap at least.
+tile, so that neighbours never agree wholly: there at least half of the overlap is blended.
+
+    tile          |  counts alone  |  blended  | border |
+    its neighbour             | border |  blended  |  counts alone  |
 """
 
 from dataclasses import dataclass
@@ -89,7 +92,7 @@ def tile_starts(side: int, tile: int, overlap: int) -> tuple[int, ...]:
     """First pixels of the tiles that cover `side` pixels, ascending.
 
     All tiles have `tile` pixels; neighbours share at least `overlap`. The last one ends with the side, or
-    reaches beyond it when the side is shorter than one tile.
+    reaches beyond it if the side is shorter than one tile.
 
     Args:
         side: Pixels to cover, a multiple of 8.
@@ -99,37 +102,39 @@ def tile_starts(side: int, tile: int, overlap: int) -> tuple[int, ...]:
     if side <= tile:
         return (0,)
     steps = -(-(side - tile) // (tile - overlap))
-    units = (side - tile) // STRIDE
+    units = (side - tile) // STRIDE  # spread evenly, but in whole cells: pooling must cut as in one piece
     return tuple(STRIDE * (units * step // steps) for step in range(steps + 1))
 
 
 def blending_weights(
-    starts: tuple[int, ...], tile: int, margin: int, least_passage: float = 0.0
+    starts: tuple[int, ...], tile: int, border: int, least_blended: float = 0.0
 ) -> NDArray[np.float32]:
     """What each tile counts along one side, [tiles, tile]; all of them sum to 1 at every place.
 
-    Of what two neighbours share, `margin` counts for nothing at the end of either tile, or half of it where
+    Of what two neighbours share, `border` counts for nothing at the end of either tile, or half of it where
     that is less; in between the weights are ramps.
 
     Args:
         starts: Where the tiles begin, ascending; as all lengths here, in mask logits.
         tile: Length of a tile.
-        margin: What a tile is not trusted with.
-        least_passage: Share of the overlap, 0…1, that the ramps take at least, at the margin's cost.
+        border: What a tile is not trusted with.
+        least_blended: Part of the overlap, 0…1, that the ramps take at least, at the border's cost.
     """
     weights = np.ones((len(starts), tile))
     for index, (start, following) in enumerate(pairwise(starts)):
         shared = start + tile - following
-        left_out = min(margin, int(shared * (1 - least_passage)) // 2)
-        passage = max(shared - 2 * left_out, 1e-9)  # a step in the middle where nothing is left
-        rising = np.clip((np.arange(shared) + 0.5 - left_out) / passage, 0.0, 1.0)
+        left_out = min(border, int(shared * (1 - least_blended)) // 2)
+        blend_width = max(shared - 2 * left_out, 1e-9)  # a step in the middle where nothing is left
+        # Half a logit further, for a ramp is read at the centres: so both weigh alike in its middle.
+        rising = np.clip((np.arange(shared) + 0.5 - left_out) / blend_width, 0.0, 1.0)
+        # The least of both, as a tile shorter than two overlaps already rises where it begins to fall.
         weights[index, tile - shared :] = np.minimum(weights[index, tile - shared :], 1.0 - rising)
         weights[index + 1, :shared] = rising
     totals = np.zeros(starts[-1] + tile)  # not 1 where more than two tiles overlap
     for start, one in zip(starts, weights, strict=True):
         totals[start : start + tile] += one
-    shares = [one / totals[start : start + tile] for start, one in zip(starts, weights, strict=True)]
-    return np.asarray(shares, dtype=np.float32)
+    normalized = [one / totals[start : start + tile] for start, one in zip(starts, weights, strict=True)]
+    return np.asarray(normalized, dtype=np.float32)
 
 
 def most_defective(classes: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -139,7 +144,8 @@ def most_defective(classes: NDArray[np.float32]) -> NDArray[np.float32]:
     """
     finite = np.isfinite(classes).all(axis=2)  # [B, tiles]
     exact = np.where(np.isfinite(classes), classes, 0).astype(np.float64)
-    against_good = np.logaddexp.reduce(exact[..., 1:], axis=2) - exact[..., 0]  # grows with 1 − P(good)
+    # The logit of 1 − P(good), which itself would round to 1 in many tiles at once.
+    against_good = np.logaddexp.reduce(exact[..., 1:], axis=2) - exact[..., 0]
     chosen = np.where(finite, against_good, np.inf).argmax(axis=1)
     return np.take_along_axis(classes, chosen[:, None, None], axis=1)[:, 0]
 
@@ -147,16 +153,17 @@ def most_defective(classes: NDArray[np.float32]) -> NDArray[np.float32]:
 def _cut(side: int, tile: int, config: ModelConfig) -> Cuts:
     stride = config.network.mask_stride
     starts = tile_starts(side, tile, config.tile_overlap)
-    margin = -(-_blind_px(config.network) // stride)
-    least_passage = 0.0 if config.network.normalization == "batch" else 0.5
+    border = -(-_border_px(config.network) // stride)
+    least_blended = 0.0 if config.network.normalization == "batch" else 0.5
     weights = blending_weights(
-        tuple(start // stride for start in starts), tile // stride, margin, least_passage
+        tuple(start // stride for start in starts), tile // stride, border, least_blended
     )
     return Cuts(starts, tile, stride, weights)
 
 
-def _blind_px(network: NetworkConfig) -> int:
-    """Pixels from an inner border of a tile within which mask logits are others than in the photograph."""
+def _border_px(network: NetworkConfig) -> int:
+    """Pixels from an inner edge of a tile within which mask logits are others than in the photograph."""
+    # Of a receptive field, what lies beyond the 8 px that share a mask logit: half of it on either side.
     return -(-(network.receptive_field - STRIDE) // 2 // STRIDE) * STRIDE
 
 

@@ -72,7 +72,7 @@ def test_neighbours_share_what_is_asked_for() -> None:
 
 
 @pytest.mark.parametrize(
-    ("margin", "least_passage", "rising"),
+    ("border", "least_blended", "rising"),
     [
         (0, 0.0, [1 / 8, 3 / 8, 5 / 8, 7 / 8]),
         (1, 0.0, [0, 0.25, 0.75, 1]),
@@ -81,22 +81,22 @@ def test_neighbours_share_what_is_asked_for() -> None:
         (9, 0.5, [0, 0.25, 0.75, 1]),
     ],
 )
-def test_logits_pass_over_between_the_margins(margin: int, least_passage: float, rising: list[float]) -> None:
-    first, second = blending_weights((0, 4), 8, margin, least_passage)
+def test_logits_pass_over_between_the_borders(border: int, least_blended: float, rising: list[float]) -> None:
+    first, second = blending_weights((0, 4), 8, border, least_blended)
     np.testing.assert_allclose(second, [*rising, 1, 1, 1, 1])
     np.testing.assert_allclose(first, [1, 1, 1, 1, *np.subtract(1, rising)])
 
 
-@pytest.mark.parametrize("margin", [0, 1, 3])
+@pytest.mark.parametrize("border", [0, 1, 3])
 @pytest.mark.parametrize("starts", [(0,), (0, 8), (0, 7), (0, 5, 9), (0, 2, 4, 5, 6)])
-def test_weights_sum_to_one_and_leave_margins_out(starts: tuple[int, ...], margin: int) -> None:
-    weights = blending_weights(starts, 8, margin)
+def test_weights_sum_to_one_and_leave_borders_out(starts: tuple[int, ...], border: int) -> None:
+    weights = blending_weights(starts, 8, border)
     total = np.zeros(starts[-1] + 8)
     for start, one in zip(starts, weights, strict=True):
         total[start : start + 8] += one
     np.testing.assert_allclose(total, 1.0, rtol=1e-6)
     for one, shared in zip(weights[1:], 8 - np.diff(starts), strict=True):
-        assert not one[: min(margin, shared // 2)].any()
+        assert not one[: min(border, shared // 2)].any()
 
 
 # === Stitching ===
@@ -213,7 +213,7 @@ def test_tiles_answer_as_the_photograph_in_one_piece(stride, tensorflow_devices)
 
 
 def test_a_smaller_overlap_shows_at_the_inner_borders(tensorflow_devices):  # noqa: ARG001
-    """What the margin is for: 32 px of overlap leave 16 px to each tile, the network sees 30 px."""
+    """What the border is for: 32 px of overlap leave 16 px to each tile, the network sees 30 px."""
     engine, images = EagerEngine(), noise(1, 96, 176)
     tiled = infer_tiles(engine, images, model(96, 104, 32)).mask
     differs = np.abs(tiled - engine.infer(images).mask).max(axis=(0, 1, 3)) > 1e-5
