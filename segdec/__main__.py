@@ -14,11 +14,10 @@ from typing import Any
 
 from segdec import __version__
 from segdec.cli_runtime import allow_pixels, clean_exit, pixel_limit
-from segdec.command_line.inspection import inspect
+from segdec.command_line.inspection_loop import TerminalTable, inspect
 from segdec.command_line.inspectors import Inspector, LocalInspector, RemoteInspector
+from segdec.command_line.overlay_folder import OverlayFolder
 from segdec.command_line.photographs import find_photographs, parse_shard
-from segdec.command_line.picture_folder import PictureFolder
-from segdec.command_line.table import Table
 from segdec.engines import ENGINES
 from segdec.errors import ConfigError
 from segdec.images import DEFAULT_MAX_PIXELS
@@ -204,9 +203,9 @@ def model_settings(options: argparse.Namespace) -> dict[str, Any]:
 def predict(images: Sequence[Path], options: argparse.Namespace) -> int:
     """Inspects each of `images`, prints a table row each and writes its pictures to --out."""
     searched = [path for path in options.images if path.is_dir()]
-    folder = None if options.out is None else PictureFolder(options.out, images, searched)
+    folder = None if options.out is None else OverlayFolder(options.out, images, searched)
     with open_inspector(options) as inspector:
-        table = Table(images, inspector.classes)
+        table = TerminalTable(images, inspector.classes)
         table.print_headings()
         failed = inspect(images, inspector, table, *([] if folder is None else [folder.write]))
     return EXIT_SOME_FAILED if failed else 0
@@ -214,7 +213,7 @@ def predict(images: Sequence[Path], options: argparse.Namespace) -> int:
 
 def predict_many(images: Sequence[Path], options: argparse.Namespace) -> int:
     """Inspects those of `images` that the files in --results do not hold, and says how many there were."""
-    from segdec.command_line.results import FAILED, ResultFolder
+    from segdec.command_line.parquet_results import FAILED, ResultFolder
 
     inspector = open_model(options)
     with ResultFolder(options.results, inspector.identity) as results:

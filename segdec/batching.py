@@ -1,9 +1,9 @@
-"""The steps of a prediction, made to follow one another in a `segdec.pipeline.Pipeline`."""
+"""Photographs in batches: the steps of a prediction, made to follow one another in a `segdec.pipeline`."""
 
 from collections import deque
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeVar
+from typing import Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,15 +11,12 @@ from numpy.typing import NDArray
 from segdec.engines import Logits
 from segdec.postprocessing import Prediction
 
-if TYPE_CHECKING:
-    from segdec.predictor import Predictor
-
 LARGEST_BATCH = 8
 """Photographs in a batch, at most, unless the caller says otherwise."""
 
 
 @dataclass(eq=False)
-class Job:
+class PendingPhotograph:
     """A photograph on its way to a prediction.
 
     Attributes:
@@ -31,20 +28,44 @@ class Job:
     answer: Future[tuple[Logits, int]] = field(default_factory=Future)
 
 
-J = TypeVar("J", bound=Job)
+Pending = TypeVar("Pending", bound=PendingPhotograph)
 
 
-class PredictionSteps:
-    """Predicts jobs that pass `prepare`, `infer` and `interpret`, each step in one thread, all in one order.
+class Steps(Protocol):
+    """What a `Batcher` needs of a `segdec.predictor.Predictor`, which itself has batchers made."""
+
+    batch_pixels: int
+
+    def warm_shape(self) -> tuple[int, int, int]:
+        """Shape [h, w, c] of the prepared photograph that is likely to come first."""
+        ...
+
+    def prepare(self, image: NDArray[np.uint8]) -> NDArray[np.uint8]:
+        """Fits a photograph to the network: uint8 [H, W, C] → [h, w, c]."""
+        ...
+
+    def infer(self, prepared: NDArray[np.uint8]) -> Logits:
+        """Runs the network on prepared photographs [B, h, w, c]."""
+        ...
+
+    def interpret(
+        self, logits: Logits, row: int, size: tuple[int, int], *, threshold: float | None = None
+    ) -> Prediction:
+        """Reads the answer for one photograph out of a batch's logits."""
+        ...
+
+
+class Batcher:
+    """Predicts photographs that pass `prepare`, `infer` and `interpret`, each in one thread, all in order.
 
     Photographs of one prepared size that already wait for the network share a batch; none waits for another
     to come. Batches hold 1, 2, 4, 8… photographs, since some engines set themselves up anew for each size.
 
     Args:
-        predictor: Whose steps they are.
+        steps: Of the predictor, one by one.
         threshold: Replaces the model's image threshold, 0…1.
         batch_size: Most photographs in a batch; None for as many of the size that the model expects as
-            the predictor's `batch_pixels` hold, at most 8.
+            the `batch_pixels` of `steps` hold, at most 8.
 
     Attributes:
         ahead: Photographs under way that keep the network busy: a batch in it, a batch before it, and one at
@@ -55,43 +76,43 @@ class PredictionSteps:
     """
 
     def __init__(
-        self, predictor: "Predictor", *, threshold: float | None = None, batch_size: int | None = None
+        self, steps: Steps, *, threshold: float | None = None, batch_size: int | None = None
     ) -> None:
         if batch_size is not None and batch_size < 1:
             raise ValueError(f"batch_size={batch_size}. Expected at least 1.")
-        self._predictor = predictor
+        self._steps = steps
         self._threshold = threshold
-        self._batch_size = batch_size or min(self._room(predictor.warm_shape()), LARGEST_BATCH)
+        self._batch_size = batch_size or min(self._room(steps.warm_shape()), LARGEST_BATCH)
         self.ahead = 2 * self._batch_size + 3
-        self._waiting: deque[tuple[Job, NDArray[np.uint8]]] = deque()
+        self._waiting: deque[tuple[PendingPhotograph, NDArray[np.uint8]]] = deque()
 
-    def prepare(self, job: J) -> J:
+    def prepare(self, pending: Pending) -> Pending:
         """Fits the photograph to the network; raises as `Predictor.prepare`."""
-        self._waiting.append((job, self._predictor.prepare(job.pixels)))
-        return job
+        self._waiting.append((pending, self._steps.prepare(pending.pixels)))
+        return pending
 
-    def infer(self, job: J) -> J:
+    def infer(self, pending: Pending) -> Pending:
         """Runs the network, unless an earlier photograph's batch has taken this one along.
 
         An error is that of every photograph of the batch; `interpret` raises it.
         """
-        if not job.answer.done():
+        if not pending.answer.done():
             batch = [self._waiting.popleft() for _ in range(self._count_alike())]
             try:
-                logits = self._predictor.infer(np.stack([prepared for _, prepared in batch]))
+                logits = self._steps.infer(np.stack([prepared for _, prepared in batch]))
             except Exception as error:
                 for each, _ in batch:
                     each.answer.set_exception(error)
             else:
                 for row, (each, _) in enumerate(batch):
                     each.answer.set_result((logits, row))
-        return job
+        return pending
 
-    def interpret(self, job: Job) -> Prediction:
+    def interpret(self, pending: PendingPhotograph) -> Prediction:
         """Reads the photograph's answer; raises as `Predictor.interpret`, or what the network raised."""
-        logits, row = job.answer.result()
-        height, width = job.pixels.shape[:2]
-        return self._predictor.interpret(logits, row, (height, width), threshold=self._threshold)
+        logits, row = pending.answer.result()
+        height, width = pending.pixels.shape[:2]
+        return self._steps.interpret(logits, row, (height, width), threshold=self._threshold)
 
     def _count_alike(self) -> int:
         """How many of those that wait go together: a power of two, from the first one on."""
@@ -102,4 +123,4 @@ class PredictionSteps:
 
     def _room(self, shape: tuple[int, ...]) -> int:
         """Prepared photographs of `shape` [h, w, c] that a batch gains by."""
-        return max(self._predictor.batch_pixels // (shape[0] * shape[1]), 1)
+        return max(self._steps.batch_pixels // (shape[0] * shape[1]), 1)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from segdec.artifact import Manifest, read_manifest
-from segdec.batching import Job, PredictionSteps
+from segdec.batching import Batcher, PendingPhotograph
 from segdec.config import ModelConfig
 from segdec.engines import ENGINES, Engine, Logits, check_engine, choose_engine
 from segdec.pipeline import Pipeline
@@ -78,7 +78,7 @@ class Predictor:
             threads: Of the engine; None for its own choice, all cores that the process may use.
 
         Raises:
-            ArtifactError: If the artifact is damaged, incomplete, too new, or not for this engine.
+            ArtifactError: If the artifact is damaged, incomplete, of another format, or not for this engine.
             ConfigError: If there is no such engine, or it has started with another number of threads.
             MissingExtraError: If the engine's package is not installed.
         """
@@ -203,13 +203,13 @@ class Predictor:
             ...     for path, prediction in zip(paths, predictions):
             ...         print(path, prediction.label)
         """
-        steps = PredictionSteps(self, threshold=threshold, batch_size=batch_size)
+        batcher = Batcher(self, threshold=threshold, batch_size=batch_size)
         return Pipeline(
-            map(Job, images),
-            steps.prepare,
-            steps.infer,
-            steps.interpret,
-            ahead=steps.ahead if ahead is None else ahead,
+            map(PendingPhotograph, images),
+            batcher.prepare,
+            batcher.infer,
+            batcher.interpret,
+            ahead=batcher.ahead if ahead is None else ahead,
         )
 
 

@@ -1,28 +1,31 @@
-"""Inspecting photographs one after another, with a progress bar, into a report."""
+"""Inspecting photographs one after another, with a progress bar, into a report such as a table."""
 
+import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, TextIO
 
 from tqdm import tqdm
 
-from segdec.command_line.inspectors import Finding, Inspector
+from segdec.command_line.inspectors import InspectedFile, Inspector
 from segdec.errors import ImageError
 from segdec.pipeline import Pipeline, Stage
 
 FEW_IMAGES = 3
 """So many have their rows before a progress bar says anything."""
 
+HEADINGS = ("image", "label", "score", "threshold", "regions")
+
 
 class Report(Protocol):
     """Takes what is found, photograph by photograph."""
 
-    def add_finding(self, finding: Finding) -> None:
-        """A photograph was inspected."""
+    def add_inspected(self, file: InspectedFile) -> None:
+        """Takes a photograph that was inspected."""
         ...
 
     def add_failure(self, path: Path, error: ImageError) -> None:
-        """A photograph could not be inspected."""
+        """Takes a photograph that could not be inspected, and why."""
         ...
 
 
@@ -33,21 +36,22 @@ def inspect(images: Sequence[Path], inspector: Inspector, report: Report, *also:
         images: Image files.
         inspector: Finds defects in them.
         report: Takes what is found.
-        also: What is done with each finding before it is reported, in a thread of its own.
+        also: What is done with each inspected file before it is reported, in a thread of its own.
 
     Raises:
         SegdecError: If no photograph can be inspected any more.
     """
     failed = 0
-    with Pipeline[Finding](images, *inspector.stages, *also, ahead=inspector.ahead + len(also)) as findings:
+    stages = (*inspector.stages, *also)
+    with Pipeline[InspectedFile](images, *stages, ahead=inspector.ahead + len(also)) as inspected:
         for path in _progress(images):
             try:
-                finding = next(findings)
+                file = next(inspected)
             except ImageError as error:
                 failed += 1
                 report.add_failure(path, error)
             else:
-                report.add_finding(finding)
+                report.add_inspected(file)
     return failed
 
 
@@ -57,3 +61,47 @@ def _progress(images: Sequence[Path]) -> Iterable[Path]:
         images, unit="image", leave=False, disable=None if len(images) > FEW_IMAGES else True
     )
     return shown
+
+
+# === The table ===
+
+
+class TerminalTable:
+    """Prints rows below headings as they come, warnings and errors to stderr, above any progress bar.
+
+    Args:
+        images: All paths that will come; the longest makes the first column's width.
+        classes: All labels; the longest makes the second column's width.
+    """
+
+    def __init__(self, images: Sequence[Path], classes: Sequence[str]) -> None:
+        longest = (max(map(len, map(str, images)), default=0), max(map(len, [*classes, "error"])), 0, 0, 0)
+        self._widths = [max(len(heading), width) for heading, width in zip(HEADINGS, longest, strict=True)]
+
+    def print_headings(self) -> None:
+        """Prints the first line."""
+        self._print(HEADINGS)
+
+    def add_inspected(self, file: InspectedFile) -> None:
+        """Prints the row of a photograph that was inspected."""
+        numbers = (f"{file.score:.3f}", f"{file.threshold:.3f}", str(file.region_count))
+        self._print((str(file.path), file.label, *numbers))
+        for warning in file.warnings:
+            _print_line(f"warning: {file.path}: {warning}", sys.stderr)
+
+    def add_failure(self, path: Path, error: ImageError) -> None:
+        """Prints the row of a photograph that could not be inspected, and why."""
+        self._print((str(path), "error", "-", "-", "-"))
+        message = str(error)
+        _print_line(f"error: {message if str(path) in message else f'{path}: {message}'}", sys.stderr)
+
+    def _print(self, cells: Sequence[str]) -> None:
+        """Text to the left, numbers to the right."""
+        left = [cell.ljust(width) for cell, width in zip(cells[:2], self._widths[:2], strict=True)]
+        right = [cell.rjust(width) for cell, width in zip(cells[2:], self._widths[2:], strict=True)]
+        _print_line("  ".join([*left, *right]).rstrip(), sys.stdout)
+
+
+def _print_line(line: str, file: TextIO) -> None:
+    with tqdm.external_write_mode(file):
+        print(line, file=file, flush=True)

@@ -1,4 +1,4 @@
-"""Where the command line's findings come from: a model on this machine or a service."""
+"""What inspects image files for the command line: a model on this machine or a service."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from segdec.artifact import digest, read_manifest
-from segdec.batching import Job, PredictionSteps
+from segdec.batching import Batcher, PendingPhotograph
 from segdec.cli_runtime import quiet_tensorflow
 from segdec.engines import ENGINES, choose_engine
 from segdec.errors import ConfigError, ImageError, ServiceError
@@ -28,7 +28,7 @@ PHOTOGRAPH_STATUSES = frozenset({408, 413, 415, 422, 500, 504})
 
 @dataclass(frozen=True)
 class Pictures:
-    """What a finding is drawn from.
+    """What an overlay is drawn from.
 
     Attributes:
         pixels: Of the photograph, uint8 [H, W, C].
@@ -40,8 +40,8 @@ class Pictures:
 
 
 @dataclass(frozen=True)
-class Finding:
-    """What was found in one photograph.
+class InspectedFile:
+    """An image file, and what the command line keeps of its `Prediction`, or of a service's `Answer`.
 
     Attributes:
         path: The image file.
@@ -67,7 +67,7 @@ class Inspector(Protocol):
 
     Attributes:
         classes: The labels it may answer.
-        stages: What makes a `Finding` of a path, step by step; each step may run in a thread of its own. One
+        stages: What makes an `InspectedFile` of a path, step by step; each may run in a thread of its own,
             raises ImageError if this photograph cannot be inspected and others may, SegdecError if none can.
         ahead: Photographs under way that keep the slowest step busy.
     """
@@ -78,7 +78,7 @@ class Inspector(Protocol):
 
 
 @dataclass(eq=False, kw_only=True)
-class FileJob(Job):
+class PendingFile(PendingPhotograph):
     """A photograph out of the image file `path`, with what its owner may not expect."""
 
     path: Path
@@ -129,24 +129,29 @@ class LocalInspector:
         self.classes = predictor.config.classes
         self._white_level = predictor.config.input.white_level
         self._max_pixels = max_pixels
-        self._steps = PredictionSteps(predictor, threshold=threshold)
-        self.stages: tuple[Stage, ...] = (self._read, self._steps.prepare, self._steps.infer, self._find)
-        self.ahead = self._steps.ahead + 1
+        self._batcher = Batcher(predictor, threshold=threshold)
+        self.stages: tuple[Stage, ...] = (
+            self._read,
+            self._batcher.prepare,
+            self._batcher.infer,
+            self._interpret,
+        )
+        self.ahead = self._batcher.ahead + 1
 
-    def _read(self, path: Path) -> FileJob:
+    def _read(self, path: Path) -> PendingFile:
         photograph = read_image(path, max_pixels=self._max_pixels, white_level=self._white_level)
-        return FileJob(photograph.pixels, path=path, warnings=photograph.warnings)
+        return PendingFile(photograph.pixels, path=path, warnings=photograph.warnings)
 
-    def _find(self, job: FileJob) -> Finding:
-        found = self._steps.interpret(job)
-        return Finding(
-            path=job.path,
-            label=found.label,
-            score=found.score,
-            threshold=found.threshold,
-            region_count=len(found.regions),
-            warnings=job.warnings,
-            pictures=Pictures(job.pixels, found.mask),
+    def _interpret(self, pending: PendingFile) -> InspectedFile:
+        prediction = self._batcher.interpret(pending)
+        return InspectedFile(
+            path=pending.path,
+            label=prediction.label,
+            score=prediction.score,
+            threshold=prediction.threshold,
+            region_count=len(prediction.regions),
+            warnings=pending.warnings,
+            pictures=Pictures(pending.pixels, prediction.mask),
         )
 
 
@@ -160,7 +165,7 @@ class RemoteInspector:
         threshold: Replaces the model's image threshold, 0…1.
         model: Name of the model; None for the service's default.
         version: Version of `model`, or a label of one.
-        pictures: Whether findings carry pictures: asks for masks and decodes the photographs here too.
+        pictures: Whether to answer with pictures: asks for masks and decodes the photographs here too.
 
     Raises:
         ServiceError: If the service refuses or does not answer.
@@ -188,7 +193,7 @@ class RemoteInspector:
         self.stages: tuple[Stage, ...] = (self._inspect,)
         self.ahead = 3  # one is asked about, one before it, one behind
 
-    def _inspect(self, path: Path) -> Finding:
+    def _inspect(self, path: Path) -> InspectedFile:
         data = read_file(path)
         answer = self._ask(data)
         pictures = None
@@ -196,7 +201,7 @@ class RemoteInspector:
             white_level = self._white_levels.get((answer.model.name, answer.model.version))
             photograph = decode_image(data, str(path), white_level=white_level)
             pictures = Pictures(photograph.pixels, unpack_mask(answer.mask))
-        return Finding(
+        return InspectedFile(
             path=path,
             label=answer.decision.label,
             score=answer.decision.score,

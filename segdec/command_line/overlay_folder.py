@@ -4,13 +4,13 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from segdec.command_line.inspectors import Finding
+from segdec.command_line.inspectors import InspectedFile
 from segdec.errors import ConfigError
 from segdec.images import write_png
 from segdec.overlay import draw_overlay
 
 
-class PictureFolder:
+class OverlayFolder:
     """Writes NAME_mask.png and NAME_overlay.png for each of `images` to `folder`.
 
     Args:
@@ -43,19 +43,19 @@ class PictureFolder:
         self._folder = folder
         self._stems = dict(zip(images, output_stems(images), strict=True))
 
-    def write(self, finding: Finding) -> Finding:
-        """Writes the pictures of `finding` and returns it; nothing is written where it has none.
+    def write(self, file: InspectedFile) -> InspectedFile:
+        """Writes the pictures of `file` and returns it; nothing is written where it has none.
 
         Raises:
             ConfigError: If the folder cannot be written.
             ImageError: If mask and photograph have different sizes.
         """
-        if finding.pictures is None:
-            return finding
-        pixels, mask = finding.pictures.pixels, finding.pictures.mask
-        caption = f"{finding.label}  score {finding.score:.3f}  threshold {finding.threshold:.3f}"
+        if file.pictures is None:
+            return file
+        pixels, mask = file.pictures.pixels, file.pictures.mask
+        caption = f"{file.label}  score {file.score:.3f}  threshold {file.threshold:.3f}"
         overlay = draw_overlay(pixels, mask, caption=caption)
-        stem = self._stems[finding.path]
+        stem = self._stems[file.path]
         try:
             write_png(self._folder / f"{stem}_mask.png", mask)
             write_png(self._folder / f"{stem}_overlay.png", overlay)
@@ -63,7 +63,7 @@ class PictureFolder:
             raise ConfigError(
                 f"--out {self._folder} cannot be written: {error.strerror}. Choose another folder."
             ) from error
-        return finding
+        return file
 
 
 def output_stems(images: Sequence[Path]) -> list[str]:

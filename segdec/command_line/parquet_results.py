@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Any, Self
 from uuid import uuid4
 
-from segdec.command_line.inspectors import Finding
+from segdec.command_line.inspectors import InspectedFile
 from segdec.errors import ConfigError, ImageError, MissingExtraError
 from segdec.files import write_bytes_atomic
 from segdec.run_lengths import pack_mask
@@ -86,25 +86,25 @@ class ResultFolder:
     ) -> None:
         self._write()
 
-    def add_finding(self, finding: Finding) -> None:
+    def add_inspected(self, file: InspectedFile) -> None:
         """Adds the row of a photograph that was inspected.
 
         Raises:
             OSError: If the folder cannot be written.
         """
-        mask = None if finding.pictures is None else finding.pictures.mask
+        mask = None if file.pictures is None else file.pictures.mask
         height, width = (None, None) if mask is None else mask.shape
         self._add(
-            finding.label,
-            image=str(finding.path),
-            label=finding.label,
-            score=finding.score,
-            threshold=finding.threshold,
-            regions=finding.region_count,
+            file.label,
+            image=str(file.path),
+            label=file.label,
+            score=file.score,
+            threshold=file.threshold,
+            regions=file.region_count,
             height=height,
             width=width,
             mask=pack_mask(mask) if mask is not None and mask.any() else None,
-            warnings=finding.warnings,
+            warnings=file.warnings,
         )
 
     def add_failure(self, path: Path, error: ImageError) -> None:

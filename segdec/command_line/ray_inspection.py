@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from segdec.command_line.inspection import inspect
+from segdec.command_line.inspection_loop import inspect
 from segdec.command_line.inspectors import LocalInspector
-from segdec.command_line.results import ResultFolder
+from segdec.command_line.parquet_results import ResultFolder
 from segdec.errors import MissingExtraError
 
 try:

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from segdec.batching import Job, PredictionSteps
+from segdec.batching import Batcher, PendingPhotograph
 from segdec.config import InputConfig, ModelConfig, NetworkConfig
 from segdec.engines import Logits
 from segdec.errors import ConfigError, ImageError
@@ -59,21 +59,21 @@ def flat(value: int, height: int = 8, width: int = 8) -> NDArray[np.uint8]:
     return np.full((height, width, 1), value, np.uint8)
 
 
-def answers(steps: PredictionSteps, images: list[NDArray[np.uint8]]) -> list[str]:
+def answers(batcher: Batcher, images: list[NDArray[np.uint8]]) -> list[str]:
     """Labels of images that all wait before the first one is inferred."""
-    jobs = [steps.prepare(Job(image)) for image in images]
-    return [steps.interpret(steps.infer(job)).label for job in jobs]
+    waiting = [batcher.prepare(PendingPhotograph(image)) for image in images]
+    return [batcher.interpret(batcher.infer(each)).label for each in waiting]
 
 
 def test_photographs_that_wait_share_batches(predictor: Predictor, engine: GatedEngine) -> None:
-    labels = answers(PredictionSteps(predictor, batch_size=4), [flat(95 + value) for value in range(11)])
+    labels = answers(Batcher(predictor, batch_size=4), [flat(95 + value) for value in range(11)])
     assert labels == ["good"] * 5 + ["defect"] * 6  # logit 0, probability 0.5, is defective
     assert engine.sizes == [4, 4, 2, 1]
 
 
 def test_batches_hold_one_size_in_the_order_of_arrival(predictor: Predictor, engine: GatedEngine) -> None:
     images = [flat(1), flat(200), flat(1, 16), flat(200), flat(1), flat(1)]
-    assert answers(PredictionSteps(predictor, batch_size=8), images) == [
+    assert answers(Batcher(predictor, batch_size=8), images) == [
         "good",
         "defect",
         "good",
@@ -85,27 +85,28 @@ def test_batches_hold_one_size_in_the_order_of_arrival(predictor: Predictor, eng
 
 
 def test_large_photographs_go_alone(predictor: Predictor, engine: GatedEngine) -> None:
-    answers(PredictionSteps(predictor, batch_size=8), [flat(1, 32, 16)] * 3 + [flat(1, 64, 64)] * 2)
+    answers(Batcher(predictor, batch_size=8), [flat(1, 32, 16)] * 3 + [flat(1, 64, 64)] * 2)
     assert engine.sizes == [2, 1, 1, 1]
 
 
 def test_batch_is_by_default_what_the_engine_gains_by(predictor: Predictor, engine: GatedEngine) -> None:
     assert predictor.warm_shape() == (256, 256, 1)
-    answers(PredictionSteps(predictor), [flat(1)] * 2)
+    answers(Batcher(predictor), [flat(1)] * 2)
     predictor.batch_pixels = 2 * 256 * 256
-    answers(PredictionSteps(predictor), [flat(1)] * 4)
+    answers(Batcher(predictor), [flat(1)] * 4)
     predictor.batch_pixels = 99 * 256 * 256
-    answers(PredictionSteps(predictor), [flat(1)] * 16)
+    answers(Batcher(predictor), [flat(1)] * 16)
     assert engine.sizes == [1, 1, 2, 2, 8, 8]
 
 
 def test_batch_that_fails_is_the_error_of_its_photographs(predictor: Predictor) -> None:
-    steps = PredictionSteps(predictor, batch_size=2)
-    jobs = [steps.infer(job) for job in [steps.prepare(Job(flat(value))) for value in (1, 255, 2, 3)]]
-    for failed in jobs[:2]:
+    batcher = Batcher(predictor, batch_size=2)
+    waiting = [batcher.prepare(PendingPhotograph(flat(value))) for value in (1, 255, 2, 3)]
+    asked = [batcher.infer(each) for each in waiting]
+    for failed in asked[:2]:
         with pytest.raises(MemoryError):
-            steps.interpret(failed)
-    assert [steps.interpret(job).label for job in jobs[2:]] == ["good", "good"]
+            batcher.interpret(failed)
+    assert [batcher.interpret(each).label for each in asked[2:]] == ["good", "good"]
 
 
 # === Predictor.predict_many ===

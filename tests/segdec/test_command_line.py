@@ -12,8 +12,8 @@ import pytest
 
 from segdec import __version__
 from segdec.__main__ import main
-from segdec.command_line.inspection import FEW_IMAGES
-from segdec.command_line.picture_folder import output_stems
+from segdec.command_line.inspection_loop import FEW_IMAGES
+from segdec.command_line.overlay_folder import output_stems
 from segdec.images import read_image, read_mask, write_png
 
 

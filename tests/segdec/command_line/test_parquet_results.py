@@ -9,8 +9,8 @@ import pytest
 
 from segdec.__main__ import main
 from segdec.command_line import results
-from segdec.command_line.inspectors import Finding, Pictures
-from segdec.command_line.results import FAILED, ResultFolder
+from segdec.command_line.inspectors import InspectedFile, Pictures
+from segdec.command_line.parquet_results import FAILED, ResultFolder
 from segdec.errors import ConfigError, ImageError
 from segdec.images import write_png
 from segdec.mask_decoding import unpack_mask
@@ -21,9 +21,9 @@ ROOT = Path(__file__).parents[3]
 MODEL = {"model": "parts 1", "threshold": None}
 
 
-def finding(name: str, mask: np.ndarray[tuple[int, int], np.dtype[np.uint8]]) -> Finding:
+def inspected(name: str, mask: np.ndarray[tuple[int, int], np.dtype[np.uint8]]) -> InspectedFile:
     pictures = Pictures(np.zeros((*mask.shape, 1), np.uint8), mask)
-    return Finding(Path(name), "scratch", 0.75, 0.5, 1, ("dark",), pictures)
+    return InspectedFile(Path(name), "scratch", 0.75, 0.5, 1, ("dark",), pictures)
 
 
 def rows(folder: Path) -> list[dict[str, object]]:
@@ -34,8 +34,8 @@ def test_rows_hold_decision_mask_and_failure(tmp_path: Path) -> None:
     mask = np.zeros((5, 7), np.uint8)
     mask[1:3, 2:6] = 255
     with ResultFolder(tmp_path / "found", MODEL) as found:
-        found.add_finding(finding("a.png", mask))
-        found.add_finding(finding("b.png", mask * 0))
+        found.add_inspected(inspected("a.png", mask))
+        found.add_inspected(inspected("b.png", mask * 0))
         found.add_failure(Path("c.png"), ImageError("no picture", code="x"))
     first, second, third = rows(tmp_path / "found")
     assert first["image"], first["label"] == ("a.png", "scratch")
