@@ -35,7 +35,7 @@ URL_OPTIONS = {"model_name": "--model-name", "model_version": "--version", "api_
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the command line; returns 0, or 1 when some of the images could not be predicted.
+    """Runs the command line; returns 0, or 1 if some of the images could not be predicted.
 
     Raises:
         SystemExit: With 2 on a wrong argument, an unusable model, service or output folder.
@@ -50,7 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def build_parser() -> argparse.ArgumentParser:
-    """The command line."""
+    """Describes the command line."""
     parser = argparse.ArgumentParser(prog="python -m segdec", description="Find defects in photographs.")
     parser.add_argument("--version", action="version", version=f"segdec {__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
@@ -145,7 +145,7 @@ def check_options(options: argparse.Namespace) -> None:
 
 @contextmanager
 def open_inspector(options: argparse.Namespace) -> Iterator[Inspector]:
-    """What answers: the artifact of --model or the service at --url."""
+    """Opens what answers: the artifact of --model or the service at --url."""
     if options.url is None:
         yield open_model(options)
         return
@@ -162,7 +162,7 @@ def open_inspector(options: argparse.Namespace) -> Iterator[Inspector]:
 
 
 def read_key(file: Path | None) -> str | None:
-    """The API key in `file`, else in the environment, else None.
+    """Returns the API key in `file`, else in the environment, else None.
 
     Raises:
         ConfigError: If the file cannot be read.
@@ -179,7 +179,7 @@ def read_key(file: Path | None) -> str | None:
 
 
 def open_model(options: argparse.Namespace) -> LocalInspector:
-    """The artifact of --model, loaded here."""
+    """Loads the artifact of --model."""
     settings = model_settings(options)
     allow_pixels(settings["max_pixels"])
     leave_cores_to_engine()
@@ -190,7 +190,7 @@ def open_model(options: argparse.Namespace) -> LocalInspector:
 
 
 def model_settings(options: argparse.Namespace) -> dict[str, Any]:
-    """The arguments of `LocalInspector`."""
+    """Returns the arguments of `LocalInspector`."""
     return {
         "model": options.model,
         "threshold": options.threshold,

@@ -96,7 +96,7 @@ def read_manifest_file(folder: Path) -> Manifest:
 
 
 def digest(folder: Path) -> str:
-    """SHA-256 of the manifest in `folder`: the identity of the model, since it covers every other file.
+    """Returns the SHA-256 of the manifest in `folder`: the identity of the model, as it covers all files.
 
     Raises:
         ArtifactError: If there is no manifest.

@@ -37,7 +37,7 @@ class Steps(Protocol):
     batch_pixels: int
 
     def warm_shape(self) -> tuple[int, int, int]:
-        """Shape [h, w, c] of the prepared photograph that is likely to come first."""
+        """Returns the shape [h, w, c] of the prepared photograph that is likely to come first."""
         ...
 
     def prepare(self, image: NDArray[np.uint8]) -> NDArray[np.uint8]:

@@ -70,7 +70,7 @@ def quiet_tensorflow(*, trains: bool = False) -> None:
     """Imports TensorFlow and looks for its devices without the lines it prints on the way.
 
     Call it first thing in an entry point. `TF_CPP_MIN_LOG_LEVEL` and `TF_ENABLE_ONEDNN_OPTS` are respected
-    where they are set. What was hidden is shown after all when the import fails.
+    where they are set. What was hidden is shown after all if the import fails.
 
     Args:
         trains: Whether the process will train. On a CPU without AVX-512 TensorFlow leaves oneDNN out by
@@ -108,7 +108,7 @@ def allow_pixels(max_pixels: int) -> None:
 
 
 def pixel_limit(text: str) -> int:
-    """The value of a flag `--max-pixels`, for `argparse`.
+    """Reads the value of a flag `--max-pixels`, for `argparse`.
 
     Raises:
         ArgumentTypeError: If it is no whole number from 1 to 2³⁰.
@@ -124,7 +124,7 @@ def pixel_limit(text: str) -> int:
 
 @contextmanager
 def hidden_stderr() -> Iterator[None]:
-    """Hides what native code prints on file descriptor 2; shows it when an exception passes.
+    """Hides what native code prints on file descriptor 2; shows it if an exception passes.
 
     Not for threads: the whole process shares the descriptor.
     """

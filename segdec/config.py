@@ -215,7 +215,7 @@ class InputConfig(Config):
 class Thresholds(Config):
     """Decision limits, chosen on validation images.
 
-    The label is `good` when the image score is below `score`; a pixel belongs to a defect when its
+    The label is `good` if the image score is below `score`; a pixel belongs to a defect if its
     mask score is at or above `mask`.
     """
 
@@ -268,12 +268,12 @@ def _explain_one(detail: dict[str, Any], model: type[BaseModel]) -> str:
 
 
 def nearest_key(name: str, model: type[BaseModel]) -> str:
-    """The dotted field name of `model` that looks most like `name`."""
+    """Returns the dotted field name of `model` that looks most like `name`."""
     return nearest(name, known_keys(model))
 
 
 def known_keys(model: type[BaseModel], prefix: str = "") -> list[str]:
-    """Dotted names of all fields of `model`, nested models included."""
+    """Lists the dotted names of all fields of `model`, nested models included."""
     keys: list[str] = []
     for name, field in model.model_fields.items():
         keys.append(prefix + name)

@@ -9,7 +9,7 @@ BFLOAT16 = {"avx512_bf16", "amx_bf16", "bf16"}
 
 
 def cpu_features() -> frozenset[str]:
-    """Names of the instruction sets, as Linux writes them; none on another system."""
+    """Reads the names of the instruction sets, as Linux writes them; none on another system."""
     try:
         lines = CPUINFO.read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
@@ -20,5 +20,5 @@ def cpu_features() -> frozenset[str]:
 
 
 def computes_bfloat16() -> bool:
-    """Whether the CPU multiplies in bfloat16; others take a detour by float32, and gain nothing by it."""
+    """Returns whether the CPU multiplies in bfloat16; others take a detour by float32, and gain nothing."""
     return not BFLOAT16.isdisjoint(cpu_features())

@@ -53,8 +53,8 @@ class ServiceError(SegdecError):
     Args:
         detail: What arrived, what was expected, what to do.
         code: Stable word for programs: the service's own, `unexpected_answer` for an answer that is not
-            the service's, or `timeout` or `unreachable` when none came.
-        status: HTTP status; None when no answer came.
+            the service's, or `timeout` or `unreachable` if none came.
+        status: HTTP status; None if no answer came.
         request_id: Under which the service's log has the request.
     """
 

@@ -12,7 +12,7 @@ def write_bytes_atomic(path: Path, data: bytes) -> None:
     """Writes `data` to `path`: afterwards the file is complete, or it is as it was before.
 
     Raises:
-        OSError: The folder is missing, full or not writable. Nothing is left behind.
+        OSError: If the folder is missing, full or not writable. Nothing is left behind.
     """
     temporary = path.with_name(f".{uuid4().hex}.tmp")
     try:
@@ -35,13 +35,13 @@ def write_text_atomic(path: Path, text: str) -> None:
 def new_folder(folder: Path, *, overwrite: bool = False) -> Iterator[Path]:
     """Makes `folder`: afterwards it is complete, or it is as it was before.
 
-    Yields an empty folder beside `folder` to fill; missing parents are made. When the block ends well it
-    takes the place of `folder`, and what lay there is removed; when the block fails it vanishes. A
+    Yields an empty folder beside `folder` to fill; missing parents are made. If the block ends well it
+    takes the place of `folder`, and what lay there is removed; if the block fails it vanishes. A
     symbolic link is followed.
 
     Raises:
-        FileExistsError: `folder` exists and `overwrite` is false, or it is no folder. Nothing was made.
-        OSError: The place is full or not writable.
+        FileExistsError: If `folder` exists and `overwrite` is false, or it is no folder. Nothing was made.
+        OSError: If the place is full or not writable.
     """
     target = folder.resolve()
     if target.exists() and not (overwrite and target.is_dir()):

@@ -44,7 +44,7 @@ class ImageFile(Protocol):
     """What an image is read from; `str()` of it is its name. A `pathlib.Path` is one."""
 
     def read_bytes(self) -> bytes:
-        """The whole file."""
+        """Reads the whole file."""
 
 
 @dataclass(frozen=True)
@@ -137,7 +137,7 @@ def read_image(
 
 
 def read_size(path: Path, *, max_pixels: int = DEFAULT_MAX_PIXELS) -> tuple[int, int]:
-    """Height and width (px) of the picture that `read_image` makes of `path`; no pixel is decoded.
+    """Reads height and width (px) of the picture that `read_image` makes of `path`; decodes no pixel.
 
     Raises:
         ImageError: As `read_image`, for what the header tells.
@@ -160,7 +160,7 @@ def read_mask(path: Path, *, threshold: int = 0, max_pixels: int = DEFAULT_MAX_P
 
 
 def read_file(file: ImageFile) -> bytes:
-    """The bytes of an image file.
+    """Reads the bytes of an image file.
 
     Raises:
         ImageError: With the code `unreadable_file`; the message names the file.

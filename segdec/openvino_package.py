@@ -8,7 +8,7 @@ from segdec.errors import MissingExtraError
 
 
 def import_openvino() -> Any:
-    """The package `openvino`, without its telemetry.
+    """Imports the package `openvino`, without its telemetry.
 
     Of itself it reports its import and every conversion to its makers. An inspection station calls nobody,
     and the processes that it would fork to do so come to a halt beside TensorFlow's threads.
@@ -27,7 +27,7 @@ def import_openvino() -> Any:
 
 @cache
 def openvino_core() -> Any:
-    """The one `openvino.Core` of the process, which is never given back.
+    """Returns the one `openvino.Core` of the process, which is never given back.
 
     Each gives its thread a stack for signals and, when it goes, the one that it had found. Two of them that
     do not go in the reverse order of their coming leave a stack that is no more: the next signal then kills

@@ -27,7 +27,7 @@ BAR: Color = (24, 24, 24)
 TEXT: Color = (240, 240, 240)
 FONT = cv2.FONT_HERSHEY_SIMPLEX
 MIN_CAPTION_WIDTH = 320
-"""Narrower pictures are enlarged when they carry a caption, px."""
+"""Narrower pictures are enlarged if they carry a caption, px."""
 
 
 def draw_overlay(

@@ -1,4 +1,4 @@
-"""Logits to an answer: label, score, mask at the size of the photograph, regions."""
+"""Logits to a prediction: label, score, mask at the size of the photograph, regions."""
 
 from dataclasses import dataclass
 
@@ -30,7 +30,7 @@ class Region:
 
 @dataclass(frozen=True)
 class Prediction:
-    """The answer for one photograph.
+    """The answer for one photograph, whatever engine gave it; on the wire, a `segdec.schemas.Answer`.
 
     Attributes:
         label: `good` (the first class) or the most probable defect class.
@@ -99,7 +99,7 @@ def interpret(
 
 
 def find_regions(mask: NDArray[np.uint8], scores: NDArray[np.float32]) -> tuple[Region, ...]:
-    """Connected parts of `mask` [H, W]: pixels that touch, also at a corner, belong together.
+    """Finds the connected parts of `mask` [H, W]: pixels that touch, also at a corner, belong together.
 
     Args:
         mask: uint8, above 0 = defect.
@@ -115,13 +115,13 @@ def find_regions(mask: NDArray[np.uint8], scores: NDArray[np.float32]) -> tuple[
 
 
 def softmax(logits: NDArray[np.float32]) -> NDArray[np.float64]:
-    """Class probabilities of `logits` [C]."""
+    """Returns the class probabilities of `logits` [C]."""
     shifted = np.exp(logits.astype(np.float64) - logits.max())
     return np.asarray(shifted / shifted.sum())
 
 
 def sigmoid(logits: NDArray[np.float32]) -> NDArray[np.float32]:
-    """1 / (1 + exp(−x)) of each logit, without overflow at either end."""
+    """Returns 1 / (1 + exp(−x)) of each logit, without overflow at either end."""
     small = np.exp(-np.abs(logits))
     return np.asarray(np.where(logits >= 0, 1.0, small) / (1.0 + small), dtype=np.float32)
 

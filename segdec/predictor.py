@@ -97,7 +97,7 @@ class Predictor:
         return tuple(getattr(self.engine, "notes", ()))
 
     def warm_shape(self) -> tuple[int, int, int]:
-        """Shape [h, w, c] of the prepared photograph that is likely to come first.
+        """Returns the shape [h, w, c] of the prepared photograph that is likely to come first.
 
         The policies `resize` and `letterbox` know only one; `native` and `tile` take that of the self-test's
         photograph, else of one of 256 × 256 px.

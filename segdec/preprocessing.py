@@ -91,7 +91,7 @@ def restore_mask(
 
 
 def input_size(config: InputConfig, height: int, width: int) -> tuple[int, int]:
-    """Rows and columns, px, of the network input for a photograph of `height` × `width`."""
+    """Returns rows and columns, px, of the network input for a photograph of `height` × `width`."""
     if config.policy in ("resize", "letterbox"):
         return config.size
     rows, columns = -(-height // STRIDE) * STRIDE, -(-width // STRIDE) * STRIDE
@@ -102,7 +102,7 @@ def input_size(config: InputConfig, height: int, width: int) -> tuple[int, int]:
 
 
 def scaled_size(config: InputConfig, height: int, width: int) -> tuple[int, int]:
-    """Rows and columns, px, that a photograph of `height` × `width` takes of the network input.
+    """Returns rows and columns, px, that a photograph of `height` × `width` takes of the network input.
 
     They are its upper left part; the rest is padding.
     """

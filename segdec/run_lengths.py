@@ -7,7 +7,7 @@ from segdec.errors import MissingExtraError
 
 
 def pack_mask(mask: NDArray[np.uint8]) -> str:
-    """The `counts` of a mask [H, W], in which all but 0 is defect.
+    """Returns the `counts` of a mask [H, W], in which all but 0 is defect.
 
     Raises:
         MissingExtraError: If `pycocotools` is not installed.
@@ -20,7 +20,7 @@ def pack_mask(mask: NDArray[np.uint8]) -> str:
 
 
 def read_counts(text: str) -> list[int]:
-    """The numbers that COCO packs into letters.
+    """Reads the numbers that COCO packs into letters.
 
     Each letter from `0` on carries five bits, low ones first, and whether more follow. From the fourth
     number on, only the difference to the number two before is written. Read here and not by `pycocotools`,
@@ -33,7 +33,7 @@ def read_counts(text: str) -> list[int]:
         Good and defect pixels in turn, as written: whether they make a picture is for the caller to check.
 
     Raises:
-        ValueError: When a letter is none of the code, or a number has more bits than any picture has pixels,
+        ValueError: If a letter is none of the code, or a number has more bits than any picture has pixels,
             or does not end.
 
     Reference:

@@ -1,5 +1,7 @@
 """What the inspection service answers, as JSON: written by the service, read by the client.
 
+`Answer` is what a `segdec.postprocessing.Prediction` becomes on the wire. Its parts are no other judgements:
+`Decision` holds label and scores of the prediction, `MaskAnswer` its mask, `RegionAnswer` one of its regions.
 The fields of `Answer` are final; a client ignores fields that a newer service adds.
 """
 
@@ -44,7 +46,7 @@ class ImageFacts(AnswerPart):
 
 
 class Decision(AnswerPart):
-    """The verdict: `good` when score < threshold, else the most probable defect class."""
+    """Label and score of the prediction: `good` if score < threshold, else the most probable defect class."""
 
     label: str
     score: float = Field(description="1 − P(good)")
@@ -69,7 +71,7 @@ class PolygonAnswer(AnswerPart):
 
 
 class MaskAnswer(AnswerPart):
-    """The defect's pixels."""
+    """The prediction's mask: the defect's pixels."""
 
     encoding: Literal["png", "rle", "polygon", "scores"] = Field(
         description="png: base64 of an 8-bit grey PNG, 255 = defect, 0 = good; rle: COCO run lengths; "
@@ -83,7 +85,7 @@ class MaskAnswer(AnswerPart):
 
 
 class RegionAnswer(AnswerPart):
-    """One connected part of the mask."""
+    """A region of the prediction: one connected part of its mask."""
 
     bbox: tuple[int, int, int, int] = Field(description="x, y, width, height, px")
     area_px: int
@@ -102,13 +104,13 @@ class Timing(AnswerPart):
 
 
 class Answer(AnswerPart):
-    """What the service says about one photograph."""
+    """What the service says about one photograph: its prediction, and how it came about."""
 
     id: str = Field(description="the request's id, also in the header X-Request-ID")
     model: ModelIdentity
     image: ImageFacts
     decision: Decision
-    mask: MaskAnswer | None = Field(description="null when not asked for")
+    mask: MaskAnswer | None = Field(description="null if not asked for")
     regions: list[RegionAnswer]
     timing_ms: Timing
     batch_size: int = Field(description="photographs that went through the network together")

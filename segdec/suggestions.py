@@ -5,5 +5,5 @@ from collections.abc import Iterable
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """The name in `known` that looks most like `name`, however little; `known` must hold one."""
+    """Finds the name in `known` that looks most like `name`, however little; `known` must hold one."""
     return difflib.get_close_matches(name, list(known), n=1, cutoff=0.0)[0]

@@ -14,7 +14,7 @@ MOST_THREADS = 1024
 
 
 def available_cores() -> int:
-    """Cores that this process may use, as its affinity (`taskset`, a container's `cpuset`) says.
+    """Counts the cores that this process may use, as its affinity (`taskset`, a container's `cpuset`) says.
 
     A quota of processor time (`docker run --cpus`) limits no thread and is not seen.
     """
@@ -31,7 +31,7 @@ def leave_cores_to_engine() -> None:
 
 
 def thread_count(text: str) -> int:
-    """The value of a flag `--threads`, for `argparse`.
+    """Reads the value of a flag `--threads`, for `argparse`.
 
     Raises:
         ArgumentTypeError: If it is no whole number from 1 to 1024.

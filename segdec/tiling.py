@@ -38,11 +38,11 @@ class Cuts:
     weights: NDArray[np.float32]
 
     def pixels(self, index: int) -> slice:
-        """Where a tile lies in the photograph."""
+        """Returns where a tile lies in the photograph."""
         return slice(self.starts[index], self.starts[index] + self.tile)
 
     def logits(self, index: int) -> slice:
-        """Where a tile's mask logits lie among those of the photograph."""
+        """Returns where a tile's mask logits lie among those of the photograph."""
         return slice(self.starts[index] // self.stride, (self.starts[index] + self.tile) // self.stride)
 
 
@@ -89,7 +89,7 @@ def infer_tiles(
 
 
 def tile_starts(side: int, tile: int, overlap: int) -> tuple[int, ...]:
-    """First pixels of the tiles that cover `side` pixels, ascending.
+    """Returns the first pixels of the tiles that cover `side` pixels, ascending.
 
     All tiles have `tile` pixels; neighbours share at least `overlap`. The last one ends with the side, or
     reaches beyond it if the side is shorter than one tile.
@@ -109,7 +109,7 @@ def tile_starts(side: int, tile: int, overlap: int) -> tuple[int, ...]:
 def blending_weights(
     starts: tuple[int, ...], tile: int, border: int, least_blended: float = 0.0
 ) -> NDArray[np.float32]:
-    """What each tile counts along one side, [tiles, tile]; all of them sum to 1 at every place.
+    """Weighs each tile along one side, [tiles, tile]; all weights sum to 1 at every place.
 
     Of what two neighbours share, `border` counts for nothing at the end of either tile, or half of it where
     that is less; in between the weights are ramps.
@@ -138,7 +138,7 @@ def blending_weights(
 
 
 def most_defective(classes: NDArray[np.float32]) -> NDArray[np.float32]:
-    """The class logits [B, C] with the highest 1 − P(good) among those of the tiles [B, tiles, C].
+    """Picks the class logits [B, C] with the highest 1 − P(good) among those of the tiles [B, tiles, C].
 
     Logits that are not finite numbers come before all others, so that they do not pass unnoticed.
     """

@@ -71,7 +71,7 @@ class Call(Generic[T]):
         headers: Of this request alone.
         content: Body.
         files: Form instead of a body: field, and name, content and type of its file.
-        retried: Whether it is sent again when it failed for a passing reason.
+        retried: Whether it is sent again if it failed for a passing reason.
         timeout_s: Replaces the client's own.
     """
 
@@ -86,7 +86,7 @@ class Call(Generic[T]):
     timeout_s: float | None = None
 
     def build(self, http: httpx.Client | httpx.AsyncClient) -> httpx.Request:
-        """The request for `http`; each attempt sends it as it is, with the id it has in the service's log."""
+        """Builds the request for `http`; each attempt sends it as it is, with the same id."""
         return http.build_request(
             self.method,
             self.path,

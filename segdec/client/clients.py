@@ -33,7 +33,7 @@ T = TypeVar("T")
 
 
 class Client:
-    """Asks an inspection service, and asks again when it fails for a passing reason.
+    """Asks an inspection service, and asks again if it fails for a passing reason.
 
     Sent again are requests whose connection failed or broke and those answered 429, 502 or 503, after
     the time that Retry-After names (30 s at most) or a growing, random one. That is safe: a prediction
@@ -96,7 +96,7 @@ class Client:
         return self._run(batch_call(images, **options))
 
     def models(self) -> list[ModelDetail]:
-        """What is served.
+        """Lists what is served.
 
         Raises:
             ServiceError: If the service refuses or does not answer.
@@ -104,7 +104,7 @@ class Client:
         return self._run(models_call())
 
     def ready(self) -> bool:
-        """Whether photographs are answered now; False also when nobody answers. Asks once.
+        """Returns whether photographs are answered now; False also if nobody answers. Asks once.
 
         Raises:
             ServiceError: If something other than the inspection service answers.

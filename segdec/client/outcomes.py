@@ -1,4 +1,4 @@
-"""What came of a request → the answer, or one clear `ServiceError`."""
+"""What came of sending a request, whatever it asked for → what it asked for, or one clear `ServiceError`."""
 
 from collections.abc import Callable
 from typing import TypeVar
@@ -14,7 +14,7 @@ except ImportError as error:
     raise MissingExtraError("httpx", "client") from error
 
 Outcome = httpx.Response | httpx.RequestError
-"""What sending a request once led to."""
+"""What sending a request once led to: HTTP, no judgement of a photograph."""
 
 Part = TypeVar("Part", bound=BaseModel)
 
@@ -23,7 +23,7 @@ NOT_READY_STATUSES = frozenset({502, 503, 504})
 
 
 def expect(kind: type[Part]) -> Callable[[Outcome], Part]:
-    """What reads an answer of `kind`, or raises `ServiceError`; unknown fields are ignored."""
+    """Makes what reads an answer of `kind`, or raises `ServiceError`; unknown fields are ignored."""
 
     def read(outcome: Outcome) -> Part:
         response = _answered(outcome)
@@ -38,7 +38,7 @@ def expect(kind: type[Part]) -> Callable[[Outcome], Part]:
 
 
 def read_batch(outcome: Outcome, count: int) -> list[Answer | Problem]:
-    """The answers for `count` photographs, an answer or a problem each.
+    """Reads the answers for `count` photographs, an answer or a problem each.
 
     Raises:
         ServiceError: As `expect`.
@@ -51,7 +51,7 @@ def read_batch(outcome: Outcome, count: int) -> list[Answer | Problem]:
 
 
 def read_models(outcome: Outcome) -> list[ModelDetail]:
-    """All served models.
+    """Reads the list of all served models.
 
     Raises:
         ServiceError: As `expect`.
@@ -60,7 +60,7 @@ def read_models(outcome: Outcome) -> list[ModelDetail]:
 
 
 def read_ready(outcome: Outcome) -> bool:
-    """Whether the service is ready; one that does not answer is not.
+    """Reads whether the service is ready; one that does not answer is not.
 
     Raises:
         ServiceError: If something other than the inspection service answered.

@@ -1,4 +1,4 @@
-"""When a request to the service is sent again, and after how long."""
+"""Whether a request to the service is sent again, and after how long."""
 
 import random
 from collections.abc import Callable
@@ -22,7 +22,7 @@ RETRIED_ERRORS = (httpx.NetworkError, httpx.RemoteProtocolError, httpx.ConnectTi
 """The connection failed or broke. Other timeouts are none: a slow service must not get the work twice."""
 
 BACKOFF_S = 0.5
-"""Longest wait before the first retry when the service names none; it doubles with each retry."""
+"""Longest wait before the first retry if the service names none; it doubles with each retry."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class RetryPolicy:
 
     Attributes:
         retries: Most attempts after the first.
-        max_wait_s: Longest wait, also when the service asks for a longer one.
+        max_wait_s: Longest wait, also if the service asks for a longer one.
         draw: Random numbers from 0 to 1: clients that failed together shall not come back together.
     """
 
@@ -44,7 +44,7 @@ class RetryPolicy:
             raise ValueError(f"retries={self.retries}. Expected 0 or more.")
 
     def wait_s(self, attempt: int, outcome: Outcome) -> float | None:
-        """Seconds to wait after attempt number `attempt`, counted from 0; None when `outcome` is final."""
+        """Seconds to wait after attempt number `attempt`, counted from 0; None if `outcome` is final."""
         if attempt >= self.retries or not is_passing(outcome):
             return None
         asked = None if isinstance(outcome, httpx.RequestError) else retry_after_s(outcome)
@@ -58,14 +58,14 @@ NO_RETRY = RetryPolicy(retries=0)
 
 
 def is_passing(outcome: Outcome) -> bool:
-    """Whether the same request may succeed a little later."""
+    """Returns whether the same request may succeed a little later."""
     if isinstance(outcome, httpx.RequestError):
         return isinstance(outcome, RETRIED_ERRORS)
     return outcome.status_code in RETRIED_STATUSES
 
 
 def retry_after_s(response: httpx.Response) -> float | None:
-    """What the header Retry-After asks for, in seconds; None when it is missing or unreadable.
+    """Reads what the header Retry-After asks for, in seconds; None if it is missing or unreadable.
 
     A date is compared with the service's own clock where its answer shows one.
     """

@@ -67,7 +67,7 @@ class OverlayFolder:
 
 
 def output_stems(images: Sequence[Path]) -> list[str]:
-    """A file name without suffix for each image, unique whatever folders the images come from.
+    """Makes a file name without suffix for each image, unique whatever folders the images come from.
 
     An image whose stem is its own keeps it; others get their folder's name in front and, where that
     does not tell them apart, a number behind.

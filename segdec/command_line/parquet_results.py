@@ -23,7 +23,7 @@ except ImportError as error:
 
 ROWS_A_PART = 4096
 SECONDS_A_PART = 60.0
-"""A part is written when it has so many rows or is so old: that much is done again after a crash."""
+"""A part is written once it has so many rows or is so old: that much is done again after a crash."""
 
 MODEL = b"segdec.model"
 FAILED = "failed"
@@ -42,8 +42,8 @@ SCHEMA = pa.schema(
         ("error", pa.string()),
     ]
 )
-"""A row for each photograph: its path, and `error`, or the decision and the size. `mask` is null where no
-pixel is defective, else the `counts` of COCO's packed run lengths with the `size` [height, width]."""
+"""A row for each photograph: its path, and `error`, or prediction and size. `mask` is null where no pixel is
+defective, else the `counts` of COCO's packed run lengths with the `size` [height, width]."""
 
 
 class ResultFolder:

@@ -26,12 +26,12 @@ class Shard:
     count: int
 
     def select(self, photographs: Iterable[Path]) -> list[Path]:
-        """Those that belong to this part, in their order."""
+        """Returns those that belong to this part, in their order."""
         return [path for path in photographs if zlib.crc32(os.fsencode(path)) % self.count == self.number - 1]
 
 
 def parse_shard(text: str) -> Shard:
-    """A shard as users write it, `3/16`; for `argparse`."""
+    """Reads a shard as users write it, `3/16`; for `argparse`."""
     number, _, count = text.partition("/")
     if not (number.isdecimal() and count.isdecimal() and 1 <= int(number) <= int(count)):
         raise argparse.ArgumentTypeError(
@@ -41,7 +41,7 @@ def parse_shard(text: str) -> Shard:
 
 
 def find_photographs(arguments: Iterable[Path]) -> list[Path]:
-    """The photographs that `arguments` mean, each once.
+    """Finds the photographs that `arguments` mean, each once.
 
     A folder means the photographs below it, sorted; a list, see `LISTS`, those that it names; a pattern such
     as `line*/**/*.png`, the photographs that match it, sorted. Other files stay in their order, whatever
@@ -65,7 +65,7 @@ def _meant_by(path: Path) -> Sequence[Path]:
 
 
 def photographs_below(folder: Path) -> Iterator[Path]:
-    """The visible photographs in `folder` and all visible folders below it, in any order.
+    """Lists the visible photographs in `folder` and all visible folders below it, in any order.
 
     Links are followed; a folder that several lead to is listed once.
 

@@ -15,7 +15,7 @@ except ImportError as error:
     raise MissingExtraError("ray", "ray") from error
 
 MOST_AT_ONCE = 256
-"""Photographs in a batch, after which its results are written: what is done again when a machine is lost."""
+"""Photographs in a batch, after which its results are written: what is done again if a machine is lost."""
 
 
 class RayInspector:

@@ -56,7 +56,7 @@ def decode_values(picture: "Picture", kind: str, bit_depth: int, data: bytes, na
 
 
 def is_transparent(picture: "Picture", values: Values, bit_depth: int, name: str) -> bool:
-    """Whether any pixel is not opaque, by an alpha channel, a palette or a colour that stands for nothing.
+    """Finds whether any pixel is not opaque, by an alpha channel, a palette or a colour that means nothing.
 
     Raises:
         ImageError: With the code `corrupt_image`.
@@ -75,7 +75,7 @@ def is_transparent(picture: "Picture", values: Values, bit_depth: int, name: str
 
 
 def _decode_jpeg(data: bytes, mode: str, name: str) -> NDArray[np.uint8]:
-    """Strict decoding: a JPEG that ends early is an error even when its last bytes say it ends."""
+    """Strict decoding: a JPEG that ends early is an error even if its last bytes say it ends."""
     try:
         import simplejpeg
     except ImportError as error:

@@ -62,7 +62,7 @@ def open_header(data: bytes, name: str, max_pixels: int, max_side: int) -> "Pict
 
 
 def pillow() -> Any:
-    """The module `PIL.Image`, imported when it is first needed.
+    """Imports the module `PIL.Image`, which is not needed for every file.
 
     Raises:
         MissingExtraError: If Pillow is not installed.

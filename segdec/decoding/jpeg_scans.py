@@ -77,8 +77,8 @@ def check_scans(data: bytes, name: str) -> None:
     What is no JPEG, or has no frame, is left to the decoder.
 
     Raises:
-        ImageError: With the code `truncated_image` when scans are missing, `corrupt_image` when there
-            are more than anyone needs, `unsupported_type` when the coding is another one than of `FRAMES`.
+        ImageError: With the code `truncated_image` if scans are missing, `corrupt_image` if there
+            are more than anyone needs, `unsupported_type` if the coding is another one than of `FRAMES`.
     """
     frame, scans, notes = None, 0, 0
     for marker, segment in _segments(data, name):

@@ -120,7 +120,7 @@ def _check_attached(data: bytes, start: int, name: str) -> None:
 
 
 def read_orientation(exif: bytes) -> int:
-    """Orientation 1…8 in an EXIF block, which is laid out as a TIFF file; 1 where there is none."""
+    """Reads the orientation 1…8 in an EXIF block, which is laid out as a TIFF file; 1 where there is none."""
     block = exif.removeprefix(b"Exif\0\0")
     if not block.startswith(SIGNATURES):
         return 1
@@ -130,7 +130,7 @@ def read_orientation(exif: bytes) -> int:
 
 
 def numbers(tags: Tags, tag: int, name: str, default: tuple[int, ...] = ()) -> tuple[int, ...]:
-    """The whole numbers of a tag; `default` where it is missing.
+    """Reads the whole numbers of a tag; `default` where it is missing.
 
     Raises:
         ImageError: With the code `corrupt_image`, if it holds anything else.

@@ -27,7 +27,7 @@ APART = 2
 
 @dataclass(frozen=True)
 class Parts:
-    """The strips or tiles of a picture.
+    """Lists the strips or tiles of a picture.
 
     Attributes:
         places: Where each begins in the file.
@@ -64,7 +64,7 @@ def check_parts(tags: Tags, name: str) -> None:
 
 
 def parts(tags: Tags, name: str) -> Parts:
-    """The strips or tiles of a picture.
+    """Lists the strips or tiles of a picture.
 
     Raises:
         ImageError: As `numbers`.

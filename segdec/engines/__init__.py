@@ -104,7 +104,7 @@ def check_engine(name: str) -> None:
 
 
 def choose_engine(folder: Path, held: Sequence[str], asked: str | None) -> str:
-    """The engine that shall run the artifact in `folder`.
+    """Chooses the engine that shall run the artifact in `folder`.
 
     Args:
         folder: Named in errors.

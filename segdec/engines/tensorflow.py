@@ -114,17 +114,17 @@ def limit_threads(threads: int) -> None:
 
 
 def find_batch_pixels() -> int:
-    """Pixels beyond which a batch is not faster, on the device that this process uses."""
+    """Returns the pixels beyond which a batch is not faster, on the device that this process uses."""
     return GPU_BATCH_PIXELS if _has_gpu() else CPU_BATCH_PIXELS
 
 
 def input_signature(network: Any) -> Any:
-    """What the exported function takes: uint8 [B, H, W, C] with B, H and W open."""
+    """Describes what the exported function takes: uint8 [B, H, W, C] with B, H and W open."""
     return tf.TensorSpec([None, None, None, network.input_shape[-1]], tf.uint8, name="images")
 
 
 def to_logits(outputs: dict[str, Any]) -> Logits:
-    """The network's answer as float32 arrays."""
+    """Returns the network's answer as float32 arrays."""
     return Logits(
         mask=np.asarray(outputs["mask_logits"], dtype=np.float32),
         classes=np.asarray(outputs["class_logits"], dtype=np.float32),

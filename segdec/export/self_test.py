@@ -82,13 +82,13 @@ def write_self_test(folder: Path, photograph: NDArray[np.uint8], answer: Predict
 
 
 def expected_answer(photograph: NDArray[np.uint8], answer: Prediction) -> SelfTest:
-    """The manifest's section for a photograph [H, W, C] and its answer."""
+    """Makes the manifest's section for a photograph [H, W, C] and its answer."""
     height, width = photograph.shape[:2]
     return SelfTest(height=height, width=width, label=answer.label, score=answer.score)
 
 
 def noise_photograph(config: ModelConfig) -> NDArray[np.uint8]:
-    """Seeded noise uint8 [H, W, C] of the input's size, or a little larger than a tile."""
+    """Draws seeded noise uint8 [H, W, C] of the input's size, or a little larger than a tile."""
     height, width = config.input.height or DEFAULT_SIZE, config.input.width or DEFAULT_SIZE
     if config.input.policy == "tile":
         height, width = height + STRIDE, width + STRIDE

@@ -14,7 +14,7 @@ from segdec.network.layers import ComputePolicy, normalization
 def convolution(
     x: Any, config: NetworkConfig, policy: ComputePolicy, width: int, kernel: int, name: str
 ) -> Any:
-    """Convolution without bias, normalisation, ReLU; one layer where the normalisation is folded into it.
+    """Applies convolution without bias, normalisation, ReLU: one layer where the normalisation is folded.
 
     Args:
         x: Symbolic tensor [B, H, W, C].
@@ -47,7 +47,7 @@ def convolution(
 
 
 def first_weights(config: NetworkConfig) -> keras.initializers.Initializer | str:
-    """The initializer of convolution kernels that `config` names."""
+    """Returns the initializer of convolution kernels that `config` names."""
     if config.initializer == "normal_0.01":
         return keras.initializers.RandomNormal(stddev=0.01)
     return config.initializer

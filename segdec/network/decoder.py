@@ -50,6 +50,6 @@ def refine_mask(
 
 
 def decoder_steps(config: NetworkConfig) -> list[tuple[int, int]]:
-    """Stride and width of each convolution of the decoder, the coarsest first; none at stride 8."""
+    """Returns stride and width of each convolution of the decoder, the coarsest first; none at stride 8."""
     steps = zip((4, 2, 1), config.decoder_widths, strict=True)
     return [(stride, width) for stride, width in steps if stride >= config.mask_stride]

@@ -27,7 +27,7 @@ def fold_network(network: SegDecNet, dtype: str | None = None) -> SegDecNet:
 
 
 def fourier_layers(network: SegDecNet, worthwhile: float = WORTHWHILE) -> list[FourierConv2D]:
-    """The convolutions that transforms save so many times their multiplications or more."""
+    """Finds the convolutions that transforms save so many times their multiplications or more."""
     layers = [*network.segmentation.layers, *network.decision.layers]
     return [layer for layer in layers if isinstance(layer, FourierConv2D) and layer.saving >= worthwhile]
 

@@ -86,7 +86,7 @@ class Transforms:
         return _single(parts.reshape(self.kept, -1) / self.tile)
 
     def multiplications(self, channels: int, width: int) -> int:
-        """Real multiplications of a tile of `channels` that becomes one of `width` channels."""
+        """Counts the real multiplications of a tile of `channels` that becomes one of `width` channels."""
         forth = self.to_half.size * self.tile + self.half * self.to_whole.size
         back = 2 * self.half * self.from_whole[0].size + self.from_half.size * self.kept
         return forth * channels + 4 * self.half * self.tile * channels * width + back * width
@@ -97,23 +97,23 @@ class Transforms:
 
 @lru_cache
 def transforms(kernel: int) -> Transforms:
-    """For a kernel of that side: the smallest tile above its double that is a multiple of 8."""
+    """Makes those for a kernel of that side: the tile is the smallest multiple of 8 above its double."""
     return Transforms(tile=-(-(2 * kernel + 1) // 8) * 8, kernel=kernel)
 
 
 def saving(kernel: int, channels: int, width: int) -> float:
-    """How many times fewer multiplications a convolution from `channels` to `width` channels takes so."""
+    """Returns how many times fewer multiplications a convolution of `channels` to `width` takes so."""
     by = transforms(kernel)
     return (by.kept * kernel) ** 2 * channels * width / by.multiplications(channels, width)
 
 
 def channel_groups(width: int) -> int:
-    """Groups of equal size that `width` channels of a result are computed in."""
+    """Returns the number of equal groups that `width` channels of a result are computed in."""
     return width // CHANNELS_AT_ONCE if width % CHANNELS_AT_ONCE == 0 else 1
 
 
 def kernel_spectra(kernel: NDArray[np.float32]) -> NDArray[np.float32]:
-    """The conjugate spectrum of a kernel [k, k, C, D]: a network's convolution is a correlation.
+    """Computes the conjugate spectrum of a kernel [k, k, C, D]: a network's convolution is a correlation.
 
     Returns:
         [G, 2, F · T, C, D / G]: by groups of channels and by parts, each one block of memory, and aligned
@@ -128,7 +128,7 @@ def kernel_spectra(kernel: NDArray[np.float32]) -> NDArray[np.float32]:
 
 
 def spectrum(kernel: Any, ops: Any) -> Any:
-    """The conjugate spectrum [2, F · T, C, D] of a kernel [k, k, C, D], by `ops`: NumPy or `keras.ops`."""
+    """Computes the conjugate spectrum [2, F · T, C, D] of a kernel [k, k, C, D] by NumPy or `keras.ops`."""
     side, channels, width = kernel.shape[1:]
     by = transforms(side)
     x = ops.matmul(by.to_half[:, :side], ops.reshape(kernel, (side, -1)))

@@ -4,6 +4,10 @@ The image is cut into overlapping tiles of T × T pixels (overlap-save). The spe
 the kernel, and back, gives the S × S = (T − k + 1)² pixels of the convolution that do not depend on what
 lies beyond the tile. Transforms are products with constant real matrices, for T is small: matrix products
 are what every engine does best, have gradients, and need no operation that an engine may lack.
+
+With k = 15: T = 32, S = 18, and F = 17 rows tell all of a tile's spectrum, for that of real pixels mirrors
+itself. Each step reshapes until the axis to be transformed stands where a matrix product takes it; comments
+name the axes. N counts the tiles of a band, in all images of the batch.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -40,13 +44,13 @@ class FourierTransforms:
     bounded: bool
 
     def includes(self, layer: str) -> bool:
-        """Whether the layer of this name shall convolve so."""
+        """Returns whether the layer of this name shall convolve so."""
         return self.spectra is None or layer in self.spectra
 
 
 @contextmanager
 def fourier_transforms(spectra: Mapping[str, Any] | None = None, *, bounded: bool = True) -> Iterator[None]:
-    """Within the block, `FourierConv2D` convolves by Fourier transforms.
+    """Lets each `FourierConv2D` within the block convolve by Fourier transforms.
 
     Args:
         spectra: Of kernels that do not change meanwhile, by the names of their layers, as
@@ -102,7 +106,7 @@ class FourierConv2D(keras.layers.Conv2D):
         return saving(self.kernel_size[0], *self.kernel.shape[2:]) / directly
 
     def spectra(self) -> Any:
-        """Of the present kernel, float32, see `segdec.network.fourier.kernel_spectra`."""
+        """Computes those of the present kernel, float32, see `segdec.network.fourier.kernel_spectra`."""
         kernel, groups = ops.cast(self.kernel, "float32"), channel_groups(self.filters)
         return ops.stack([spectrum(group, ops) for group in ops.split(kernel, groups, axis=3)])
 
@@ -136,11 +140,12 @@ def convolve(image: Any, spectra: Any, kernel: int, finish: Finish, *, bounded: 
     """
     by = transforms(kernel)
     batch, height, width, channels = ops.shape(image)
-    rows, columns = -(-height // by.kept), -(-width // by.kept)
+    rows, columns = -(-height // by.kept), -(-width // by.kept)  # of tiles
+    # As many rows of tiles at once as the cache holds, spread evenly: a loop wants bands of one shape.
     bands = -(-rows // ops.maximum(1, TILES_PER_PX * kernel // (batch * columns))) if bounded else 1
     at_once = -(-rows // bands)
     step, around = at_once * by.kept, by.kernel // 2
-    below, right = bands * step - height, columns * by.kept - width
+    below, right = bands * step - height, columns * by.kept - width  # fill up the last tiles, cut off again
     padded = ops.pad(image, ((0, 0), (around, around + below), (around, around + right), (0, 0)))
     size = batch, step + 2 * around, width + right + 2 * around, channels
 
@@ -150,7 +155,9 @@ def convolve(image: Any, spectra: Any, kernel: int, finish: Finish, *, bounded: 
 
     if not bounded:
         return convolve_band(0)[:, :height]
-    found = ops.transpose(ops.map(convolve_band, ops.arange(bands)), (1, 0, 2, 3, 4))
+    # Bands overlap by k − 1 rows, so each is cut from the padded image only in its turn.
+    found = ops.map(convolve_band, ops.arange(bands))  # [bands, B, step, W, D]
+    found = ops.transpose(found, (1, 0, 2, 3, 4))
     return ops.reshape(found, (batch, bands * step, width, ops.shape(found)[-1]))[:, :height]
 
 
@@ -161,16 +168,25 @@ def _convolve(image: Any, spectra: Any, by: Transforms, rows: Any, columns: Any)
     """
     batch, _, width, channels = ops.shape(image)
     count, place = batch * rows * columns, ops.arange(by.tile, dtype="int32")[:, None]
-    x = ops.take(image, by.kept * ops.arange(rows, dtype="int32") + place, axis=1)
+
+    # Cut into rows of tiles, which overlap; transform their T rows of pixels to F rows of two parts.
+    x = ops.take(image, by.kept * ops.arange(rows, dtype="int32") + place, axis=1)  # [B, T, rows, width, C]
     x = ops.reshape(ops.transpose(x, (1, 0, 2, 3, 4)), (by.tile, -1))
     x = ops.reshape(ops.matmul(by.to_half, x), (2 * by.half, batch * rows, width, channels))
+
+    # Cut these into tiles, and transform their T columns; real and imaginary part enter together.
     x = ops.take(x, by.kept * ops.arange(columns, dtype="int32") + place, axis=2)
     x = ops.transpose(x, (0, 2, 1, 3, 4))  # [F · 2, T, B · rows, columns, C]
-    x = ops.matmul(by.to_whole, ops.reshape(x, (by.half, 2 * by.tile, count * channels)))
+    x = ops.matmul(by.to_whole, ops.reshape(x, (by.half, 2 * by.tile, count * channels)))  # [F, T · 2, N · C]
+
+    # A convolution is now one product over the channels at each place of the spectrum. Groups of channels of
+    # the result go one after another, for all of them at once would not stay in the cache.
     x = ops.reshape(x, (by.half * by.tile, 2 * count, channels))
     x = ops.concatenate([_multiply(x, group, count, by) for group in ops.unstack(spectra)], axis=-1)
+
+    # What is kept of the tiles lies side by side, without overlap.
     x = ops.reshape(x, (by.kept, by.kept, batch, rows, columns, ops.shape(x)[-1]))
-    x = ops.transpose(x, (2, 3, 0, 4, 1, 5))
+    x = ops.transpose(x, (2, 3, 0, 4, 1, 5))  # [B, rows, S, columns, S, D]
     return ops.reshape(x, (batch, rows * by.kept, columns * by.kept, ops.shape(x)[-1]))
 
 
@@ -178,9 +194,11 @@ def _multiply(tiles: Any, spectra: Any, count: Any, by: Transforms) -> Any:
     """The products of spectra [F · T, 2 · N, C] and [2, F · T, C, D], transformed back: [S, S, N, D]."""
     width = spectra.shape[3]
     shape = (by.half, 2 * by.tile, count * width)
+    # A complex product is four real ones, of both parts of the tiles and of the kernel. They are not added up
+    # here: the way back is linear, so each has a matrix with its signs, and only what is kept is summed.
     x = sum(
         ops.matmul(from_whole, ops.reshape(ops.matmul(tiles, part), shape))
         for from_whole, part in zip(by.from_whole, ops.unstack(spectra), strict=True)
     )
-    x = ops.matmul(by.from_half, ops.reshape(x, (2 * by.half, -1)))
+    x = ops.matmul(by.from_half, ops.reshape(x, (2 * by.half, -1)))  # [S, S · N · D]
     return ops.reshape(x, (by.kept, by.kept, count, width))

@@ -39,7 +39,7 @@ _present: ContextVar[Any] = ContextVar("present", default=1.0)
 
 @contextmanager
 def ignore_dummy_images(present: Any) -> Iterator[None]:
-    """Within the block, batch normalisation leaves a batch of stand-in images out of its statistics.
+    """Lets batch normalisation within the block leave stand-in images out of its statistics.
 
     Convolutions and poolings cannot do with no image on every device (oneDNN gives them wrong shapes, or
     ends the process), so a replica without images is given one that must not count.
@@ -179,7 +179,7 @@ class FeatureNormalization(keras.layers.Layer):
         return ops.cast(y, self.compute_dtype)
 
     def get_config(self) -> dict[str, Any]:
-        """The arguments that make this layer again."""
+        """Returns the arguments that make this layer again."""
         return {**super().get_config(), "epsilon": self.epsilon, "center": self.center}
 
 
@@ -232,12 +232,12 @@ class BilinearUpsampling(keras.layers.Layer):
         return ops.reshape(x, (batch, height * self.factor, width * self.factor, channels))
 
     def compute_output_shape(self, input_shape: tuple[int | None, ...]) -> tuple[int | None, ...]:
-        """Both sides times the factor, where they are known."""
+        """Multiplies both sides by the factor, where they are known."""
         batch, *sides, channels = input_shape
         return (batch, *(side if side is None else side * self.factor for side in sides), channels)
 
     def get_config(self) -> dict[str, Any]:
-        """The arguments that make this layer again."""
+        """Returns the arguments that make this layer again."""
         return {**super().get_config(), "factor": self.factor}
 
     def _between(self, before: Any, x: Any, after: Any) -> list[Any]:
@@ -251,7 +251,7 @@ class BilinearUpsampling(keras.layers.Layer):
 def normalization(
     config: NetworkConfig, *, center: bool = True, policy: ComputePolicy = PLAIN, **kwargs: Any
 ) -> keras.layers.Layer:
-    """The normalisation layer that `config` names, with or without its offset."""
+    """Makes the normalisation layer that `config` names, with or without its offset."""
     common = {"epsilon": EPSILON, "center": center, "dtype": policy.dtype, **kwargs}
     if config.normalization == "batch":
         momentum, synchronized = config.batch_norm_momentum, policy.synchronized

@@ -32,5 +32,5 @@ class MaskPrior(keras.initializers.Initializer):
         return ops.concatenate([self._drawn(shape, dtype)[:-1], vote[None]])
 
     def get_config(self) -> dict[str, Any]:
-        """The arguments that make this initializer again."""
+        """Returns the arguments that make this initializer again."""
         return {"gain": self.gain, "even": self.even}

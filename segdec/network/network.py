@@ -73,7 +73,7 @@ class SegDecNet(keras.Model):
         return super().call(inputs, training=training, mask=mask)
 
     def get_config(self) -> dict[str, Any]:
-        """The arguments that make this network again."""
+        """Returns the arguments that make this network again."""
         return {"config": self.config.model_dump(mode="json"), "name": self.name}
 
     @classmethod
@@ -88,9 +88,9 @@ def build_network(config: NetworkConfig, policy: ComputePolicy = PLAIN) -> SegDe
 
 
 def build_segmentation(config: NetworkConfig, policy: ComputePolicy = PLAIN) -> keras.Model:
-    """Image [B, H, W, C] → features [B, H/8, W/8, F], coarse mask logits [B, H/8, W/8, 1] and mask logits.
+    """Builds image [B, H, W, C] → features [B, H/8, W/8, F], coarse [B, H/8, W/8, 1] and final mask logits.
 
-    The mask logits [B, H/s, W/s, 1] are the coarse ones where the stride s is 8.
+    The final ones [B, H/s, W/s, 1] are the coarse ones where the stride s is 8.
     """
     dtype, image = policy.dtype, keras.Input((None, None, config.input_channels), name="image")
     x = image
@@ -110,7 +110,7 @@ def build_segmentation(config: NetworkConfig, policy: ComputePolicy = PLAIN) -> 
 
 
 def build_decision(config: NetworkConfig, policy: ComputePolicy = PLAIN) -> keras.Model:
-    """Features [B, h, w, F] and mask logits [B, h, w, 1] → class logits [B, classes]."""
+    """Builds features [B, h, w, F] and mask logits [B, h, w, 1] → class logits [B, classes]."""
     dtype, exact = policy.dtype, keras.config.floatx()
     half = keras.dtype_policies.get(dtype).compute_dtype
     features = keras.Input((None, None, config.feature_width), dtype=half, name="features")
