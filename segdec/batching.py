@@ -21,18 +21,18 @@ class PendingPhotograph:
 
     Attributes:
         pixels: uint8 [H, W, C].
-        answer: The network's for a batch, and the photograph's row in it.
+        inferred: What the network said of a batch, and the photograph's row in it.
     """
 
     pixels: NDArray[np.uint8]
-    answer: Future[tuple[Logits, int]] = field(default_factory=Future)
+    inferred: Future[tuple[Logits, int]] = field(default_factory=Future)
 
 
 Pending = TypeVar("Pending", bound=PendingPhotograph)
 
 
 class Steps(Protocol):
-    """What a `Batcher` needs of a `segdec.predictor.Predictor`, which itself has batchers made."""
+    """The steps of a `segdec.predictor.Predictor`, told here so that this module need not import that one."""
 
     batch_pixels: int
 
@@ -96,21 +96,21 @@ class Batcher:
 
         An error is that of every photograph of the batch; `interpret` raises it.
         """
-        if not pending.answer.done():
+        if not pending.inferred.done():
             batch = [self._waiting.popleft() for _ in range(self._count_alike())]
             try:
                 logits = self._steps.infer(np.stack([prepared for _, prepared in batch]))
             except Exception as error:
                 for each, _ in batch:
-                    each.answer.set_exception(error)
+                    each.inferred.set_exception(error)
             else:
                 for row, (each, _) in enumerate(batch):
-                    each.answer.set_result((logits, row))
+                    each.inferred.set_result((logits, row))
         return pending
 
     def interpret(self, pending: PendingPhotograph) -> Prediction:
         """Reads the photograph's answer; raises as `Predictor.interpret`, or what the network raised."""
-        logits, row = pending.answer.result()
+        logits, row = pending.inferred.result()
         height, width = pending.pixels.shape[:2]
         return self._steps.interpret(logits, row, (height, width), threshold=self._threshold)
 
