@@ -1,4 +1,4 @@
-"""One started process: asked to stop once, ended for good, and gone with the process that started it."""
+"""One started process: whose lines are named, asked to stop once, ended for good, gone with its starter."""
 
 import ctypes
 import os
@@ -8,8 +8,6 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-
-from training.distribution.prefixed_lines import PrefixedLines
 
 PIPE_BYTES = 1 << 20
 """More than a pipe holds: one read empties it."""
@@ -31,6 +29,30 @@ class Task:
     command: Sequence[str]
     environment: Mapping[str, str]
     server: bool = False
+
+
+class PrefixedLines:
+    """Turns chunks of bytes, cut anywhere and in any encoding, into lines with a prefix.
+
+    Of a line that was rewritten after carriage returns only the last version is kept.
+
+    Args:
+        prefix: What stands before each line.
+    """
+
+    def __init__(self, prefix: bytes) -> None:
+        self._prefix = prefix
+        self._begun = b""
+
+    def feed(self, chunk: bytes) -> bytes:
+        """The lines that end within `chunk`; what comes after them is kept for later."""
+        *lines, begun = (self._begun + chunk).split(b"\n")
+        self._begun = _drop_rewritten(begun)
+        return b"".join(self._prefix + _drop_rewritten(line).rstrip(b"\r") + b"\n" for line in lines)
+
+    def finish(self) -> bytes:
+        """The last line, where no newline ended it."""
+        return self.feed(b"\n") if self._begun else b""
 
 
 class TaskProcess:
@@ -132,6 +154,12 @@ class TaskProcess:
         if self.pipe is not None:
             os.close(self.pipe)
             self.pipe = None
+
+
+def _drop_rewritten(line: bytes) -> bytes:
+    """`line` from after its last carriage return that has text behind it."""
+    end = len(line.rstrip(b"\r"))
+    return line[line.rfind(b"\r", 0, end) + 1 :]
 
 
 def _end_with_starter() -> Callable[[], None] | None:

@@ -11,8 +11,7 @@ import tensorflow as tf
 from segdec.errors import RunError
 from segdec.network.network import build_network
 from training.optimization.ema import WeightAverage
-from training.run.checkpoint_folder import CheckpointFolder
-from training.run.checkpoints import RunState
+from training.run.checkpoints import CheckpointFolder, RunState
 
 pytestmark = pytest.mark.usefixtures("tensorflow_devices")
 
