@@ -36,7 +36,8 @@ from training.optimization.step_runner import (
     TakenStep,
 )
 from training.run.checkpoints import RunState
-from training.run.folder import RunFolder, RunResult, run_digest
+from training.run.folder import RunFolder, run_digest
+from training.run.records import RunResult
 from training.stages import STAGES, Stage
 from training.tracking.meter import Meter, NonFiniteError
 from training.tracking.nan_report import write_nan_report
