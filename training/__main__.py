@@ -46,7 +46,7 @@ def build_parser() -> argparse.ArgumentParser:
     """The commands and their arguments."""
     parser = argparse.ArgumentParser("python -m training", description="Train, evaluate and export models.")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    commands.add_parser("check", help="rehearse an experiment: check EXPERIMENT.toml [--field value]")
+    commands.add_parser("check", help="dry-run an experiment: check EXPERIMENT.toml [--field value]")
     commands.add_parser("run", help="train the stages of an experiment: run EXPERIMENT.toml [--field value]")
     commands.add_parser(
         "launch", help="the same on a local cluster: launch --workers 2 [--ps 1] EXPERIMENT.toml"
@@ -127,14 +127,14 @@ def run(words: list[str]) -> None:
 
 
 def check(words: list[str]) -> None:
-    """Rehearses an experiment: `EXPERIMENT.toml [--field value]…`."""
+    """Dry-runs an experiment: `EXPERIMENT.toml [--field value]…`."""
     config = read_experiment(words, CHECK_USAGE)
     quiet_tensorflow(trains=True)
     from training.distribution.interruption import RunInterruptedError
-    from training.dry_run import rehearse
+    from training.dry_run import dry_run
 
     try:
-        print(rehearse(config))
+        print(dry_run(config))
     except RunInterruptedError as stop:
         raise SystemExit(stop.exit_code) from None
 

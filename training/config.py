@@ -31,8 +31,12 @@ DEVICES = r"cpu:[1-9]\d*|gpu:\d+(,\d+)*"
 class DataConfig(Config):
     """Which photographs a run sees."""
 
-    layout: Changeable[str] = Field("folder", description="how the files lie on disk; see python -m datasets --help")
-    root: Changeable[str] = Field("data", description="folder of the data set; of shards also a URL: gs://bucket/parts")
+    layout: Changeable[str] = Field(
+        "folder", description="how the files lie on disk; see python -m datasets --help"
+    )
+    root: Changeable[str] = Field(
+        "data", description="folder of the data set; of shards also a URL: gs://bucket/parts"
+    )
     splits: Changeable[Path | None] = Field(None, description="file of lines 'train|val|test  name'")
     supervision: Changeable[Path | None] = Field(
         None,
@@ -104,7 +108,7 @@ class TargetConfig(Config):
 
     @property
     def cross_entropy_weight(self) -> float:
-        """Factor of a defect pixel's cross-entropy: 1 where the weights of the pixels hold `positive_weight`."""
+        """Factor of a defect pixel's cross-entropy: 1 if the weights of the pixels hold `positive_weight`."""
         return self.positive_weight if self.weighting == "uniform" else 1.0
 
 
@@ -274,7 +278,9 @@ class ExperimentConfig(BaseSettings):
     checkpoint_minutes: Changeable[NonNegative] = Field(
         10.0, description="a checkpoint at the latest after so many minutes; 0 = by steps alone"
     )
-    keep_checkpoints: Changeable[Count] = Field(2, description="newest checkpoints that stay, each with the best weights")
+    keep_checkpoints: Changeable[Count] = Field(
+        2, description="newest checkpoints that stay, each with the best weights"
+    )
     log_every: Changeable[Count] = Field(10, description="steps between records in log.jsonl")
     tracking: Changeable[Literal["none", "mlflow"]] = Field(
         "none",

@@ -159,7 +159,7 @@ class TileSource:
     Args:
         photographs: What is cut.
         input_config: Size of a tile.
-        overlap_px: What neighbouring tiles share at least.
+        overlap_px: Least overlap of neighbouring tiles.
 
     Raises:
         ConfigError: If the defect of a photograph is not known in place.

@@ -1,4 +1,4 @@
-"""Masks → what the segmentation network learns: a share and a weight for each mask pixel."""
+"""Masks → what the segmentation network learns: a defective share and a weight for each mask pixel."""
 
 from typing import NamedTuple
 

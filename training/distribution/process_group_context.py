@@ -22,7 +22,7 @@ LOST = (
 """What TensorFlow raises when another process of the cluster has gone."""
 
 
-class Team:
+class ProcessGroupContext:
     """The processes that train together, seen from one of them; a process alone answers itself.
 
     `any`, `wait` and `check_same` are collective: all processes that train in step call them at the same
@@ -68,7 +68,7 @@ class Team:
         return describe_strategy(self.strategy, self._cluster)
 
     def any(self, flag: bool) -> bool:
-        """Whether any process says yes."""
+        """Returns whether any process says yes."""
         if not self._in_step:
             return flag
         with self.needed():
@@ -79,7 +79,7 @@ class Team:
         self.any(False)
 
     def check_same(self, digest: str, what: str) -> None:
-        """Refuses to go on when the processes differ in something that all must share.
+        """Refuses to go on when the processes differ in something that must be the same in all.
 
         Args:
             digest: Hexadecimal digest of it.

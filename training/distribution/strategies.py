@@ -1,10 +1,12 @@
 """The one place where the distribution strategy of a run is chosen."""
 
+import math
 from collections.abc import Callable
 
 import tensorflow as tf
 
 from segdec.errors import ConfigError
+from training.config import ExperimentConfig
 from training.distribution.cluster import Cluster
 from training.distribution.devices import find_devices, show_devices
 
@@ -49,6 +51,21 @@ def describe_strategy(strategy: tf.distribute.Strategy, cluster: Cluster | None 
         return f"{NAMES[type(strategy)]} on {cluster.describe()}"
     kind = tf.DeviceSpec.from_string(strategy.extended.worker_devices[0]).device_type
     return f"{NAMES[type(strategy)]} on {strategy.num_replicas_in_sync} × {kind}"
+
+
+def divisible_batch_size(config: ExperimentConfig, strategy: tf.distribute.Strategy) -> int:
+    """Returns the images a step, without those that do not divide if they are to be left out.
+
+    Raises:
+        ConfigError: If what is left does not divide by replicas and parts; see `check_batch_size`.
+    """
+    size, replicas = config.batch_size, strategy.num_replicas_in_sync
+    parts = [stage.accumulate for _, stage in config.stages if stage.steps]
+    if config.data.drop_remainder:
+        size = size - size % (replicas * math.lcm(*parts)) or size
+    for count in parts:
+        check_batch_size(size, strategy, count)
+    return size
 
 
 def check_batch_size(batch_size: int, strategy: tf.distribute.Strategy, parts: int = 1) -> None:

@@ -35,13 +35,13 @@ class Workload:
     peak_flops_per_s: float
 
     def speed(self, s_per_step: float) -> Mapping[str, float]:
-        """`model_flops_per_s`, and `flop_utilisation`, their share of the peak."""
+        """Returns `model_flops_per_s`, and `flop_utilisation`, their fraction of the peak."""
         rate = self.step_flops / s_per_step
         return {"model_flops_per_s": rate, "flop_utilisation": rate / self.peak_flops_per_s}
 
 
 def count_step_flops(network: SegDecNet, stage: Stage, images: Sequence[int]) -> int:
-    """FLOPs of a training step, by convention and not by what a device happens to do.
+    """Counts the FLOPs of a training step, by convention and not by what a device happens to do.
 
     Counted are the products of convolutions and dense layers, at the size of what each puts out, border
     included; a product and its addition are two FLOPs. A part that is trained counts three times, one that
@@ -62,7 +62,7 @@ def count_step_flops(network: SegDecNet, stage: Stage, images: Sequence[int]) ->
 
 
 def count_forward_flops(model: keras.Model, inputs: Any) -> int:
-    """FLOPs of one forward pass of a functional model whose input has the shape of `inputs`, symbolic."""
+    """Counts the FLOPs of a functional model's forward pass on inputs of these shapes, symbolic ones."""
     layers = [layer for layer in model.layers if isinstance(layer, keras.layers.Conv2D | keras.layers.Dense)]
     outputs = keras.Model(model.input, [layer.output for layer in layers]).compute_output_spec(inputs)
     return sum(
@@ -72,9 +72,9 @@ def count_forward_flops(model: keras.Model, inputs: Any) -> int:
 
 
 def strategy_peak(strategy: tf.distribute.Strategy, workers: int, dtype: str) -> float:
-    """FLOP/s of all devices of a run together, after one of them; the machines are taken to be alike.
+    """Measures the FLOP/s of all devices of a run by one of them; the machines are taken to be alike.
 
-    Logical CPU devices share one CPU, so however many there are, they count once a process.
+    Logical CPU devices lie on one CPU, so however many there are, they count once a process.
 
     Args:
         strategy: Names the devices.
@@ -88,7 +88,7 @@ def strategy_peak(strategy: tf.distribute.Strategy, workers: int, dtype: str) ->
 
 
 def measure_peak(device: str, dtype: str, clock: Callable[[], float] = time.perf_counter) -> float:
-    """FLOP/s of the best product of two square matrices; takes about a tenth of a second.
+    """Measures the FLOP/s of the best product of two square matrices; takes about a tenth of a second.
 
     Args:
         device: Name of a logical device. A CPU computes with all threads of the process, whichever of its

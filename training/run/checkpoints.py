@@ -1,4 +1,4 @@
-"""What a run saves so that it can go on: the network, its optimisers, its averages and its place."""
+"""What a run saves so that it can go on, network, optimisers, averages and place, and where that lies."""
 
 import re
 import shutil
@@ -7,13 +7,13 @@ import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-import keras
 import tensorflow as tf
 
 from segdec.errors import RunError
 from segdec.files import new_folder, remove_leftovers
 from segdec.network.network import SegDecNet
-from training.optimization.ema import WeightAverage
+from training.config import ExperimentConfig
+from training.optimization.train_state import TrainState
 from training.run.disk_errors import explained_disk_errors
 
 _NAME = re.compile(r"ckpt-(\d+)-(\d+)")
@@ -40,7 +40,7 @@ class CheckpointFolder:
         self._damaged: set[Path] = set()
 
     def newest_first(self) -> list[Path]:
-        """All checkpoints, the furthest one first."""
+        """Returns all checkpoints, the furthest one first."""
         found = {_place(path): path for path in self.path.glob("ckpt-*") if _NAME.fullmatch(path.name)}
         return [found[place] for place in sorted(found, reverse=True)]
 
@@ -52,7 +52,7 @@ class CheckpointFolder:
         """Adds the checkpoint that `fill` writes into an empty folder, then removes those no longer kept.
 
         Raises:
-            OSError: The place is full or not writable; earlier checkpoints are as they were.
+            OSError: If the place is full or not writable; earlier checkpoints are as they were.
         """
         checkpoint = self.path / f"ckpt-{stage}-{step}"
         remove_leftovers(self.path)
@@ -72,20 +72,15 @@ class RunState(tf.Module):
 
     Args:
         folder: Folder of the checkpoints.
-        network: The network in training.
-        optimizers: Those of the stages, by name.
-        average: The averaged weights.
+        train_state: What the steps change.
         validated: A network of the same architecture with plain variables; `save_best` keeps its weights.
-        step: Becomes the attribute `step`; a variable of the strategy, which the train step advances.
+        config: How often a checkpoint is due, and how many stay.
         writes: Whether this process writes the checkpoints; the others only read.
-        keep: Number of checkpoints that stay.
-        every_steps: A checkpoint is due at each multiple of it,
-        every_minutes: and when so many minutes have passed since the last one; 0 = by steps alone.
         clock: Seconds that pass.
 
     Attributes:
         stage: Index of the stage in `STAGES`.
-        step: Steps of that stage already taken.
+        step: Steps of that stage already taken; the one of `train_state`.
         best: Validation key of the best weights of the stage so far, higher is better.
         best_weights: The best weights, in the order of the network's variables.
     """
@@ -93,36 +88,32 @@ class RunState(tf.Module):
     def __init__(
         self,
         folder: Path,
-        network: SegDecNet,
-        optimizers: Mapping[str, keras.optimizers.Optimizer | tf.Module],
-        average: WeightAverage,
+        train_state: TrainState,
         validated: SegDecNet,
-        step: tf.Variable,
+        config: ExperimentConfig,
         *,
         writes: bool = True,
-        keep: int = 2,
-        every_steps: int = 100,
-        every_minutes: float = 0.0,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         super().__init__()
         self.stage = tf.Variable(0, dtype=tf.int64, trainable=False)
-        self.step = step
+        self.step = train_state.step
         self.best = tf.Variable([float("-inf")] * 2, dtype=tf.float64, trainable=False)
         with tf.device("CPU:0"):  # they are only kept, never computed with
             self.best_weights = [tf.Variable(weight.value, trainable=False) for weight in validated.variables]
+        scale = {} if train_state.loss_scale is None else {"loss_scale": train_state.loss_scale}
         self._everything = tf.train.Checkpoint(
-            network=network,
-            optimizers=dict(optimizers),
-            average=average,
+            network=train_state.network,
+            optimizers={**train_state.optimizers, **scale},
+            average=train_state.ema,
             stage=self.stage,
             step=self.step,
             best=self.best,
             best_weights=self.best_weights,
         )
-        self._network, self._validated = network, validated
-        self._checkpoints, self._writes = CheckpointFolder(folder, keep), writes
-        self._every_steps, self._every_seconds = every_steps, every_minutes * 60.0
+        self._network, self._validated = train_state.network, validated
+        self._checkpoints, self._writes = CheckpointFolder(folder, config.keep_checkpoints), writes
+        self._every_steps, self._every_seconds = config.checkpoint_every, config.checkpoint_minutes * 60.0
         self._clock, self._saved_at = clock, clock()
 
     @property
@@ -158,7 +149,7 @@ class RunState(tf.Module):
         return False
 
     def is_due(self, step: int) -> bool:
-        """Whether to save after this step of the stage."""
+        """Returns whether to save after this step of the stage."""
         waited = self._clock() - self._saved_at
         return step % self._every_steps == 0 or (0.0 < self._every_seconds <= waited)
 
@@ -177,7 +168,7 @@ class RunState(tf.Module):
                 )
 
     def is_better(self, key: tuple[float, float]) -> bool:
-        """Whether `key` is at least that of the best weights: of equals, the longer trained are taken."""
+        """Returns whether `key` is at least that of the best: of equals, the longer trained are taken."""
         return key >= tuple(self.best.numpy().tolist())
 
     def save_best(self, key: tuple[float, float]) -> None:
@@ -197,7 +188,7 @@ class RunState(tf.Module):
             weight.assign(kept)
 
     def forget_best(self) -> None:
-        """A stage that is judged by another measure starts a new competition."""
+        """Starts a new competition, for a stage that is judged by another measure."""
         self.best.assign([float("-inf")] * 2)
 
     def _warn(self, damaged: Mapping[Path, str], used: Path) -> None:

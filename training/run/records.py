@@ -39,7 +39,7 @@ class RunResult(Config):
 
 
 def record_environment(folder: Path) -> None:
-    """Writes down where a run is computed; warns if it was begun where the last digits may come out otherwise.
+    """Writes down where a run is computed; warns if it was begun elsewhere, for the last digits may differ.
 
     Raises:
         OSError: If the file cannot be written.

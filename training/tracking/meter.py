@@ -65,7 +65,7 @@ class Meter:
         self._batch_size = batch_size
         self._workload = workload
         self.step = first
-        # Without smoothing the remaining time counts validations and checkpoints at their true share.
+        # Without smoothing the remaining time counts validations and checkpoints with their true weight.
         self._bar = tqdm(
             total=steps,
             initial=first,
@@ -123,7 +123,7 @@ class Meter:
         No mean: a run that goes on from a checkpoint could not give the same one.
 
         Returns:
-            The losses, `images_per_s`, `s_per_step`, and `input_wait`, the share 0…1 of the time that was
+            The losses, `images_per_s`, `s_per_step`, and `input_wait`, the fraction 0…1 of the time
             spent waiting for input; of a `workload` also `model_flops_per_s` and `flop_utilisation`. Time
             within `paused` does not count. Nothing if there was no step.
 
