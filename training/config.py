@@ -302,7 +302,7 @@ class ExperimentConfig(BaseSettings):
         *_: PydanticBaseSettingsSource,
         **__: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """The experiment file alone: an environment variable called SEED must not steer a run."""
+        """Leaves the experiment file alone as a source: a variable called SEED must not steer a run."""
         return (init_settings,)
 
     @model_validator(mode="after")

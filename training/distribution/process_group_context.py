@@ -86,7 +86,7 @@ class ProcessGroupContext:
             what: What it is, for the message.
 
         Raises:
-            ConfigError: In every process, if the digests differ.
+            ConfigError: If the digests differ, in every process.
         """
         if not self._in_step:
             return
@@ -103,7 +103,7 @@ class ProcessGroupContext:
 
     @contextmanager
     def needed(self) -> Iterator[None]:
-        """Within the block, TensorFlow's word for a lost process becomes ours.
+        """Turns TensorFlow's word for a lost process into ours, within the block.
 
         Raises:
             PeerLostError: If a process of the cluster goes.

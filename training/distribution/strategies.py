@@ -22,7 +22,7 @@ NAMES = {
 def choose_strategy(
     name: str, devices: str | None = None, cluster: Cluster | None = None
 ) -> tf.distribute.Strategy:
-    """The strategy called `name`. Call it before anything else makes TensorFlow start.
+    """Builds the strategy called `name`, before anything else makes TensorFlow start.
 
     In a cluster `auto` trains asynchronously where it has parameter servers, and in step otherwise.
     On one machine it mirrors over all devices when there are several, and takes the one there is
@@ -46,7 +46,7 @@ def choose_strategy(
 
 
 def describe_strategy(strategy: tf.distribute.Strategy, cluster: Cluster | None = None) -> str:
-    """What a run takes, for the terminal: `mirrored on 2 × GPU`."""
+    """Says what a run takes, for the terminal: `mirrored on 2 × GPU`."""
     if cluster is not None:
         return f"{NAMES[type(strategy)]} on {cluster.describe()}"
     kind = tf.DeviceSpec.from_string(strategy.extended.worker_devices[0]).device_type
@@ -86,7 +86,7 @@ def check_batch_size(batch_size: int, strategy: tf.distribute.Strategy, parts: i
 
 
 def check_strategy(name: str, devices: str | None, cluster: Cluster | None) -> str:
-    """The strategy that `name` means among these processes; it waits for none and starts nothing.
+    """Returns the strategy that `name` means among these processes; waits for none and starts nothing.
 
     Raises:
         ConfigError: If processes or machine cannot give it.

@@ -45,13 +45,13 @@ class PrefixedLines:
         self._begun = b""
 
     def feed(self, chunk: bytes) -> bytes:
-        """The lines that end within `chunk`; what comes after them is kept for later."""
+        """Returns the lines that end within `chunk`; what comes after them is kept for later."""
         *lines, begun = (self._begun + chunk).split(b"\n")
         self._begun = _drop_rewritten(begun)
         return b"".join(self._prefix + _drop_rewritten(line).rstrip(b"\r") + b"\n" for line in lines)
 
     def finish(self) -> bytes:
-        """The last line, where no newline ended it."""
+        """Returns the last line, if no newline ended it."""
         return self.feed(b"\n") if self._begun else b""
 
 
@@ -100,7 +100,7 @@ class TaskProcess:
         return self._popen.returncode
 
     def poll(self) -> bool:
-        """Whether it has ended; what it started itself and left behind is then ended too."""
+        """Returns whether it has ended; what it started itself and left behind is then ended too."""
         if self._popen.poll() is None:
             return False
         self._signal(signal.SIGKILL)
@@ -119,7 +119,7 @@ class TaskProcess:
             self._signal(signal.SIGKILL)
 
     def read(self) -> bytes:
-        """The whole lines that have come."""
+        """Returns the whole lines that have come."""
         if self.pipe is None:
             return b""
         try:
@@ -139,7 +139,7 @@ class TaskProcess:
         return last
 
     def describe_end(self) -> str:
-        """How it ended, in words."""
+        """Says how it ended."""
         code = self.code or 0
         if code >= 0:
             return f"{self.name} left with exit code {code}"

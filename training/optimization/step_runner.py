@@ -82,7 +82,7 @@ class SynchronousStepRunner(StepRunner):
         return [TakenStep(self._train_step(batch), wait_s)]
 
     def drain(self) -> list[TakenStep]:
-        """Nothing is ever left over."""
+        """Returns nothing: nothing is ever left over."""
         return []
 
 

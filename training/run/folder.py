@@ -93,7 +93,7 @@ class RunFolder:
 
     @classmethod
     def finished(cls, path: Path) -> Self:
-        """The folder of a run that came to its end.
+        """Returns the folder of a run that came to its end.
 
         Raises:
             RunError: If there is no such run, or it has not finished.
@@ -108,18 +108,18 @@ class RunFolder:
         return folder
 
     def experiment(self) -> ExperimentConfig:
-        """The configuration that the run was started with."""
+        """Reads the configuration that the run was started with."""
         return load_experiment(self._config_path)
 
     def result(self) -> RunResult:
-        """What training ended with."""
+        """Reads what training ended with."""
         try:
             return RunResult.model_validate_json(self._result_path.read_text(encoding="utf-8"))
         except ValidationError as error:
             raise explain(error, RunResult) from error
 
     def network(self) -> SegDecNet:
-        """The trained network."""
+        """Loads the trained network."""
         network = build_network(self.result().model.network)
         try:
             network.load_weights(self._weights_path)
@@ -208,7 +208,7 @@ class RunFolder:
 
 
 def run_digest(config: ExperimentConfig, data: RunData) -> str:
-    """SHA-256 over what must not change during a run: its data and all settings but the changeable ones."""
+    """Returns the SHA-256 over what must not change during a run: data, and settings but changeable ones."""
     changeable = changeable_settings()
     fixed = {field: value for field, value in config.flatten().items() if field not in changeable}
     return hashlib.sha256(json.dumps([data.fingerprint, fixed], sort_keys=True).encode()).hexdigest()

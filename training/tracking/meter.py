@@ -106,7 +106,7 @@ class Meter:
         """Waits for the device to finish the steps so far and looks at all of their numbers.
 
         Raises:
-            NonFiniteError: Names the first number that is not finite.
+            NonFiniteError: If a number is not finite; it names the first.
         """
         first = self.step - len(self._kept) + 1
         kept, self._kept = self._kept, []
@@ -118,7 +118,7 @@ class Meter:
             self._last = values
 
     def read(self) -> dict[str, float]:
-        """The numbers of the last step, and the speed since the last reading.
+        """Returns the numbers of the last step, and the speed since the last reading.
 
         No mean: a run that goes on from a checkpoint could not give the same one.
 
@@ -147,7 +147,7 @@ class Meter:
 
     @contextmanager
     def paused(self) -> Iterator[None]:
-        """For what is no training, such as validation and checkpoints: the block's time does not count.
+        """Leaves the block's time out, for what is no training, such as validation and checkpoints.
 
         Raises:
             NonFiniteError: See `check`; the block does not run, so that no spoilt weights are kept.

@@ -84,7 +84,7 @@ class RunLog:
 
 
 def read_log(folder: Path) -> list[dict[str, Any]]:
-    """The records of a run so far; a line cut off by a crash is left out."""
+    """Reads the records of a run so far; a line cut off by a crash is left out."""
     path = folder / "log.jsonl"
     lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
     records = []
@@ -97,7 +97,7 @@ def read_log(folder: Path) -> list[dict[str, Any]]:
 
 
 def check_tracking(tracking: str) -> None:
-    """Call it before anything is written.
+    """Refuses, before anything is written, a tracker that cannot be had.
 
     Raises:
         MissingExtraError: If the tracker's package is not installed.
@@ -110,7 +110,7 @@ def check_tracking(tracking: str) -> None:
 
 
 def open_trackers(config: ExperimentConfig) -> list[Tracker]:
-    """The trackers of a run, beside log.jsonl and TensorBoard."""
+    """Opens the trackers of a run, beside log.jsonl and TensorBoard."""
     if config.tracking == "none":
         return []
     from training.tracking.mlflow import MlflowTracker

@@ -70,7 +70,7 @@ def test_a_decoder_counts_too(network):
     assert count_forward_flops(fine.segmentation, image) == SEGMENTATION + decoder
 
 
-def test_speed_is_work_by_time_and_its_share_of_the_peak():
+def test_speed_is_work_by_time_and_its_fraction_of_the_peak():
     speed = Workload(step_flops=6_000, peak_flops_per_s=40_000.0).speed(s_per_step=0.5)
     assert speed == {"model_flops_per_s": 12_000.0, "flop_utilisation": 0.3}
 
@@ -91,7 +91,7 @@ def test_the_fastest_product_counts(monkeypatch, dtype):
         (("/device:GPU:0", "/device:GPU:1"), 1, 20.0),
         (("/device:GPU:0", "/device:GPU:1"), 3, 60.0),
     ],
-    ids=["logical CPUs share one", "three machines", "two GPUs", "three machines of two GPUs"],
+    ids=["logical CPUs are one", "three machines", "two GPUs", "three machines of two GPUs"],
 )
 def test_the_peak_of_a_strategy_is_that_of_its_devices(monkeypatch, devices, workers, peak):
     measured = []
