@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from training.config import ExperimentConfig
     from training.distribution.cluster import Cluster
 
+    Commands = argparse._SubParsersAction[argparse.ArgumentParser]
+
 FRESH = "--fresh"
 RUN_USAGE = (
     "Usage: python -m training run EXPERIMENT.toml [--fresh] [--field value]… "
@@ -43,15 +45,20 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def build_parser() -> argparse.ArgumentParser:
-    """The commands and their arguments."""
+    """Builds the parser of the commands and their arguments."""
     parser = argparse.ArgumentParser("python -m training", description="Train, evaluate and export models.")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    commands.add_parser("check", help="rehearse an experiment: check EXPERIMENT.toml [--field value]")
+    commands.add_parser("check", help="dry-run an experiment: check EXPERIMENT.toml [--field value]")
     commands.add_parser("run", help="train the stages of an experiment: run EXPERIMENT.toml [--field value]")
     commands.add_parser(
         "launch", help="the same on a local cluster: launch --workers 2 [--ps 1] EXPERIMENT.toml"
     )
+    _add_measuring(commands)
+    _add_artifacts(commands)
+    return parser
 
+
+def _add_measuring(commands: "Commands") -> None:
     score = commands.add_parser("evaluate", help="measure a finished run on a split and write its report")
     score.add_argument("run", type=Path, help="run folder")
     score.add_argument("--split", choices=("train", "val", "test"), default="test")
@@ -67,6 +74,8 @@ def build_parser() -> argparse.ArgumentParser:
     two.add_argument("second", type=Path, metavar="RUN_B", help="run folder, evaluated on the same split")
     two.set_defaults(command=compare)
 
+
+def _add_artifacts(commands: "Commands") -> None:
     write = commands.add_parser("export", help="write the artifact of a finished run")
     write.add_argument("run", type=Path, help="run folder")
     write.add_argument("out", type=Path, help="folder of the artifact")
@@ -102,7 +111,6 @@ def build_parser() -> argparse.ArgumentParser:
         help="whose photographs (default: %(default)s)",
     )
     engines.set_defaults(command=verify)
-    return parser
 
 
 def run(words: list[str]) -> None:
@@ -127,14 +135,14 @@ def run(words: list[str]) -> None:
 
 
 def check(words: list[str]) -> None:
-    """Rehearses an experiment: `EXPERIMENT.toml [--field value]…`."""
+    """Dry-runs an experiment: `EXPERIMENT.toml [--field value]…`."""
     config = read_experiment(words, CHECK_USAGE)
     quiet_tensorflow(trains=True)
     from training.distribution.interruption import RunInterruptedError
-    from training.dry_run import rehearse
+    from training.dry_run import dry_run
 
     try:
-        print(rehearse(config))
+        print(dry_run(config))
     except RunInterruptedError as stop:
         raise SystemExit(stop.exit_code) from None
 
@@ -151,7 +159,7 @@ EXPERIMENT_COMMANDS = {"check": check, "run": run, "launch": launch}
 
 
 def read_experiment(words: list[str], *usage: str) -> "ExperimentConfig":
-    """The experiment that the words name, with their fields laid over it; `--help` prints the fields.
+    """Reads the experiment that the words name, their fields laid over it; `--help` prints the fields.
 
     Raises:
         ConfigError: If there is none, or something in it does not fit.

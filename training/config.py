@@ -1,9 +1,9 @@
 """What an experiment is: every setting of a training run, declared once."""
 
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self, TypeVar
 
-from pydantic import Field, model_validator
+from pydantic import BaseModel, Field, model_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from segdec.config import Config, Fraction, InputConfig, NetworkConfig, OddSide
@@ -14,6 +14,15 @@ Steps = Annotated[int, Field(ge=0)]
 Positive = Annotated[float, Field(gt=0.0)]
 NonNegative = Annotated[float, Field(ge=0.0)]
 
+MAY_CHANGE = "may change when a run is resumed"
+T = TypeVar("T")
+Changeable = Annotated[T, MAY_CHANGE]
+"""Type of a setting that may change when a run is resumed: where it runs, where its data lie, what it writes.
+
+Every other setting is part of what the result depends on, and stays as the run was started with it.
+"""
+
+Strategy = Literal["auto", "single", "mirrored", "central-storage", "multi-worker", "parameter-server"]
 
 DEVICES = r"cpu:[1-9]\d*|gpu:\d+(,\d+)*"
 """How devices are named: a number of logical CPUs, or the numbers of GPUs."""
@@ -22,10 +31,14 @@ DEVICES = r"cpu:[1-9]\d*|gpu:\d+(,\d+)*"
 class DataConfig(Config):
     """Which photographs a run sees."""
 
-    layout: str = Field("folder", description="how the files lie on disk; see python -m datasets --help")
-    root: str = Field("data", description="folder of the data set; of shards also a URL: gs://bucket/parts")
-    splits: Path | None = Field(None, description="file of lines 'train|val|test  name'")
-    supervision: Path | None = Field(
+    layout: Changeable[str] = Field(
+        "folder", description="how the files lie on disk; see python -m datasets --help"
+    )
+    root: Changeable[str] = Field(
+        "data", description="folder of the data set; of shards also a URL: gs://bucket/parts"
+    )
+    splits: Changeable[Path | None] = Field(None, description="file of lines 'train|val|test  name'")
+    supervision: Changeable[Path | None] = Field(
         None,
         description="file of lines 'mask|box|label  name': how much of each annotation training may see; "
         "photographs that no line names keep all of theirs",
@@ -38,36 +51,36 @@ class DataConfig(Config):
         description="a mask pixel shows a defect where its value is above this; none = as the layout says, "
         "and a mask of more than two values is refused",
     )
-    max_pixels: Annotated[int, Field(gt=0, le=MOST_PIXELS)] = Field(
+    max_pixels: Changeable[Annotated[int, Field(gt=0, le=MOST_PIXELS)]] = Field(
         DEFAULT_MAX_PIXELS,
         description="largest photograph, height × width; it is held in memory whole, also where the network "
         "sees tiles of it: a grey one takes 10 bytes a pixel to predict, 17 with mask_stride = 1",
     )
-    allowed_leaks: tuple[str, ...] = Field(
+    allowed_leaks: Changeable[tuple[str, ...]] = Field(
         (),
         description="names of photographs or groups that may occur in two splits; any other photograph that "
         "does is an error",
     )
-    skip_broken: bool = Field(
+    skip_broken: Changeable[bool] = Field(
         False, description="leave out what cannot be used, and list it in the run folder, instead of stopping"
     )
-    cache_mb: Steps = Field(
+    cache_mb: Changeable[Steps] = Field(
         2048, description="prepared images kept in memory, MB; beyond it they go to cache_folder"
     )
-    cache_folder: Path | None = Field(
+    cache_folder: Changeable[Path | None] = Field(
         None,
         description="folder for prepared images that find no room in memory, in a file that goes with the "
         "process; without it they are read again",
     )
-    disk_cache_mb: Steps = Field(
+    disk_cache_mb: Changeable[Steps] = Field(
         50_000, description="prepared images kept in cache_folder, MB; beyond it they are read again"
     )
-    drop_remainder: bool = Field(
+    drop_remainder: Changeable[bool] = Field(
         False,
         description="leave out the images of each batch that do not divide among the replicas, instead of "
         "refusing the batch size",
     )
-    decode_threads: Count = Field(
+    decode_threads: Changeable[Count] = Field(
         2, description="threads that read and augment images, for each replica of a process"
     )
 
@@ -81,13 +94,22 @@ class TargetConfig(Config):
     window_px: Count | None = Field(
         None, description="side of the square whose defective share a mask pixel learns; none = its own cell"
     )
-    positive_weight: Positive = Field(1.0, description="weight of a defect pixel's loss; background has 1")
+    positive_weight: Positive = Field(
+        1.0,
+        description="weight of a defect pixel's loss; background has 1. It counts once: in the cross-entropy "
+        "with weighting = uniform, in the weights of the mask's pixels with distance",
+    )
     weighting: Literal["uniform", "distance"] = Field(
         "uniform",
         description="distance: a defect pixel weighs more the deeper it lies within its defect, up to "
         "positive_weight in the middle",
     )
     distance_power: Positive = Field(1.0, description="distance: exponent of the relative depth")
+
+    @property
+    def cross_entropy_weight(self) -> float:
+        """Factor of a defect pixel's cross-entropy: 1 if the weights of the pixels hold `positive_weight`."""
+        return self.positive_weight if self.weighting == "uniform" else 1.0
 
 
 class LossConfig(Config):
@@ -108,12 +130,12 @@ class AugmentationConfig(Config):
     flip_horizontal: bool = True
     flip_vertical: bool = True
     rotate: bool = Field(False, description="by a multiple of 90°; of 180° where the input is not square")
-    shift: Fraction = Field(0.0, description="largest shift along each side, as a share of it")
+    shift: Fraction = Field(0.0, description="largest shift along each side, as a fraction of it")
     scale: Annotated[float, Field(ge=0.0, lt=1.0)] = Field(0.0, description="largest relative change of size")
-    brightness: Fraction = Field(0.0, description="largest shift, as a share of the full range")
+    brightness: Fraction = Field(0.0, description="largest shift, as a fraction of the full range")
     contrast: Fraction = Field(0.0, description="largest relative change around the image's mean")
     noise: Fraction = Field(
-        0.0, description="largest standard deviation of added noise, as a share of the full range"
+        0.0, description="largest standard deviation of added noise, as a fraction of the full range"
     )
     blur_px: NonNegative = Field(0.0, description="largest standard deviation of a Gaussian blur, px")
 
@@ -181,6 +203,11 @@ class StagesConfig(Config):
     decision: StageConfig = StageConfig()
     joint: StageConfig = StageConfig()
 
+    def __getitem__(self, name: str) -> StageConfig:
+        """Returns the settings of the stage of this name."""
+        settings: StageConfig = getattr(self, name)
+        return settings
+
     @model_validator(mode="after")
     def _check_balance(self) -> Self:
         for name, stage in (("segment", self.segment), ("decision", self.decision)):
@@ -204,25 +231,23 @@ class ExperimentConfig(BaseSettings):
         cli_prog_name="python -m training run EXPERIMENT.toml",
     )
 
-    name: Annotated[str, Field(pattern=r"^\w[\w.-]*$")] = Field(
+    name: Changeable[Annotated[str, Field(pattern=r"^\w[\w.-]*$")]] = Field(
         "run", description="folder of the run below --runs"
     )
-    runs: Path = Field(Path("runs"), description="folder that holds all runs")
+    runs: Changeable[Path] = Field(Path("runs"), description="folder that holds all runs")
     seed: Annotated[int, Field(ge=0, lt=2**32)] = Field(
         0, description="decides weights, order of images and augmentation"
     )
-    strategy: Literal["auto", "single", "mirrored", "central-storage", "multi-worker", "parameter-server"] = (
-        Field(
-            "auto",
-            description="one device; a copy of the weights on each of several; weights on the CPU, towers on "
-            "several devices; several machines in step; several machines, each at its own pace; auto = what "
-            "TF_CONFIG asks for, else mirrored where there are several GPUs or devices are named",
-        )
+    strategy: Changeable[Strategy] = Field(
+        "auto",
+        description="one device; a copy of the weights on each of several; weights on the CPU, towers on "
+        "several devices; several machines in step; several machines, each at its own pace; auto = what "
+        "TF_CONFIG asks for, else mirrored where there are several GPUs or devices are named",
     )
-    devices: Annotated[str, Field(pattern=f"^({DEVICES})$")] | None = Field(
+    devices: Changeable[Annotated[str, Field(pattern=f"^({DEVICES})$")] | None] = Field(
         None, description="cpu:4 = four logical CPU devices, gpu:0,1 = these GPUs; default: what is there"
     )
-    cluster_timeout_s: Positive = Field(
+    cluster_timeout_s: Changeable[Positive] = Field(
         600.0, description="how long to wait for the other processes of TF_CONFIG at the start, s"
     )
     sampling: Literal["alternate", "frequency", "shuffled"] = Field(
@@ -249,13 +274,15 @@ class ExperimentConfig(BaseSettings):
     )
     ema_decay: Fraction = Field(0.99, description="of the averaged weights that are validated and exported")
     validate_every: Count = Field(100, description="steps between validations")
-    checkpoint_every: Count = Field(100, description="steps between checkpoints")
-    checkpoint_minutes: NonNegative = Field(
+    checkpoint_every: Changeable[Count] = Field(100, description="steps between checkpoints")
+    checkpoint_minutes: Changeable[NonNegative] = Field(
         10.0, description="a checkpoint at the latest after so many minutes; 0 = by steps alone"
     )
-    keep_checkpoints: Count = Field(2, description="newest checkpoints that stay, each with the best weights")
-    log_every: Count = Field(10, description="steps between records in log.jsonl")
-    tracking: Literal["none", "mlflow"] = Field(
+    keep_checkpoints: Changeable[Count] = Field(
+        2, description="newest checkpoints that stay, each with the best weights"
+    )
+    log_every: Changeable[Count] = Field(10, description="steps between records in log.jsonl")
+    tracking: Changeable[Literal["none", "mlflow"]] = Field(
         "none",
         description="where else the log goes; mlflow: as MLFLOW_TRACKING_URI and its like say",
     )
@@ -275,7 +302,7 @@ class ExperimentConfig(BaseSettings):
         *_: PydanticBaseSettingsSource,
         **__: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """The experiment file alone: an environment variable called SEED must not steer a run."""
+        """Leaves the experiment file alone as a source: a variable called SEED must not steer a run."""
         return (init_settings,)
 
     @model_validator(mode="after")
@@ -299,3 +326,27 @@ class ExperimentConfig(BaseSettings):
     def folder(self) -> Path:
         """Where the run lies."""
         return self.runs / self.name
+
+    def flatten(self) -> dict[str, Any]:
+        """Returns all settings by their dotted names, such as `data.root`, as JSON holds them."""
+        return _flatten(self.model_dump(mode="json"))
+
+
+def changeable_settings(model: type[BaseModel] = ExperimentConfig, prefix: str = "") -> frozenset[str]:
+    """Returns the dotted names of the settings that are declared `Changeable`."""
+    names: set[str] = set()
+    for name, field in model.model_fields.items():
+        if MAY_CHANGE in field.metadata:
+            names.add(prefix + name)
+        elif isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
+            names |= changeable_settings(field.annotation, f"{prefix}{name}.")
+    return frozenset(names)
+
+
+def _flatten(values: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for name, value in values.items():
+        flat.update(
+            _flatten(value, f"{prefix}{name}.") if isinstance(value, dict) else {prefix + name: value}
+        )
+    return flat

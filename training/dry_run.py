@@ -1,4 +1,4 @@
-"""The dress rehearsal of an experiment: everything a run does, in small, and what the run will take."""
+"""The dry run of an experiment: everything a run does, in small, and what the run will take."""
 
 import resource
 import sys
@@ -14,16 +14,15 @@ import tensorflow as tf
 from training.config import ExperimentConfig, StagesConfig
 from training.evaluation.run import evaluate_run
 from training.export import export_run
-from training.run.folder import LEFT_OUT
-from training.tracking.run_log import read_log
-from training.tracking.trackers import check_tracking
+from training.run.records import LEFT_OUT
+from training.tracking.run_log import check_tracking, read_log
 from training.trainer import Trainer
 
 STEPS = 2
 """Steps of each stage: the first one compiles, the second one shows the pace."""
 
 CLUSTERED = ("multi-worker", "parameter-server")
-"""Strategies of several processes; the rehearsal takes place in this one alone."""
+"""Strategies of several processes; the dry run takes place in this one alone."""
 
 TRIED = "Two steps of each stage, validation, checkpoint, evaluation and export went well."
 
@@ -37,7 +36,7 @@ class StageEstimate:
         steps: Its steps.
         s_per_step: Duration of a step, s.
         images_per_s: Images trained on, 1/s.
-        flop_utilisation: Share of the machine's peak that the network's arithmetic reaches.
+        flop_utilisation: Fraction of the machine's peak that the network's arithmetic reaches.
         validations: How often it validates.
         checkpoints: How many checkpoints its steps ask for.
     """
@@ -52,7 +51,7 @@ class StageEstimate:
 
 
 @dataclass(frozen=True)
-class Rehearsal:
+class RunEstimate:
     """What a run will take, as far as two steps of each stage tell.
 
     Attributes:
@@ -97,7 +96,7 @@ class Rehearsal:
         return "\n".join([*lines, sizes, f"In all about {format_duration(self.total_s)}.", TRIED])
 
 
-def rehearse(config: ExperimentConfig) -> Rehearsal:
+def dry_run(config: ExperimentConfig) -> RunEstimate:
     """Takes two steps of each stage, validates, checkpoints, evaluates and exports, in a temporary folder.
 
     Raises:
@@ -112,8 +111,8 @@ def rehearse(config: ExperimentConfig) -> Rehearsal:
         evaluate_run(path, "val")
         export_run(path, Path(folder) / "model")
         paces = {record["stage"]: record for record in read_log(path) if record["kind"] == "train"}
-        return Rehearsal(
-            stages=tuple(_estimate(config, name, record) for name, record in paces.items()),
+        return RunEstimate(
+            stages=tuple(_estimate_stage(config, name, record) for name, record in paces.items()),
             validation_s=_time(trainer.validator.measure),
             checkpoint_s=_time(lambda: trainer.state.save(0)),
             checkpoint_bytes=_size(max((path / "checkpoints").iterdir())),
@@ -123,7 +122,7 @@ def rehearse(config: ExperimentConfig) -> Rehearsal:
 
 
 def shorten(config: ExperimentConfig, folder: Path) -> ExperimentConfig:
-    """The same experiment with two steps a stage, in another folder."""
+    """Returns the same experiment with two steps a stage, in another folder."""
     stages = {
         name: settings.model_copy(update={"steps": min(settings.steps, STEPS)})
         for name, settings in config.stages
@@ -140,21 +139,21 @@ def shorten(config: ExperimentConfig, folder: Path) -> ExperimentConfig:
 
 
 def _print_left_out(run: Path) -> None:
-    """What the run folder lists, which goes with the rehearsal."""
+    """What the run folder lists, which goes with the dry run."""
     with suppress(FileNotFoundError):
         print((run / LEFT_OUT).read_text(encoding="utf-8"), end="", file=sys.stderr)
 
 
 def format_duration(seconds: float) -> str:
-    """`1 h 05 min`, `3 min 20 s` or `12.3 s`."""
+    """Writes a duration as `1 h 05 min`, `3 min 20 s` or `12.3 s`."""
     if seconds < 60:
         return f"{seconds:.1f} s"
     minutes, rest = divmod(round(seconds), 60)
     return f"{minutes // 60} h {minutes % 60:02d} min" if minutes >= 60 else f"{minutes} min {rest:02d} s"
 
 
-def _estimate(config: ExperimentConfig, name: str, pace: dict[str, float]) -> StageEstimate:
-    steps = getattr(config.stages, name).steps
+def _estimate_stage(config: ExperimentConfig, name: str, pace: dict[str, float]) -> StageEstimate:
+    steps = config.stages[name].steps
     return StageEstimate(
         name,
         steps,

@@ -37,7 +37,7 @@ def print_fields() -> None:
 
 
 def save_experiment(config: ExperimentConfig) -> str:
-    """The effective configuration as TOML; `load_experiment` gives back an equal one."""
+    """Writes the effective configuration as TOML; `load_experiment` gives back an equal one."""
     return tomli_w.dumps(config.model_dump(mode="json", exclude_none=True))
 
 

@@ -24,7 +24,7 @@ class Stage:
     trains_decision: bool
 
     def trainable_variables(self, network: SegDecNet) -> list[Any]:
-        """The variables that the stage's optimiser owns."""
+        """Returns the variables that the stage's optimiser owns."""
         variables: list[Any] = []
         if self.trains_segmentation:
             variables += network.segmentation.trainable_variables

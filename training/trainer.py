@@ -1,47 +1,42 @@
 """The training loop: data, network, resume, stages, result. Read it downwards."""
 
 import hashlib
-import math
 import signal
 import sys
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from typing import NoReturn
 
-import keras
 import tensorflow as tf
 
 from segdec.engines.tensorflow import NetworkEngine
 from segdec.network.network import build_network
 from segdec.predictor import Predictor
-from training.config import ExperimentConfig, StageConfig
+from training.config import ExperimentConfig
 from training.data.input_pipeline import InputPipeline
-from training.data.run_data import load_run_data, record_reader
+from training.data.run_data import RunData, load_run_data, record_reader
 from training.distribution.cluster import Cluster
 from training.distribution.interruption import Interruption, RunInterruptedError
-from training.distribution.process_group_context import Team
-from training.distribution.strategies import check_batch_size
+from training.distribution.process_group_context import ProcessGroupContext
+from training.distribution.strategies import divisible_batch_size
 from training.evaluation.validation import Validator
-from training.optimization.ema import WeightAverage
-from training.optimization.flops import Workload, count_step_flops
-from training.optimization.loss_scale import LossScale
-from training.optimization.matmul_peak import strategy_peak
-from training.optimization.numerics import compute_dtype, compute_policy, emulates_bfloat16, set_numerics
-from training.optimization.schedules import build_optimizer
+from training.optimization.flops import Workload, count_step_flops, strategy_peak
+from training.optimization.numerics import compute_dtype, emulates_bfloat16, set_numerics
 from training.optimization.step import build_step
 from training.optimization.step_runner import (
-    AsynchronousDispatcher,
-    Dispatcher,
-    SynchronousDispatcher,
+    AsynchronousStepRunner,
+    StepRunner,
+    SynchronousStepRunner,
     TakenStep,
 )
+from training.optimization.train_state import build_train_state
 from training.run.checkpoints import RunState
-from training.run.folder import RunFolder, RunResult, run_digest
+from training.run.folder import RunFolder, run_digest
+from training.run.records import RunResult
 from training.stages import STAGES, Stage
 from training.tracking.meter import Meter, NonFiniteError
 from training.tracking.nan_report import write_nan_report
-from training.tracking.run_log import RunLog
-from training.tracking.trackers import check_tracking, open_trackers
+from training.tracking.run_log import RunLog, check_tracking, open_trackers
 
 
 class Trainer:
@@ -55,6 +50,9 @@ class Trainer:
         fresh: Start over even if the run folder exists.
         cluster: The processes that train together; None = this one alone.
 
+    Attributes:
+        config: The experiment as it is run: classes counted, batch size divisible.
+
     Raises:
         SegdecError: If the configuration, the data, the cluster or the run folder cannot be used.
     """
@@ -65,65 +63,59 @@ class Trainer:
         # === Data ===
         check_tracking(config.tracking)
         data = load_run_data(config)
-        self.config = config.model_copy(update={"network": data.model.network})
-        self.data_fingerprint = data.fingerprint
-        self.image_shape = data.shape
+        self.data_fingerprint, self.image_shape = data.fingerprint, data.shape
 
         # === Devices and processes ===
         set_numerics(config)
-        self.team = Team(config, cluster)
-        self.strategy, self.is_chief = self.team.strategy, self.team.is_chief
-        self.batch_size = self._divisible_batch_size()
-        self.config = self.config.model_copy(update={"batch_size": self.batch_size})
-        self.team.check_same(run_digest(self.config, data), "experiment or data")
-        self.pipeline = InputPipeline(
-            data.examples,
-            data.shape,
-            self.config,
-            config.data.decode_threads * (self.team.workers if self.team.coordinator else 1),
-        )
+        self.process_group = ProcessGroupContext(config, cluster)
+        self.strategy, self.is_chief = self.process_group.strategy, self.process_group.is_chief
+        batch_size = divisible_batch_size(config, self.strategy)
+        self.config = config.model_copy(update={"network": data.model.network, "batch_size": batch_size})
+        self.process_group.check_same(run_digest(self.config, data), "experiment or data")
+
+        # === Input ===
+        serves_workers = self.process_group.coordinator is not None
+        threads = config.data.decode_threads * (self.process_group.workers if serves_workers else 1)
+        self.pipeline = InputPipeline(data.examples, data.shape, self.config, threads)
 
         # === Network ===
-        with self.team.needed(), self.strategy.scope():
-            self.network = build_network(data.model.network, compute_policy(config))
-            step = tf.Variable(0, dtype=tf.int64, trainable=False, name="step")
-            self.optimizers = {
-                stage.name: self._optimizer(stage, step) for stage in STAGES if self._settings(stage).steps
-            }
-            self.average = WeightAverage(self.network.variables, config.ema_decay)
-            self.loss_scale = LossScale() if config.precision == "mixed_float16" else None
+        with self.process_group.needed(), self.strategy.scope():
+            self.train_state = build_train_state(self.config)
         self.validated = build_network(data.model.network)
-        predictor = Predictor(NetworkEngine(self.validated), data.model)
-        records, read = data.dataset.of_split("val"), record_reader(config)
-        self.validator = Validator(predictor, records, read, config.batch_size)
+        self.validator = Validator(
+            Predictor(NetworkEngine(self.validated), data.model),
+            data.dataset.of_split("val"),
+            record_reader(config),
+            config.batch_size,  # predicting needs no batch that divides
+        )
 
         # === Resume ===
-        saved = {**self.optimizers, **({"loss_scale": self.loss_scale} if self.loss_scale else {})}
-        self.folder = RunFolder(config.folder)
-        if self.is_chief:
-            self.folder = RunFolder.open(self.config, data, fresh=fresh)
-        self.team.wait()
+        self.folder = self._open_folder(data, fresh=fresh)
         self.state = RunState(
-            self.folder.checkpoints,
-            self.network,
-            saved,
-            self.average,
-            self.validated,
-            step,
-            writes=self.is_chief,
-            keep=config.keep_checkpoints,
-            every_steps=config.checkpoint_every,
-            every_minutes=config.checkpoint_minutes,
+            self.folder.checkpoints, self.train_state, self.validated, self.config, writes=self.is_chief
         )
         self.resumed = self.state.restore()
-        self.team.check_same(self._place_digest(), "run folder or checkpoint")
+        self.process_group.check_same(self._place_digest(), "run folder or checkpoint")
         self.interruption = Interruption()
-        self.peak_flops_per_s = strategy_peak(self.strategy, self.team.workers, compute_dtype(config))
+        self.peak_flops_per_s = strategy_peak(
+            self.strategy, self.process_group.workers, compute_dtype(config)
+        )
+
+    def _open_folder(self, data: RunData, *, fresh: bool) -> RunFolder:
+        """The chief makes it, or takes it up; the others come when it is there."""
+        folder = RunFolder.open(self.config, data, fresh=fresh) if self.is_chief else None
+        self.process_group.wait()
+        return folder or RunFolder(self.config.folder)
+
+    def _place_digest(self) -> str:
+        """Of where the run is, and whose folder it is in: what the processes must agree on."""
+        place = f"{self.folder.holder} {int(self.state.stage)} {self.state.steps_taken}"
+        return hashlib.sha256(place.encode()).hexdigest()
 
     def opening(self) -> str:
-        """What the run is about to do, for the terminal."""
-        where = f"'{self.folder.path}', {self.team}"
-        computes_here = self.config.devices is None and self.team.coordinator is None
+        """Says what the run is about to do, for the terminal."""
+        where = f"'{self.folder.path}', {self.process_group}"
+        computes_here = self.config.devices is None and self.process_group.coordinator is None
         no_gpu = computes_here and not tf.config.list_physical_devices("GPU")
         note = "\nNo GPU was found: the CPU takes its place." if no_gpu else ""
         if emulates_bfloat16(self.config):
@@ -143,17 +135,23 @@ class Trainer:
             RunInterruptedError: If SIGTERM or SIGINT came; a checkpoint has been saved.
             SegdecError: If an image turns out unreadable on the way.
         """
-        with closing(self.folder), self.team.needed(), self._open_log() as log:
+        with closing(self.folder), self.process_group.needed(), self._open_log() as log:
             with self.interruption:
                 self._run_stages(log)
             if log is not None:
                 self._save_result(log)
-            self.team.wait()
+            self.process_group.wait()
         return self.folder
+
+    def _open_log(self) -> AbstractContextManager[RunLog | None]:
+        if not self.is_chief:
+            return nullcontext()
+        place = {"stage": int(self.state.stage), "step": self.state.steps_taken}
+        return RunLog(self.folder.path, **place, trackers=open_trackers(self.config))
 
     def _run_stages(self, log: RunLog | None) -> None:
         while (index := int(self.state.stage)) < len(STAGES):
-            if self._settings(STAGES[index]).steps:
+            if self.config.stages[STAGES[index].name].steps:
                 self._run_stage(index, log)
             self._advance(index)
             if self._is_stopping():
@@ -163,23 +161,22 @@ class Trainer:
         """Takes the stage's remaining steps."""
         # === Set-up ===
         config, state, stage = self.config, self.state, STAGES[index]
-        steps, first = self._settings(stage).steps, state.steps_taken
+        steps, first = config.stages[stage.name].steps, state.steps_taken
         if first == 0:
-            self.average.restart()
-        dispatcher = self._dispatcher(index, first)
+            self.train_state.ema.restart()
+        runner = self._step_runner(index, first)
+        workload = self._workload(stage)
+        meter = Meter(stage.name, config.batch_size, first, steps, shown=self.is_chief, workload=workload)
 
         # === Steps ===
-        meter = Meter(
-            stage.name, self.batch_size, first, steps, shown=self.is_chief, workload=self._workload(stage)
-        )
-        with closing(dispatcher), meter, self._explained(index):
+        with closing(runner), meter, self._explained(index):
             for step in range(first + 1, steps + 1):
-                self._count(dispatcher.take(), meter)
+                self._count(runner.take(), meter)
                 last, stopping = step == steps, self._is_stopping()
                 validating = step % config.validate_every == 0 or last
                 saving = (state.is_due(step) or stopping) and not last
                 if validating or saving:
-                    self._count(dispatcher.drain(), meter)
+                    self._count(runner.drain(), meter)
                 if step % config.log_every == 0 or last:
                     self._log_training(index, meter, log)
                 if validating:
@@ -191,21 +188,41 @@ class Trainer:
                 if stopping and not last:
                     self._stop(f"after step {step} of stage '{stage.name}'")
 
+    def _step_runner(self, index: int, first: int) -> StepRunner:
+        stage, coordinator = STAGES[index], self.process_group.coordinator
+        train_step = build_step(self.strategy, self.train_state, stage, self.config)
+        steps = self.config.stages[stage.name].steps
+        if coordinator is not None:
+            batches = self.pipeline.batches(index, first, steps)
+            return AsynchronousStepRunner(
+                train_step, batches, self.pipeline, coordinator, self.process_group.workers
+            )
+        batches = self.pipeline.distribute(self.strategy, index, first, steps)
+        return SynchronousStepRunner(train_step, batches, self.pipeline)
+
+    def _workload(self, stage: Stage) -> Workload:
+        images = (self.config.batch_size, *self.image_shape)
+        flops = count_step_flops(self.train_state.network, stage, images)
+        return Workload(flops, self.peak_flops_per_s)
+
+    @contextmanager
+    def _explained(self, index: int) -> Iterator[None]:
+        """Within the block, a number that is not finite leaves the images it came from in the run folder."""
+        try:
+            yield
+        except NonFiniteError as error:
+            folder = self.folder.path / "diverged" / f"{STAGES[index].name}_{error.step:06d}"
+            raise write_nan_report(error, self.pipeline, index, folder, writes=self.is_chief) from error
+
     def _count(self, taken: list[TakenStep], meter: Meter) -> None:
         for step in taken:
             meter.advance(step.losses, step.wait_s)
-
-    def _open_log(self) -> AbstractContextManager[RunLog | None]:
-        if not self.is_chief:
-            return nullcontext()
-        place = {"stage": int(self.state.stage), "step": self.state.steps_taken}
-        return RunLog(self.folder.path, **place, sinks=open_trackers(self.config))
 
     def _log_training(self, index: int, meter: Meter, log: RunLog | None) -> None:
         numbers, stage = meter.read(), STAGES[index]
         if log is None or not numbers:  # the first steps of an asynchronous stage are still under way
             return
-        weights = [variable.value for variable in stage.trainable_variables(self.network)]
+        weights = [variable.value for variable in stage.trainable_variables(self.train_state.network)]
         numbers["weight_norm"] = float(tf.linalg.global_norm(weights))
         log.scalars("train", stage.name, index, meter.step, numbers)
 
@@ -214,7 +231,7 @@ class Trainer:
         if log is None:  # the chief does it
             return
         stage = STAGES[index]
-        self.average.copy_to(self.validated)
+        self.train_state.ema.copy_to(self.validated)
         validation = self.validator.measure()
         key = validation.key(stage)
         if self.state.is_better(key):
@@ -226,26 +243,29 @@ class Trainer:
     def _advance(self, index: int) -> None:
         """Goes on to the next stage from the best weights of this one, in all processes alike."""
         if self.is_chief:
-            if self._settings(STAGES[index]).steps:
+            if self.config.stages[STAGES[index].name].steps:
                 self.state.restore_best()
             if not STAGES[index].trains_decision:  # decision and joint are judged alike: the best stays
                 self.state.forget_best()
             self.state.stage.assign(index + 1)
             self.state.save(0)
-        self.team.wait()
+        self.process_group.wait()
         if not self.is_chief:
             self.state.restore()
-        self.team.check_same(self._place_digest(), "run folder or checkpoint")
+        self.process_group.check_same(self._place_digest(), "run folder or checkpoint")
 
-    def _place_digest(self) -> str:
-        """Of where the run is, and whose folder it is in: what the processes must agree on."""
-        place = f"{self.folder.holder} {int(self.state.stage)} {self.state.steps_taken}"
-        return hashlib.sha256(place.encode()).hexdigest()
+    def _is_stopping(self) -> bool:
+        return self.process_group.any(self.interruption.received is not None)
+
+    def _stop(self, place: str) -> NoReturn:
+        """Leaves, once the chief has written the checkpoint; a signal to one process stops all."""
+        self.process_group.wait()
+        raise RunInterruptedError(self.interruption.received or signal.SIGTERM, place)
 
     def _save_result(self, log: RunLog) -> None:
         self.state.copy_best_to_validated()
         model, metrics, warnings = self.validator.choose_thresholds()
-        if not any(stage.trains_decision and self._settings(stage).steps for stage in STAGES):
+        if not any(stage.trains_decision and self.config.stages[stage.name].steps for stage in STAGES):
             warnings.append("No stage trained the decision: class and score are by chance, the mask is not.")
         for warning in warnings:
             print(f"warning: {warning}", file=sys.stderr)
@@ -257,66 +277,3 @@ class Trainer:
         )
         self.folder.save_result(self.validated, result)
         log.finish({**metrics, **model.thresholds.model_dump(include={"score", "mask"})})
-
-    @contextmanager
-    def _explained(self, index: int) -> Iterator[None]:
-        """Within the block, a number that is not finite leaves the images it came from in the run folder."""
-        try:
-            yield
-        except NonFiniteError as error:
-            folder = self.folder.path / "diverged" / f"{STAGES[index].name}_{error.step:06d}"
-            raise write_nan_report(error, self.pipeline, index, folder, writes=self.is_chief) from error
-
-    def _is_stopping(self) -> bool:
-        return self.team.any(self.interruption.received is not None)
-
-    def _stop(self, place: str) -> NoReturn:
-        """Leaves, once the chief has written the checkpoint; a signal to one process stops all."""
-        self.team.wait()
-        raise RunInterruptedError(self.interruption.received or signal.SIGTERM, place)
-
-    def _dispatcher(self, index: int, first: int) -> Dispatcher:
-        stage, settings = STAGES[index], self._settings(STAGES[index])
-        train_step = build_step(
-            self.strategy,
-            self.network,
-            stage,
-            settings,
-            self.config.target,
-            self.optimizers[stage.name],
-            self.average,
-            self.state.step,
-            self.loss_scale,
-            self.config.loss,
-        )
-        if self.team.coordinator is not None:
-            batches = self.pipeline.batches(index, first, settings.steps)
-            return AsynchronousDispatcher(
-                train_step, batches, self.pipeline, self.team.coordinator, self.team.workers
-            )
-        batches = self.pipeline.distribute(self.strategy, index, first, settings.steps)
-        return SynchronousDispatcher(train_step, batches, self.pipeline)
-
-    def _workload(self, stage: Stage) -> Workload:
-        images = (self.batch_size, *self.image_shape)
-        return Workload(count_step_flops(self.network, stage, images), self.peak_flops_per_s)
-
-    def _divisible_batch_size(self) -> int:
-        """Images a step, without those that do not divide where they are to be left out."""
-        size, replicas = self.config.batch_size, self.strategy.num_replicas_in_sync
-        used = [settings for settings in map(self._settings, STAGES) if settings.steps]
-        if self.config.data.drop_remainder:
-            unit = replicas * math.lcm(*(settings.accumulate for settings in used))
-            size = size - size % unit or size
-        for settings in used:
-            check_batch_size(size, self.strategy, settings.accumulate)
-        return size
-
-    def _settings(self, stage: Stage) -> StageConfig:
-        settings: StageConfig = getattr(self.config.stages, stage.name)
-        return settings
-
-    def _optimizer(self, stage: Stage, step: tf.Variable) -> keras.optimizers.Optimizer:
-        optimizer = build_optimizer(self._settings(stage), stage.name, step)
-        optimizer.build(stage.trainable_variables(self.network))
-        return optimizer

@@ -21,33 +21,26 @@ def prepare(folder: Path, precision: str) -> tuple[Work, str]:
     from benchmarks.inference.workload import set_weights
     from segdec.network.network import build_network
     from training.config import ExperimentConfig
-    from training.optimization.ema import WeightAverage
+    from training.optimization.ema import WeightEMA
     from training.optimization.numerics import compute_policy, set_numerics
     from training.optimization.schedules import build_optimizer
     from training.optimization.step import build_step
+    from training.optimization.train_state import TrainState
     from training.stages import STAGES
 
     text = (folder / "experiment.json").read_text(encoding="utf-8")
     config = ExperimentConfig.model_validate_json(text).model_copy(update={"precision": precision})
-    stage, settings = STAGES[-1], config.stages.joint
+    stage = STAGES[-1]
     set_numerics(config)
     network = build_network(config.network, compute_policy(config))
     with np.load(folder / "weights.npz") as weights:
         set_weights(network, weights)
     steps_taken = tf.Variable(0, dtype=tf.int64)
-    optimizer = build_optimizer(settings, stage.name, steps_taken)
+    optimizer = build_optimizer(config.stages[stage.name], stage.name, steps_taken)
     optimizer.build(stage.trainable_variables(network))
-    step = build_step(
-        tf.distribute.get_strategy(),
-        network,
-        stage,
-        settings,
-        config.target,
-        optimizer,
-        WeightAverage(network.variables, config.ema_decay),
-        steps_taken,
-        loss=config.loss,
-    )
+    ema = WeightEMA(network.variables, config.ema_decay)
+    state = TrainState(network, {stage.name: optimizer}, ema, steps_taken)
+    step = build_step(tf.distribute.get_strategy(), state, stage, config)
     with np.load(folder / "batch.npz") as arrays:
         batch = {name: tf.constant(array) for name, array in arrays.items()}
 

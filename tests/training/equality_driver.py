@@ -14,13 +14,14 @@ import tensorflow as tf
 from segdec.config import NetworkConfig
 from segdec.network.layers import ComputePolicy
 from segdec.network.network import build_network
-from training.config import LossConfig, ScheduleConfig, StageConfig, TargetConfig
+from training.config import ExperimentConfig, LossConfig, ScheduleConfig, StageConfig, StagesConfig
 from training.distribution.cluster import read_cluster
 from training.distribution.rendezvous import meet
 from training.distribution.strategies import choose_strategy
-from training.optimization.ema import WeightAverage
+from training.optimization.ema import WeightEMA
 from training.optimization.schedules import build_optimizer
 from training.optimization.step import build_step
+from training.optimization.train_state import TrainState
 from training.stages import STAGES
 
 SIZES = (8, 8, 8, 8, 8, 1, 8, 5)
@@ -28,7 +29,7 @@ SIZES = (8, 8, 8, 8, 8, 1, 8, 5)
 SIDE = 16
 
 
-def stage_settings(floatx, normalization):
+def make_experiment(floatx, normalization):
     """Everything that may go wrong with replicas, once: decay, Adam, clipping, parts, schedules, balance.
 
     In float32 Adam turns the noise around zero gradients into signs. Parts have statistics of their own
@@ -38,10 +39,10 @@ def stage_settings(floatx, normalization):
     parts = 2 if normalization == "instance" else 1
     warm = ScheduleConfig(kind="poly", warmup_steps=3)
     steps = len(SIZES)
-    return {
-        "segment": StageConfig(steps=steps, weight_decay=0.05, **first),
-        "decision": StageConfig(steps=steps, optimizer="sgd", learning_rate=0.05, clip_norm=0.02),
-        "joint": StageConfig(
+    stages = StagesConfig(
+        segment=StageConfig(steps=steps, weight_decay=0.05, **first),
+        decision=StageConfig(steps=steps, optimizer="sgd", learning_rate=0.05, clip_norm=0.02),
+        joint=StageConfig(
             steps=steps,
             optimizer="sgd",
             learning_rate=0.02,
@@ -49,7 +50,8 @@ def stage_settings(floatx, normalization):
             schedule=warm,
             balance="dynamic",
         ),
-    }
+    )
+    return ExperimentConfig(stages=stages, loss=LossConfig(focal_gamma=1.0, dice_weight=0.5))
 
 
 def make_batch(random, images, floatx):
@@ -90,36 +92,27 @@ def train(strategy, floatx, normalization):
         normalization=normalization,
         mask_normalization="affine",
     )
-    settings = stage_settings(floatx, normalization)
+    experiment = make_experiment(floatx, normalization)
     with strategy.scope():
         network = build_network(config, ComputePolicy(floatx, synchronized=True))
         steps_taken = tf.Variable(0, dtype=tf.int64)
         optimizers = {
-            stage.name: build_optimizer(settings[stage.name], stage.name, steps_taken) for stage in STAGES
+            stage.name: build_optimizer(experiment.stages[stage.name], stage.name, steps_taken)
+            for stage in STAGES
         }
         for stage in STAGES:
             optimizers[stage.name].build(stage.trainable_variables(network))
-        average = WeightAverage(network.variables, 0.9)
+        ema = WeightEMA(network.variables, 0.9)
+    state = TrainState(network, optimizers, ema, steps_taken)
     numbers = {}
     for stage in STAGES:
-        chosen, optimizer = settings[stage.name], optimizers[stage.name]
         steps_taken.assign(0)
-        step = build_step(
-            strategy,
-            network,
-            stage,
-            chosen,
-            TargetConfig(),
-            optimizer,
-            average,
-            steps_taken,
-            loss=LossConfig(focal_gamma=1.0, dice_weight=0.5),
-        )
+        step = build_step(strategy, state, stage, experiment)
         for index, images in enumerate(SIZES):
             losses = step(distribute(strategy, make_batch(random, images, floatx)))
             for name, value in losses.items():
                 numbers[f"{stage.name}/{index}/{name}"] = value.numpy()
-    for variable, shadow in zip(network.variables, average.shadows, strict=True):
+    for variable, shadow in zip(network.variables, ema.shadows, strict=True):
         copies = strategy.experimental_local_results(variable.value)
         numbers[f"weights/{variable.path}"] = copies[0].numpy()
         numbers[f"average/{variable.path}"] = strategy.experimental_local_results(shadow)[0].numpy()

@@ -1,7 +1,7 @@
 import pytest
 
 from segdec.errors import ConfigError
-from training.config import ExperimentConfig
+from training.config import ExperimentConfig, TargetConfig, changeable_settings
 from training.experiment_file import load_experiment, save_experiment
 
 MINIMAL = "[stages.segment]\nsteps = 3\n"
@@ -113,3 +113,43 @@ def test_synchronised_batch_norm_needs_batch_norm(tiny_experiment):
     flags = ["--synchronized-batch-norm", "--network.normalization", "instance"]
     with pytest.raises(ConfigError, match=r"network.normalization=instance; expected it with batch alone"):
         load_experiment(tiny_experiment, flags)
+
+
+def test_what_may_change_when_a_run_is_resumed():
+    """Where it runs, where its data lie, what it writes; a name more or less is a decision, not a detail."""
+    assert changeable_settings() == {
+        "name",
+        "runs",
+        "strategy",
+        "devices",
+        "cluster_timeout_s",
+        "checkpoint_every",
+        "checkpoint_minutes",
+        "keep_checkpoints",
+        "log_every",
+        "tracking",
+        "data.layout",
+        "data.root",
+        "data.splits",
+        "data.supervision",
+        "data.max_pixels",
+        "data.allowed_leaks",
+        "data.skip_broken",
+        "data.cache_mb",
+        "data.cache_folder",
+        "data.disk_cache_mb",
+        "data.drop_remainder",
+        "data.decode_threads",
+    }
+
+
+def test_settings_have_dotted_names(experiment):
+    settings = load_experiment(experiment, ["--data.splits", "splits.txt"]).flatten()
+    assert (settings["data.splits"], settings["stages.segment.steps"]) == ("splits.txt", 3)
+    assert changeable_settings() < settings.keys()
+
+
+@pytest.mark.parametrize(("weighting", "factor"), [("uniform", 3.0), ("distance", 1.0)])
+def test_the_positive_weight_counts_once(weighting, factor):
+    """With `distance` the weights of the pixels hold it."""
+    assert TargetConfig(positive_weight=3.0, weighting=weighting).cross_entropy_weight == factor

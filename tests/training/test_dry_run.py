@@ -1,4 +1,4 @@
-"""The dress rehearsal tries everything, leaves nothing, and adds up."""
+"""The dry run tries everything, leaves nothing, and adds up."""
 
 import shutil
 
@@ -9,7 +9,7 @@ from training.experiment_file import load_experiment
 
 pytest.importorskip("tensorflow")
 
-from training.dry_run import Rehearsal, StageEstimate, format_duration, shorten
+from training.dry_run import RunEstimate, StageEstimate, format_duration, shorten
 
 pytestmark = pytest.mark.usefixtures("tensorflow_devices")
 
@@ -50,9 +50,9 @@ def test_the_total_is_the_sum_of_its_parts():
         StageEstimate("segment", 100, 0.5, 8.0, flop_utilisation=0.25, validations=4, checkpoints=2),
         StageEstimate("joint", 10, 1.0, 4.0, flop_utilisation=0.125, validations=1, checkpoints=1),
     )
-    rehearsal = Rehearsal(stages, 2.0, 0.1, 1_000_000, 2_000_000, {"GPU:0": 3_000_000})
-    assert rehearsal.total_s == pytest.approx(50 + 10 + 5 * 2.0 + 3 * 0.1)
-    text = str(rehearsal)
+    estimate = RunEstimate(stages, 2.0, 0.1, 1_000_000, 2_000_000, {"GPU:0": 3_000_000})
+    assert estimate.total_s == pytest.approx(50 + 10 + 5 * 2.0 + 3 * 0.1)
+    text = str(estimate)
     assert "In all about 1 min 10 s." in text
     assert text.splitlines()[0].split() == ["stage", "steps", "s/step", "images/s", "of", "peak", "time"]
     assert text.splitlines()[1].split() == ["segment", "100", "0.500", "8.0", "25.0%", "50.0", "s"]
@@ -66,7 +66,7 @@ def test_stages_that_are_left_out_stay_out(tiny_experiment, tmp_path):
     assert short.batch_size == config.batch_size
 
 
-def test_strategies_of_several_processes_are_rehearsed_in_one(tiny_experiment, tmp_path):
+def test_strategies_of_several_processes_are_tried_in_one(tiny_experiment, tmp_path):
     config = load_experiment(tiny_experiment, ["--strategy", "multi-worker", "--tracking", "mlflow"])
     short = shorten(config, tmp_path)
     assert (short.strategy, short.tracking) == ("auto", "none")

@@ -10,7 +10,7 @@ import pytest
 
 pytest.importorskip("tensorflow")
 
-from training.run.checkpoint_folder import CheckpointFolder
+from training.run.checkpoints import CheckpointFolder
 
 pytestmark = pytest.mark.usefixtures("tensorflow_devices")
 

@@ -234,7 +234,7 @@ def test_what_does_not_divide_can_be_left_out(tiny_experiment, tmp_path):
     flags = ["--devices", "cpu:2", "--batch-size", "7", "--stages.joint.accumulate", "2"]
     config = load(tiny_experiment, tmp_path, *flags, "--data.drop-remainder")
     trainer = Trainer(config)
-    assert trainer.batch_size == 4
+    assert trainer.config.batch_size == 4
     trainer.folder.close()
 
 
@@ -249,14 +249,14 @@ def test_a_float16_run_goes_on_and_serves_float32(tiny_experiment, tmp_path):
     flags = ["--precision", "mixed_float16", "--synchronized-batch-norm", "--stages.joint.steps", "0"]
     config = load(tiny_experiment, tmp_path, "--devices", "cpu:2", *flags)
     trainer = Trainer(config)
-    trainer.loss_scale.value.assign(64.0)
+    trainer.train_state.loss_scale.value.assign(64.0)
     folder = trainer.run()
     record = next(record for record in read_log(folder.path) if record["kind"] == "train")
     assert (record["loss_scale"], record["skipped_steps"]) == (64.0, 0)
     assert record["gradient_norm"] > 0
     again = Trainer(config)
     assert again.resumed
-    assert again.loss_scale.value.numpy() == 64.0
+    assert again.train_state.loss_scale.value.numpy() == 64.0
     image = np.random.default_rng(0).uniform(0, 255, (1, 32, 32, 1)).astype(np.float32)
     served, loaded = trainer.validated(image), folder.network()(image)
     for name, value in loaded.items():

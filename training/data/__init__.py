@@ -1,1 +1,1 @@
-"""Records to batches: reading, caching, sampling, augmentation, targets."""
+"""From photograph to batch: Record (listed) → Sample (decoded) → Example (prepared) → Batch (augmented)."""

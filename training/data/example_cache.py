@@ -21,7 +21,7 @@ BYTES_A_MB = 1_000_000
 
 @dataclass(frozen=True)
 class Example:
-    """A prepared sample.
+    """A prepared sample: as the network takes it, not yet augmented.
 
     Attributes:
         image: uint8 [h, w, C], as the network takes it.
@@ -76,7 +76,7 @@ class ExampleCache:
         self._lock = threading.Lock()
 
     def get(self, index: int) -> Example | None:
-        """The example, or None where it was not kept."""
+        """Returns the example, or None if it was not kept."""
         kept = self._memory.get(index)
         if kept is not None or self._file is None or index not in self._places:
             return kept

@@ -31,16 +31,16 @@ class ExampleSource(Protocol):
     def __getitem__(self, index: int) -> Example: ...
 
     def name(self, index: int) -> str:
-        """How messages name an example."""
+        """Returns how messages name an example."""
 
     def check_one_size(self) -> tuple[int, ...]:
-        """The common image shape (h, w, C)."""
+        """Returns the common image shape (h, w, C)."""
 
 
 def build_source(
     records: Sequence[Record], read: Callable[[Record], Sample], model: ModelConfig, cache: ExampleCache
 ) -> ExampleSource:
-    """The examples that a model with this input is trained on: photographs, or tiles of them.
+    """Builds the examples that a model with this input is trained on: photographs, or tiles of them.
 
     Args:
         records: The training photographs.
@@ -100,7 +100,7 @@ class PhotographSource:
         return example
 
     def name(self, index: int) -> str:
-        """The record's name."""
+        """Returns the record's name."""
         return self.records[index].name
 
     def check_one_size(self) -> tuple[int, ...]:
@@ -120,7 +120,7 @@ class PhotographSource:
         return next(iter(shapes))
 
     def shape(self, index: int) -> tuple[int, ...]:
-        """Shape (h, w, C) of a prepared photograph; it is read only where the record does not tell."""
+        """Returns the shape (h, w, C) of a prepared photograph, read only if the record does not tell."""
         known = known_shape(self.records[index], self._input, self.channels)
         return self[index].image.shape if known is None else known
 
@@ -159,7 +159,7 @@ class TileSource:
     Args:
         photographs: What is cut.
         input_config: Size of a tile.
-        overlap_px: What neighbouring tiles share at least.
+        overlap_px: Least overlap of neighbouring tiles.
 
     Raises:
         ConfigError: If the defect of a photograph is not known in place.
@@ -192,12 +192,12 @@ class TileSource:
         return Example(whole.image[part], _masked(whole.mask, part))
 
     def name(self, index: int) -> str:
-        """The record's name, with the tile's first column and row."""
+        """Returns the record's name, with the tile's first column and row."""
         tile = self._tiles[index]
         return f"{self._photographs.name(tile.photograph)}[{tile.column},{tile.row}]"
 
     def check_one_size(self) -> tuple[int, ...]:
-        """The shape (h, w, C) of every tile."""
+        """Returns the shape (h, w, C) of every tile."""
         return (*self._size, self._photographs.channels)
 
     def _cut(self, index: int) -> list[Tile]:
@@ -227,7 +227,7 @@ def _is_placeless(record: Record) -> bool:
 
 
 def prepare_sample(sample: Sample, config: InputConfig, channels: int) -> NDArray[np.uint8]:
-    """The sample's image as the network takes it, uint8 [h, w, C].
+    """Prepares the sample's image as the network takes it, uint8 [h, w, C].
 
     Raises:
         ImageError: If it does not fit the network; the message names the sample.
@@ -239,7 +239,7 @@ def prepare_sample(sample: Sample, config: InputConfig, channels: int) -> NDArra
 
 
 def known_shape(record: Record, config: InputConfig, channels: int) -> tuple[int, ...] | None:
-    """Shape (h, w, C) of the prepared image; None where only its pixels tell whether it fits the network."""
+    """Returns the shape (h, w, C) of the prepared image; None if only its pixels tell whether it fits."""
     if record.shape is None:
         return None
     height, width, stored = record.shape

@@ -15,10 +15,17 @@ from training.data.sampling import draw_order
 from training.data.targets import build_targets
 from training.stages import STAGES
 
+Batch = dict[str, tf.Tensor]
+"""Augmented examples with their targets, stacked.
+
+`image` [B, h, w, C] float32 0…255, `target` and `weight` [B, h/s, w/s, 1] float32, s = the network's
+`mask_stride`, and `label` [B] int32.
+"""
+
 
 @dataclass(frozen=True)
-class Share:
-    """One process's part of every global batch.
+class InputShard:
+    """The rows of every global batch that one process reads.
 
     Attributes:
         index: Number of the process.
@@ -31,7 +38,7 @@ class Share:
     replicas: int = 1
 
 
-WHOLE = Share()
+WHOLE_BATCH = InputShard()
 """All rows, for one replica."""
 
 
@@ -62,44 +69,45 @@ class InputPipeline:
         self.error: SegdecError | OSError | None = None
         self._check_masks()
 
-    def batches(self, stage_index: int, first_step: int, steps: int, share: Share = WHOLE) -> tf.data.Dataset:
-        """Batches `first_step` to `steps` of a stage, one element a replica of `share`, replica by replica.
+    def batches(
+        self, stage_index: int, first_step: int, steps: int, shard: InputShard = WHOLE_BATCH
+    ) -> tf.data.Dataset:
+        """Reads batches `first_step` to `steps` of a stage, one element a replica of `shard`, one by one.
 
         What a global batch holds depends on seed, stage and step alone: a resumed run sees the same
         ones, and so does a run on other devices or machines.
 
         Returns:
-            Dictionaries `image` [B, h, w, C] float32 0…255, `target` and `weight` [B, h/s, w/s, 1] float32,
-            s = the network's `mask_stride`, and `label` [B] int32; B is the batch of one replica.
+            Elements are a `Batch` each, B the batch of one replica.
         """
-        rows = self._batch_size // share.processes
+        rows = self._batch_size // shard.processes
         positions = np.arange(first_step * self._batch_size, steps * self._batch_size)
-        positions = positions.reshape(-1, share.processes, rows)[:, share.index].ravel()
+        positions = positions.reshape(-1, shard.processes, rows)[:, shard.index].ravel()
         order = self._order(stage_index, steps)
         dataset = tf.data.Dataset.from_tensor_slices((positions, order[positions]))
         dataset = dataset.map(
-            lambda position, index: self._example(stage_index, position, index),
-            num_parallel_calls=self._threads * share.replicas,
+            lambda position, index: self._row(stage_index, position, index),
+            num_parallel_calls=self._threads * shard.replicas,
             deterministic=True,
         )
-        batches = dataset.batch(rows // share.replicas, drop_remainder=True)
-        return batches.prefetch(2 * share.replicas)
+        batches = dataset.batch(rows // shard.replicas, drop_remainder=True)
+        return batches.prefetch(2 * shard.replicas)
 
     def distribute(
         self, strategy: tf.distribute.Strategy, stage_index: int, first_step: int, steps: int
     ) -> tf.distribute.DistributedDataset:
-        """The same batches, split over the replicas of `strategy`; each process reads its own rows."""
+        """Reads the same batches, split over the replicas of `strategy`; each process reads its own rows."""
 
-        def share(context: tf.distribute.InputContext) -> tf.data.Dataset:
+        def read(context: tf.distribute.InputContext) -> tf.data.Dataset:
             processes = context.num_input_pipelines
             replicas = context.num_replicas_in_sync // processes
-            part = Share(context.input_pipeline_id, processes, replicas)
-            return self.batches(stage_index, first_step, steps, part)
+            shard = InputShard(context.input_pipeline_id, processes, replicas)
+            return self.batches(stage_index, first_step, steps, shard)
 
-        return strategy.distribute_datasets_from_function(share)
+        return strategy.distribute_datasets_from_function(read)
 
     def global_batch(self, stage_index: int, step: int) -> tuple[list[str], dict[str, NDArray[Any]]]:
-        """Once more what step number `step` (from 1) saw: names of the images, and their arrays."""
+        """Reads once more what step `step` (from 1) saw: names of the images, and their arrays."""
         order = self._order(stage_index, step)[-self._batch_size :]
         names = [self._source.name(int(index)) for index in order]
         return names, next(self.batches(stage_index, step - 1, step).as_numpy_iterator())
@@ -123,17 +131,18 @@ class InputPipeline:
                 "the segmentation network in the joint stage."
             )
 
-    def _example(self, stage_index: int, position: tf.Tensor, index: tf.Tensor) -> dict[str, tf.Tensor]:
+    def _row(self, stage_index: int, position: tf.Tensor, index: tf.Tensor) -> Batch:
+        """What one example gives a batch, without its first axis."""
         height, width, _ = self._shape
         stride = self._config.network.mask_stride
         mask_shape = (height // stride, width // stride, 1)
         shapes = {"image": self._shape, "target": mask_shape, "weight": mask_shape}
         arrays = tf.numpy_function(self._load, [stage_index, position, index], [tf.float32] * len(shapes))
-        example = {
+        row = {
             name: tf.ensure_shape(array, shape)
             for (name, shape), array in zip(shapes.items(), arrays, strict=True)
         }
-        return {**example, "label": tf.gather(tf.constant(self._source.labels, tf.int32), index)}
+        return {**row, "label": tf.gather(tf.constant(self._source.labels, tf.int32), index)}
 
     def _load(self, stage_index: Any, position: Any, index: Any) -> tuple[NDArray[np.float32], ...]:
         try:

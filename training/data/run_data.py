@@ -28,7 +28,7 @@ class RunData:
     Attributes:
         dataset: The records of all splits, checked, with shapes and digests.
         model: The model that these classes and the experiment ask for.
-        examples: The training images, prepared.
+        examples: Those of the training split.
         shape: Their common shape (h, w, C).
         fingerprint: SHA-256 over names, splits, labels, annotations and file contents of all these records.
         left_out: What cannot be used, where the experiment goes on without it.
@@ -72,7 +72,7 @@ def record_reader(config: ExperimentConfig) -> Callable[[Record], Sample]:
 
 
 def load_data(config: DataConfig, splits: Path | None) -> Dataset:
-    """The data set as the experiment asks for it, unchecked, with the splits of the file `splits`.
+    """Lists the data set as the experiment asks for it, unchecked, with the splits of the file `splits`.
 
     Raises:
         SegdecError: If it cannot be listed, or one of its text files cannot be used.
@@ -88,7 +88,7 @@ def load_data(config: DataConfig, splits: Path | None) -> Dataset:
 
 
 def check_data(config: ExperimentConfig, dataset: Dataset, channels: int) -> Dataset:
-    """The records that have a split, checked; problems are left where the experiment goes on without them.
+    """Checks the records that have a split; problems are left if the experiment goes on without them.
 
     Raises:
         SegdecError: If there are problems otherwise, or pictures lie in two splits; all are listed.
@@ -113,7 +113,7 @@ def check_data(config: ExperimentConfig, dataset: Dataset, channels: int) -> Dat
 
 
 def build_cache(config: DataConfig) -> ExampleCache:
-    """The cache of prepared images that `config` asks for.
+    """Builds the cache of examples that `config` asks for.
 
     Raises:
         ConfigError: If its folder cannot be used.
@@ -122,7 +122,7 @@ def build_cache(config: DataConfig) -> ExampleCache:
 
 
 def build_model_config(config: ExperimentConfig, classes: tuple[str, ...]) -> ModelConfig:
-    """The model of an experiment for these classes; their number need not be configured.
+    """Builds the model of an experiment for these classes; their number need not be configured.
 
     Raises:
         ConfigError: If it is configured and does not fit.
@@ -153,7 +153,7 @@ def check_split(split: str, records: Sequence[Record]) -> None:
 
 
 def fingerprint(records: Sequence[Record]) -> str:
-    """SHA-256 over names, splits, labels, annotations and file contents of checked records."""
+    """Returns the SHA-256 over names, splits, labels, annotations and file contents of checked records."""
     digest = hashlib.sha256()
     for record in sorted(records, key=lambda record: record.name):
         digest.update(f"{record.name}\0{record.split}\0{record.label}\0".encode())

@@ -13,8 +13,8 @@ Indices = NDArray[np.int64]
 PREFERENCE = 10.0
 """How many times as likely an image is drawn as one that was drawn once more."""
 
-ROUND_SHARE = 8
-"""A round of good images is at least their number divided by this, so that rounds are few."""
+MOST_ROUNDS = 8
+"""A round of good images is at least their number divided by this, so that they are gone through in few."""
 
 
 def draw_order(
@@ -79,7 +79,7 @@ def _rounds(indices: Indices, draws: int, seed: Sequence[int]) -> Indices:
 
 def _rarest_first(indices: Indices, defective: int, draws: int, seed: Sequence[int]) -> Indices:
     """Rounds without replacement, as long as those of the defective images, but not many more than needed."""
-    length = min(len(indices), max(defective, -(-len(indices) // ROUND_SHARE)))
+    length = min(len(indices), max(defective, -(-len(indices) // MOST_ROUNDS)))
     counts = np.zeros(len(indices), np.int64)
     orders = [indices[:0]]
     for number in range(-(-draws // length)):

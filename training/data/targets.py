@@ -1,4 +1,4 @@
-"""Masks → what the segmentation network learns: a share and a weight for each mask pixel."""
+"""Masks → what the segmentation network learns: a defective share and a weight for each mask pixel."""
 
 from typing import NamedTuple
 
@@ -49,7 +49,7 @@ def build_targets(
 
 
 def grow(mask: NDArray[np.uint8], dilation_px: int) -> NDArray[np.uint8]:
-    """The mask as 0 and 1, each defect grown by a diamond of `dilation_px`.
+    """Returns the mask as 0 and 1, each defect grown by a diamond of `dilation_px`.
 
     Source: Tabernik et al. 2019: annotations are thin, cells are wide.
     """
@@ -61,7 +61,7 @@ def grow(mask: NDArray[np.uint8], dilation_px: int) -> NDArray[np.uint8]:
 
 
 def defective_share(defective: NDArray[np.uint8], window: int, stride: int) -> NDArray[np.float32]:
-    """Share of the square around the middle of each mask pixel's cell that is defective.
+    """Measures the defective share of the square around the middle of each mask pixel's cell.
 
     With the stride as window that is the cell itself; Tabernik et al. 2019 take 17 px at stride 8. Only
     pixels within the image count.
@@ -92,7 +92,7 @@ def _window_edges(side: int, window: int, stride: int) -> tuple[NDArray[np.int64
 
 
 def depth_weight(defective: NDArray[np.uint8], config: TargetConfig) -> NDArray[np.float32]:
-    """Weight of each pixel by how deep it lies within its defect; background weighs 1.
+    """Weighs each pixel by how deep it lies within its defect; background weighs 1.
 
     The distance to the background, relative to the largest one of the same defect, to the power of
     `distance_power`, times `positive_weight`. Source: Božič et al. 2021.

@@ -83,12 +83,12 @@ class Cluster:
         return sum(len(self.jobs.get(job, ())) for job in training)
 
     def describe(self) -> str:
-        """For the terminal: `worker 1 in a cluster of 1 × chief, 2 × worker, 1 × ps`."""
+        """Says for the terminal: `worker 1 in a cluster of 1 × chief, 2 × worker, 1 × ps`."""
         sizes = ", ".join(f"{len(self.jobs[job])} × {job}" for job in JOBS if job in self.jobs)
         return f"{self.name} in a cluster of {sizes}"
 
     def to_tf_config(self) -> str:
-        """`TF_CONFIG` in the one form that every TensorFlow strategy takes."""
+        """Writes `TF_CONFIG` in the one form that every TensorFlow strategy takes."""
         task = {"type": self.task, "index": self.index}
         return json.dumps({"cluster": dict(self.jobs), "task": task, "rpc_layer": "grpc"})
 
@@ -108,7 +108,7 @@ class ClusterConfig(BaseModel):
 
 
 def read_cluster(environment: Mapping[str, str] = os.environ) -> Cluster | None:
-    """The cluster in `TF_CONFIG`, or None where there is none: unset, empty, `{}` or an empty cluster.
+    """Reads the cluster from `TF_CONFIG`; None if there is none: unset, empty, `{}` or an empty cluster.
 
     `master` is taken as `chief`, and the address of an `evaluator` is ignored.
 
@@ -128,7 +128,7 @@ def read_cluster(environment: Mapping[str, str] = os.environ) -> Cluster | None:
 
 
 def find_cluster(environment: Mapping[str, str] = os.environ) -> Cluster | None:
-    """The cluster this process is to train in; None where it trains alone.
+    """Finds the cluster this process is to train in; None if it trains alone.
 
     Raises:
         ConfigError: If `TF_CONFIG` cannot be used, or the own port is taken.

@@ -12,7 +12,7 @@ from training.config import DEVICES
 
 
 def find_devices(devices: str | None) -> list[str]:
-    """Names of the devices. TensorFlow starts, so call it where nothing more is to be configured.
+    """Returns the names of the devices. TensorFlow starts, so that nothing more can be configured.
 
     Args:
         devices: `cpu:4` (four logical devices), `gpu:0,1` (these GPUs), or None: all GPUs, and where

@@ -95,7 +95,7 @@ def parse_options(words: Sequence[str]) -> LaunchOptions:
 
 
 def make_clusters(workers: int, servers: int = 0) -> list[Cluster]:
-    """One cluster on free ports of this machine, as each of its tasks sees it, the chief first."""
+    """Makes a cluster on free ports of this machine, as each of its tasks sees it, the chief first."""
     sizes = {"chief": 1, "worker": workers, "ps": servers} if servers else {"worker": workers}
     ports = find_ports(sum(sizes.values()))
     jobs = {job: tuple(f"127.0.0.1:{ports.pop()}" for _ in range(size)) for job, size in sizes.items()}
@@ -103,7 +103,7 @@ def make_clusters(workers: int, servers: int = 0) -> list[Cluster]:
 
 
 def make_tasks(clusters: Sequence[Cluster], command: Sequence[str]) -> list[Task]:
-    """`command` for each task, which learns from `TF_CONFIG` who it is."""
+    """Makes a task of `command` for each process, which learns from `TF_CONFIG` who it is."""
     return [
         Task(cluster.name, command, {VARIABLE: cluster.to_tf_config()}, server=cluster.is_server)
         for cluster in clusters
@@ -111,7 +111,7 @@ def make_tasks(clusters: Sequence[Cluster], command: Sequence[str]) -> list[Task
 
 
 def find_ports(count: int) -> list[int]:
-    """Different ports that are free now; all are held until the last is found."""
+    """Finds different ports that are free now; all are held until the last is found."""
     with ExitStack() as held:
         sockets = [held.enter_context(socket.socket()) for _ in range(count)]
         for one in sockets:

@@ -22,7 +22,7 @@ LOST = (
 """What TensorFlow raises when another process of the cluster has gone."""
 
 
-class Team:
+class ProcessGroupContext:
     """The processes that train together, seen from one of them; a process alone answers itself.
 
     `any`, `wait` and `check_same` are collective: all processes that train in step call them at the same
@@ -68,7 +68,7 @@ class Team:
         return describe_strategy(self.strategy, self._cluster)
 
     def any(self, flag: bool) -> bool:
-        """Whether any process says yes."""
+        """Returns whether any process says yes."""
         if not self._in_step:
             return flag
         with self.needed():
@@ -79,14 +79,14 @@ class Team:
         self.any(False)
 
     def check_same(self, digest: str, what: str) -> None:
-        """Refuses to go on when the processes differ in something that all must share.
+        """Refuses to go on when the processes differ in something that must be the same in all.
 
         Args:
             digest: Hexadecimal digest of it.
             what: What it is, for the message.
 
         Raises:
-            ConfigError: In every process, if the digests differ.
+            ConfigError: If the digests differ, in every process.
         """
         if not self._in_step:
             return
@@ -103,7 +103,7 @@ class Team:
 
     @contextmanager
     def needed(self) -> Iterator[None]:
-        """Within the block, TensorFlow's word for a lost process becomes ours.
+        """Turns TensorFlow's word for a lost process into ours, within the block.
 
         Raises:
             PeerLostError: If a process of the cluster goes.

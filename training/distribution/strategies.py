@@ -1,10 +1,12 @@
 """The one place where the distribution strategy of a run is chosen."""
 
+import math
 from collections.abc import Callable
 
 import tensorflow as tf
 
 from segdec.errors import ConfigError
+from training.config import ExperimentConfig
 from training.distribution.cluster import Cluster
 from training.distribution.devices import find_devices, show_devices
 
@@ -20,7 +22,7 @@ NAMES = {
 def choose_strategy(
     name: str, devices: str | None = None, cluster: Cluster | None = None
 ) -> tf.distribute.Strategy:
-    """The strategy called `name`. Call it before anything else makes TensorFlow start.
+    """Builds the strategy called `name`, before anything else makes TensorFlow start.
 
     In a cluster `auto` trains asynchronously where it has parameter servers, and in step otherwise.
     On one machine it mirrors over all devices when there are several, and takes the one there is
@@ -44,11 +46,26 @@ def choose_strategy(
 
 
 def describe_strategy(strategy: tf.distribute.Strategy, cluster: Cluster | None = None) -> str:
-    """What a run takes, for the terminal: `mirrored on 2 × GPU`."""
+    """Says what a run takes, for the terminal: `mirrored on 2 × GPU`."""
     if cluster is not None:
         return f"{NAMES[type(strategy)]} on {cluster.describe()}"
     kind = tf.DeviceSpec.from_string(strategy.extended.worker_devices[0]).device_type
     return f"{NAMES[type(strategy)]} on {strategy.num_replicas_in_sync} × {kind}"
+
+
+def divisible_batch_size(config: ExperimentConfig, strategy: tf.distribute.Strategy) -> int:
+    """Returns the images a step, without those that do not divide if they are to be left out.
+
+    Raises:
+        ConfigError: If what is left does not divide by replicas and parts; see `check_batch_size`.
+    """
+    size, replicas = config.batch_size, strategy.num_replicas_in_sync
+    parts = [stage.accumulate for _, stage in config.stages if stage.steps]
+    if config.data.drop_remainder:
+        size = size - size % (replicas * math.lcm(*parts)) or size
+    for count in parts:
+        check_batch_size(size, strategy, count)
+    return size
 
 
 def check_batch_size(batch_size: int, strategy: tf.distribute.Strategy, parts: int = 1) -> None:
@@ -69,7 +86,7 @@ def check_batch_size(batch_size: int, strategy: tf.distribute.Strategy, parts: i
 
 
 def check_strategy(name: str, devices: str | None, cluster: Cluster | None) -> str:
-    """The strategy that `name` means among these processes; it waits for none and starts nothing.
+    """Returns the strategy that `name` means among these processes; waits for none and starts nothing.
 
     Raises:
         ConfigError: If processes or machine cannot give it.

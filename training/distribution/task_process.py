@@ -1,4 +1,4 @@
-"""One started process: asked to stop once, ended for good, and gone with the process that started it."""
+"""One started process: whose lines are named, asked to stop once, ended for good, gone with its starter."""
 
 import ctypes
 import os
@@ -8,8 +8,6 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-
-from training.distribution.prefixed_lines import PrefixedLines
 
 PIPE_BYTES = 1 << 20
 """More than a pipe holds: one read empties it."""
@@ -31,6 +29,30 @@ class Task:
     command: Sequence[str]
     environment: Mapping[str, str]
     server: bool = False
+
+
+class PrefixedLines:
+    """Turns chunks of bytes, cut anywhere and in any encoding, into lines with a prefix.
+
+    Of a line that was rewritten after carriage returns only the last version is kept.
+
+    Args:
+        prefix: What stands before each line.
+    """
+
+    def __init__(self, prefix: bytes) -> None:
+        self._prefix = prefix
+        self._begun = b""
+
+    def feed(self, chunk: bytes) -> bytes:
+        """Returns the lines that end within `chunk`; what comes after them is kept for later."""
+        *lines, begun = (self._begun + chunk).split(b"\n")
+        self._begun = _drop_rewritten(begun)
+        return b"".join(self._prefix + _drop_rewritten(line).rstrip(b"\r") + b"\n" for line in lines)
+
+    def finish(self) -> bytes:
+        """Returns the last line, if no newline ended it."""
+        return self.feed(b"\n") if self._begun else b""
 
 
 class TaskProcess:
@@ -78,7 +100,7 @@ class TaskProcess:
         return self._popen.returncode
 
     def poll(self) -> bool:
-        """Whether it has ended; what it started itself and left behind is then ended too."""
+        """Returns whether it has ended; what it started itself and left behind is then ended too."""
         if self._popen.poll() is None:
             return False
         self._signal(signal.SIGKILL)
@@ -97,7 +119,7 @@ class TaskProcess:
             self._signal(signal.SIGKILL)
 
     def read(self) -> bytes:
-        """The whole lines that have come."""
+        """Returns the whole lines that have come."""
         if self.pipe is None:
             return b""
         try:
@@ -117,7 +139,7 @@ class TaskProcess:
         return last
 
     def describe_end(self) -> str:
-        """How it ended, in words."""
+        """Says how it ended."""
         code = self.code or 0
         if code >= 0:
             return f"{self.name} left with exit code {code}"
@@ -132,6 +154,12 @@ class TaskProcess:
         if self.pipe is not None:
             os.close(self.pipe)
             self.pipe = None
+
+
+def _drop_rewritten(line: bytes) -> bytes:
+    """`line` from after its last carriage return that has text behind it."""
+    end = len(line.rstrip(b"\r"))
+    return line[line.rfind(b"\r", 0, end) + 1 :]
 
 
 def _end_with_starter() -> Callable[[], None] | None:

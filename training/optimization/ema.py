@@ -6,14 +6,14 @@ from typing import Any
 import tensorflow as tf
 
 
-class WeightAverage(tf.Module):
+class WeightEMA(tf.Module):
     """Exponential moving average of variables, moving statistics included.
 
-    Make it within the strategy's scope. Reference: Tabernik et al. 2019 evaluate with averaged weights.
+    It is made within the strategy's scope. Reference: Tabernik et al. 2019 evaluate with averaged weights.
 
     Args:
         variables: The network's variables.
-        decay: Share that stays at each update; the first updates use less, so that a fresh average follows.
+        decay: Fraction that stays at each update; the first ones use less, so that a fresh average follows.
     """
 
     def __init__(self, variables: Sequence[Any], decay: float) -> None:
@@ -30,7 +30,7 @@ class WeightAverage(tf.Module):
             shadow.assign(variable)
 
     def update(self, strategy: tf.distribute.Strategy) -> None:
-        """Moves the average towards the variables; call it in cross-replica context."""
+        """Moves the average towards the variables, in cross-replica context."""
         self._updates.assign_add(1)
         count = tf.cast(self._updates, tf.float32)
         rate = 1.0 - tf.minimum(self._decay, (1.0 + count) / (10.0 + count))

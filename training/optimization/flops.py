@@ -1,17 +1,25 @@
-"""Model FLOPs: what a training step computes, as a number that no implementation changes."""
+"""FLOPs: what a training step computes by convention, and how many a second the devices reach."""
 
 import math
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import keras
+import tensorflow as tf
 
 from segdec.network.network import SegDecNet
 from training.stages import Stage
 
 PASSES = 3
 """Forward, gradient of the input, gradient of the weights: each as much as the first."""
+
+SIDES = {"CPU": 1024, "GPU": 8192}
+"""Rows and columns of the matrices: enough to keep the device busy, done in a few milliseconds."""
+
+ROUNDS = 5
+"""Products that are timed; the fastest counts, for what slows a round is other work."""
 
 
 @dataclass(frozen=True)
@@ -27,13 +35,13 @@ class Workload:
     peak_flops_per_s: float
 
     def speed(self, s_per_step: float) -> Mapping[str, float]:
-        """`model_flops_per_s`, and `flop_utilisation`, their share of the peak."""
+        """Returns `model_flops_per_s`, and `flop_utilisation`, their fraction of the peak."""
         rate = self.step_flops / s_per_step
         return {"model_flops_per_s": rate, "flop_utilisation": rate / self.peak_flops_per_s}
 
 
 def count_step_flops(network: SegDecNet, stage: Stage, images: Sequence[int]) -> int:
-    """FLOPs of a training step, by convention and not by what a device happens to do.
+    """Counts the FLOPs of a training step, by convention and not by what a device happens to do.
 
     Counted are the products of convolutions and dense layers, at the size of what each puts out, border
     included; a product and its addition are two FLOPs. A part that is trained counts three times, one that
@@ -54,10 +62,54 @@ def count_step_flops(network: SegDecNet, stage: Stage, images: Sequence[int]) ->
 
 
 def count_forward_flops(model: keras.Model, inputs: Any) -> int:
-    """FLOPs of one forward pass of a functional model whose input has the shape of `inputs`, symbolic."""
+    """Counts the FLOPs of a functional model's forward pass on inputs of these shapes, symbolic ones."""
     layers = [layer for layer in model.layers if isinstance(layer, keras.layers.Conv2D | keras.layers.Dense)]
     outputs = keras.Model(model.input, [layer.output for layer in layers]).compute_output_spec(inputs)
     return sum(
         2 * math.prod(output.shape) * math.prod(layer.kernel.shape[:-1])  # what a value is summed from
         for layer, output in zip(layers, outputs, strict=True)
     )
+
+
+def strategy_peak(strategy: tf.distribute.Strategy, workers: int, dtype: str) -> float:
+    """Measures the FLOP/s of all devices of a run by one of them; the machines are taken to be alike.
+
+    Logical CPU devices lie on one CPU, so however many there are, they count once a process.
+
+    Args:
+        strategy: Names the devices.
+        workers: Number of processes that compute gradients.
+        dtype: See `measure_peak`.
+    """
+    devices = strategy.extended.worker_devices
+    on_gpus = "GPU" in devices[0]
+    alike = workers * (len(devices) if on_gpus else 1)
+    return alike * measure_peak("GPU:0" if on_gpus else "CPU:0", dtype)
+
+
+def measure_peak(device: str, dtype: str, clock: Callable[[], float] = time.perf_counter) -> float:
+    """Measures the FLOP/s of the best product of two square matrices; takes about a tenth of a second.
+
+    Args:
+        device: Name of a logical device. A CPU computes with all threads of the process, whichever of its
+            logical devices is named.
+        dtype: Of the matrices.
+        clock: Seconds.
+    """
+    side = SIDES["GPU" if "GPU" in device else "CPU"]
+    with tf.device(device):
+        matrix = tf.fill((side, side), tf.cast(1.0 / side, dtype))  # products of it stay what it is
+
+        @tf.function
+        def multiply() -> tf.Tensor:
+            return tf.reduce_max(tf.matmul(matrix, matrix))
+
+        float(multiply())  # traces, and brings the threads up
+        durations_s = [_time(multiply, clock) for _ in range(ROUNDS)]
+    return float(2.0 * side**3 / min(durations_s))
+
+
+def _time(multiply: Callable[[], tf.Tensor], clock: Callable[[], float]) -> float:
+    began = clock()
+    float(multiply())  # waits for the device
+    return clock() - began

@@ -1,12 +1,14 @@
-"""A replica's share of the gradient: in parts where memory is short, clipped by the global norm."""
+"""A replica's part of the gradient: in slices where memory is short, clipped by the global norm."""
 
 from collections.abc import Callable
 from typing import Any
 
 import tensorflow as tf
 
-Batch = dict[str, tf.Tensor]
+from training.data.input_pipeline import Batch
+
 Losses = dict[str, tf.Tensor]
+"""Scalars of a step, or one value an image, by name; `loss` is what is minimised."""
 
 
 def replica_gradients(
@@ -18,7 +20,7 @@ def replica_gradients(
     clip_norm: float | None,
     scale: tf.Tensor | None = None,
 ) -> tuple[list[tf.Tensor], Losses, tf.Tensor]:
-    """Call it in replica context.
+    """Differentiates the loss of this replica's images, in replica context.
 
     Args:
         summed_losses: The losses of some of the replica's images, summed, in units of the global batch.
@@ -67,6 +69,6 @@ def _global_norm(gradients: list[tf.Tensor]) -> tf.Tensor:
 
 
 def _clip(gradients: list[tf.Tensor], norm: tf.Tensor, clip_norm: float) -> list[tf.Tensor]:
-    """The optimiser reduces the gradients itself, so every replica scales its share by the global norm."""
+    """The optimiser reduces the gradients itself, so every replica scales its own by the global norm."""
     scale = clip_norm / tf.maximum(norm, clip_norm)
     return [gradient * scale for gradient in gradients]

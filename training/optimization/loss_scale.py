@@ -12,7 +12,7 @@ class LossScale(tf.Module):
     """The factor of the loss before it is differentiated, and what becomes of a step that overflows.
 
     Such a step is skipped on every replica, and the scale halved; after 2000 sound steps in a row it is
-    doubled. Make it within the strategy's scope and save it with the run. Keras' `LossScaleOptimizer`
+    doubled. It is made within the strategy's scope and saved with the run. Keras' `LossScaleOptimizer`
     looks at the first replica's gradients alone: an overflow on another destroys the weights. With central
     storage it raises.
 
@@ -31,7 +31,7 @@ class LossScale(tf.Module):
         self._growth_steps = growth_steps
 
     def decide(self, finite: tf.Tensor, take: Callable[[], None], skip: Callable[[], None]) -> tf.Tensor:
-        """Takes or skips a step and moves the scale; call it in cross-replica context, in a graph.
+        """Takes or skips a step and moves the scale, in cross-replica context and in a graph.
 
         Args:
             finite: Whether the gradient of the global batch is finite.
@@ -60,5 +60,5 @@ class LossScale(tf.Module):
         return tf.cond(finite, grow, shrink)
 
     def report(self) -> dict[str, tf.Tensor]:
-        """The scale and the number of skipped steps, for the log."""
+        """Returns the scale and the number of skipped steps, for the log."""
         return {"loss_scale": tf.identity(self.value), "skipped_steps": tf.identity(self.skipped)}

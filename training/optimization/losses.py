@@ -14,7 +14,7 @@ def segmentation_loss(
     focal_gamma: float = 0.0,
     dice_weight: float = 0.0,
 ) -> tf.Tensor:
-    """Weighted sigmoid cross-entropy, averaged over the mask pixels of each image, and what is added to it.
+    """Averages the weighted sigmoid cross-entropy over each image's mask pixels, and adds the Dice loss.
 
     A share of a mask pixel counts as so many photograph pixels with the same logit: the focal factor
     (Lin et al., "Focal loss for dense object detection", 2017) is that of defect and background apart.
@@ -51,7 +51,7 @@ def _focal_entropy(
 
 
 def dice_loss(mask_logits: tf.Tensor, target: tf.Tensor) -> tf.Tensor:
-    """One minus the smoothed soft Dice coefficient of each image.
+    """Returns one minus the smoothed soft Dice coefficient of each image.
 
     Source: Milletari et al., "V-Net", 2016.
 
@@ -69,7 +69,7 @@ def dice_loss(mask_logits: tf.Tensor, target: tf.Tensor) -> tf.Tensor:
 
 
 def decision_loss(class_logits: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
-    """Softmax cross-entropy of each image.
+    """Returns the softmax cross-entropy of each image.
 
     Args:
         class_logits: [B, C].

@@ -6,8 +6,9 @@ import tensorflow as tf
 
 from segdec.config import STRIDE
 from segdec.network.network import SegDecNet
-from training.config import LossConfig, StageConfig, TargetConfig
-from training.optimization.gradients import Batch, Losses
+from training.config import ExperimentConfig, StageConfig
+from training.data.input_pipeline import Batch
+from training.optimization.gradients import Losses
 from training.optimization.losses import decision_loss, segmentation_loss
 from training.stages import Stage
 
@@ -15,21 +16,17 @@ from training.stages import Stage
 def stage_losses(
     network: SegDecNet,
     stage: Stage,
-    config: StageConfig,
-    target: TargetConfig,
-    terms: LossConfig,
+    config: ExperimentConfig,
     batch: Batch,
     steps_taken: Any = 0,
 ) -> Losses:
-    """The losses of one replica's images, [B] each: the stage's terms and `loss`, their weighted sum.
+    """Computes the losses of one replica's images, [B] each: the stage's and `loss`, their weighted sum.
 
     Args:
         network: The network in training.
         stage: Which parts are trained.
-        config: Weights of the terms.
-        target: Weight of the defect pixels.
-        terms: Terms of the segmentation loss.
-        batch: `image`, `target`, `weight` and `label`.
+        config: Weights of the losses, of the defect pixels, and terms of the segmentation loss.
+        batch: The images.
         steps_taken: Of the stage, before this one.
     """
     losses: Losses = {}
@@ -37,14 +34,14 @@ def stage_losses(
         batch["image"], training=stage.trains_segmentation
     )
     total = tf.zeros_like(batch["label"], mask_logits.dtype)
-    segmentation_share, decision_share = _balance(config, steps_taken, total.dtype)
+    segmentation_factor, decision_factor = _balance(config.stages[stage.name], steps_taken, total.dtype)
     if stage.trains_segmentation:
-        losses["segmentation_loss"] = _mask_loss(network, coarse_logits, mask_logits, batch, target, terms)
-        total += segmentation_share * losses["segmentation_loss"]
+        losses["segmentation_loss"] = _mask_loss(network, coarse_logits, mask_logits, batch, config)
+        total += segmentation_factor * losses["segmentation_loss"]
     if stage.trains_decision:
         class_logits = network.decision((features, coarse_logits), training=True)
         losses["decision_loss"] = decision_loss(class_logits, batch["label"])
-        total += decision_share * losses["decision_loss"]
+        total += decision_factor * losses["decision_loss"]
     return {"loss": total, **losses}
 
 
@@ -53,14 +50,15 @@ def _mask_loss(
     coarse_logits: tf.Tensor,
     mask_logits: tf.Tensor,
     batch: Batch,
-    target: TargetConfig,
-    terms: LossConfig,
+    config: ExperimentConfig,
 ) -> tf.Tensor:
     """The segmentation loss; with a decoder the mean of those of the fine and the coarse mask."""
+    positive_weight, terms = config.target.cross_entropy_weight, config.loss
 
-    def loss(logits: tf.Tensor, share: tf.Tensor, weight: tf.Tensor) -> tf.Tensor:
-        positive = target.positive_weight if target.weighting == "uniform" else 1.0  # else weight holds it
-        return segmentation_loss(logits, share, weight, positive, terms.focal_gamma, terms.dice_weight)
+    def loss(logits: tf.Tensor, target: tf.Tensor, weight: tf.Tensor) -> tf.Tensor:
+        return segmentation_loss(
+            logits, target, weight, positive_weight, terms.focal_gamma, terms.dice_weight
+        )
 
     fine = loss(mask_logits, batch["target"], batch["weight"])
     factor = STRIDE // network.config.mask_stride

@@ -22,14 +22,14 @@ class Warmup(keras.optimizers.schedules.LearningRateSchedule):
         self.steps = steps
 
     def __call__(self, step: Any) -> Any:
-        """The rate at a step, counted from 0."""
+        """Returns the rate at a step, counted from 0."""
         rate = self.schedule(step) if callable(self.schedule) else self.schedule
         rate = ops.convert_to_tensor(rate)  # Keras' schedules know no float64
-        share = (ops.cast(step, rate.dtype) + 1.0) / self.steps
-        return rate * ops.minimum(share, 1.0)
+        risen = (ops.cast(step, rate.dtype) + 1.0) / self.steps
+        return rate * ops.minimum(risen, 1.0)
 
     def get_config(self) -> dict[str, Any]:
-        """The arguments that make this schedule again."""
+        """Returns the arguments that make this schedule again."""
         return {"schedule": keras.saving.serialize_keras_object(self.schedule), "steps": self.steps}
 
     @classmethod
@@ -40,7 +40,7 @@ class Warmup(keras.optimizers.schedules.LearningRateSchedule):
 
 
 def build_schedule(config: StageConfig) -> keras.optimizers.schedules.LearningRateSchedule | float:
-    """The learning rate of a stage as a function of its step, warm-up included."""
+    """Returns the learning rate of a stage as a function of its step, warm-up included."""
     schedule = _build_main_schedule(config)
     return Warmup(schedule, config.schedule.warmup_steps) if config.schedule.warmup_steps else schedule
 
@@ -62,7 +62,7 @@ def _build_main_schedule(config: StageConfig) -> keras.optimizers.schedules.Lear
 
 
 def build_optimizer(config: StageConfig, name: str, step: Any) -> keras.optimizers.Optimizer:
-    """The optimiser of a stage, not yet built on its variables.
+    """Makes the optimiser of a stage, not yet built on its variables.
 
     Args:
         config: Settings of the stage.

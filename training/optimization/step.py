@@ -7,101 +7,115 @@ import tensorflow as tf
 
 from segdec.network.layers import ignore_dummy_images
 from segdec.network.network import SegDecNet
-from training.config import LossConfig, StageConfig, TargetConfig
-from training.optimization.ema import WeightAverage
-from training.optimization.gradients import Batch, Losses, replica_gradients
-from training.optimization.loss_scale import LossScale
+from training.config import ExperimentConfig
+from training.data.input_pipeline import Batch
+from training.optimization.gradients import Losses, replica_gradients
 from training.optimization.objective import stage_losses
+from training.optimization.train_state import TrainState
 from training.stages import Stage
-
-NO_MORE_TERMS = LossConfig()
 
 
 def build_step(
-    strategy: tf.distribute.Strategy,
-    network: SegDecNet,
-    stage: Stage,
-    config: StageConfig,
-    target: TargetConfig,
-    optimizer: keras.optimizers.Optimizer,
-    average: WeightAverage,
-    steps_taken: tf.Variable,
-    loss_scale: LossScale | None = None,
-    loss: LossConfig = NO_MORE_TERMS,
+    strategy: tf.distribute.Strategy, state: TrainState, stage: Stage, config: ExperimentConfig
 ) -> Callable[[Batch], Losses]:
-    """Makes the step of one stage.
+    """Compiles the step of one stage.
 
     Losses are sums over the replica's images divided by the global number of images, so that their
     sum over replicas, and with it the summed gradient, is that of the global batch.
 
-    With a `loss_scale`, a step whose gradient overflows on any replica changes nothing on any of them but
+    With a loss scale, a step whose gradient overflows on any replica changes nothing on any of them but
     the scale: not weights, moving statistics, averages, nor the optimiser's state.
 
     Args:
         strategy: Whose replicas take the step.
-        network: The network in training.
+        state: Is changed by each step.
         stage: What the step trains.
-        config: Settings of the stage.
-        target: Weight of the defect pixels.
-        optimizer: Owns the variables that the stage trains.
-        average: Follows the weights.
-        steps_taken: Is advanced by each step.
-        loss_scale: For a network that computes in float16.
-        loss: Terms of the segmentation loss.
+        config: Settings of the stage, the targets and the loss.
 
     Returns:
         A function: distributed batch → numbers of the global batch: `loss` and those of its terms,
-        `gradient_norm`, before clipping, and the step's `learning_rate`. With a `loss_scale` also
+        `gradient_norm`, before clipping, and the step's `learning_rate`. With a loss scale also
         `loss_scale` and `skipped_steps`, and the norm of a skipped step counts as 0: any number that is
         not finite is then a true failure.
     """
-    variables = stage.trainable_variables(network)
+    step = _Step(strategy, state, stage, config)
+    # Batches of another size take the graph that is there, where tracing anew would take long.
+    compiled: Callable[[Batch], Losses] = tf.function(step.take, reduce_retracing=True)
+    return compiled
 
-    def differentiate(batch: Batch) -> tuple[list[tf.Tensor], Losses, tf.Tensor]:
+
+class _Step:
+    """A step before it is compiled.
+
+    `take` and `_update` run once, in cross-replica context, where variables of all replicas can be changed;
+    `_differentiate` runs on every replica, where its own images and its own copy of the weights are seen.
+    """
+
+    def __init__(
+        self, strategy: tf.distribute.Strategy, state: TrainState, stage: Stage, config: ExperimentConfig
+    ) -> None:
+        self._strategy, self._state, self._stage, self._config = strategy, state, stage, config
+        self._settings = config.stages[stage.name]
+        self._optimizer = state.optimizers[stage.name]
+        self._variables = stage.trainable_variables(state.network)
+
+    def take(self, batch: Batch) -> Losses:
+        strategy, state = self._strategy, self._state
+        # The forward pass moves the statistics before anyone knows whether the gradient is finite.
+        statistics = _Statistics(state.network) if state.loss_scale else None
+        gradients, per_replica, norms = strategy.run(self._differentiate, args=(batch,))
+        losses = {name: strategy.reduce("SUM", loss, axis=None) for name, loss in per_replica.items()}
+        norm = strategy.experimental_local_results(norms)[0]  # it is the same on every replica
+        if state.loss_scale is None or statistics is None:
+            self._update(gradients)
+            report = {"gradient_norm": norm}
+        else:
+            harmless = state.loss_scale.decide(
+                tf.math.is_finite(norm),
+                lambda: self._update(gradients),
+                lambda: statistics.restore(strategy),
+            )
+            report = {"gradient_norm": tf.where(harmless, 0.0, norm), **state.loss_scale.report()}
+        rate = keras.ops.convert_to_tensor(self._optimizer.learning_rate)
+        state.step.assign_add(1)  # last: balance, update and rate read it
+        return {**losses, **report, "learning_rate": rate}
+
+    def _differentiate(self, batch: Batch) -> tuple[list[tf.Tensor], Losses, tf.Tensor]:
+        # Replicas may have different numbers of images: a mean of their means would weigh images unequally.
         images = tf.cast(tf.shape(batch["label"])[0], batch["target"].dtype)
         global_images = tf.distribute.get_replica_context().all_reduce("SUM", images)
 
         def summed_losses(part: Batch) -> Losses:
             part, present = _stand_in(part)
             with ignore_dummy_images(present):
-                losses = stage_losses(network, stage, config, target, loss, part, steps_taken)
+                losses = stage_losses(self._state.network, self._stage, self._config, part, self._state.step)
             return {name: tf.reduce_sum(term) * present / global_images for name, term in losses.items()}
 
-        values = [variable.value for variable in variables]
-        scale = None if loss_scale is None else tf.identity(loss_scale.value)
+        scale = self._state.loss_scale
         return replica_gradients(
-            summed_losses, values, batch, parts=config.accumulate, clip_norm=config.clip_norm, scale=scale
+            summed_losses,
+            [variable.value for variable in self._variables],
+            batch,
+            parts=self._settings.accumulate,
+            clip_norm=self._settings.clip_norm,
+            scale=None if scale is None else tf.identity(scale.value),
         )
 
-    def update(gradients: list[tf.Tensor]) -> None:
-        strategy.run(
-            lambda shares: optimizer.apply_gradients(zip(shares, variables, strict=True)), (gradients,)
-        )
-        average.update(strategy)
+    def _update(self, gradients: list[tf.Tensor]) -> None:
+        def apply(own: list[tf.Tensor]) -> None:
+            # The optimiser sums the gradients over the replicas itself.
+            self._optimizer.apply_gradients(zip(own, self._variables, strict=True))
 
-    def step(batch: Batch) -> Losses:
-        statistics = _Statistics(network) if loss_scale else None
-        gradients, per_replica, norms = strategy.run(differentiate, args=(batch,))
-        losses = {name: strategy.reduce("SUM", loss, axis=None) for name, loss in per_replica.items()}
-        norm = strategy.experimental_local_results(norms)[0]
-        if loss_scale is None or statistics is None:
-            update(gradients)
-            report = {"gradient_norm": norm}
-        else:
-            harmless = loss_scale.decide(
-                tf.math.is_finite(norm), lambda: update(gradients), lambda: statistics.restore(strategy)
-            )
-            report = {"gradient_norm": tf.where(harmless, 0.0, norm), **loss_scale.report()}
-        rate = keras.ops.convert_to_tensor(optimizer.learning_rate)
-        steps_taken.assign_add(1)  # the update and the rate have read it
-        return {**losses, **report, "learning_rate": rate}
-
-    compiled: Callable[[Batch], Losses] = tf.function(step, reduce_retracing=True)
-    return compiled
+        self._strategy.run(apply, (gradients,))
+        self._state.ema.update(self._strategy)
 
 
 def _stand_in(part: Batch) -> tuple[Batch, tf.Tensor]:
-    """Puts a black image where there is none; returns the images and 1, or 0 where one stands in."""
+    """Puts a black image where there is none; returns the images and 1, or 0 where one stands in.
+
+    A replica without images must take part all the same: the others wait for it in every reduction, and
+    many kernels fail on a batch of none.
+    """
     images = tf.shape(part["label"])[0]
     present = tf.minimum(images, 1)
     filled = {

@@ -9,8 +9,8 @@ from typing import Any
 
 import tensorflow as tf
 
-from training.data.input_pipeline import InputPipeline
-from training.optimization.gradients import Batch, Losses
+from training.data.input_pipeline import Batch, InputPipeline
+from training.optimization.gradients import Losses
 
 TrainStep = Callable[[Any], Losses]
 
@@ -31,11 +31,11 @@ class TakenStep:
     wait_s: float
 
 
-class Dispatcher(ABC):
+class StepRunner(ABC):
     """Takes the steps of one stage, and returns them, in their order.
 
-    Close it when the stage ends, however it ends: threads that still prepare batches when Python shuts down
-    never come to their end, and the process waits for them for ever.
+    It is closed when the stage ends, however it ends: threads that still prepare batches when Python shuts
+    down never come to their end, and the process waits for them for ever.
 
     Args:
         train_step: The step: batch → losses.
@@ -73,7 +73,7 @@ class Dispatcher(ABC):
         raise failure
 
 
-class SynchronousDispatcher(Dispatcher):
+class SynchronousStepRunner(StepRunner):
     """All replicas take each step together."""
 
     def take(self) -> list[TakenStep]:
@@ -82,11 +82,11 @@ class SynchronousDispatcher(Dispatcher):
         return [TakenStep(self._train_step(batch), wait_s)]
 
     def drain(self) -> list[TakenStep]:
-        """Nothing is ever left over."""
+        """Returns nothing: nothing is ever left over."""
         return []
 
 
-class AsynchronousDispatcher(Dispatcher):
+class AsynchronousStepRunner(StepRunner):
     """Each step goes to whichever worker is free; a worker that dies loses its step to another one.
 
     Args:

@@ -1,21 +1,68 @@
-"""What a run saves so that it can go on: the network, its optimisers, its averages and its place."""
+"""What a run saves so that it can go on, network, optimisers, averages and place, and where that lies."""
 
+import re
+import shutil
 import sys
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-import keras
 import tensorflow as tf
 
 from segdec.errors import RunError
+from segdec.files import new_folder, remove_leftovers
 from segdec.network.network import SegDecNet
-from training.optimization.ema import WeightAverage
-from training.run.checkpoint_folder import CheckpointFolder
+from training.config import ExperimentConfig
+from training.optimization.train_state import TrainState
 from training.run.disk_errors import explained_disk_errors
+
+_NAME = re.compile(r"ckpt-(\d+)-(\d+)")
 
 _UNREADABLE = (tf.errors.OpError, OSError, ValueError, AssertionError, LookupError)
 """What TensorFlow raises for files that are missing, cut off, changed or of another network."""
+
+
+class CheckpointFolder:
+    """The checkpoints of a run: folders `ckpt-<stage index>-<step>`, each there whole or not at all.
+
+    The checkpoint furthest on is the newest, whatever was written when: a run's state at a step depends on
+    its configuration alone, but for asynchronous training, which any may continue. So no list beside the
+    folders can disagree with them.
+
+    Args:
+        path: The folder; it is made at the first write.
+        keep: Number of checkpoints that stay.
+    """
+
+    def __init__(self, path: Path, keep: int) -> None:
+        self.path = path
+        self._keep = keep
+        self._damaged: set[Path] = set()
+
+    def newest_first(self) -> list[Path]:
+        """Returns all checkpoints, the furthest one first."""
+        found = {_place(path): path for path in self.path.glob("ckpt-*") if _NAME.fullmatch(path.name)}
+        return [found[place] for place in sorted(found, reverse=True)]
+
+    def mark_damaged(self, checkpoint: Path) -> None:
+        """Counts a checkpoint no more; the next write removes it."""
+        self._damaged.add(checkpoint)
+
+    def write(self, stage: int, step: int, fill: Callable[[Path], None]) -> None:
+        """Adds the checkpoint that `fill` writes into an empty folder, then removes those no longer kept.
+
+        Raises:
+            OSError: If the place is full or not writable; earlier checkpoints are as they were.
+        """
+        checkpoint = self.path / f"ckpt-{stage}-{step}"
+        remove_leftovers(self.path)
+        with new_folder(checkpoint, overwrite=True) as staged:
+            fill(staged)
+        self._damaged.discard(checkpoint)
+        whole = [path for path in self.newest_first() if path not in self._damaged]
+        for path in {*self._damaged, *whole[self._keep :]}:
+            shutil.rmtree(path, ignore_errors=True)
+        self._damaged.clear()
 
 
 class RunState(tf.Module):
@@ -25,20 +72,15 @@ class RunState(tf.Module):
 
     Args:
         folder: Folder of the checkpoints.
-        network: The network in training.
-        optimizers: Those of the stages, by name.
-        average: The averaged weights.
+        train_state: What the steps change.
         validated: A network of the same architecture with plain variables; `save_best` keeps its weights.
-        step: Becomes the attribute `step`; a variable of the strategy, which the train step advances.
+        config: How often a checkpoint is due, and how many stay.
         writes: Whether this process writes the checkpoints; the others only read.
-        keep: Number of checkpoints that stay.
-        every_steps: A checkpoint is due at each multiple of it,
-        every_minutes: and when so many minutes have passed since the last one; 0 = by steps alone.
         clock: Seconds that pass.
 
     Attributes:
         stage: Index of the stage in `STAGES`.
-        step: Steps of that stage already taken.
+        step: Steps of that stage already taken; the one of `train_state`.
         best: Validation key of the best weights of the stage so far, higher is better.
         best_weights: The best weights, in the order of the network's variables.
     """
@@ -46,36 +88,32 @@ class RunState(tf.Module):
     def __init__(
         self,
         folder: Path,
-        network: SegDecNet,
-        optimizers: Mapping[str, keras.optimizers.Optimizer | tf.Module],
-        average: WeightAverage,
+        train_state: TrainState,
         validated: SegDecNet,
-        step: tf.Variable,
+        config: ExperimentConfig,
         *,
         writes: bool = True,
-        keep: int = 2,
-        every_steps: int = 100,
-        every_minutes: float = 0.0,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         super().__init__()
         self.stage = tf.Variable(0, dtype=tf.int64, trainable=False)
-        self.step = step
+        self.step = train_state.step
         self.best = tf.Variable([float("-inf")] * 2, dtype=tf.float64, trainable=False)
         with tf.device("CPU:0"):  # they are only kept, never computed with
             self.best_weights = [tf.Variable(weight.value, trainable=False) for weight in validated.variables]
+        scale = {} if train_state.loss_scale is None else {"loss_scale": train_state.loss_scale}
         self._everything = tf.train.Checkpoint(
-            network=network,
-            optimizers=dict(optimizers),
-            average=average,
+            network=train_state.network,
+            optimizers={**train_state.optimizers, **scale},
+            average=train_state.ema,
             stage=self.stage,
             step=self.step,
             best=self.best,
             best_weights=self.best_weights,
         )
-        self._network, self._validated = network, validated
-        self._checkpoints, self._writes = CheckpointFolder(folder, keep), writes
-        self._every_steps, self._every_seconds = every_steps, every_minutes * 60.0
+        self._network, self._validated = train_state.network, validated
+        self._checkpoints, self._writes = CheckpointFolder(folder, config.keep_checkpoints), writes
+        self._every_steps, self._every_seconds = config.checkpoint_every, config.checkpoint_minutes * 60.0
         self._clock, self._saved_at = clock, clock()
 
     @property
@@ -111,7 +149,7 @@ class RunState(tf.Module):
         return False
 
     def is_due(self, step: int) -> bool:
-        """Whether to save after this step of the stage."""
+        """Returns whether to save after this step of the stage."""
         waited = self._clock() - self._saved_at
         return step % self._every_steps == 0 or (0.0 < self._every_seconds <= waited)
 
@@ -130,7 +168,7 @@ class RunState(tf.Module):
                 )
 
     def is_better(self, key: tuple[float, float]) -> bool:
-        """Whether `key` is at least that of the best weights: of equals, the longer trained are taken."""
+        """Returns whether `key` is at least that of the best: of equals, the longer trained are taken."""
         return key >= tuple(self.best.numpy().tolist())
 
     def save_best(self, key: tuple[float, float]) -> None:
@@ -150,7 +188,7 @@ class RunState(tf.Module):
             weight.assign(kept)
 
     def forget_best(self) -> None:
-        """A stage that is judged by another measure starts a new competition."""
+        """Starts a new competition, for a stage that is judged by another measure."""
         self.best.assign([float("-inf")] * 2)
 
     def _warn(self, damaged: Mapping[Path, str], used: Path) -> None:
@@ -161,6 +199,10 @@ class RunState(tf.Module):
                     f"Going on from the one before, '{used}'; the result stays the same.",
                     file=sys.stderr,
                 )
+
+
+def _place(path: Path) -> tuple[int, ...]:
+    return tuple(int(number) for number in path.name.split("-")[1:])
 
 
 def _prefix(checkpoint: Path) -> str:

@@ -3,76 +3,27 @@
 import errno
 import hashlib
 import json
-import sys
 import tempfile
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 from pydantic import ValidationError
 
-from datasets.checking import problem_line
-from datasets.sample import Problem
 from datasets.splitting import write_splits
-from segdec.config import Config, ModelConfig, explain
+from segdec.config import explain
 from segdec.errors import RunError
 from segdec.files import new_folder, remove_leftovers, write_text_atomic
 from segdec.network.network import SegDecNet, build_network
-from training.config import ExperimentConfig
+from training.config import ExperimentConfig, changeable_settings
 from training.data.run_data import RunData
 from training.experiment_file import load_experiment, save_experiment
 from training.run.disk_errors import explained_disk_errors
-from training.run.environment import describe_differences, describe_environment
 from training.run.lock import LOCK, RunLock
-
-CHANGEABLE = {
-    "name",
-    "runs",
-    "strategy",
-    "devices",
-    "cluster_timeout_s",
-    "data.decode_threads",
-    "checkpoint_every",
-    "checkpoint_minutes",
-    "keep_checkpoints",
-    "log_every",
-    "tracking",
-    "data.layout",
-    "data.root",
-    "data.drop_remainder",
-    "data.splits",
-    "data.supervision",
-    "data.allowed_leaks",
-    "data.skip_broken",
-    "data.max_pixels",
-    "data.cache_mb",
-    "data.cache_folder",
-    "data.disk_cache_mb",
-}
-"""Settings that may change when a run is resumed: where it runs, where its data lie, what it writes."""
-
-LEFT_OUT = "left_out.txt"
-"""What of the data set could not be used, one line each; there where a run goes on without it."""
+from training.run.records import RunResult, record_environment, record_left_out
 
 HDF5_MARGIN = 1 << 20
 """What a weights file takes beside its numbers at most, bytes."""
-
-
-class RunResult(Config):
-    """What training ends with, beside the weights.
-
-    Attributes:
-        model: The model, its thresholds chosen on validation.
-        validation: Metrics on the validation split.
-        warnings: What the user must know about the thresholds.
-        data_fingerprint: Digest of the images the run saw.
-    """
-
-    model: ModelConfig
-    validation: dict[str, float | None]
-    warnings: tuple[str, ...]
-    data_fingerprint: str
 
 
 @dataclass(frozen=True)
@@ -95,10 +46,6 @@ class RunFolder:
     @property
     def _config_path(self) -> Path:
         return self.path / "config.toml"
-
-    @property
-    def _environment_path(self) -> Path:
-        return self.path / "environment.json"
 
     @property
     def _result_path(self) -> Path:
@@ -128,32 +75,10 @@ class RunFolder:
         folder = cls(path, lock)
         folder._remove_leftovers()
         with explained_disk_errors(path):
-            folder._record(config)
-            folder._record_left_out(data.left_out)
+            write_text_atomic(folder._config_path, save_experiment(config))  # some of it may have changed
+            record_environment(path)
+            record_left_out(path, data.left_out)
         return folder
-
-    def _record(self, config: ExperimentConfig) -> None:
-        """The effective configuration and environment, of which a resumed run may have others."""
-        write_text_atomic(self._config_path, save_experiment(config))
-        present = describe_environment()
-        if self._environment_path.exists():
-            former = json.loads(self._environment_path.read_text(encoding="utf-8"))
-            if differences := describe_differences(former, present):
-                print(
-                    f"warning: The run '{self.path}' was begun elsewhere ({'; '.join(differences)}). "
-                    "Its result may differ in the last digits from that of an uninterrupted one.",
-                    file=sys.stderr,
-                )
-        write_text_atomic(self._environment_path, json.dumps(present, indent=2) + "\n")
-
-    def _record_left_out(self, problems: Sequence[Problem]) -> None:
-        path = self.path / LEFT_OUT
-        if not problems:
-            path.unlink(missing_ok=True)
-            return
-        write_text_atomic(path, "".join(f"{problem_line(problem)}\n" for problem in problems))
-        what = "1 problem is" if len(problems) == 1 else f"{len(problems)} problems are"
-        print(f"warning: {what} left out of the data set, see {path}", file=sys.stderr)
 
     @property
     def holder(self) -> str:
@@ -168,7 +93,7 @@ class RunFolder:
 
     @classmethod
     def finished(cls, path: Path) -> Self:
-        """The folder of a run that came to its end.
+        """Returns the folder of a run that came to its end.
 
         Raises:
             RunError: If there is no such run, or it has not finished.
@@ -183,18 +108,18 @@ class RunFolder:
         return folder
 
     def experiment(self) -> ExperimentConfig:
-        """The configuration that the run was started with."""
+        """Reads the configuration that the run was started with."""
         return load_experiment(self._config_path)
 
     def result(self) -> RunResult:
-        """What training ended with."""
+        """Reads what training ended with."""
         try:
             return RunResult.model_validate_json(self._result_path.read_text(encoding="utf-8"))
         except ValidationError as error:
             raise explain(error, RunResult) from error
 
     def network(self) -> SegDecNet:
-        """The trained network."""
+        """Loads the trained network."""
         network = build_network(self.result().model.network)
         try:
             network.load_weights(self._weights_path)
@@ -266,9 +191,9 @@ class RunFolder:
             )
 
     def _check_same_config(self, config: ExperimentConfig) -> None:
-        old, new = (flatten(each.model_dump(mode="json")) for each in (self.experiment(), config))
-        for field in sorted(old.keys() | new.keys()):
-            if field not in CHANGEABLE and old.get(field) != new.get(field):
+        old, new = self.experiment().flatten(), config.flatten()
+        for field in sorted((old.keys() | new.keys()) - changeable_settings()):
+            if old.get(field) != new.get(field):
                 raise RunError(
                     f"The run '{self.path}' was started with {field} = {old.get(field)!r}, now it is "
                     f"{new.get(field)!r}. Choose another --name, or start over with --fresh."
@@ -283,19 +208,11 @@ class RunFolder:
 
 
 def run_digest(config: ExperimentConfig, data: RunData) -> str:
-    """SHA-256 over what must not change during a run: its data and all settings but the changeable ones."""
-    settings = flatten(config.model_dump(mode="json"))
-    fixed = {field: value for field, value in settings.items() if field not in CHANGEABLE}
+    """Returns the SHA-256 over what must not change during a run: data, and settings but changeable ones."""
+    changeable = changeable_settings()
+    fixed = {field: value for field, value in config.flatten().items() if field not in changeable}
     return hashlib.sha256(json.dumps([data.fingerprint, fixed], sort_keys=True).encode()).hexdigest()
 
 
 def _data_line(data: RunData) -> str:
     return f"data fingerprint {data.fingerprint}"
-
-
-def flatten(values: dict[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Nested dictionaries as one of dotted names."""
-    flat: dict[str, Any] = {}
-    for name, value in values.items():
-        flat.update(flatten(value, f"{prefix}{name}.") if isinstance(value, dict) else {prefix + name: value})
-    return flat

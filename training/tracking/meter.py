@@ -65,7 +65,7 @@ class Meter:
         self._batch_size = batch_size
         self._workload = workload
         self.step = first
-        # Without smoothing the remaining time counts validations and checkpoints at their true share.
+        # Without smoothing the remaining time counts validations and checkpoints with their true weight.
         self._bar = tqdm(
             total=steps,
             initial=first,
@@ -106,7 +106,7 @@ class Meter:
         """Waits for the device to finish the steps so far and looks at all of their numbers.
 
         Raises:
-            NonFiniteError: Names the first number that is not finite.
+            NonFiniteError: If a number is not finite; it names the first.
         """
         first = self.step - len(self._kept) + 1
         kept, self._kept = self._kept, []
@@ -118,12 +118,12 @@ class Meter:
             self._last = values
 
     def read(self) -> dict[str, float]:
-        """The numbers of the last step, and the speed since the last reading.
+        """Returns the numbers of the last step, and the speed since the last reading.
 
         No mean: a run that goes on from a checkpoint could not give the same one.
 
         Returns:
-            The losses, `images_per_s`, `s_per_step`, and `input_wait`, the share 0…1 of the time that was
+            The losses, `images_per_s`, `s_per_step`, and `input_wait`, the fraction 0…1 of the time
             spent waiting for input; of a `workload` also `model_flops_per_s` and `flop_utilisation`. Time
             within `paused` does not count. Nothing if there was no step.
 
@@ -147,7 +147,7 @@ class Meter:
 
     @contextmanager
     def paused(self) -> Iterator[None]:
-        """For what is no training, such as validation and checkpoints: the block's time does not count.
+        """Leaves the block's time out, for what is no training, such as validation and checkpoints.
 
         Raises:
             NonFiniteError: See `check`; the block does not run, so that no spoilt weights are kept.

@@ -15,7 +15,6 @@ from tqdm import tqdm
 from segdec.files import write_text_atomic
 from training.config import ExperimentConfig
 from training.distribution.interruption import RunInterruptedError
-from training.run.folder import flatten
 from training.stages import STAGES
 from training.tracking.tracker import PLACE, Record, Tracker
 
@@ -93,8 +92,7 @@ class MlflowTracker(Tracker):
 
     def _global_step(self, stage_index: int, step: int) -> int:
         """Steps of the run, all stages together."""
-        steps = {name: stage["steps"] for name, stage in self._config.stages.model_dump().items()}
-        return step + sum(int(steps[stage.name]) for stage in STAGES[:stage_index])
+        return step + sum(self._config.stages[stage.name].steps for stage in STAGES[:stage_index])
 
     # === Server ===
 
@@ -162,7 +160,7 @@ class MlflowTracker(Tracker):
         data = client.get_run(run_id).data
         for key in data.metrics:
             self._sent[key] = max(metric.step for metric in client.get_metric_history(run_id, key))
-        fields = flatten(self._config.model_dump(mode="json"))
+        fields = self._config.flatten()
         params = [
             Param(name, str(value)[:PARAM_LETTERS])
             for name, value in fields.items()

@@ -16,7 +16,7 @@ from training.tracking.meter import NonFiniteError
 def write_nan_report(
     error: NonFiniteError, pipeline: InputPipeline, stage_index: int, folder: Path, *, writes: bool
 ) -> RunError:
-    """The error with the images of its step, which are put into `folder` if this process writes."""
+    """Returns the error with the images of its step, put into `folder` if this process writes."""
     names, batch = pipeline.global_batch(stage_index, error.step)
     place = f"as the network saw them, they are in '{folder}'"
     try:

@@ -3,15 +3,17 @@
 import json
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
+from importlib import import_module
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 import numpy as np
 
-from segdec.errors import RunError
+from segdec.errors import MissingExtraError, RunError
 from segdec.files import write_text_atomic
 from segdec.images import write_png
+from training.config import ExperimentConfig
 from training.run.disk_errors import explained_disk_errors
 from training.tracking.panel import join_pictures
 from training.tracking.tensorboard import TensorBoardLog
@@ -27,10 +29,10 @@ class RunLog:
         folder: The run folder.
         stage: Index of the stage and
         step: its step where the run goes on; later records of an interrupted run are dropped.
-        sinks: What else gets the records, beside TensorBoard.
+        trackers: What else gets the records, beside TensorBoard.
     """
 
-    def __init__(self, folder: Path, *, stage: int, step: int, sinks: Sequence[Tracker] = ()) -> None:
+    def __init__(self, folder: Path, *, stage: int, step: int, trackers: Sequence[Tracker] = ()) -> None:
         self._folder = folder
         kept = [
             record for record in read_log(folder) if (record["stage_index"], record["step"]) <= (stage, step)
@@ -39,9 +41,9 @@ class RunLog:
         with explained_disk_errors(folder):
             write_text_atomic(path, "".join(json.dumps(record) + "\n" for record in kept))
             self._file = path.open("a", encoding="utf-8")
-            self._sinks = [TensorBoardLog(folder / "tensorboard", stage=stage, step=step), *sinks]
-            for sink in self._sinks:
-                sink.start(kept)
+            self._trackers = [TensorBoardLog(folder / "tensorboard", stage=stage, step=step), *trackers]
+            for tracker in self._trackers:
+                tracker.start(kept)
 
     def __enter__(self) -> Self:
         return self
@@ -52,8 +54,8 @@ class RunLog:
         try:
             with explained_disk_errors(self._folder), ExitStack() as open_ones:
                 open_ones.enter_context(self._file)
-                for sink in self._sinks:
-                    open_ones.callback(sink.close, error)
+                for tracker in self._trackers:
+                    open_ones.callback(tracker.close, error)
         except RunError:
             if error is None:  # otherwise what ended the run is what the user must know
                 raise
@@ -65,24 +67,24 @@ class RunLog:
         with explained_disk_errors(self._folder):
             self._file.write(json.dumps(record) + "\n")
             self._file.flush()
-            for sink in self._sinks:
-                sink.record(record)
+            for tracker in self._trackers:
+                tracker.record(record)
 
     def images(self, stage: str, stage_index: int, step: int, images: Pictures) -> None:
         """Writes pictures as `panel.png`, and passes them on."""
         with explained_disk_errors(self._folder):
             write_png(self._folder / "panel.png", join_pictures(list(images.values())))
-            for sink in self._sinks:
-                sink.images(stage, stage_index, step, images)
+            for tracker in self._trackers:
+                tracker.images(stage, stage_index, step, images)
 
     def finish(self, metrics: Mapping[str, float | None]) -> None:
         """Passes on the metrics of the finished run; call it when all of its files are written."""
-        for sink in self._sinks:
-            sink.finish(metrics)
+        for tracker in self._trackers:
+            tracker.finish(metrics)
 
 
 def read_log(folder: Path) -> list[dict[str, Any]]:
-    """The records of a run so far; a line cut off by a crash is left out."""
+    """Reads the records of a run so far; a line cut off by a crash is left out."""
     path = folder / "log.jsonl"
     lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
     records = []
@@ -92,6 +94,28 @@ def read_log(folder: Path) -> list[dict[str, Any]]:
         except json.JSONDecodeError:
             continue
     return records
+
+
+def check_tracking(tracking: str) -> None:
+    """Refuses, before anything is written, a tracker that cannot be had.
+
+    Raises:
+        MissingExtraError: If the tracker's package is not installed.
+    """
+    if tracking == "mlflow":
+        try:
+            import_module("mlflow")
+        except ImportError as error:
+            raise MissingExtraError("mlflow", "mlflow") from error
+
+
+def open_trackers(config: ExperimentConfig) -> list[Tracker]:
+    """Opens the trackers of a run, beside log.jsonl and TensorBoard."""
+    if config.tracking == "none":
+        return []
+    from training.tracking.mlflow import MlflowTracker
+
+    return [MlflowTracker(config)]
 
 
 def _finite(number: float) -> float | None:

@@ -17,7 +17,7 @@ Pictures = Mapping[str, NDArray[np.uint8]]
 
 
 class Tracker:
-    """A copy of the log in another form; what a sink has no use for, it leaves as it is here."""
+    """A copy of the log in another form; what a tracker has no use for, it leaves as it is here."""
 
     def start(self, records: Sequence[Record]) -> None:
         """Takes the records that an interrupted run has left; none when the run is new."""

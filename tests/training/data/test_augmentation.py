@@ -124,9 +124,9 @@ def test_contrast_keeps_the_mean():
 def test_noise_is_as_strong_as_drawn():
     image = np.full((64, 64, 3), 128, np.uint8)
     random = np.random.default_rng(0)
-    share = Draws(*np.random.default_rng(0).random(len(Draws._fields))).noise
+    drawn = Draws(*np.random.default_rng(0).random(len(Draws._fields))).noise
     changed = augment(image, None, random, AugmentationConfig(**STILL, noise=0.1))[0]
-    assert changed.std() == pytest.approx(25.5 * share, rel=0.05)
+    assert changed.std() == pytest.approx(25.5 * drawn, rel=0.05)
     assert changed.mean() == pytest.approx(128, abs=1)
 
 

@@ -11,7 +11,7 @@ from training.experiment_file import load_experiment
 
 pytest.importorskip("tensorflow")
 
-from training.data.input_pipeline import InputPipeline, Share
+from training.data.input_pipeline import InputPipeline, InputShard
 from training.data.run_data import load_run_data
 
 pytestmark = pytest.mark.usefixtures("tensorflow_devices")
@@ -71,11 +71,11 @@ def test_seed_and_stage_decide(make, seed, stage):
 def test_shares_put_together_are_the_global_batch(make, processes, replicas):
     """Equal for any number of workers and replicas, in order."""
     whole = collect(make().batches(0, 2, 4))
-    shares = [
-        collect(make().batches(0, 2, 4, Share(index, processes, replicas))) for index in range(processes)
+    shards = [
+        collect(make().batches(0, 2, 4, InputShard(index, processes, replicas))) for index in range(processes)
     ]
     for step, batch in enumerate(whole):
-        rows = [part for share in shares for part in share[step * replicas : (step + 1) * replicas]]
+        rows = [part for shard in shards for part in shard[step * replicas : (step + 1) * replicas]]
         assert {len(row["label"]) for row in rows} == {BATCH // processes // replicas}
         check_equal({name: np.concatenate([row[name] for row in rows]) for name in batch}, batch)
 

@@ -51,7 +51,7 @@ def test_an_interrupted_run_ends_as_the_uninterrupted_one(
         with pytest.raises(RunInterruptedError, match=f"Stopped by {number.name} {place}") as stopped:
             Trainer(config).run()
     assert stopped.value.exit_code == code
-    assert not [one for one in gc.get_objects() if type(one).__name__ == "OwnedIterator"]  # see Dispatcher
+    assert not [one for one in gc.get_objects() if type(one).__name__ == "OwnedIterator"]  # see StepRunner
     trainer = Trainer(config)
     assert trainer.resumed
     taken = 5 * (int(trainer.state.stage) > 0) + 4 * (int(trainer.state.stage) > 1) + int(trainer.state.step)

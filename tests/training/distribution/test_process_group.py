@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from training.distribution.prefixed_lines import PrefixedLines
+from training.distribution.task_process import PrefixedLines
 
 ROOT = Path(__file__).parents[3]
 DRIVER = """

@@ -1,4 +1,7 @@
-"""FLOPs against numbers worked out by hand."""
+"""FLOPs against numbers worked out by hand, and the peak of devices against a clock of our own."""
+
+import itertools
+from types import SimpleNamespace
 
 import pytest
 
@@ -7,7 +10,14 @@ from segdec.config import NetworkConfig
 keras = pytest.importorskip("keras")
 
 from segdec.network.network import build_network  # noqa: E402
-from training.optimization.flops import Workload, count_forward_flops, count_step_flops  # noqa: E402
+from training.optimization import flops as flops_module  # noqa: E402
+from training.optimization.flops import (  # noqa: E402
+    Workload,
+    count_forward_flops,
+    count_step_flops,
+    measure_peak,
+    strategy_peak,
+)
 from training.stages import STAGES  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("tensorflow_devices")
@@ -60,6 +70,37 @@ def test_a_decoder_counts_too(network):
     assert count_forward_flops(fine.segmentation, image) == SEGMENTATION + decoder
 
 
-def test_speed_is_work_by_time_and_its_share_of_the_peak():
+def test_speed_is_work_by_time_and_its_fraction_of_the_peak():
     speed = Workload(step_flops=6_000, peak_flops_per_s=40_000.0).speed(s_per_step=0.5)
     assert speed == {"model_flops_per_s": 12_000.0, "flop_utilisation": 0.3}
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16"])
+def test_the_fastest_product_counts(monkeypatch, dtype):
+    monkeypatch.setitem(flops_module.SIDES, "CPU", 8)
+    durations = [4.0, 2.0, 0.5, 3.0, 4.0]
+    clock = itertools.accumulate(number for duration in durations for number in (1.0, duration))
+    assert measure_peak("CPU:0", dtype, clock.__next__) == 2 * 8**3 / 0.5
+
+
+@pytest.mark.parametrize(
+    ("devices", "workers", "peak"),
+    [
+        (("/device:CPU:0", "/device:CPU:1"), 1, 10.0),
+        (("/device:CPU:0",), 3, 30.0),
+        (("/device:GPU:0", "/device:GPU:1"), 1, 20.0),
+        (("/device:GPU:0", "/device:GPU:1"), 3, 60.0),
+    ],
+    ids=["logical CPUs are one", "three machines", "two GPUs", "three machines of two GPUs"],
+)
+def test_the_peak_of_a_strategy_is_that_of_its_devices(monkeypatch, devices, workers, peak):
+    measured = []
+
+    def measure(device, dtype):
+        measured.append((device, dtype))
+        return 10.0
+
+    monkeypatch.setattr(flops_module, "measure_peak", measure)
+    strategy = SimpleNamespace(extended=SimpleNamespace(worker_devices=devices))
+    assert strategy_peak(strategy, workers, "float16") == peak
+    assert measured == [("GPU:0" if "GPU" in devices[0] else "CPU:0", "float16")]

@@ -3,17 +3,18 @@
 import numpy as np
 import pytest
 
-from training.config import StageConfig, TargetConfig
+from training.config import ExperimentConfig, StageConfig, StagesConfig
 
 keras = pytest.importorskip("keras")
 tf = pytest.importorskip("tensorflow")
 
 from segdec.network.network import build_network  # noqa: E402
 from training.distribution.strategies import choose_strategy  # noqa: E402
-from training.optimization.ema import WeightAverage  # noqa: E402
+from training.optimization.ema import WeightEMA  # noqa: E402
 from training.optimization.gradients import replica_gradients  # noqa: E402
 from training.optimization.schedules import build_optimizer  # noqa: E402
 from training.optimization.step import build_step  # noqa: E402
+from training.optimization.train_state import TrainState  # noqa: E402
 from training.stages import STAGES  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("tensorflow_devices")
@@ -44,9 +45,10 @@ def train(tiny_config, devices="cpu:1", **settings):
         steps_taken = tf.Variable(0, dtype=tf.int64)
         optimizer = build_optimizer(config, "joint", steps_taken)
         optimizer.build(JOINT.trainable_variables(network))
-        average = WeightAverage(network.variables, 0.5)
+        ema = WeightEMA(network.variables, 0.5)
     start = [np.asarray(variable.value).copy() for variable in network.variables]
-    step = build_step(strategy, network, JOINT, config, TargetConfig(), optimizer, average, steps_taken)
+    state = TrainState(network, {"joint": optimizer}, ema, steps_taken)
+    step = build_step(strategy, state, JOINT, ExperimentConfig(stages=StagesConfig(joint=config)))
     losses = [float(step(batch)["loss"]) for batch in strategy.experimental_distribute_dataset(batches())]
     weights = [np.asarray(variable.value) for variable in network.variables]
     return (

@@ -3,13 +3,14 @@
 import numpy as np
 import pytest
 
-from training.config import LossConfig, StageConfig, TargetConfig
+from training.config import ExperimentConfig, LossConfig, StageConfig, StagesConfig, TargetConfig
 from training.experiment_file import load_experiment
 
 tf = pytest.importorskip("tensorflow")
 
 from segdec.errors import ConfigError  # noqa: E402
 from segdec.network.network import build_network  # noqa: E402
+from training.data.targets import build_targets  # noqa: E402
 from training.optimization.losses import segmentation_loss  # noqa: E402
 from training.optimization.objective import stage_losses  # noqa: E402
 from training.stages import STAGES  # noqa: E402
@@ -39,9 +40,12 @@ def make_batch(stride):
 
 def losses(network, *, target=None, terms=None, batch=None, steps_taken=0, **settings):
     batch = batch or make_batch(network.config.mask_stride)
-    target, terms = target or TargetConfig(positive_weight=3.0), terms or LossConfig()
-    config = StageConfig(steps=8, **settings)
-    found = stage_losses(network, JOINT, config, target, terms, batch, steps_taken)
+    config = ExperimentConfig(
+        stages=StagesConfig(joint=StageConfig(steps=8, **settings)),
+        target=target or TargetConfig(positive_weight=3.0),
+        loss=terms or LossConfig(),
+    )
+    found = stage_losses(network, JOINT, config, batch, steps_taken)
     return {name: loss.numpy() for name, loss in found.items()}
 
 
@@ -64,6 +68,20 @@ def test_a_refined_mask_is_trained_at_both_sizes(network, weighting, factor):
     target = TargetConfig(positive_weight=3.0, weighting=weighting)
     ours = losses(network, target=target)["segmentation_loss"]
     np.testing.assert_allclose(ours, expected_segmentation(network, factor), rtol=1e-5)
+
+
+@pytest.mark.parametrize("weighting", ["uniform", "distance"])
+def test_the_positive_weight_counts_once(network, weighting):
+    """Of a photograph that is one defect, as deep everywhere, each weighting makes the loss threefold."""
+    batch, stride = make_batch(network.config.mask_stride), network.config.mask_stride
+    mask = np.full((SIDE, SIDE), 255, np.uint8)
+    found = []
+    for positive_weight in (1.0, 3.0):
+        target = TargetConfig(weighting=weighting, positive_weight=positive_weight)
+        share, weight = build_targets(mask, mask.shape, target, stride)
+        batch |= {name: np.stack([map_] * IMAGES) for name, map_ in (("target", share), ("weight", weight))}
+        found.append(losses(network, target=target, batch=batch)["segmentation_loss"])
+    np.testing.assert_allclose(found[1], 3.0 * found[0], rtol=1e-5)
 
 
 def test_an_image_of_unknown_mask_trains_the_decision_alone(network):

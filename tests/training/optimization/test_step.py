@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from training.config import StageConfig, TargetConfig
+from training.config import ExperimentConfig, StageConfig, StagesConfig, TargetConfig
 
 keras = pytest.importorskip("keras")
 tf = pytest.importorskip("tensorflow")
@@ -9,10 +9,11 @@ tf = pytest.importorskip("tensorflow")
 from segdec.network.layers import ComputePolicy  # noqa: E402
 from segdec.network.network import build_network  # noqa: E402
 from training.distribution.strategies import choose_strategy  # noqa: E402
-from training.optimization.ema import WeightAverage  # noqa: E402
+from training.optimization.ema import WeightEMA  # noqa: E402
 from training.optimization.loss_scale import LossScale  # noqa: E402
 from training.optimization.schedules import build_optimizer  # noqa: E402
 from training.optimization.step import build_step  # noqa: E402
+from training.optimization.train_state import TrainState  # noqa: E402
 from training.stages import STAGES  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("tensorflow_devices")
@@ -57,19 +58,12 @@ class Training:
             self.optimizer = build_optimizer(settings, stage, steps_taken)
             self.optimizer.build(self.stage.trainable_variables(self.network))
             self.loss_scale = None if loss_scale is None else LossScale(**loss_scale)
-            self.average = WeightAverage(self.network.variables, decay)
-        target = TargetConfig(positive_weight=2.0)
-        self.step = build_step(
-            self.strategy,
-            self.network,
-            self.stage,
-            settings,
-            target,
-            self.optimizer,
-            self.average,
-            steps_taken,
-            self.loss_scale,
+            self.ema = WeightEMA(self.network.variables, decay)
+        state = TrainState(self.network, {stage: self.optimizer}, self.ema, steps_taken, self.loss_scale)
+        config = ExperimentConfig(
+            stages=StagesConfig(**{stage: settings}), target=TargetConfig(positive_weight=2.0)
         )
+        self.step = build_step(self.strategy, state, self.stage, config)
 
     def take(self, batches):
         """Takes a step a batch; returns the losses of the last one."""
@@ -197,7 +191,7 @@ def state(training):
     """All that a skipped step must leave alone, bit for bit: copies on every replica included."""
     variables = [variable.value for variable in training.network.variables]
     variables += [variable.value for variable in training.optimizer.variables]
-    variables += [*training.average.shadows, *training.average.variables]
+    variables += [*training.ema.shadows, *training.ema.variables]
     results = training.strategy.experimental_local_results
     return [np.asarray(copy).copy() for variable in variables for copy in results(variable)]
 
@@ -274,7 +268,7 @@ def test_the_norm_is_that_of_the_global_gradient_before_clipping(tiny_config):
 
 def averaged_weights(training, tiny_config):
     copy = build_network(tiny_config.network)
-    training.average.copy_to(copy)
+    training.ema.copy_to(copy)
     return {variable.path: variable.numpy() for variable in copy.variables}
 
 
@@ -288,5 +282,5 @@ def test_average_follows_the_weights_and_steps_aside(tiny_config):
     for path, value in averaged.items():
         np.testing.assert_allclose(value, start[path] + (raw[path] - start[path]) * 9 / 11, atol=1e-6)
     assert changed(raw, averaged)
-    training.average.restart()
+    training.ema.restart()
     assert not changed(raw, averaged_weights(training, tiny_config))

@@ -1,6 +1,7 @@
 """Checkpoints: when they are due, which stay, what damage does to them."""
 
 import shutil
+import time
 from pathlib import Path
 
 import keras
@@ -10,21 +11,27 @@ import tensorflow as tf
 
 from segdec.errors import RunError
 from segdec.network.network import build_network
-from training.optimization.ema import WeightAverage
-from training.run.checkpoint_folder import CheckpointFolder
-from training.run.checkpoints import RunState
+from training.config import ExperimentConfig, StageConfig, StagesConfig
+from training.optimization.ema import WeightEMA
+from training.optimization.train_state import TrainState
+from training.run.checkpoints import CheckpointFolder, RunState
 
 pytestmark = pytest.mark.usefixtures("tensorflow_devices")
 
 
 @pytest.fixture(scope="module")
 def parts(tiny_config, tensorflow_devices):  # noqa: ARG001
-    """What a state saves: a network, its optimiser, its average, the validated network and the step."""
+    """What a state saves: what training changes, and the validated network."""
     network, validated = build_network(tiny_config.network), build_network(tiny_config.network)
     optimizer = keras.optimizers.Adam()
     optimizer.build(network.trainable_variables)
     step = tf.Variable(0, dtype=tf.int64)
-    return network, {"segment": optimizer}, WeightAverage(network.variables, 0.9), validated, step
+    return TrainState(network, {"segment": optimizer}, WeightEMA(network.variables, 0.9), step), validated
+
+
+def make_state(folder, parts, *, writes=True, clock=time.monotonic, **settings):
+    config = ExperimentConfig(stages=StagesConfig(segment=StageConfig(steps=1)), **settings)
+    return RunState(folder, *parts, config, writes=writes, clock=clock)
 
 
 def fill(network, value):
@@ -42,7 +49,7 @@ def held(network):
 def save(state, parts, stage, step):
     """A checkpoint whose weights all are 100 · stage + step."""
     state.stage.assign(stage)
-    fill(parts[0], 100 * stage + step)
+    fill(parts[0].network, 100 * stage + step)
     state.save(step)
 
 
@@ -52,7 +59,7 @@ def names(folder):
 
 def test_due_by_steps_and_by_minutes(tmp_path, parts):
     now = [1000.0]
-    state = RunState(tmp_path, *parts, every_steps=4, every_minutes=2, clock=lambda: now[0])
+    state = make_state(tmp_path, parts, checkpoint_every=4, checkpoint_minutes=2, clock=lambda: now[0])
     assert [step for step in range(1, 10) if state.is_due(step)] == [4, 8]
     now[0] += 119.0
     assert not state.is_due(5)
@@ -64,25 +71,25 @@ def test_due_by_steps_and_by_minutes(tmp_path, parts):
 
 def test_zero_minutes_means_steps_alone(tmp_path, parts):
     now = [0.0]
-    state = RunState(tmp_path, *parts, every_steps=4, every_minutes=0, clock=lambda: now[0])
+    state = make_state(tmp_path, parts, checkpoint_every=4, checkpoint_minutes=0, clock=lambda: now[0])
     now[0] += 1e9
     assert not state.is_due(5)
 
 
 def test_a_fresh_folder_holds_nothing_to_restore(tmp_path, parts):
-    assert RunState(tmp_path / "none", *parts).restore() is False
+    assert make_state(tmp_path / "none", parts).restore() is False
     assert not (tmp_path / "none").exists()
 
 
 def test_the_furthest_stay(tmp_path, parts):
-    state = RunState(tmp_path, *parts, keep=3)
+    state = make_state(tmp_path, parts, keep_checkpoints=3)
     for stage, step in [(0, 2), (0, 10), (1, 0), (1, 9), (1, 10)]:
         save(state, parts, stage, step)
     assert names(tmp_path) == {"ckpt-1-0", "ckpt-1-9", "ckpt-1-10"}
-    fill(parts[0], 0)
-    again = RunState(tmp_path, *parts, keep=3)
+    fill(parts[0].network, 0)
+    again = make_state(tmp_path, parts, keep_checkpoints=3)
     assert again.restore()
-    assert (int(again.stage), int(again.step), held(parts[0])) == (1, 10, 110)
+    assert (int(again.stage), int(again.step), held(parts[0].network)) == (1, 10, 110)
 
 
 def cut(path: Path) -> None:
@@ -98,42 +105,42 @@ def flip(path: Path) -> None:
 @pytest.mark.parametrize("file", ["state.index", "state.data-00000-of-00001"])
 @pytest.mark.parametrize("damage", [cut, flip, Path.unlink, lambda path: path.write_bytes(b"")])
 def test_damage_is_named_and_the_previous_one_used(tmp_path, parts, capsys, file, damage):
-    state = RunState(tmp_path, *parts)
+    state = make_state(tmp_path, parts)
     save(state, parts, 0, 2)
     save(state, parts, 0, 4)
     damage(tmp_path / "ckpt-0-4" / file)
 
-    state = RunState(tmp_path, *parts)
+    state = make_state(tmp_path, parts)
     assert state.restore()
-    assert (int(state.step), held(parts[0])) == (2, 2)
+    assert (int(state.step), held(parts[0].network)) == (2, 2)
     printed = capsys.readouterr().err
     assert printed.startswith(f"warning: The checkpoint '{tmp_path / 'ckpt-0-4'}' cannot be read: ")
     assert f"from the one before, '{tmp_path / 'ckpt-0-2'}'" in printed
 
     save(state, parts, 0, 3)  # behind the damaged one, which must not be taken for the newest
     assert names(tmp_path) == {"ckpt-0-2", "ckpt-0-3"}
-    state = RunState(tmp_path, *parts)
+    state = make_state(tmp_path, parts)
     assert state.restore()
     assert (int(state.step), capsys.readouterr().err) == (3, "")
 
 
 def test_a_damaged_one_may_be_replaced_at_its_place(tmp_path, parts, capsys):
-    state = RunState(tmp_path, *parts)
+    state = make_state(tmp_path, parts)
     save(state, parts, 0, 2)
     save(state, parts, 0, 4)
     cut(tmp_path / "ckpt-0-4" / "state.index")
-    state = RunState(tmp_path, *parts)
+    state = make_state(tmp_path, parts)
     state.restore()
     save(state, parts, 0, 4)
     capsys.readouterr()
-    assert RunState(tmp_path, *parts).restore()
-    assert (held(parts[0]), capsys.readouterr().err) == (4, "")
+    assert make_state(tmp_path, parts).restore()
+    assert (held(parts[0].network), capsys.readouterr().err) == (4, "")
 
 
 def test_the_best_weights_are_those_of_the_restored_place(tmp_path, parts):
     """The later stage's best weights must not become the earlier stage's."""
-    network, _, _, validated, _ = parts
-    state = RunState(tmp_path, *parts)
+    network, validated = parts[0].network, parts[1]
+    state = make_state(tmp_path, parts)
     fill(validated, 7)
     state.save_best((0.5, 0.0))
     save(state, parts, 0, 4)
@@ -141,7 +148,7 @@ def test_the_best_weights_are_those_of_the_restored_place(tmp_path, parts):
     state.save_best((0.9, 0.0))
     save(state, parts, 1, 2)
     cut(tmp_path / "ckpt-1-2" / "state.index")
-    state = RunState(tmp_path, *parts)
+    state = make_state(tmp_path, parts)
     state.restore()
     assert state.is_better((0.5, 0.0))
     assert not state.is_better((0.4, 0.0))
@@ -150,25 +157,26 @@ def test_the_best_weights_are_those_of_the_restored_place(tmp_path, parts):
 
 
 def test_none_can_be_read(tmp_path, parts):
-    state = RunState(tmp_path, *parts)
+    state = make_state(tmp_path, parts)
     for step in (2, 4):
         save(state, parts, 0, step)
         cut(tmp_path / f"ckpt-0-{step}" / "state.index")
     with pytest.raises(RunError, match=r"Cannot restore any checkpoint in .*'ckpt-0-4'.*--fresh"):
-        RunState(tmp_path, *parts).restore()
+        make_state(tmp_path, parts).restore()
     assert names(tmp_path) == {"ckpt-0-2", "ckpt-0-4"}
 
 
 def test_another_network_is_refused(tmp_path, parts, tiny_config):
-    save(RunState(tmp_path, *parts), parts, 0, 2)
+    save(make_state(tmp_path, parts), parts, 0, 2)
     wider = build_network(tiny_config.network.model_copy(update={"feature_width": 16}))
     with pytest.raises(RunError, match="Expected a whole one of the same network"):
-        RunState(tmp_path, wider, {}, WeightAverage(wider.variables, 0.9), wider, parts[-1]).restore()
+        other = TrainState(wider, {}, WeightEMA(wider.variables, 0.9), parts[0].step)
+        make_state(tmp_path, (other, wider)).restore()
 
 
 def test_who_does_not_write_still_reads_and_remembers(tmp_path, parts):
-    save(RunState(tmp_path, *parts), parts, 1, 3)
-    state = RunState(tmp_path, *parts, writes=False, keep=1)
+    save(make_state(tmp_path, parts), parts, 1, 3)
+    state = make_state(tmp_path, parts, writes=False, keep_checkpoints=1)
     assert state.restore()
     assert (int(state.stage), int(state.step)) == (1, 3)
     state.save_best((0.5, 0.0))
@@ -182,7 +190,7 @@ def test_who_does_not_write_still_reads_and_remembers(tmp_path, parts):
     [tf.errors.ResourceExhaustedError(None, None, "SaveV2; No space left on device"), OSError(28, "")],
 )
 def test_a_full_disk_leaves_the_earlier_ones(tmp_path, parts, monkeypatch, error):
-    state = RunState(tmp_path, *parts)
+    state = make_state(tmp_path, parts)
     save(state, parts, 0, 2)
 
     def write_half(_checkpoint, prefix):
@@ -194,11 +202,11 @@ def test_a_full_disk_leaves_the_earlier_ones(tmp_path, parts, monkeypatch, error
         with pytest.raises(RunError, match=r"could not be written: No space left on device\. Checkpoints"):
             save(state, parts, 0, 4)
     assert names(tmp_path) == {"ckpt-0-2"}
-    assert RunState(tmp_path, *parts).restore()
+    assert make_state(tmp_path, parts).restore()
 
 
 def test_what_a_killed_writer_left_is_no_checkpoint(tmp_path, parts):
-    state = RunState(tmp_path, *parts)
+    state = make_state(tmp_path, parts)
     save(state, parts, 0, 2)
     shutil.copytree(tmp_path / "ckpt-0-2", tmp_path / f".ckpt-0-9.{'0' * 32}.tmp")
     assert [path.name for path in CheckpointFolder(tmp_path, keep=2).newest_first()] == ["ckpt-0-2"]

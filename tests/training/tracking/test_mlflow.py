@@ -10,13 +10,12 @@ from segdec.errors import MissingExtraError
 from tests.training.fake_mlflow import install
 from training.distribution.interruption import RunInterruptedError
 from training.experiment_file import load_experiment
-from training.tracking.run_log import RunLog, read_log
+from training.tracking.run_log import RunLog, open_trackers, read_log
 from training.tracking.tracker import PLACE
 
 pytest.importorskip("tensorflow")
 
 from training.tracking.meter import Meter
-from training.tracking.trackers import open_trackers
 from training.trainer import Trainer
 
 pytestmark = pytest.mark.usefixtures("tensorflow_devices", "fresh_tracker")
@@ -64,7 +63,7 @@ def small_run(config):
 
 
 def log_steps(config, *steps, at=(0, 0), finish=False):
-    with RunLog(config.folder, stage=at[0], step=at[1], sinks=open_trackers(config)) as log:
+    with RunLog(config.folder, stage=at[0], step=at[1], trackers=open_trackers(config)) as log:
         for index, step in steps:
             stage = ("segment", "decision", "joint")[index]
             log.scalars("train", stage, index, step, {"loss": 100 * index + step, "norm": float("nan")})
@@ -149,14 +148,14 @@ def test_a_run_that_the_server_has_lost_starts_anew(mlflow, small_run):
 def test_how_a_run_ended(mlflow, small_run, error, status):
     with (
         pytest.raises(type(error)),
-        RunLog(small_run.folder, stage=0, step=0, sinks=open_trackers(small_run)),
+        RunLog(small_run.folder, stage=0, step=0, trackers=open_trackers(small_run)),
     ):
         raise error
     assert tracked(mlflow, small_run).info.status == status
 
 
 def test_an_outage_costs_one_warning_and_no_number(server, small_run, capsys):
-    with RunLog(small_run.folder, stage=0, step=0, sinks=open_trackers(small_run)) as log:
+    with RunLog(small_run.folder, stage=0, step=0, trackers=open_trackers(small_run)) as log:
         log.scalars("train", "segment", 0, 1, {"loss": 1.0})
         server.down, server.calls = True, 0
         for step in range(2, 6):
@@ -184,13 +183,13 @@ def test_what_a_server_missed_is_sent_when_the_run_is_resumed(server, small_run)
 
 def test_a_server_is_asked_again_after_a_while(server, small_run, monkeypatch):
     now = [0.0]
-    sink = open_trackers(small_run)[0]
+    tracker = open_trackers(small_run)[0]
     monkeypatch.setattr(sys.modules["training.tracking.mlflow"].time, "monotonic", lambda: now[0])
     record = dict(zip(PLACE, ("train", "segment", 0, 1), strict=True)) | {"loss": 1.0}
     server.down = True
     asked = []
     for now[0] in (1.0, 60.0, 61.5, 180.0, 182.0):  # waits of 60 s, then 120 s
-        sink.record(record)
+        tracker.record(record)
         asked.append(server.calls)
     assert asked == [1, 1, 2, 2, 3]
 

@@ -123,15 +123,15 @@ class Recorder(Tracker):
         self.calls.append(("close", error))
 
 
-def test_sinks_get_everything_in_order(tmp_path):
+def test_trackers_get_everything_in_order(tmp_path):
     with RunLog(tmp_path, stage=0, step=0) as log:
         train(log, 0, (1, 2))
-    sink, error = Recorder(), ValueError()
-    with pytest.raises(ValueError), RunLog(tmp_path, stage=0, step=1, sinks=[sink]) as log:
+    tracker, error = Recorder(), ValueError()
+    with pytest.raises(ValueError), RunLog(tmp_path, stage=0, step=1, trackers=[tracker]) as log:
         train(log, 0, (2,))
         log.finish({"average_precision": 1.0})
         raise error
-    assert sink.calls == [
+    assert tracker.calls == [
         ("start", [1]),
         ("record", 2),
         ("finish", {"average_precision": 1.0}),

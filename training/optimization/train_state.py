@@ -1,0 +1,49 @@
+"""What training changes: network, optimisers, averages, step and loss scale."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import keras
+import tensorflow as tf
+
+from segdec.network.network import SegDecNet, build_network
+from training.config import ExperimentConfig
+from training.optimization.ema import WeightEMA
+from training.optimization.loss_scale import LossScale
+from training.optimization.numerics import compute_policy
+from training.optimization.schedules import build_optimizer
+from training.stages import STAGES
+
+
+@dataclass(frozen=True)
+class TrainState:
+    """All that a step changes; its variables belong to the strategy in whose scope they were made.
+
+    Attributes:
+        network: The network in training.
+        optimizers: Those of the stages, by name, each built on the variables that its stage trains.
+        ema: Follows the weights.
+        step: Steps of the present stage already taken.
+        loss_scale: For a network that computes in float16; None for any other.
+    """
+
+    network: SegDecNet
+    optimizers: Mapping[str, keras.optimizers.Optimizer]
+    ema: WeightEMA
+    step: tf.Variable
+    loss_scale: LossScale | None = None
+
+
+def build_train_state(config: ExperimentConfig) -> TrainState:
+    """Makes the state in which a run begins, within the scope of its strategy."""
+    network = build_network(config.network, compute_policy(config))
+    step = tf.Variable(0, dtype=tf.int64, trainable=False, name="step")
+    optimizers = {}
+    for stage in STAGES:
+        if config.stages[stage.name].steps:
+            optimizer = build_optimizer(config.stages[stage.name], stage.name, step)
+            optimizer.build(stage.trainable_variables(network))
+            optimizers[stage.name] = optimizer
+    ema = WeightEMA(network.variables, config.ema_decay)
+    loss_scale = LossScale() if config.precision == "mixed_float16" else None
+    return TrainState(network, optimizers, ema, step, loss_scale)

@@ -1,0 +1,96 @@
+"""What a run records in its folder: where it was computed, what it left out of its data, how it ended."""
+
+import json
+import os
+import platform
+import sys
+from collections.abc import Sequence
+from importlib.metadata import version
+from pathlib import Path
+
+import tensorflow as tf
+
+from datasets.checking import problem_line
+from datasets.sample import Problem
+from segdec.config import Config, ModelConfig
+from segdec.files import write_text_atomic
+
+ENVIRONMENT = "environment.json"
+LEFT_OUT = "left_out.txt"
+"""What of the data set could not be used, one line each; there where a run goes on without it."""
+
+PACKAGES = ("tensorflow", "keras", "numpy", "opencv-python-headless")
+
+
+class RunResult(Config):
+    """What training ends with, beside the weights.
+
+    Attributes:
+        model: The model, its thresholds chosen on validation.
+        validation: Metrics on the validation split.
+        warnings: What the user must know about the thresholds.
+        data_fingerprint: Digest of the images the run saw.
+    """
+
+    model: ModelConfig
+    validation: dict[str, float | None]
+    warnings: tuple[str, ...]
+    data_fingerprint: str
+
+
+def record_environment(folder: Path) -> None:
+    """Writes down where a run is computed; warns if it was begun elsewhere, for the last digits may differ.
+
+    Raises:
+        OSError: If the file cannot be written.
+    """
+    path, present = folder / ENVIRONMENT, describe_environment()
+    if path.exists():
+        former = json.loads(path.read_text(encoding="utf-8"))
+        if differences := describe_differences(former, present):
+            print(
+                f"warning: The run '{folder}' was begun elsewhere ({'; '.join(differences)}). "
+                "Its result may differ in the last digits from that of an uninterrupted one.",
+                file=sys.stderr,
+            )
+    write_text_atomic(path, json.dumps(present, indent=2) + "\n")
+
+
+def describe_environment() -> dict[str, str]:
+    """Returns name → value of whatever may change rounding or order of additions on this machine.
+
+    Beside configuration and data that is what decides the last bits of a run: versions, threads, devices.
+    """
+    threads = tf.config.threading
+    return {
+        **{package: version(package) for package in PACKAGES},
+        "machine": platform.machine(),
+        "cpus": str(os.cpu_count()),
+        "intra_op_threads": str(threads.get_intra_op_parallelism_threads()),
+        "oneDNN": os.environ.get("TF_ENABLE_ONEDNN_OPTS", "default"),
+        "devices": ", ".join(device.name for device in tf.config.list_logical_devices()),
+    }
+
+
+def describe_differences(former: dict[str, str], present: dict[str, str]) -> list[str]:
+    """Returns one phrase for each value that differs: `cpus: 8, now 2`."""
+    return [
+        f"{name}: {former.get(name, 'unknown')}, now {value}"
+        for name, value in present.items()
+        if former.get(name) != value
+    ]
+
+
+def record_left_out(folder: Path, problems: Sequence[Problem]) -> None:
+    """Lists what the run goes on without, and says that it does; an old list goes if there is nothing.
+
+    Raises:
+        OSError: If the file cannot be written.
+    """
+    path = folder / LEFT_OUT
+    if not problems:
+        path.unlink(missing_ok=True)
+        return
+    write_text_atomic(path, "".join(f"{problem_line(problem)}\n" for problem in problems))
+    what = "1 problem is" if len(problems) == 1 else f"{len(problems)} problems are"
+    print(f"warning: {what} left out of the data set, see {path}", file=sys.stderr)
