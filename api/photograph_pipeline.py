@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from api.batching import InferenceResult, deadline_passed
-from api.images import Upload
 from api.models.registry import ServedModel
 from api.service import Service
+from api.uploads import Upload
 from segdec.images import Photograph
 from segdec.postprocessing import Prediction
 from segdec.schemas import ImageFacts, ModelIdentity

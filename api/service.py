@@ -9,12 +9,12 @@ from typing import Literal, TypeVar
 from api.admission import AdmissionLimit
 from api.batching import ImagePredictor, InferenceThread
 from api.errors import RequestError, busy
-from api.images import warm_decoder
 from api.middleware.metrics import Metrics
 from api.models.loading import ModelLoader, Phases, warm
 from api.models.registry import ModelRegistry, ServedModel
 from api.models.store import STABLE, ModelFolder, ModelStore, SingleModel
 from api.settings import Settings
+from api.uploads import warm_decoder
 from segdec.errors import ConfigError
 from segdec.schemas import ModelIdentity, ReloadAnswer
 

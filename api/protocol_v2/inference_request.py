@@ -7,7 +7,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from api.errors import RequestError
-from api.images import Upload
 from api.protocol_v2.input_tensors import (
     check_binary_used,
     parse_request,
@@ -18,6 +17,7 @@ from api.protocol_v2.input_tensors import (
 from api.protocol_v2.outputs import OUTPUTS
 from api.protocol_v2.schemas import InferInput, InferRequest, TensorMetadata
 from api.settings import Settings
+from api.uploads import Upload
 from segdec.suggestions import nearest
 
 Source = Upload | NDArray[np.uint8]

@@ -11,7 +11,6 @@ from starlette.responses import Response
 from api.admission import until_disconnected
 from api.dependencies import get_service
 from api.errors import REFUSALS, RequestError, describe_error, describe_problems, status_of
-from api.images import FIELD, FORM, JSON, JsonImages, Upload, read_uploads
 from api.middleware.access import note
 from api.models.registry import ServedModel
 from api.photograph_pipeline import gather_bounded, inspect_photograph
@@ -19,6 +18,7 @@ from api.raw_route import BINARY, RawRoute, describe_body
 from api.request_params import RequestParams, describe_parameters, read_request_params
 from api.responses import make_answer
 from api.service import Service
+from api.uploads import FIELD, FORM, JSON, JsonImages, Upload, read_uploads
 from segdec.errors import ImageError
 from segdec.schemas import BatchAnswer, BatchItem
 

@@ -10,12 +10,12 @@ from starlette.responses import Response
 from api.admission import until_disconnected
 from api.dependencies import get_service
 from api.errors import RequestError, describe_problems
-from api.images import FIELD, FORM, IMAGES, JSON, RAW, JsonImage, read_upload
 from api.middleware.access import note
 from api.photograph_pipeline import inspect_photograph
 from api.raw_route import BINARY, RawRoute, describe_body
 from api.request_params import describe_parameters, read_request_params
 from api.responses import make_json_response, make_mask_response
+from api.uploads import FIELD, FORM, IMAGES, JSON, RAW, JsonImage, read_upload
 from segdec.schemas import Answer
 
 router = APIRouter(prefix="/v1", tags=["predict"], route_class=RawRoute)

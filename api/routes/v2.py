@@ -15,7 +15,6 @@ from starlette.responses import Response
 from api.admission import until_disconnected
 from api.dependencies import ModelVersionDep, NamedModelDep, ServiceDep
 from api.errors import RequestError, describe_problems
-from api.images import Upload, read_body
 from api.middleware.access import note
 from api.models.registry import ServedModel
 from api.photograph_pipeline import gather_bounded, inspect_photograph
@@ -36,6 +35,7 @@ from api.protocol_v2.schemas import (
 from api.raw_route import BINARY, describe_body
 from api.request_params import DESCRIBED_DEADLINE, read_deadline_ms
 from api.service import Service
+from api.uploads import Upload, read_body
 from segdec import __version__
 from segdec.errors import ImageError
 

@@ -1,4 +1,4 @@
-"""Request bytes → `Photograph`. The content decides what it is; names and declared types do not."""
+"""Request bytes → encoded photographs. The content decides what they are; names and declared types do not."""
 
 import asyncio
 import base64
