@@ -9,7 +9,7 @@ from api.batching import ImagePredictor
 from api.errors import add_error_handlers
 from api.middleware.metrics import Metrics
 from api.middleware.stack import add_middleware
-from api.routes import admin, batch, health, models, predict, v2
+from api.routes import admin, batch, health, metrics, models, predict, v2
 from api.routes.pages import add_pages
 from api.service import Service
 from api.settings import Settings
@@ -42,7 +42,7 @@ def create_app(settings: Settings, predictor: ImagePredictor | None = None) -> F
     app.state.predictor = predictor
     app.state.service = None
     add_error_handlers(app)
-    for module in (predict, batch, models, admin, v2, health):
+    for module in (predict, batch, models, admin, v2, health, metrics):
         app.include_router(module.router)
     add_pages(app, settings)
     add_middleware(app, settings, _make_metrics(app))

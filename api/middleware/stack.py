@@ -9,7 +9,6 @@ from api.middleware.metrics import Metrics
 from api.middleware.rate_limit import RateLimiter, RateLimitMiddleware
 from api.middleware.request_id import RequestIdMiddleware
 from api.middleware.v2_errors import ProtocolErrorMiddleware
-from api.routes import metrics as metrics_route
 from api.settings import Settings
 
 CORS_REQUEST_HEADERS = (
@@ -34,7 +33,7 @@ CORS_ANSWER_HEADERS = (
 
 
 def add_middleware(app: FastAPI, settings: Settings, metrics: Metrics) -> None:
-    """Adds the middleware and `/metrics` to `app`.
+    """Adds the middleware to `app`.
 
     A request meets them in this order: errors of /v2, access log, CORS (so that a browser can read every
     refusal, and a preflight, which carries no key, is answered), request id, key, rate limit, route.
@@ -43,7 +42,6 @@ def add_middleware(app: FastAPI, settings: Settings, metrics: Metrics) -> None:
         ConfigError: If a key file cannot be used.
     """
     app.state.metrics = metrics
-    app.include_router(metrics_route.router)
     keyring = Keyring.read(settings)
     describe_keys(app, keyring)
     # The one added last is met first.

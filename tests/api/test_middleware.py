@@ -16,6 +16,7 @@ from api.errors import RequestError, add_error_handlers
 from api.middleware.access import CLIENT_GONE, note
 from api.middleware.metrics import Metrics
 from api.middleware.stack import add_middleware
+from api.routes import metrics
 from api.settings import Settings
 from segdec.errors import ConfigError
 
@@ -63,6 +64,7 @@ def make_app(folder: Path, **words: object) -> FastAPI:
     app.state.service = NoModels()
     add_error_handlers(app)
     app.include_router(router)
+    app.include_router(metrics.router)
     app.add_api_route("/livez", lambda: "alive")
     app.add_api_route("/readyz", ready)
     app.mount("/static", StaticFiles(directory=folder))
