@@ -1,51 +1,90 @@
-"""A bounded number of places: what finds none is refused at once instead of waiting without end."""
+"""Which requests are worked on: no more than a bound at a time, and only while their client is there."""
 
-from collections.abc import Iterator
+import asyncio
+from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager
+from typing import Any, TypeVar
+
+from starlette.requests import ClientDisconnect, Request
 
 from api.errors import busy
 
+T = TypeVar("T")
 
-class Places:
-    """Places for requests; only the event loop's thread may take them.
+
+class AdmissionLimit:
+    """Bounds what is admitted at a time; what is beyond is refused at once instead of waiting without end.
+
+    Only the event loop's thread may use it.
 
     Args:
-        most: Number of places.
+        limit: How many are admitted at a time.
         code: Of the refusal.
-        what: What takes a place, in words, for example `photographs are waiting or running`.
+        what: What is admitted, in words, for example `photographs are waiting or running`.
         retry_after_s: Seconds that a refused client is asked to wait.
+
+    Attributes:
+        admitted: How many are admitted now.
     """
 
-    def __init__(self, most: int, code: str, what: str, retry_after_s: int) -> None:
-        self.most = most
+    def __init__(self, limit: int, code: str, what: str, retry_after_s: int) -> None:
+        self.limit = limit
         self.code = code
         self.what = what
         self.retry_after_s = retry_after_s
-        self.taken = 0
+        self.admitted = 0
 
     def check(self) -> None:
-        """Refuses while every place is taken.
+        """Refuses while as many are admitted as may be.
 
         Raises:
             RequestError: 503 with Retry-After.
         """
-        if self.taken >= self.most:
+        if self.admitted >= self.limit:
             raise busy(
                 self.code,
-                f"{self.taken} {self.what}, the most this service takes. Retry later.",
+                f"{self.admitted} {self.what}, the most this service takes. Retry later.",
                 self.retry_after_s,
             )
 
     @contextmanager
-    def hold(self) -> Iterator[None]:
-        """Holds a place.
+    def admit(self) -> Iterator[None]:
+        """Admits one until the block ends.
 
         Raises:
-            RequestError: 503 with Retry-After, if every place is taken.
+            RequestError: 503 with Retry-After, if as many are admitted as may be.
         """
         self.check()
-        self.taken += 1
+        self.admitted += 1
         try:
             yield
         finally:
-            self.taken -= 1
+            self.admitted -= 1
+
+
+async def until_disconnected(request: Request, work: Coroutine[Any, Any, T]) -> T:
+    """Does `work` unless the client goes first; the request's body must have been read.
+
+    Raises:
+        ClientDisconnect: If the client went; `work` was cancelled.
+    """
+    working = asyncio.current_task()
+    disconnected = False
+
+    async def watch() -> None:
+        nonlocal disconnected
+        while (await request.receive())["type"] != "http.disconnect":
+            pass
+        disconnected = True
+        if working:
+            working.cancel()
+
+    watching = asyncio.create_task(watch())
+    try:
+        return await work
+    except asyncio.CancelledError:
+        if disconnected and working and not working.uncancel():
+            raise ClientDisconnect from None
+        raise
+    finally:
+        watching.cancel()

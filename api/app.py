@@ -8,9 +8,8 @@ from fastapi import FastAPI
 from api.batching import ImagePredictor
 from api.errors import add_error_handlers
 from api.middleware.metrics import Metrics
-from api.middleware.stack import add_operations
-from api.protocol_v2.errors import ProtocolErrorMiddleware
-from api.routes import admin, batch, health, models, predict, v2
+from api.middleware.stack import add_middleware
+from api.routes import admin, batch, health, metrics, models, predict, v2
 from api.routes.pages import add_pages
 from api.service import Service
 from api.settings import Settings
@@ -21,7 +20,7 @@ def create_app(settings: Settings, predictor: ImagePredictor | None = None) -> F
     """Creates the service.
 
     Its lifespan makes `app.state.service`; who runs it awaits `app.state.service.start()`, which loads
-    and warms the models. Until then every question is answered 503.
+    and warms the models. Until then every request is answered 503.
 
     Args:
         settings: What the operator set.
@@ -43,11 +42,10 @@ def create_app(settings: Settings, predictor: ImagePredictor | None = None) -> F
     app.state.predictor = predictor
     app.state.service = None
     add_error_handlers(app)
-    for module in (predict, batch, models, admin, v2, health):
+    for module in (predict, batch, models, admin, v2, health, metrics):
         app.include_router(module.router)
     add_pages(app, settings)
-    add_operations(app, settings, _make_metrics(app))
-    app.add_middleware(ProtocolErrorMiddleware)
+    add_middleware(app, settings, _make_metrics(app))
     return app
 
 
@@ -57,8 +55,8 @@ def _make_metrics(app: FastAPI) -> Metrics:
         return running
 
     return Metrics(
-        queue_depth=lambda: running.inference.waiting if (running := service()) else 0,
-        ready=lambda: running.models.ready if (running := service()) else False,
+        queue_depth=lambda: running.inference_thread.waiting if (running := service()) else 0,
+        ready=lambda: running.ready if (running := service()) else False,
     )
 
 

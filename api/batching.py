@@ -38,23 +38,23 @@ class ImagePredictor(Protocol):
         """Pixels (B × H × W) beyond which a batch is not faster than its photographs one by one."""
 
     def warm_shape(self) -> tuple[int, int, int]:
-        """Shape [h, w, c] of the prepared photograph that is likely to come first."""
+        """Returns the shape [h, w, c] of the prepared photograph that is likely to come first."""
 
     def prepare(self, image: NDArray[np.uint8]) -> NDArray[np.uint8]:
-        """Photograph [H, W, C] to network input [h, w, c]."""
+        """Turns a photograph [H, W, C] into network input [h, w, c]."""
 
     def infer(self, prepared: NDArray[np.uint8]) -> Logits:
-        """Network input [B, h, w, c] to logits."""
+        """Turns network input [B, h, w, c] into logits."""
 
     def interpret(
         self, logits: Logits, row: int, size: tuple[int, int], *, threshold: float | None = None
     ) -> Prediction:
-        """Logits of one photograph to its prediction."""
+        """Turns the logits of one photograph into its prediction."""
 
 
 @dataclass(frozen=True)
-class Inferred:
-    """What the network said to one photograph: row `row` of `logits`; times in milliseconds."""
+class InferenceResult:
+    """What the network gave for one photograph: row `row` of `logits`; times in milliseconds."""
 
     logits: Logits
     row: int
@@ -64,35 +64,38 @@ class Inferred:
 
 
 @dataclass(eq=False)
-class Job:
-    """A prepared photograph that waits; times are seconds of `time.perf_counter`."""
+class PendingPhotograph:
+    """A prepared photograph that waits for the network; times are seconds of `time.perf_counter`."""
 
     predictor: ImagePredictor
     image: NDArray[np.uint8]  # [h, w, c]
     deadline: float
-    answer: "asyncio.Future[Inferred]"
+    future: "asyncio.Future[InferenceResult]"
     submitted: float = field(default_factory=time.perf_counter)
 
-    def fits(self, other: "Job | Call") -> bool:
-        """Whether both can go through the network together."""
+    def batches_with(self, other: "PendingPhotograph | PendingCall") -> bool:
+        """Returns whether both can go through the network together."""
         return (
-            isinstance(other, Job)
+            isinstance(other, PendingPhotograph)
             and self.predictor is other.predictor
             and self.image.shape == other.image.shape
         )
 
 
 @dataclass(eq=False)
-class Call:
-    """A function that has to run on the inference thread, for example to warm a model."""
+class PendingCall:
+    """A function that waits for the inference thread, for example to warm a model."""
 
     function: Callable[[], Any]
-    answer: "asyncio.Future[Any]"
+    future: "asyncio.Future[Any]"
     deadline: float = float("inf")
 
-    def fits(self, other: "Job | Call") -> bool:
-        """A call runs alone."""
+    def batches_with(self, other: "PendingPhotograph | PendingCall") -> bool:
+        """Returns whether `other` is this call: a call runs alone."""
         return other is self
+
+
+Pending = PendingPhotograph | PendingCall
 
 
 class InferenceThread:
@@ -123,7 +126,7 @@ class InferenceThread:
         self.max_batch_pixels = max_batch_pixels
         self._wait_s = wait_s
         self._observe_batch = observe_batch
-        self._waiting: deque[Job | Call] = deque()
+        self._waiting: deque[Pending] = deque()
         self._changed = threading.Condition()
         self.closed = False
         self._loop = asyncio.get_running_loop()
@@ -140,9 +143,9 @@ class InferenceThread:
         """What waits: photographs, and now and then a call."""
         return len(self._waiting)
 
-    async def predict(
+    async def infer(
         self, predictor: ImagePredictor, image: NDArray[np.uint8], deadline: float = float("inf")
-    ) -> Inferred:
+    ) -> InferenceResult:
         """Runs `predictor`'s network on a prepared photograph [h, w, c].
 
         Args:
@@ -153,16 +156,16 @@ class InferenceThread:
         Raises:
             RequestError: 504, if the deadline passed while it waited.
         """
-        answer: asyncio.Future[Inferred] = self._loop.create_future()
-        await self._submit(Job(predictor, image, deadline, answer))
-        return answer.result()
+        future: asyncio.Future[InferenceResult] = self._loop.create_future()
+        await self._submit(PendingPhotograph(predictor, image, deadline, future))
+        return future.result()
 
     async def call(self, function: Callable[[], T]) -> T:
         """Runs `function` on the thread, between two batches."""
-        return await self._submit(Call(function, self._loop.create_future()))  # type: ignore[no-any-return]
+        return await self._submit(PendingCall(function, self._loop.create_future()))  # type: ignore[no-any-return]
 
     def sizes_for(self, predictor: ImagePredictor, shape: Sequence[int]) -> tuple[int, ...]:
-        """The batch sizes that photographs prepared to `shape` [h, w, c] may have."""
+        """Returns the batch sizes that photographs prepared to `shape` [h, w, c] may have."""
         most = self.max_batch_pixels or predictor.batch_pixels
         return tuple(size for size in self.batch_sizes if size * shape[0] * shape[1] <= most) or (1,)
 
@@ -173,17 +176,17 @@ class InferenceThread:
             self._changed.notify()
         self._thread.join()
         for item in self._waiting:
-            self._loop.call_soon_threadsafe(item.answer.cancel)
+            self._loop.call_soon_threadsafe(item.future.cancel)
         self._waiting.clear()
 
-    async def _submit(self, item: Job | Call) -> Any:
+    async def _submit(self, item: Pending) -> Any:
         with self._changed:
             if not self.alive:
                 raise RuntimeError("The inference thread has ended.")
             self._waiting.append(item)
             self._changed.notify()
         try:
-            return await item.answer
+            return await item.future
         except asyncio.CancelledError:  # its client has gone; its photograph goes too
             with self._changed, suppress(ValueError):  # it may run already
                 self._waiting.remove(item)
@@ -202,11 +205,11 @@ class InferenceThread:
                 del results
             del batch  # a thread that waits holds no photograph
 
-    def _next_batch(self) -> list[Job | Call]:
-        """What to run next, all of one kind, the oldest first; empty when the thread shall end."""
+    def _next_batch(self) -> list[Pending]:
+        """Takes what to run next, all of one kind, the oldest first; nothing when the thread shall end."""
         with self._changed:
             while not self.closed:
-                self._skip_dead()
+                self._drop_expired()
                 if self._waiting:
                     if self._wait_s and self._fill():
                         continue
@@ -214,55 +217,56 @@ class InferenceThread:
                 self._changed.wait()
         return []
 
-    def _skip_dead(self) -> None:
+    def _drop_expired(self) -> None:
         now = time.perf_counter()
-        for item in [item for item in self._waiting if item.answer.cancelled() or item.deadline < now]:
+        for item in [item for item in self._waiting if item.future.cancelled() or item.deadline < now]:
             self._waiting.remove(item)
             self._loop.call_soon_threadsafe(_fail, [item], deadline_passed())
 
     def _fill(self) -> bool:
-        """Waits once for a batch to fill; whether the photographs that wait must be looked at again."""
+        """Waits once for a batch to fill; returns whether what waits must be looked at again."""
         oldest = self._waiting[0]
-        if isinstance(oldest, Call) or time.perf_counter() - oldest.submitted >= self._wait_s:
+        if isinstance(oldest, PendingCall) or time.perf_counter() - oldest.submitted >= self._wait_s:
             return False
         most = self.sizes_for(oldest.predictor, oldest.image.shape)[-1]
-        if sum(oldest.fits(item) for item in self._waiting) >= most:
+        if sum(oldest.batches_with(item) for item in self._waiting) >= most:
             return False
         self._changed.wait(oldest.submitted + self._wait_s - time.perf_counter())
         return True
 
-    def _take(self) -> list[Job | Call]:
+    def _take(self) -> list[Pending]:
         oldest = self._waiting[0]
-        fitting = [item for item in self._waiting if oldest.fits(item)]
-        if isinstance(oldest, Job):
+        fitting = [item for item in self._waiting if oldest.batches_with(item)]
+        if isinstance(oldest, PendingPhotograph):
             sizes = self.sizes_for(oldest.predictor, oldest.image.shape)
             fitting = fitting[: choose_batch(len(fitting), sizes)[0]]
         for item in fitting:
             self._waiting.remove(item)
         return fitting
 
-    def _run(self, batch: list[Job | Call]) -> list[Any]:
-        """The results of `batch`, which is one call or photographs of one kind."""
-        if isinstance(batch[0], Call):
+    def _run(self, batch: list[Pending]) -> list[Any]:
+        """Returns the results of `batch`, which is one call or photographs of one kind."""
+        if isinstance(batch[0], PendingCall):
             return [batch[0].function()]
-        return self._run_jobs([job for job in batch if isinstance(job, Job)])
+        return self._infer_batch([item for item in batch if isinstance(item, PendingPhotograph)])
 
-    def _run_jobs(self, jobs: list[Job]) -> list[Inferred]:
+    def _infer_batch(self, photographs: list[PendingPhotograph]) -> list[InferenceResult]:
         begun = time.perf_counter()
-        _, size = choose_batch(len(jobs), self.sizes_for(jobs[0].predictor, jobs[0].image.shape))
-        images = [job.image for job in jobs]
-        images += images[-1:] * (size - len(jobs))
-        logits = jobs[0].predictor.infer(np.stack(images))
+        first, count = photographs[0], len(photographs)
+        _, size = choose_batch(count, self.sizes_for(first.predictor, first.image.shape))
+        images = [photograph.image for photograph in photographs]
+        images += images[-1:] * (size - count)
+        logits = first.predictor.infer(np.stack(images))
         infer_ms = (time.perf_counter() - begun) * 1000
-        self._observe_batch(len(jobs))
+        self._observe_batch(count)
         return [
-            Inferred(logits, row, (begun - job.submitted) * 1000, infer_ms, len(jobs))
-            for row, job in enumerate(jobs)
+            InferenceResult(logits, row, (begun - photograph.submitted) * 1000, infer_ms, count)
+            for row, photograph in enumerate(photographs)
         ]
 
 
 def choose_batch(waiting: int, sizes: Sequence[int]) -> tuple[int, int]:
-    """How many of `waiting` photographs to take, and the size of `sizes` (ascending) to pad them to.
+    """Chooses how many of `waiting` photographs to take, and the one of `sizes` (ascending) to pad them to.
 
     A batch is padded up when photographs fill at least three quarters of it, otherwise the largest
     size that they fill is taken and the rest waits for the next one.
@@ -274,20 +278,20 @@ def choose_batch(waiting: int, sizes: Sequence[int]) -> tuple[int, int]:
     return filled[-1], filled[-1]
 
 
-def _resolve(items: Sequence[Job | Call], results: Sequence[Any]) -> None:
+def _resolve(items: Sequence[Pending], results: Sequence[Any]) -> None:
     for item, result in zip(items, results, strict=True):
-        if not item.answer.done():
-            item.answer.set_result(result)
+        if not item.future.done():
+            item.future.set_result(result)
 
 
-def _fail(items: Sequence[Job | Call], error: BaseException) -> None:
+def _fail(items: Sequence[Pending], error: BaseException) -> None:
     for item in items:
-        if not item.answer.done():
-            item.answer.set_exception(error)
+        if not item.future.done():
+            item.future.set_exception(error)
 
 
 def deadline_passed() -> RequestError:
-    """What is answered for a photograph that waited too long."""
+    """Returns what is answered for a photograph that waited too long."""
     return RequestError(
         504,
         "deadline_passed",

@@ -11,7 +11,7 @@ from api.service import Service
 
 
 async def get_service(request: Request) -> Service:
-    """The running service.
+    """Returns the running service.
 
     Raises:
         RequestError: 503 before it is started.
@@ -26,13 +26,13 @@ ServiceDep = Annotated[Service, Depends(get_service)]
 
 
 async def named_model(service: ServiceDep, name: str) -> ServedModel:
-    """The stable version of the model in the path."""
-    return service.models.find(name)
+    """Returns the stable version of the model in the path."""
+    return service.find_model(name)
 
 
 async def model_version(service: ServiceDep, name: str, version: str) -> ServedModel:
-    """The version, or label, of the model in the path."""
-    return service.models.find(name, version)
+    """Returns the version, or the one under the label, of the model in the path."""
+    return service.find_model(name, version)
 
 
 NamedModelDep = Annotated[ServedModel, Depends(named_model)]

@@ -43,12 +43,12 @@ class RequestError(SegdecError):
 
 
 def busy(code: str, message: str, retry_after_s: int) -> RequestError:
-    """A 503 that tells the client when to come back."""
+    """Returns a 503 that tells the client when to come back."""
     return RequestError(503, code, message, {"Retry-After": str(retry_after_s)})
 
 
 def make_problem(request_id: str, status: int, code: str, detail: str) -> Problem:
-    """The description of one error."""
+    """Makes the description of one error."""
     title = HTTPStatus(status).phrase
     if len(detail) > MAX_DETAIL:  # what arrived may be of any length
         detail = f"{detail[:MAX_DETAIL]}…"
@@ -56,27 +56,27 @@ def make_problem(request_id: str, status: int, code: str, detail: str) -> Proble
 
 
 def describe_error(request_id: str, error: RequestError | ImageError) -> Problem:
-    """The description of an error that a request can cause."""
+    """Makes the description of an error that a request can cause."""
     return make_problem(request_id, status_of(error), error.code, str(error))
 
 
 def status_of(error: RequestError | ImageError) -> int:
-    """The HTTP status of an error that a request can cause."""
+    """Returns the HTTP status of an error that a request can cause."""
     if isinstance(error, RequestError):
         return error.status
     return 413 if error.code == "too_many_pixels" else 422
 
 
-def problem(
+def problem_response(
     request_id: str, status: int, code: str, detail: str, headers: Mapping[str, str] | None = None
 ) -> Response:
-    """The answer for one error."""
+    """Makes the response for one error."""
     body = make_problem(request_id, status, code, detail)
     return Response(body.model_dump_json(), status, headers, MEDIA_TYPE)
 
 
 def describe_problems(*statuses: int) -> dict[int | str, dict[str, object]]:
-    """The OpenAPI description of the problems a route can answer; any other has the same form."""
+    """Describes for OpenAPI the problems that a route can answer; any other has the same form."""
     content = {MEDIA_TYPE: {"schema": Problem.model_json_schema()}}
     described: dict[int | str, dict[str, object]] = {
         "default": {"description": "Problem", "content": content}
@@ -92,17 +92,17 @@ def add_error_handlers(app: FastAPI) -> None:
     app.exception_handler(ImageError)(_answer_image_error)
     app.exception_handler(RequestValidationError)(_answer_validation_error)
     app.exception_handler(HTTPException)(_answer_routing_error)
-    app.exception_handler(ClientDisconnect)(_answer_departed_client)
+    app.exception_handler(ClientDisconnect)(_answer_disconnected_client)
 
 
 async def _answer_request_error(request: Request, error: RequestError) -> Response:
     if error.status in REFUSALS:
         request.app.state.metrics.reject(error.code)
-    return problem(request.state.request_id, error.status, error.code, str(error), error.headers)
+    return problem_response(request.state.request_id, error.status, error.code, str(error), error.headers)
 
 
 async def _answer_image_error(request: Request, error: ImageError) -> Response:
-    return problem(request.state.request_id, status_of(error), error.code, str(error))
+    return problem_response(request.state.request_id, status_of(error), error.code, str(error))
 
 
 async def _answer_validation_error(request: Request, error: RequestValidationError) -> Response:
@@ -111,7 +111,7 @@ async def _answer_validation_error(request: Request, error: RequestValidationErr
         place, name = detail["loc"][0], ".".join(str(part) for part in detail["loc"][1:])
         got = f" (got {repr(detail['input'])[:80]})" if name else ""
         lines.append(f"{place} {name}: {detail['msg']}{got}" if name else f"{place}: {detail['msg']}")
-    return problem(request.state.request_id, 400, "bad_parameter", "; ".join(lines))
+    return problem_response(request.state.request_id, 400, "bad_parameter", "; ".join(lines))
 
 
 async def _answer_routing_error(request: Request, error: HTTPException) -> Response:
@@ -119,9 +119,11 @@ async def _answer_routing_error(request: Request, error: HTTPException) -> Respo
     words = {"path": request.url.path, "method": request.method, "allowed": headers.get("Allow", "")}
     detail = ROUTING_DETAILS.get(error.status_code, str(error.detail)).format_map(words)
     code = HTTPStatus(error.status_code).name.lower()
-    return problem(request.state.request_id, error.status_code, code, detail, headers)
+    return problem_response(request.state.request_id, error.status_code, code, detail, headers)
 
 
-async def _answer_departed_client(request: Request, error: ClientDisconnect) -> Response:  # noqa: ARG001
+async def _answer_disconnected_client(request: Request, error: ClientDisconnect) -> Response:  # noqa: ARG001
     request.app.state.metrics.reject("client_gone")
-    return problem(request.state.request_id, 400, "client_gone", "The body ended before it was complete.")
+    return problem_response(
+        request.state.request_id, 400, "client_gone", "The body ended before it was complete."
+    )

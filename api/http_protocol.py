@@ -1,4 +1,4 @@
-"""The connection below the app: what is no HTTP, is endless or never arrives is refused here."""
+"""HTTP below the app: what is no HTTP, is endless or never arrives is refused here."""
 
 import asyncio
 from http import HTTPStatus
@@ -13,8 +13,8 @@ MAX_HEAD_BYTES = 2**16
 """Most bytes of a request line with its headers, or of trailers, beside those of the first packet."""
 
 
-class Connection(HttpToolsProtocol):
-    """uvicorn's connection, with bounds that it lacks: on the size of a request's head, and on its time.
+class BoundedHttpProtocol(HttpToolsProtocol):
+    """uvicorn's side of a connection, with bounds that it lacks: on a request's head and on its time.
 
     The head has the time that the settings give a body. A body that nobody waits for any more, because
     its request was refused, is bounded by the same time. Trailers are dropped: uvicorn would take them
@@ -27,17 +27,17 @@ class Connection(HttpToolsProtocol):
     _timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in uvicorn
-        """A client has come."""
+        """Begins the time of a client that has come."""
         super().connection_made(transport)
         self._start_timer()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The client has gone."""
+        """Ends the time of a client that has gone."""
         self._stop_timer()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Some bytes have come."""
+        """Reads some bytes that have come, of a head no more than its bound."""
         if self._timer is None and (self.cycle is None or self.cycle.response_complete):
             self._start_timer()
         self._goes_on = False
@@ -50,23 +50,23 @@ class Connection(HttpToolsProtocol):
             )
 
     def on_message_begin(self) -> None:
-        """The first byte of a request."""
+        """Begins a head, at the first byte of a request."""
         self._in_head = self._goes_on = True
         super().on_message_begin()
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """A header, or a trailer behind the body."""
+        """Takes a header; a trailer behind the body is dropped."""
         if self._in_head:
             super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
-        """The last byte of a request's headers."""
+        """Ends a head and its time, at the last byte of a request's headers."""
         self._in_head, self._goes_on = False, True
         self._stop_timer()
         super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:
-        """Some bytes of a body."""
+        """Takes some bytes of a body."""
         self._goes_on = True
         super().on_body(body)
 
@@ -75,7 +75,7 @@ class Connection(HttpToolsProtocol):
         self._refuse(HTTPStatus.BAD_REQUEST, f"{msg} Expected HTTP/1.1.")
 
     def _unsupported_upgrade_warning(self) -> None:
-        """A WebSocket is answered like any other request, without a line in the log."""
+        """Says nothing: a WebSocket is answered like any other request."""
 
     def _start_timer(self) -> None:
         settings: Any = self.config.app.state.settings  # type: ignore[union-attr]  # the app of create_app

@@ -50,7 +50,7 @@ def _drop_colors(logger: WrappedLogger, name: str, event: EventDict) -> EventDic
 
 
 def render_text(logger: WrappedLogger, name: str, event: EventDict) -> str:  # noqa: ARG001
-    """`TIME LEVEL message field=value …`; a traceback follows, indented.
+    """Renders `TIME LEVEL message field=value …`; a traceback follows, indented.
 
     What does not print is escaped and only a traceback goes on in a further line, always indented: no value
     can look like a record or a field of its own.

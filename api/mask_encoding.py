@@ -14,8 +14,8 @@ from segdec.run_lengths import pack_mask
 from segdec.schemas import MaskAnswer, MaskForm, MaskSpace, PolygonAnswer, RunLengths
 
 
-def answer_mask(prediction: Prediction, form: MaskForm, space: MaskSpace) -> MaskAnswer | None:
-    """The mask [H, W] as `form`, on the photograph's pixels or the network's grid; None if not wanted."""
+def encode_mask(prediction: Prediction, form: MaskForm, space: MaskSpace) -> MaskAnswer | None:
+    """Encodes the mask [H, W] as `form`, on the photograph's pixels or the network's grid; or nothing."""
     if form == "none":
         return None
     mask, scores = select_space(prediction, space)
@@ -26,18 +26,18 @@ def answer_mask(prediction: Prediction, form: MaskForm, space: MaskSpace) -> Mas
         height=height,
         space=space,
         threshold=prediction.mask_threshold,
-        data=FORMS[form](mask, scores),
+        data=ENCODERS[form](mask, scores),
     )
 
 
-def draw_mask(prediction: Prediction, form: MaskForm, space: MaskSpace) -> bytes:
-    """The mask as a grey PNG file: 0 and 255, or with the form `scores` the mask scores × 255."""
+def encode_mask_file(prediction: Prediction, form: MaskForm, space: MaskSpace) -> bytes:
+    """Encodes the mask as a grey PNG file: 0 and 255, or with the form `scores` the mask scores × 255."""
     mask, scores = select_space(prediction, space)
     return encode_png(scale_scores(scores) if form == "scores" else mask)
 
 
 def select_space(prediction: Prediction, space: MaskSpace) -> tuple[NDArray[np.uint8], NDArray[np.float32]]:
-    """Mask and mask scores [H, W] of the photograph's size (`input`) or the network's (`model`)."""
+    """Returns mask and mask scores [H, W] of the photograph's size (`input`) or the network's (`model`)."""
     if space == "input":
         return prediction.mask, prediction.mask_scores
     scores = prediction.grid_scores
@@ -45,7 +45,7 @@ def select_space(prediction: Prediction, space: MaskSpace) -> tuple[NDArray[np.u
 
 
 def scale_scores(scores: NDArray[np.float32]) -> NDArray[np.uint8]:
-    """Scores 0…1 as 0…255, rounded."""
+    """Turns scores 0…1 into 0…255, rounded."""
     return np.rint(scores * 255).astype(np.uint8)
 
 
@@ -73,7 +73,7 @@ def _polygons(mask: NDArray[np.uint8], scores: NDArray[np.float32]) -> list[Poly
     return [PolygonAnswer(outer=rings[number], holes=holes[number]) for number in outer]
 
 
-FORMS: dict[
+ENCODERS: dict[
     str, Callable[[NDArray[np.uint8], NDArray[np.float32]], str | RunLengths | list[PolygonAnswer]]
 ] = {
     "png": _png,

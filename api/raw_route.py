@@ -1,11 +1,15 @@
-"""A route whose endpoint reads its request itself."""
+"""Routes whose endpoints read their requests themselves, and the JSON schemas of what they read."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any
 
 from fastapi.routing import APIRoute
+from pydantic import BaseModel
 from starlette.requests import Request
 from starlette.responses import Response
+
+BINARY: dict[str, Any] = {"type": "string", "format": "binary"}
+"""A file."""
 
 
 class RawRoute(APIRoute):
@@ -15,7 +19,7 @@ class RawRoute(APIRoute):
     """
 
     def get_route_handler(self) -> Callable[[Request], Awaitable[Response]]:  # type: ignore[override]
-        """What answers a request."""
+        """Returns what answers a request."""
         endpoint: Callable[..., Any] = self.endpoint
 
         async def handle(request: Request) -> Response:
@@ -23,3 +27,19 @@ class RawRoute(APIRoute):
             return response
 
         return handle
+
+
+def describe_body(model: type[BaseModel]) -> dict[str, Any]:
+    """Returns the JSON schema of `model` in one piece, because OpenAPI looks for its parts elsewhere."""
+    schema = model.model_json_schema()
+    parts = schema.pop("$defs", {})
+
+    def inline(node: Any) -> Any:
+        if isinstance(node, list):
+            return [inline(item) for item in node]
+        if not isinstance(node, dict):
+            return node
+        members = {name: inline(value) for name, value in node.items() if name != "$ref"}
+        return members if "$ref" not in node else inline(parts[node["$ref"].rpartition("/")[2]]) | members
+
+    return dict(inline(schema))

@@ -1,4 +1,4 @@
-"""What a prediction is asked with, read from a request.
+"""What a prediction is asked with, read from a request: its query and its deadline.
 
 FastAPI could declare all of it as dependencies, but resolving them takes a good part of a small
 photograph's time; so it is read here, and described for the OpenAPI document here.
@@ -9,56 +9,78 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 from fastapi.exceptions import RequestValidationError
-from pydantic import Field, TypeAdapter, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
+from pydantic.json_schema import SkipJsonSchema
 from starlette.requests import Request
 
-from api.dependencies import get_service
 from api.errors import RequestError
-from api.json_schema import describe_body
-from api.schemas import PredictParameters
-from api.service import Service
+from api.raw_route import describe_body
+from segdec.schemas import MaskForm, MaskSpace
+from segdec.suggestions import nearest
 
 DEADLINE_HEADER = "x-deadline-ms"
 DEADLINE_MS: TypeAdapter[float] = TypeAdapter(Annotated[float, Field(gt=0, allow_inf_nan=False)])
 
 
+class PredictQuery(BaseModel):
+    """Query of a prediction."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    threshold: Annotated[float, Field(ge=0.0, le=1.0)] | SkipJsonSchema[None] = Field(
+        None, description="image score from which a photograph is a defect; default: the model's own"
+    )
+    mask: MaskForm = Field("png", description="form of the mask in the answer")
+    space: MaskSpace = Field(
+        "input",
+        description="the photograph's pixels, or the network's own grid (1/8 of its input, or as fine as the "
+        "model's `mask_stride` says)",
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _name_nearest(cls, values: Any) -> Any:
+        for name in values if isinstance(values, dict) else ():
+            if name not in cls.model_fields:
+                meant = nearest(name, cls.model_fields)
+                raise ValueError(f"unknown parameter '{name}'; did you mean '{meant}'?")
+        return values
+
+
 @dataclass(frozen=True)
-class Question:
-    """What every prediction is asked with.
+class RequestParams:
+    """What a request asks with, beside its photographs.
 
     Attributes:
-        request: The request, whose body may not have been read yet.
-        parameters: Its query.
+        request_id: Is repeated in the answer.
+        query: What its URL asks for.
         begun: When it began, `time.perf_counter`.
         deadline: `time.perf_counter` after which a photograph that still waits is given up.
-        service: Answers.
     """
 
-    request: Request
-    parameters: PredictParameters
+    request_id: str
+    query: PredictQuery
     begun: float
     deadline: float
-    service: Service
 
 
-async def read_question(request: Request) -> Question:
-    """The question in a request.
+def read_request_params(request: Request) -> RequestParams:
+    """Reads what a request asks with; its body is left alone.
 
     Raises:
-        RequestError: 503 before the service is started.
+        RequestError: 400, if a parameter is there twice.
         RequestValidationError: If a parameter cannot be used.
     """
     begun = time.perf_counter()
-    service = await get_service(request)
-    service.models.check_ready()
     try:
-        parameters = PredictParameters.model_validate(_query(request))
+        query = PredictQuery.model_validate(_single_values(request))
     except ValidationError as error:
         raise _invalid(error, "query") from error
-    return Question(request, parameters, begun, begun + read_deadline_ms(request) / 1000, service)
+    deadline = begun + read_deadline_ms(request) / 1000
+    return RequestParams(request.state.request_id, query, begun, deadline)
 
 
-def _query(request: Request) -> dict[str, str]:
+def _single_values(request: Request) -> dict[str, str]:
     query = dict(request.query_params)
     if len(query) < len(request.query_params.multi_items()):
         raise RequestError(
@@ -70,7 +92,9 @@ def _query(request: Request) -> dict[str, str]:
 
 
 def read_deadline_ms(request: Request) -> float:
-    """Milliseconds that a photograph of this request may wait: its own limit, if shorter than the settings'.
+    """Returns the milliseconds that a photograph of this request may wait.
+
+    They are the request's own, if it sends fewer than the settings allow.
 
     Raises:
         RequestValidationError: If the header is no positive number.
@@ -93,8 +117,8 @@ def _invalid(error: ValidationError, *place: str) -> RequestValidationError:
 
 
 def describe_parameters() -> list[dict[str, Any]]:
-    """The query and the header of a question."""
-    fields: dict[str, Any] = describe_body(PredictParameters)["properties"]
+    """Describes the query and the header of a prediction."""
+    fields: dict[str, Any] = describe_body(PredictQuery)["properties"]
     return [*(_describe(name, "query", schema) for name, schema in fields.items()), DESCRIBED_DEADLINE]
 
 

@@ -1,53 +1,53 @@
-"""Inspected photograph → answer."""
+"""Inspected photograph → what is sent back: the whole answer as JSON, or the mask alone as a file."""
 
 import time
-from dataclasses import dataclass
 from urllib.parse import quote
 
-from api.inspection import Inspected
-from api.mask_encoding import answer_mask, draw_mask
-from api.schemas import PredictParameters
+from starlette.responses import Response
+
+from api.mask_encoding import encode_mask, encode_mask_file
+from api.photograph_pipeline import InspectedPhotograph
+from api.request_params import RequestParams
 from segdec.postprocessing import Prediction
 from segdec.schemas import Answer, Decision, RegionAnswer, Timing
 
 HEADER = "X-Segdec-"
 
 
-@dataclass(frozen=True)
-class MaskFile:
-    """A mask as PNG file, with what else there is to say as headers."""
-
-    content: bytes
-    headers: dict[str, str]
-
-
-def make_answer(inspected: Inspected, request_id: str, parameters: PredictParameters, begun: float) -> Answer:
-    """The whole answer; slow for a large mask, so not for the event loop.
+def make_answer(inspected: InspectedPhotograph, *, params: RequestParams) -> Answer:
+    """Makes the whole answer; slow for a large mask, so not for the event loop.
 
     Args:
         inspected: The photograph with its prediction.
-        request_id: The answer's id.
-        parameters: What was asked for.
-        begun: When the request began, `time.perf_counter`.
+        params: What was asked for.
     """
     prediction = inspected.prediction
-    mask = answer_mask(prediction, parameters.mask, parameters.space)
+    mask = encode_mask(prediction, params.query.mask, params.query.space)
     regions = [RegionAnswer.model_validate(region, from_attributes=True) for region in prediction.regions]
     return Answer(
-        id=request_id,
+        id=params.request_id,
         model=inspected.model,
         image=inspected.image,
-        decision=decide(prediction),
+        decision=make_decision(prediction),
         mask=mask,
         regions=regions,
-        timing_ms=_timing(inspected, begun),
+        timing_ms=_timing(inspected, params.begun),
         batch_size=inspected.batch_size,
         warnings=list(inspected.warnings),
     )
 
 
-def make_mask_file(inspected: Inspected, parameters: PredictParameters) -> MaskFile:
-    """The mask itself, for `Accept: image/png`; text in its headers is percent-encoded UTF-8."""
+def make_json_response(inspected: InspectedPhotograph, *, params: RequestParams) -> Response:
+    """Makes the response that holds the whole answer; as slow as `make_answer`."""
+    answer = make_answer(inspected, params=params)
+    return Response(answer.model_dump_json(), media_type="application/json")
+
+
+def make_mask_response(inspected: InspectedPhotograph, *, params: RequestParams) -> Response:
+    """Makes the response for `Accept: image/png`: the mask itself, and the rest in headers; as slow.
+
+    Text in the headers is percent-encoded UTF-8.
+    """
     prediction, model = inspected.prediction, inspected.model
     facts = {
         "Label": quote(prediction.label),
@@ -57,12 +57,13 @@ def make_mask_file(inspected: Inspected, parameters: PredictParameters) -> MaskF
         "Version": quote(model.version),
         "Warnings": quote("; ".join(inspected.warnings)),
     }
-    content = draw_mask(prediction, parameters.mask, parameters.space)
-    return MaskFile(content, {HEADER + name: value for name, value in facts.items() if value})
+    content = encode_mask_file(prediction, params.query.mask, params.query.space)
+    headers = {HEADER + name: value for name, value in facts.items() if value}
+    return Response(content, headers=headers, media_type="image/png")
 
 
-def decide(prediction: Prediction) -> Decision:
-    """The verdict of a prediction."""
+def make_decision(prediction: Prediction) -> Decision:
+    """Makes the wire form of what a prediction says of the whole photograph."""
     return Decision(
         label=prediction.label,
         score=prediction.score,
@@ -71,12 +72,12 @@ def decide(prediction: Prediction) -> Decision:
     )
 
 
-def _timing(inspected: Inspected, begun: float) -> Timing:
+def _timing(inspected: InspectedPhotograph, begun: float) -> Timing:
     ended = time.perf_counter()
     return Timing(
         queue=round(inspected.queue_ms, 3),
         decode=round(inspected.decode_ms, 3),
         infer=round(inspected.infer_ms, 3),
-        encode=round((ended - inspected.finishing) * 1000, 3),
+        encode=round((ended - inspected.interpreted_from) * 1000, 3),
         total=round((ended - begun) * 1000, 3),
     )

@@ -1,10 +1,12 @@
-"""Listens: binds the address, starts the service, says where it is, and stops it in order."""
+"""Listens: binds the address, reads the certificate, starts the service, and stops it in order."""
 
 import asyncio
 import signal
 import socket
+import ssl
 import time
 from contextlib import suppress
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
@@ -12,11 +14,10 @@ import uvicorn
 from fastapi import FastAPI
 
 from api.app import create_app
-from api.http_protocol import Connection
+from api.http_protocol import BoundedHttpProtocol
 from api.logs import configure_logging
 from api.service import Service, open_store
 from api.settings import Settings
-from api.tls import tls_arguments
 from segdec.cli_runtime import quiet_tensorflow
 from segdec.engines import ENGINES
 from segdec.errors import ConfigError
@@ -42,7 +43,7 @@ class DrainingServer(uvicorn.Server):
             super().handle_exit(sig, frame)
 
     async def on_tick(self, counter: int) -> bool:
-        """Whether to stop now; asked ten times a second."""
+        """Returns whether to stop now; asked ten times a second."""
         self.should_exit = self.should_exit or time.monotonic() >= self._stop_at
         return await super().on_tick(counter)
 
@@ -77,10 +78,10 @@ def _may_need_tensorflow(settings: Settings) -> bool:
 
 
 def configure(app: FastAPI, settings: Settings, **tls: Any) -> uvicorn.Config:
-    """How uvicorn serves `app`."""
+    """Returns how uvicorn serves `app`."""
     return uvicorn.Config(
         app,
-        http=Connection,
+        http=BoundedHttpProtocol,
         ws="none",
         lifespan="off",  # run below instead: uvicorn would turn an unusable model into a traceback
         log_config=None,  # configured before
@@ -110,6 +111,9 @@ async def _start(service: Service, server: uvicorn.Server, listener: socket.sock
     print(f"Serving {models} at {url_of(listener, server.config.is_ssl)}", flush=True)
 
 
+# === Address and certificate ===
+
+
 def bind(host: str, port: int) -> socket.socket:
     """Takes the address before the model is loaded; connections are accepted only afterwards.
 
@@ -137,7 +141,51 @@ def _bind(family: int, kind: int, protocol: int, _: str, address: Any) -> socket
 
 
 def url_of(listener: socket.socket, secure: bool = False) -> str:
-    """The URL of a bound socket."""
+    """Returns the URL of a bound socket."""
     host, port = listener.getsockname()[:2]
     scheme = "https" if secure else "http"
     return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
+
+
+def tls_arguments(settings: Settings) -> dict[str, Any]:
+    """Returns what `uvicorn.Config` needs to serve https; nothing when no certificate is set.
+
+    Raises:
+        ConfigError: If only one of certificate and key is set, one cannot be read, or they do not belong
+            together.
+    """
+    certificate, key = settings.tls_certificate, settings.tls_key
+    if certificate is None and key is None:
+        return {}
+    if certificate is None or key is None:
+        raise ConfigError("https needs a certificate and its key. Pass both --tls-certificate and --tls-key.")
+    for path in (certificate, key):
+        _check_readable(path)
+    try:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(certificate, key, password=_refuse_password)
+    except ssl.SSLError as error:
+        raise ConfigError(_explain(error, certificate, key)) from error
+    return {"ssl_certfile": str(certificate), "ssl_keyfile": str(key)}
+
+
+def _check_readable(path: Path) -> None:
+    try:
+        path.read_bytes()
+    except OSError as error:
+        raise ConfigError(f"Cannot read {path}: {error.strerror}. Expected a PEM file.") from error
+
+
+def _refuse_password() -> str:
+    raise ConfigError(
+        "The TLS key asks for a password. Expected one without: openssl pkey -in KEY -out NEW_KEY"
+    )
+
+
+def _explain(error: ssl.SSLError, certificate: Path, key: Path) -> str:
+    if error.reason == "KEY_VALUES_MISMATCH":
+        return f"The TLS key {key} does not belong to the certificate {certificate}. Pass the pair."
+    return (
+        f"The TLS certificate {certificate} and key {key} cannot be used ({error.reason or 'no PEM'}). "
+        "Expected PEM files: the certificate with its chain, and its private key."
+    )

@@ -4,21 +4,24 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
+from typing import Literal, TypeVar
 
-from api.admission import Places
+from api.admission import AdmissionLimit
 from api.batching import ImagePredictor, InferenceThread
 from api.errors import RequestError, busy
-from api.images import warm_decoder
 from api.middleware.metrics import Metrics
 from api.models.loading import ModelLoader, Phases, warm
 from api.models.registry import ModelRegistry, ServedModel
 from api.models.store import STABLE, ModelFolder, ModelStore, SingleModel
 from api.settings import Settings
+from api.uploads import warm_decoder
 from segdec.errors import ConfigError
 from segdec.schemas import ModelIdentity, ReloadAnswer
 
 T = TypeVar("T")
+
+State = Literal["not_ready", "ready", "draining"]
+"""Models are loaded and warmed, then requests are answered, then only those that have begun."""
 
 UNNAMED = ModelIdentity(name="unnamed", version="0", sha256=None)
 logger = logging.getLogger(__name__)
@@ -33,26 +36,28 @@ class Service:
         predictor: Is served instead of what the settings name.
 
     Attributes:
-        queue: Places for photographs that wait or are worked on.
-        uploads: Places for bodies that are being read.
+        state: What the service can do now.
+        queue: Bounds the photographs that wait or are worked on.
+        uploads: Bounds the bodies that are being read.
         image_threads: Decode photographs and encode answers.
     """
 
     def __init__(self, settings: Settings, metrics: Metrics, predictor: ImagePredictor | None = None) -> None:
         self.settings = settings
         self.metrics = metrics
-        self.models = ModelRegistry(settings.default_model, settings.retry_after_s)
-        self.queue = Places(
+        self.state: State = "not_ready"
+        self.models = ModelRegistry(settings.default_model)
+        self.queue = AdmissionLimit(
             settings.queue_size + 1,
             "queue_full",
             "photographs are waiting or running",
             settings.retry_after_s,
         )
-        self.uploads = Places(
+        self.uploads = AdmissionLimit(
             settings.max_uploads, "uploads_full", "bodies are being read", settings.retry_after_s
         )
         self.image_threads = ThreadPoolExecutor(settings.image_threads, thread_name_prefix="image")
-        self.inference = InferenceThread(
+        self.inference_thread = InferenceThread(
             batch_sizes=settings.batch_sizes,
             max_batch_pixels=settings.batch_pixels,
             wait_s=settings.batch_wait_ms / 1000,
@@ -62,7 +67,7 @@ class Service:
             ModelLoader(
                 open_store(settings),
                 self.models,
-                self.inference,
+                self.inference_thread,
                 settings.drain_s,
                 settings.engine,
                 settings.threads,
@@ -83,12 +88,12 @@ class Service:
         if self.loader is not None:
             phases = await self.loader.load_all()
         elif self._predictor is not None:
-            await warm(self._predictor, self.inference)
+            await warm(self._predictor, self.inference_thread)
             model = ServedModel(UNNAMED, (STABLE,), self._predictor)
             self.models.replace(UNNAMED.name, {UNNAMED.version: model})
         self.publish_models()
-        if self.models.state == "not_ready":  # a stop during the start stays a stop
-            self.models.state = "ready"
+        if self.state == "not_ready":  # a stop during the start stays a stop
+            self.state = "ready"
         logger.info(
             "Ready: load %.0f ms, self-test %.0f ms, warm-up %.0f ms",
             phases.load,
@@ -96,17 +101,43 @@ class Service:
             phases.warm,
         )
 
-    def check_ready(self) -> None:
-        """Refuses while photographs cannot be inspected.
+    @property
+    def ready(self) -> bool:
+        """Whether requests are answered."""
+        return self.state == "ready"
+
+    def check_state(self) -> None:
+        """Refuses while the models are not loaded, and while the service stops.
 
         Raises:
             RequestError: 503.
         """
-        self.models.check_ready()
-        if not self.inference.alive:
+        retry_after_s = self.settings.retry_after_s
+        if self.state == "draining":
+            raise busy("draining", "The service is stopping. Ask another replica.", retry_after_s)
+        if not self.ready:
+            raise busy("not_ready", "The model is not loaded yet.", retry_after_s)
+
+    def check_ready(self) -> None:
+        """Refuses while photographs cannot be inspected, for whatever reason.
+
+        Raises:
+            RequestError: 503.
+        """
+        self.check_state()
+        if not self.inference_thread.alive:
             raise busy(
                 "not_ready", "The inference thread has ended; start anew.", self.settings.retry_after_s
             )
+
+    def find_model(self, name: str | None = None, version: str | None = None) -> ServedModel:
+        """Finds the model that a request means; arguments as for `ModelRegistry.find`.
+
+        Raises:
+            RequestError: 503 while the service starts or stops, 404 if there is no such model or version.
+        """
+        self.check_state()
+        return self.models.find(name, version)
 
     def publish_models(self) -> None:
         """Tells the metrics what is served."""
@@ -118,12 +149,12 @@ class Service:
         Raises:
             RequestError: As `ModelLoader.reload`; 503 while the service starts or stops.
         """
-        self.models.check_ready()
+        self.check_state()
         if self.loader is None:
             raise RequestError(404, "model_not_found", f"The model '{name}' is held in memory, not on disk.")
-        answer = await self.loader.reload(name)
+        done = await self.loader.reload(name)
         self.publish_models()
-        return answer
+        return done
 
     async def receive(self, reading: Callable[[], Awaitable[T]]) -> T:
         """Awaits `reading`, which takes a request's body.
@@ -131,7 +162,7 @@ class Service:
         Raises:
             RequestError: 503 if too many bodies are being read, 408 if it takes too long.
         """
-        with self.uploads.hold():
+        with self.uploads.admit():
             try:
                 async with asyncio.timeout(self.settings.upload_timeout_s):
                     return await reading()
@@ -146,17 +177,17 @@ class Service:
 
     def drain(self) -> None:
         """Takes no further photograph; those that were taken are answered."""
-        self.models.state = "draining"
+        self.state = "draining"
 
     async def close(self) -> None:
         """Ends the threads when what they do is done."""
         self.drain()
-        await asyncio.to_thread(self.inference.close)
+        await asyncio.to_thread(self.inference_thread.close)
         await asyncio.to_thread(self.image_threads.shutdown, cancel_futures=True)
 
 
 def open_store(settings: Settings) -> ModelStore:
-    """Where the settings say that the models lie.
+    """Opens the place where the settings say that the models lie.
 
     Raises:
         ConfigError: If they name no place.

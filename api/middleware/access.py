@@ -60,7 +60,7 @@ class AccessMiddleware:
 
 
 def route_of(scope: Scope, path: str) -> str:
-    """The template that took the request to `path`: one of a bounded number of words.
+    """Returns the template that took the request to `path`: one of a bounded number of words.
 
     Args:
         scope: The request, after it was answered.

@@ -13,7 +13,7 @@ from fastapi import FastAPI
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from api.errors import RequestError, problem
+from api.errors import RequestError, problem_response
 from api.middleware.metrics import Metrics
 from api.settings import Settings
 from segdec.errors import ConfigError
@@ -35,7 +35,7 @@ HOW_TO_MAKE = "Make one with: python -m api key NAME"
 
 
 def role_for(path: str) -> Role:
-    """Whom a path is for. One that is not listed as open needs a key, so that a new route starts guarded."""
+    """Returns whom a path is for. If it is not listed as open it needs a key: a new route starts guarded."""
     path = path.rstrip("/") or "/"
     if f"{path}/".startswith(ADMIN_TREE):
         return "admin"
@@ -43,7 +43,7 @@ def role_for(path: str) -> Role:
 
 
 def path_of(scope: Scope) -> str:
-    """The path of a request below the prefix that a proxy may have added."""
+    """Returns the path of a request below the prefix that a proxy may have added."""
     path: str = scope["path"]
     return path.removeprefix(scope.get("root_path", ""))
 
@@ -151,11 +151,11 @@ class Keyring:
         return cls(predict, admin)
 
     def guards(self, role: Role) -> bool:
-        """Whether paths for `role` need a key."""
+        """Returns whether paths for `role` need a key."""
         return role == "admin" or (role == "predict" and not self._open)
 
-    def admit(self, role: Role, headers: Headers) -> str | None:
-        """The name of the key with which a request may go on; None where none is needed.
+    def authorize(self, role: Role, headers: Headers) -> str | None:
+        """Returns the name of the key with which a request may go on; None where none is needed.
 
         Raises:
             RequestError: 401 without a known key, 403 with one that may not.
@@ -212,12 +212,12 @@ class KeyMiddleware:
             await self.app(scope, receive, send)
             return
         try:
-            scope["state"]["key"] = self.keyring.admit(role_for(path_of(scope)), Headers(scope=scope))
+            scope["state"]["key"] = self.keyring.authorize(role_for(path_of(scope)), Headers(scope=scope))
         except RequestError as error:
             self.metrics.reject(error.code)
             request_id = scope["state"]["request_id"]
-            answer = problem(request_id, error.status, error.code, str(error), error.headers)
-            await answer(scope, receive, send)
+            response = problem_response(request_id, error.status, error.code, str(error), error.headers)
+            await response(scope, receive, send)
             return
         await self.app(scope, receive, send)
 

@@ -58,7 +58,7 @@ class ServedModels(Collector):
         )
 
     def collect(self) -> Iterator[Metric]:
-        """The series, as the registry asks for them."""
+        """Yields the series, as the registry asks for them."""
         family = InfoMetricFamily("segdec_model", "Models that are served; the value is always 1.")
         for model in self._models:
             family.add_metric((), model)
@@ -175,7 +175,7 @@ class Metrics:
         self._models.replace(models)
 
     def render(self) -> tuple[bytes, str]:
-        """All of it in Prometheus' text format, and the content type of that."""
+        """Returns all of it in Prometheus' text format, and the content type of that."""
         return generate_latest(_WithoutCreated(self._registry)), CONTENT_TYPE_LATEST
 
 

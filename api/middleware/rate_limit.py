@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from api.errors import problem
+from api.errors import problem_response
 from api.middleware.keys import path_of, role_for
 from api.middleware.metrics import Metrics
 
@@ -50,7 +50,7 @@ class RateLimiter:
         return 0.0
 
     def __len__(self) -> int:
-        """Clients that are remembered."""
+        """Returns the number of clients that are remembered."""
         return len(self._full_at)
 
     def _forget(self, now: float) -> None:
@@ -82,8 +82,8 @@ class RateLimitMiddleware:
         retry_after_s = math.ceil(wait_s)
         detail = f"Too many requests. Expected a pause; come back in {retry_after_s} s."
         headers = {"Retry-After": str(retry_after_s)}
-        answer = problem(scope["state"]["request_id"], 429, "rate_limit", detail, headers)
-        await answer(scope, receive, send)
+        response = problem_response(scope["state"]["request_id"], 429, "rate_limit", detail, headers)
+        await response(scope, receive, send)
 
 
 def _client_of(scope: Scope) -> str:

@@ -7,7 +7,7 @@ import uuid
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from api.errors import problem
+from api.errors import problem_response
 
 HEADER = "X-Request-ID"
 logger = logging.getLogger(__name__)
@@ -45,12 +45,14 @@ class RequestIdMiddleware:
             logger.exception("Request %s failed", request_id, extra={"request_id": request_id})
             if started:
                 raise
-            answer = problem(request_id, 500, "internal_error", "The service failed. Its log has this id.")
-            await answer(scope, receive, send_with_id)
+            response = problem_response(
+                request_id, 500, "internal_error", "The service failed. Its log has this id."
+            )
+            await response(scope, receive, send_with_id)
 
 
 def choose_id(sent: str | None) -> str:
-    """The client's id when it is sane, otherwise a new one; a log line must not be forged through it."""
+    """Returns the client's id if it is sane, else a new one; a log line must not be forged through it."""
     if sent and re.fullmatch(r"[A-Za-z0-9._:-]{1,64}", sent):
         return sent
     return uuid.uuid4().hex

@@ -1,4 +1,4 @@
-"""Puts around an app what operating it needs: access log and metrics, CORS, request ids, keys, rate limit."""
+"""Puts the middleware around an app, in the order in which a request has to meet it."""
 
 from fastapi import FastAPI
 from starlette.middleware.cors import CORSMiddleware
@@ -8,7 +8,7 @@ from api.middleware.keys import KeyMiddleware, Keyring, describe_keys
 from api.middleware.metrics import Metrics
 from api.middleware.rate_limit import RateLimiter, RateLimitMiddleware
 from api.middleware.request_id import RequestIdMiddleware
-from api.routes import metrics as metrics_route
+from api.middleware.v2_errors import ProtocolErrorMiddleware
 from api.settings import Settings
 
 CORS_REQUEST_HEADERS = (
@@ -32,17 +32,16 @@ CORS_ANSWER_HEADERS = (
 )
 
 
-def add_operations(app: FastAPI, settings: Settings, metrics: Metrics) -> None:
-    """Adds the middlewares and `/metrics` to `app`.
+def add_middleware(app: FastAPI, settings: Settings, metrics: Metrics) -> None:
+    """Adds the middleware to `app`.
 
-    A request meets them in this order: access log, CORS (so that a browser can read every refusal, and a
-    preflight, which carries no key, is answered), request id, key, rate limit, route.
+    A request meets them in this order: errors of /v2, access log, CORS (so that a browser can read every
+    refusal, and a preflight, which carries no key, is answered), request id, key, rate limit, route.
 
     Raises:
         ConfigError: If a key file cannot be used.
     """
     app.state.metrics = metrics
-    app.include_router(metrics_route.router)
     keyring = Keyring.read(settings)
     describe_keys(app, keyring)
     # The one added last is met first.
@@ -60,3 +59,4 @@ def add_operations(app: FastAPI, settings: Settings, metrics: Metrics) -> None:
             expose_headers=CORS_ANSWER_HEADERS,
         )
     app.add_middleware(AccessMiddleware, metrics=metrics, log=settings.access_log)
+    app.add_middleware(ProtocolErrorMiddleware)

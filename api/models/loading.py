@@ -40,7 +40,7 @@ class ModelLoader:
     Args:
         store: Where the models lie.
         registry: Where they are served from.
-        inference: The thread that runs them.
+        inference_thread: Runs them.
         drain_s: Seconds that requests to a replaced model may still take.
         engine: Runs them; None for the first that each was exported for and that is installed.
         threads: Of their engine; None for its own choice.
@@ -50,14 +50,14 @@ class ModelLoader:
         self,
         store: ModelStore,
         registry: ModelRegistry,
-        inference: InferenceThread,
+        inference_thread: InferenceThread,
         drain_s: float,
         engine: str | None = None,
         threads: int | None = None,
     ) -> None:
         self.store = store
         self.registry = registry
-        self.inference = inference
+        self.inference_thread = inference_thread
         self.drain_s = drain_s
         self.engine = engine
         self.threads = threads
@@ -109,10 +109,10 @@ class ModelLoader:
             ) from error
         finally:
             self._busy.discard(name)
-        answer = self._describe(name, before, phases)
+        done = self._describe(name, before, phases)
         del before
         await asyncio.to_thread(gc.collect)  # a network is full of cycles, and rarely replaced
-        return answer
+        return done
 
     async def _load_name(self, name: str, phases: Phases) -> None:
         offer = await asyncio.to_thread(self.store.offer, name)
@@ -138,14 +138,14 @@ class ModelLoader:
             return before
         begun = time.perf_counter()
         identity, predictor = await asyncio.to_thread(
-            load_artifact, folder, self.inference.max_batch_pixels, self.engine, self.threads
+            load_artifact, folder, self.inference_thread.max_batch_pixels, self.engine, self.threads
         )
         for note in predictor.notes:
             logger.warning("%s: %s", folder, note)
         loaded = time.perf_counter()
-        await self.inference.call(partial(run_self_test, predictor, folder))
+        await self.inference_thread.call(partial(run_self_test, predictor, folder))
         tested = time.perf_counter()
-        await warm(predictor, self.inference)
+        await warm(predictor, self.inference_thread)
         phases.load += (loaded - begun) * 1000
         phases.self_test += (tested - loaded) * 1000
         phases.warm += (time.perf_counter() - tested) * 1000
@@ -199,11 +199,11 @@ def load_artifact(
     return ModelIdentity(name=manifest.name, version=manifest.version, sha256=sha256), predictor
 
 
-async def warm(predictor: ImagePredictor, inference: InferenceThread) -> None:
+async def warm(predictor: ImagePredictor, inference_thread: InferenceThread) -> None:
     """Runs every batch size once, so that no request pays for set-up."""
     shape = predictor.warm_shape()
-    for size in inference.sizes_for(predictor, shape):
-        await inference.call(partial(predictor.infer, np.zeros((size, *shape), np.uint8)))
+    for size in inference_thread.sizes_for(predictor, shape):
+        await inference_thread.call(partial(predictor.infer, np.zeros((size, *shape), np.uint8)))
 
 
 def _reason(error: Exception) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from api.batching import ImagePredictor
-from api.errors import RequestError, busy
+from api.errors import RequestError
 from api.models.store import STABLE
 from segdec.config import ModelConfig
 from segdec.schemas import ModelDetail, ModelIdentity
@@ -36,17 +36,17 @@ class ServedModel:
         return self.predictor.config
 
     def detail(self) -> ModelDetail:
-        """The identity with the manifest, for the listing."""
+        """Returns the identity with the manifest, for the listing."""
         manifest: dict[str, Any] = self.config.model_dump(mode="json")
         return ModelDetail(**self.identity.model_dump(), labels=list(self.labels), manifest=manifest)
 
     def labelled(self, labels: tuple[str, ...]) -> "ServedModel":
-        """The same model under other labels."""
+        """Returns the same model under other labels."""
         return replace(self, labels=labels)
 
     @contextmanager
     def in_use(self) -> Iterator[None]:
-        """Counts a request that the model answers."""
+        """Counts a request that the model answers, until the block ends."""
         self.usage.count += 1
         try:
             yield
@@ -71,50 +71,30 @@ class ModelRegistry:
 
     Args:
         default: Name of the model that is meant when none is named.
-        retry_after_s: Seconds that a client is asked to wait while nothing is served.
     """
 
-    def __init__(self, default: str | None, retry_after_s: int) -> None:
+    def __init__(self, default: str | None) -> None:
         self.default = default
-        self.retry_after_s = retry_after_s
-        self.state: str = "not_ready"
         self._table: Mapping[str, Versions] = {}
 
-    @property
-    def ready(self) -> bool:
-        """Whether requests are answered."""
-        return self.state == "ready"
-
-    def check_ready(self) -> None:
-        """Refuses while the models are not loaded, and while the service stops.
-
-        Raises:
-            RequestError: 503.
-        """
-        if self.state == "draining":
-            raise busy("draining", "The service is stopping. Ask another replica.", self.retry_after_s)
-        if not self.ready:
-            raise busy("not_ready", "The model is not loaded yet.", self.retry_after_s)
-
     def all(self) -> list[ServedModel]:
-        """Every version of every model."""
+        """Returns every version of every model."""
         return [model for versions in self._table.values() for model in versions.values()]
 
     def versions(self, name: str) -> Versions:
-        """What is served of the model `name`; empty if nothing is."""
+        """Returns what is served of the model `name`; empty if nothing is."""
         return self._table.get(name, {})
 
     def find(self, name: str | None = None, version: str | None = None) -> ServedModel:
-        """The model that a request means.
+        """Finds the model that a request means.
 
         Args:
             name: Of the model; None for the default one.
             version: Of the model, or a label; None for the stable one.
 
         Raises:
-            RequestError: 404 if there is no such model or version, 503 if none is served now.
+            RequestError: 404 if there is no such model or version.
         """
-        self.check_ready()
         chosen = name or self._default()
         versions = self.versions(chosen)
         if not versions:

@@ -32,10 +32,10 @@ class ModelStore(Protocol):
     """Models on disk."""
 
     def names(self) -> list[str]:
-        """The models that there are now."""
+        """Returns the names of the models that there are now."""
 
     def offer(self, name: str) -> Offer | None:
-        """What there is of the model `name` now; None if there is none.
+        """Returns what there is of the model `name` now; None if there is none.
 
         Raises:
             ArtifactError: If its folder is not as it should be.
@@ -50,12 +50,12 @@ class SingleModel:
         self._name: str | None = None
 
     def names(self) -> list[str]:
-        """The one name, which stays the same for as long as the service runs."""
+        """Returns the one name, which stays the same for as long as the service runs."""
         self._name = self._name or read_manifest_file(self.folder).name
         return [self._name]
 
     def offer(self, name: str) -> Offer | None:
-        """Its one version, labelled stable."""
+        """Returns its one version, labelled stable."""
         if name not in self.names():
             return None
         manifest = read_manifest_file(self.folder)
@@ -78,7 +78,7 @@ class ModelFolder:
         self.folder = folder
 
     def names(self) -> list[str]:
-        """The names of the folders that hold at least one artifact."""
+        """Returns the names of the folders that hold at least one artifact."""
         try:
             folders = sorted(path for path in self.folder.iterdir() if path.is_dir())
         except OSError as error:
@@ -94,7 +94,7 @@ class ModelFolder:
         return found
 
     def offer(self, name: str) -> Offer | None:
-        """The labelled versions of a model, or its newest."""
+        """Returns the labelled versions of a model, or its newest."""
         folder = self.folder / name
         artifacts = _artifacts(folder) if PLAIN_NAME.fullmatch(name) else {}
         if not artifacts:
@@ -109,7 +109,7 @@ class ModelFolder:
 
 
 def read_labels(path: Path, known: Mapping[str, Path]) -> dict[str, str] | None:
-    """Label → version, from a JSON file; None if there is no file.
+    """Reads label → version from a JSON file; None if there is no file.
 
     Raises:
         ArtifactError: If the file is damaged, or names a version that is not there.

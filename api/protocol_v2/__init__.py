@@ -1,1 +1,1 @@
-"""The Open Inference Protocol v2: its tensors, questions and answers."""
+"""The Open Inference Protocol v2: its requests, tensors and outputs."""

@@ -19,7 +19,7 @@ class ProtocolPart(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _drop_nulls(cls, values: Any) -> Any:
-        """Some clients send null for whatever is optional."""
+        """Drops the nulls that some clients send for whatever is optional."""
         if not isinstance(values, dict):
             return values
         return {name: value for name, value in values.items() if value is not None}

@@ -8,16 +8,17 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
-from api.disconnect import until_disconnected
+from api.admission import until_disconnected
+from api.dependencies import get_service
 from api.errors import REFUSALS, RequestError, describe_error, describe_problems, status_of
-from api.images import FIELD, FORM, JSON, JsonImages, Upload, read_uploads
-from api.inspection import gather_some, inspect
-from api.json_schema import BINARY, describe_body
 from api.middleware.access import note
 from api.models.registry import ServedModel
-from api.raw_route import RawRoute
-from api.request_params import Question, describe_parameters, read_question
+from api.photograph_pipeline import gather_bounded, inspect_photograph
+from api.raw_route import BINARY, RawRoute, describe_body
+from api.request_params import RequestParams, describe_parameters, read_request_params
 from api.responses import make_answer
+from api.service import Service
+from api.uploads import FIELD, FORM, JSON, JsonImages, Upload, read_uploads
 from segdec.errors import ImageError
 from segdec.schemas import BatchAnswer, BatchItem
 
@@ -42,29 +43,35 @@ BODY: dict[str, Any] = {
 )
 async def predict_batch(request: Request) -> Response:
     """Inspects several photographs; one that cannot be used leaves the others alone."""
-    question = await read_question(request)
-    service = question.service
-    model, settings = service.models.find(), service.settings
+    service = await get_service(request)
+    service.check_state()
+    params = read_request_params(request)
+    model, settings = service.find_model(), service.settings
     service.queue.check()
     reading = partial(read_uploads, request, settings.max_body_bytes, settings.max_batch_files)
     with model.in_use():
         note(request, model=model.identity.name, version=model.identity.version)
         uploads = await service.receive(reading)
-        works = [partial(_inspect_item, question, model, upload) for upload in uploads]
-        items = await until_disconnected(request, gather_some(service, works))
+        works = [partial(_inspect_item, service, model, upload, params) for upload in uploads]
+        items = await until_disconnected(request, gather_bounded(service, works))
     body = await asyncio.to_thread(BatchAnswer(items=items).model_dump_json)
     return Response(body, media_type="application/json")
 
 
-async def _inspect_item(question: Question, model: ServedModel, upload: Upload) -> BatchItem:
-    request_id, parameters = question.request.state.request_id, question.parameters
-    render = partial(make_answer, request_id=request_id, parameters=parameters, begun=question.begun)
+async def _inspect_item(
+    service: Service, model: ServedModel, upload: Upload, params: RequestParams
+) -> BatchItem:
     try:
-        work = inspect(
-            question.service, model, upload, parameters.threshold, render, deadline=question.deadline
+        _, answer = await inspect_photograph(
+            service,
+            model,
+            upload,
+            threshold=params.query.threshold,
+            deadline=params.deadline,
+            encode=partial(make_answer, params=params),
         )
-        return BatchItem(name=upload.name, answer=await work, problem=None)
     except (RequestError, ImageError) as error:
         if status_of(error) in REFUSALS:
-            question.service.metrics.reject(error.code)
-        return BatchItem(name=upload.name, answer=None, problem=describe_error(request_id, error))
+            service.metrics.reject(error.code)
+        return BatchItem(name=upload.name, answer=None, problem=describe_error(params.request_id, error))
+    return BatchItem(name=upload.name, answer=answer, problem=None)

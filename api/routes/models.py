@@ -12,7 +12,7 @@ router = APIRouter(prefix="/v1/models", tags=["models"])
 @router.get("", responses=describe_problems(503))
 async def list_models(service: ServiceDep) -> ModelList:
     """Every served version of every model with its labels and manifest."""
-    service.models.check_ready()
+    service.check_state()
     return ModelList(models=[model.detail() for model in service.models.all()])
 
 

@@ -33,10 +33,10 @@ class PageFiles(StaticFiles):
     """A folder, served with the headers of the pages."""
 
     def file_response(self, *args: Any, **words: Any) -> Response:
-        """The answer for one file."""
-        answer = super().file_response(*args, **words)
-        answer.headers.update(HEADERS)
-        return answer
+        """Returns the response for one file."""
+        response = super().file_response(*args, **words)
+        response.headers.update(HEADERS)
+        return response
 
 
 def add_pages(app: FastAPI, settings: Settings) -> None:
@@ -52,10 +52,10 @@ def add_pages(app: FastAPI, settings: Settings) -> None:
 
 
 def _page(path: str, name: str) -> Route:
-    async def answer(request: Request) -> Response:  # noqa: ARG001
+    async def respond(request: Request) -> Response:  # noqa: ARG001
         return FileResponse(STATIC / name / "index.html", headers=HEADERS)
 
-    return Route(path, answer, include_in_schema=False)
+    return Route(path, respond, include_in_schema=False)
 
 
 def _folder(path: str, folder: Path) -> Mount:

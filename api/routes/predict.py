@@ -7,15 +7,15 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
-from api.disconnect import until_disconnected
+from api.admission import until_disconnected
+from api.dependencies import get_service
 from api.errors import RequestError, describe_problems
-from api.images import FIELD, FORM, IMAGES, JSON, RAW, JsonImage, read_upload
-from api.inspection import Inspected, inspect
-from api.json_schema import BINARY, describe_body
 from api.middleware.access import note
-from api.raw_route import RawRoute
-from api.request_params import describe_parameters, read_question
-from api.responses import make_answer, make_mask_file
+from api.photograph_pipeline import inspect_photograph
+from api.raw_route import BINARY, RawRoute, describe_body
+from api.request_params import describe_parameters, read_request_params
+from api.responses import make_json_response, make_mask_response
+from api.uploads import FIELD, FORM, IMAGES, JSON, RAW, JsonImage, read_upload
 from segdec.schemas import Answer
 
 router = APIRouter(prefix="/v1", tags=["predict"], route_class=RawRoute)
@@ -46,58 +46,59 @@ ROUTE: dict[str, Any] = {
 @router.post("/predict", **ROUTE)
 async def predict(request: Request) -> Response:
     """Inspects one photograph: label, score, mask and regions."""
-    return await answer(request)
+    return await _respond(request)
 
 
 @router.post("/models/{name}/predict", **ROUTE)
 async def predict_with_model(request: Request, name: str) -> Response:
     """Inspects one photograph with the stable version of a model."""
-    return await answer(request, name)
+    return await _respond(request, name)
 
 
 @router.post("/models/{name}/versions/{version}/predict", **ROUTE)
 async def predict_with_version(request: Request, name: str, version: str) -> Response:
     """Inspects one photograph with a version of a model, or with the one that a label names."""
-    return await answer(request, name, version)
+    return await _respond(request, name, version)
 
 
-async def answer(request: Request, name: str | None = None, version: str | None = None) -> Response:
+async def _respond(request: Request, name: str | None = None, version: str | None = None) -> Response:
     """Reads the photograph, inspects it and answers in the form that the client accepts."""
-    question = await read_question(request)
-    service, parameters = question.service, question.parameters
-    model = service.models.find(name, version)
+    service = await get_service(request)
+    service.check_state()
+    params = read_request_params(request)
+    model = service.find_model(name, version)
     wants_file = prefers_png(request.headers.get("accept", ""))
-    if wants_file and parameters.mask not in ("png", "scores"):
+    if wants_file and params.query.mask not in ("png", "scores"):
         raise RequestError(
             400,
             "bad_parameter",
-            f"Accept: image/png with mask={parameters.mask}. Expected mask=png or mask=scores with it.",
+            f"Accept: image/png with mask={params.query.mask}. Expected mask=png or mask=scores with it.",
         )
     service.queue.check()  # a full service does not read the body first
-
-    def render(inspected: Inspected) -> Response:
-        identity, prediction = inspected.model, inspected.prediction
-        note(
-            request,
-            model=identity.name,
-            version=identity.version,
-            label=prediction.label,
-            score=round(prediction.score, 6),
-        )
-        if wants_file:
-            file = make_mask_file(inspected, parameters)
-            return Response(file.content, headers=file.headers, media_type="image/png")
-        made = make_answer(inspected, request.state.request_id, parameters, question.begun)
-        return Response(made.model_dump_json(), media_type="application/json")
-
     with model.in_use():
         upload = await service.receive(partial(read_upload, request, service.settings.max_body_bytes))
-        work = inspect(service, model, upload, parameters.threshold, render, deadline=question.deadline)
-        return await until_disconnected(request, work)
+        work = inspect_photograph(
+            service,
+            model,
+            upload,
+            threshold=params.query.threshold,
+            deadline=params.deadline,
+            encode=partial(make_mask_response if wants_file else make_json_response, params=params),
+        )
+        inspected, response = await until_disconnected(request, work)
+    identity, prediction = inspected.model, inspected.prediction
+    note(
+        request,
+        model=identity.name,
+        version=identity.version,
+        label=prediction.label,
+        score=round(prediction.score, 6),
+    )
+    return response
 
 
 def prefers_png(accept: str) -> bool:
-    """Whether an `Accept` header asks for the mask as a picture: it names image/png, and JSON not before."""
+    """Returns whether an `Accept` header asks for the mask alone: it names image/png, and JSON not before."""
     weights = {}
     for part in accept.lower().split(","):
         kind, *parameters = (word.strip() for word in part.split(";"))

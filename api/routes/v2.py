@@ -12,23 +12,15 @@ from numpy.typing import NDArray
 from starlette.requests import Request
 from starlette.responses import Response
 
+from api.admission import until_disconnected
 from api.dependencies import ModelVersionDep, NamedModelDep, ServiceDep
-from api.disconnect import until_disconnected
 from api.errors import RequestError, describe_problems
-from api.images import Upload, read_body
-from api.inspection import Inspected, gather_some, inspect
-from api.json_schema import BINARY, describe_body
 from api.middleware.access import note
 from api.models.registry import ServedModel
-from api.protocol_v2.inference import (
-    INPUTS,
-    Inquiry,
-    Verdict,
-    conclude,
-    describe_outputs,
-    parse_inquiry,
-    write_answer,
-)
+from api.photograph_pipeline import gather_bounded, inspect_photograph
+from api.protocol_v2.inference_request import INPUTS, InferenceRequest, parse_inference_request
+from api.protocol_v2.input_tensors import HEADER_LENGTH
+from api.protocol_v2.outputs import PhotographOutputs, describe_outputs, make_outputs, write_answer
 from api.protocol_v2.schemas import (
     IndexEntry,
     InferAnswer,
@@ -40,9 +32,10 @@ from api.protocol_v2.schemas import (
     ServerMetadata,
     ServerReady,
 )
-from api.protocol_v2.tensors import HEADER_LENGTH
+from api.raw_route import BINARY, describe_body
 from api.request_params import DESCRIBED_DEADLINE, read_deadline_ms
 from api.service import Service
+from api.uploads import Upload, read_body
 from segdec import __version__
 from segdec.errors import ImageError
 
@@ -127,7 +120,7 @@ async def version_ready(model: ModelVersionDep) -> ModelReady:
 @router.post("/repository/index", responses=describe_problems(503))
 async def index(service: ServiceDep) -> list[IndexEntry]:
     """Every served version of every model, as Triton lists its repository."""
-    service.models.check_ready()
+    service.check_state()
     identities = [model.identity for model in service.models.all()]
     return [IndexEntry(name=i.name, version=i.version, state="READY", reason="") for i in identities]
 
@@ -155,16 +148,16 @@ def _describe(service: Service, model: ServedModel) -> ModelMetadata:
 @router.post("/models/{name}/infer", **INFER)
 async def infer(request: Request, service: ServiceDep, model: NamedModelDep) -> Response:
     """Inspects one or several photographs with the stable version of a model."""
-    return await _answer(request, service, model)
+    return await _respond(request, service, model)
 
 
 @router.post("/models/{name}/versions/{version}/infer", **INFER)
 async def infer_with_version(request: Request, service: ServiceDep, model: ModelVersionDep) -> Response:
     """Inspects one or several photographs with a version, or with the one that a label names."""
-    return await _answer(request, service, model)
+    return await _respond(request, service, model)
 
 
-async def _answer(request: Request, service: Service, model: ServedModel) -> Response:
+async def _respond(request: Request, service: Service, model: ServedModel) -> Response:
     begun, allowed_ms = time.perf_counter(), read_deadline_ms(request)
     _refuse_encoding(request)
     service.queue.check()  # a full service does not read the body first
@@ -173,17 +166,17 @@ async def _answer(request: Request, service: Service, model: ServedModel) -> Res
         note(request, model=model.identity.name, version=model.identity.version)
         body = await service.receive(partial(read_body, request, settings.max_body_bytes))
         header_length = request.headers.get(HEADER_LENGTH)
-        inquiry = await asyncio.to_thread(parse_inquiry, body, header_length, settings)
-        if inquiry.timeout_us:
-            allowed_ms = min(allowed_ms, inquiry.timeout_us / 1e3)
+        asked = await asyncio.to_thread(parse_inference_request, body, header_length, settings)
+        if asked.timeout_us:
+            allowed_ms = min(allowed_ms, asked.timeout_us / 1e3)
         deadline = begun + allowed_ms / 1000
-        verdicts = await until_disconnected(request, _inspect_all(service, model, inquiry, deadline))
-    content, headers = await asyncio.to_thread(write_answer, inquiry, model.identity, verdicts)
+        outputs = await until_disconnected(request, _inspect_all(service, model, asked, deadline))
+    content, headers = await asyncio.to_thread(write_answer, asked.id, model.identity, asked.outputs, outputs)
     return Response(content, headers=headers)
 
 
 def _refuse_encoding(request: Request) -> None:
-    """A compressed body could unpack to any size."""
+    """Refuses a compressed body, which could unpack to any size."""
     encoding = request.headers.get("content-encoding", "identity")
     if encoding.strip().lower() != "identity":
         raise RequestError(
@@ -195,18 +188,23 @@ def _refuse_encoding(request: Request) -> None:
 
 
 async def _inspect_all(
-    service: Service, model: ServedModel, inquiry: Inquiry, deadline: float
-) -> Sequence[Verdict]:
-    """The verdicts in the order of the photographs; the first failure ends all."""
+    service: Service, model: ServedModel, asked: InferenceRequest, deadline: float
+) -> Sequence[PhotographOutputs]:
+    """Inspects the photographs and keeps their order; the first failure ends all."""
 
-    def render(inspected: Inspected) -> Verdict:
-        return conclude(inspected.prediction, inquiry.outputs)
-
-    async def inspect_one(index: int, source: Upload | NDArray[np.uint8]) -> Verdict:
+    async def inspect_one(index: int, source: Upload | NDArray[np.uint8]) -> PhotographOutputs:
         try:
-            return await inspect(service, model, source, inquiry.threshold, render, deadline=deadline)
+            _, outputs = await inspect_photograph(
+                service,
+                model,
+                source,
+                threshold=asked.threshold,
+                deadline=deadline,
+                encode=partial(make_outputs, names=asked.outputs),
+            )
         except ImageError as error:
-            raise ImageError(f"{inquiry.input}[{index}]: {error}", code=error.code) from error
+            raise ImageError(f"{asked.input}[{index}]: {error}", code=error.code) from error
+        return outputs
 
-    works = [partial(inspect_one, index, source) for index, source in enumerate(inquiry.sources)]
-    return await gather_some(service, works)
+    works = [partial(inspect_one, index, source) for index, source in enumerate(asked.sources)]
+    return await gather_bounded(service, works)

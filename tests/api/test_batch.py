@@ -41,7 +41,7 @@ def test_request_of_more_photographs_than_places_is_answered_whole(serve, make_a
     with serve(make_app(queue_size=1)) as client:
         items = send(client, *[(f"{number}.png", part) for number in range(12)]).json()["items"]
         assert all(item["answer"] for item in items)
-        assert client.app.state.service.queue.taken == 0
+        assert client.app.state.service.queue.admitted == 0
 
 
 @pytest.mark.parametrize(

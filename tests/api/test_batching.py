@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from api.batching import InferenceThread, Inferred, choose_batch
+from api.batching import InferenceResult, InferenceThread, choose_batch
 from api.errors import RequestError
 from tests.api.conftest import StubPredictor
 
@@ -33,7 +33,7 @@ async def behind_a_running_photograph(
 ) -> list[Any]:
     """The outcomes of what `submit` brings while the thread is busy with a photograph of `FIRST` size."""
     predictor.gate.clear()
-    first = asyncio.create_task(inference.predict(predictor, image(FIRST, 0)))
+    first = asyncio.create_task(inference.infer(predictor, image(FIRST, 0)))
     await asyncio.to_thread(predictor.entered.acquire)
     tasks = [asyncio.create_task(work) for work in submit()]
     while inference.waiting < len(tasks):
@@ -58,13 +58,13 @@ def test_batch_sizes_without_one_pad_a_single_photograph():
 def test_waiting_photographs_of_one_shape_go_through_the_network_together(predictor):
     sizes: list[int] = []
 
-    async def scenario() -> list[Inferred]:
+    async def scenario() -> list[InferenceResult]:
         async with thread(observe_batch=sizes.append) as inference:
             return await behind_a_running_photograph(
                 predictor,
                 inference,
                 lambda: [
-                    inference.predict(predictor, image(shape, brightness))
+                    inference.infer(predictor, image(shape, brightness))
                     for shape, brightness in [
                         (SMALL, 10),
                         (LARGE, 20),
@@ -85,9 +85,9 @@ def test_waiting_photographs_of_one_shape_go_through_the_network_together(predic
 def test_padding_is_no_photograph(predictor):
     sizes: list[int] = []
 
-    async def scenario() -> list[Inferred]:
+    async def scenario() -> list[InferenceResult]:
         async with thread(observe_batch=sizes.append) as inference:
-            work = lambda: [inference.predict(predictor, image(SMALL, b)) for b in (1, 2, 3)]  # noqa: E731
+            work = lambda: [inference.infer(predictor, image(SMALL, b)) for b in (1, 2, 3)]  # noqa: E731
             return await behind_a_running_photograph(predictor, inference, work)
 
     answers = asyncio.run(scenario())
@@ -102,7 +102,7 @@ def test_batch_holds_no_more_pixels_than_allowed(predictor):
             assert inference.sizes_for(predictor, SMALL) == (1, 2)
             assert inference.sizes_for(predictor, (100, 100, 1)) == (1,)
             predictor.batch_pixels = 64  # the setting counts
-            work = lambda: [inference.predict(predictor, image(SMALL, b)) for b in range(4)]  # noqa: E731
+            work = lambda: [inference.infer(predictor, image(SMALL, b)) for b in range(4)]  # noqa: E731
             await behind_a_running_photograph(predictor, inference, work)
 
     asyncio.run(scenario())
@@ -122,9 +122,9 @@ def test_engine_knows_how_many_pixels_a_batch_should_have(predictor):
 def test_photographs_of_two_models_are_not_mixed(predictor):
     other = StubPredictor()
 
-    async def scenario() -> list[Inferred]:
+    async def scenario() -> list[InferenceResult]:
         async with thread() as inference:
-            work = lambda: [inference.predict(p, image(SMALL, 9)) for p in (predictor, other, predictor)]  # noqa: E731
+            work = lambda: [inference.infer(p, image(SMALL, 9)) for p in (predictor, other, predictor)]  # noqa: E731
             return await behind_a_running_photograph(predictor, inference, work)
 
     assert [answer.batch_size for answer in asyncio.run(scenario())] == [2, 1, 2]
@@ -135,8 +135,8 @@ def test_passed_deadline_is_skipped(predictor):
     async def scenario() -> list[Any]:
         async with thread() as inference:
             work = lambda: [  # noqa: E731
-                inference.predict(predictor, image(SMALL, 1), deadline=0.0),
-                inference.predict(predictor, image(SMALL, 2)),
+                inference.infer(predictor, image(SMALL, 1), deadline=0.0),
+                inference.infer(predictor, image(SMALL, 2)),
             ]
             return await behind_a_running_photograph(predictor, inference, work)
 
@@ -147,21 +147,21 @@ def test_passed_deadline_is_skipped(predictor):
     assert predictor.shapes[1:] == [(1, *SMALL)]
 
 
-def test_photograph_of_a_departed_client_is_skipped(predictor):
+def test_photograph_of_a_disconnected_client_is_skipped(predictor):
     async def scenario() -> None:
         async with thread() as inference:
             predictor.gate.clear()
-            first = asyncio.create_task(inference.predict(predictor, image(LARGE, 1)))
+            first = asyncio.create_task(inference.infer(predictor, image(LARGE, 1)))
             await asyncio.to_thread(predictor.entered.acquire)
-            departed = asyncio.create_task(inference.predict(predictor, image(SMALL, 1)))
+            disconnected = asyncio.create_task(inference.infer(predictor, image(SMALL, 1)))
             while not inference.waiting:
                 await asyncio.sleep(0)
-            departed.cancel()
-            await asyncio.gather(departed, return_exceptions=True)
+            disconnected.cancel()
+            await asyncio.gather(disconnected, return_exceptions=True)
             assert not inference.waiting  # nothing is kept for it
             predictor.gate.set()
             await first
-            await inference.predict(predictor, image(SMALL, 2))
+            await inference.infer(predictor, image(SMALL, 2))
 
     asyncio.run(scenario())
     assert predictor.shapes == [(1, *LARGE), (1, *SMALL)]
@@ -173,9 +173,9 @@ def test_failure_reaches_the_whole_batch_and_the_thread_goes_on(predictor):
 
     async def scenario() -> list[Any]:
         async with thread() as inference:
-            work = lambda: [inference.predict(broken, image(SMALL, b)) for b in (1, 2)]  # noqa: E731
+            work = lambda: [inference.infer(broken, image(SMALL, b)) for b in (1, 2)]  # noqa: E731
             failed = await behind_a_running_photograph(predictor, inference, work)
-            return [*failed, await inference.predict(predictor, image(SMALL, 3))]
+            return [*failed, await inference.infer(predictor, image(SMALL, 3))]
 
     first, second, answered = asyncio.run(scenario())
     assert first is second is broken.failure
@@ -190,7 +190,7 @@ def test_failure_of_whatever_is_told_about_batches_is_no_end(predictor):
         async with thread(observe_batch=fail) as inference:
             for _ in range(2):
                 with pytest.raises(RuntimeError, match="no counter for 1"):
-                    await inference.predict(predictor, image(SMALL, 1))
+                    await inference.infer(predictor, image(SMALL, 1))
             return inference.alive
 
     assert asyncio.run(scenario())
@@ -201,16 +201,16 @@ def test_call_runs_between_batches_and_gives_its_result(predictor):
         async with thread() as inference:
             return [
                 await inference.call(lambda: 7),
-                (await inference.predict(predictor, image(SMALL, 255))).batch_size,
+                (await inference.infer(predictor, image(SMALL, 255))).batch_size,
             ]
 
     assert asyncio.run(scenario()) == [7, 1]
 
 
 def test_full_batch_does_not_wait_for_more(predictor):
-    async def scenario() -> list[Inferred]:
+    async def scenario() -> list[InferenceResult]:
         async with thread(batch_sizes=(1, 2), wait_s=3600.0) as inference:
-            return await asyncio.gather(*(inference.predict(predictor, image(SMALL, b)) for b in (1, 2)))
+            return await asyncio.gather(*(inference.infer(predictor, image(SMALL, b)) for b in (1, 2)))
 
     assert [answer.batch_size for answer in asyncio.run(scenario())] == [2, 2]
 
@@ -219,7 +219,7 @@ def test_end_cancels_what_still_waits(predictor):
     async def scenario() -> list[Any]:
         inference = InferenceThread(batch_sizes=(1,), max_batch_pixels=10_000, observe_batch=lambda _: None)
         predictor.gate.clear()
-        tasks = [asyncio.create_task(inference.predict(predictor, image(SMALL, b))) for b in (1, 2)]
+        tasks = [asyncio.create_task(inference.infer(predictor, image(SMALL, b))) for b in (1, 2)]
         await asyncio.to_thread(predictor.entered.acquire)
         closing = asyncio.create_task(asyncio.to_thread(inference.close))
         while not inference.closed:
@@ -229,5 +229,5 @@ def test_end_cancels_what_still_waits(predictor):
         return await asyncio.gather(*tasks, return_exceptions=True)
 
     first, second = asyncio.run(scenario())
-    assert isinstance(first, Inferred)
+    assert isinstance(first, InferenceResult)
     assert isinstance(second, asyncio.CancelledError)

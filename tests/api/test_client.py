@@ -22,25 +22,25 @@ DEFECT = np.zeros((24, 40), np.uint8)
 DEFECT[8:12, 10:16] = 255
 
 
-def ask(app: FastAPI, question: Callable[[AsyncClient], Awaitable[T]], **options: object) -> T:
-    """Starts `app` and asks it in one event loop."""
+def run_client(app: FastAPI, use: Callable[[AsyncClient], Awaitable[T]], **options: object) -> T:
+    """Returns what `use` does with a client of the started `app`, in one event loop."""
 
     async def run() -> T:
         async with app.router.lifespan_context(app):
             await app.state.service.start()
             transport = httpx.ASGITransport(app)
             async with AsyncClient("http://test", transport=transport, **options) as client:
-                return await question(client)
+                return await use(client)
 
     return anyio.run(run)
 
 
 def test_every_form_of_the_mask(app, part):
-    async def question(client):
+    async def use(client):
         forms = ("png", "rle", "polygon", "scores", "none")
         return [await client.predict(part, mask=form) for form in forms]
 
-    *masks, scores, none = ask(app, question)
+    *masks, scores, none = run_client(app, use)
     for answer in masks:
         np.testing.assert_array_equal(unpack_mask(answer.mask), DEFECT)
     np.testing.assert_array_equal(unpack_mask(scores.mask), np.where(DEFECT > 0, 204, 40))
@@ -49,22 +49,22 @@ def test_every_form_of_the_mask(app, part):
 
 
 def test_options_reach_the_service(app, part):
-    async def question(client):
+    async def use(client):
         [model] = await client.models()
         return await client.predict(
             part, model=model.name, version=model.version, threshold=0.9, space="model", deadline_ms=30_000
         )
 
-    answer = ask(app, question)
+    answer = run_client(app, use)
     assert (answer.decision.label, answer.decision.threshold) == ("good", 0.9)
     np.testing.assert_array_equal(unpack_mask(answer.mask), DEFECT[::8, ::8])
 
 
 def test_batch(app, part):
-    async def question(client):
+    async def use(client):
         return await client.predict_batch([part, b"", part], mask="rle")
 
-    first, second, third = ask(app, question)
+    first, second, third = run_client(app, use)
     assert isinstance(second, Problem)
     assert second.code == "empty_image"
     for answer in (first, third):
@@ -73,12 +73,12 @@ def test_batch(app, part):
 
 
 def test_refusals_carry_what_the_service_says(app, part):
-    async def question(client):
+    async def use(client):
         with pytest.raises(ServiceError) as unknown:
             await client.predict(part, model="nuts")
         return unknown.value
 
-    error = ask(app, question)
+    error = run_client(app, use)
     assert (error.status, error.code) == (404, "model_not_found")
     assert "nuts" in error.detail
     assert len(error.request_id) == 32  # the client's own: the service keeps it
@@ -91,10 +91,10 @@ def test_full_queue_is_waited_for(make_app, predictor, part):
     async def leave_room(wait_s):
         waits.append(wait_s)
         predictor.gate.set()
-        while app.state.service.queue.taken:
+        while app.state.service.queue.admitted:
             await anyio.sleep(0)
 
-    async def question(client):
+    async def use(client):
         while predictor.entered.acquire(blocking=False):
             pass  # the service has run the network to warm it
         predictor.gate.clear()
@@ -103,5 +103,5 @@ def test_full_queue_is_waited_for(make_app, predictor, part):
             await anyio.to_thread.run_sync(predictor.entered.acquire)
             return await client.predict(part)
 
-    assert ask(app, question, sleep=leave_room).decision.label == "scratch"
+    assert run_client(app, use, sleep=leave_room).decision.label == "scratch"
     assert waits == [3.0]

@@ -40,7 +40,7 @@ class Session:
     requests: list[tuple[MalformedRequest, httpx.Response]]
     images: list[tuple[MalformedImage, httpx.Response]]
     afterwards: httpx.Response
-    taken: tuple[int, int, int]
+    admitted: tuple[int, int, int]
 
 
 @pytest.fixture(scope="module")
@@ -55,8 +55,8 @@ def session(part: bytes) -> Session:
         ]
         afterwards = client.post("/v1/predict", content=part, headers=PNG)
         service = app.state.service
-        taken = (service.queue.taken, service.uploads.taken, service.inference.waiting)
-    return Session(requests, images, afterwards, taken)
+        admitted = (service.queue.admitted, service.uploads.admitted, service.inference_thread.waiting)
+    return Session(requests, images, afterwards, admitted)
 
 
 def corpus(part: bytes) -> Iterator[MalformedRequest]:
@@ -133,7 +133,7 @@ def test_every_refused_image_gets_a_problem_with_the_same_code_whichever_way_it_
 
 def test_afterwards_the_service_is_as_before(session):
     assert session.afterwards.json()["decision"]["label"] == "scratch"
-    assert session.taken == (0, 0, 0)
+    assert session.admitted == (0, 0, 0)
 
 
 # === Memory ===

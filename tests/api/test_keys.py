@@ -83,7 +83,7 @@ def test_made_key_is_accepted(tmp_path, capsys):
     file = tmp_path / "keys"
     secret, line = make_key("line-1")
     file.write_text(line)
-    assert Keyring(read_keys(file), None).admit("predict", Headers({"X-API-Key": secret})) == "line-1"
+    assert Keyring(read_keys(file), None).authorize("predict", Headers({"X-API-Key": secret})) == "line-1"
     assert make_key("line-1")[0] != secret
     print_key("line-2")
     assert "line-2:" in capsys.readouterr().out
@@ -106,7 +106,7 @@ def test_name_that_could_harm_a_file_or_log_is_refused(name):
     ],
 )
 def test_known_key_may_predict(headers, name, keyring):
-    assert keyring.admit("predict", Headers(headers)) == name
+    assert keyring.authorize("predict", Headers(headers)) == name
 
 
 @pytest.mark.parametrize(
@@ -124,14 +124,14 @@ def test_known_key_may_predict(headers, name, keyring):
 )
 def test_other_keys_are_refused(role, headers, status, code, keyring):
     with pytest.raises(RequestError) as caught:
-        keyring.admit(role, Headers(headers))
+        keyring.authorize(role, Headers(headers))
     assert (caught.value.status, caught.value.code) == (status, code)
     assert caught.value.headers == ({"WWW-Authenticate": "Bearer"} if status == 401 else {})
 
 
 def test_key_with_any_bytes_is_unknown(keyring):
     with pytest.raises(RequestError, match="not known"):
-        keyring.admit("predict", Headers(raw=[(b"x-api-key", b"\xff\x00\xc3\xa9")]))
+        keyring.authorize("predict", Headers(raw=[(b"x-api-key", b"\xff\x00\xc3\xa9")]))
 
 
 def test_each_key_is_compared_with_all(keyring, monkeypatch):
@@ -142,23 +142,27 @@ def test_each_key_is_compared_with_all(keyring, monkeypatch):
         return kept == sent
 
     monkeypatch.setattr("api.middleware.keys.hmac.compare_digest", compare)
-    keyring.admit("predict", Headers({"X-API-Key": "one"}))
+    keyring.authorize("predict", Headers({"X-API-Key": "one"}))
     assert len(compared) == 3
 
 
 def test_admin_key_may_do_everything(keyring):
     headers = Headers({"X-API-Key": "three"})
-    assert [keyring.admit(role, headers) for role in ("anyone", "predict", "admin")] == [None, "boss", "boss"]
+    assert [keyring.authorize(role, headers) for role in ("anyone", "predict", "admin")] == [
+        None,
+        "boss",
+        "boss",
+    ]
 
 
 def test_key_in_both_files_is_an_admins():
     both = Keyring([key("line-1", "one")], [key("boss", "one", admin=True)])
-    assert both.admit("admin", Headers({"X-API-Key": "one"})) == "boss"
+    assert both.authorize("admin", Headers({"X-API-Key": "one"})) == "boss"
 
 
 def test_without_files_everyone_predicts_and_nobody_reloads():
     keyring = Keyring(None, None)
-    assert keyring.admit("predict", Headers({"X-API-Key": "anything"})) is None
+    assert keyring.authorize("predict", Headers({"X-API-Key": "anything"})) is None
     with pytest.raises(RequestError, match="--admin-keys FILE") as caught:
-        keyring.admit("admin", Headers({"X-API-Key": "anything"}))
+        keyring.authorize("admin", Headers({"X-API-Key": "anything"}))
     assert caught.value.status == 403

@@ -20,7 +20,7 @@ def serve_models(predictor) -> Callable[..., ModelRegistry]:
     """Makes a registry of models with versions and labels: `{"bolt": {"1": ("stable",)}}`."""
 
     def make(models: dict[str, dict[str, tuple[str, ...]]], default: str | None = None) -> ModelRegistry:
-        registry = ModelRegistry(default, retry_after_s=3)
+        registry = ModelRegistry(default)
         for name, versions in models.items():
             served = {
                 version: ServedModel(
@@ -29,7 +29,6 @@ def serve_models(predictor) -> Callable[..., ModelRegistry]:
                 for version, labels in versions.items()
             }
             registry.replace(name, served)
-        registry.state = "ready"
         return registry
 
     return make
@@ -71,15 +70,6 @@ def test_default_of_several_models_is_asked_for(serve_models):
     with pytest.raises(RequestError, match="'bolt', 'nut'"):
         serve_models(models).find()
     assert serve_models(models, default="nut").find().identity.version == "7"
-
-
-@pytest.mark.parametrize("state", ["not_ready", "draining"])
-def test_nothing_is_found_while_the_service_starts_or_stops(serve_models, state):
-    registry = serve_models(BOLTS)
-    registry.state = state
-    with pytest.raises(RequestError) as caught:
-        registry.find("bolt")
-    assert (caught.value.status, caught.value.code, caught.value.headers["Retry-After"]) == (503, state, "3")
 
 
 def test_replaced_model_is_drained_when_its_last_request_ends(serve_models):

@@ -9,6 +9,8 @@ import httpx
 import pytest
 from fastapi import FastAPI
 
+from api.errors import RequestError
+
 PNG = {"Content-Type": "image/png"}
 
 
@@ -58,7 +60,17 @@ def test_model_that_cannot_run_does_not_become_ready(serve, app, predictor):
     predictor.failure = RuntimeError("broken")
     with pytest.raises(RuntimeError, match="broken"), serve(app):
         pass
-    assert not app.state.service.models.ready
+    assert not app.state.service.ready
+
+
+@pytest.mark.parametrize("state", ["not_ready", "draining"])
+def test_no_model_is_found_while_the_service_starts_or_stops(serve, make_app, state):
+    with serve(make_app(retry_after_s=3)) as client:
+        service = client.app.state.service
+        service.state = state
+        with pytest.raises(RequestError) as caught:
+            service.find_model()
+    assert (caught.value.status, caught.value.code, caught.value.headers["Retry-After"]) == (503, state, "3")
 
 
 # === Scheduling ===
@@ -102,7 +114,7 @@ def test_one_thread_that_is_not_the_event_loops_runs_the_model(make_app, predict
     assert "MainThread" not in predictor.threads
 
 
-def test_place_is_free_again_after_errors(serve, make_app, predictor, part):
+def test_queue_admits_again_after_errors(serve, make_app, predictor, part):
     with serve(make_app(queue_size=0)) as client:
         predictor.failure = ValueError("broken")
         for _ in range(3):

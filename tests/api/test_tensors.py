@@ -6,9 +6,7 @@ import numpy as np
 import pytest
 
 from api.errors import RequestError
-from api.protocol_v2.output_tensors import Tensor
-from api.protocol_v2.schemas import InferInput
-from api.protocol_v2.tensors import (
+from api.protocol_v2.input_tensors import (
     MAX_JSON_VALUES,
     check_binary_used,
     parse_request,
@@ -16,6 +14,8 @@ from api.protocol_v2.tensors import (
     read_pixels,
     split_body,
 )
+from api.protocol_v2.outputs import OutputTensor
+from api.protocol_v2.schemas import InferInput
 
 NOTHING = memoryview(b"")
 PIXELS = np.arange(12, dtype=np.uint8).reshape(1, 2, 2, 3)
@@ -232,12 +232,12 @@ def test_pixels_that_contradict_their_shape(tensor, words):
 # === Output ===
 
 
-def describe(tensor: Tensor, packed: bytes | None = None) -> dict:
+def describe(tensor: OutputTensor, packed: bytes | None = None) -> dict:
     return json.loads(tensor.describe(packed).model_dump_json(exclude_none=True))
 
 
 def test_numbers_on_the_wire():
-    tensor = Tensor("score", np.array([[0.5, 2], [1, 0]], np.float32))
+    tensor = OutputTensor("score", np.array([[0.5, 2], [1, 0]], np.float32))
     assert tensor.pack().hex() == "0000003f" + "00000040" + "0000803f" + "00000000"
     form = {"name": "score", "datatype": "FP32", "shape": [2, 2]}
     assert describe(tensor) == {**form, "data": [0.5, 2.0, 1.0, 0.0]}
@@ -245,13 +245,13 @@ def test_numbers_on_the_wire():
 
 
 def test_text_on_the_wire():
-    tensor = Tensor("label", ["ä", ""])
+    tensor = OutputTensor("label", ["ä", ""])
     assert tensor.pack() == b"\x02\x00\x00\x00\xc3\xa4\x00\x00\x00\x00"
     assert describe(tensor) == {"name": "label", "datatype": "BYTES", "shape": [2], "data": ["ä", ""]}
 
 
 def test_bytes_on_the_wire():
-    tensor = Tensor("mask", [b"\xff", b"ab"])
+    tensor = OutputTensor("mask", [b"\xff", b"ab"])
     assert tensor.pack() == b"\x01\x00\x00\x00\xff\x02\x00\x00\x00ab"
     form = {"name": "mask", "datatype": "BYTES", "shape": [2]}
     assert describe(tensor) == {**form, "parameters": {"content_type": "base64"}, "data": ["/w==", "YWI="]}

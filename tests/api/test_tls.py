@@ -9,8 +9,8 @@ import pytest
 import uvicorn
 from fastapi import FastAPI
 
+from api.server import tls_arguments
 from api.settings import Settings
-from api.tls import tls_arguments
 from segdec.errors import ConfigError
 
 # For tests only: self-signed for localhost, valid from 2020 to 2120; made with openssl req and openssl ca.

@@ -19,7 +19,7 @@ from tritonclient.utils import InferenceServerException
 from api.app import create_app
 from api.errors import RequestError
 from api.models.registry import ServedModel
-from api.protocol_v2.inference import parse_inquiry
+from api.protocol_v2.inference_request import parse_inference_request
 from api.server import bind
 from api.settings import Settings
 from segdec.config import InputConfig, ModelConfig, NetworkConfig
@@ -138,7 +138,7 @@ def pixel_input(*images: np.ndarray, binary: bool = True) -> InferInput:
     return InferInput("pixels", list(values.shape), "UINT8").set_data_from_numpy(values, binary_data=binary)
 
 
-def check_verdicts(result) -> None:
+def check_outputs(result) -> None:
     """What BAD and GOOD have to be answered with; 204 / 255 = 0.8, 51 / 255 = 0.2."""
     assert result.as_numpy("label").tolist() in ([b"scratch", b"good"], ["scratch", "good"])
     assert result.as_numpy("score") == pytest.approx([0.8, 0.2])
@@ -167,8 +167,8 @@ def test_health(triton):
 
 
 def test_server_that_stops_is_live_and_not_ready(app, triton, http):
-    models = app.state.service.models
-    models.state = "draining"
+    service = app.state.service
+    service.state = "draining"
     try:
         assert triton.is_server_live()
         assert not triton.is_server_ready()
@@ -177,7 +177,7 @@ def test_server_that_stops_is_live_and_not_ready(app, triton, http):
         assert (refused.status_code, refused.headers["Retry-After"]) == (503, "1")
         assert refused.json()["error"] == refused.json()["detail"]
     finally:
-        models.state = "ready"
+        service.state = "ready"
 
 
 def test_server_metadata(triton):
@@ -216,7 +216,7 @@ def test_repository_index(triton):
 
 def test_encoded_photographs_in_binary(triton):
     result = triton.infer("part", [image_input(*ENCODED)], request_id="shift-3")
-    check_verdicts(result)
+    check_outputs(result)
     check_masks(result.as_numpy("mask").tolist())
     answer = result.get_response()
     assert (answer["id"], answer["model_name"], answer["model_version"]) == ("shift-3", "part", "1")
@@ -242,7 +242,7 @@ def test_encoded_photographs_in_json(http):
 @pytest.mark.parametrize("binary", [True, False])
 def test_pixels(triton, binary):
     asked = [InferRequestedOutput(name, binary_data=binary) for name in OUTPUTS[:4]]
-    check_verdicts(triton.infer("part", [pixel_input(BAD, photograph(51), binary=binary)], outputs=asked))
+    check_outputs(triton.infer("part", [pixel_input(BAD, photograph(51), binary=binary)], outputs=asked))
 
 
 def test_outputs_are_answered_as_asked_for(triton):
@@ -357,7 +357,7 @@ def test_failure_of_one_leaves_nothing_behind(app, http):
     answer = http.post(INFER, content=message([{**EMPTY, "shape": [20], "data": data}]))
     assert (answer.status_code, answer.json()["code"]) == (422, "empty_image")
     assert answer.json()["error"].startswith("image[19]: ")
-    assert app.state.service.queue.taken == 0
+    assert app.state.service.queue.admitted == 0
 
 
 def test_failure_of_the_network_tells_no_internals(app, http, monkeypatch):
@@ -381,7 +381,7 @@ def test_mangled_requests_are_refused():
     for (start, end), other in itertools.product(words, wrong):
         mangled = text[:start] + other + text[end:]
         try:
-            parse_inquiry(mangled + b"\x01\0\0\0a", str(len(mangled)), settings)
+            parse_inference_request(mangled + b"\x01\0\0\0a", str(len(mangled)), settings)
         except RequestError as error:
             assert error.status == 400
             codes.append(error.code)
@@ -402,7 +402,7 @@ def test_problems_outside_the_protocol_keep_their_form(http):
 def test_the_next_good_request_is_answered(http, triton):
     for body, headers, *_ in WRONG.values():
         http.post(INFER, content=body, headers=headers)
-    check_verdicts(triton.infer("part", [image_input(*ENCODED)]))
+    check_outputs(triton.infer("part", [image_input(*ENCODED)]))
 
 
 def test_openapi_describes_every_answer(http):

@@ -71,7 +71,7 @@ def inspected(page: Page, word: str) -> None:
     expect(page.locator("#word")).to_have_text(word)
 
 
-def test_dropped_photograph_shows_verdict_overlay_and_regions(visit):
+def test_dropped_photograph_shows_decision_overlay_and_regions(visit):
     user = visit()
     page = user.open()
     user.drop(("part.png", PART))
@@ -85,7 +85,7 @@ def test_dropped_photograph_shows_verdict_overlay_and_regions(visit):
     assert pixel(page, 40.5, 20.5) == [30, 30, 30]
 
 
-def test_sliders_change_mask_and_verdict_without_a_request(visit):
+def test_sliders_change_mask_and_decision_without_a_request(visit):
     user = visit()
     page = user.open()
     user.drop(("part.png", PART))
@@ -305,7 +305,7 @@ def test_chosen_model_is_asked(visit, service):
     expect(page.locator("#facts")).to_contain_text("surface 4")
 
 
-def test_verdicts_at_the_users_threshold_say_so_until_photographs_or_model_change(visit, service):
+def test_decisions_at_the_users_threshold_say_so_until_photographs_or_model_change(visit, service):
     service.served = [("surface", "3", ["stable"]), ("surface", "4", ["canary"])]
     user = visit()
     page = user.open()
@@ -326,7 +326,7 @@ def test_verdicts_at_the_users_threshold_say_so_until_photographs_or_model_chang
     expect(page.locator("#announcement")).to_have_text("new.png: Good, at your threshold")
     expect(tags).to_have_text(["✓ Good, at your threshold", *marked])
     user.screenshot("your-threshold", full_page=False)
-    page.locator("#history button", has_text="broken.png").click()  # no verdict and no sliders in sight
+    page.locator("#history button", has_text="broken.png").click()  # no decision and no sliders in sight
     inspected(page, "Not inspected")
     page.get_by_label("Model").select_option("surface 4 (canary)")
     expect(tags).to_have_text(["✕ Defect: scratch", "✕ Defect: scratch", "✓ Good", "! Not inspected"])

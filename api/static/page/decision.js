@@ -1,7 +1,7 @@
-// The verdict at a threshold that may be another than the model's.
+// The decision at a threshold that may be another than the model's.
 
 /** {good, label, moved} of an answer's decision at the user's `threshold`, or at the model's when it is null. */
-export function judge(decision, threshold) {
+export function decideAt(decision, threshold) {
   const good = goodClass(decision);
   const limit = threshold ?? decision.threshold;
   const moved = limit !== decision.threshold;
@@ -10,15 +10,15 @@ export function judge(decision, threshold) {
   return { good: false, label: defects.reduce((best, next) => (next[1] > best[1] ? next : best))[0], moved };
 }
 
-/** A verdict in words: Good, Defect, or Defect: scratch. */
+/** A decision in words: Good, Defect, or Defect: scratch. */
 export function wordsFor({ good, label }) {
   if (good) return "Good";
   return label.toLowerCase() === "defect" ? "Defect" : `Defect: ${label}`;
 }
 
-/** A verdict in words that stand alone: they say when it is not the model's own. */
-export function markedWordsFor(verdict) {
-  return verdict.moved ? `${wordsFor(verdict)}, at your threshold` : wordsFor(verdict);
+/** A decision in words that stand alone: they say when it is not the model's own. */
+export function markedWordsFor(decided) {
+  return decided.moved ? `${wordsFor(decided)}, at your threshold` : wordsFor(decided);
 }
 
 /** A score and a threshold with as many digits as tell them apart. */

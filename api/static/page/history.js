@@ -1,6 +1,6 @@
 // The list of this session's photographs, which is also the queue.
 
-import { judge, markedWordsFor } from "./decision.js";
+import { decideAt, markedWordsFor } from "./decision.js";
 
 export class History {
   /** `onChoose(entry)` is told which photograph was clicked. */
@@ -29,8 +29,8 @@ export class History {
   /** Shows what has become of `entry`; `threshold` is the user's, or null for the model's. */
   update(entry, threshold) {
     const button = this.buttons.get(entry);
-    const { verdict, tag, moved = false } = describe(entry, threshold);
-    button.dataset.verdict = verdict;
+    const { result, tag, moved = false } = describe(entry, threshold);
+    button.dataset.result = result;
     button.classList.toggle("changed", moved);
     button.querySelector(".name").textContent = entry.file.name;
     button.querySelector(".name").title = entry.file.name;
@@ -75,11 +75,11 @@ export class History {
 }
 
 function describe(entry, threshold) {
-  if (entry.state === "failed") return { verdict: "failed", tag: "! Not inspected" };
-  if (entry.state !== "done") return { verdict: "busy", tag: entry.state === "waiting" ? "Waiting" : "Inspecting …" };
-  const verdict = judge(entry.decision, threshold);
-  const [name, sign] = verdict.good ? ["good", "✓"] : ["defect", "✕"];
-  return { verdict: name, tag: `${sign} ${markedWordsFor(verdict)}`, moved: verdict.moved };
+  if (entry.state === "failed") return { result: "failed", tag: "! Not inspected" };
+  if (entry.state !== "done") return { result: "busy", tag: entry.state === "waiting" ? "Waiting" : "Inspecting …" };
+  const decided = decideAt(entry.decision, threshold);
+  const [name, sign] = decided.good ? ["good", "✓"] : ["defect", "✕"];
+  return { result: name, tag: `${sign} ${markedWordsFor(decided)}`, moved: decided.moved };
 }
 
 function element(name, kind = "") {

@@ -1,6 +1,6 @@
-// The page: photographs in, verdicts and masks out. Everything moved by a slider is worked out here.
+// The page: photographs in, decisions and masks out. Everything moved by a slider is worked out here.
 
-import { judge, markedWordsFor } from "./decision.js";
+import { decideAt, markedWordsFor } from "./decision.js";
 import { History } from "./history.js";
 import { takeFiles } from "./intake.js";
 import { askKey } from "./key_prompt.js";
@@ -37,7 +37,7 @@ function add(files) {
   if (!files.length) return;
   key.declined = false;
   showTrouble("");
-  sliders.resetScore(); // what is new is judged by the model
+  sliders.resetScore(); // what is new is decided by the model
   let previous;
   for (const file of files) {
     const entry = { file, state: "waiting", wait: "", error: "", decision: null, json: null };
@@ -63,7 +63,7 @@ async function run(entry) {
   try {
     const onWait = (wait) => changed(Object.assign(entry, { wait }));
     Object.assign(entry, await inspect(entry.file, { model: entry.model, key, onWait }), { state: "done" });
-    announce(`${entry.file.name}: ${markedWordsFor(judge(entry.decision, sliders.score))}`);
+    announce(`${entry.file.name}: ${markedWordsFor(decideAt(entry.decision, sliders.score))}`);
   } catch (error) {
     fail(entry, error);
   }
@@ -144,10 +144,10 @@ function bytesOf(mask) {
 
 /** Works out again what the slider `name` decides. */
 function apply(name) {
-  const judged = name === "score" || name === "all";
-  if (judged) for (const entry of entries) history.update(entry, sliders.score);
+  const decides = name === "score" || name === "all";
+  if (decides) for (const entry of entries) history.update(entry, sliders.score);
   if (!shown) return;
-  if (judged) result.showVerdict(shown.entry.decision, sliders.inForce.score);
+  if (decides) result.showDecision(shown.entry.decision, sliders.inForce.score);
   if (name === "mask" || name === "all") {
     shown.found = findRegions(shown.scores, sliders.inForce.mask);
     picked = null;

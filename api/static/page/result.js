@@ -1,6 +1,6 @@
 // Writes one photograph's result onto the page.
 
-import { digits, judge, wordsFor } from "./decision.js";
+import { decideAt, digits, wordsFor } from "./decision.js";
 
 const MOST_ROWS = 200;
 const percent = new Intl.NumberFormat("en", { style: "percent", minimumFractionDigits: 1, maximumFractionDigits: 1 });
@@ -8,26 +8,26 @@ const percent = new Intl.NumberFormat("en", { style: "percent", minimumFractionD
 const part = (id) => document.getElementById(id);
 
 /** Shows a photograph that has no result: `word` and why. */
-export function showState(verdict, word, reason) {
-  part("verdict").dataset.verdict = verdict;
+export function showState(result, word, reason) {
+  part("decision").dataset.result = result;
   part("word").textContent = word;
   part("reason").textContent = reason;
   part("changed").hidden = true;
-  part("verdict").classList.remove("changed");
-  part("again").hidden = verdict !== "failed";
+  part("decision").classList.remove("changed");
+  part("again").hidden = result !== "failed";
 }
 
-/** Shows the verdict at `threshold`, which is the model's own unless the user moved it. */
-export function showVerdict(decision, threshold) {
-  const verdict = judge(decision, threshold);
+/** Shows the decision at `threshold`, which is the model's own unless the user moved it. */
+export function showDecision(decision, threshold) {
+  const decided = decideAt(decision, threshold);
   const [score, limit] = digits(decision.score, threshold);
-  const sign = verdict.good ? "is below" : "reaches";
-  showState(verdict.good ? "good" : "defect", wordsFor(verdict), `Score ${score} ${sign} the threshold ${limit}.`);
-  const own = judge(decision, null);
-  part("changed").hidden = !verdict.moved;
-  part("verdict").classList.toggle("changed", verdict.moved);
+  const sign = decided.good ? "is below" : "reaches";
+  showState(decided.good ? "good" : "defect", wordsFor(decided), `Score ${score} ${sign} the threshold ${limit}.`);
+  const own = decideAt(decision, null);
+  part("changed").hidden = !decided.moved;
+  part("decision").classList.toggle("changed", decided.moved);
   part("changed").textContent = `At your threshold. At the model’s: ${wordsFor(own)}.`;
-  showScale(decision.score, threshold, verdict.good);
+  showScale(decision.score, threshold, decided.good);
 }
 
 /** Shows the probability of each class, most probable first. */
@@ -74,7 +74,7 @@ export function markRegions(pointed, picked) {
 
 function showScale(score, threshold, good) {
   const [value, limit] = digits(score, threshold);
-  part("scale").dataset.verdict = good ? "good" : "defect";
+  part("scale").dataset.result = good ? "good" : "defect";
   part("scale").setAttribute("aria-label", `Score ${value} of 1, threshold ${limit}`);
   part("score-fill").style.width = `${score * 100}%`;
   part("score-mark").style.left = `${threshold * 100}%`;

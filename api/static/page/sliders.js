@@ -34,7 +34,7 @@ export class Sliders {
     this.#present();
   }
 
-  /** Goes back to the model's threshold for the verdict. */
+  /** Goes back to the model's threshold for the decision. */
   resetScore() {
     this.score = null;
     this.#present();

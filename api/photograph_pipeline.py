@@ -1,4 +1,4 @@
-"""One photograph through the service: decoded, prepared, inferred, interpreted and put into its answer."""
+"""One photograph through the service: decoded, prepared, inferred, interpreted and encoded as its answer."""
 
 import asyncio
 import time
@@ -10,10 +10,10 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from api.batching import Inferred, deadline_passed
-from api.images import Upload
+from api.batching import InferenceResult, deadline_passed
 from api.models.registry import ServedModel
 from api.service import Service
+from api.uploads import Upload
 from segdec.images import Photograph
 from segdec.postprocessing import Prediction
 from segdec.schemas import ImageFacts, ModelIdentity
@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class Prepared:
+class PreparedPhotograph:
     """A photograph that waits for the network: its input [h, w, c], and what the answer says of it.
 
     The photograph's own pixels are not kept: many may wait.
@@ -36,10 +36,10 @@ class Prepared:
 
 
 @dataclass(frozen=True)
-class Inspected:
+class InspectedPhotograph:
     """A photograph with its prediction, and what the steps up to there took, milliseconds.
 
-    `finishing` is the `time.perf_counter` at which the logits began to become an answer.
+    `interpreted_from` is the `time.perf_counter` at which the logits began to become an answer.
     """
 
     model: ModelIdentity
@@ -50,37 +50,43 @@ class Inspected:
     queue_ms: float
     decode_ms: float
     infer_ms: float
-    finishing: float
+    interpreted_from: float
 
 
-async def inspect(
+async def inspect_photograph(
     service: Service,
     model: ServedModel,
     source: Upload | NDArray[np.uint8],
-    threshold: float | None,
-    render: Callable[[Inspected], T],
     *,
+    threshold: float | None,
     deadline: float,
-) -> T:
-    """Inspects one photograph.
+    encode: Callable[[InspectedPhotograph], T],
+) -> tuple[InspectedPhotograph, T]:
+    """Inspects one photograph and encodes its answer.
+
+    What is slow is done in threads: decoding and encoding in the image threads, the network in the inference
+    thread.
 
     Args:
         service: Has the queue and the threads.
         model: Answers; the caller holds it `in_use`.
         source: An encoded photograph, or pixels uint8 [H, W, C].
         threshold: Replaces the model's image threshold, 0…1.
-        render: Makes the answer, in a thread.
         deadline: `time.perf_counter` after which a photograph that still waits is given up.
+        encode: Makes the answer, in an image thread: it may use nothing that belongs to the event loop.
+
+    Returns:
+        The photograph with its prediction, and what `encode` made of it.
 
     Raises:
         RequestError: 503 if the queue is full, 504 if the deadline passed in it.
         ImageError: If the photograph cannot be used.
     """
     run = partial(asyncio.get_running_loop().run_in_executor, service.image_threads)
-    with service.queue.hold():
+    with service.queue.admit():
         prepared = await run(_prepare, source, model, service, deadline, time.perf_counter())
-        inferred = await service.inference.predict(model.predictor, prepared.image, deadline)
-        inspected, answer = await run(_finish, model, prepared, inferred, threshold, render)
+        result = await service.inference_thread.infer(model.predictor, prepared.image, deadline)
+        inspected, answer = await run(_finish, model, prepared, result, threshold, encode)
     service.metrics.observe_answer(
         model.identity,
         inspected.prediction.label,
@@ -88,17 +94,17 @@ async def inspect(
         queue_ms=inspected.queue_ms,
         decode_ms=inspected.decode_ms,
         infer_ms=inspected.infer_ms,
-        encode_ms=_ms_since(inspected.finishing),
+        encode_ms=_ms_since(inspected.interpreted_from),
     )
-    return answer
+    return inspected, answer
 
 
-async def gather_some(service: Service, works: Iterable[Callable[[], Awaitable[T]]]) -> list[T]:
+async def gather_bounded(service: Service, works: Iterable[Callable[[], Awaitable[T]]]) -> list[T]:
     """Does several `works` of one request, in their order; the first failure ends all.
 
-    No more than a batch has are done at a time, so that other requests find places beside them.
+    No more than a batch has are done at a time, so that other requests are admitted beside them.
     """
-    together = asyncio.Semaphore(min(max(service.settings.batch_sizes), service.queue.most))
+    together = asyncio.Semaphore(min(max(service.settings.batch_sizes), service.queue.limit))
 
     async def attempt(work: Callable[[], Awaitable[T]]) -> T:
         async with together:
@@ -121,7 +127,7 @@ def _prepare(
     service: Service,
     deadline: float,
     submitted: float,
-) -> Prepared:
+) -> PreparedPhotograph:
     waited_ms, begun = _ms_since(submitted), time.perf_counter()
     if begun > deadline:
         raise deadline_passed()
@@ -132,31 +138,31 @@ def _prepare(
     height, width = photograph.pixels.shape[:2]
     facts = ImageFacts(width=width, height=height, bit_depth=photograph.bit_depth, format=photograph.format)
     image = model.predictor.prepare(photograph.pixels)
-    return Prepared(image, facts, photograph.warnings, waited_ms, _ms_since(begun))
+    return PreparedPhotograph(image, facts, photograph.warnings, waited_ms, _ms_since(begun))
 
 
 def _finish(
     model: ServedModel,
-    prepared: Prepared,
-    inferred: Inferred,
+    prepared: PreparedPhotograph,
+    result: InferenceResult,
     threshold: float | None,
-    render: Callable[[Inspected], T],
-) -> tuple[Inspected, T]:
-    finishing = time.perf_counter()
+    encode: Callable[[InspectedPhotograph], T],
+) -> tuple[InspectedPhotograph, T]:
+    interpreted_from = time.perf_counter()
     size = (prepared.facts.height, prepared.facts.width)
-    prediction = model.predictor.interpret(inferred.logits, inferred.row, size, threshold=threshold)
-    inspected = Inspected(
+    prediction = model.predictor.interpret(result.logits, result.row, size, threshold=threshold)
+    inspected = InspectedPhotograph(
         model=model.identity,
         image=prepared.facts,
         warnings=prepared.warnings,
         prediction=prediction,
-        batch_size=inferred.batch_size,
-        queue_ms=prepared.waited_ms + inferred.queue_ms,
+        batch_size=result.batch_size,
+        queue_ms=prepared.waited_ms + result.queue_ms,
         decode_ms=prepared.decode_ms,
-        infer_ms=inferred.infer_ms,
-        finishing=finishing,
+        infer_ms=result.infer_ms,
+        interpreted_from=interpreted_from,
     )
-    return inspected, render(inspected)
+    return inspected, encode(inspected)
 
 
 def _ms_since(moment: float) -> float:

@@ -1,4 +1,4 @@
-"""Request bytes → `Photograph`. The content decides what it is; names and declared types do not."""
+"""Request bytes → encoded photographs. The content decides what they are; names and declared types do not."""
 
 import asyncio
 import base64
@@ -128,7 +128,7 @@ async def read_uploads(request: Request, limit: int, most: int) -> list[Upload]:
 
 
 async def read_body(request: Request, limit: int) -> bytes:
-    """The whole body.
+    """Reads the whole body.
 
     Raises:
         RequestError: 413 if it has more than `limit` bytes.
@@ -169,7 +169,7 @@ def _unsupported(request: Request, help_text: str) -> RequestError:
 
 
 async def read_form(request: Request, limit: int, field: str, most: int) -> list[Upload]:
-    """The files, at most `most`, in the fields `field` of a form.
+    """Reads the files, at most `most`, in the fields `field` of a form.
 
     Raises:
         RequestError: 413 for a larger body, 400 if the form is broken or holds something else.
@@ -197,7 +197,7 @@ async def read_form(request: Request, limit: int, field: str, most: int) -> list
 
 
 def _without_charset(headers: Headers) -> Headers:
-    """The type of a form with its boundary only.
+    """Keeps of a form's type the boundary only.
 
     Names in forms are UTF-8. Of the other codecs that a charset could name, some make text that
     no answer can repeat, and some fail.
@@ -221,7 +221,7 @@ class EncodedImage(BaseModel):
     name: str = Field("The image", max_length=MAX_NAME, description="what errors call it")
 
     def upload(self) -> Upload:
-        """The decoded file.
+        """Decodes the file.
 
         Raises:
             RequestError: 400 if it is no base64.
@@ -256,7 +256,7 @@ Body = TypeVar("Body", bound=BaseModel)
 
 
 def parse_one(body: bytes) -> Upload:
-    """The photograph in `{"image": {"b64": …}}`.
+    """Reads the photograph in `{"image": {"b64": …}}`.
 
     Raises:
         RequestError: 400 if it is no such JSON or no base64.
@@ -265,7 +265,7 @@ def parse_one(body: bytes) -> Upload:
 
 
 def parse_several(body: bytes, most: int) -> list[Upload]:
-    """The photographs, at most `most`, in `{"images": [{"b64": …}, …]}`.
+    """Reads the photographs, at most `most`, in `{"images": [{"b64": …}, …]}`.
 
     Raises:
         RequestError: 400 if it is no such JSON or no base64.

@@ -28,7 +28,7 @@ LENGTH_BYTES = 4
 
 
 def split_body(body: bytes, header_length: str | None) -> tuple[bytes, memoryview]:
-    """The JSON part of `body` and the binary part behind it.
+    """Splits `body` into its JSON part and the binary part behind it.
 
     Args:
         body: The whole body.
@@ -87,7 +87,7 @@ def _refuse_json(error: ValidationError) -> RequestError:
 
 
 def read_encoded(tensor: InferInput, binary: memoryview, limit: int) -> list[bytes]:
-    """The elements of a BYTES tensor [n].
+    """Reads the elements of a BYTES tensor [n].
 
     Args:
         tensor: The tensor, its data in it unless that is binary.
@@ -107,7 +107,7 @@ def read_encoded(tensor: InferInput, binary: memoryview, limit: int) -> list[byt
 
 
 def read_pixels(tensor: InferInput, binary: memoryview, limit: int) -> NDArray[np.uint8]:
-    """The values of a UINT8 tensor [n, H, W, C]; arguments and errors as `read_encoded`."""
+    """Reads the values of a UINT8 tensor [n, H, W, C]; arguments and errors as `read_encoded`."""
     _check_form(tensor, "UINT8", 4)
     _checked_count(tensor, limit)
     if min(tensor.shape) < 1 or tensor.shape[3] not in (1, 3):
@@ -204,7 +204,7 @@ def _from_base64(tensor: InferInput, index: int, element: object) -> bytes:
 
 
 def _pack(tensor: InferInput, values: list[Any]) -> bytes:
-    """Values 0…255, flat or nested as the shape says, as bytes."""
+    """Packs values 0…255, flat or nested as the shape says, into bytes."""
     flat = _flatten(tensor, values) if values and isinstance(values[0], list) else values
     if len(flat) != math.prod(tensor.shape):
         raise _wrong_size(tensor, f"{math.prod(tensor.shape)} values", str(len(flat)))
@@ -235,6 +235,6 @@ def _refuse(tensor: InferInput, reason: str) -> RequestError:
 
 
 def _shown(value: object) -> str:
-    """What a client sent, short enough for a message."""
+    """Shortens what a client sent for a message."""
     text = repr(value)
     return text if len(text) <= 80 else f"{text[:80]}…"

@@ -15,7 +15,8 @@ from starlette.staticfiles import StaticFiles
 from api.errors import RequestError, add_error_handlers
 from api.middleware.access import CLIENT_GONE, note
 from api.middleware.metrics import Metrics
-from api.middleware.stack import add_operations
+from api.middleware.stack import add_middleware
+from api.routes import metrics
 from api.settings import Settings
 from segdec.errors import ConfigError
 
@@ -63,10 +64,11 @@ def make_app(folder: Path, **words: object) -> FastAPI:
     app.state.service = NoModels()
     add_error_handlers(app)
     app.include_router(router)
+    app.include_router(metrics.router)
     app.add_api_route("/livez", lambda: "alive")
     app.add_api_route("/readyz", ready)
     app.mount("/static", StaticFiles(directory=folder))
-    add_operations(app, settings, Metrics(lambda: 0, lambda: True))
+    add_middleware(app, settings, Metrics(lambda: 0, lambda: True))
     return app
 
 
@@ -257,7 +259,7 @@ def test_metrics_come_as_prometheus_reads_them(start):
     assert "segdec_ready 1.0" in answer.text.splitlines()
 
 
-def test_failure_and_departed_client_are_counted(start):
+def test_failure_and_disconnected_client_are_counted(start):
     async def leave() -> None:
         async def receive() -> Any:
             await asyncio.Event().wait()
