@@ -5,8 +5,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from datasets.annotations.table import read_table
-from datasets.text_file import read_text
+from datasets.text_file import read_csv, read_text
 from segdec.errors import DatasetError
 from segdec.suggestions import nearest
 
@@ -50,7 +49,7 @@ def read_manifest(path: Path) -> list[Entry]:
 
 
 def _read_table(path: Path) -> Iterator[Entry]:
-    columns, rows = read_table(path)
+    columns, rows = read_csv(path)
     _check_columns([column for column in columns if column], str(path), required=REQUIRED)
     for row in rows:
         values: dict[str, object] = {column: cell for column, cell in row.cells.items() if column and cell}

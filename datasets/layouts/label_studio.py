@@ -24,8 +24,8 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
-from datasets.annotations.label_studio_shapes import drawn_results, read_choices, read_region, result_size
-from datasets.layouts.annotation_records import Annotation, assemble, problem, read_regions
+from datasets.annotations.label_studio_shapes import drawn_results, read_choices, read_shape, result_size
+from datasets.layouts.annotation_records import AnnotationRecord, assemble, problem, read_shapes
 from datasets.layouts.listing import files
 from datasets.layouts.photograph_tree import photographs_below, record_name
 from datasets.sample import Dataset, Problem
@@ -55,7 +55,7 @@ def index(root: Path) -> Dataset:
             f"The folder {root} holds {len(photographs)} photographs and, at its top, {len(sources)} JSON "
             "files. Expected photographs and the file that Label Studio exports in the format 'JSON'."
         )
-    annotations: list[Annotation] = []
+    annotations: list[AnnotationRecord] = []
     problems: list[Problem] = []
     finder = _Finder(photographs)
     for source in sources:
@@ -95,7 +95,7 @@ def _place(source: Path, number: int, task: Task) -> str:
 
 def _read_task(
     root: Path, place: str, task: Task, finder: "_Finder"
-) -> tuple[Annotation | None, list[Problem]]:
+) -> tuple[AnnotationRecord | None, list[Problem]]:
     annotation = _choose([given for given in _given(task) if isinstance(given, dict)])
     if annotation is None:
         return None, []
@@ -121,10 +121,10 @@ def _choose(annotations: list[dict[str, Any]]) -> dict[str, Any] | None:
 
 def _read_results(
     root: Path, place: str, photograph: Path, results: list[Any]
-) -> tuple[Annotation, list[Problem]]:
+) -> tuple[AnnotationRecord, list[Problem]]:
     name = record_name(root, photograph)
     entries = [(f"{place}, result {number}", result) for number, result in drawn_results(results)]
-    regions, problems = read_regions(entries, read_region, name, TOOL)
+    drawn, problems = read_shapes(entries, read_shape, name, TOOL)
     labels: list[str] = []
     sizes = set()
     try:
@@ -138,7 +138,7 @@ def _read_results(
             problem(place, f"Its results are of pictures of {several} pixels. Annotate anew.", name)
         )
     height, width = sizes.pop() if len(sizes) == 1 else (0, 0)
-    return Annotation(photograph, place, height, width, regions, tuple(labels)), problems
+    return AnnotationRecord(photograph, place, height, width, drawn, tuple(labels)), problems
 
 
 # === Photographs ===
