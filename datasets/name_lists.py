@@ -20,7 +20,7 @@ COMPARED = 10
 
 
 @dataclass(frozen=True)
-class Assignment:
+class NameLine:
     """One line that says something: `word` about the records of `name`; `place` is file and line."""
 
     word: str
@@ -29,7 +29,7 @@ class Assignment:
     place: str
 
 
-def read_assignments(path: Path, words: Sequence[str], what: str) -> list[Assignment]:
+def read_name_list(path: Path, words: Sequence[str], what: str) -> list[NameLine]:
     """The lines of `path`, at least one.
 
     Args:
@@ -49,7 +49,7 @@ def read_assignments(path: Path, words: Sequence[str], what: str) -> list[Assign
         place = f"{path}, line {number}"
         word, *name = line.strip().split(maxsplit=1)
         if word in words and name:
-            found.append(Assignment(word, name[0], number, place))
+            found.append(NameLine(word, name[0], number, place))
         else:
             wrong.append(f"{place}: '{line.strip()}' is not understood.")
     if wrong:
@@ -61,7 +61,7 @@ def read_assignments(path: Path, words: Sequence[str], what: str) -> list[Assign
     return found
 
 
-def assigned_records(dataset: Dataset, lines: Sequence[Assignment]) -> list[tuple[Assignment, Record]]:
+def records_of_lines(dataset: Dataset, lines: Sequence[NameLine]) -> list[tuple[NameLine, Record]]:
     """Each line with each record it stands for; a name of broken photographs alone stands for none.
 
     Raises:
@@ -104,7 +104,7 @@ def _with_folders(name: str) -> list[str]:
     return ["/".join(parts[:end]) for end in range(len(parts), 0, -1)]
 
 
-def _unknown(lines: Sequence[Assignment], known: Collection[str]) -> DatasetError:
+def _unknown(lines: Sequence[NameLine], known: Collection[str]) -> DatasetError:
     named = "\n".join(
         f"{line.place}: no photograph and no group is named '{line.name}'."
         + (f" {nearest_known(line.name, known)}" if place < COMPARED else "")

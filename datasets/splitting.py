@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import get_args
 
-from datasets.name_lists import Assignment, assigned_records, read_assignments
+from datasets.name_lists import NameLine, read_name_list, records_of_lines
 from datasets.sample import Dataset, Record, Split
 from segdec.errors import DatasetError
 from segdec.files import write_text_atomic
@@ -29,9 +29,9 @@ def apply_splits(dataset: Dataset, path: Path) -> Dataset:
         DatasetError: Naming file and line, when the file cannot be read or names nothing, a line is
             malformed, a name belongs to no record and no problem, or a record or group falls into two splits.
     """
-    assigned: dict[str, Assignment] = {}
-    groups: dict[str, Assignment] = {}
-    for line, record in assigned_records(dataset, read_assignments(path, SPLITS, "split")):
+    assigned: dict[str, NameLine] = {}
+    groups: dict[str, NameLine] = {}
+    for line, record in records_of_lines(dataset, read_name_list(path, SPLITS, "split")):
         _check_agrees(assigned.setdefault(record.name, line), line, f"the photograph '{record.name}'")
         _check_agrees(groups.setdefault(record.group, line), line, f"the group '{record.group}'")
     splits: dict[str, Split] = {word: word for word in SPLITS}
@@ -76,7 +76,7 @@ def write_splits(path: Path, records: Iterable[Record], *, comment: str = "") ->
     write_text_atomic(path, "\n".join([*lines, ""]))
 
 
-def _check_agrees(earlier: Assignment, line: Assignment, what: str) -> None:
+def _check_agrees(earlier: NameLine, line: NameLine, what: str) -> None:
     if earlier.word != line.word:
         raise DatasetError(
             f"{line.place}: {what} is put into '{line.word}', line {earlier.line} puts it into "

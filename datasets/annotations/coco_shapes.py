@@ -4,7 +4,7 @@ from typing import Any
 
 from datasets.annotations.drawn_mask import Shape
 from datasets.annotations.labelled_shape import LabelledShape
-from datasets.annotations.run_lengths import RunLengths
+from datasets.annotations.run_length_shape import RunLengthShape
 from datasets.annotations.shapes import Box, Polygon, check_inside
 
 
@@ -45,4 +45,4 @@ def _segmented(segmentation: object, height: int, width: int) -> list[Shape]:
             f"the run lengths are of the size {segmentation.get('size')!r:.40}; "
             f"the photograph has {[height, width]} (height, width)"
         )
-    return [RunLengths.from_coco(segmentation.get("counts"), height, width)]
+    return [RunLengthShape.from_coco(segmentation.get("counts"), height, width)]

@@ -17,7 +17,7 @@ JSON_LINES = frozenset({".jsonl", ".ndjson"})
 
 
 @dataclass(frozen=True)
-class Entry:
+class ManifestEntry:
     """One photograph as the manifest has it.
 
     Attributes:
@@ -31,7 +31,7 @@ class Entry:
     error: str = ""
 
 
-def read_manifest(path: Path) -> list[Entry]:
+def read_manifest(path: Path) -> list[ManifestEntry]:
     """The entries of the manifest `path`, at least one; its suffix tells CSV from JSON lines.
 
     Raises:
@@ -48,7 +48,7 @@ def read_manifest(path: Path) -> list[Entry]:
     return entries
 
 
-def _read_table(path: Path) -> Iterator[Entry]:
+def _read_table(path: Path) -> Iterator[ManifestEntry]:
     columns, rows = read_csv(path)
     _check_columns([column for column in columns if column], str(path), required=REQUIRED)
     for row in rows:
@@ -57,10 +57,10 @@ def _read_table(path: Path) -> Iterator[Entry]:
             f"{row.surplus} cells stand beyond the last column: put quotation marks around a cell that "
             "holds the separator"
         )
-        yield Entry(row.line, values, error if row.surplus else "")
+        yield ManifestEntry(row.line, values, error if row.surplus else "")
 
 
-def _read_lines(path: Path) -> Iterator[Entry]:
+def _read_lines(path: Path) -> Iterator[ManifestEntry]:
     text = read_text(path)
     if text.lstrip().startswith("["):
         raise DatasetError(
@@ -73,13 +73,15 @@ def _read_lines(path: Path) -> Iterator[Entry]:
         try:
             values = json.loads(line)
         except (ValueError, RecursionError) as error:
-            yield Entry(number, error=f"the line is no JSON ({error})")
+            yield ManifestEntry(number, error=f"the line is no JSON ({error})")
             continue
         if not isinstance(values, dict):
-            yield Entry(number, error="the line is no JSON object: expected one in braces on each line")
+            yield ManifestEntry(
+                number, error="the line is no JSON object: expected one in braces on each line"
+            )
             continue
         _check_columns(values, f"{path}, line {number}")
-        yield Entry(number, {key: value for key, value in values.items() if value not in (None, "")})
+        yield ManifestEntry(number, {key: value for key, value in values.items() if value not in (None, "")})
 
 
 def _check_columns(columns: Collection[str], place: str, required: Collection[str] = ()) -> None:

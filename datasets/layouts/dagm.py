@@ -20,9 +20,9 @@ Reference:
 import re
 from pathlib import Path
 
-from datasets.layouts.dagm_labels import FILE_NAME, Entry, read_labels
+from datasets.layouts.dagm_labels import FILE_NAME, LabelLine, read_labels
 from datasets.layouts.listing import subfolders
-from datasets.layouts.published_pairs import Pair, collect, named, pair
+from datasets.layouts.published_pairs import PublishedPair, collect, named, pair
 from datasets.sample import Dataset, Problem, Record, Split
 from datasets.splitting import split_off_validation
 from segdec.errors import DatasetError
@@ -88,7 +88,7 @@ def _of_split(folder: Path, prefix: str, split: Split) -> list[Record | Problem]
         mask_needed=False,
     )
     entries, problems = read_labels(label_folder / FILE_NAME, prefix)
-    found = [_record(entry, split) if isinstance(entry, Pair) else entry for entry in pairs]
+    found = [_record(entry, split) if isinstance(entry, PublishedPair) else entry for entry in pairs]
     if entries is None:
         return [*found, *problems]
     checked = [_checked(entry, entries.get(entry.name), label_folder) for entry in found]
@@ -96,14 +96,14 @@ def _of_split(folder: Path, prefix: str, split: Split) -> list[Record | Problem]
     return [*checked, *problems, *(_absent(name, entries[name].place) for name in absent)]
 
 
-def _record(found: Pair, split: Split) -> Record:
+def _record(found: PublishedPair, split: Split) -> Record:
     label = int(found.mask is not None)
     return Record(
         found.name, found.photograph, found.mask, label=label, group=found.name, split=split, mask_threshold=0
     )
 
 
-def _checked(found: Record | Problem, entry: Entry | None, label_folder: Path) -> Record | Problem:
+def _checked(found: Record | Problem, entry: LabelLine | None, label_folder: Path) -> Record | Problem:
     """`found`, or the problem of a record that Labels.txt leaves out or contradicts."""
     if isinstance(found, Problem) or (entry is not None and entry.defective == bool(found.label)):
         return found

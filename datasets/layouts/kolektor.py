@@ -14,7 +14,7 @@ import re
 from pathlib import Path
 
 from datasets.layouts.listing import subfolders
-from datasets.layouts.published_pairs import Pair, collect, named, pair, read_masks
+from datasets.layouts.published_pairs import PublishedPair, collect, named, pair, read_masks
 from datasets.sample import Dataset, Problem, Record
 from segdec.errors import DatasetError
 
@@ -47,7 +47,7 @@ def index(root: Path) -> Dataset:
     return collect(CLASSES, read_masks(pairs, _record))
 
 
-def _pairs(item: Path) -> list[Pair | Problem]:
+def _pairs(item: Path) -> list[PublishedPair | Problem]:
     root = item.parent
     found = pair(
         named(item, _PHOTOGRAPH, item.name),
@@ -58,7 +58,7 @@ def _pairs(item: Path) -> list[Pair | Problem]:
     return [entry for entry in found if entry.name != STRAY]
 
 
-def _record(found: Pair, marks_defect: bool) -> Record:
+def _record(found: PublishedPair, marks_defect: bool) -> Record:
     group = found.name.partition("/")[0]
     return Record(
         found.name, found.photograph, found.mask, label=int(marks_defect), group=group, mask_threshold=0

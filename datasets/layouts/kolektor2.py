@@ -17,7 +17,7 @@ import re
 from pathlib import Path
 
 from datasets.layouts.listing import subfolders
-from datasets.layouts.published_pairs import Pair, collect, named, pair, read_masks
+from datasets.layouts.published_pairs import PublishedPair, collect, named, pair, read_masks
 from datasets.sample import Dataset, Problem, Record, Split
 from datasets.splitting import split_off_validation
 from segdec.errors import DatasetError
@@ -54,7 +54,7 @@ def index(root: Path) -> Dataset:
     return split_off_validation(collect(CLASSES, read_masks(pairs, _record)))
 
 
-def _pairs(folder: Path) -> list[Pair | Problem]:
+def _pairs(folder: Path) -> list[PublishedPair | Problem]:
     root = folder.parent
     return pair(
         named(folder, _PHOTOGRAPH, folder.name),
@@ -64,7 +64,7 @@ def _pairs(folder: Path) -> list[Pair | Problem]:
     )
 
 
-def _record(found: Pair, marks_defect: bool) -> Record:
+def _record(found: PublishedPair, marks_defect: bool) -> Record:
     split = FOLDERS[found.name.partition("/")[0]]
     return Record(
         found.name,

@@ -19,7 +19,7 @@ import re
 from pathlib import Path
 
 from datasets.layouts.listing import subfolders
-from datasets.layouts.published_pairs import Pair, collect, named, pair, read_masks
+from datasets.layouts.published_pairs import PublishedPair, collect, named, pair, read_masks
 from datasets.sample import Dataset, Problem, Record
 from datasets.splitting import default_split
 from segdec.errors import DatasetError
@@ -66,7 +66,7 @@ def _class_name(folder: str) -> str:
     return GOOD if folder == _FREE else folder.removeprefix(_PREFIX).lower()
 
 
-def _pairs(folder: Path) -> list[Pair | Problem]:
+def _pairs(folder: Path) -> list[PublishedPair | Problem]:
     root, images = folder.parent, folder / _IMAGES
     if images not in subfolders(folder):
         return [Problem(str(folder), f"The folder holds no photographs. Expected them in {images}.")]
@@ -80,7 +80,7 @@ def _pairs(folder: Path) -> list[Pair | Problem]:
     )
 
 
-def _record(classes: tuple[str, ...], found: Pair, marks_defect: bool) -> Record | Problem:
+def _record(classes: tuple[str, ...], found: PublishedPair, marks_defect: bool) -> Record | Problem:
     folder, _, stem = found.name.split("/")
     tile = _STEM.fullmatch(stem)
     if tile is None:

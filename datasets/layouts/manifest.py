@@ -28,7 +28,7 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from pathlib import Path
 
 from datasets.annotations.labels import GOOD, class_names, is_good
-from datasets.annotations.manifest_file import Entry, read_manifest
+from datasets.annotations.manifest_file import ManifestEntry, read_manifest
 from datasets.layouts.annotation_records import problem
 from datasets.layouts.manifest_row import ManifestRow, read_name, read_row
 from datasets.layouts.own_splits import assign_own_splits
@@ -80,7 +80,7 @@ def _find(root: Path) -> Path:
     return found[0]
 
 
-def _read_rows(path: Path, entries: Sequence[Entry]) -> tuple[list[ManifestRow], list[Problem]]:
+def _read_rows(path: Path, entries: Sequence[ManifestEntry]) -> tuple[list[ManifestRow], list[Problem]]:
     rows, problems = [], []
     for entry in entries:
         name = ""

@@ -21,7 +21,7 @@ import re
 from pathlib import Path
 
 from datasets.layouts.listing import subfolders
-from datasets.layouts.published_pairs import Pair, collect, named, pair
+from datasets.layouts.published_pairs import PublishedPair, collect, named, pair
 from datasets.sample import Dataset, Problem, Record
 from datasets.splitting import default_split
 from segdec.errors import DatasetError
@@ -102,11 +102,12 @@ def _defective(root: Path, class_name: str, defects: list[str]) -> list[Record |
         lambda name: masks / f"{Path(name).name}_mask.png",
     )
     return [
-        _record(found, defects.index(class_name) + 1) if isinstance(found, Pair) else found for found in pairs
+        _record(found, defects.index(class_name) + 1) if isinstance(found, PublishedPair) else found
+        for found in pairs
     ]
 
 
-def _record(found: Pair, label: int) -> Record:
+def _record(found: PublishedPair, label: int) -> Record:
     return Record(found.name, found.photograph, found.mask, label=label, group=found.name, mask_threshold=0)
 
 

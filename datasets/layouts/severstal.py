@@ -20,7 +20,7 @@ from pathlib import Path
 
 from datasets.annotations.drawn_mask import DrawnMask, Shape
 from datasets.annotations.labelled_shape import largest_class
-from datasets.annotations.run_lengths import RunLengths
+from datasets.annotations.run_length_shape import RunLengthShape
 from datasets.layouts.listing import files
 from datasets.sample import Dataset, Problem, Record
 from datasets.splitting import default_split
@@ -96,7 +96,7 @@ def _read_row(row: CsvRow, file_name: str, class_id: str, photographs: dict[str,
         raise ValueError(f"no such photograph in {PHOTOGRAPHS}")
     if class_id not in {"1", "2", "3", "4"}:
         raise ValueError(f"the class '{class_id}' is not one of 1, 2, 3 and 4")
-    return int(class_id), RunLengths.from_starts(row.cells["EncodedPixels"], HEIGHT, WIDTH)
+    return int(class_id), RunLengthShape.from_starts(row.cells["EncodedPixels"], HEIGHT, WIDTH)
 
 
 def _record(path: Path, parts: list[Part], table: Path) -> Record:

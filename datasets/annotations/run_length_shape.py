@@ -19,7 +19,7 @@ Numbers = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class RunLengths:
+class RunLengthShape:
     """Runs of defect pixels, counted down the columns of a picture.
 
     Attributes:
@@ -34,7 +34,7 @@ class RunLengths:
     runs: bytes
 
     @classmethod
-    def from_coco(cls, counts: object, height: int, width: int) -> "RunLengths":
+    def from_coco(cls, counts: object, height: int, width: int) -> "RunLengthShape":
         """From COCO's `counts`, a list or the packed text.
 
         Raises:
@@ -52,7 +52,7 @@ class RunLengths:
         return cls._from_runs(ends[:-1:2], lengths[1::2], height, width)
 
     @classmethod
-    def from_starts(cls, text: str, height: int, width: int) -> "RunLengths":
+    def from_starts(cls, text: str, height: int, width: int) -> "RunLengthShape":
         """From Severstal's "start length start length …", the first pixel being number 1.
 
         Raises:
@@ -68,7 +68,7 @@ class RunLengths:
         return cls._from_runs(starts, lengths, height, width)
 
     @classmethod
-    def _from_runs(cls, starts: Numbers, lengths: Numbers, height: int, width: int) -> "RunLengths":
+    def _from_runs(cls, starts: Numbers, lengths: Numbers, height: int, width: int) -> "RunLengthShape":
         order = np.argsort(starts[lengths > 0], kind="stable")
         starts, lengths = starts[lengths > 0][order], lengths[lengths > 0][order]
         if not starts.size:
