@@ -28,7 +28,7 @@ Trusted = Callable[[Record], bool]
 
 @dataclass(frozen=True)
 class CheckedPhotograph:
-    """What checking keeps of one photograph that can be used.
+    """What checking keeps of one photograph that can be used, beside its record.
 
     Attributes:
         record: The photograph, its shape and the digests of its files filled in.
@@ -66,7 +66,7 @@ def check_dataset(
     examine: Examine | None = None,
     trusted: Trusted | None = None,
 ) -> CheckedDataset:
-    """Read every photograph and mask once, as many at a time as there are threads.
+    """Reads every photograph and mask once, as many at a time as there are threads.
 
     Args:
         dataset: What to read.
@@ -74,12 +74,12 @@ def check_dataset(
         max_pixels: Limit on height × width of photographs and masks.
         threads: How many read; None for one a core, eight at most. Each holds a photograph and its mask.
         progress: Shows how far it is.
-        examine: Looks at each sample; raises a `SegdecError` when it cannot be used.
+        examine: Looks at each sample; raises a `SegdecError` if it cannot be used.
         trusted: Whether a record whose index has its shape and digests needs no reading: it was checked when
             it was packed. Raises as `examine`.
 
     Raises:
-        MissingExtraError: When what reads the files is not installed.
+        MissingExtraError: If what reads the files is not installed.
     """
     look = partial(_look, white_level=white_level, max_pixels=max_pixels, examine=examine, trusted=trusted)
     looks = list(_in_threads(look, dataset.records, threads or min(8, os.cpu_count() or 1), progress))
@@ -97,10 +97,10 @@ def check_dataset(
 
 
 def refuse_problems(dataset: Dataset) -> None:
-    """Refuse a data set with problems.
+    """Refuses a data set with problems.
 
     Raises:
-        DatasetError: One error that lists them all.
+        DatasetError: If it has any; one error lists them all.
     """
     if dataset.problems:
         raise DatasetError(describe_problems(dataset.problems))

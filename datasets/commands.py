@@ -39,7 +39,7 @@ Item = TypeVar("Item")
 
 
 def toy(options: argparse.Namespace) -> None:
-    """Write the made-up set."""
+    """Writes the made-up set."""
     write_toy(
         options.out,
         options.count,
@@ -53,7 +53,7 @@ def toy(options: argparse.Namespace) -> None:
 
 
 def inspect(options: argparse.Namespace) -> None:
-    """Print what a set holds, draw its contact sheet; DatasetError after that for problems and leaks."""
+    """Prints what a set holds and draws its contact sheet; DatasetError after that for problems and leaks."""
     if not options.out.parent.is_dir():
         raise DatasetError(f"The folder {options.out.parent} does not exist. Make it, or give another --out.")
     if options.layout == SHARDS:
@@ -69,7 +69,7 @@ def inspect(options: argparse.Namespace) -> None:
 
 
 def split(options: argparse.Namespace) -> None:
-    """Write a split file, or one for each fold."""
+    """Writes a split file, or one for each fold."""
     if options.layout == SHARDS:
         quiet_tensorflow()
     if options.out.exists():
@@ -111,7 +111,7 @@ def _write_folds(out: Path, folds: Sequence[Dataset], how: str) -> None:
 
 
 def supervision(options: argparse.Namespace) -> None:
-    """Turn a published split of mixed supervision into a supervision file."""
+    """Turns a published split of mixed supervision into a supervision file."""
     dataset = _load(options, None)
     found = convert(options.published, options.out, dataset, part=options.part, splits=options.splits)
     print(f"{len(found.masks)} masks and {len(found.labels)} labels in {options.out}")
@@ -124,7 +124,7 @@ def supervision(options: argparse.Namespace) -> None:
 
 
 def pack(options: argparse.Namespace) -> None:
-    """Write shards."""
+    """Writes shards."""
     from tqdm import tqdm
 
     quiet_tensorflow()

@@ -31,7 +31,7 @@ def split_by_share(
     """The data set: of the clusters of each class a share `val` in val, `test` in test, the rest in train.
 
     Raises:
-        DatasetError: When the shares leave nothing to train on, or a split would hold no good or no
+        DatasetError: If the shares leave nothing to train on, or a split would hold no good or no
             defective photograph.
     """
     _check_shares(val, test)
@@ -47,7 +47,7 @@ def split_into_folds(
     """Once for each fold: it is tested, a share `val` of the others validates, the rest of them trains.
 
     Raises:
-        DatasetError: When the share leaves nothing to train on, there are fewer than two folds, or a split
+        DatasetError: If the share leaves nothing to train on, there are fewer than two folds, or a split
             would hold no good or no defective photograph.
     """
     if folds < 2:

@@ -30,7 +30,7 @@ def unallowed_leaks(
         allowed: Names of records, groups or folders.
 
     Raises:
-        DatasetError: When one of the names is not there; it tells the nearest.
+        DatasetError: If one of the names is not there; it tells the nearest.
     """
     known = known_names(dataset)
     for name in allowed:
@@ -47,12 +47,12 @@ def unallowed_leaks(
 def refuse_unusable(
     dataset: Dataset, checked: CheckedDataset, *, allowed_leaks: Sequence[str] = (), skip_broken: bool = False
 ) -> None:
-    """Refuse pictures that lie in more than one split, and problems unless they are to be skipped.
+    """Refuses pictures that lie in more than one split, and problems unless they are to be skipped.
 
     Takes names as `unallowed_leaks`.
 
     Raises:
-        DatasetError: One error that lists all problems and all leaks that are not allowed.
+        DatasetError: If there are any; one error lists all problems and all leaks that are not allowed.
     """
     problems = () if skip_broken else checked.dataset.problems
     leaks = unallowed_leaks(dataset, checked.photographs, allowed_leaks)

@@ -57,7 +57,7 @@ def load_dataset(
     merge_defects: bool = False,
     mask_threshold: int | None = None,
 ) -> Dataset:
-    """List the data set of `layout` below `root`, assign its splits and limit its annotations.
+    """Lists the data set of `layout` below `root`, assigns its splits and limits its annotations.
 
     What cannot be used is among the problems of the data set; `datasets.checking` refuses them.
 
@@ -70,9 +70,9 @@ def load_dataset(
         mask_threshold: A mask pixel shows a defect where its value is above this; None as the layout says.
 
     Raises:
-        DatasetError: When the layout is unknown, or the folder, the split file or the supervision file is
+        DatasetError: If the layout is unknown, or the folder, the split file or the supervision file is
             not as promised.
-        MissingExtraError: When the layout is `shards` and TensorFlow is not installed.
+        MissingExtraError: If the layout is `shards` and TensorFlow is not installed.
     """
     if layout not in LAYOUTS:
         raise DatasetError(

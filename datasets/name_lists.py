@@ -38,7 +38,7 @@ def read_name_list(path: Path, words: Sequence[str], what: str) -> list[NameLine
         what: What the file is, for messages: `split` or `supervision`.
 
     Raises:
-        DatasetError: When the file cannot be read or names nothing, and for all lines that start with
+        DatasetError: If the file cannot be read or names nothing, and for all lines that start with
             another word or name nothing.
     """
     example = f"{words[0]}  kos01"
@@ -62,10 +62,10 @@ def read_name_list(path: Path, words: Sequence[str], what: str) -> list[NameLine
 
 
 def records_of_lines(dataset: Dataset, lines: Sequence[NameLine]) -> list[tuple[NameLine, Record]]:
-    """Each line with each record it stands for; a name of broken photographs alone stands for none.
+    """Each line with each record that it stands for; a name of broken photographs alone stands for none.
 
     Raises:
-        DatasetError: For all names that belong to no record and no problem of the data set.
+        DatasetError: If a name belongs to no record and no problem of the data set; lists all of them.
     """
     by_name = records_by_name(dataset.records)
     known = known_names(dataset)

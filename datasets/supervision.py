@@ -29,8 +29,8 @@ def apply_supervision(dataset: Dataset, path: Path) -> Dataset:
     A photograph without a mask to keep or to draw boxes around becomes a problem.
 
     Raises:
-        DatasetError: Naming file and line, when the file cannot be read or names nothing, a line is
-            malformed, a name belongs to no record and no problem, or two lines contradict each other.
+        DatasetError: If the file cannot be read or names nothing, a line is malformed, a name belongs to no
+            record and no problem, or two lines contradict each other; names file and line.
     """
     lines: dict[str, NameLine] = {}
     for line, record in records_of_lines(dataset, read_name_list(path, WORDS, "supervision")):

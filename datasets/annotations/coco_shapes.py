@@ -20,7 +20,7 @@ def read_shapes(annotation: dict[str, Any], label: str, height: int, width: int)
         width: Of the photograph, px.
 
     Raises:
-        ValueError: When it has neither, or one that cannot be drawn; says so in one sentence.
+        ValueError: If it has neither, or one that cannot be drawn; says so in one sentence.
     """
     segmentation, box = annotation.get("segmentation"), annotation.get("bbox")
     shapes: list[Shape]

@@ -88,7 +88,7 @@ def _check_mask_size(element: Element, height: int, width: int) -> None:
 
 
 def _mask(element: Element) -> Drawn:
-    """Run lengths row after row within the box, starting with background."""
+    """Runs lengths row after row within the box, starting with background."""
     left, top, width, height = _mask_box(element)
     texts = element.text("rle").split(",")
     if not all(text.strip().isascii() and text.strip().isdigit() and len(text) < 12 for text in texts):

@@ -28,7 +28,7 @@ Value = dict[str, Any]
 
 
 def read_choices(result: object) -> tuple[str, ...]:
-    """The choices for the whole picture that a result holds; ValueError when they are no texts."""
+    """The choices for the whole picture that a result holds; ValueError if they are no texts."""
     if not isinstance(result, dict) or result.get("type") != CHOICES:
         return ()
     value = result.get("value")
@@ -41,7 +41,7 @@ def read_choices(result: object) -> tuple[str, ...]:
 
 
 def result_size(result: object) -> tuple[int, int]:
-    """Height and width of the picture, px, as Label Studio saw it; ValueError when a result lacks them."""
+    """Height and width of the picture, px, as Label Studio saw it; ValueError if a result lacks them."""
     content = result if isinstance(result, dict) else {}
     return read_annotated_size(content.get("original_height"), content.get("original_width"))
 
@@ -101,7 +101,7 @@ def _label(value: Value, kind: str) -> str:
 
 
 def _pixels(value: Value, height: int, width: int, *keys: str) -> tuple[float, ...]:
-    """Percents of the picture as px, those along x and y in turn; ValueError when one is no number."""
+    """Percents of the picture as px, those along x and y in turn; ValueError if one is no number."""
     sides = (width, height) * len(keys)
     percents = numbers([value.get(key) for key in keys])
     return tuple(percent / 100 * side for percent, side in zip(percents, sides, strict=False))

@@ -23,7 +23,7 @@ class ManifestEntry:
     Attributes:
         line: In the file, from 1; the last one of several.
         values: Column → text, or in JSON lines any value; what is empty is missing.
-        error: Why the line cannot be understood, in one sentence; empty when it can.
+        error: Why the line cannot be understood, in one sentence; empty if it can.
     """
 
     line: int
@@ -35,7 +35,7 @@ def read_manifest(path: Path) -> list[ManifestEntry]:
     """The entries of the manifest `path`, at least one; its suffix tells CSV from JSON lines.
 
     Raises:
-        DatasetError: When the file cannot be read, is no manifest, has no entry, lacks a column or has one
+        DatasetError: If the file cannot be read, is no manifest, has no entry, lacks a column or has one
             that nobody knows.
     """
     suffix = path.suffix.lower()

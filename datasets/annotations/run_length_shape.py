@@ -38,7 +38,7 @@ class RunLengthShape:
         """From COCO's `counts`, a list or the packed text.
 
         Raises:
-            ValueError: When they are neither, do not make the picture, or mark nothing.
+            ValueError: If they are neither, do not make the picture, or mark nothing.
         """
         lengths = _whole_numbers(read_counts(counts)) if isinstance(counts, str) else _listed(counts)
         if lengths.size and lengths.min() < 0:
@@ -56,7 +56,7 @@ class RunLengthShape:
         """From Severstal's "start length start length …", the first pixel being number 1.
 
         Raises:
-            ValueError: When the text holds other than pairs of whole numbers, or a run is empty, leaves the
+            ValueError: If the text holds other than pairs of whole numbers, or a run is empty, leaves the
                 picture or overlaps another.
         """
         values = _whole_numbers(text.split())

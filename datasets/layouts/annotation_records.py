@@ -1,9 +1,8 @@
 """What an annotation tool says about photographs → records: what all tools have in common.
 
 A photograph without a defect is good. Shapes make its mask, and its class is that of the largest area
-(`largest_class`). A mask with a rectangle in it is as rough as one, so its
-supervision is `box`. A label of the whole photograph counts where there is no shape: its supervision is
-`label`.
+(`largest_class`). A mask with a rectangle in it is as rough as one, so its supervision is `box`. A label
+of the whole photograph counts where there is no shape: its supervision is `label`.
 """
 
 from collections import defaultdict
@@ -80,7 +79,7 @@ def assemble(root: Path, annotations: Sequence[AnnotationRecord], problems: Iter
         problems: Those found so far; a photograph that one of them names is no record.
 
     Raises:
-        DatasetError: When the split file cannot be used.
+        DatasetError: If the split file cannot be used.
     """
     found = [*problems, *_twice(root, annotations)]
     broken = {each.name for each in found}
@@ -136,7 +135,7 @@ def _label(defects: Sequence[LabelledShape], classes: tuple[str, ...]) -> int:
 
 
 def _record(name: str, annotation: AnnotationRecord, classes: tuple[str, ...]) -> Record:
-    """The record; ValueError when shapes and labels contradict each other."""
+    """The record; ValueError if shapes and labels contradict each other."""
     defects = _defects(annotation)
     said_good = any(is_good(label) for label in annotation.labels)
     others = sorted({label for label in annotation.labels if not is_good(label)})

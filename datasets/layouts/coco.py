@@ -44,13 +44,13 @@ _PLAIN_NUMBER = re.compile(r"0|[1-9][0-9]{0,17}")
 
 
 def index(root: Path) -> Dataset:
-    """List the photographs of the COCO file at `root`, a folder or the file itself.
+    """Lists the photographs of the COCO file at `root`, a folder or the file itself.
 
     Problems are photographs that do not exist or are listed twice, ids that are given twice, annotations of
     unknown photographs or categories, and shapes that cannot be drawn.
 
     Raises:
-        DatasetError: When there is no such file or several, it lacks a list, its categories are no such,
+        DatasetError: If there is no such file or several, it lacks a list, its categories are no such,
             or `splits.txt` cannot be used.
     """
     path, folder = _find(root)
@@ -155,7 +155,7 @@ class _CocoFile:
             self._photographs[key] = AnnotationRecord(path, place, height, width)
 
     def _photograph(self, file_name: object) -> Path:
-        """Where a photograph lies, or would lie; ValueError when that is no place below the folder."""
+        """Where a photograph lies, or would lie; ValueError if that is no place below the folder."""
         if not isinstance(file_name, str) or not file_name.strip() or not file_name.isprintable():
             raise ValueError(f"the file_name {file_name!r:.40} is no name of a file")
         relative = file_name.strip().replace("\\", "/")  # as Windows writes it

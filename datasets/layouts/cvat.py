@@ -31,10 +31,10 @@ TAG = "tag"
 
 
 def index(root: Path) -> Dataset:
-    """List the photographs that `annotations.xml` names, with what it says about them.
+    """Lists the photographs that `annotations.xml` names, with what it says about them.
 
     Raises:
-        DatasetError: When a folder cannot be listed, there is no photograph or no `annotations.xml`, or the
+        DatasetError: If a folder cannot be listed, there is no photograph or no `annotations.xml`, or the
             split file cannot be used.
     """
     photographs = photographs_below(root)
@@ -70,7 +70,7 @@ def _read_images(root: Path, images: list[Element], known: set[Path]) -> Dataset
 
 
 def _photograph(root: Path, image: Element, known: set[Path]) -> Path:
-    """The file of an image; ValueError when there is none."""
+    """The file of an image; ValueError if there is none."""
     name, subset = image.text("name").replace("\\", "/"), image.attributes.get("subset", "")
     parts = PurePosixPath(name).parts
     if not parts or parts[0] == "/" or ".." in (*parts, *PurePosixPath(subset).parts):

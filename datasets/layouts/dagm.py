@@ -7,7 +7,7 @@
     root/Class1/Test/…                          the same
 
 Give the folder that holds several classes, or one class (`root/Class1`). Classes 1 to 6 have 575
-photographs to train and as many to test, 7 to 10 have 1150. A photograph shows a defect exactly when
+photographs to train and as many to test, 7 to 10 have 1150. A photograph shows a defect exactly if
 it has a mask, and Labels.txt must agree. The ellipses are masks, though weak ones.
 
 Files and folders of other names are not looked at.
@@ -38,14 +38,14 @@ _MASK = re.compile(r"(\d+)_label\.PNG")
 
 
 def index(root: Path) -> Dataset:
-    """List the photographs below `root`, each a group of its own, named `Class1/Train/0576`.
+    """Lists the photographs below `root`, each a group of its own, named `Class1/Train/0576`.
 
     They are split as published; 20 % of the training photographs of each class validate. No picture is
     read. A mask without photograph, a photograph that Labels.txt contradicts or leaves out, and a missing
     folder or Labels.txt are problems of the data set.
 
     Raises:
-        DatasetError: When the root cannot be listed, or holds neither Train and Test nor Class1 and so on.
+        DatasetError: If the root cannot be listed, or holds neither Train and Test nor Class1 and so on.
     """
     folders = subfolders(root)
     if any(folder.name in FOLDERS for folder in folders):

@@ -30,10 +30,10 @@ class LabelLine:
 
 
 def read_labels(path: Path, prefix: str) -> tuple[dict[str, LabelLine] | None, list[Problem]]:
-    """Read the Labels.txt at `path`.
+    """Reads the Labels.txt at `path`.
 
     Returns:
-        Name of the record (`<prefix>/0576`) → entry, or None when the file cannot be read; and what is
+        Name of the record (`<prefix>/0576`) → entry, or None if the file cannot be read; and what is
         wrong with it.
     """
     try:

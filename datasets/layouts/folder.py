@@ -36,13 +36,13 @@ SUPERVISION_FILE = "supervision.txt"
 
 
 def index(root: Path) -> Dataset:
-    """List the photographs below `root`; their split is that of `splits.txt`, else the default one.
+    """Lists the photographs below `root`; their split is that of `splits.txt`, else the default one.
 
     Problems are photographs without a mask or with two, of one stem, of a type that cannot be read or in a
     folder within a class, masks without a photograph, and classes without photographs.
 
     Raises:
-        DatasetError: When `root` cannot be listed, holds no class of defects or no photograph at all, or one
+        DatasetError: If `root` cannot be listed, holds no class of defects or no photograph at all, or one
             of its text files is malformed.
     """
     return assign_own_splits(list_records(root), root)

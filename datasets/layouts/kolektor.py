@@ -29,13 +29,13 @@ _MASK = re.compile(r"(Part\d+)_label\.bmp")
 
 
 def index(root: Path) -> Dataset:
-    """List the photographs below `root`, one group an item (`kos01`), without a split.
+    """Lists the photographs below `root`, one group an item (`kos01`), without a split.
 
-    The label is 1 when the full-size mask holds a value above 0: one published mask is drawn with 85.
+    The label is 1 if the full-size mask holds a value above 0: one published mask is drawn with 85.
     Half a pair and a mask that cannot be read are problems of the data set.
 
     Raises:
-        DatasetError: When the root cannot be listed or holds no item.
+        DatasetError: If the root cannot be listed or holds no item.
     """
     items = [folder for folder in subfolders(root) if _ITEM.fullmatch(folder.name)]
     pairs = [found for item in items for found in _pairs(item)]

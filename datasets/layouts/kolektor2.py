@@ -31,14 +31,14 @@ _MASK = re.compile(r"(\d+)_GT\.png")
 
 
 def index(root: Path) -> Dataset:
-    """List the photographs below `root`, each a group of its own, named `train/10000`.
+    """Lists the photographs below `root`, each a group of its own, named `train/10000`.
 
     They are split as published; 20 % of the training photographs of each class validate. The label is 1
-    when the full-size mask holds a value above 0. Half a pair and a mask that cannot be read are problems
+    if the full-size mask holds a value above 0. Half a pair and a mask that cannot be read are problems
     of the data set.
 
     Raises:
-        DatasetError: When the root cannot be listed, or holds no photograph to train or none to test.
+        DatasetError: If the root cannot be listed, or holds no photograph to train or none to test.
     """
     present = {folder.name for folder in subfolders(root)}
     pairs = []

@@ -42,10 +42,10 @@ Task = dict[str, Any]
 
 
 def index(root: Path) -> Dataset:
-    """List the photographs that the exported tasks name, with what their annotations say.
+    """Lists the photographs that the exported tasks name, with what their annotations say.
 
     Raises:
-        DatasetError: When a folder cannot be listed, there is no photograph or no export, or the split file
+        DatasetError: If a folder cannot be listed, there is no photograph or no export, or the split file
             cannot be used.
     """
     photographs = photographs_below(root)
@@ -72,7 +72,7 @@ def index(root: Path) -> Dataset:
 
 
 def _tasks(source: Path, content: object) -> list[Task]:
-    """The tasks of an export; DatasetError when it is none."""
+    """The tasks of an export; DatasetError if it is none."""
     if isinstance(content, list) and all(_is_task(task) for task in content):
         return content
     raise DatasetError(
@@ -153,7 +153,7 @@ class _Address:
 
 
 def _address(data: dict[str, Any]) -> _Address:
-    """Where the photograph lay for Label Studio; ValueError when the data name none, or several."""
+    """Where the photograph lay for Label Studio; ValueError if the data name none, or several."""
     found = {key: _split(value) for key, value in data.items() if isinstance(value, str)}
     pictures = {
         key: each for key, each in found.items() if PurePosixPath(each.file_name).suffix.lower() in SUFFIXES
@@ -187,7 +187,7 @@ class _Finder:
             self._by_name[path.name].append(path)
 
     def find(self, address: _Address) -> Path:
-        """The one photograph at `address`; ValueError when there is none, or more than one."""
+        """The one photograph at `address`; ValueError if there is none, or more than one."""
         plain = _UPLOAD_PREFIX.sub("", address.file_name, count=1)
         found = self._by_name.get(address.file_name) or self._by_name.get(plain, [])
         if not found:

@@ -31,10 +31,10 @@ TOOL = "LabelMe"
 
 
 def index(root: Path) -> Dataset:
-    """List the photographs below `root` with what LabelMe says about them.
+    """Lists the photographs below `root` with what LabelMe says about them.
 
     Raises:
-        DatasetError: When a folder cannot be listed, there is no photograph or no LabelMe file, or the
+        DatasetError: If a folder cannot be listed, there is no photograph or no LabelMe file, or the
             split file cannot be used.
     """
     photographs = photographs_below(root)
@@ -98,7 +98,7 @@ class _Tree:
         return True
 
     def _photograph(self, source: Path, beside: list[Path], image_path: object) -> Path:
-        """The photograph that `source` describes; ValueError when there is none, or more than one."""
+        """The photograph that `source` describes; ValueError if there is none, or more than one."""
         text = image_path.replace("\\", "/") if isinstance(image_path, str) else ""
         named = _below(self._root, source.parent, text)
         if len(beside) > 1 and named not in beside:
@@ -142,7 +142,7 @@ class _Tree:
 
 
 def _below(root: Path, folder: Path, text: str) -> Path:
-    """The file that `text` names from `folder`; `root` itself when it lies elsewhere."""
+    """The file that `text` names from `folder`; `root` itself if it lies elsewhere."""
     path = folder
     for part in PurePosixPath(text).parts:
         if part == "/" or (part == ".." and path == root):

@@ -38,7 +38,7 @@ _STEM = re.compile(r"exp\d+_(num_\d+)")
 
 
 def index(root: Path) -> Dataset:
-    """List the photographs below `root`, named `MT_Crack/Imgs/exp1_num_3191`, one group a tile.
+    """Lists the photographs below `root`, named `MT_Crack/Imgs/exp1_num_3191`, one group a tile.
 
     The classes are `good` and those of the folders, for example `blowhole`. The set is published without
     a split: 60 % of the tiles of each class train, 20 % validate and 20 % test. Half a pair, a mask that
@@ -46,7 +46,7 @@ def index(root: Path) -> Dataset:
     the data set.
 
     Raises:
-        DatasetError: When the root cannot be listed, or lacks MT_Free or any folder of defects.
+        DatasetError: If the root cannot be listed, or lacks MT_Free or any folder of defects.
     """
     folders = [folder.name for folder in subfolders(root) if folder.name.startswith(_PREFIX)]
     defects = [name for name in folders if name != _FREE]

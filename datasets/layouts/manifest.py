@@ -42,14 +42,14 @@ CLASSES_FILE = "classes.txt"
 
 
 def index(root: Path) -> Dataset:
-    """List the photographs that the manifest at `root`, a file or its folder, names.
+    """Lists the photographs that the manifest at `root`, a file or its folder, names.
 
     Problems are lines that cannot be read, photographs and masks that do not exist, labels that are no
     class, shapes outside the photograph, annotations that contradict the label or each other, photographs
     and names that stand there twice, and groups in two splits.
 
     Raises:
-        DatasetError: When there is no manifest or two, it lacks a column or has one that nobody knows, it
+        DatasetError: If there is no manifest or two, it lacks a column or has one that nobody knows, it
             names no good photograph or no defective one, or `classes.txt` or `splits.txt` cannot be used.
     """
     path = _find(root)

@@ -33,7 +33,7 @@ def pair_masks(
         good: The folder of the class without defects.
 
     Raises:
-        DatasetError: When `folder` cannot be listed.
+        DatasetError: If `folder` cannot be listed.
     """
     found: dict[str, list[Path]] = defaultdict(list)
     problems: list[Problem] = []

@@ -36,13 +36,13 @@ _MASK = re.compile(r"(.+)_mask\.png")
 
 
 def index(root: Path) -> Dataset:
-    """List the photographs below `root`, each a group of its own, named `test/broken_large/000`.
+    """Lists the photographs below `root`, each a group of its own, named `test/broken_large/000`.
 
     The classes are `good` and the sorted folders of defects. No picture is read. Half a pair and
     defective photographs below `train` are problems of the data set.
 
     Raises:
-        DatasetError: When the root cannot be listed, is no category, or holds several.
+        DatasetError: If the root cannot be listed, is no category, or holds several.
     """
     if not _is_category(root):
         raise _no_category(root)

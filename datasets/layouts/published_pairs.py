@@ -90,7 +90,7 @@ def read_masks(
     *,
     threshold: int = 0,
 ) -> list[Record | Problem]:
-    """Turn pairs into records by what their masks show; several masks are read at a time.
+    """Turns pairs into records by what their masks show; several masks are read at a time.
 
     Args:
         pairs: What was paired; problems are passed on.

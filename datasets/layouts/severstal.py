@@ -41,10 +41,10 @@ Part = tuple[int, Shape]
 
 
 def index(root: Path) -> Dataset:
-    """List the photographs below `root` with the default split; each is a group of its own.
+    """Lists the photographs below `root` with the default split; each is a group of its own.
 
     Raises:
-        DatasetError: When the folder or the table is missing, or the table has other columns.
+        DatasetError: If the folder or the table is missing, or the table has other columns.
     """
     photographs = {path.name: path for path in files(root / PHOTOGRAPHS) if path.suffix.lower() == ".jpg"}
     if not photographs:

@@ -15,11 +15,11 @@ from segdec.errors import DatasetError
 
 
 def index(root: str) -> Dataset:
-    """List the photographs in the shards at `root`, a folder or a URL, without reading any.
+    """Lists the photographs in the shards at `root`, a folder or a URL, without reading any.
 
     Raises:
-        DatasetError: When the index is missing, damaged or too new, or a shard is missing or was cut.
-        MissingExtraError: When TensorFlow is not installed.
+        DatasetError: If the index is missing, damaged or too new, or a shard is missing or was cut.
+        MissingExtraError: If TensorFlow is not installed.
     """
     file_systems.check_scheme(root)
     found = read_index(root)

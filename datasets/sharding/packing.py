@@ -41,7 +41,7 @@ def pack(
     max_pixels: int = DEFAULT_MAX_PIXELS,
     advance: Callable[[], object] = lambda: None,
 ) -> ShardIndex:
-    """Write the records of `dataset` that have a split to `out`: all of them, or none that can be read.
+    """Writes the records of `dataset` that have a split to `out`: all of them, or none that can be read.
 
     The shards of a split hold equal shares of each class, in an order that depends on the names alone.
     What has not been checked yet (see `datasets.checking`) is checked before anything is written.
@@ -58,9 +58,9 @@ def pack(
         The index, as it was written.
 
     Raises:
-        DatasetError: When no record has a split, the data set has problems (all are listed), or `out`
+        DatasetError: If no record has a split, the data set has problems (all are listed), or `out`
             exists or cannot be written.
-        MissingExtraError: When TensorFlow is not installed.
+        MissingExtraError: If TensorFlow is not installed.
     """
     file_systems.check_scheme(out)
     if shard_mb < 1:
@@ -88,7 +88,7 @@ def _checked(dataset: Dataset, max_pixels: int) -> Dataset:
 
 
 def check_free(dataset: Dataset, out: str, *, overwrite: bool) -> None:
-    """Refuse to pack to a place that is taken; DatasetError."""
+    """Refuses to pack to a place that is taken; DatasetError."""
     if file_systems.is_url(out):
         taken = file_systems.size(file_systems.join(out, INDEX_FILE)) is not None
     else:

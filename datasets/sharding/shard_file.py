@@ -43,7 +43,7 @@ class ShardFile:
         """The file, checked against its digest.
 
         Raises:
-            DatasetError: When the shard cannot be read or is damaged there.
+            DatasetError: If the shard cannot be read or is damaged there.
         """
         return read_together(self)[0]
 

@@ -87,7 +87,7 @@ def read_index(root: str) -> ShardIndex:
     """Reads the index of the shards at `root`, a folder or a URL.
 
     Raises:
-        DatasetError: When there is none, it is damaged or its format is newer.
+        DatasetError: If there is none, it is damaged or its format is newer.
     """
     place = file_systems.join(root, INDEX_FILE)
     if file_systems.size(place) is None:
@@ -114,5 +114,5 @@ def read_index(root: str) -> ShardIndex:
 
 
 def write_index(root: str, index: ShardIndex) -> None:
-    """Writes `index` to `root`; DatasetError when it cannot be written."""
+    """Writes `index` to `root`; DatasetError if it cannot be written."""
     file_systems.write(file_systems.join(root, INDEX_FILE), index.model_dump_json(indent=1).encode())

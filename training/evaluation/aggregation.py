@@ -32,7 +32,7 @@ class Spread:
     """One figure over several runs or seeds.
 
     Attributes:
-        mean: Mean of those that have it; None when none has.
+        mean: Mean of those that have it; None if none has.
         std: Their sample standard deviation (n − 1); None for fewer than two.
         count: How many have it.
     """
@@ -74,7 +74,7 @@ class Joined:
         pooled: For each seed the evaluation of all folds together, its metrics without intervals.
         figures: The pooled figures over the seeds.
         over_runs: The figures over single runs.
-        intervals: 95 % intervals of the pooled figures; of their mean over the seeds when there are several.
+        intervals: 95 % intervals of the pooled figures; of their mean over the seeds if there are several.
     """
 
     split: str
@@ -233,7 +233,7 @@ def write_joined(folder: Path, joined: Joined) -> None:
     """Writes `joined.json` and, one line a run, `joined.csv` into `folder`, which is made where it lacks.
 
     Raises:
-        OSError: The place is full or not writable.
+        OSError: If the place is full or not writable.
     """
     folder.mkdir(parents=True, exist_ok=True)
     write_text_atomic(folder / JSON, json.dumps(joined.to_dict(), indent=2) + "\n")

@@ -44,7 +44,7 @@ def auroc(labels: ArrayLike, scores: ArrayLike) -> float | None:
 
 
 def count_errors(labels: ArrayLike, scores: ArrayLike, threshold: ArrayLike) -> tuple[int, int]:
-    """False positives and false negatives when an image is defective from `threshold` upwards.
+    """False positives and false negatives if an image is defective from `threshold` upwards.
 
     One threshold holds for all images, or each has its own [N].
     """

@@ -157,7 +157,7 @@ def _names_right(pairs: Sequence[tuple[Row, Row]]) -> tuple[str, ...]:
 
 
 def _test_mcnemar(first: int, second: int) -> float:
-    """How probable so uneven a division is when each of the photographs falls to either side alike."""
+    """How probable so uneven a division is if each of the photographs falls to either side alike."""
     from scipy.stats import binomtest  # takes a second to import
 
     return float(binomtest(first, first + second).pvalue) if first + second else 1.0

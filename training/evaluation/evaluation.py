@@ -62,8 +62,8 @@ def evaluate(
         resamples: Of the bootstrap intervals; none are computed for 0.
 
     Raises:
-        DatasetError: A record has a class the model does not know.
-        ImageError: A photograph or mask cannot be read.
+        DatasetError: If a record has a class the model does not know.
+        ImageError: If a photograph or mask cannot be read.
     """
     config = predictor.config
     check_classes(records, config.classes)
@@ -86,7 +86,7 @@ def check_classes(records: Iterable[Record], classes: tuple[str, ...]) -> None:
     """Refuses records whose class index the model does not have.
 
     Raises:
-        DatasetError: Names the first such record and their number.
+        DatasetError: If there is one; names the first and their number.
     """
     unknown = [record for record in records if not 0 <= record.label < len(classes)]
     if unknown:

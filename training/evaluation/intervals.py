@@ -75,7 +75,7 @@ def measure_intervals(
         seed: Of the drawing: the same rows give the same intervals.
 
     Returns:
-        None for a figure when there are fewer than `FEWEST_GROUPS` groups or too few valid resamples.
+        None for a figure if there are fewer than `FEWEST_GROUPS` groups or too few valid resamples.
     """
     ordered = [sorted(rows, key=lambda row: row.name) for rows in runs]
     drawn: dict[str, list[Floats]] = {name: [] for name in FIGURES}
@@ -163,7 +163,7 @@ def _divide(part: Floats, whole: Floats) -> Floats:
 
 
 def summarize(chunks: Sequence[Floats]) -> Interval | None:
-    """The middle 95 % of a figure's resamples, in chunks [b]; None when too few are valid."""
+    """The middle 95 % of a figure's resamples, in chunks [b]; None if too few are valid."""
     values = np.concatenate(chunks) if chunks else np.empty(0)
     valid = values[~np.isnan(values)]
     if not valid.size or len(valid) < FEWEST_VALID * len(values):

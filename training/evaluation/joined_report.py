@@ -72,7 +72,7 @@ def write_joined_report(path: Path, joined: Joined) -> None:
         joined: The runs.
 
     Raises:
-        OSError: The folder is missing or not writable.
+        OSError: If the folder is missing or not writable.
     """
     rows = _part_rows(joined)
     worst = max(joined.pooled, key=lambda pool: pool.metrics.false_negatives)

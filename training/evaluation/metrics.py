@@ -79,7 +79,7 @@ class Metrics:
         classes: The figures of each defect class.
         region_sizes: The true regions by their size, the smallest first.
         intervals: 95 % intervals of `intervals.FIGURES`, by name; None where the images are too few. Empty
-            when none were asked for.
+            if none were asked for.
     """
 
     images: int
@@ -160,7 +160,7 @@ def measure(
         classes: Names of the model's classes, the good one first.
         mask_scores: Mask scores of the photographs whose defect pixels are known; without them there is no
             figure over all thresholds.
-        threshold: That of the model, which no row tells when there is none.
+        threshold: That of the model, which no row tells if there is none.
         resamples: Of the intervals; none are computed for 0.
     """
     truth, scores = [row.truth for row in rows], [row.score for row in rows]

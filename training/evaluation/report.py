@@ -66,7 +66,7 @@ def write_report(
         warnings: Sentences to put on top, such as those of the threshold choice.
 
     Raises:
-        OSError: The folder is missing or not writable.
+        OSError: If the folder is missing or not writable.
     """
     metrics, rows = evaluation.metrics, evaluation.rows
     slider = make_slider(rows, evaluation.classes, metrics.threshold)
@@ -111,7 +111,7 @@ def _picture(evaluation: Evaluation, show: Show) -> dict[str, Any]:
 
 
 def picture_side(errors: int) -> int:
-    """Long side of the pictures, px, when there are this many errors."""
+    """Long side of the pictures, px, if there are this many errors."""
     return next((side for most, side in PICTURE_PX.items() if errors <= most), SMALLEST_PICTURE_PX)
 
 

@@ -34,7 +34,7 @@ class Row:
 
     Attributes:
         name: The record's name.
-        split: Where the record belongs; empty when it has no split.
+        split: Where the record belongs; empty if it has no split.
         group: The item that it shows; photographs of one item are no independent evidence.
         truth: Index of its class; 0 is good.
         true_label: Name of its class.
@@ -98,8 +98,8 @@ def read_predictions(path: Path, classes: tuple[str, ...]) -> list[Row]:
         classes: Names of the model's classes, the good one first.
 
     Raises:
-        OSError: The file cannot be read.
-        ValueError: A column is missing, or a value is no such value or class.
+        OSError: If the file cannot be read.
+        ValueError: If a column is missing, or a value is no such value or class.
     """
     with path.open(encoding="utf-8", newline="") as file:
         lines = csv.DictReader(file)

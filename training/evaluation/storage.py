@@ -58,7 +58,7 @@ def save_evaluation(folder: Path, evaluation: Evaluation, *, split: str, seed: i
     """Writes `predictions.csv`, `pixel_scores.npz` and `metrics.json`, each atomically.
 
     Raises:
-        OSError: The folder is missing, full or not writable.
+        OSError: If the folder is missing, full or not writable.
     """
     write_predictions(folder / PREDICTIONS, evaluation.rows)
     arrays = {

@@ -57,7 +57,7 @@ def list_findings(evaluation: Evaluation) -> list[str]:
 
 
 def list_split_warnings(rows: Sequence[Row]) -> list[str]:
-    """Says when the photographs are those that the model or its thresholds come from."""
+    """Says if the photographs are those that the model or its thresholds come from."""
     splits = {row.split for row in rows}
     if "train" in splits:
         return ["The model was trained on these photographs: the figures say nothing about others."]

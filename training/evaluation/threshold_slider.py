@@ -70,7 +70,7 @@ class Slider:
 
 
 def make_slider(rows: Sequence[Row], classes: Sequence[str], threshold: float | None) -> Slider | None:
-    """The slider over `rows`; None without rows, or when they have no threshold in common."""
+    """The slider over `rows`; None without rows, or if they have no threshold in common."""
     if not rows or threshold is None:
         return None
     low, high = odds_range(np.array([row.score for row in rows]), threshold)

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 from training.evaluation.pixel_histogram import EDGES, ROUNDING, PixelHistogram
 
 DEFAULT = 0.5
-"""The limit when validation cannot tell."""
+"""The limit if validation cannot tell."""
 
 SATURATION = 2.0**-24
 """Scores nearer to 0 or 1 count as this near: float32 logits say no more, whatever the last digits."""
@@ -16,7 +16,7 @@ SATURATION = 2.0**-24
 
 @dataclass(frozen=True)
 class Choice:
-    """A threshold, and what the user must know about it (None when there is nothing)."""
+    """A threshold, and what the user must know about it (None if there is nothing)."""
 
     value: float
     warning: str | None = None
@@ -34,11 +34,11 @@ def choose_score_threshold(labels: ArrayLike, scores: ArrayLike) -> Choice:
         scores: Image scores, 0 to 1.
 
     Returns:
-        0.5 with a warning when there is no good or no defective image; a warning also when every
+        0.5 with a warning if there is no good or no defective image; a warning also if every
         image is best called the same.
 
     Raises:
-        ValueError: Lengths differ, or a score is not a number between 0 and 1.
+        ValueError: If lengths differ, or a score is not a number between 0 and 1.
     """
     defective, values = _checked(labels, scores)
     good_count, defective_count = int((~defective).sum()), int(defective.sum())
@@ -105,7 +105,7 @@ def choose_mask_threshold(histogram: PixelHistogram) -> Choice:
     Of equally good thresholds it is the middle one; it is a multiple of 1/256, above 0 and below 1.
 
     Returns:
-        0.5 with a warning when validation has no defect pixel.
+        0.5 with a warning if validation has no defect pixel.
     """
     if not histogram.has_defect():
         warning = (
