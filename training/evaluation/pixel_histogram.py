@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from training.evaluation.pixel_counts import PixelCounts
-from training.evaluation.regions import find_true_regions
+from training.evaluation.true_regions import find_true_regions
 
 EDGES = 256
 """Thresholds that can be asked for are multiples of 1/256."""

@@ -16,7 +16,7 @@ from datasets.splitting import SPLITS
 from segdec.errors import ConfigError, DatasetError, RunError
 from segdec.images import read_image, write_png
 from training.data.run_data import load_run_data
-from training.evaluation.run import evaluate_run
+from training.evaluation.run_evaluation import evaluate_run
 from training.experiment_file import load_experiment
 from training.run.folder import RunFolder
 from training.trainer import Trainer
