@@ -18,7 +18,7 @@ from training.evaluation.charts import (
     score_chart,
 )
 from training.evaluation.formatting import count_of, format_figure, format_interval, format_score
-from training.evaluation.page import render
+from training.evaluation.html_page import render
 from training.evaluation.photograph_results import PhotographResult
 from training.evaluation.summary import describe, list_doubts, list_remarks, list_split_warnings
 from training.evaluation.tables import RUN_COLUMNS

@@ -19,8 +19,8 @@ from training.evaluation.charts import (
 from training.evaluation.evaluation import Evaluation
 from training.evaluation.formatting import format_count, format_figure, format_interval, format_percent
 from training.evaluation.gallery import Card, Show, make_cards
+from training.evaluation.html_page import embed_json, read_script, render
 from training.evaluation.metrics import Metrics
-from training.evaluation.page import embed_json, read_script, render
 from training.evaluation.photograph_results import PhotographResult
 from training.evaluation.summary import describe, list_doubts, list_remarks, list_split_warnings
 from training.evaluation.threshold_slider import count_at, full_recall_threshold, make_slider

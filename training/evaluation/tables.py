@@ -89,8 +89,9 @@ def aggregate_table(aggregate: Aggregate) -> str:
     )
     return "\n".join(
         [
-            f"{len(aggregate.runs)} runs: {aggregate.folds} sets of photographs with {aggregate.seeds} {each} "
-            f"each, split '{aggregate.split}'; {first.images} photographs, {first.defective} defective.",
+            f"{len(aggregate.runs)} runs: {aggregate.folds} sets of photographs with {aggregate.seeds} "
+            f"{each} each, split '{aggregate.split}'; {first.images} photographs, "
+            f"{first.defective} defective.",
             "",
             *_run_lines(aggregate),
             "",
