@@ -148,7 +148,7 @@ def _write_shard(
             data = encode_record(_features(record, files))
             length = HEADER_BYTES + len(data) + FOOTER_BYTES
             write(data)
-            entries.append(_entry(record, files, shard, end, length))
+            entries.append(_packed_record(record, files, shard, end, length))
             end += length
             advance()
     size = file_systems.size(place)
@@ -164,7 +164,9 @@ def _features(record: Record, files: Files) -> dict[str, bytes]:
     return features if files.mask is None else {**features, MASK: files.mask}
 
 
-def _entry(record: Record, files: Files, shard: PlannedShard, offset: int, length: int) -> PackedRecord:
+def _packed_record(
+    record: Record, files: Files, shard: PlannedShard, offset: int, length: int
+) -> PackedRecord:
     digests = files.digests()
     if record.shape is None or digests != record.digests:
         raise DatasetError(
