@@ -33,7 +33,7 @@ WAYS = {
 
 
 @dataclass(frozen=True)
-class Outcome:
+class TrainingResult:
     """How one way of training went.
 
     Attributes:
@@ -54,14 +54,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("flags", nargs="*", help="fields of the experiment, after --")
     options = parser.parse_args(arguments)
     with clean_exit():
-        outcomes = {name: train(name, options.runs, options.flags) for name in WAYS}
-        for name, outcome in outcomes.items():
-            print(f"{name:<14}test AP {outcome.average_precision:.4f}, {outcome.duration_s:.0f} s")
-        precisions = [outcome.average_precision for outcome in outcomes.values()]
+        results = {name: train(name, options.runs, options.flags) for name in WAYS}
+        for name, result in results.items():
+            print(f"{name:<14}test AP {result.average_precision:.4f}, {result.duration_s:.0f} s")
+        precisions = [result.average_precision for result in results.values()]
         print(f"difference {100 * (precisions[0] - precisions[1]):.2f} points")
 
 
-def train(name: str, runs: Path, flags: Sequence[str]) -> Outcome:
+def train(name: str, runs: Path, flags: Sequence[str]) -> TrainingResult:
     """Trains and evaluates the run `name`.
 
     Raises:
@@ -77,7 +77,7 @@ def train(name: str, runs: Path, flags: Sequence[str]) -> Outcome:
     duration_s = time.perf_counter() - began
     _command("evaluate", str(runs / name))
     figures = json.loads((runs / name / "metrics.json").read_text(encoding="utf-8"))
-    return Outcome(figures["average_precision"], duration_s)
+    return TrainingResult(figures["average_precision"], duration_s)
 
 
 def _command(*words: str) -> None:

@@ -38,7 +38,7 @@ Scores = dict[tuple[float, float], list[float]]
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Print the figures."""
+    """Prints the figures."""
     parser = argparse.ArgumentParser(description="How hard the toy set is for a plain threshold.")
     parser.add_argument(
         "root", type=Path, nargs="?", default=Path("data/toy"), help="the toy set (default: %(default)s)"
@@ -52,7 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def print_baseline(dataset: Dataset) -> None:
-    """Choose blur and statistic on the training images; print both average precisions."""
+    """Chooses blur and statistic on the training images; prints both average precisions."""
     labels, scores = score_split(dataset, "train")
     best = max(scores, key=lambda choice: average_precision_score(labels, scores[choice]))
     at_training = average_precision_score(labels, scores[best])
@@ -82,7 +82,7 @@ def contrast(image: NDArray[np.float32], sigma: float) -> NDArray[np.float32]:
 
 
 def print_run(path: Path) -> None:
-    """Print the average precision of the test scores that `training evaluate` has written."""
+    """Prints the average precision of the test scores that `training evaluate` has written."""
     if not path.is_file():
         raise RunError(f"{path} does not exist. Expected it from: python -m training evaluate {path.parent}")
     with path.open(newline="", encoding="utf-8") as file:

@@ -24,7 +24,7 @@ from segdec.images import DEFAULT_MAX_PIXELS
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command that `arguments` name; leave with 2 after an error a user can repair."""
+    """Runs the command that `arguments` name; leaves with 2 after an error a user can repair."""
     options = _parser().parse_args(arguments)
     with clean_exit(extra="train"):
         if "max_pixels" in options:

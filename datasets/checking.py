@@ -27,8 +27,8 @@ Trusted = Callable[[Record], bool]
 
 
 @dataclass(frozen=True)
-class Finding:
-    """What checking keeps of one photograph that can be used.
+class CheckedPhotograph:
+    """What checking keeps of one photograph that can be used, beside its record.
 
     Attributes:
         record: The photograph, its shape and the digests of its files filled in.
@@ -49,11 +49,11 @@ class Finding:
 
 
 @dataclass(frozen=True)
-class Checked:
+class CheckedDataset:
     """A data set without its broken records, which are among its problems now, and what was found."""
 
     dataset: Dataset
-    findings: tuple[Finding, ...]
+    photographs: tuple[CheckedPhotograph, ...]
 
 
 def check_dataset(
@@ -65,8 +65,8 @@ def check_dataset(
     progress: Progress = iter,
     examine: Examine | None = None,
     trusted: Trusted | None = None,
-) -> Checked:
-    """Read every photograph and mask once, as many at a time as there are threads.
+) -> CheckedDataset:
+    """Reads every photograph and mask once, as many at a time as there are threads.
 
     Args:
         dataset: What to read.
@@ -74,33 +74,33 @@ def check_dataset(
         max_pixels: Limit on height × width of photographs and masks.
         threads: How many read; None for one a core, eight at most. Each holds a photograph and its mask.
         progress: Shows how far it is.
-        examine: Looks at each sample; raises a `SegdecError` when it cannot be used.
+        examine: Looks at each sample; raises a `SegdecError` if it cannot be used.
         trusted: Whether a record whose index has its shape and digests needs no reading: it was checked when
             it was packed. Raises as `examine`.
 
     Raises:
-        MissingExtraError: When what reads the files is not installed.
+        MissingExtraError: If what reads the files is not installed.
     """
     look = partial(_look, white_level=white_level, max_pixels=max_pixels, examine=examine, trusted=trusted)
     looks = list(_in_threads(look, dataset.records, threads or min(8, os.cpu_count() or 1), progress))
-    findings = _same_digests([found for found in looks if isinstance(found, Finding)])
-    contradictions = list(_contradictions(dataset.classes, findings))
+    photographs = _same_digests([found for found in looks if isinstance(found, CheckedPhotograph)])
+    contradictions = list(_contradictions(dataset.classes, photographs))
     broken = {problem.name for problem in contradictions}
-    findings = [finding for finding in findings if finding.record.name not in broken]
+    photographs = [photograph for photograph in photographs if photograph.record.name not in broken]
     problems = [found for found in looks if isinstance(found, Problem)] + contradictions
     usable = replace(
         dataset,
-        records=tuple(finding.record for finding in findings),
+        records=tuple(photograph.record for photograph in photographs),
         problems=(*dataset.problems, *sorted(problems, key=lambda problem: problem.name)),
     )
-    return Checked(usable, tuple(findings))
+    return CheckedDataset(usable, tuple(photographs))
 
 
 def refuse_problems(dataset: Dataset) -> None:
-    """Refuse a data set with problems.
+    """Refuses a data set with problems.
 
     Raises:
-        DatasetError: One error that lists them all.
+        DatasetError: If it has any; one error lists them all.
     """
     if dataset.problems:
         raise DatasetError(describe_problems(dataset.problems))
@@ -130,8 +130,11 @@ def problem_line(problem: Problem) -> str:
 
 
 def _in_threads(
-    look: Callable[[Record], Finding | Problem], records: Sequence[Record], threads: int, progress: Progress
-) -> Iterator[Finding | Problem]:
+    look: Callable[[Record], CheckedPhotograph | Problem],
+    records: Sequence[Record],
+    threads: int,
+    progress: Progress,
+) -> Iterator[CheckedPhotograph | Problem]:
     """In the order of `records`; pixels live as long as a thread looks at them."""
     pool = ThreadPoolExecutor(threads, thread_name_prefix="check")
     try:
@@ -149,12 +152,12 @@ def _look(
     max_pixels: int,
     examine: Examine | None,
     trusted: Trusted | None,
-) -> Finding | Problem:
+) -> CheckedPhotograph | Problem:
     try:
         if trusted and record.shape is not None and record.digests is not None:
             fits = record.shape[0] * record.shape[1] <= max_pixels  # else reading it says what is wrong
             if fits and trusted(record):
-                return Finding(record, *record.shape, defect_px=None, digest=record.digests[0])
+                return CheckedPhotograph(record, *record.shape, defect_px=None, digest=record.digests[0])
         files = read_files(record, max_pixels=max_pixels)
         sample = decode(record, files, white_level=white_level, max_pixels=max_pixels)
         _check_class(record, sample)
@@ -165,7 +168,7 @@ def _look(
     except SegdecError as error:
         return Problem(str(record.image_file), str(error), record.name)
     height, width, channels = sample.image.shape
-    return Finding(
+    return CheckedPhotograph(
         replace(record, shape=(height, width, channels), digests=files.digests()),
         height,
         width,
@@ -195,36 +198,38 @@ def _check_class(record: Record, sample: Sample) -> None:
 # === All together ===
 
 
-def _same_digests(findings: list[Finding]) -> list[Finding]:
+def _same_digests(photographs: list[CheckedPhotograph]) -> list[CheckedPhotograph]:
     """Records that were not read get the digest of the pixels where another record of their file was."""
-    pixels = {f.record.digests[0]: f.digest for f in findings if f.record.digests and f.defect_px is not None}
+    pixels = {
+        f.record.digests[0]: f.digest for f in photographs if f.record.digests and f.defect_px is not None
+    }
     return [
-        finding
-        if finding.defect_px is not None
-        else replace(finding, digest=pixels.get(finding.digest, finding.digest))
-        for finding in findings
+        photograph
+        if photograph.defect_px is not None
+        else replace(photograph, digest=pixels.get(photograph.digest, photograph.digest))
+        for photograph in photographs
     ]
 
 
-def equal_pictures(findings: Sequence[Finding]) -> list[tuple[Finding, ...]]:
+def equal_pictures(photographs: Sequence[CheckedPhotograph]) -> list[tuple[CheckedPhotograph, ...]]:
     """One tuple for each picture that is there more than once."""
-    same: dict[str, list[Finding]] = defaultdict(list)
-    for finding in findings:
-        same[finding.digest].append(finding)
+    same: dict[str, list[CheckedPhotograph]] = defaultdict(list)
+    for photograph in photographs:
+        same[photograph.digest].append(photograph)
     return [tuple(found) for found in same.values() if len(found) > 1]
 
 
-def _contradictions(classes: tuple[str, ...], findings: Sequence[Finding]) -> Iterator[Problem]:
-    for same in equal_pictures(findings):
-        of_label = {finding.record.label: finding.record for finding in reversed(same)}
+def _contradictions(classes: tuple[str, ...], photographs: Sequence[CheckedPhotograph]) -> Iterator[Problem]:
+    for same in equal_pictures(photographs):
+        of_label = {photograph.record.label: photograph.record for photograph in reversed(same)}
         if len(of_label) == 1:
             continue
-        for finding in same:
-            label = finding.record.label
+        for photograph in same:
+            label = photograph.record.label
             other = next(record for other, record in of_label.items() if other != label)
             yield Problem(
-                str(finding.record.image_file),
-                f"The photograph {finding.record.image_file} ({classes[label]}) is the same picture as "
+                str(photograph.record.image_file),
+                f"The photograph {photograph.record.image_file} ({classes[label]}) is the same picture as "
                 f"{other.image_file} ({classes[other.label]}). Keep it in the class it belongs to.",
-                finding.record.name,
+                photograph.record.name,
             )

@@ -13,17 +13,17 @@ from numpy.typing import NDArray
 
 from datasets.checking import (
     ANY_WHITE_LEVEL,
-    Checked,
+    CheckedDataset,
     check_dataset,
     problem_line,
     refuse_problems,
 )
 from datasets.contact_sheet import contact_sheet
 from datasets.folds import split_by_share, split_into_folds
-from datasets.inspection import describe
 from datasets.layouts.toy import write_toy
 from datasets.leaks import refuse_unusable
 from datasets.loading import SHARDS, load_dataset
+from datasets.overview import describe
 from datasets.published_supervision import convert
 from datasets.sample import Dataset
 from datasets.sharding.packing import check_free
@@ -39,7 +39,7 @@ Item = TypeVar("Item")
 
 
 def toy(options: argparse.Namespace) -> None:
-    """Write the made-up set."""
+    """Writes the made-up set."""
     write_toy(
         options.out,
         options.count,
@@ -53,15 +53,15 @@ def toy(options: argparse.Namespace) -> None:
 
 
 def inspect(options: argparse.Namespace) -> None:
-    """Print what a set holds, draw its contact sheet; DatasetError after that for problems and leaks."""
+    """Prints what a set holds and draws its contact sheet; DatasetError after that for problems and leaks."""
     if not options.out.parent.is_dir():
         raise DatasetError(f"The folder {options.out.parent} does not exist. Make it, or give another --out.")
     if options.layout == SHARDS:
         quiet_tensorflow()
     dataset = _load(options, options.splits)
     checked = _check(options, dataset, options.white_level)
-    if checked.findings:
-        print(describe(dataset, checked.findings))
+    if checked.photographs:
+        print(describe(dataset, checked.photographs))
         sheet = contact_sheet(checked.dataset, white_level=options.white_level, max_pixels=options.max_pixels)
         _write_sheet(options.out, sheet)
         print(f"\ncontact sheet: {options.out}")
@@ -69,7 +69,7 @@ def inspect(options: argparse.Namespace) -> None:
 
 
 def split(options: argparse.Namespace) -> None:
-    """Write a split file, or one for each fold."""
+    """Writes a split file, or one for each fold."""
     if options.layout == SHARDS:
         quiet_tensorflow()
     if options.out.exists():
@@ -85,13 +85,13 @@ def split(options: argparse.Namespace) -> None:
         test = TEST_FRACTION if options.test is None else options.test
         how += f"val {options.val:g}, test {test:g}, seed {options.seed}"
         assigned = split_by_share(
-            checked.dataset, checked.findings, val=options.val, test=test, seed=options.seed
+            checked.dataset, checked.photographs, val=options.val, test=test, seed=options.seed
         )
         write = partial(write_splits, options.out, assigned.records, comment=how)
     else:
         how += f"fold {{}} of {options.folds}, val {options.val:g} of the others, seed {options.seed}"
         folds = split_into_folds(
-            checked.dataset, checked.findings, folds=options.folds, val=options.val, seed=options.seed
+            checked.dataset, checked.photographs, folds=options.folds, val=options.val, seed=options.seed
         )
         write = partial(_write_folds, options.out, list(folds), how)
     try:
@@ -100,7 +100,7 @@ def split(options: argparse.Namespace) -> None:
         raise DatasetError(
             f"{options.out} cannot be written ({error.strerror}). Choose another place."
         ) from error
-    print(f"{len(checked.findings)} photographs split in {options.out}")
+    print(f"{len(checked.photographs)} photographs split in {options.out}")
 
 
 def _write_folds(out: Path, folds: Sequence[Dataset], how: str) -> None:
@@ -111,7 +111,7 @@ def _write_folds(out: Path, folds: Sequence[Dataset], how: str) -> None:
 
 
 def supervision(options: argparse.Namespace) -> None:
-    """Turn a published split of mixed supervision into a supervision file."""
+    """Turns a published split of mixed supervision into a supervision file."""
     dataset = _load(options, None)
     found = convert(options.published, options.out, dataset, part=options.part, splits=options.splits)
     print(f"{len(found.masks)} masks and {len(found.labels)} labels in {options.out}")
@@ -124,7 +124,7 @@ def supervision(options: argparse.Namespace) -> None:
 
 
 def pack(options: argparse.Namespace) -> None:
-    """Write shards."""
+    """Writes shards."""
     from tqdm import tqdm
 
     quiet_tensorflow()
@@ -134,7 +134,7 @@ def pack(options: argparse.Namespace) -> None:
     checked = _check(options, packed, ANY_WHITE_LEVEL)
     refuse_unusable(dataset, checked, allowed_leaks=options.allow_leak, skip_broken=options.skip_broken)
     checked = _without_broken(checked)
-    with tqdm(total=len(checked.findings), desc="packing", unit="image", disable=None) as bar:
+    with tqdm(total=len(checked.photographs), desc="packing", unit="image", disable=None) as bar:
         index = write_shards(
             checked.dataset,
             options.out,
@@ -154,7 +154,7 @@ def _load(options: argparse.Namespace, splits: Path | None) -> Dataset:
     return load_dataset(options.layout, options.root, splits, mask_threshold=options.mask_threshold)
 
 
-def _check(options: argparse.Namespace, dataset: Dataset, white_level: int | None) -> Checked:
+def _check(options: argparse.Namespace, dataset: Dataset, white_level: int | None) -> CheckedDataset:
     return check_dataset(
         dataset,
         white_level=white_level,
@@ -163,7 +163,7 @@ def _check(options: argparse.Namespace, dataset: Dataset, white_level: int | Non
     )
 
 
-def _without_broken(checked: Checked) -> Checked:
+def _without_broken(checked: CheckedDataset) -> CheckedDataset:
     """What can be used; what cannot is named."""
     for problem in checked.dataset.problems:
         print(f"left out: {problem_line(problem)}", file=sys.stderr)

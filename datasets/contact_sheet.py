@@ -25,7 +25,7 @@ def contact_sheet(
     white_level: int | None = None,
     max_pixels: int = DEFAULT_MAX_PIXELS,
 ) -> NDArray[np.uint8]:
-    """Draw up to `count` photographs with their masks, those with a defect first.
+    """Draws up to `count` photographs with their masks, those with a defect first.
 
     Three quarters of the places go to photographs with a defect. Where there are too many of a kind,
     they are taken evenly from the whole list. `white_level` is the value of a 16-bit photograph that

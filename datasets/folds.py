@@ -10,7 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from datasets.checking import Finding, equal_pictures
+from datasets.checking import CheckedPhotograph, equal_pictures
 from datasets.sample import Dataset, Split
 from datasets.splitting import SPLITS
 from segdec.errors import DatasetError
@@ -26,34 +26,34 @@ class Cluster:
 
 
 def split_by_share(
-    dataset: Dataset, findings: Sequence[Finding], *, val: float, test: float, seed: int = 0
+    dataset: Dataset, photographs: Sequence[CheckedPhotograph], *, val: float, test: float, seed: int = 0
 ) -> Dataset:
     """The data set: of the clusters of each class a share `val` in val, `test` in test, the rest in train.
 
     Raises:
-        DatasetError: When the shares leave nothing to train on, or a split would hold no good or no
+        DatasetError: If the shares leave nothing to train on, or a split would hold no good or no
             defective photograph.
     """
     _check_shares(val, test)
     shares = [1 - val - test, val, test]
-    parts = deal(find_clusters(findings), shares, seed)
+    parts = deal(find_clusters(photographs), shares, seed)
     wanted = [split for split, share in zip(SPLITS, shares, strict=True) if share > 0]
     return _assigned(dataset, dict(zip(SPLITS, parts, strict=True)), wanted)
 
 
 def split_into_folds(
-    dataset: Dataset, findings: Sequence[Finding], *, folds: int, val: float, seed: int = 0
+    dataset: Dataset, photographs: Sequence[CheckedPhotograph], *, folds: int, val: float, seed: int = 0
 ) -> Iterator[Dataset]:
     """Once for each fold: it is tested, a share `val` of the others validates, the rest of them trains.
 
     Raises:
-        DatasetError: When the share leaves nothing to train on, there are fewer than two folds, or a split
+        DatasetError: If the share leaves nothing to train on, there are fewer than two folds, or a split
             would hold no good or no defective photograph.
     """
     if folds < 2:
         raise DatasetError(f"{folds} folds cannot be tested in turn. Expected --folds of at least 2.")
     _check_shares(val, 0)
-    parts = deal(find_clusters(findings), [1 / folds] * folds, seed)
+    parts = deal(find_clusters(photographs), [1 / folds] * folds, seed)
     wanted = [split for split in SPLITS if split != "val" or val > 0]
     for tested, test in enumerate(parts):
         others = [cluster for place, part in enumerate(parts) if place != tested for cluster in part]
@@ -61,26 +61,26 @@ def split_into_folds(
         yield _assigned(dataset, {"train": train, "val": held_out, "test": test}, wanted)
 
 
-def find_clusters(findings: Sequence[Finding]) -> list[Cluster]:
+def find_clusters(photographs: Sequence[CheckedPhotograph]) -> list[Cluster]:
     """The clusters of all photographs, in the order of their names."""
-    first = {finding.record.group: finding.record.group for finding in findings}
+    first = {photograph.record.group: photograph.record.group for photograph in photographs}
 
     def root(group: str) -> str:
         while first[group] != group:
             group = first[group]
         return group
 
-    for same in equal_pictures(findings):
-        for finding in same:
-            one, other = sorted((root(same[0].record.group), root(finding.record.group)))
+    for same in equal_pictures(photographs):
+        for photograph in same:
+            one, other = sorted((root(same[0].record.group), root(photograph.record.group)))
             first[other] = one
-    members: dict[str, list[Finding]] = defaultdict(list)
-    for finding in findings:
-        members[root(finding.record.group)].append(finding)
+    members: dict[str, list[CheckedPhotograph]] = defaultdict(list)
+    for photograph in photographs:
+        members[root(photograph.record.group)].append(photograph)
     return [
         Cluster(
-            tuple(sorted({finding.record.group for finding in found})),
-            max(finding.record.label for finding in found),
+            tuple(sorted({photograph.record.group for photograph in found})),
+            max(photograph.record.label for photograph in found),
             len(found),
         )
         for _, found in sorted(members.items())

@@ -2,31 +2,35 @@
 
 from collections.abc import Sequence
 
-from datasets.checking import Checked, Finding, describe_problems, equal_pictures
+from datasets.checking import CheckedDataset, CheckedPhotograph, describe_problems, equal_pictures
 from datasets.name_lists import known_names, nearest_known, records_by_name
 from datasets.sample import Dataset
 from segdec.errors import DatasetError
 
-Leak = tuple[Finding, ...]
+Leak = tuple[CheckedPhotograph, ...]
 """The places of one picture that lies in two splits or three."""
 
 
-def find_leaks(findings: Sequence[Finding]) -> list[Leak]:
+def find_leaks(photographs: Sequence[CheckedPhotograph]) -> list[Leak]:
     """Every picture that lies in more than one split; photographs without a split do not count."""
-    assigned = [finding for finding in findings if finding.record.split is not None]
-    return [same for same in equal_pictures(assigned) if len({finding.record.split for finding in same}) > 1]
+    assigned = [photograph for photograph in photographs if photograph.record.split is not None]
+    return [
+        same for same in equal_pictures(assigned) if len({photograph.record.split for photograph in same}) > 1
+    ]
 
 
-def unallowed_leaks(dataset: Dataset, findings: Sequence[Finding], allowed: Sequence[str]) -> list[Leak]:
+def unallowed_leaks(
+    dataset: Dataset, photographs: Sequence[CheckedPhotograph], allowed: Sequence[str]
+) -> list[Leak]:
     """Every leak but those of which each photograph is named.
 
     Args:
         dataset: Knows all names.
-        findings: What was found of it.
+        photographs: What was found of it.
         allowed: Names of records, groups or folders.
 
     Raises:
-        DatasetError: When one of the names is not there; it tells the nearest.
+        DatasetError: If one of the names is not there; it tells the nearest.
     """
     known = known_names(dataset)
     for name in allowed:
@@ -35,23 +39,23 @@ def unallowed_leaks(dataset: Dataset, findings: Sequence[Finding], allowed: Sequ
                 f"'{name}' is named in data.allowed_leaks (or --allow-leak), but no photograph and no group "
                 f"is named so. {nearest_known(name, known)}"
             )
-    by_name = records_by_name([finding.record for finding in findings])
+    by_name = records_by_name([photograph.record for photograph in photographs])
     passing = {record.name for name in allowed for record in by_name.get(name, ())}
-    return [leak for leak in find_leaks(findings) if any(f.record.name not in passing for f in leak)]
+    return [leak for leak in find_leaks(photographs) if any(f.record.name not in passing for f in leak)]
 
 
 def refuse_unusable(
-    dataset: Dataset, checked: Checked, *, allowed_leaks: Sequence[str] = (), skip_broken: bool = False
+    dataset: Dataset, checked: CheckedDataset, *, allowed_leaks: Sequence[str] = (), skip_broken: bool = False
 ) -> None:
-    """Refuse pictures that lie in more than one split, and problems unless they are to be skipped.
+    """Refuses pictures that lie in more than one split, and problems unless they are to be skipped.
 
     Takes names as `unallowed_leaks`.
 
     Raises:
-        DatasetError: One error that lists all problems and all leaks that are not allowed.
+        DatasetError: If there are any; one error lists all problems and all leaks that are not allowed.
     """
     problems = () if skip_broken else checked.dataset.problems
-    leaks = unallowed_leaks(dataset, checked.findings, allowed_leaks)
+    leaks = unallowed_leaks(dataset, checked.photographs, allowed_leaks)
     reports = [describe_problems(problems)] if problems else []
     reports += [_describe(leaks)] if leaks else []
     if reports:
@@ -72,6 +76,8 @@ def _describe(leaks: Sequence[Leak]) -> str:
     )
 
 
-def name_all(same: Sequence[Finding]) -> str:
+def name_all(same: Sequence[CheckedPhotograph]) -> str:
     """Equal pictures on one line, each with its split."""
-    return " = ".join(f"{finding.record.name} ({finding.record.split or 'left out'})" for finding in same)
+    return " = ".join(
+        f"{photograph.record.name} ({photograph.record.split or 'left out'})" for photograph in same
+    )

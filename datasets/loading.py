@@ -20,7 +20,7 @@ from datasets.layouts import (
     toy,
 )
 from datasets.sample import Dataset, Layout, Problem, Record
-from datasets.sharding import storage
+from datasets.sharding import file_systems
 from datasets.splitting import apply_splits
 from datasets.supervision import apply_supervision, cut_masks
 from segdec.errors import DatasetError
@@ -57,7 +57,7 @@ def load_dataset(
     merge_defects: bool = False,
     mask_threshold: int | None = None,
 ) -> Dataset:
-    """List the data set of `layout` below `root`, assign its splits and limit its annotations.
+    """Lists the data set of `layout` below `root`, assigns its splits and limits its annotations.
 
     What cannot be used is among the problems of the data set; `datasets.checking` refuses them.
 
@@ -70,9 +70,9 @@ def load_dataset(
         mask_threshold: A mask pixel shows a defect where its value is above this; None as the layout says.
 
     Raises:
-        DatasetError: When the layout is unknown, or the folder, the split file or the supervision file is
+        DatasetError: If the layout is unknown, or the folder, the split file or the supervision file is
             not as promised.
-        MissingExtraError: When the layout is `shards` and TensorFlow is not installed.
+        MissingExtraError: If the layout is `shards` and TensorFlow is not installed.
     """
     if layout not in LAYOUTS:
         raise DatasetError(
@@ -81,7 +81,7 @@ def load_dataset(
         )
     place = str(root)
     if layout == SHARDS:
-        dataset = shards.index(place if storage.is_url(place) else str(Path(place)))
+        dataset = shards.index(place if file_systems.is_url(place) else str(Path(place)))
     else:
         _check_local(layout, place)
         dataset = _with_plain_names(FOLDERS[layout](Path(place)))
@@ -127,7 +127,7 @@ def _merged(dataset: Dataset) -> Dataset:
 
 
 def _check_local(layout: str, root: str) -> None:
-    if storage.is_url(root):
+    if file_systems.is_url(root):
         raise DatasetError(
             f"The layout '{layout}' reads folders of this machine, not {root}. Copy the set to a folder, or "
             f"pack it once (python -m datasets pack {layout} FOLDER {root}) and read it with the layout "

@@ -20,7 +20,7 @@ COMPARED = 10
 
 
 @dataclass(frozen=True)
-class Assignment:
+class NameLine:
     """One line that says something: `word` about the records of `name`; `place` is file and line."""
 
     word: str
@@ -29,7 +29,7 @@ class Assignment:
     place: str
 
 
-def read_assignments(path: Path, words: Sequence[str], what: str) -> list[Assignment]:
+def read_name_list(path: Path, words: Sequence[str], what: str) -> list[NameLine]:
     """The lines of `path`, at least one.
 
     Args:
@@ -38,7 +38,7 @@ def read_assignments(path: Path, words: Sequence[str], what: str) -> list[Assign
         what: What the file is, for messages: `split` or `supervision`.
 
     Raises:
-        DatasetError: When the file cannot be read or names nothing, and for all lines that start with
+        DatasetError: If the file cannot be read or names nothing, and for all lines that start with
             another word or name nothing.
     """
     example = f"{words[0]}  kos01"
@@ -49,7 +49,7 @@ def read_assignments(path: Path, words: Sequence[str], what: str) -> list[Assign
         place = f"{path}, line {number}"
         word, *name = line.strip().split(maxsplit=1)
         if word in words and name:
-            found.append(Assignment(word, name[0], number, place))
+            found.append(NameLine(word, name[0], number, place))
         else:
             wrong.append(f"{place}: '{line.strip()}' is not understood.")
     if wrong:
@@ -61,11 +61,11 @@ def read_assignments(path: Path, words: Sequence[str], what: str) -> list[Assign
     return found
 
 
-def assigned_records(dataset: Dataset, lines: Sequence[Assignment]) -> list[tuple[Assignment, Record]]:
-    """Each line with each record it stands for; a name of broken photographs alone stands for none.
+def records_of_lines(dataset: Dataset, lines: Sequence[NameLine]) -> list[tuple[NameLine, Record]]:
+    """Each line with each record that it stands for; a name of broken photographs alone stands for none.
 
     Raises:
-        DatasetError: For all names that belong to no record and no problem of the data set.
+        DatasetError: If a name belongs to no record and no problem of the data set; lists all of them.
     """
     by_name = records_by_name(dataset.records)
     known = known_names(dataset)
@@ -104,7 +104,7 @@ def _with_folders(name: str) -> list[str]:
     return ["/".join(parts[:end]) for end in range(len(parts), 0, -1)]
 
 
-def _unknown(lines: Sequence[Assignment], known: Collection[str]) -> DatasetError:
+def _unknown(lines: Sequence[NameLine], known: Collection[str]) -> DatasetError:
     named = "\n".join(
         f"{line.place}: no photograph and no group is named '{line.name}'."
         + (f" {nearest_known(line.name, known)}" if place < COMPARED else "")

@@ -32,7 +32,7 @@ def read_pickle(path: Path) -> object:
     """The lists, tuples, text, numbers and booleans that the file at `path` holds.
 
     Raises:
-        DatasetError: When the file cannot be read, is larger than `MAX_BYTES`, is damaged, or holds
+        DatasetError: If the file cannot be read, is larger than `MAX_BYTES`, is damaged, or holds
             anything else.
     """
     try:

@@ -55,7 +55,7 @@ class Conversion:
 def convert(
     path: Path, out: Path, dataset: Dataset, *, part: int | None = None, splits: Path | None = None
 ) -> Conversion:
-    """Write the supervision file `out` for the published split `path`.
+    """Writes the supervision file `out` for the published split `path`.
 
     Each defective photograph to train or to validate becomes a line `mask  train/10000` or
     `label  train/10000`. Good ones become none: their class tells all their pixels.
@@ -69,7 +69,7 @@ def convert(
             those to train validate, unless it lists others for that.
 
     Raises:
-        DatasetError: When the file is no published split, a name in it belongs to no photograph or to
+        DatasetError: If the file is no published split, a name in it belongs to no photograph or to
             several, or a file cannot be written.
     """
     finder = _Finder(dataset)
@@ -91,14 +91,14 @@ def convert(
 
 
 def read_published(path: Path, part: int | None = None) -> Published:
-    """Read a published split file; its lists `train`, `test` and, in some, `val`.
+    """Reads a published split file; its lists `train`, `test` and, in some, `val`.
 
     Args:
         path: The file.
         part: Which fold or class, counted from 0, where the file holds several.
 
     Raises:
-        DatasetError: When the file is no published split, or `part` is missing, too much or too large.
+        DatasetError: If the file is no published split, or `part` is missing, too much or too large.
     """
     content = read_pickle(path)
     lists = content if _is_list(content) else ()

@@ -32,7 +32,7 @@ class Files:
 
 
 def read(record: Record, *, white_level: int | None = None, max_pixels: int = DEFAULT_MAX_PIXELS) -> Sample:
-    """Read the photograph and the mask of `record`, both whole: 2 to 4 bytes a pixel stay in memory.
+    """Reads the photograph and the mask of `record`, both whole: 2 to 4 bytes a pixel stay in memory.
 
     Args:
         record: What to read.
@@ -44,9 +44,9 @@ def read(record: Record, *, white_level: int | None = None, max_pixels: int = DE
         `mask_threshold`) or None.
 
     Raises:
-        ImageError: When a file cannot be read; the message names it.
-        DatasetError: When the mask is not of the photograph's size, when it holds more than 0 and one value
-            more and nobody has said which of them show a defect, or when a shard is damaged.
+        ImageError: If a file cannot be read; the message names it.
+        DatasetError: If the mask is not of the photograph's size, if it holds more than 0 and one value
+            more and nobody has said which of them show a defect, or if a shard is damaged.
     """
     return decode(
         record, read_files(record, max_pixels=max_pixels), white_level=white_level, max_pixels=max_pixels
@@ -54,7 +54,7 @@ def read(record: Record, *, white_level: int | None = None, max_pixels: int = DE
 
 
 def read_files(record: Record, *, max_pixels: int = DEFAULT_MAX_PIXELS) -> Files:
-    """Read the files of `record`, in one access where they lie in one place; raises as `read`.
+    """Reads the files of `record`, in one access where they lie in one place; raises as `read`.
 
     A mask that is drawn has `max_pixels` at most; the pixels of other files are not looked at.
     """
@@ -73,7 +73,7 @@ def decode(
     white_level: int | None = None,
     max_pixels: int = DEFAULT_MAX_PIXELS,
 ) -> Sample:
-    """Turn the files of `record` into pixels; takes, returns and raises as `read`."""
+    """Turns the files of `record` into pixels; takes, returns and raises as `read`."""
     name = str(record.image_file)
     image = decode_image(files.photograph, name, white_level=white_level, max_pixels=max_pixels).pixels
     mask = None if files.mask is None else _decode_mask(record, files.mask, image.shape[:2], max_pixels)

@@ -27,7 +27,7 @@ class Record:
             known to be good, and for a defective one of which the class alone is known.
         label: Index of the class; 0 is good.
         group: Records of one group (one item, one tile) never fall into different splits.
-        split: Where the record belongs, or None when it is left out.
+        split: Where the record belongs, or None if it is left out.
         supervision: What the annotation tells. `mask` for a good photograph too: it has no defect pixel.
         mask_threshold: A mask pixel shows a defect where its value is above this; masks whose edges were
             smoothed need one of 127. None where nobody has said so: the mask then holds 0 and one value more.

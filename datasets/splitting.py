@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import get_args
 
-from datasets.name_lists import Assignment, assigned_records, read_assignments
+from datasets.name_lists import NameLine, read_name_list, records_of_lines
 from datasets.sample import Dataset, Record, Split
 from segdec.errors import DatasetError
 from segdec.files import write_text_atomic
@@ -26,12 +26,12 @@ def apply_splits(dataset: Dataset, path: Path) -> Dataset:
     """The same data set, assigned as the split file `path` says and in no other way.
 
     Raises:
-        DatasetError: Naming file and line, when the file cannot be read or names nothing, a line is
-            malformed, a name belongs to no record and no problem, or a record or group falls into two splits.
+        DatasetError: If the file cannot be read or names nothing, a line is malformed, a name belongs to no
+            record and no problem, or a record or group falls into two splits; names file and line.
     """
-    assigned: dict[str, Assignment] = {}
-    groups: dict[str, Assignment] = {}
-    for line, record in assigned_records(dataset, read_assignments(path, SPLITS, "split")):
+    assigned: dict[str, NameLine] = {}
+    groups: dict[str, NameLine] = {}
+    for line, record in records_of_lines(dataset, read_name_list(path, SPLITS, "split")):
         _check_agrees(assigned.setdefault(record.name, line), line, f"the photograph '{record.name}'")
         _check_agrees(groups.setdefault(record.group, line), line, f"the group '{record.group}'")
     splits: dict[str, Split] = {word: word for word in SPLITS}
@@ -42,7 +42,7 @@ def apply_splits(dataset: Dataset, path: Path) -> Dataset:
 
 
 def default_split(dataset: Dataset, *, seed: int = 0) -> Dataset:
-    """Assign 60 % of the groups of each class to train, 20 % to val and 20 % to test.
+    """Assigns 60 % of the groups of each class to train, 20 % to val and 20 % to test.
 
     A group counts for its highest label. Its place depends on the seed and the names of the groups
     alone, so the split is the same on every machine. Classes of fewer than three groups only train.
@@ -57,7 +57,7 @@ def default_split(dataset: Dataset, *, seed: int = 0) -> Dataset:
 
 
 def split_off_validation(dataset: Dataset, *, seed: int = 0) -> Dataset:
-    """Move 20 % of the training groups of each class to val; for sets published as train and test alone."""
+    """Moves 20 % of the training groups of each class to val; for sets published as train and test alone."""
     training = replace(dataset, records=dataset.of_split("train"))
     val = {record.group for record in default_split(training, seed=seed).of_split("val")}
     return replace(
@@ -70,13 +70,13 @@ def split_off_validation(dataset: Dataset, *, seed: int = 0) -> Dataset:
 
 
 def write_splits(path: Path, records: Iterable[Record], *, comment: str = "") -> None:
-    """Write one line for each record that has a split, atomically; `comment` goes on top."""
+    """Writes one line for each record that has a split, atomically; `comment` goes on top."""
     lines = [f"# {line}" for line in comment.splitlines()]
     lines += [f"{record.split:<5}  {record.name}" for record in records if record.split is not None]
     write_text_atomic(path, "\n".join([*lines, ""]))
 
 
-def _check_agrees(earlier: Assignment, line: Assignment, what: str) -> None:
+def _check_agrees(earlier: NameLine, line: NameLine, what: str) -> None:
     if earlier.word != line.word:
         raise DatasetError(
             f"{line.place}: {what} is put into '{line.word}', line {earlier.line} puts it into "
@@ -85,7 +85,7 @@ def _check_agrees(earlier: Assignment, line: Assignment, what: str) -> None:
 
 
 def _cut(groups: list[str], seed: int) -> dict[str, Split]:
-    """Shuffle groups of one class by a hash, then cut them into the three splits."""
+    """Shuffles groups of one class by a hash, then cuts them into the three splits."""
     shuffled = sorted(groups, key=lambda group: _hash(group, seed))
     val, test = round(VAL_FRACTION * len(groups)), round(TEST_FRACTION * len(groups))
     place: dict[str, Split] = dict.fromkeys(shuffled, "train")

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import get_args
 
 from datasets.annotations.boxed_mask import BoxedMask
-from datasets.name_lists import Assignment, assigned_records, read_assignments
+from datasets.name_lists import NameLine, read_name_list, records_of_lines
 from datasets.sample import Dataset, Problem, Record, Supervision
 from segdec.errors import DatasetError
 from segdec.images import ImageFile
@@ -29,11 +29,11 @@ def apply_supervision(dataset: Dataset, path: Path) -> Dataset:
     A photograph without a mask to keep or to draw boxes around becomes a problem.
 
     Raises:
-        DatasetError: Naming file and line, when the file cannot be read or names nothing, a line is
-            malformed, a name belongs to no record and no problem, or two lines contradict each other.
+        DatasetError: If the file cannot be read or names nothing, a line is malformed, a name belongs to no
+            record and no problem, or two lines contradict each other; names file and line.
     """
-    lines: dict[str, Assignment] = {}
-    for line, record in assigned_records(dataset, read_assignments(path, WORDS, "supervision")):
+    lines: dict[str, NameLine] = {}
+    for line, record in records_of_lines(dataset, read_name_list(path, WORDS, "supervision")):
         earlier = lines.setdefault(record.name, line)
         if earlier.word != line.word:
             raise DatasetError(
@@ -60,7 +60,7 @@ def _cut(record: Record, threshold: int) -> Record:
     return replace(record, mask_threshold=threshold, digests=None)
 
 
-def _limited(record: Record, line: Assignment) -> Record | Problem:
+def _limited(record: Record, line: NameLine) -> Record | Problem:
     if record.label == 0 or record.split == "test":
         return record
     if line.word == "label":

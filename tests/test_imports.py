@@ -16,7 +16,7 @@ ALLOWED = {
     "api": {"api", "segdec"},
 }
 WITH_TENSORFLOW = {
-    "datasets/sharding/storage.py",  # imports it when shards are read or written
+    "datasets/sharding/file_systems.py",  # imports it when shards are read or written
     "segdec/network/convolution.py",
     "segdec/network/decoder.py",
     "segdec/engines/tensorflow.py",

@@ -196,7 +196,7 @@ def train(config: "ExperimentConfig", cluster: "Cluster | None", *, fresh: bool)
 def evaluate(options: argparse.Namespace) -> None:
     """Measures a run and writes its report and figures into its folder."""
     quiet_tensorflow()
-    from training.evaluation.run import evaluate_run
+    from training.evaluation.run_evaluation import evaluate_run
     from training.run.folder import RunFolder
 
     allow_pixels(RunFolder.finished(options.run).experiment().data.max_pixels)
@@ -205,15 +205,15 @@ def evaluate(options: argparse.Namespace) -> None:
 
 def join(options: argparse.Namespace) -> None:
     """Pools evaluated runs; their photographs are not needed."""
-    from training.evaluation.aggregation import join_runs, write_joined
-    from training.evaluation.joined_report import write_joined_report
-    from training.evaluation.tables import joined_table
+    from training.evaluation.aggregate_report import write_aggregate_report
+    from training.evaluation.aggregation import aggregate_runs, write_aggregate
+    from training.evaluation.tables import aggregate_table
 
-    joined = join_runs(options.runs)
-    print(joined_table(joined))
+    aggregate = aggregate_runs(options.runs)
+    print(aggregate_table(aggregate))
     if options.out:
-        write_joined(options.out, joined)
-        write_joined_report(options.out / "report.html", joined)
+        write_aggregate(options.out, aggregate)
+        write_aggregate_report(options.out / "report.html", aggregate)
         print(f"Wrote joined.json, joined.csv and report.html to {options.out}.")
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import tensorflow as tf
 
 from training.config import ExperimentConfig, StagesConfig
-from training.evaluation.run import evaluate_run
+from training.evaluation.run_evaluation import evaluate_run
 from training.export import export_run
 from training.run.records import LEFT_OUT
 from training.tracking.run_log import check_tracking, read_log

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from datasets.checking import describe_problems
-from datasets.name_lists import read_assignments
+from datasets.name_lists import read_name_list
 from datasets.reading import read as read_photograph
 from datasets.sample import Record, Sample, Split
 from datasets.splitting import SPLITS
@@ -174,7 +174,7 @@ def choose_sample(predictor: Predictor, records: Sequence[Record], read: ReadRec
 def run_records(data: DataConfig, splits: Path, classes: tuple[str, ...], split: Split) -> tuple[Record, ...]:
     """The images of a split as the run was started with it, whatever was added since."""
     dataset = load_data(data, splits)
-    started_with = {line.name for line in read_assignments(splits, SPLITS, "split") if line.word == split}
+    started_with = {line.name for line in read_name_list(splits, SPLITS, "split") if line.word == split}
     if gone := [problem for problem in dataset.problems if problem.name in started_with]:
         raise DatasetError(describe_problems(gone))
     if dataset.classes != classes:

@@ -11,8 +11,8 @@ from benchmarks.reporting import interleave, spread
 
 
 @dataclass(frozen=True)
-class Race:
-    """What `run_race` measured.
+class Timing:
+    """What `time_interleaved` measured.
 
     Attributes:
         seconds: Of each competitor, one a round.
@@ -39,7 +39,7 @@ class Race:
         return 100 * flop / self.median(name) / self.peak
 
 
-def run_race(competitors: Mapping[str, Competitor], rounds: int) -> Race:
+def time_interleaved(competitors: Mapping[str, Competitor], rounds: int) -> Timing:
     """Starts all, asks each once a round and ends them.
 
     Raises:
@@ -54,4 +54,4 @@ def run_race(competitors: Mapping[str, Competitor], rounds: int) -> Race:
     fastest = min(min(measured.pop(name)) for name in products)
     versions = {name: competitor.ready["version"] for name, competitor in everyone.items()}
     peak_mb = {name: competitor.answers[-1]["peak_mb"] for name, competitor in competitors.items()}
-    return Race(measured, FLOP / fastest, peak_mb, versions)
+    return Timing(measured, FLOP / fastest, peak_mb, versions)

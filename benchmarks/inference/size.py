@@ -13,7 +13,7 @@ from pathlib import Path
 
 from benchmarks.inference.arithmetic import network_flop
 from benchmarks.inference.competitors import EAGER, engine_name, inference_competitors
-from benchmarks.inference.interleaved_timing import Race, run_race
+from benchmarks.inference.interleaved_timing import Timing, time_interleaved
 from benchmarks.inference.workload import write_images, write_workload
 from benchmarks.reporting import benchmark_parser, conclude, spread
 from segdec.cli_runtime import clean_exit
@@ -62,12 +62,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
             if not folder.exists():
                 write_workload(folder, case.network, [options.engine])
             write_images(folder, (case.batch, case.height, case.width))
-            race = run_race(inference_competitors(folder, [options.engine], [EAGER]), rounds)
-            rows += tabulate(case, race)
+            timing = time_interleaved(inference_competitors(folder, [options.engine], [EAGER]), rounds)
+            rows += tabulate(case, timing)
     return conclude(options.json, rows, [], rounds=rounds, engine=engine_name(options.engine))
 
 
-def tabulate(case: Case, race: Race) -> list[dict[str, object]]:
+def tabulate(case: Case, timing: Timing) -> list[dict[str, object]]:
     """A row for each competitor of a case."""
     flop = case.batch * network_flop(case.network, case.height, case.width)
     return [
@@ -76,9 +76,9 @@ def tabulate(case: Case, race: Race) -> list[dict[str, object]]:
             "GFLOP": flop / 1e9,
             "competitor": name,
             **{f"s, {key}": value for key, value in spread(seconds).items()},
-            "% of peak": race.peak_share(name, flop),
+            "% of peak": timing.peak_share(name, flop),
         }
-        for name, seconds in race.seconds.items()
+        for name, seconds in timing.seconds.items()
     ]
 
 

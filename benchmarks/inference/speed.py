@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from benchmarks.inference.arithmetic import network_flop
 from benchmarks.inference.competitors import EAGER, PEERS, engine_name, inference_competitors, logits_file
-from benchmarks.inference.interleaved_timing import Race, run_race
+from benchmarks.inference.interleaved_timing import Timing, time_interleaved
 from benchmarks.inference.workload import write_images, write_workload
 from benchmarks.reporting import Target, benchmark_parser, conclude, spread
 from segdec.cli_runtime import clean_exit
@@ -68,10 +68,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for shape in fitting:
             write_images(folder, shape)
             competitors = inference_competitors(folder, options.engines, options.peers)
-            race = run_race(competitors, rounds)
+            timing = time_interleaved(competitors, rounds)
             logits = {name: read_answer(folder, name) for name in competitors}
-            rows += tabulate(shape, race, logits, network_flop(network, *shape[1:]))
-            versions |= race.versions
+            rows += tabulate(shape, timing, logits, network_flop(network, *shape[1:]))
+            versions |= timing.versions
     aimed = {str(row["competitor"]): row for row in rows if row["case"] == describe(AIMED)}
     return conclude(
         options.json,
@@ -84,27 +84,30 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def tabulate(
-    shape: Shape, race: Race, answers: Mapping[str, tuple[Floats, Floats]], flop: float
+    shape: Shape, timing: Timing, answers: Mapping[str, tuple[Floats, Floats]], flop: float
 ) -> list[dict[str, object]]:
     """A row for each competitor of a case.
 
     Args:
         shape: Batch, height and width.
-        race: Its result.
+        timing: Of the case.
         answers: Mask scores and class logits of each competitor.
         flop: Of the network, an image.
     """
     reference = EAGER if EAGER in answers else next(iter(answers))
     rows: list[dict[str, object]] = []
-    for name, seconds in race.seconds.items():
+    for name, seconds in timing.seconds.items():
         mask, classes = (
             float(np.abs(found - expected).max())
             for found, expected in zip(answers[name], answers[reference], strict=True)
         )
         row: dict[str, object] = {"case": describe(shape), "competitor": name}
         row |= {f"s an image, {key}": value / shape[0] for key, value in spread(seconds).items()}
-        row |= {"times as fast as PyTorch eager": race.ratio(name, EAGER)}
-        row |= {"% of peak": race.peak_share(name, flop * shape[0]), "memory peak, MB": race.peak_mb[name]}
+        row |= {"times as fast as PyTorch eager": timing.ratio(name, EAGER)}
+        row |= {
+            "% of peak": timing.peak_share(name, flop * shape[0]),
+            "memory peak, MB": timing.peak_mb[name],
+        }
         rows.append({**row, "mask differs by": mask, "class logits differ by": classes})
     return rows
 

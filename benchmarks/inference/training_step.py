@@ -22,7 +22,7 @@ from benchmarks.environments import ROOT
 from benchmarks.inference.arithmetic import TRAINING, network_flop
 from benchmarks.inference.competitor import Competitor
 from benchmarks.inference.competitors import EAGER, peer_module
-from benchmarks.inference.interleaved_timing import Race, run_race
+from benchmarks.inference.interleaved_timing import Timing, time_interleaved
 from benchmarks.inference.workload import photographs, write_workload
 from benchmarks.reporting import Target, benchmark_parser, conclude, spread
 from segdec.cli_runtime import clean_exit
@@ -53,17 +53,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
         (folder / "experiment.json").write_text(experiment.model_dump_json(), encoding="utf-8")
         np.savez(folder / "batch.npz", **make_batch(experiment))
         competitors = training_competitors(folder, options.precisions)
-        race = run_race(competitors, 1 if options.quick else options.rounds)
+        timing = time_interleaved(competitors, 1 if options.quick else options.rounds)
     losses = {name: (each.ready["loss"], each.answers[-1]["loss"]) for name, each in competitors.items()}
     height, width = experiment.input.size
     flop = TRAINING * experiment.batch_size * network_flop(experiment.network, height, width)
-    fastest = max(race.ratio(our_name(precision), EAGER) for precision in options.precisions)
+    fastest = max(timing.ratio(our_name(precision), EAGER) for precision in options.precisions)
     return conclude(
         options.json,
-        tabulate(race, losses, flop),
+        tabulate(timing, losses, flop),
         [Target(f"our fastest step, times as fast as {EAGER}", fastest, lowest=TIMES)],
-        versions=dict(race.versions),
-        rounds=len(race.seconds[EAGER]),
+        versions=dict(timing.versions),
+        rounds=len(timing.seconds[EAGER]),
     )
 
 
@@ -99,20 +99,22 @@ def our_name(precision: str) -> str:
     return f"segdec {precision}"
 
 
-def tabulate(race: Race, losses: Mapping[str, tuple[float, float]], flop: float) -> list[dict[str, object]]:
+def tabulate(
+    timing: Timing, losses: Mapping[str, tuple[float, float]], flop: float
+) -> list[dict[str, object]]:
     """A row for each competitor.
 
     Args:
-        race: Its result.
+        timing: Of the steps.
         losses: Of each competitor, at the first and the last step.
         flop: Of a step.
     """
     rows: list[dict[str, object]] = []
-    for name, seconds in race.seconds.items():
+    for name, seconds in timing.seconds.items():
         row: dict[str, object] = {"competitor": name}
         row |= {f"s a step, {key}": value for key, value in spread(seconds).items()}
-        row |= {f"times as fast as {EAGER}": race.ratio(name, EAGER)}
-        row |= {"% of peak": race.peak_share(name, flop), "memory peak, MB": race.peak_mb[name]}
+        row |= {f"times as fast as {EAGER}": timing.ratio(name, EAGER)}
+        row |= {"% of peak": timing.peak_share(name, flop), "memory peak, MB": timing.peak_mb[name]}
         first, last = (abs(ours - eager) for ours, eager in zip(losses[name], losses[EAGER], strict=True))
         rows.append({**row, "first loss differs by": first, "last loss differs by": last})
     return rows

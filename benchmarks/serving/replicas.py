@@ -81,7 +81,7 @@ class Trial:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class TrialResult:
     """What came of a trial.
 
     Attributes:
@@ -130,10 +130,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with clean_exit(extra="tensorflow"), tempfile.TemporaryDirectory() as place, generators() as pool:
         model = given_or_untrained(options.model, Path(place))
         image = photograph(options.side, options.side)
-        outcomes = {
+        results = {
             trial.name: run(trial, pool, model, image, options.clients, options.seconds) for trial in TRIALS
         }
-    return conclude(options.json, tabulate(outcomes), targets(outcomes), failed=failures(outcomes))
+    return conclude(options.json, tabulate(results), targets(results), failed=failures(results))
 
 
 # === The load ===
@@ -177,7 +177,7 @@ TRIALS = (
 # === The replicas ===
 
 
-def run(trial: Trial, pool: Executor, model: Path, image: bytes, clients: int, seconds: float) -> Outcome:
+def run(trial: Trial, pool: Executor, model: Path, image: bytes, clients: int, seconds: float) -> TrialResult:
     """Starts replicas and nginx, asks, and kills one replica meanwhile."""
     flags = ("--model", str(model))
     with ExitStack() as stack:
@@ -190,7 +190,9 @@ def run(trial: Trial, pool: Executor, model: Path, image: bytes, clients: int, s
         if trial.started_again:
             stack.enter_context(start_service(*flags, port=killed.port))
         answered, failed = load.result()
-        return Outcome(answered, failed, read_attempts(folder / "attempts.jsonl"), f"127.0.0.1:{killed.port}")
+        return TrialResult(
+            answered, failed, read_attempts(folder / "attempts.jsonl"), f"127.0.0.1:{killed.port}"
+        )
 
 
 def find_nginx() -> str | None:
@@ -240,29 +242,29 @@ def read_attempts(log: Path) -> list[list[Attempt]]:
 # === What came of it ===
 
 
-def tabulate(outcomes: Mapping[str, Outcome]) -> list[dict[str, object]]:
+def tabulate(results: Mapping[str, TrialResult]) -> list[dict[str, object]]:
     """A row for each trial."""
     return [
         {
             "trial": name,
-            "answered": outcome.answered,
-            "failed": outcome.failed.total(),
-            "under way on the killed": outcome.under_way,
-            "sent to both": outcome.sent_again,
-            "answered by it again": outcome.since_return,
+            "answered": result.answered,
+            "failed": result.failed.total(),
+            "under way on the killed": result.under_way,
+            "sent to both": result.sent_again,
+            "answered by it again": result.since_return,
         }
-        for name, outcome in outcomes.items()
+        for name, result in results.items()
     ]
 
 
-def failures(outcomes: Mapping[str, Outcome]) -> dict[str, dict[str, int]]:
+def failures(results: Mapping[str, TrialResult]) -> dict[str, dict[str, int]]:
     """What came in place of answers."""
-    return {name: dict(outcome.failed) for name, outcome in outcomes.items()}
+    return {name: dict(result.failed) for name, result in results.items()}
 
 
-def targets(outcomes: Mapping[str, Outcome]) -> list[Target]:
+def targets(results: Mapping[str, TrialResult]) -> list[Target]:
     """What was to be reached."""
-    shipped, once, client = outcomes.values()
+    shipped, once, client = results.values()
     return [
         Target("as shipped: failed", shipped.failed.total(), highest=0),
         Target("as shipped: answered by the replica that was started again", shipped.since_return, lowest=1),

@@ -36,8 +36,8 @@ class BoxedMask:
         """The boxes as a PNG file.
 
         Raises:
-            OSError: When the mask cannot be read.
-            ImageError: When it is no mask.
+            OSError: If the mask cannot be read.
+            ImageError: If it is no mask.
         """
         data, name = self.mask.read_bytes(), str(self.mask)
         mask = decode_mask(data, name, threshold=self.threshold, max_pixels=self.max_pixels)

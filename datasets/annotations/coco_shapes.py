@@ -1,14 +1,14 @@
-"""COCO's annotations → regions."""
+"""COCO's annotations → labelled shapes."""
 
 from typing import Any
 
 from datasets.annotations.drawn_mask import Shape
-from datasets.annotations.region import Region
-from datasets.annotations.run_lengths import RunLengths
+from datasets.annotations.labelled_shape import LabelledShape
+from datasets.annotations.run_length_shape import RunLengthShape
 from datasets.annotations.shapes import Box, Polygon, check_inside
 
 
-def read_regions(annotation: dict[str, Any], label: str, height: int, width: int) -> list[Region]:
+def read_shapes(annotation: dict[str, Any], label: str, height: int, width: int) -> list[LabelledShape]:
     """What one annotation draws: its segmentation, else its box.
 
     A crowd (`iscrowd`) is drawn like any other: many defects, marked together.
@@ -20,7 +20,7 @@ def read_regions(annotation: dict[str, Any], label: str, height: int, width: int
         width: Of the photograph, px.
 
     Raises:
-        ValueError: When it has neither, or one that cannot be drawn; says so in one sentence.
+        ValueError: If it has neither, or one that cannot be drawn; says so in one sentence.
     """
     segmentation, box = annotation.get("segmentation"), annotation.get("bbox")
     shapes: list[Shape]
@@ -32,7 +32,7 @@ def read_regions(annotation: dict[str, Any], label: str, height: int, width: int
         raise ValueError("the annotation has neither a segmentation nor a box")
     for shape in shapes:
         check_inside(shape, height, width)
-    return [Region(label, shape, rough=not segmentation) for shape in shapes]
+    return [LabelledShape(label, shape, rough=not segmentation) for shape in shapes]
 
 
 def _segmented(segmentation: object, height: int, width: int) -> list[Shape]:
@@ -45,4 +45,4 @@ def _segmented(segmentation: object, height: int, width: int) -> list[Shape]:
             f"the run lengths are of the size {segmentation.get('size')!r:.40}; "
             f"the photograph has {[height, width]} (height, width)"
         )
-    return [RunLengths.from_coco(segmentation.get("counts"), height, width)]
+    return [RunLengthShape.from_coco(segmentation.get("counts"), height, width)]

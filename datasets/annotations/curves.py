@@ -23,7 +23,7 @@ def check_reaches(shape: Shape, height: int, width: int) -> None:
     """Refuses a shape of which nothing lies in its picture; curved and turned ones may reach over the edge.
 
     Raises:
-        ValueError: Naming its extent.
+        ValueError: If nothing does; names its extent.
     """
     left, top, right, bottom = shape.extent
     if right <= 0 or bottom <= 0 or left >= width or top >= height:
@@ -37,7 +37,7 @@ def ellipse(cx: float, cy: float, rx: float, ry: float, degrees: float = 0.0) ->
     """The ellipse around (cx, cy) with the half axes rx and ry, turned clockwise about its centre.
 
     Raises:
-        ValueError: When an axis is not above 0, or a number is not finite.
+        ValueError: If an axis is not above 0, or a number is not finite.
     """
     if not (0 < rx <= FURTHEST_PX and 0 < ry <= FURTHEST_PX):
         raise ValueError(f"an ellipse with the half axes {rx:g} and {ry:g} pixels is empty or endless")
@@ -62,7 +62,7 @@ def box_corners(x: float, y: float, width: float, height: float) -> list[Point]:
     """The corners of an upright box, clockwise from the upper left one.
 
     Raises:
-        ValueError: When a side is not above 0.
+        ValueError: If a side is not above 0.
     """
     if not (width > 0 and height > 0):
         raise ValueError(f"a box of {width:g}×{height:g} pixels is empty")
@@ -78,7 +78,7 @@ class Line:
         width_px: Across the line.
 
     Raises:
-        ValueError: When there is no point, or a coordinate is not finite.
+        ValueError: If there is no point, or a coordinate is not finite.
     """
 
     points: tuple[Point, ...]

@@ -9,16 +9,16 @@ import numpy as np
 
 from datasets.annotations.curves import Line, box_corners, check_reaches, ellipse, turned
 from datasets.annotations.cvat_xml import Element, to_number
+from datasets.annotations.labelled_shape import LabelledShape
 from datasets.annotations.labels import read_label
-from datasets.annotations.region import Region
 from datasets.annotations.shapes import Bitmap, Box, Point, Polygon, check_inside
 from segdec.images import DEFAULT_MAX_PIXELS
 
 Drawn = Polygon | Box | Line | Bitmap
 
 
-def read_region(element: Element, height: int, width: int) -> Region:
-    """The region of one shape in a picture of `height` × `width` px; ValueError when it cannot be drawn."""
+def read_shape(element: Element, height: int, width: int) -> LabelledShape:
+    """The shape of an element in a picture of `height` × `width` px; ValueError if it cannot be drawn."""
     label = read_label(element.text("label"))
     if element.tag not in _SHAPES:
         raise ValueError(f"the shape <{element.tag:.40}> is not known; expected one of {', '.join(_SHAPES)}")
@@ -27,7 +27,7 @@ def read_region(element: Element, height: int, width: int) -> Region:
     drawn = _SHAPES[element.tag](element)
     may_reach_over = element.tag in {"ellipse", "polyline"} or _rotation(element) != 0
     (check_reaches if may_reach_over else check_inside)(drawn, height, width)
-    return Region(label, drawn, rough=element.tag == "box")
+    return LabelledShape(label, drawn, rough=element.tag == "box")
 
 
 def _rotation(element: Element) -> float:
@@ -88,7 +88,7 @@ def _check_mask_size(element: Element, height: int, width: int) -> None:
 
 
 def _mask(element: Element) -> Drawn:
-    """Run lengths row after row within the box, starting with background."""
+    """Runs lengths row after row within the box, starting with background."""
     left, top, width, height = _mask_box(element)
     texts = element.text("rle").split(",")
     if not all(text.strip().isascii() and text.strip().isdigit() and len(text) < 12 for text in texts):

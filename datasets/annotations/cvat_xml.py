@@ -26,20 +26,20 @@ class Element:
     children: list["Element"] = field(default_factory=list)
 
     def text(self, name: str) -> str:
-        """An attribute; ValueError when it is missing."""
+        """An attribute; ValueError if it is missing."""
         if name not in self.attributes:
             raise ValueError(f"the {self.tag} has no attribute '{name}'")
         return self.attributes[name]
 
     def number(self, name: str, default: float | None = None) -> float:
-        """An attribute as a number; ValueError when it is none, or missing without a default."""
+        """An attribute as a number; ValueError if it is none, or missing without a default."""
         if default is not None and name not in self.attributes:
             return default
         return to_number(self.text(name))
 
 
 def to_number(text: str) -> float:
-    """A number, finite or not; ValueError when `text` is none."""
+    """A number, finite or not; ValueError if `text` is none."""
     try:
         return float(text)
     except ValueError:
@@ -50,7 +50,7 @@ def read_images(path: Path) -> list[Element]:
     """The image elements of the file at `path`, in their order.
 
     Raises:
-        ValueError: When the file cannot be read, is too large, is no XML, has a document type, or is none of
+        ValueError: If the file cannot be read, is too large, is no XML, has a document type, or is none of
             CVAT for images; says so in one sentence, with the line.
     """
     reader = _Reader()

@@ -56,7 +56,7 @@ class DrawnMask:
         """The mask, uint8 [H, W], 255 where there is a defect.
 
         Raises:
-            ImageError: When it has more than `max_pixels`.
+            ImageError: If it has more than `max_pixels`.
         """
         if self.height * self.width > self.max_pixels:
             raise ImageError(

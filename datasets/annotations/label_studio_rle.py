@@ -36,7 +36,7 @@ def decode(values: object, height: int, width: int) -> NDArray[np.uint8]:
         width: `original_width` of the result, px.
 
     Raises:
-        ValueError: When the list holds no bytes, ends too early, or is not of a picture of that size.
+        ValueError: If the list holds no bytes, ends too early, or is not of a picture of that size.
     """
     words = height * width * CHANNELS
     if words > DEFAULT_MAX_PIXELS * CHANNELS:

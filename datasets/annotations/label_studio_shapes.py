@@ -11,10 +11,9 @@ import numpy as np
 
 from datasets.annotations import label_studio_rle
 from datasets.annotations.curves import box_corners, check_reaches, ellipse, turned
+from datasets.annotations.labelled_shape import LabelledShape, read_annotated_size
 from datasets.annotations.labels import read_label
-from datasets.annotations.region import Region
 from datasets.annotations.shapes import Bitmap, Box, Polygon, check_inside, numbers
-from datasets.annotations.sizes import read_size
 
 CHOICES = "choices"
 LABELS = "labels"
@@ -29,11 +28,11 @@ Value = dict[str, Any]
 
 
 def read_choices(result: object) -> tuple[str, ...]:
-    """The choices for the whole picture that a result holds; ValueError when they are no texts."""
+    """The choices for the whole picture that a result holds; ValueError if they are no texts."""
     if not isinstance(result, dict) or result.get("type") != CHOICES:
         return ()
     value = result.get("value")
-    if not isinstance(value, dict) or _geometry(value):  # a choice about one region of the picture
+    if not isinstance(value, dict) or _geometry(value):  # a choice about one part of the picture
         return ()
     listed = value.get(CHOICES)
     if not isinstance(listed, list):
@@ -42,15 +41,15 @@ def read_choices(result: object) -> tuple[str, ...]:
 
 
 def result_size(result: object) -> tuple[int, int]:
-    """Height and width of the picture, px, as Label Studio saw it; ValueError when a result lacks them."""
+    """Height and width of the picture, px, as Label Studio saw it; ValueError if a result lacks them."""
     content = result if isinstance(result, dict) else {}
-    return read_size(content.get("original_height"), content.get("original_width"))
+    return read_annotated_size(content.get("original_height"), content.get("original_width"))
 
 
 def drawn_results(results: list[Any]) -> list[tuple[int, Any]]:
     """Number, from 1, and content of each result that draws something or is not known to say else.
 
-    Where shape and label are tools of their own, a region has two results of one id: the second repeats the
+    Where shape and label are tools of their own, a drawing has two results of one id: the second repeats the
     shape and adds the label, so the first is left out.
     """
     labelled = {
@@ -68,8 +67,8 @@ def _id(result: dict[str, Any]) -> str:
     return str(result.get("id"))
 
 
-def read_region(result: object) -> Region:
-    """The region of one result; ValueError when it cannot be drawn."""
+def read_shape(result: object) -> LabelledShape:
+    """The shape of one result; ValueError if it cannot be drawn."""
     if not isinstance(result, dict) or not isinstance(result.get("value"), dict):
         raise ValueError("the result has no value")
     value = result["value"]
@@ -84,7 +83,7 @@ def read_region(result: object) -> Region:
     drawn = _SHAPES[kind](value, height, width)
     may_reach_over = kind == "ellipse" or bool(value.get("rotation"))
     (check_reaches if may_reach_over else check_inside)(drawn, height, width)
-    return Region(label, drawn, rough=kind == "rectangle")
+    return LabelledShape(label, drawn, rough=kind == "rectangle")
 
 
 def _geometry(value: Value) -> str | None:
@@ -102,7 +101,7 @@ def _label(value: Value, kind: str) -> str:
 
 
 def _pixels(value: Value, height: int, width: int, *keys: str) -> tuple[float, ...]:
-    """Percents of the picture as px, those along x and y in turn; ValueError when one is no number."""
+    """Percents of the picture as px, those along x and y in turn; ValueError if one is no number."""
     sides = (width, height) * len(keys)
     percents = numbers([value.get(key) for key in keys])
     return tuple(percent / 100 * side for percent, side in zip(percents, sides, strict=False))

@@ -9,8 +9,8 @@ import math
 from collections.abc import Callable
 
 from datasets.annotations.curves import Line, check_reaches, ellipse
+from datasets.annotations.labelled_shape import LabelledShape
 from datasets.annotations.labels import read_label
-from datasets.annotations.region import Region
 from datasets.annotations.shapes import Bitmap, Box, Point, Polygon, check_inside, numbers
 from segdec.errors import ImageError
 from segdec.images import decode_mask
@@ -24,8 +24,8 @@ ROUND = frozenset({"circle", "line", "linestrip", "point"})
 Drawn = Polygon | Box | Line | Bitmap
 
 
-def read_region(shape: object, height: int, width: int) -> Region | None:
-    """The region of one shape, None for background; ValueError when it cannot be drawn."""
+def read_shape(shape: object, height: int, width: int) -> LabelledShape | None:
+    """One shape, None for background; ValueError if it cannot be drawn."""
     if not isinstance(shape, dict):
         raise ValueError("the shape is no object of JSON")
     label = read_label(shape.get("label"))
@@ -34,7 +34,7 @@ def read_region(shape: object, height: int, width: int) -> Region | None:
         raise ValueError(f"the shape type {kind!r:.40} is not known; expected one of {', '.join(_SHAPES)}")
     drawn = _SHAPES[kind](shape)
     (check_reaches if kind in ROUND else check_inside)(drawn, height, width)
-    return None if label == BACKGROUND else Region(label, drawn, rough=kind == "rectangle")
+    return None if label == BACKGROUND else LabelledShape(label, drawn, rough=kind == "rectangle")
 
 
 def _points(shape: dict[str, object], count: int | None = None) -> tuple[Point, ...]:

@@ -20,7 +20,7 @@ def read_label(value: object) -> str:
     """A label as annotation files hold it, without space around it.
 
     Raises:
-        ValueError: When it is no text, empty or not printable, as half of a surrogate pair is.
+        ValueError: If it is no text, empty or not printable, as half of a surrogate pair is.
     """
     if not isinstance(value, str):
         raise ValueError(f"the label {value!r:.40} is no text")

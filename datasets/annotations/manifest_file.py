@@ -5,8 +5,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from datasets.annotations.table import read_table
-from datasets.text_file import read_text
+from datasets.text_file import read_csv, read_text
 from segdec.errors import DatasetError
 from segdec.suggestions import nearest
 
@@ -18,13 +17,13 @@ JSON_LINES = frozenset({".jsonl", ".ndjson"})
 
 
 @dataclass(frozen=True)
-class Entry:
+class ManifestEntry:
     """One photograph as the manifest has it.
 
     Attributes:
         line: In the file, from 1; the last one of several.
         values: Column → text, or in JSON lines any value; what is empty is missing.
-        error: Why the line cannot be understood, in one sentence; empty when it can.
+        error: Why the line cannot be understood, in one sentence; empty if it can.
     """
 
     line: int
@@ -32,11 +31,11 @@ class Entry:
     error: str = ""
 
 
-def read_manifest(path: Path) -> list[Entry]:
+def read_manifest(path: Path) -> list[ManifestEntry]:
     """The entries of the manifest `path`, at least one; its suffix tells CSV from JSON lines.
 
     Raises:
-        DatasetError: When the file cannot be read, is no manifest, has no entry, lacks a column or has one
+        DatasetError: If the file cannot be read, is no manifest, has no entry, lacks a column or has one
             that nobody knows.
     """
     suffix = path.suffix.lower()
@@ -49,8 +48,8 @@ def read_manifest(path: Path) -> list[Entry]:
     return entries
 
 
-def _read_table(path: Path) -> Iterator[Entry]:
-    columns, rows = read_table(path)
+def _read_table(path: Path) -> Iterator[ManifestEntry]:
+    columns, rows = read_csv(path)
     _check_columns([column for column in columns if column], str(path), required=REQUIRED)
     for row in rows:
         values: dict[str, object] = {column: cell for column, cell in row.cells.items() if column and cell}
@@ -58,10 +57,10 @@ def _read_table(path: Path) -> Iterator[Entry]:
             f"{row.surplus} cells stand beyond the last column: put quotation marks around a cell that "
             "holds the separator"
         )
-        yield Entry(row.line, values, error if row.surplus else "")
+        yield ManifestEntry(row.line, values, error if row.surplus else "")
 
 
-def _read_lines(path: Path) -> Iterator[Entry]:
+def _read_lines(path: Path) -> Iterator[ManifestEntry]:
     text = read_text(path)
     if text.lstrip().startswith("["):
         raise DatasetError(
@@ -74,13 +73,15 @@ def _read_lines(path: Path) -> Iterator[Entry]:
         try:
             values = json.loads(line)
         except (ValueError, RecursionError) as error:
-            yield Entry(number, error=f"the line is no JSON ({error})")
+            yield ManifestEntry(number, error=f"the line is no JSON ({error})")
             continue
         if not isinstance(values, dict):
-            yield Entry(number, error="the line is no JSON object: expected one in braces on each line")
+            yield ManifestEntry(
+                number, error="the line is no JSON object: expected one in braces on each line"
+            )
             continue
         _check_columns(values, f"{path}, line {number}")
-        yield Entry(number, {key: value for key, value in values.items() if value not in (None, "")})
+        yield ManifestEntry(number, {key: value for key, value in values.items() if value not in (None, "")})
 
 
 def _check_columns(columns: Collection[str], place: str, required: Collection[str] = ()) -> None:

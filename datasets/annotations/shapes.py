@@ -38,7 +38,7 @@ def check_inside(shape: Shape, height: int, width: int) -> None:
     What reaches over the edge by less is cut off when the shape is drawn.
 
     Raises:
-        ValueError: Naming the coordinate.
+        ValueError: If it does; names the coordinate.
     """
     left, top, right, bottom = shape.extent
     size = f"{width}×{height} pixels (width × height)"
@@ -56,7 +56,7 @@ def numbers(values: object) -> tuple[float, ...]:
     """The numbers of a list as annotation files hold it.
 
     Raises:
-        ValueError: When `values` is no list of finite numbers.
+        ValueError: If `values` is no list of finite numbers.
     """
     if not isinstance(values, list | tuple):
         raise ValueError(f"{_short(values)} is no list of numbers")
@@ -74,7 +74,7 @@ class Polygon:
         points: x and y of its corners, px; the last joins the first. At least three different ones.
 
     Raises:
-        ValueError: When there are fewer, or a coordinate is not finite.
+        ValueError: If there are fewer, or a coordinate is not finite.
     """
 
     points: tuple[Point, ...]
@@ -144,7 +144,7 @@ class Box:
         height: Px, above 0.
 
     Raises:
-        ValueError: When a number is not finite, or a side is not above 0.
+        ValueError: If a number is not finite, or a side is not above 0.
     """
 
     x: float
@@ -208,7 +208,7 @@ class Bitmap:
         """From a mask [H, W]: whatever is not 0 is defect.
 
         Raises:
-            ValueError: When it has no pixel, other than two dimensions, or marks nothing.
+            ValueError: If it has no pixel, other than two dimensions, or marks nothing.
         """
         if mask.ndim != 2 or not mask.size:
             raise ValueError(f"a bitmap of the shape {mask.shape}; expected rows and columns")

@@ -1,9 +1,8 @@
-"""From what an annotation tool says about photographs to a data set: what all tools have in common.
+"""What an annotation tool says about photographs → records: what all tools have in common.
 
 A photograph without a defect is good. Shapes make its mask, and its class is that of the largest area
-(`datasets.annotations.largest_class`). A mask with a rectangle in it is as rough as one, so its
-supervision is `box`. A label of the whole photograph counts where there is no shape: its supervision is
-`label`.
+(`largest_class`). A mask with a rectangle in it is as rough as one, so its supervision is `box`. A label
+of the whole photograph counts where there is no shape: its supervision is `label`.
 """
 
 from collections import defaultdict
@@ -13,9 +12,8 @@ from pathlib import Path
 from typing import TypeVar
 
 from datasets.annotations.drawn_mask import DrawnMask
+from datasets.annotations.labelled_shape import LabelledShape, largest_class
 from datasets.annotations.labels import class_names, is_good
-from datasets.annotations.largest_class import largest_class
-from datasets.annotations.region import Region
 from datasets.layouts.own_splits import assign_own_splits
 from datasets.layouts.photograph_tree import record_name
 from datasets.sample import Dataset, Problem, Record, Supervision
@@ -24,15 +22,15 @@ Entry = TypeVar("Entry")
 
 
 @dataclass(frozen=True)
-class Annotation:
-    """What a tool says about one photograph.
+class AnnotationRecord:
+    """What a tool says about one photograph; `assemble` makes a `Record` of it, once all classes are known.
 
     Attributes:
         photograph: Its file.
         place: Where this is said: file and entry.
         height: Of the photograph, px, as the tool saw it.
         width: Of the photograph, px, as the tool saw it.
-        regions: The shapes.
+        shapes: What is drawn, with labels.
         labels: Labels of the whole photograph.
     """
 
@@ -40,30 +38,30 @@ class Annotation:
     place: str
     height: int = 0
     width: int = 0
-    regions: tuple[Region, ...] = ()
+    shapes: tuple[LabelledShape, ...] = ()
     labels: tuple[str, ...] = ()
 
 
-def read_regions(
-    entries: Iterable[tuple[str, Entry]], read: Callable[[Entry], Region | None], name: str, tool: str
-) -> tuple[tuple[Region, ...], list[Problem]]:
-    """The region of each entry that has one, and the problem of each that cannot be drawn.
+def read_shapes(
+    entries: Iterable[tuple[str, Entry]], read: Callable[[Entry], LabelledShape | None], name: str, tool: str
+) -> tuple[tuple[LabelledShape, ...], list[Problem]]:
+    """The shape of each entry that has one, and the problem of each that cannot be drawn.
 
     Args:
         entries: Place and content of each.
-        read: Makes a region of a content; ValueError says what is wrong with it.
+        read: Makes a shape of a content; ValueError says what is wrong with it.
         name: The record's.
         tool: Where a person corrects it.
     """
-    regions, problems = [], []
+    shapes, problems = [], []
     for place, entry in entries:
         try:
-            region = read(entry)
+            shape = read(entry)
         except ValueError as error:
             problems.append(problem(place, f"{error}. Correct it in {tool} and export again.", name))
         else:
-            regions += [region] if region else []
-    return tuple(regions), problems
+            shapes += [shape] if shape else []
+    return tuple(shapes), problems
 
 
 def problem(place: str, text: str, name: str = "") -> Problem:
@@ -71,7 +69,7 @@ def problem(place: str, text: str, name: str = "") -> Problem:
     return Problem(place, text[:1].upper() + text[1:], name)
 
 
-def assemble(root: Path, annotations: Sequence[Annotation], problems: Iterable[Problem]) -> Dataset:
+def assemble(root: Path, annotations: Sequence[AnnotationRecord], problems: Iterable[Problem]) -> Dataset:
     """The data set of `annotations`; its split is that of `splits.txt` in `root`, else the default one.
 
     Args:
@@ -81,7 +79,7 @@ def assemble(root: Path, annotations: Sequence[Annotation], problems: Iterable[P
         problems: Those found so far; a photograph that one of them names is no record.
 
     Raises:
-        DatasetError: When the split file cannot be used.
+        DatasetError: If the split file cannot be used.
     """
     found = [*problems, *_twice(root, annotations)]
     broken = {each.name for each in found}
@@ -99,9 +97,9 @@ def assemble(root: Path, annotations: Sequence[Annotation], problems: Iterable[P
     return assign_own_splits(dataset, root)
 
 
-def _twice(root: Path, annotations: Sequence[Annotation]) -> Iterable[Problem]:
+def _twice(root: Path, annotations: Sequence[AnnotationRecord]) -> Iterable[Problem]:
     """A problem for each photograph that is annotated twice and for each name of two photographs."""
-    by_name: dict[str, list[Annotation]] = defaultdict(list)
+    by_name: dict[str, list[AnnotationRecord]] = defaultdict(list)
     for annotation in annotations:
         by_name[record_name(root, annotation.photograph)].append(annotation)
     for name, group in by_name.items():
@@ -118,37 +116,41 @@ def _twice(root: Path, annotations: Sequence[Annotation]) -> Iterable[Problem]:
             yield Problem(photographs[1], text, name)
 
 
-def _labels(annotation: Annotation) -> set[str]:
+def _defects(annotation: AnnotationRecord) -> list[LabelledShape]:
+    return [shape for shape in annotation.shapes if not is_good(shape.label)]
+
+
+def _labels(annotation: AnnotationRecord) -> set[str]:
     """The labels of the defects: those of the shapes, else those of the photograph."""
-    drawn = {region.label for region in annotation.regions if not is_good(region.label)}
+    drawn = {defect.label for defect in _defects(annotation)}
     return drawn or {label for label in annotation.labels if not is_good(label)}
 
 
-def _label(defects: Sequence[Region], classes: tuple[str, ...]) -> int:
+def _label(defects: Sequence[LabelledShape], classes: tuple[str, ...]) -> int:
     """The class of the largest area; areas are not worked out where there is one class."""
-    labels = {region.label for region in defects}
+    labels = {defect.label for defect in defects}
     if len(labels) == 1:
         return classes.index(labels.pop())
-    return largest_class((classes.index(region.label), region.shape) for region in defects)
+    return largest_class((classes.index(defect.label), defect.shape) for defect in defects)
 
 
-def _record(name: str, annotation: Annotation, classes: tuple[str, ...]) -> Record:
-    """The record; ValueError when shapes and labels contradict each other."""
-    defects = [region for region in annotation.regions if not is_good(region.label)]
+def _record(name: str, annotation: AnnotationRecord, classes: tuple[str, ...]) -> Record:
+    """The record; ValueError if shapes and labels contradict each other."""
+    defects = _defects(annotation)
     said_good = any(is_good(label) for label in annotation.labels)
     others = sorted({label for label in annotation.labels if not is_good(label)})
     supervision: Supervision = "mask"
     mask, label = None, 0
     if said_good and (defects or others):
-        marked = sorted({region.label for region in defects}.union(others))
+        marked = sorted({defect.label for defect in defects}.union(others))
         raise ValueError(
             f"The photograph is labelled good, but also {', '.join(marked)}. Keep one of the two"
         )
     if defects:
-        shapes = tuple(region.shape for region in defects)
+        shapes = tuple(defect.shape for defect in defects)
         mask = DrawnMask(annotation.place, annotation.height, annotation.width, shapes)
         label = _label(defects, classes)
-        supervision = "box" if any(region.rough for region in defects) else "mask"
+        supervision = "box" if any(defect.rough for defect in defects) else "mask"
     elif others:
         if len(others) > 1:
             raise ValueError(

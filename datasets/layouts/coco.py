@@ -18,17 +18,16 @@ Reference:
 
 import os
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from datasets.annotations.coco_shapes import read_regions
+from datasets.annotations.coco_shapes import read_shapes
+from datasets.annotations.labelled_shape import LabelledShape, read_annotated_size
 from datasets.annotations.labels import read_label
-from datasets.annotations.region import Region
-from datasets.annotations.sizes import read_size
-from datasets.layouts.annotation_records import Annotation, assemble, problem
+from datasets.layouts.annotation_records import AnnotationRecord, assemble, problem
 from datasets.layouts.listing import files
 from datasets.layouts.photograph_tree import record_name
 from datasets.sample import Dataset, Problem
@@ -45,13 +44,13 @@ _PLAIN_NUMBER = re.compile(r"0|[1-9][0-9]{0,17}")
 
 
 def index(root: Path) -> Dataset:
-    """List the photographs of the COCO file at `root`, a folder or the file itself.
+    """Lists the photographs of the COCO file at `root`, a folder or the file itself.
 
     Problems are photographs that do not exist or are listed twice, ids that are given twice, annotations of
     unknown photographs or categories, and shapes that cannot be drawn.
 
     Raises:
-        DatasetError: When there is no such file or several, it lacks a list, its categories are no such,
+        DatasetError: If there is no such file or several, it lacks a list, its categories are no such,
             or `splits.txt` cannot be used.
     """
     path, folder = _find(root)
@@ -109,18 +108,6 @@ def _names(path: Path, categories: list[Any]) -> dict[object, str]:
     return names
 
 
-@dataclass(frozen=True)
-class _Photograph:
-    """An entry of `images` and what its annotations draw."""
-
-    path: Path
-    place: str
-    name: str
-    height: int
-    width: int
-    regions: list[Region] = field(default_factory=list)
-
-
 class _CocoFile:
     """Reads the lists of one file and collects what is wrong with them."""
 
@@ -131,7 +118,8 @@ class _CocoFile:
         subset = path.stem.removeprefix(PREFIX) if path.stem.startswith(PREFIX) else ""
         self._middles = ("", PHOTOGRAPHS, *((f"{PHOTOGRAPHS}/{subset}", subset) if subset else ()))
         self._problems: list[Problem] = []
-        self._photographs: dict[object, _Photograph] = {}
+        self._photographs: dict[object, AnnotationRecord] = {}
+        self._shapes: dict[object, list[LabelledShape]] = defaultdict(list)
         self._broken: set[object] = set()
         """Ids of images that have a problem: their annotations have no photograph, and need none."""
 
@@ -143,8 +131,8 @@ class _CocoFile:
         for number, entry in enumerate(annotations):
             self._read_annotation(entry, f"{self._path}, annotations[{number}]", shared)
         found = [
-            Annotation(each.path, each.place, each.height, each.width, tuple(each.regions))
-            for each in self._photographs.values()
+            replace(photograph, shapes=tuple(self._shapes[key]))
+            for key, photograph in self._photographs.items()
         ]
         return assemble(self._folder, found, self._problems)
 
@@ -159,15 +147,15 @@ class _CocoFile:
                 raise ValueError(f"the id {key!r:.40} is that of {shared[key]} images")
             if not path.is_file():
                 raise ValueError(f"the photograph {path} does not exist")
-            height, width = read_size(entry.get("height"), entry.get("width"))
+            height, width = read_annotated_size(entry.get("height"), entry.get("width"))
         except (ValueError, OSError) as error:
             self._complain(place, error, name)
         else:
             self._broken.discard(key)
-            self._photographs[key] = _Photograph(path, place, name, height, width)
+            self._photographs[key] = AnnotationRecord(path, place, height, width)
 
     def _photograph(self, file_name: object) -> Path:
-        """Where a photograph lies, or would lie; ValueError when that is no place below the folder."""
+        """Where a photograph lies, or would lie; ValueError if that is no place below the folder."""
         if not isinstance(file_name, str) or not file_name.strip() or not file_name.isprintable():
             raise ValueError(f"the file_name {file_name!r:.40} is no name of a file")
         relative = file_name.strip().replace("\\", "/")  # as Windows writes it
@@ -186,7 +174,7 @@ class _CocoFile:
             photograph = self._photographs.get(image_id)
             if photograph is None:
                 raise ValueError(f"no image has the id {image_id!r:.40}")
-            name = photograph.name
+            name = record_name(self._folder, photograph.photograph)
             key = _key(entry, "id") if "id" in entry else None
             if key in shared:
                 raise ValueError(f"the id {key!r:.40} is that of {shared[key]} annotations")
@@ -194,7 +182,7 @@ class _CocoFile:
             if category_id not in self._names:
                 raise ValueError(f"no category has the id {category_id!r:.40}")
             label = self._names[category_id]
-            photograph.regions.extend(read_regions(entry, label, photograph.height, photograph.width))
+            self._shapes[image_id] += read_shapes(entry, label, photograph.height, photograph.width)
         except ValueError as error:
             self._complain(place, error, name)
 

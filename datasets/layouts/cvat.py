@@ -15,12 +15,11 @@ Reference:
 
 from pathlib import Path, PurePosixPath
 
-from datasets.annotations.cvat_shapes import read_region
+from datasets.annotations.cvat_shapes import read_shape
 from datasets.annotations.cvat_xml import Element, read_images
+from datasets.annotations.labelled_shape import LabelledShape, read_annotated_size
 from datasets.annotations.labels import read_label
-from datasets.annotations.region import Region
-from datasets.annotations.sizes import read_size
-from datasets.layouts.annotation_records import Annotation, assemble, problem, read_regions
+from datasets.layouts.annotation_records import AnnotationRecord, assemble, problem, read_shapes
 from datasets.layouts.photograph_tree import photographs_below, record_name
 from datasets.sample import Dataset, Problem
 from segdec.errors import DatasetError
@@ -32,10 +31,10 @@ TAG = "tag"
 
 
 def index(root: Path) -> Dataset:
-    """List the photographs that `annotations.xml` names, with what it says about them.
+    """Lists the photographs that `annotations.xml` names, with what it says about them.
 
     Raises:
-        DatasetError: When a folder cannot be listed, there is no photograph or no `annotations.xml`, or the
+        DatasetError: If a folder cannot be listed, there is no photograph or no `annotations.xml`, or the
             split file cannot be used.
     """
     photographs = photographs_below(root)
@@ -55,7 +54,7 @@ def index(root: Path) -> Dataset:
 
 
 def _read_images(root: Path, images: list[Element], known: set[Path]) -> Dataset:
-    annotations: list[Annotation] = []
+    annotations: list[AnnotationRecord] = []
     problems: list[Problem] = []
     for image in images:
         place = _place(root, image)
@@ -71,7 +70,7 @@ def _read_images(root: Path, images: list[Element], known: set[Path]) -> Dataset
 
 
 def _photograph(root: Path, image: Element, known: set[Path]) -> Path:
-    """The file of an image; ValueError when there is none."""
+    """The file of an image; ValueError if there is none."""
     name, subset = image.text("name").replace("\\", "/"), image.attributes.get("subset", "")
     parts = PurePosixPath(name).parts
     if not parts or parts[0] == "/" or ".." in (*parts, *PurePosixPath(subset).parts):
@@ -86,25 +85,23 @@ def _photograph(root: Path, image: Element, known: set[Path]) -> Path:
     )
 
 
-def _annotation(root: Path, photograph: Path, image: Element) -> tuple[Annotation, list[Problem]]:
+def _annotation(root: Path, photograph: Path, image: Element) -> tuple[AnnotationRecord, list[Problem]]:
     place, name = _place(root, image), record_name(root, photograph)
     problems: list[Problem] = []
     tags = [element for element in image.children if element.tag == TAG]
     shapes = [element for element in image.children if element.tag != TAG]
     labels: list[str] = []
-    regions: tuple[Region, ...] = ()
+    drawn: tuple[LabelledShape, ...] = ()
     height = width = 0
     try:
         labels = [read_label(element.text("label")) for element in tags]
-        height, width = read_size(image.attributes.get("height"), image.attributes.get("width"))
+        height, width = read_annotated_size(image.attributes.get("height"), image.attributes.get("width"))
     except ValueError as error:
         problems.append(problem(place, f"{error}. Export it again.", name))
     else:
         entries = [(_place(root, element), element) for element in shapes]
-        regions, problems = read_regions(
-            entries, lambda element: read_region(element, height, width), name, TOOL
-        )
-    return Annotation(photograph, place, height, width, regions, tuple(labels)), problems
+        drawn, problems = read_shapes(entries, lambda element: read_shape(element, height, width), name, TOOL)
+    return AnnotationRecord(photograph, place, height, width, drawn, tuple(labels)), problems
 
 
 def _place(root: Path, element: Element) -> str:

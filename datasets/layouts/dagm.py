@@ -7,7 +7,7 @@
     root/Class1/Test/…                          the same
 
 Give the folder that holds several classes, or one class (`root/Class1`). Classes 1 to 6 have 575
-photographs to train and as many to test, 7 to 10 have 1150. A photograph shows a defect exactly when
+photographs to train and as many to test, 7 to 10 have 1150. A photograph shows a defect exactly if
 it has a mask, and Labels.txt must agree. The ellipses are masks, though weak ones.
 
 Files and folders of other names are not looked at.
@@ -20,9 +20,9 @@ Reference:
 import re
 from pathlib import Path
 
-from datasets.layouts.dagm_labels import FILE_NAME, Entry, read_labels
+from datasets.layouts.dagm_labels import FILE_NAME, LabelLine, read_labels
 from datasets.layouts.listing import subfolders
-from datasets.layouts.published_pairs import Pair, collect, named, pair
+from datasets.layouts.published_pairs import PublishedPair, collect, named, pair
 from datasets.sample import Dataset, Problem, Record, Split
 from datasets.splitting import split_off_validation
 from segdec.errors import DatasetError
@@ -38,14 +38,14 @@ _MASK = re.compile(r"(\d+)_label\.PNG")
 
 
 def index(root: Path) -> Dataset:
-    """List the photographs below `root`, each a group of its own, named `Class1/Train/0576`.
+    """Lists the photographs below `root`, each a group of its own, named `Class1/Train/0576`.
 
     They are split as published; 20 % of the training photographs of each class validate. No picture is
     read. A mask without photograph, a photograph that Labels.txt contradicts or leaves out, and a missing
     folder or Labels.txt are problems of the data set.
 
     Raises:
-        DatasetError: When the root cannot be listed, or holds neither Train and Test nor Class1 and so on.
+        DatasetError: If the root cannot be listed, or holds neither Train and Test nor Class1 and so on.
     """
     folders = subfolders(root)
     if any(folder.name in FOLDERS for folder in folders):
@@ -88,7 +88,7 @@ def _of_split(folder: Path, prefix: str, split: Split) -> list[Record | Problem]
         mask_needed=False,
     )
     entries, problems = read_labels(label_folder / FILE_NAME, prefix)
-    found = [_record(entry, split) if isinstance(entry, Pair) else entry for entry in pairs]
+    found = [_record(entry, split) if isinstance(entry, PublishedPair) else entry for entry in pairs]
     if entries is None:
         return [*found, *problems]
     checked = [_checked(entry, entries.get(entry.name), label_folder) for entry in found]
@@ -96,14 +96,14 @@ def _of_split(folder: Path, prefix: str, split: Split) -> list[Record | Problem]
     return [*checked, *problems, *(_absent(name, entries[name].place) for name in absent)]
 
 
-def _record(found: Pair, split: Split) -> Record:
+def _record(found: PublishedPair, split: Split) -> Record:
     label = int(found.mask is not None)
     return Record(
         found.name, found.photograph, found.mask, label=label, group=found.name, split=split, mask_threshold=0
     )
 
 
-def _checked(found: Record | Problem, entry: Entry | None, label_folder: Path) -> Record | Problem:
+def _checked(found: Record | Problem, entry: LabelLine | None, label_folder: Path) -> Record | Problem:
     """`found`, or the problem of a record that Labels.txt leaves out or contradicts."""
     if isinstance(found, Problem) or (entry is not None and entry.defective == bool(found.label)):
         return found

@@ -17,7 +17,7 @@ _FLAGS = {"0": False, "1": True}
 
 
 @dataclass(frozen=True)
-class Entry:
+class LabelLine:
     """What one line says.
 
     Attributes:
@@ -29,18 +29,18 @@ class Entry:
     defective: bool
 
 
-def read_labels(path: Path, prefix: str) -> tuple[dict[str, Entry] | None, list[Problem]]:
-    """Read the Labels.txt at `path`.
+def read_labels(path: Path, prefix: str) -> tuple[dict[str, LabelLine] | None, list[Problem]]:
+    """Reads the Labels.txt at `path`.
 
     Returns:
-        Name of the record (`<prefix>/0576`) → entry, or None when the file cannot be read; and what is
+        Name of the record (`<prefix>/0576`) → entry, or None if the file cannot be read; and what is
         wrong with it.
     """
     try:
         lines = read_text(path, "label").splitlines()
     except DatasetError as error:
         return None, [Problem(str(path), f"{error} Copy it from the published set.")]
-    entries: dict[str, Entry] = {}
+    entries: dict[str, LabelLine] = {}
     problems = []
     for number, line in enumerate(lines[1:], start=2):
         if line.strip():
@@ -52,15 +52,15 @@ def read_labels(path: Path, prefix: str) -> tuple[dict[str, Entry] | None, list[
     return entries, problems
 
 
-def _parse(line: str, prefix: str, place: str) -> tuple[str, Entry | None]:
+def _parse(line: str, prefix: str, place: str) -> tuple[str, LabelLine | None]:
     """Name of the record, where it can be told, and the entry, where the line is understood."""
     fields = line.split()
     name = f"{prefix}/{fields[2].rpartition('.')[0]}" if len(fields) > 2 else ""
     defective = _FLAGS.get(fields[1]) if name else None
-    return name, None if defective is None else Entry(place, defective)
+    return name, None if defective is None else LabelLine(place, defective)
 
 
-def _refused(place: str, name: str, line: str, earlier: Entry | None) -> Problem:
+def _refused(place: str, name: str, line: str, earlier: LabelLine | None) -> Problem:
     if earlier is not None:
         return Problem(place, f"The photograph was named before: {earlier.place}. Remove one line.", name)
     return Problem(

@@ -36,13 +36,13 @@ SUPERVISION_FILE = "supervision.txt"
 
 
 def index(root: Path) -> Dataset:
-    """List the photographs below `root`; their split is that of `splits.txt`, else the default one.
+    """Lists the photographs below `root`; their split is that of `splits.txt`, else the default one.
 
     Problems are photographs without a mask or with two, of one stem, of a type that cannot be read or in a
     folder within a class, masks without a photograph, and classes without photographs.
 
     Raises:
-        DatasetError: When `root` cannot be listed, holds no class of defects or no photograph at all, or one
+        DatasetError: If `root` cannot be listed, holds no class of defects or no photograph at all, or one
             of its text files is malformed.
     """
     return assign_own_splits(list_records(root), root)
@@ -62,19 +62,19 @@ def list_records(root: Path) -> Dataset:
             f"The folder {root} holds no photograph in {', '.join(folders)}. "
             f"Expected files of the types {', '.join(sorted(SUFFIXES))}."
         )
-    masks = next((path for path in subfolders(root) if path.name.lower() == MASKS), root / MASKS)
-    pairs = pair_masks(masks, photographs, good)
-    problems += pairs.problems
+    mask_folder = next((path for path in subfolders(root) if path.name.lower() == MASKS), root / MASKS)
+    masks, unpaired = pair_masks(mask_folder, photographs, good)
+    problems += unpaired
     broken = {problem.name for problem in problems}
     records = tuple(
-        Record(name, path, pairs.masks.get(name), label=folders.index(name.split("/", 1)[0]), group=name)
+        Record(name, path, masks.get(name), label=folders.index(name.split("/", 1)[0]), group=name)
         for name, path in sorted(photographs.items())
         if name not in broken
     )
     dataset = Dataset((GOOD, *defects), records, tuple(problems))
     if (root / SUPERVISION_FILE).exists():
         dataset = apply_supervision(dataset, root / SUPERVISION_FILE)
-    return _without_unmasked(dataset, root, masks)
+    return _without_unmasked(dataset, root, mask_folder)
 
 
 def _class_folders(root: Path) -> list[str]:

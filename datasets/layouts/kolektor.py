@@ -14,7 +14,7 @@ import re
 from pathlib import Path
 
 from datasets.layouts.listing import subfolders
-from datasets.layouts.published_pairs import Pair, collect, named, pair, read_masks
+from datasets.layouts.published_pairs import PublishedPair, collect, named, pair, read_masks
 from datasets.sample import Dataset, Problem, Record
 from segdec.errors import DatasetError
 
@@ -29,13 +29,13 @@ _MASK = re.compile(r"(Part\d+)_label\.bmp")
 
 
 def index(root: Path) -> Dataset:
-    """List the photographs below `root`, one group an item (`kos01`), without a split.
+    """Lists the photographs below `root`, one group an item (`kos01`), without a split.
 
-    The label is 1 when the full-size mask holds a value above 0: one published mask is drawn with 85.
+    The label is 1 if the full-size mask holds a value above 0: one published mask is drawn with 85.
     Half a pair and a mask that cannot be read are problems of the data set.
 
     Raises:
-        DatasetError: When the root cannot be listed or holds no item.
+        DatasetError: If the root cannot be listed or holds no item.
     """
     items = [folder for folder in subfolders(root) if _ITEM.fullmatch(folder.name)]
     pairs = [found for item in items for found in _pairs(item)]
@@ -47,7 +47,7 @@ def index(root: Path) -> Dataset:
     return collect(CLASSES, read_masks(pairs, _record))
 
 
-def _pairs(item: Path) -> list[Pair | Problem]:
+def _pairs(item: Path) -> list[PublishedPair | Problem]:
     root = item.parent
     found = pair(
         named(item, _PHOTOGRAPH, item.name),
@@ -58,7 +58,7 @@ def _pairs(item: Path) -> list[Pair | Problem]:
     return [entry for entry in found if entry.name != STRAY]
 
 
-def _record(found: Pair, marks_defect: bool) -> Record:
+def _record(found: PublishedPair, marks_defect: bool) -> Record:
     group = found.name.partition("/")[0]
     return Record(
         found.name, found.photograph, found.mask, label=int(marks_defect), group=group, mask_threshold=0

@@ -17,7 +17,7 @@ import re
 from pathlib import Path
 
 from datasets.layouts.listing import subfolders
-from datasets.layouts.published_pairs import Pair, collect, named, pair, read_masks
+from datasets.layouts.published_pairs import PublishedPair, collect, named, pair, read_masks
 from datasets.sample import Dataset, Problem, Record, Split
 from datasets.splitting import split_off_validation
 from segdec.errors import DatasetError
@@ -31,14 +31,14 @@ _MASK = re.compile(r"(\d+)_GT\.png")
 
 
 def index(root: Path) -> Dataset:
-    """List the photographs below `root`, each a group of its own, named `train/10000`.
+    """Lists the photographs below `root`, each a group of its own, named `train/10000`.
 
     They are split as published; 20 % of the training photographs of each class validate. The label is 1
-    when the full-size mask holds a value above 0. Half a pair and a mask that cannot be read are problems
+    if the full-size mask holds a value above 0. Half a pair and a mask that cannot be read are problems
     of the data set.
 
     Raises:
-        DatasetError: When the root cannot be listed, or holds no photograph to train or none to test.
+        DatasetError: If the root cannot be listed, or holds no photograph to train or none to test.
     """
     present = {folder.name for folder in subfolders(root)}
     pairs = []
@@ -54,7 +54,7 @@ def index(root: Path) -> Dataset:
     return split_off_validation(collect(CLASSES, read_masks(pairs, _record)))
 
 
-def _pairs(folder: Path) -> list[Pair | Problem]:
+def _pairs(folder: Path) -> list[PublishedPair | Problem]:
     root = folder.parent
     return pair(
         named(folder, _PHOTOGRAPH, folder.name),
@@ -64,7 +64,7 @@ def _pairs(folder: Path) -> list[Pair | Problem]:
     )
 
 
-def _record(found: Pair, marks_defect: bool) -> Record:
+def _record(found: PublishedPair, marks_defect: bool) -> Record:
     split = FOLDERS[found.name.partition("/")[0]]
     return Record(
         found.name,

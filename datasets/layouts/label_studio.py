@@ -24,8 +24,8 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
-from datasets.annotations.label_studio_shapes import drawn_results, read_choices, read_region, result_size
-from datasets.layouts.annotation_records import Annotation, assemble, problem, read_regions
+from datasets.annotations.label_studio_shapes import drawn_results, read_choices, read_shape, result_size
+from datasets.layouts.annotation_records import AnnotationRecord, assemble, problem, read_shapes
 from datasets.layouts.listing import files
 from datasets.layouts.photograph_tree import photographs_below, record_name
 from datasets.sample import Dataset, Problem
@@ -42,10 +42,10 @@ Task = dict[str, Any]
 
 
 def index(root: Path) -> Dataset:
-    """List the photographs that the exported tasks name, with what their annotations say.
+    """Lists the photographs that the exported tasks name, with what their annotations say.
 
     Raises:
-        DatasetError: When a folder cannot be listed, there is no photograph or no export, or the split file
+        DatasetError: If a folder cannot be listed, there is no photograph or no export, or the split file
             cannot be used.
     """
     photographs = photographs_below(root)
@@ -55,7 +55,7 @@ def index(root: Path) -> Dataset:
             f"The folder {root} holds {len(photographs)} photographs and, at its top, {len(sources)} JSON "
             "files. Expected photographs and the file that Label Studio exports in the format 'JSON'."
         )
-    annotations: list[Annotation] = []
+    annotations: list[AnnotationRecord] = []
     problems: list[Problem] = []
     finder = _Finder(photographs)
     for source in sources:
@@ -72,7 +72,7 @@ def index(root: Path) -> Dataset:
 
 
 def _tasks(source: Path, content: object) -> list[Task]:
-    """The tasks of an export; DatasetError when it is none."""
+    """The tasks of an export; DatasetError if it is none."""
     if isinstance(content, list) and all(_is_task(task) for task in content):
         return content
     raise DatasetError(
@@ -95,7 +95,7 @@ def _place(source: Path, number: int, task: Task) -> str:
 
 def _read_task(
     root: Path, place: str, task: Task, finder: "_Finder"
-) -> tuple[Annotation | None, list[Problem]]:
+) -> tuple[AnnotationRecord | None, list[Problem]]:
     annotation = _choose([given for given in _given(task) if isinstance(given, dict)])
     if annotation is None:
         return None, []
@@ -121,10 +121,10 @@ def _choose(annotations: list[dict[str, Any]]) -> dict[str, Any] | None:
 
 def _read_results(
     root: Path, place: str, photograph: Path, results: list[Any]
-) -> tuple[Annotation, list[Problem]]:
+) -> tuple[AnnotationRecord, list[Problem]]:
     name = record_name(root, photograph)
     entries = [(f"{place}, result {number}", result) for number, result in drawn_results(results)]
-    regions, problems = read_regions(entries, read_region, name, TOOL)
+    drawn, problems = read_shapes(entries, read_shape, name, TOOL)
     labels: list[str] = []
     sizes = set()
     try:
@@ -138,7 +138,7 @@ def _read_results(
             problem(place, f"Its results are of pictures of {several} pixels. Annotate anew.", name)
         )
     height, width = sizes.pop() if len(sizes) == 1 else (0, 0)
-    return Annotation(photograph, place, height, width, regions, tuple(labels)), problems
+    return AnnotationRecord(photograph, place, height, width, drawn, tuple(labels)), problems
 
 
 # === Photographs ===
@@ -153,7 +153,7 @@ class _Address:
 
 
 def _address(data: dict[str, Any]) -> _Address:
-    """Where the photograph lay for Label Studio; ValueError when the data name none, or several."""
+    """Where the photograph lay for Label Studio; ValueError if the data name none, or several."""
     found = {key: _split(value) for key, value in data.items() if isinstance(value, str)}
     pictures = {
         key: each for key, each in found.items() if PurePosixPath(each.file_name).suffix.lower() in SUFFIXES
@@ -187,7 +187,7 @@ class _Finder:
             self._by_name[path.name].append(path)
 
     def find(self, address: _Address) -> Path:
-        """The one photograph at `address`; ValueError when there is none, or more than one."""
+        """The one photograph at `address`; ValueError if there is none, or more than one."""
         plain = _UPLOAD_PREFIX.sub("", address.file_name, count=1)
         found = self._by_name.get(address.file_name) or self._by_name.get(plain, [])
         if not found:

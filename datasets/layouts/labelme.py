@@ -18,10 +18,9 @@ Reference:
 from collections import defaultdict
 from pathlib import Path, PurePosixPath
 
-from datasets.annotations.labelme_shapes import read_region
-from datasets.annotations.region import Region
-from datasets.annotations.sizes import read_size
-from datasets.layouts.annotation_records import Annotation, assemble, problem, read_regions
+from datasets.annotations.labelled_shape import LabelledShape, read_annotated_size
+from datasets.annotations.labelme_shapes import read_shape
+from datasets.layouts.annotation_records import AnnotationRecord, assemble, problem, read_shapes
 from datasets.layouts.listing import files
 from datasets.layouts.photograph_tree import folders_below, photographs_below, record_name
 from datasets.sample import Dataset, Problem
@@ -32,10 +31,10 @@ TOOL = "LabelMe"
 
 
 def index(root: Path) -> Dataset:
-    """List the photographs below `root` with what LabelMe says about them.
+    """Lists the photographs below `root` with what LabelMe says about them.
 
     Raises:
-        DatasetError: When a folder cannot be listed, there is no photograph or no LabelMe file, or the
+        DatasetError: If a folder cannot be listed, there is no photograph or no LabelMe file, or the
             split file cannot be used.
     """
     photographs = photographs_below(root)
@@ -62,7 +61,7 @@ class _Tree:
         for path in photographs:
             self._beside[path.with_suffix("")].append(path)
             self._of_stem[path.stem].append(path)
-        self._annotations: list[Annotation] = []
+        self._annotations: list[AnnotationRecord] = []
         self._problems: list[Problem] = []
 
     def read(self, sources: list[Path]) -> Dataset:
@@ -73,7 +72,7 @@ class _Tree:
                 "'shapes'. Give the folder in which the photographs were annotated."
             )
         said = {annotation.photograph for annotation in self._annotations}
-        plain = [Annotation(path, str(path)) for path in sorted(self._known - said)]
+        plain = [AnnotationRecord(path, str(path)) for path in sorted(self._known - said)]
         return assemble(self._root, [*self._annotations, *plain], self._problems)
 
     def _read_file(self, source: Path) -> bool:
@@ -99,7 +98,7 @@ class _Tree:
         return True
 
     def _photograph(self, source: Path, beside: list[Path], image_path: object) -> Path:
-        """The photograph that `source` describes; ValueError when there is none, or more than one."""
+        """The photograph that `source` describes; ValueError if there is none, or more than one."""
         text = image_path.replace("\\", "/") if isinstance(image_path, str) else ""
         named = _below(self._root, source.parent, text)
         if len(beside) > 1 and named not in beside:
@@ -125,17 +124,15 @@ class _Tree:
         height = width = 0
         if shapes:
             try:
-                height, width = read_size(content.get("imageHeight"), content.get("imageWidth"))
+                height, width = read_annotated_size(content.get("imageHeight"), content.get("imageWidth"))
             except ValueError as error:
                 self._complain(source, f"{error}. Open the photograph in {TOOL} and save it again.", name)
-        regions: tuple[Region, ...] = ()
+        drawn: tuple[LabelledShape, ...] = ()
         if height:
             entries = [(f"{source}, shape {number}", shape) for number, shape in enumerate(shapes, start=1)]
-            regions, problems = read_regions(
-                entries, lambda shape: read_region(shape, height, width), name, TOOL
-            )
+            drawn, problems = read_shapes(entries, lambda shape: read_shape(shape, height, width), name, TOOL)
             self._problems += problems
-        self._annotations.append(Annotation(photograph, str(source), height, width, regions, labels))
+        self._annotations.append(AnnotationRecord(photograph, str(source), height, width, drawn, labels))
 
     def _complain(self, source: Path, text: str, name: str) -> None:
         """Adds a problem; without a name, one for each photograph that may be meant: none counts as good."""
@@ -145,7 +142,7 @@ class _Tree:
 
 
 def _below(root: Path, folder: Path, text: str) -> Path:
-    """The file that `text` names from `folder`; `root` itself when it lies elsewhere."""
+    """The file that `text` names from `folder`; `root` itself if it lies elsewhere."""
     path = folder
     for part in PurePosixPath(text).parts:
         if part == "/" or (part == ".." and path == root):

@@ -1,4 +1,4 @@
-"""What lies in a folder, in a fixed order, with one clear error when that cannot be told."""
+"""What lies in a folder, in a fixed order, with one clear error if that cannot be told."""
 
 import errno
 import stat
@@ -10,12 +10,12 @@ _CLUTTER = frozenset({"thumbs.db", "desktop.ini", "__macosx"})
 
 
 def subfolders(folder: Path) -> list[Path]:
-    """Visible folders directly below `folder`, sorted by name; DatasetError when it cannot be listed."""
+    """Visible folders directly below `folder`, sorted by name; DatasetError if it cannot be listed."""
     return [path for path in _entries(folder) if stat.S_ISDIR(_mode(path))]
 
 
 def files(folder: Path) -> list[Path]:
-    """Visible files directly below `folder`, sorted by name; DatasetError when it cannot be listed.
+    """Visible files directly below `folder`, sorted by name; DatasetError if it cannot be listed.
 
     Links that lead nowhere or in a circle are among them, so that reading them names them: a photograph
     that was moved away must not be missing in silence.

@@ -19,7 +19,7 @@ import re
 from pathlib import Path
 
 from datasets.layouts.listing import subfolders
-from datasets.layouts.published_pairs import Pair, collect, named, pair, read_masks
+from datasets.layouts.published_pairs import PublishedPair, collect, named, pair, read_masks
 from datasets.sample import Dataset, Problem, Record
 from datasets.splitting import default_split
 from segdec.errors import DatasetError
@@ -38,7 +38,7 @@ _STEM = re.compile(r"exp\d+_(num_\d+)")
 
 
 def index(root: Path) -> Dataset:
-    """List the photographs below `root`, named `MT_Crack/Imgs/exp1_num_3191`, one group a tile.
+    """Lists the photographs below `root`, named `MT_Crack/Imgs/exp1_num_3191`, one group a tile.
 
     The classes are `good` and those of the folders, for example `blowhole`. The set is published without
     a split: 60 % of the tiles of each class train, 20 % validate and 20 % test. Half a pair, a mask that
@@ -46,7 +46,7 @@ def index(root: Path) -> Dataset:
     the data set.
 
     Raises:
-        DatasetError: When the root cannot be listed, or lacks MT_Free or any folder of defects.
+        DatasetError: If the root cannot be listed, or lacks MT_Free or any folder of defects.
     """
     folders = [folder.name for folder in subfolders(root) if folder.name.startswith(_PREFIX)]
     defects = [name for name in folders if name != _FREE]
@@ -66,7 +66,7 @@ def _class_name(folder: str) -> str:
     return GOOD if folder == _FREE else folder.removeprefix(_PREFIX).lower()
 
 
-def _pairs(folder: Path) -> list[Pair | Problem]:
+def _pairs(folder: Path) -> list[PublishedPair | Problem]:
     root, images = folder.parent, folder / _IMAGES
     if images not in subfolders(folder):
         return [Problem(str(folder), f"The folder holds no photographs. Expected them in {images}.")]
@@ -80,7 +80,7 @@ def _pairs(folder: Path) -> list[Pair | Problem]:
     )
 
 
-def _record(classes: tuple[str, ...], found: Pair, marks_defect: bool) -> Record | Problem:
+def _record(classes: tuple[str, ...], found: PublishedPair, marks_defect: bool) -> Record | Problem:
     folder, _, stem = found.name.split("/")
     tile = _STEM.fullmatch(stem)
     if tile is None:

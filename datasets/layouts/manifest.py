@@ -28,7 +28,7 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from pathlib import Path
 
 from datasets.annotations.labels import GOOD, class_names, is_good
-from datasets.annotations.manifest_file import Entry, read_manifest
+from datasets.annotations.manifest_file import ManifestEntry, read_manifest
 from datasets.layouts.annotation_records import problem
 from datasets.layouts.manifest_row import ManifestRow, read_name, read_row
 from datasets.layouts.own_splits import assign_own_splits
@@ -42,14 +42,14 @@ CLASSES_FILE = "classes.txt"
 
 
 def index(root: Path) -> Dataset:
-    """List the photographs that the manifest at `root`, a file or its folder, names.
+    """Lists the photographs that the manifest at `root`, a file or its folder, names.
 
     Problems are lines that cannot be read, photographs and masks that do not exist, labels that are no
     class, shapes outside the photograph, annotations that contradict the label or each other, photographs
     and names that stand there twice, and groups in two splits.
 
     Raises:
-        DatasetError: When there is no manifest or two, it lacks a column or has one that nobody knows, it
+        DatasetError: If there is no manifest or two, it lacks a column or has one that nobody knows, it
             names no good photograph or no defective one, or `classes.txt` or `splits.txt` cannot be used.
     """
     path = _find(root)
@@ -80,7 +80,7 @@ def _find(root: Path) -> Path:
     return found[0]
 
 
-def _read_rows(path: Path, entries: Sequence[Entry]) -> tuple[list[ManifestRow], list[Problem]]:
+def _read_rows(path: Path, entries: Sequence[ManifestEntry]) -> tuple[list[ManifestRow], list[Problem]]:
     rows, problems = [], []
     for entry in entries:
         name = ""

@@ -20,7 +20,7 @@ Values = dict[str, object]
 
 @dataclass(frozen=True)
 class ManifestRow:
-    """What a manifest says about one photograph; see `datasets.sample.Record` for what is the same there.
+    """What a manifest says about one photograph; a `Record` once all labels, and so the classes, are known.
 
     Attributes:
         line: In the manifest.
@@ -53,7 +53,7 @@ def read_row(line: int, values: Values, manifest: Path, name: str) -> ManifestRo
         name: Of the record, from `read_name`.
 
     Raises:
-        ValueError: When the entry cannot be used; says why in one sentence.
+        ValueError: If the entry cannot be used; says why in one sentence.
     """
     folder = manifest.parent
     label = read_label(values.get("label", ""))
@@ -73,7 +73,7 @@ def read_row(line: int, values: Values, manifest: Path, name: str) -> ManifestRo
 
 
 def read_name(values: Values, folder: Path) -> str:
-    """The name of the record; ValueError when there is neither a name nor an image."""
+    """The name of the record; ValueError if there is neither a name nor an image."""
     given, image = _text(values, "name"), _text(values, "image")
     if given:
         return given

@@ -3,7 +3,6 @@
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from datasets.layouts.listing import files, subfolders
@@ -17,22 +16,16 @@ _ENDING = re.compile("_(mask|label|gt)$", re.IGNORECASE)
 """What tools put behind the stem of a photograph to name its mask."""
 
 
-@dataclass(frozen=True)
-class MaskPairs:
-    """The mask of each photograph that has one, and what does not pair; what has a problem has no mask."""
-
-    masks: dict[str, Path]
-    problems: tuple[Problem, ...]
-
-
-def pair_masks(folder: Path, photographs: Mapping[str, Path], good: str) -> MaskPairs:
-    """The mask of each photograph that has one.
+def pair_masks(
+    folder: Path, photographs: Mapping[str, Path], good: str
+) -> tuple[dict[str, Path], list[Problem]]:
+    """The mask of each photograph that has one, by its name, and what does not pair.
 
     `<folder>/<class>/<stem>.png` belongs to the photograph `<class>/<stem>`; `<stem>_mask`, `<stem>_label`
     and `<stem>_GT` are read likewise where no photograph is named so. `<folder>/<stem>.png` belongs to the
     one photograph with a defect of that stem, or to the one good photograph. A mask that belongs to no
     photograph or to several, two masks of one photograph, masks of a lossy type, and folders of masks that
-    cannot be listed are problems.
+    cannot be listed are problems; a photograph with a problem has no mask.
 
     Args:
         folder: Where the masks lie; it need not exist.
@@ -40,7 +33,7 @@ def pair_masks(folder: Path, photographs: Mapping[str, Path], good: str) -> Mask
         good: The folder of the class without defects.
 
     Raises:
-        DatasetError: When `folder` cannot be listed.
+        DatasetError: If `folder` cannot be listed.
     """
     found: dict[str, list[Path]] = defaultdict(list)
     problems: list[Problem] = []
@@ -61,8 +54,7 @@ def pair_masks(folder: Path, photographs: Mapping[str, Path], good: str) -> Mask
     for name, masks in found.items():
         problems += _unfit(name, masks, photographs[name])
     broken = {problem.name for problem in problems}
-    pairs = {name: masks[0] for name, masks in found.items() if name not in broken}
-    return MaskPairs(pairs, tuple(problems))
+    return {name: masks[0] for name, masks in found.items() if name not in broken}, problems
 
 
 def _mask_files(folder: Path, problems: list[Problem]) -> Iterator[Path]:

@@ -21,7 +21,7 @@ import re
 from pathlib import Path
 
 from datasets.layouts.listing import subfolders
-from datasets.layouts.published_pairs import Pair, collect, named, pair
+from datasets.layouts.published_pairs import PublishedPair, collect, named, pair
 from datasets.sample import Dataset, Problem, Record
 from datasets.splitting import default_split
 from segdec.errors import DatasetError
@@ -36,13 +36,13 @@ _MASK = re.compile(r"(.+)_mask\.png")
 
 
 def index(root: Path) -> Dataset:
-    """List the photographs below `root`, each a group of its own, named `test/broken_large/000`.
+    """Lists the photographs below `root`, each a group of its own, named `test/broken_large/000`.
 
     The classes are `good` and the sorted folders of defects. No picture is read. Half a pair and
     defective photographs below `train` are problems of the data set.
 
     Raises:
-        DatasetError: When the root cannot be listed, is no category, or holds several.
+        DatasetError: If the root cannot be listed, is no category, or holds several.
     """
     if not _is_category(root):
         raise _no_category(root)
@@ -102,11 +102,12 @@ def _defective(root: Path, class_name: str, defects: list[str]) -> list[Record |
         lambda name: masks / f"{Path(name).name}_mask.png",
     )
     return [
-        _record(found, defects.index(class_name) + 1) if isinstance(found, Pair) else found for found in pairs
+        _record(found, defects.index(class_name) + 1) if isinstance(found, PublishedPair) else found
+        for found in pairs
     ]
 
 
-def _record(found: Pair, label: int) -> Record:
+def _record(found: PublishedPair, label: int) -> Record:
     return Record(found.name, found.photograph, found.mask, label=label, group=found.name, mask_threshold=0)
 
 

@@ -18,7 +18,7 @@ def assign_own_splits(dataset: Dataset, folder: Path) -> Dataset:
         folder: Where `splits.txt` may lie.
 
     Raises:
-        DatasetError: When `splits.txt` cannot be used.
+        DatasetError: If `splits.txt` cannot be used.
     """
     if any(record.split for record in dataset.records):
         return dataset

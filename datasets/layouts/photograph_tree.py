@@ -16,7 +16,7 @@ def folders_below(root: Path) -> list[Path]:
     """`root` and all visible folders below it, sorted; one that links reach again is listed once.
 
     Raises:
-        DatasetError: When a folder cannot be listed.
+        DatasetError: If a folder cannot be listed.
     """
     found: dict[Path, Path] = {}  # where it really is → how it was reached
     waiting = deque([root])

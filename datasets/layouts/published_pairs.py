@@ -16,7 +16,7 @@ FilesOf = Callable[[str], Path]
 
 
 @dataclass(frozen=True)
-class Pair:
+class PublishedPair:
     """A photograph and its mask.
 
     Attributes:
@@ -43,7 +43,7 @@ def pair(
     mask_of: FilesOf,
     *,
     mask_needed: bool = True,
-) -> list[Pair | Problem]:
+) -> list[PublishedPair | Problem]:
     """One pair for each name that has both files, one problem for each that has half.
 
     Args:
@@ -53,14 +53,14 @@ def pair(
         mask_of: Where the mask of a name is expected.
         mask_needed: Whether a photograph without a mask is a problem; else its pair has none.
     """
-    found: list[Pair | Problem] = []
+    found: list[PublishedPair | Problem] = []
     for name in sorted(photographs.keys() | masks.keys()):
         if name not in masks and mask_needed:
             found.append(missing_mask(photographs[name], mask_of(name), name))
         elif name not in photographs:
             found.append(missing_photograph(masks[name], photograph_of(name), name))
         else:
-            found.append(Pair(name, photographs[name], masks.get(name)))
+            found.append(PublishedPair(name, photographs[name], masks.get(name)))
     return found
 
 
@@ -85,12 +85,12 @@ def missing_photograph(mask: Path, expected: Path, name: str) -> Problem:
 
 
 def read_masks(
-    pairs: Iterable[Pair | Problem],
-    record: Callable[[Pair, bool], Record | Problem],
+    pairs: Iterable[PublishedPair | Problem],
+    record: Callable[[PublishedPair, bool], Record | Problem],
     *,
     threshold: int = 0,
 ) -> list[Record | Problem]:
-    """Turn pairs into records by what their masks show; several masks are read at a time.
+    """Turns pairs into records by what their masks show; several masks are read at a time.
 
     Args:
         pairs: What was paired; problems are passed on.
@@ -98,7 +98,7 @@ def read_masks(
         threshold: A mask pixel shows a defect where its value is above this.
     """
 
-    def read(found: Pair | Problem) -> Record | Problem:
+    def read(found: PublishedPair | Problem) -> Record | Problem:
         if isinstance(found, Problem):
             return found
         if found.mask is None:

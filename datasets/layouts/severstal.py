@@ -19,12 +19,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from datasets.annotations.drawn_mask import DrawnMask, Shape
-from datasets.annotations.largest_class import largest_class
-from datasets.annotations.run_lengths import RunLengths
-from datasets.annotations.table import Row, read_table
+from datasets.annotations.labelled_shape import largest_class
+from datasets.annotations.run_length_shape import RunLengthShape
 from datasets.layouts.listing import files
 from datasets.sample import Dataset, Problem, Record
 from datasets.splitting import default_split
+from datasets.text_file import CsvRow, read_csv
 from segdec.errors import DatasetError
 
 CLASSES = ("good", "defect_1", "defect_2", "defect_3", "defect_4")
@@ -41,10 +41,10 @@ Part = tuple[int, Shape]
 
 
 def index(root: Path) -> Dataset:
-    """List the photographs below `root` with the default split; each is a group of its own.
+    """Lists the photographs below `root` with the default split; each is a group of its own.
 
     Raises:
-        DatasetError: When the folder or the table is missing, or the table has other columns.
+        DatasetError: If the folder or the table is missing, or the table has other columns.
     """
     photographs = {path.name: path for path in files(root / PHOTOGRAPHS) if path.suffix.lower() == ".jpg"}
     if not photographs:
@@ -66,7 +66,7 @@ def index(root: Path) -> Dataset:
 
 def _read_rows(table: Path, photographs: dict[str, Path]) -> Iterator[tuple[str, Part | Problem]]:
     """File name, and defect or problem, of each row that marks something."""
-    columns, rows = read_table(table)
+    columns, rows = read_csv(table)
     if not (set(columns) >= set(COLUMNS) or set(columns) >= set(COMPETITION_COLUMNS)):
         raise DatasetError(
             f"The table {table} has the columns {', '.join(columns)}. Expected {', '.join(COLUMNS)}, or "
@@ -84,19 +84,19 @@ def _read_rows(table: Path, photographs: dict[str, Path]) -> Iterator[tuple[str,
             yield file_name, Problem(f"{table}, line {row.line}", text, name)
 
 
-def _photograph_and_class(row: Row) -> tuple[str, str]:
+def _photograph_and_class(row: CsvRow) -> tuple[str, str]:
     if "ImageId" in row.cells:
         return row.cells["ImageId"], row.cells["ClassId"]
     file_name, _, class_id = row.cells["ImageId_ClassId"].rpartition("_")
     return file_name, class_id
 
 
-def _read_row(row: Row, file_name: str, class_id: str, photographs: dict[str, Path]) -> Part:
+def _read_row(row: CsvRow, file_name: str, class_id: str, photographs: dict[str, Path]) -> Part:
     if file_name not in photographs:
         raise ValueError(f"no such photograph in {PHOTOGRAPHS}")
     if class_id not in {"1", "2", "3", "4"}:
         raise ValueError(f"the class '{class_id}' is not one of 1, 2, 3 and 4")
-    return int(class_id), RunLengths.from_starts(row.cells["EncodedPixels"], HEIGHT, WIDTH)
+    return int(class_id), RunLengthShape.from_starts(row.cells["EncodedPixels"], HEIGHT, WIDTH)
 
 
 def _record(path: Path, parts: list[Part], table: Path) -> Record:

@@ -8,31 +8,31 @@ from. A photograph is read by its place, in any order.
 """
 
 from datasets.sample import Dataset, Record
-from datasets.sharding import storage
+from datasets.sharding import file_systems
 from datasets.sharding.shard_file import MASK, PHOTOGRAPH, ShardFile
-from datasets.sharding.shard_index import RecordEntry, ShardEntry, read_index
+from datasets.sharding.shard_index import PackedRecord, PackedShard, read_index
 from segdec.errors import DatasetError
 
 
 def index(root: str) -> Dataset:
-    """List the photographs in the shards at `root`, a folder or a URL, without reading any.
+    """Lists the photographs in the shards at `root`, a folder or a URL, without reading any.
 
     Raises:
-        DatasetError: When the index is missing, damaged or too new, or a shard is missing or was cut.
-        MissingExtraError: When TensorFlow is not installed.
+        DatasetError: If the index is missing, damaged or too new, or a shard is missing or was cut.
+        MissingExtraError: If TensorFlow is not installed.
     """
-    storage.check_scheme(root)
+    file_systems.check_scheme(root)
     found = read_index(root)
     for shard in found.shards:
         _check_size(root, shard)
-    places = [storage.join(root, shard.name) for shard in found.shards]
+    places = [file_systems.join(root, shard.name) for shard in found.shards]
     records = (_record(entry, places[entry.shard]) for entry in found.records)
     return Dataset(classes=found.classes, records=tuple(records))
 
 
-def _check_size(root: str, shard: ShardEntry) -> None:
-    place = storage.join(root, shard.name)
-    size = storage.size(place)
+def _check_size(root: str, shard: PackedShard) -> None:
+    place = file_systems.join(root, shard.name)
+    size = file_systems.size(place)
     if size != shard.bytes:
         arrived = "is missing" if size is None else f"has {size} bytes"
         raise DatasetError(
@@ -40,7 +40,7 @@ def _check_size(root: str, shard: ShardEntry) -> None:
         )
 
 
-def _record(entry: RecordEntry, shard: str) -> Record:
+def _record(entry: PackedRecord, shard: str) -> Record:
     def file(feature: str, sha256: str) -> ShardFile:
         return ShardFile(shard, entry.offset, entry.bytes, entry.name, feature, sha256)
 

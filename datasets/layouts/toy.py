@@ -33,14 +33,14 @@ Progress = Callable[[Iterable[int]], Iterable[int]]
 
 
 def index(root: Path) -> Dataset:
-    """List a toy set that `write_toy` has written; see `datasets.layouts.folder.index`."""
+    """Lists a toy set that `write_toy` has written; see `datasets.layouts.folder.index`."""
     if not root.exists():
         raise DatasetError(f"There is no toy set at {root}. Write one with: python -m datasets toy {root}")
     return folder.index(root)
 
 
 def make_sample(index: int, *, seed: int = 0, size: int = 128, classes: int = 2) -> Sample:
-    """Make one sample: even indices are good, odd ones show a scratch, a spot or a stain in turn.
+    """Makes one sample: even indices are good, odd ones show a scratch, a spot or a stain in turn.
 
     Args:
         index: Number of the sample, from 0.
@@ -52,7 +52,7 @@ def make_sample(index: int, *, seed: int = 0, size: int = 128, classes: int = 2)
         Image uint8 [size, size, 1], mask uint8 [size, size] (255 where the defect shows).
 
     Raises:
-        DatasetError: When an argument is out of range.
+        DatasetError: If an argument is out of range.
     """
     _check(index, seed, size, classes)
     rng = np.random.Generator(np.random.Philox(np.random.SeedSequence([seed, index])))
@@ -80,7 +80,7 @@ def write_toy(
     overwrite: bool = False,
     progress: Progress = iter,
 ) -> None:
-    """Write samples 0 to `count` - 1 as a `folder` set with a 60/20/20 split: all of it, or nothing.
+    """Writes samples 0 to `count` - 1 as a `folder` set with a 60/20/20 split: all of it, or nothing.
 
     Args:
         out: The folder to make.
@@ -92,7 +92,7 @@ def write_toy(
         progress: Wraps the loop over the samples, for example `tqdm`.
 
     Raises:
-        DatasetError: When an argument is out of range, or `out` cannot be written, or exists and may not
+        DatasetError: If an argument is out of range, or `out` cannot be written, or exists and may not
             be replaced.
     """
     _check(0, seed, size, classes)

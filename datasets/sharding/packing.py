@@ -7,7 +7,7 @@ from pathlib import Path
 from datasets.checking import ANY_WHITE_LEVEL, check_dataset, refuse_problems
 from datasets.reading import Files, read_files
 from datasets.sample import Dataset, Record
-from datasets.sharding import storage
+from datasets.sharding import file_systems
 from datasets.sharding.shard_file import (
     FOOTER_BYTES,
     HEADER_BYTES,
@@ -18,8 +18,8 @@ from datasets.sharding.shard_file import (
 )
 from datasets.sharding.shard_index import (
     INDEX_FILE,
-    RecordEntry,
-    ShardEntry,
+    PackedRecord,
+    PackedShard,
     ShardIndex,
     read_index,
     write_index,
@@ -41,7 +41,7 @@ def pack(
     max_pixels: int = DEFAULT_MAX_PIXELS,
     advance: Callable[[], object] = lambda: None,
 ) -> ShardIndex:
-    """Write the records of `dataset` that have a split to `out`: all of them, or none that can be read.
+    """Writes the records of `dataset` that have a split to `out`: all of them, or none that can be read.
 
     The shards of a split hold equal shares of each class, in an order that depends on the names alone.
     What has not been checked yet (see `datasets.checking`) is checked before anything is written.
@@ -58,11 +58,11 @@ def pack(
         The index, as it was written.
 
     Raises:
-        DatasetError: When no record has a split, the data set has problems (all are listed), or `out`
+        DatasetError: If no record has a split, the data set has problems (all are listed), or `out`
             exists or cannot be written.
-        MissingExtraError: When TensorFlow is not installed.
+        MissingExtraError: If TensorFlow is not installed.
     """
-    storage.check_scheme(out)
+    file_systems.check_scheme(out)
     if shard_mb < 1:
         raise DatasetError(f"Shards of {shard_mb} MB cannot be written. Expected --shard-mb of at least 1.")
     check_free(dataset, out, overwrite=overwrite)
@@ -88,9 +88,9 @@ def _checked(dataset: Dataset, max_pixels: int) -> Dataset:
 
 
 def check_free(dataset: Dataset, out: str, *, overwrite: bool) -> None:
-    """Refuse to pack to a place that is taken; DatasetError."""
-    if storage.is_url(out):
-        taken = storage.size(storage.join(out, INDEX_FILE)) is not None
+    """Refuses to pack to a place that is taken; DatasetError."""
+    if file_systems.is_url(out):
+        taken = file_systems.size(file_systems.join(out, INDEX_FILE)) is not None
     else:
         taken = Path(out).exists()
     if not taken:
@@ -104,15 +104,15 @@ def check_free(dataset: Dataset, out: str, *, overwrite: bool) -> None:
             f"{out} exists and holds no shards that can be read, so it is not replaced. "
             "Choose another place, or remove it."
         ) from error
-    if any(str(record.image_file).startswith(storage.join(out, "")) for record in dataset.records):
+    if any(str(record.image_file).startswith(file_systems.join(out, "")) for record in dataset.records):
         raise DatasetError(f"{out} holds the very shards that are to be packed. Choose another place.")
 
 
 @contextmanager
 def _new_set(out: str, overwrite: bool) -> Iterator[str]:
     """The folder to write to. A URL cannot be swapped whole: there, a set without its index is none."""
-    if storage.is_url(out):
-        storage.make_folder(out)
+    if file_systems.is_url(out):
+        file_systems.make_folder(out)
         _remove_set(out)
         yield out
         return
@@ -126,37 +126,37 @@ def _new_set(out: str, overwrite: bool) -> Iterator[str]:
 
 
 def _remove_set(out: str) -> None:
-    place = storage.join(out, INDEX_FILE)
-    if storage.size(place) is None:
+    place = file_systems.join(out, INDEX_FILE)
+    if file_systems.size(place) is None:
         return
-    shards = [storage.join(out, shard.name) for shard in read_index(out).shards]
-    storage.remove(place)
+    shards = [file_systems.join(out, shard.name) for shard in read_index(out).shards]
+    file_systems.remove(place)
     for shard in shards:
-        if storage.size(shard) is not None:
-            storage.remove(shard)
+        if file_systems.size(shard) is not None:
+            file_systems.remove(shard)
 
 
 def _write_shard(
     folder: str, shard: PlannedShard, max_pixels: int, advance: Callable[[], object]
-) -> tuple[ShardEntry, list[RecordEntry]]:
-    place = storage.join(folder, shard.name)
-    entries: list[RecordEntry] = []
+) -> tuple[PackedShard, list[PackedRecord]]:
+    place = file_systems.join(folder, shard.name)
+    entries: list[PackedRecord] = []
     end = 0
-    with storage.record_writer(place) as write:
+    with file_systems.record_writer(place) as write:
         for record in shard.records:
             files = read_files(record, max_pixels=max_pixels)
             data = encode_record(_features(record, files))
             length = HEADER_BYTES + len(data) + FOOTER_BYTES
             write(data)
-            entries.append(_entry(record, files, shard, end, length))
+            entries.append(_packed_record(record, files, shard, end, length))
             end += length
             advance()
-    size = storage.size(place)
+    size = file_systems.size(place)
     if size != end:
         raise DatasetError(
             f"{place} has {size} bytes after {end} were written. Check the disk and pack again."
         )
-    return ShardEntry(name=shard.name, bytes=end), entries
+    return PackedShard(name=shard.name, bytes=end), entries
 
 
 def _features(record: Record, files: Files) -> dict[str, bytes]:
@@ -164,7 +164,9 @@ def _features(record: Record, files: Files) -> dict[str, bytes]:
     return features if files.mask is None else {**features, MASK: files.mask}
 
 
-def _entry(record: Record, files: Files, shard: PlannedShard, offset: int, length: int) -> RecordEntry:
+def _packed_record(
+    record: Record, files: Files, shard: PlannedShard, offset: int, length: int
+) -> PackedRecord:
     digests = files.digests()
     if record.shape is None or digests != record.digests:
         raise DatasetError(
@@ -172,7 +174,7 @@ def _entry(record: Record, files: Files, shard: PlannedShard, offset: int, lengt
             "the data set, and pack again."
         )
     photograph, *mask = digests
-    return RecordEntry(
+    return PackedRecord(
         name=record.name,
         split=shard.split,
         label=record.label,

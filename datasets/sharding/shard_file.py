@@ -3,7 +3,7 @@
 import hashlib
 from dataclasses import dataclass
 
-from datasets.sharding import storage
+from datasets.sharding import file_systems
 from segdec.errors import DatasetError
 
 HEADER_BYTES = 12
@@ -43,7 +43,7 @@ class ShardFile:
         """The file, checked against its digest.
 
         Raises:
-            DatasetError: When the shard cannot be read or is damaged there.
+            DatasetError: If the shard cannot be read or is damaged there.
         """
         return read_together(self)[0]
 
@@ -51,7 +51,7 @@ class ShardFile:
 def read_together(*files: ShardFile) -> list[bytes]:
     """Reads files of one record in one access; raises as `ShardFile.read_bytes`."""
     first = files[0]
-    record = storage.read_range(first.shard, first.offset, first.length)
+    record = file_systems.read_range(first.shard, first.offset, first.length)
     try:
         features = decode_record(record[HEADER_BYTES:-FOOTER_BYTES])
     except Exception as error:  # protobuf's own exceptions have no public home that is typed
@@ -61,7 +61,7 @@ def read_together(*files: ShardFile) -> list[bytes]:
 
 def encode_record(features: dict[str, bytes]) -> bytes:
     """Byte strings by name as a serialised `tf.train.Example`."""
-    train = storage.tensorflow().train
+    train = file_systems.tensorflow().train
     lists = {
         name: train.Feature(bytes_list=train.BytesList(value=[value])) for name, value in features.items()
     }
@@ -70,7 +70,7 @@ def encode_record(features: dict[str, bytes]) -> bytes:
 
 def decode_record(data: bytes) -> dict[str, bytes]:
     """The byte strings that `encode_record` has put together."""
-    example = storage.tensorflow().train.Example.FromString(data)
+    example = file_systems.tensorflow().train.Example.FromString(data)
     return {name: b"".join(value.bytes_list.value) for name, value in example.features.feature.items()}
 
 

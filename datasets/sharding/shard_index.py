@@ -5,7 +5,7 @@ from typing import Annotated, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from datasets.sample import Split, Supervision
-from datasets.sharding import storage
+from datasets.sharding import file_systems
 from segdec.errors import DatasetError
 
 INDEX_FILE = "index.json"
@@ -17,25 +17,25 @@ Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 FileName = Annotated[str, Field(pattern=r"^[\w-][\w.-]*$")]
 
 
-class _Entry(BaseModel):
+class _IndexPart(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class FormatEntry(BaseModel):
+class IndexHeader(BaseModel):
     """What every version of the index begins with."""
 
     format: Literal["segdec shards"]
     version: int
 
 
-class ShardEntry(_Entry):
+class PackedShard(_IndexPart):
     """One TFRecord file: its name beside the index and its size, bytes."""
 
     name: FileName
     bytes: Bytes
 
 
-class RecordEntry(_Entry):
+class PackedRecord(_IndexPart):
     """One photograph.
 
     Attributes:
@@ -62,14 +62,14 @@ class RecordEntry(_Entry):
     mask_sha256: Digest | None
 
 
-class ShardIndex(_Entry):
+class ShardIndex(_IndexPart):
     """What `index.json` holds. It is written last, so a set that has one is whole."""
 
     format: Literal["segdec shards"] = "segdec shards"
     version: Literal[1, 2] = 2
     classes: tuple[str, ...]
-    shards: tuple[ShardEntry, ...]
-    records: tuple[RecordEntry, ...]
+    shards: tuple[PackedShard, ...]
+    records: tuple[PackedRecord, ...]
 
     @model_validator(mode="after")
     def _check_references(self) -> Self:
@@ -87,17 +87,17 @@ def read_index(root: str) -> ShardIndex:
     """Reads the index of the shards at `root`, a folder or a URL.
 
     Raises:
-        DatasetError: When there is none, it is damaged or its format is newer.
+        DatasetError: If there is none, it is damaged or its format is newer.
     """
-    place = storage.join(root, INDEX_FILE)
-    if storage.size(place) is None:
+    place = file_systems.join(root, INDEX_FILE)
+    if file_systems.size(place) is None:
         raise DatasetError(
             f"There is no {place}: no shards lie there, or packing them did not come to its end. "
             "Give the folder or URL that was packed to, or pack again: python -m datasets pack"
         )
-    text = storage.read(place)
+    text = file_systems.read(place)
     try:
-        found = FormatEntry.model_validate_json(text)
+        found = IndexHeader.model_validate_json(text)
         if found.version > VERSION:
             raise DatasetError(
                 f"{place} has the format version {found.version}, this program reads up to {VERSION}. "
@@ -114,5 +114,5 @@ def read_index(root: str) -> ShardIndex:
 
 
 def write_index(root: str, index: ShardIndex) -> None:
-    """Writes `index` to `root`; DatasetError when it cannot be written."""
-    storage.write(storage.join(root, INDEX_FILE), index.model_dump_json(indent=1).encode())
+    """Writes `index` to `root`; DatasetError if it cannot be written."""
+    file_systems.write(file_systems.join(root, INDEX_FILE), index.model_dump_json(indent=1).encode())

@@ -25,7 +25,7 @@ def packable(dataset: Dataset) -> Dataset:
     """The records that have a split alone.
 
     Raises:
-        DatasetError: When no record has one.
+        DatasetError: If no record has one.
     """
     records = tuple(record for record in dataset.records if record.split is not None)
     if not records:

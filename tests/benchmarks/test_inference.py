@@ -14,7 +14,7 @@ from benchmarks.inference import page, size, speed, training_step
 from benchmarks.inference.arithmetic import network_flop
 from benchmarks.inference.competitor import Competitor
 from benchmarks.inference.competitors import EAGER
-from benchmarks.inference.interleaved_timing import Race
+from benchmarks.inference.interleaved_timing import Timing
 from benchmarks.reporting import interleave
 from segdec.config import NetworkConfig
 from segdec.errors import RunError
@@ -73,10 +73,10 @@ def test_a_competitor_that_ends_says_why():
 
 
 def test_a_race_tells_ratio_and_share_of_the_peak():
-    race = Race({"ours": [1.0, 2.0, 9.0], EAGER: [4.0, 6.0, 7.0]}, peak=100.0, peak_mb={}, versions={})
-    assert race.ratio("ours", EAGER) == 3
-    assert race.peak_share("ours", flop=50.0) == 25
-    assert math.isnan(race.ratio("ours", "who did not take part"))
+    timing = Timing({"ours": [1.0, 2.0, 9.0], EAGER: [4.0, 6.0, 7.0]}, peak=100.0, peak_mb={}, versions={})
+    assert timing.ratio("ours", EAGER) == 3
+    assert timing.peak_share("ours", flop=50.0) == 25
+    assert math.isnan(timing.ratio("ours", "who did not take part"))
 
 
 # === Arithmetic ===
@@ -112,8 +112,10 @@ def test_the_feature_convolution_is_two_thirds_of_the_published_network():
 def test_rows_compare_with_pytorch():
     mask, classes = np.full((2, 1, 1, 1), 0.25), np.array([[0.5, 0.5]] * 2)
     answers = {"segdec tensorflow": (mask + 0.125, classes), EAGER: (mask, classes - 0.25)}
-    race = Race({"segdec tensorflow": [1.0], EAGER: [4.0]}, 100.0, {"segdec tensorflow": 7.0, EAGER: 8.0}, {})
-    row, _ = speed.tabulate((2, 704, 256), race, answers, flop=25)
+    timing = Timing(
+        {"segdec tensorflow": [1.0], EAGER: [4.0]}, 100.0, {"segdec tensorflow": 7.0, EAGER: 8.0}, {}
+    )
+    row, _ = speed.tabulate((2, 704, 256), timing, answers, flop=25)
     assert row == {
         "case": "704 × 256, batch 2",
         "competitor": "segdec tensorflow",
@@ -193,7 +195,7 @@ def row(competitor, median):
 def figures(tmp_path):
     """The files of a run."""
     machine = {"cores": "2", "of its instructions": ""}
-    race = {case: Race({"ours": [seconds]}, 1.0, {}, {}) for case, seconds in SIZES}
+    timing = {case: Timing({"ours": [seconds]}, 1.0, {}, {}) for case, seconds in SIZES}
     parts = {
         "speed": {
             "rows": [row("segdec tensorflow", 0.5), row(EAGER, 1.75)],
@@ -202,7 +204,10 @@ def figures(tmp_path):
             "left_out": ["1408 × 512, batch 8"],
         },
         "training_step": {"rows": [{"competitor": "ours", "s a step, median": 0.123456}], "targets": []},
-        "size": {"rows": [row for case in race for row in size.tabulate(case, race[case])], "targets": []},
+        "size": {
+            "rows": [row for case in timing for row in size.tabulate(case, timing[case])],
+            "targets": [],
+        },
     }
     for name, part in parts.items():
         (tmp_path / f"{name}.json").write_text(json.dumps({"machine": machine, "rounds": 5, **part}))

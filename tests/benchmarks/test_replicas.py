@@ -7,7 +7,7 @@ import pytest
 from benchmarks.models import photograph
 from benchmarks.serving import replicas
 from benchmarks.serving.load import generators
-from benchmarks.serving.replicas import Attempt, Outcome, Trial
+from benchmarks.serving.replicas import Attempt, Trial, TrialResult
 from segdec.errors import ConfigError
 
 KILLED, OTHER = "127.0.0.1:1", "127.0.0.1:2"
@@ -34,19 +34,19 @@ def test_what_the_log_tells(tmp_path):
 
 def test_who_was_under_way_and_who_came_back():
     attempts = [[AGAIN], [LOST, ANSWERED], [LOST], [GONE, ANSWERED], [LOADING, ANSWERED], [AGAIN], [AGAIN]]
-    outcome = Outcome(6, Counter({"502": 1}), attempts, KILLED)
-    assert (outcome.under_way, outcome.sent_again, outcome.since_return) == (2, 3, 2)
-    assert Outcome(1, Counter(), [[AGAIN]], KILLED).since_return == 0
+    result = TrialResult(6, Counter({"502": 1}), attempts, KILLED)
+    assert (result.under_way, result.sent_again, result.since_return) == (2, 3, 2)
+    assert TrialResult(1, Counter(), [[AGAIN]], KILLED).since_return == 0
 
 
 def test_a_failure_beyond_those_under_way_is_a_missed_target():
-    good = Outcome(9, Counter(), [[LOST, ANSWERED], [AGAIN]], KILLED)
-    bad = Outcome(7, Counter({"502": 1, "0": 1}), [[LOST], [ANSWERED]], KILLED)
-    outcomes = {"as shipped": good, "once": bad, "client": good}
-    missed = [target.name for target in replicas.targets(outcomes) if not target.met]
+    good = TrialResult(9, Counter(), [[LOST, ANSWERED], [AGAIN]], KILLED)
+    bad = TrialResult(7, Counter({"502": 1, "0": 1}), [[LOST], [ANSWERED]], KILLED)
+    results = {"as shipped": good, "once": bad, "client": good}
+    missed = [target.name for target in replicas.targets(results) if not target.met]
     assert missed == ["nothing sent twice: failed beyond those under way"]
-    assert replicas.failures(outcomes)["once"] == {"502": 1, "0": 1}
-    assert [row["failed"] for row in replicas.tabulate(outcomes)] == [0, 2, 0]
+    assert replicas.failures(results)["once"] == {"502": 1, "0": 1}
+    assert [row["failed"] for row in replicas.tabulate(results)] == [0, 2, 0]
 
 
 def test_without_nginx_it_says_what_to_install(tmp_path, monkeypatch):
@@ -63,9 +63,9 @@ needs_nginx = pytest.mark.skipif(replicas.find_nginx() is None, reason="needs ng
 def test_a_killed_replica_costs_no_more_than_it_had_under_way(trial: Trial, quick_artifact, monkeypatch):
     monkeypatch.setenv("SEGDEC_ENGINE", "openvino")  # so that nothing imports TensorFlow
     with generators() as pool:
-        outcome = replicas.run(trial, pool, quick_artifact, photograph(256, 256), clients=8, seconds=3)
-    assert outcome.answered > 0
-    assert any(not attempt.connected for tried in outcome.attempts for attempt in tried), "one was killed"
-    assert outcome.failed.total() == (
-        outcome.under_way if trial.name == "nothing sent twice, asked once" else 0
+        result = replicas.run(trial, pool, quick_artifact, photograph(256, 256), clients=8, seconds=3)
+    assert result.answered > 0
+    assert any(not attempt.connected for tried in result.attempts for attempt in tried), "one was killed"
+    assert result.failed.total() == (
+        result.under_way if trial.name == "nothing sent twice, asked once" else 0
     )

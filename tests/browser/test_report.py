@@ -1,4 +1,4 @@
-"""The report of an evaluation in a real browser; every number is worked out here from the rows."""
+"""The report of an evaluation in a real browser; every number is worked out here from the results."""
 
 import re
 from pathlib import Path
@@ -12,12 +12,12 @@ from segdec.postprocessing import Prediction, find_regions
 from training.evaluation.evaluation import Evaluation
 from training.evaluation.formatting import format_figure, format_score
 from training.evaluation.metrics import measure
+from training.evaluation.photograph_results import PhotographResult
 from training.evaluation.pixel_counts import count_pixels
 from training.evaluation.pixel_histogram import PixelHistogram
-from training.evaluation.regions import measure_overlaps
 from training.evaluation.report import write_report
-from training.evaluation.rows import Row
-from training.evaluation.threshold_slider import count_at, no_miss_threshold
+from training.evaluation.threshold_slider import count_at, full_recall_threshold
+from training.evaluation.true_regions import measure_overlaps
 
 THRESHOLD = 0.3
 CLASSES = ("good", "scratch", "spot", "stain")
@@ -43,13 +43,13 @@ def decide(place: int):
 
 @pytest.fixture(scope="module")
 def evaluation() -> Evaluation:
-    rows, histogram = [], PixelHistogram()
+    results, histogram = [], PixelHistogram()
     for place in range(len(SCORES)):
         sample, prediction = decide(place)
         mask = sample.mask if sample.label else None
         histogram.add(prediction.mask_scores, sample.mask)
-        rows.append(
-            Row(
+        results.append(
+            PhotographResult(
                 name=f"part </script> {place}",
                 split="test",
                 group=str(place),
@@ -63,8 +63,8 @@ def evaluation() -> Evaluation:
                 overlaps=measure_overlaps(prediction.mask, mask),
             )
         )
-    metrics = measure(rows, CLASSES, histogram, threshold=THRESHOLD, resamples=100)
-    return Evaluation(CLASSES, tuple(rows), metrics, histogram)
+    metrics = measure(results, CLASSES, histogram, threshold=THRESHOLD, resamples=100)
+    return Evaluation(CLASSES, tuple(results), metrics, histogram)
 
 
 @pytest.fixture(scope="module")
@@ -100,8 +100,8 @@ def shown(page: Page) -> dict[str, set[str]]:
     return found
 
 
-def expect_counts(page: Page, rows, threshold: float) -> None:
-    counts = count_at(rows, threshold)
+def expect_counts(page: Page, results, threshold: float) -> None:
+    counts = count_at(results, threshold)
     assert shown(page) == {
         "found": {str(counts.found)},
         "missed": {str(counts.missed)},
@@ -138,23 +138,23 @@ def outcomes(page: Page) -> dict[str, str]:
     )
 
 
-def expected_outcome(row: Row, threshold: float) -> str:
-    if row.score < threshold:
-        return "missed defect" if row.truth else "correct"
-    if not row.truth:
+def expected_outcome(result: PhotographResult, threshold: float) -> str:
+    if result.score < threshold:
+        return "missed defect" if result.truth else "correct"
+    if not result.truth:
         return "false alarm"
-    return "wrong class" if row.outcome == "wrong class" else "correct"
+    return "wrong class" if result.outcome == "wrong class" else "correct"
 
 
 def test_slider_counts_as_python_does(open_report, evaluation):
     page = open_report().page
     expect(page.locator("#bar")).to_be_visible()
-    expect_counts(page, evaluation.rows, THRESHOLD)
+    expect_counts(page, evaluation.results, THRESHOLD)
     pictured = set(outcomes(page))
     for position in (0, 60, 170, 240, 255, 300, 431, 500):
         threshold = slide(page, position)
-        expect_counts(page, evaluation.rows, threshold)
-        expected = {row.name: expected_outcome(row, threshold) for row in evaluation.rows}
+        expect_counts(page, evaluation.results, threshold)
+        expected = {result.name: expected_outcome(result, threshold) for result in evaluation.results}
         assert outcomes(page) == {name: expected[name] for name in pictured}
         listed = page.locator("#errors tr td:first-child").all_inner_texts()
         assert sorted(listed) == sorted(name for name, outcome in expected.items() if outcome != "correct")
@@ -164,7 +164,7 @@ def test_slider_counts_as_python_does(open_report, evaluation):
 def test_left_end_is_below_every_score(open_report, evaluation):
     page = open_report().page
     assert slide(page, 0) == 0.0
-    assert count_at(evaluation.rows, 0.0).passed == 0
+    assert count_at(evaluation.results, 0.0).passed == 0
     expect(page.locator("#threshold")).to_have_attribute(
         "aria-valuetext", f"0.000: 0 missed, {evaluation.metrics.good} false alarms"
     )
@@ -172,7 +172,7 @@ def test_left_end_is_below_every_score(open_report, evaluation):
 
 def test_marks_lead_to_their_thresholds(open_report, evaluation):
     page = open_report().page
-    lowest = no_miss_threshold(evaluation.rows)
+    lowest = full_recall_threshold(evaluation.results)
     page.locator(".mark.hindsight").click()
     assert now(page) == lowest
     assert shown(page)["missed"] == {"0"}
@@ -180,7 +180,7 @@ def test_marks_lead_to_their_thresholds(open_report, evaluation):
     expect(page.locator("#threshold-value")).to_have_text(format_score(lowest))
     page.locator(".mark.chosen").click()
     assert now(page) == THRESHOLD
-    expect_counts(page, evaluation.rows, THRESHOLD)
+    expect_counts(page, evaluation.results, THRESHOLD)
     expect(page.locator("#errors-note")).to_have_text(
         f"{len(evaluation.errors())} at the model's own threshold."
     )
@@ -199,7 +199,7 @@ def test_each_step_passes_one_score(open_report, evaluation):
             threshold = now(page)
             reached = min((each for each in levels if each >= threshold), default=None)
             assert reached == level
-            expect_counts(page, evaluation.rows, threshold)
+            expect_counts(page, evaluation.results, threshold)
 
 
 def test_line_and_points_of_the_charts_move_along(open_report, evaluation):
@@ -218,7 +218,7 @@ def test_line_and_points_of_the_charts_move_along(open_report, evaluation):
         return x0 + (x - start[0]) * scale[0] * scale[2], y0 - (y - start[1]) * scale[1] * scale[2]
 
     def operating_points(threshold: float) -> dict[str, tuple[float, float]]:
-        counts = count_at(evaluation.rows, threshold)
+        counts = count_at(evaluation.results, threshold)
         alarm_rate = counts.alarms / (counts.alarms + counts.passed)
         return {"precision-recall": (counts.recall, counts.precision), "roc": (alarm_rate, counts.recall)}
 
@@ -282,4 +282,4 @@ def test_report_reads_without_scripts(open_report, evaluation):
     expect(page.locator("#filter")).to_be_hidden()
     expect(page.locator("noscript p")).to_contain_text("needs JavaScript")
     assert page.locator("#errors tr").count() == len(evaluation.errors())
-    expect(page.locator(".verdict")).to_have_text(re.compile(r"images are labelled wrong"))
+    expect(page.locator(".headline")).to_have_text(re.compile(r"images are labelled wrong"))

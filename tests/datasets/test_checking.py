@@ -27,29 +27,29 @@ def write_values(path, values):
     cv2.imwrite(str(path), mask)
 
 
-def test_a_finding_holds_size_area_digests_and_content(folder_root):
+def test_a_checked_photograph_holds_size_area_digests_and_content(folder_root):
     checked = check_dataset(index(folder_root))
-    findings = {finding.record.name: finding for finding in checked.findings}
-    dent = findings["dent/c"]
+    photographs = {photograph.record.name: photograph for photograph in checked.photographs}
+    dent = photographs["dent/c"]
     assert (dent.height, dent.width, dent.channels, dent.defect_px) == (12, 20, 1, 6)
     assert dent.record.shape == (12, 20, 1)
     assert len(dent.record.digests) == 2
-    assert findings["good/a"].defect_px == 0
-    assert len({finding.digest for finding in findings.values()}) == 4
-    assert checked.dataset.records == tuple(finding.record for finding in checked.findings)
+    assert photographs["good/a"].defect_px == 0
+    assert len({photograph.digest for photograph in photographs.values()}) == 4
+    assert checked.dataset.records == tuple(photograph.record for photograph in checked.photographs)
 
 
 def test_same_pixels_in_another_file_type_are_equal_pictures(folder_root):
     pixels = cv2.imread(str(folder_root / "good/a.png"), cv2.IMREAD_UNCHANGED)
     cv2.imwrite(str(folder_root / "good/z.bmp"), pixels)
-    same = equal_pictures(check_dataset(index(folder_root)).findings)
-    assert [[finding.record.name for finding in group] for group in same] == [["good/a", "good/z"]]
+    same = equal_pictures(check_dataset(index(folder_root)).photographs)
+    assert [[photograph.record.name for photograph in group] for group in same] == [["good/a", "good/z"]]
 
 
 def test_equal_numbers_of_another_shape_are_no_equal_pictures(folder_root):
     cv2.imwrite(str(folder_root / "good/wide.png"), np.zeros((4, 6), np.uint8))
     cv2.imwrite(str(folder_root / "good/high.png"), np.zeros((6, 4), np.uint8))
-    assert equal_pictures(check_dataset(index(folder_root)).findings) == []
+    assert equal_pictures(check_dataset(index(folder_root)).photographs) == []
 
 
 def test_every_offender_is_named_at_once(folder_root, write_picture):
@@ -113,9 +113,9 @@ def test_a_threshold_cuts_the_mask(folder_root, threshold, defect_px):
     write_values(folder_root / "masks/dent/c.png", [1, 2, 127, 128, 200])
     dataset = index(folder_root)
     if threshold:  # as a layout says it
-        assert check_dataset(cut_masks(dataset, threshold)).findings[0].defect_px == defect_px
+        assert check_dataset(cut_masks(dataset, threshold)).photographs[0].defect_px == defect_px
     checked = check_dataset(cut_masks(dataset, threshold))
-    assert checked.findings[0].defect_px == defect_px
+    assert checked.photographs[0].defect_px == defect_px
     assert checked.dataset.records[0].mask_threshold == threshold
     assert checked.dataset.problems == ()
 
@@ -196,14 +196,16 @@ def known(name, digest, split="train"):
 
 def test_what_an_index_knows_is_not_read(tmp_path, write_picture):
     read = Record("read", write_picture(tmp_path / "a.png"), None, label=0, group="read")
-    (alone,) = check_dataset(Dataset(("good",), (read,))).findings
+    (alone,) = check_dataset(Dataset(("good",), (read,))).photographs
     twin = Record(
         "twin", Unreadable("twin"), None, 0, "twin", shape=(12, 20, 1), digests=alone.record.digests
     )
     records = (known("a", "0"), known("b", "0"), known("c", "1"), read, twin)
-    findings = check_dataset(Dataset(("good",), records), trusted=lambda record: record.name != "x").findings
-    assert [finding.defect_px for finding in findings] == [None, None, None, 0, None]
-    named = [[finding.record.name for finding in same] for same in equal_pictures(findings)]
+    photographs = check_dataset(
+        Dataset(("good",), records), trusted=lambda record: record.name != "x"
+    ).photographs
+    assert [photograph.defect_px for photograph in photographs] == [None, None, None, 0, None]
+    named = [[photograph.record.name for photograph in same] for same in equal_pictures(photographs)]
     assert named == [["a", "b"], ["read", "twin"]]
 
 

@@ -3,31 +3,31 @@ from pathlib import Path
 
 import pytest
 
-from datasets.checking import Finding
+from datasets.checking import CheckedPhotograph
 from datasets.folds import deal, find_clusters, split_by_share, split_into_folds
 from datasets.sample import Dataset, Record
 from segdec.errors import DatasetError
 
 
-def finding(name, label, picture=None):
+def photograph(name, label, picture=None):
     record = Record(name, Path(name), None, label, name.split("/")[0])
-    return Finding(record, 4, 6, 1, 0, picture or name)
+    return CheckedPhotograph(record, 4, 6, 1, 0, picture or name)
 
 
-def as_dataset(findings):
+def as_dataset(photographs):
     classes = ("good", "dent", "scratch")
-    return Dataset(classes, tuple(f.record for f in findings))
+    return Dataset(classes, tuple(f.record for f in photographs))
 
 
 @pytest.fixture
-def findings():
+def photographs():
     """25 items of 8 photographs, one with a defect in items 0 to 9; items 3 and 20 share a picture."""
     made = [
-        finding(f"item{item:02d}/{part}", int(part == 0 and item < 10))
+        photograph(f"item{item:02d}/{part}", int(part == 0 and item < 10))
         for item in range(25)
         for part in range(8)
     ]
-    made[20 * 8 + 5] = finding("item20/5", 0, "item03/5")
+    made[20 * 8 + 5] = photograph("item20/5", 0, "item03/5")
     return made
 
 
@@ -41,18 +41,18 @@ def groups(dataset):
 def test_groups_that_share_a_picture_are_joined_in_a_chain():
     clusters = find_clusters(
         [
-            finding("a/0", 0, "P"),
-            finding("b/0", 0, "P"),
-            finding("b/1", 2, "Q"),
-            finding("c/0", 1, "Q"),
-            finding("d/0", 0),
+            photograph("a/0", 0, "P"),
+            photograph("b/0", 0, "P"),
+            photograph("b/1", 2, "Q"),
+            photograph("c/0", 1, "Q"),
+            photograph("d/0", 0),
         ]
     )
     assert [(c.groups, c.label, c.photographs) for c in clusters] == [(("a", "b", "c"), 2, 4), (("d",), 0, 1)]
 
 
-def test_each_group_is_tested_once_and_folds_are_even(findings):
-    folds = list(split_into_folds(as_dataset(findings), findings, folds=5, val=0.25))
+def test_each_group_is_tested_once_and_folds_are_even(photographs):
+    folds = list(split_into_folds(as_dataset(photographs), photographs, folds=5, val=0.25))
     tested = Counter(group for fold in folds for group in groups(fold)["test"])
     assert tested == {f"item{item:02d}": 1 for item in range(25)}
     for fold in folds:
@@ -67,8 +67,8 @@ def test_each_group_is_tested_once_and_folds_are_even(findings):
         )
 
 
-def test_shares_hold_for_each_class(findings):
-    dataset = split_by_share(as_dataset(findings), findings, val=0.2, test=0.3)
+def test_shares_hold_for_each_class(photographs):
+    dataset = split_by_share(as_dataset(photographs), photographs, val=0.2, test=0.3)
     defects = {split: sum(r.label for r in dataset.of_split(split)) for split in ("train", "val", "test")}
     assert defects == {"train": 5, "val": 2, "test": 3}
     sizes = {split: len(dataset.of_split(split)) for split in ("train", "val", "test")}
@@ -77,24 +77,26 @@ def test_shares_hold_for_each_class(findings):
     assert abs(sizes["test"] - 60) <= 8
 
 
-def test_a_seed_tells_the_split_and_the_order_does_not(findings):
+def test_a_seed_tells_the_split_and_the_order_does_not(photographs):
     def split(seed, order):
         dataset = split_by_share(as_dataset(order), order, val=0.2, test=0.2, seed=seed)
         return {record.name: record.split for record in dataset.records}
 
-    assert split(0, findings) == split(0, findings[::-1])
-    assert split(0, findings) != split(1, findings)
+    assert split(0, photographs) == split(0, photographs[::-1])
+    assert split(0, photographs) != split(1, photographs)
 
 
-def test_a_part_without_a_share_gets_nothing_and_small_classes_reach_every_part(findings):
-    dataset = split_by_share(as_dataset(findings), findings, val=0.25, test=0)
+def test_a_part_without_a_share_gets_nothing_and_small_classes_reach_every_part(photographs):
+    dataset = split_by_share(as_dataset(photographs), photographs, val=0.25, test=0)
     assert dataset.of_split("test") == ()
-    clusters = find_clusters([finding(f"{name}/0", 1) for name in "abc"])
+    clusters = find_clusters([photograph(f"{name}/0", 1) for name in "abc"])
     assert [len(part) for part in deal(clusters, [0.8, 0.1, 0.1], 0)] == [1, 1, 1]
 
 
 def test_larger_groups_do_not_unbalance_the_folds():
-    made = [finding(f"g{group}/{part}", 0) for group in range(9) for part in range(1 + 9 * (group % 3 == 0))]
+    made = [
+        photograph(f"g{group}/{part}", 0) for group in range(9) for part in range(1 + 9 * (group % 3 == 0))
+    ]
     parts = deal(find_clusters(made), [1 / 3] * 3, 0)
     assert [sum(cluster.photographs for cluster in part) for part in parts] == [12, 12, 12]
 
@@ -107,13 +109,13 @@ def test_larger_groups_do_not_unbalance_the_folds():
         ({"val": float("nan"), "test": 0.5}, "Shares of nan"),
     ],
 )
-def test_shares_that_cannot_be(findings, options, words):
+def test_shares_that_cannot_be(photographs, options, words):
     with pytest.raises(DatasetError, match=words):
-        split_by_share(as_dataset(findings), findings, **options)
+        split_by_share(as_dataset(photographs), photographs, **options)
 
 
 def test_splits_that_could_measure_nothing_are_refused():
-    made = [finding(f"good{n}/0", 0) for n in range(9)] + [finding(f"bad{n}/0", 1) for n in range(2)]
+    made = [photograph(f"good{n}/0", 0) for n in range(9)] + [photograph(f"bad{n}/0", 1) for n in range(2)]
     with pytest.raises(DatasetError, match=r"'test' would hold \d good and 0 defective.*fewer --folds"):
         list(split_into_folds(as_dataset(made), made, folds=3, val=0))
     with pytest.raises(DatasetError, match=r"1 folds cannot .*Expected --folds of at least 2"):

@@ -1,7 +1,7 @@
 """Several evaluated runs as one: folds make a whole data set, seeds show how far chance carries.
 
 Runs on the same photographs are seeds of one fold; runs on others are other folds. All folds have as many
-seeds, and no photograph is in two folds. For each seed the rows of all folds are pooled, every photograph
+seeds, and no photograph is in two folds. For each seed the results of all folds are pooled, every photograph
 judged at the threshold of its own run and the scores taken as they are; over seeds figures are averaged,
 never scores.
 """
@@ -32,7 +32,7 @@ class Spread:
     """One figure over several runs or seeds.
 
     Attributes:
-        mean: Mean of those that have it; None when none has.
+        mean: Mean of those that have it; None if none has.
         std: Their sample standard deviation (n − 1); None for fewer than two.
         count: How many have it.
     """
@@ -43,7 +43,7 @@ class Spread:
 
 
 @dataclass(frozen=True)
-class JoinedRun:
+class AggregatedRun:
     """One of the runs.
 
     Attributes:
@@ -62,7 +62,7 @@ class JoinedRun:
 
 
 @dataclass(frozen=True)
-class Joined:
+class Aggregate:
     """Several runs as one.
 
     Attributes:
@@ -74,21 +74,21 @@ class Joined:
         pooled: For each seed the evaluation of all folds together, its metrics without intervals.
         figures: The pooled figures over the seeds.
         over_runs: The figures over single runs.
-        intervals: 95 % intervals of the pooled figures; of their mean over the seeds when there are several.
+        intervals: 95 % intervals of the pooled figures; of their mean over the seeds if there are several.
     """
 
     split: str
     classes: tuple[str, ...]
     folds: int
     seeds: int
-    runs: tuple[JoinedRun, ...]
+    runs: tuple[AggregatedRun, ...]
     pooled: tuple[Evaluation, ...]
     figures: Mapping[str, Spread]
     over_runs: Mapping[str, Spread]
     intervals: Mapping[str, Interval | None]
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything but rows and histograms, ready for JSON."""
+        """Everything but results and histograms, ready for JSON."""
         return {
             "split": self.split,
             "classes": list(self.classes),
@@ -102,23 +102,23 @@ class Joined:
         }
 
 
-def join_runs(folders: Sequence[Path]) -> Joined:
+def aggregate_runs(folders: Sequence[Path]) -> Aggregate:
     """Joins evaluated runs.
 
     Raises:
         RunError: If one was not evaluated, or they do not fit together.
     """
     runs = [load_evaluation(folder) for folder in folders]
-    _check_joinable(runs)
+    _check_compatible(runs)
     folds = _sort_into_folds(runs)
     by_seed = list(zip(*folds, strict=True))
     pooled = tuple(_pool(members) for members in by_seed)
     members = tuple(
-        JoinedRun(run.path, fold, place, run.seed, measure(run.rows, run.classes, run.mask_scores))
+        AggregatedRun(run.path, fold, place, run.seed, measure(run.results, run.classes, run.mask_scores))
         for run in runs
         for fold, place in [_find(run, folds)]
     )
-    return Joined(
+    return Aggregate(
         split=runs[0].split,
         classes=runs[0].classes,
         folds=len(folds),
@@ -127,11 +127,11 @@ def join_runs(folders: Sequence[Path]) -> Joined:
         pooled=pooled,
         figures=_spread([evaluation.metrics for evaluation in pooled]),
         over_runs=_spread([member.metrics for member in members]),
-        intervals=measure_intervals([evaluation.rows for evaluation in pooled]),
+        intervals=measure_intervals([evaluation.results for evaluation in pooled]),
     )
 
 
-def _check_joinable(runs: Sequence[EvaluatedRun]) -> None:
+def _check_compatible(runs: Sequence[EvaluatedRun]) -> None:
     if len(runs) < 2:
         raise RunError(f"{len(runs)} run given, expected at least two to join.")
     first, seen = runs[0], set()
@@ -154,7 +154,7 @@ def _sort_into_folds(runs: Sequence[EvaluatedRun]) -> list[list[EvaluatedRun]]:
     """The runs of each set of photographs; the n-th ones of all folds belong to one seed."""
     folds: dict[frozenset[str], list[EvaluatedRun]] = {}
     for run in runs:
-        names = frozenset(row.name for row in run.rows)
+        names = frozenset(result.name for result in run.results)
         for others, members in folds.items():
             _check_relation(run, names, members[0], others)
         folds.setdefault(names, []).append(run)
@@ -206,9 +206,11 @@ def _find(run: EvaluatedRun, folds: Sequence[Sequence[EvaluatedRun]]) -> tuple[i
 
 
 def _pool(members: Sequence[EvaluatedRun]) -> Evaluation:
-    rows = tuple(row for run in members for row in run.rows)
+    results = tuple(result for run in members for result in run.results)
     mask_scores = reduce(add, (run.mask_scores for run in members))
-    return Evaluation(members[0].classes, rows, measure(rows, members[0].classes, mask_scores), mask_scores)
+    return Evaluation(
+        members[0].classes, results, measure(results, members[0].classes, mask_scores), mask_scores
+    )
 
 
 def _spread(all_metrics: Sequence[Metrics]) -> dict[str, Spread]:
@@ -225,19 +227,19 @@ def _summarize(values: Sequence[float | None]) -> Spread:
     )
 
 
-def _describe_run(run: JoinedRun) -> dict[str, Any]:
+def _describe_run(run: AggregatedRun) -> dict[str, Any]:
     return {"run": str(run.path), "fold": run.fold, "place": run.place, "seed": run.seed}
 
 
-def write_joined(folder: Path, joined: Joined) -> None:
+def write_aggregate(folder: Path, aggregate: Aggregate) -> None:
     """Writes `joined.json` and, one line a run, `joined.csv` into `folder`, which is made where it lacks.
 
     Raises:
-        OSError: The place is full or not writable.
+        OSError: If the place is full or not writable.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    write_text_atomic(folder / JSON, json.dumps(joined.to_dict(), indent=2) + "\n")
-    lines = [{**_describe_run(run), **run.metrics.single_figures()} for run in joined.runs]
+    write_text_atomic(folder / JSON, json.dumps(aggregate.to_dict(), indent=2) + "\n")
+    lines = [{**_describe_run(run), **run.metrics.single_figures()} for run in aggregate.runs]
     text = io.StringIO()
     writer = csv.DictWriter(text, list(lines[0]), lineterminator="\n")
     writer.writeheader()

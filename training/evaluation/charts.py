@@ -14,6 +14,7 @@ from matplotlib.figure import Figure
 from numpy.typing import ArrayLike, NDArray
 from sklearn.metrics import precision_recall_curve, roc_curve
 
+from training.evaluation.photograph_results import PhotographResult
 from training.evaluation.thresholds import SATURATION
 
 GOOD, DEFECTIVE = "#3b8ed0", "#e07b39"
@@ -44,6 +45,12 @@ class Scored:
 
     defective: NDArray[np.bool_]
     scores: Floats
+
+    @classmethod
+    def from_results(cls, results: Sequence[PhotographResult]) -> "Scored":
+        """The scores of results, beside the truth."""
+        defective = np.array([result.truth != 0 for result in results])
+        return cls(defective, np.array([result.score for result in results], np.float64))
 
     @property
     def has_both(self) -> bool:
@@ -88,7 +95,7 @@ def roc_chart(images: Scored, threshold: float | None) -> str:
     return _svg(figure, "True over false positive rate", axes)
 
 
-def joined_precision_recall_chart(runs: Sequence[Scored], pooled: Sequence[Scored]) -> str:
+def aggregate_precision_recall_chart(runs: Sequence[Scored], pooled: Sequence[Scored]) -> str:
     """Precision over recall: thin for each run, thick for each pool of runs."""
     figure, axes = _chart("recall", "precision")
     for images, style in _layers(runs, pooled):
@@ -97,7 +104,7 @@ def joined_precision_recall_chart(runs: Sequence[Scored], pooled: Sequence[Score
     return _svg(figure, "Precision over recall of each run and of the pool")
 
 
-def joined_roc_chart(runs: Sequence[Scored], pooled: Sequence[Scored]) -> str:
+def aggregate_roc_chart(runs: Sequence[Scored], pooled: Sequence[Scored]) -> str:
     """True over false positive rate: thin for each run, thick for each pool of runs."""
     figure, axes = _chart("false positive rate", "true positive rate")
     _draw_chance(axes)
@@ -140,7 +147,7 @@ def _unit_square(axes: Axes) -> None:
     axes.set_ylim(-0.02, 1.02)
 
 
-def score_chart(images: Scored, threshold: float | None, no_miss: float | None = None) -> str:
+def score_chart(images: Scored, threshold: float | None, full_recall: float | None = None) -> str:
     """Histograms of good and defective scores, one over the other.
 
     The axis is logarithmic in the odds, because scores crowd near 0 and 1.
@@ -148,7 +155,7 @@ def score_chart(images: Scored, threshold: float | None, no_miss: float | None =
     Args:
         images: The photographs.
         threshold: Stands as a dashed line, which a script may move, and as a faint one that stays.
-        no_miss: The highest threshold that misses none of them, a dotted line.
+        full_recall: The highest threshold that misses none of them, a dotted line.
     """
     odds = to_odds(images.scores)
     bins = np.linspace(*odds_range(images.scores, threshold), 41)
@@ -160,14 +167,14 @@ def score_chart(images: Scored, threshold: float | None, no_miss: float | None =
     ):
         _neutralise(axes)
         _bars(axes, part, bins, color, name)
-        _draw_thresholds(axes, threshold, no_miss)
+        _draw_thresholds(axes, threshold, full_recall)
     _label_odds(lower, bins[0], bins[-1])
     return _svg(figure, "Histograms of the scores of good and of defective photographs", lower)
 
 
-def _draw_thresholds(axes: Axes, threshold: float | None, no_miss: float | None) -> None:
-    if no_miss is not None:
-        axes.axvline(float(to_odds(no_miss)), color=INK, linewidth=1.2, linestyle=":")
+def _draw_thresholds(axes: Axes, threshold: float | None, full_recall: float | None) -> None:
+    if full_recall is not None:
+        axes.axvline(float(to_odds(full_recall)), color=INK, linewidth=1.2, linestyle=":")
     if threshold is not None:
         axes.axvline(float(to_odds(threshold)), color=INK, linewidth=1, alpha=0.35)
         line = axes.axvline(float(to_odds(threshold)), color=INK, linewidth=1.5, linestyle="--")

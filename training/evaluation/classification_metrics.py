@@ -44,7 +44,7 @@ def auroc(labels: ArrayLike, scores: ArrayLike) -> float | None:
 
 
 def count_errors(labels: ArrayLike, scores: ArrayLike, threshold: ArrayLike) -> tuple[int, int]:
-    """False positives and false negatives when an image is defective from `threshold` upwards.
+    """False positives and false negatives if an image is defective from `threshold` upwards.
 
     One threshold holds for all images, or each has its own [N].
     """
@@ -53,7 +53,7 @@ def count_errors(labels: ArrayLike, scores: ArrayLike, threshold: ArrayLike) -> 
     return int(np.count_nonzero(detected & ~defective)), int(np.count_nonzero(~detected & defective))
 
 
-def false_positives_at_no_miss(labels: ArrayLike, scores: ArrayLike) -> int | None:
+def false_positives_at_full_recall(labels: ArrayLike, scores: ArrayLike) -> int | None:
     """Good images that score as high as the lowest defective one: the price of FN = 0.
 
     None without a defective image.

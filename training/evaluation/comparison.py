@@ -17,14 +17,14 @@ from training.evaluation.intervals import (
     summarize,
 )
 from training.evaluation.metrics import measure
-from training.evaluation.rows import Row
+from training.evaluation.photograph_results import PhotographResult
 from training.evaluation.storage import EvaluatedRun, load_evaluation
 
 SIGNIFICANCE = 0.05
 """Probability below which equal models are not believed to differ so much."""
 
 DECISIVE = {"average_precision": "average precision", "pixel_f1": "pixel F1"}
-"""Figures of the verdict, beside the labels; with all of them one would soon differ by chance."""
+"""Figures of the conclusion, beside the labels; with all of them one would soon differ by chance."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ class Comparison:
     both_wrong: int
     p_value: float
 
-    def verdict(self) -> tuple[str, ...]:
+    def conclusion(self) -> tuple[str, ...]:
         """What can be said of the two, in sentences."""
         said = [_say(name, self.differences[figure], self) for figure, name in DECISIVE.items()]
         if self.p_value < SIGNIFICANCE:
@@ -120,7 +120,7 @@ def compare_runs(first: Path, second: Path) -> Comparison:
         first=first,
         second=second,
         photographs=len(pairs),
-        left_out=len(one.rows) + len(other.rows) - 2 * len(pairs),
+        left_out=len(one.results) + len(other.results) - 2 * len(pairs),
         differences=_subtract(before, after, one.classes),
         first_right=first_right,
         second_right=second_right,
@@ -129,7 +129,7 @@ def compare_runs(first: Path, second: Path) -> Comparison:
     )
 
 
-def _pair(one: EvaluatedRun, other: EvaluatedRun) -> list[tuple[Row, Row]]:
+def _pair(one: EvaluatedRun, other: EvaluatedRun) -> list[tuple[PhotographResult, PhotographResult]]:
     mine, theirs = one.by_name(), other.by_name()
     pairs = [(mine[name], theirs[name]) for name in sorted(mine.keys() & theirs.keys())]
     if not pairs:
@@ -138,36 +138,38 @@ def _pair(one: EvaluatedRun, other: EvaluatedRun) -> list[tuple[Row, Row]]:
             "common: evaluate both on the same split of the same data. Folds are put together by: "
             "python -m training join"
         )
-    for row, twin in pairs:
-        if _truth(row) != _truth(twin):
+    for result, twin in pairs:
+        if _truth(result) != _truth(twin):
             raise RunError(
-                f"'{row.name}' has another label or mask in '{one.path}' than in '{other.path}'. "
+                f"'{result.name}' has another label or mask in '{one.path}' than in '{other.path}'. "
                 "Expected the same data set: evaluate both again."
             )
     return pairs
 
 
-def _truth(row: Row) -> tuple[int, int | None]:
-    return row.truth, None if row.pixels is None else row.pixels.tp + row.pixels.fn
+def _truth(result: PhotographResult) -> tuple[int, int | None]:
+    return result.truth, None if result.pixels is None else result.pixels.tp + result.pixels.fn
 
 
-def _names_right(pairs: Sequence[tuple[Row, Row]]) -> tuple[str, ...]:
+def _names_right(pairs: Sequence[tuple[PhotographResult, PhotographResult]]) -> tuple[str, ...]:
     """Photographs that the first of each pair labels right and the second wrong."""
-    return tuple(row.name for row, twin in pairs if row.outcome == "correct" != twin.outcome)
+    return tuple(result.name for result, twin in pairs if result.outcome == "correct" != twin.outcome)
 
 
 def _test_mcnemar(first: int, second: int) -> float:
-    """How probable so uneven a division is when each of the photographs falls to either side alike."""
+    """How probable so uneven a division is if each of the photographs falls to either side alike."""
     from scipy.stats import binomtest  # takes a second to import
 
     return float(binomtest(first, first + second).pvalue) if first + second else 1.0
 
 
-def _subtract(before: Sequence[Row], after: Sequence[Row], classes: tuple[str, ...]) -> dict[str, Difference]:
+def _subtract(
+    before: Sequence[PhotographResult], after: Sequence[PhotographResult], classes: tuple[str, ...]
+) -> dict[str, Difference]:
     drawn: dict[str, list[NDArray[np.float64]]] = {name: [] for name in FIGURES}
-    for weights in draw_resamples([row.group for row in before], resamples=RESAMPLES, seed=0):
+    for weights in draw_resamples([result.group for result in before], resamples=RESAMPLES, seed=0):
         old, new = resample_figures(before, weights), resample_figures(after, weights)
         for name in FIGURES:
             drawn[name].append(new[name] - old[name])
-    first, second = (measure(rows, classes).single_figures() for rows in (before, after))
+    first, second = (measure(results, classes).single_figures() for results in (before, after))
     return {name: Difference(first[name], second[name], summarize(drawn[name])) for name in FIGURES}

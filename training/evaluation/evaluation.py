@@ -1,4 +1,4 @@
-"""Running a model over a split: one row a photograph, and the figures of all."""
+"""Running a model over a split: one result a photograph, and the figures of all."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -11,10 +11,10 @@ from segdec.postprocessing import Prediction
 from segdec.predictor import Predictor
 from training.evaluation.intervals import RESAMPLES
 from training.evaluation.metrics import Metrics, measure
+from training.evaluation.photograph_results import PhotographResult
 from training.evaluation.pixel_counts import count_pixels
 from training.evaluation.pixel_histogram import PixelHistogram
-from training.evaluation.regions import measure_overlaps
-from training.evaluation.rows import Row
+from training.evaluation.true_regions import measure_overlaps
 
 
 @dataclass(frozen=True)
@@ -23,20 +23,24 @@ class Evaluation:
 
     Attributes:
         classes: Names of the model's classes, the good one first.
-        rows: One a photograph, in the order of the records.
-        metrics: The figures of all rows.
+        results: One a photograph, in the order of the records.
+        metrics: The figures of all results.
         mask_scores: Mask scores of all photographs whose defect pixels are known.
     """
 
     classes: tuple[str, ...]
-    rows: tuple[Row, ...]
+    results: tuple[PhotographResult, ...]
     metrics: Metrics
     mask_scores: PixelHistogram
 
-    def errors(self) -> tuple[Row, ...]:
-        """Rows with the wrong label: missed defects first, then false alarms, the plainest first."""
-        wrong = [row for row in self.rows if row.outcome != "correct"]
-        return tuple(sorted(wrong, key=lambda row: (row.outcome, -abs(row.score - row.threshold), row.name)))
+    def errors(self) -> tuple[PhotographResult, ...]:
+        """Results with the wrong label: missed defects first, then false alarms, the plainest first."""
+        wrong = [result for result in self.results if result.outcome != "correct"]
+        return tuple(
+            sorted(
+                wrong, key=lambda result: (result.outcome, -abs(result.score - result.threshold), result.name)
+            )
+        )
 
 
 def evaluate(
@@ -62,31 +66,33 @@ def evaluate(
         resamples: Of the bootstrap intervals; none are computed for 0.
 
     Raises:
-        DatasetError: A record has a class the model does not know.
-        ImageError: A photograph or mask cannot be read.
+        DatasetError: If a record has a class the model does not know.
+        ImageError: If a photograph or mask cannot be read.
     """
     config = predictor.config
     check_classes(records, config.classes)
     histogram = PixelHistogram()
-    rows: list[Row] = []
+    results: list[PhotographResult] = []
     with tqdm(total=len(records), desc="evaluate", unit="image", disable=None if progress else True) as bar:
         for batch in _batches(records, batch_size):
             samples = [read(record) for record in batch]
             predictions = predictor.predict([sample.image for sample in samples], batch_size=batch_size)
             for record, sample, prediction in zip(batch, samples, predictions, strict=True):
-                rows.append(_compare(record, sample, prediction, config.classes))
+                results.append(_compare(record, sample, prediction, config.classes))
                 if _is_known(sample):
                     histogram.add(prediction.mask_scores, sample.mask)
             bar.update(len(batch))
-    metrics = measure(rows, config.classes, histogram, threshold=config.thresholds.score, resamples=resamples)
-    return Evaluation(config.classes, tuple(rows), metrics, histogram)
+    metrics = measure(
+        results, config.classes, histogram, threshold=config.thresholds.score, resamples=resamples
+    )
+    return Evaluation(config.classes, tuple(results), metrics, histogram)
 
 
 def check_classes(records: Iterable[Record], classes: tuple[str, ...]) -> None:
     """Refuses records whose class index the model does not have.
 
     Raises:
-        DatasetError: Names the first such record and their number.
+        DatasetError: If there is one; names the first and their number.
     """
     unknown = [record for record in records if not 0 <= record.label < len(classes)]
     if unknown:
@@ -107,9 +113,11 @@ def _is_known(sample: Sample) -> bool:
     return sample.supervision == "mask" and (sample.mask is not None or sample.label == 0)
 
 
-def _compare(record: Record, sample: Sample, prediction: Prediction, classes: tuple[str, ...]) -> Row:
+def _compare(
+    record: Record, sample: Sample, prediction: Prediction, classes: tuple[str, ...]
+) -> PhotographResult:
     known = _is_known(sample)
-    return Row(
+    return PhotographResult(
         name=record.name,
         split=record.split or "",
         group=record.group,

@@ -13,7 +13,7 @@ from datasets.sample import Sample
 from segdec.images import resize_mask
 from segdec.overlay import PREDICTED, draw_overlay
 from segdec.postprocessing import Prediction
-from training.evaluation.rows import Row
+from training.evaluation.photograph_results import PhotographResult
 
 Show = Callable[[str], tuple[Sample, Prediction]]
 """Gives a photograph and what the model says about it, by the name of its record."""
@@ -50,38 +50,38 @@ class Card:
     """One photograph of the gallery.
 
     Attributes:
-        row: What the model said about it.
+        result: What the model said about it.
         shape: `wide`, `tall` or `square`, for the arrangement of the pictures.
         size: Its size in words.
         unmasked: What its annotation tells instead of defect pixels; empty where those are known.
         pictures: At most four.
     """
 
-    row: Row
+    result: PhotographResult
     shape: str
     size: str
     unmasked: str
     pictures: tuple[Picture, ...]
 
 
-def make_cards(rows: Iterable[Row], show: Show, side_px: int) -> list[Card]:
-    """Draws a card for each row, one photograph in memory at a time; the long side is at most `side_px`."""
-    return [_make_card(row, *show(row.name), side_px) for row in rows]
+def make_cards(results: Iterable[PhotographResult], show: Show, side_px: int) -> list[Card]:
+    """Draws a card for each result, one photograph in memory at a time, of at most `side_px` a side."""
+    return [_make_card(result, *show(result.name), side_px) for result in results]
 
 
-def _make_card(row: Row, sample: Sample, prediction: Prediction, side_px: int) -> Card:
+def _make_card(result: PhotographResult, sample: Sample, prediction: Prediction, side_px: int) -> Card:
     height, width = sample.image.shape[:2]
     return Card(
-        row=row,
+        result=result,
         shape=_name_shape(height, width),
         size=f"{width} × {height} px",
-        unmasked=_name_annotation(row, sample),
+        unmasked=_name_annotation(result, sample),
         pictures=_draw_pictures(sample, prediction, side_px),
     )
 
 
-def _name_annotation(row: Row, sample: Sample) -> str:
-    if row.pixels is not None:
+def _name_annotation(result: PhotographResult, sample: Sample) -> str:
+    if result.pixels is not None:
         return ""
     kind = {"mask": "no mask", "box": "boxes only", "label": "label only"}[sample.supervision]
     return f"{kind}, not counted for pixels"

@@ -7,7 +7,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from training.evaluation.rows import Row
+from training.evaluation.photograph_results import PhotographResult
 
 RESAMPLES = 2000
 LEVEL = 0.95
@@ -62,7 +62,7 @@ class Interval:
 
 
 def measure_intervals(
-    runs: Sequence[Sequence[Row]], *, resamples: int = RESAMPLES, seed: int = 0
+    runs: Sequence[Sequence[PhotographResult]], *, resamples: int = RESAMPLES, seed: int = 0
 ) -> dict[str, Interval | None]:
     """Intervals of the figures of `resample_figures`, by name.
 
@@ -70,17 +70,17 @@ def measure_intervals(
     singly would make the intervals too narrow.
 
     Args:
-        runs: Rows of one run, or of several on the same photographs, whose figures are averaged.
+        runs: Results of one run, or of several on the same photographs, whose figures are averaged.
         resamples: How often the groups are drawn.
-        seed: Of the drawing: the same rows give the same intervals.
+        seed: Of the drawing: the same results give the same intervals.
 
     Returns:
-        None for a figure when there are fewer than `FEWEST_GROUPS` groups or too few valid resamples.
+        None for a figure if there are fewer than `FEWEST_GROUPS` groups or too few valid resamples.
     """
-    ordered = [sorted(rows, key=lambda row: row.name) for rows in runs]
+    ordered = [sorted(results, key=lambda result: result.name) for results in runs]
     drawn: dict[str, list[Floats]] = {name: [] for name in FIGURES}
-    for weights in draw_resamples([row.group for row in ordered[0]], resamples=resamples, seed=seed):
-        figures = [resample_figures(rows, weights) for rows in ordered]
+    for weights in draw_resamples([result.group for result in ordered[0]], resamples=resamples, seed=seed):
+        figures = [resample_figures(results, weights) for results in ordered]
         for name in FIGURES:
             drawn[name].append(np.mean([each[name] for each in figures], axis=0))
     return {name: _widen(name, summarize(values), ordered[0]) for name, values in drawn.items()}
@@ -111,24 +111,27 @@ def draw_resamples(groups: Sequence[str], *, resamples: int, seed: int) -> Itera
         yield weights[:, places].astype(np.float64)
 
 
-def resample_figures(rows: Sequence[Row], weights: Floats) -> dict[str, Floats]:
+def resample_figures(results: Sequence[PhotographResult], weights: Floats) -> dict[str, Floats]:
     """Figures of N photographs in B resamples, NaN where a resample cannot give one.
 
     Args:
-        rows: The photographs [N].
+        results: The photographs [N].
         weights: How often each counts, [B, N].
 
     Returns:
         The values [B] of each of `FIGURES`; the average precision is the step-wise one.
     """
-    defective = np.array([row.truth != 0 for row in rows])
-    detected = np.array([row.detected for row in rows])
-    right = np.array([row.outcome == "correct" for row in rows])
+    defective = np.array([result.truth != 0 for result in results])
+    detected = np.array([result.detected for result in results])
+    right = np.array([result.outcome == "correct" for result in results])
     pixels = np.array(
-        [(row.pixels.tp, row.pixels.fp, row.pixels.fn) if row.pixels else (0, 0, 0) for row in rows]
+        [
+            (result.pixels.tp, result.pixels.fp, result.pixels.fn) if result.pixels else (0, 0, 0)
+            for result in results
+        ]
     )
     tp, fp, fn = (weights @ counts for counts in pixels.astype(np.float64).T)
-    precision, area = _rank(defective, np.array([row.score for row in rows]), weights)
+    precision, area = _rank(defective, np.array([result.score for result in results]), weights)
     values = (
         precision,
         area,
@@ -163,7 +166,7 @@ def _divide(part: Floats, whole: Floats) -> Floats:
 
 
 def summarize(chunks: Sequence[Floats]) -> Interval | None:
-    """The middle 95 % of a figure's resamples, in chunks [b]; None when too few are valid."""
+    """The middle 95 % of a figure's resamples, in chunks [b]; None if too few are valid."""
     values = np.concatenate(chunks) if chunks else np.empty(0)
     valid = values[~np.isnan(values)]
     if not valid.size or len(valid) < FEWEST_VALID * len(values):
@@ -172,11 +175,11 @@ def summarize(chunks: Sequence[Floats]) -> Interval | None:
     return Interval(float(low), float(high), len(valid))
 
 
-def _widen(name: str, interval: Interval | None, rows: Sequence[Row]) -> Interval | None:
+def _widen(name: str, interval: Interval | None, results: Sequence[PhotographResult]) -> Interval | None:
     """An exact interval in place of one without width: no error in 25 photographs is not never an error."""
     if interval is None or name not in RATES or not interval.low == interval.high in (0, 1):
         return interval
-    groups = len({row.group for row in rows if (row.truth != 0) in RATES[name]})
+    groups = len({result.group for result in results if (result.truth != 0) in RATES[name]})
     from scipy.stats import binomtest  # takes a second to import
 
     exact = binomtest(groups * int(interval.low), groups).proportion_ci(LEVEL, method="exact")

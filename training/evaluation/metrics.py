@@ -16,13 +16,13 @@ from training.evaluation.classification_metrics import (
     average_precision_trapezoid,
     confusion_matrix,
     count_errors,
-    false_positives_at_no_miss,
+    false_positives_at_full_recall,
 )
 from training.evaluation.intervals import Interval, measure_intervals
+from training.evaluation.photograph_results import PhotographResult
 from training.evaluation.pixel_counts import PixelCounts, ratio
 from training.evaluation.pixel_histogram import PixelHistogram
-from training.evaluation.regions import RegionSize, measure_sizes
-from training.evaluation.rows import Row
+from training.evaluation.true_regions import RegionSize, measure_sizes
 
 NESTED = ("confusion", "pixels", "classes", "region_sizes", "intervals")
 
@@ -79,7 +79,7 @@ class Metrics:
         classes: The figures of each defect class.
         region_sizes: The true regions by their size, the smallest first.
         intervals: 95 % intervals of `intervals.FIGURES`, by name; None where the images are too few. Empty
-            when none were asked for.
+            if none were asked for.
     """
 
     images: int
@@ -146,7 +146,7 @@ def _flatten_pixels(figures: dict[str, Any]) -> dict[str, Any]:
 
 
 def measure(
-    rows: Sequence[Row],
+    results: Sequence[PhotographResult],
     classes: Sequence[str],
     mask_scores: PixelHistogram | None = None,
     *,
@@ -156,23 +156,23 @@ def measure(
     """All figures of N photographs, N may be 0.
 
     Args:
-        rows: What the model said about each, at thresholds of its own.
+        results: What the model said about each, at thresholds of its own.
         classes: Names of the model's classes, the good one first.
         mask_scores: Mask scores of the photographs whose defect pixels are known; without them there is no
             figure over all thresholds.
-        threshold: That of the model, which no row tells when there is none.
+        threshold: That of the model, which no result tells if there is none.
         resamples: Of the intervals; none are computed for 0.
     """
-    truth, scores = [row.truth for row in rows], [row.score for row in rows]
+    truth, scores = [result.truth for result in results], [result.score for result in results]
     defective = sum(label != 0 for label in truth)
-    thresholds = [row.threshold for row in rows]
+    thresholds = [result.threshold for result in results]
     false_positives, false_negatives = count_errors(truth, scores, thresholds)
-    predicted = [classes.index(row.predicted_label) for row in rows]
+    predicted = [classes.index(result.predicted_label) for result in results]
     confusion = confusion_matrix(truth, predicted, len(classes))
-    known = [row.pixels for row in rows if row.pixels is not None]
+    known = [result.pixels for result in results if result.pixels is not None]
     return Metrics(
-        images=len(rows),
-        good=len(rows) - defective,
+        images=len(results),
+        good=len(results) - defective,
         defective=defective,
         threshold=thresholds[0] if len(set(thresholds)) == 1 else threshold,
         average_precision=average_precision(truth, scores),
@@ -180,33 +180,33 @@ def measure(
         auroc=auroc(truth, scores),
         false_positives=false_positives,
         false_negatives=false_negatives,
-        fp_at_full_recall=false_positives_at_no_miss(truth, scores),
-        label_accuracy=ratio(int(np.trace(confusion)), len(rows)),
+        fp_at_full_recall=false_positives_at_full_recall(truth, scores),
+        label_accuracy=ratio(int(np.trace(confusion)), len(results)),
         confusion=tuple(tuple(int(count) for count in row) for row in confusion),
         pixels=sum(known, PixelCounts()),
         pixel_images=len(known),
         pixel_average_precision=mask_scores.average_precision() if mask_scores else None,
         aupro=mask_scores.aupro() if mask_scores else None,
-        classes=tuple(_measure_class(rows, number, name) for number, name in enumerate(classes) if number),
-        region_sizes=measure_sizes(overlap for row in rows for overlap in row.overlaps),
-        intervals=measure_intervals([rows], resamples=resamples) if resamples else {},
+        classes=tuple(_measure_class(results, number, name) for number, name in enumerate(classes) if number),
+        region_sizes=measure_sizes(overlap for result in results for overlap in result.overlaps),
+        intervals=measure_intervals([results], resamples=resamples) if resamples else {},
     )
 
 
-def _measure_class(rows: Sequence[Row], number: int, name: str) -> ClassMetrics:
-    own = [row for row in rows if row.truth == number]
-    against_good = [row for row in rows if row.truth in (0, number)]
-    detected = sum(row.detected for row in own)
-    known = [row.pixels for row in own if row.pixels is not None]
+def _measure_class(results: Sequence[PhotographResult], number: int, name: str) -> ClassMetrics:
+    own = [result for result in results if result.truth == number]
+    against_good = [result for result in results if result.truth in (0, number)]
+    detected = sum(result.detected for result in own)
+    known = [result.pixels for result in own if result.pixels is not None]
     return ClassMetrics(
         name=name,
         images=len(own),
         average_precision=average_precision(
-            [row.truth for row in against_good], [row.score for row in against_good]
+            [result.truth for result in against_good], [result.score for result in against_good]
         ),
         false_negatives=len(own) - detected,
         recall=ratio(detected, len(own)),
-        accuracy=ratio(sum(row.predicted_label == name for row in own), len(own)),
+        accuracy=ratio(sum(result.predicted_label == name for result in own), len(own)),
         pixels=sum(known, PixelCounts()),
         pixel_images=len(known),
     )

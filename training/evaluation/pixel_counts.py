@@ -19,22 +19,22 @@ class PixelCounts:
 
     @property
     def iou(self) -> float | None:
-        """Intersection over union; None when neither mask has a pixel."""
+        """Intersection over union; None if neither mask has a pixel."""
         return ratio(self.tp, self.tp + self.fp + self.fn)
 
     @property
     def f1(self) -> float | None:
-        """Harmonic mean of precision and recall (Dice); None when neither mask has a pixel."""
+        """Harmonic mean of precision and recall (Dice); None if neither mask has a pixel."""
         return ratio(2 * self.tp, 2 * self.tp + self.fp + self.fn)
 
     @property
     def precision(self) -> float | None:
-        """Share of the predicted pixels that are defect; None when none is predicted."""
+        """Share of the predicted pixels that are defect; None if none is predicted."""
         return ratio(self.tp, self.tp + self.fp)
 
     @property
     def recall(self) -> float | None:
-        """Share of the defect pixels that are predicted; None when there is none."""
+        """Share of the defect pixels that are predicted; None if there is none."""
         return ratio(self.tp, self.tp + self.fn)
 
 
@@ -51,7 +51,7 @@ def count_pixels(mask: NDArray[np.uint8], truth: NDArray[np.uint8] | None) -> Pi
         truth: The full-size mask; None for a photograph without defect.
 
     Raises:
-        ValueError: The two differ in size.
+        ValueError: If the two differ in size.
     """
     predicted = mask != 0
     if truth is None:

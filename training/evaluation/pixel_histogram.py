@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from training.evaluation.pixel_counts import PixelCounts
-from training.evaluation.regions import find_true_regions
+from training.evaluation.true_regions import find_true_regions
 
 EDGES = 256
 """Thresholds that can be asked for are multiples of 1/256."""
@@ -67,7 +67,7 @@ class PixelHistogram:
             truth: Its mask [H, W], non-zero where there is a defect; None for a photograph without defect.
 
         Raises:
-            ValueError: The shapes differ, or a score is not a number between 0 and 1.
+            ValueError: If the shapes differ, or a score is not a number between 0 and 1.
         """
         if truth is not None and truth.shape != mask_scores.shape:
             raise ValueError(
@@ -100,7 +100,7 @@ class PixelHistogram:
         """Pixels at a mask threshold, pooled over the photographs.
 
         Raises:
-            ValueError: The threshold is not a multiple of 1/256 from 0 to 255/256.
+            ValueError: If the threshold is not a multiple of 1/256 from 0 to 255/256.
         """
         edge = threshold * EDGES
         if edge != int(edge) or not 0 <= edge < EDGES:
@@ -162,8 +162,8 @@ class PixelHistogram:
         """The histogram that `to_arrays` gave.
 
         Raises:
-            KeyError: An array is missing.
-            ValueError: One has another shape.
+            KeyError: If an array is missing.
+            ValueError: If one has another shape.
         """
         histogram = cls()
         for name in ("background", "defect", "coverage"):

@@ -19,11 +19,11 @@ from training.evaluation.charts import (
 from training.evaluation.evaluation import Evaluation
 from training.evaluation.formatting import format_count, format_figure, format_interval, format_percent
 from training.evaluation.gallery import Card, Show, make_cards
+from training.evaluation.html_page import embed_json, read_script, render
 from training.evaluation.metrics import Metrics
-from training.evaluation.page import embed_json, read_script, render
-from training.evaluation.rows import Row
-from training.evaluation.summary import describe, list_doubts, list_findings, list_split_warnings
-from training.evaluation.threshold_slider import count_at, make_slider, no_miss_threshold
+from training.evaluation.photograph_results import PhotographResult
+from training.evaluation.summary import describe, list_doubts, list_remarks, list_split_warnings
+from training.evaluation.threshold_slider import count_at, full_recall_threshold, make_slider
 
 PICTURE_PX = {60: 512, 300: 256}
 """Long side of a picture by the number of errors up to which it holds, so that browsers open the file."""
@@ -60,33 +60,33 @@ def write_report(
         title: Name of the run.
         facts: What the reader should know, in order: model, data set, split, thresholds and where
             they were chosen.
-        evaluation: The rows and figures.
+        evaluation: The results and figures.
         show: Gives photograph and prediction by name; called once for each one pictured.
         history: Training log: mappings with `stage`, `step` and `loss`; others are passed over.
         warnings: Sentences to put on top, such as those of the threshold choice.
 
     Raises:
-        OSError: The folder is missing or not writable.
+        OSError: If the folder is missing or not writable.
     """
-    metrics, rows = evaluation.metrics, evaluation.rows
-    slider = make_slider(rows, evaluation.classes, metrics.threshold)
+    metrics, results = evaluation.metrics, evaluation.results
+    slider = make_slider(results, evaluation.classes, metrics.threshold)
     script, script_digest = read_script("threshold.js")
     text = render(
         "report.html.j2",
         title=title,
         facts=facts,
-        warnings=[*list_split_warnings(rows), *warnings],
+        warnings=[*list_split_warnings(results), *warnings],
         evaluation=evaluation,
         metrics=metrics,
-        verdict=describe(evaluation),
-        findings=list_findings(evaluation),
+        headline=describe(evaluation),
+        remarks=list_remarks(evaluation),
         doubts=list_doubts(metrics),
         tiles={"Decision": _decision_tiles(metrics), "Mask": _mask_tiles(metrics)},
         slider=slider,
         slider_data=embed_json(slider.data) if slider else None,
         script=script,
         script_digest=script_digest,
-        counts=count_at(rows, metrics.threshold),
+        counts=count_at(results, metrics.threshold),
         charts=_score_charts(evaluation),
         losses=_loss_charts(history or ()),
         **_picture(evaluation, show),
@@ -95,23 +95,23 @@ def write_report(
 
 
 def _picture(evaluation: Evaluation, show: Show) -> dict[str, Any]:
-    """The cards of the gallery, and the place of each row in the rows."""
+    """The cards of the gallery, and the place of each result in the results."""
     errors = evaluation.errors()
-    near = choose_near(evaluation.rows)
-    chosen = {row.name for row in near}
-    correct = _choose_correct([row for row in evaluation.rows if row.name not in chosen])
+    near = choose_near(evaluation.results)
+    chosen = {result.name for result in near}
+    correct = _choose_correct([result for result in evaluation.results if result.name not in chosen])
     side = picture_side(len(errors))
     cards: dict[str, list[Card]] = {
         "error_cards": make_cards(errors, show, side),
         "near_cards": make_cards(near, show, side),
         "correct_cards": make_cards(correct, show, side),
     }
-    places = {row.name: place for place, row in enumerate(evaluation.rows)}
+    places = {result.name: place for place, result in enumerate(evaluation.results)}
     return {**cards, "errors": errors, "places": places}
 
 
 def picture_side(errors: int) -> int:
-    """Long side of the pictures, px, when there are this many errors."""
+    """Long side of the pictures, px, if there are this many errors."""
     return next((side for most, side in PICTURE_PX.items() if errors <= most), SMALLEST_PICTURE_PX)
 
 
@@ -189,11 +189,11 @@ def _mask_tiles(metrics: Metrics) -> list[Tile]:
 
 def _score_charts(evaluation: Evaluation) -> list[tuple[str, Markup]]:
     """Title and SVG of the charts these images allow."""
-    rows, threshold = evaluation.rows, evaluation.metrics.threshold
-    if not rows:
+    results, threshold = evaluation.results, evaluation.metrics.threshold
+    if not results:
         return []
-    images = Scored(np.array([row.truth != 0 for row in rows]), np.array([row.score for row in rows], float))
-    charts = [("Scores", score_chart(images, threshold, no_miss_threshold(rows)))]
+    images = Scored.from_results(results)
+    charts = [("Scores", score_chart(images, threshold, full_recall_threshold(results)))]
     if images.has_both:
         charts.append(("Precision and recall", precision_recall_chart(images, threshold)))
         charts.append(("ROC", roc_chart(images, threshold)))
@@ -213,18 +213,21 @@ def _loss_charts(history: Sequence[Mapping[str, Any]]) -> list[tuple[str, Markup
     ]
 
 
-def choose_near(rows: Sequence[Row]) -> list[Row]:
+def choose_near(results: Sequence[PhotographResult]) -> list[PhotographResult]:
     """The correct decisions nearest to the threshold in log-odds, defective ones first, nearest first."""
-    right = [row for row in rows if row.outcome == "correct"]
-    margin = {row.name: float(abs(to_odds(row.score) - to_odds(row.threshold))) for row in right}
-    ranked = sorted(right, key=lambda row: (margin[row.name], row.name))
-    hits = [row for row in ranked if row.truth][:NEAR_SHOWN]
-    return hits + [row for row in ranked if not row.truth][:NEAR_SHOWN]
+    right = [result for result in results if result.outcome == "correct"]
+    margin = {result.name: float(abs(to_odds(result.score) - to_odds(result.threshold))) for result in right}
+    ranked = sorted(right, key=lambda result: (margin[result.name], result.name))
+    hits = [result for result in ranked if result.truth][:NEAR_SHOWN]
+    return hits + [result for result in ranked if not result.truth][:NEAR_SHOWN]
 
 
-def _choose_correct(rows: Sequence[Row]) -> list[Row]:
+def _choose_correct(results: Sequence[PhotographResult]) -> list[PhotographResult]:
     """Correct detections spread evenly from the least to the most certain."""
-    hits = sorted((row for row in rows if row.truth and row.outcome == "correct"), key=lambda row: row.score)
+    hits = sorted(
+        (result for result in results if result.truth and result.outcome == "correct"),
+        key=lambda result: result.score,
+    )
     if len(hits) <= CORRECT_SHOWN:
         return hits
     places = np.linspace(0, len(hits) - 1, CORRECT_SHOWN).round().astype(int)

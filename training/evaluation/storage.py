@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from segdec.errors import RunError
 from segdec.files import write_bytes_atomic, write_text_atomic
 from training.evaluation.evaluation import Evaluation
+from training.evaluation.photograph_results import PhotographResult, read_predictions, write_predictions
 from training.evaluation.pixel_histogram import PixelHistogram
-from training.evaluation.regions import Overlap
-from training.evaluation.rows import Row, read_predictions, write_predictions
+from training.evaluation.true_regions import Overlap
 
 METRICS = "metrics.json"
 PREDICTIONS = "predictions.csv"
@@ -38,7 +38,7 @@ class EvaluatedRun:
         seed: Of its training; None where it is not known.
         split: What it was evaluated on.
         classes: Names of the model's classes, the good one first.
-        rows: One a photograph.
+        results: One a photograph.
         mask_scores: Mask scores of the photographs whose defect pixels are known.
     """
 
@@ -46,24 +46,24 @@ class EvaluatedRun:
     seed: int | None
     split: str
     classes: tuple[str, ...]
-    rows: tuple[Row, ...]
+    results: tuple[PhotographResult, ...]
     mask_scores: PixelHistogram
 
-    def by_name(self) -> dict[str, Row]:
-        """The rows by the name of their photograph."""
-        return {row.name: row for row in self.rows}
+    def by_name(self) -> dict[str, PhotographResult]:
+        """The results by the name of their photograph."""
+        return {result.name: result for result in self.results}
 
 
 def save_evaluation(folder: Path, evaluation: Evaluation, *, split: str, seed: int | None) -> None:
     """Writes `predictions.csv`, `pixel_scores.npz` and `metrics.json`, each atomically.
 
     Raises:
-        OSError: The folder is missing, full or not writable.
+        OSError: If the folder is missing, full or not writable.
     """
-    write_predictions(folder / PREDICTIONS, evaluation.rows)
+    write_predictions(folder / PREDICTIONS, evaluation.results)
     arrays = {
         **evaluation.mask_scores.to_arrays(),
-        "overlaps": _list_overlaps(evaluation.rows),
+        "overlaps": _list_overlaps(evaluation.results),
         "predictions_sha256": np.array(_digest(folder / PREDICTIONS)),
     }
     packed = io.BytesIO()
@@ -102,13 +102,13 @@ def _load(folder: Path) -> EvaluatedRun:
         arrays = {name: stored[name] for name in stored.files}
     if str(arrays["predictions_sha256"]) != _digest(folder / PREDICTIONS):
         raise ValueError(f"{PREDICTIONS} and {PIXEL_SCORES} are of different evaluations, or were edited")
-    rows = read_predictions(folder / PREDICTIONS, classes)
+    results = read_predictions(folder / PREDICTIONS, classes)
     return EvaluatedRun(
         path=folder,
         seed=figures["run"]["seed"],
         split=str(figures["split"]),
         classes=classes,
-        rows=_spread_overlaps(rows, arrays["overlaps"]),
+        results=_spread_overlaps(results, arrays["overlaps"]),
         mask_scores=PixelHistogram.from_arrays(arrays),
     )
 
@@ -117,18 +117,20 @@ def _digest(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def _list_overlaps(rows: Sequence[Row]) -> NDArray[np.int64]:
-    """Place of the row, area and covered pixels of each true region, [R, 3]."""
+def _list_overlaps(results: Sequence[PhotographResult]) -> NDArray[np.int64]:
+    """Place of the result, area and covered pixels of each true region, [R, 3]."""
     listed = [
         (place, overlap.area_px, overlap.covered_px)
-        for place, row in enumerate(rows)
-        for overlap in row.overlaps
+        for place, result in enumerate(results)
+        for overlap in result.overlaps
     ]
     return np.array(listed, np.int64).reshape(-1, 3)
 
 
-def _spread_overlaps(rows: Sequence[Row], listed: NDArray[np.int64]) -> tuple[Row, ...]:
-    overlaps: list[list[Overlap]] = [[] for _ in rows]
+def _spread_overlaps(
+    results: Sequence[PhotographResult], listed: NDArray[np.int64]
+) -> tuple[PhotographResult, ...]:
+    overlaps: list[list[Overlap]] = [[] for _ in results]
     for place, area, covered in listed.tolist():
         overlaps[place].append(Overlap(area, covered))
-    return tuple(replace(row, overlaps=tuple(own)) for row, own in zip(rows, overlaps, strict=True))
+    return tuple(replace(result, overlaps=tuple(own)) for result, own in zip(results, overlaps, strict=True))

@@ -10,9 +10,9 @@ from training.evaluation.formatting import (
     format_score,
 )
 from training.evaluation.metrics import ClassMetrics, Metrics
-from training.evaluation.regions import FOUND_OVERLAP, RegionSize
-from training.evaluation.rows import Row
-from training.evaluation.threshold_slider import no_miss_threshold
+from training.evaluation.photograph_results import PhotographResult
+from training.evaluation.threshold_slider import full_recall_threshold
+from training.evaluation.true_regions import FOUND_OVERLAP, RegionSize
 
 WIDE_INTERVAL = 0.1
 """Width of a 95 % interval from which on the figure tells a good model from a fair one no longer."""
@@ -42,7 +42,7 @@ def describe(evaluation: Evaluation) -> str:
     return f"{wrong} of {metrics.images} images {verb} labelled wrong: {', '.join(parts)}."
 
 
-def list_findings(evaluation: Evaluation) -> list[str]:
+def list_remarks(evaluation: Evaluation) -> list[str]:
     """What else to know, a few sentences, the plainest first."""
     metrics = evaluation.metrics
     if not metrics.images:
@@ -52,13 +52,13 @@ def list_findings(evaluation: Evaluation) -> list[str]:
         *_describe_classes(metrics.classes),
         *_describe_masks(metrics),
         *_describe_sizes(metrics.region_sizes),
-        *_describe_no_miss(evaluation),
+        *_describe_full_recall(evaluation),
     ]
 
 
-def list_split_warnings(rows: Sequence[Row]) -> list[str]:
-    """Says when the photographs are those that the model or its thresholds come from."""
-    splits = {row.split for row in rows}
+def list_split_warnings(results: Sequence[PhotographResult]) -> list[str]:
+    """Says if the photographs are those that the model or its thresholds come from."""
+    splits = {result.split for result in results}
     if "train" in splits:
         return ["The model was trained on these photographs: the figures say nothing about others."]
     if "val" in splits:
@@ -161,8 +161,8 @@ def name_size(size: RegionSize) -> str:
     )
 
 
-def _describe_no_miss(evaluation: Evaluation) -> list[str]:
-    alarms, lowest = evaluation.metrics.fp_at_full_recall, no_miss_threshold(evaluation.rows)
+def _describe_full_recall(evaluation: Evaluation) -> list[str]:
+    alarms, lowest = evaluation.metrics.fp_at_full_recall, full_recall_threshold(evaluation.results)
     if alarms is None or lowest is None or not evaluation.metrics.false_negatives:
         return []
     several = "" if evaluation.metrics.threshold is not None else ", one for all runs"

@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 
-from training.evaluation.aggregation import Joined, Spread
+from training.evaluation.aggregation import Aggregate, Spread
 from training.evaluation.comparison import Comparison
 from training.evaluation.evaluation import Evaluation
 from training.evaluation.intervals import Interval
 from training.evaluation.metrics import ClassMetrics
-from training.evaluation.regions import RegionSize
+from training.evaluation.true_regions import RegionSize
 
 LISTED = 20
 """Photographs named at most in a list."""
@@ -80,31 +80,34 @@ def _size_lines(sizes: Sequence[RegionSize]) -> list[str]:
     return lines
 
 
-def joined_table(joined: Joined) -> str:
+def aggregate_table(aggregate: Aggregate) -> str:
     """One line a run, then the pooled figures."""
-    first = joined.pooled[0].metrics
-    each = "run" if joined.seeds == 1 else "runs"
-    pooled = "Pooled" if joined.seeds == 1 else f"Pooled for each seed, mean ± std of {joined.seeds} seeds"
+    first = aggregate.pooled[0].metrics
+    each = "run" if aggregate.seeds == 1 else "runs"
+    pooled = (
+        "Pooled" if aggregate.seeds == 1 else f"Pooled for each seed, mean ± std of {aggregate.seeds} seeds"
+    )
     return "\n".join(
         [
-            f"{len(joined.runs)} runs: {joined.folds} sets of photographs with {joined.seeds} {each} each, "
-            f"split '{joined.split}'; {first.images} photographs, {first.defective} defective.",
+            f"{len(aggregate.runs)} runs: {aggregate.folds} sets of photographs with {aggregate.seeds} "
+            f"{each} each, split '{aggregate.split}'; {first.images} photographs, "
+            f"{first.defective} defective.",
             "",
-            *_run_lines(joined),
+            *_run_lines(aggregate),
             "",
             f"{pooled}, in brackets 95 % intervals over the items:",
-            *_pooled_lines(joined),
+            *_pooled_lines(aggregate),
         ]
     )
 
 
-def _run_lines(joined: Joined) -> list[str]:
+def _run_lines(aggregate: Aggregate) -> list[str]:
     cells = [["run", "fold", "seed", *RUN_COLUMNS.values()]]
-    for run in joined.runs:
+    for run in aggregate.runs:
         figures = run.metrics.single_figures()
         place = [str(run.path), str(run.fold), format_number(run.seed)]
         cells.append([*place, *(format_number(figures[name]) for name in RUN_COLUMNS)])
-    spreads = [_format_spread(joined, name, joined.over_runs[name]) for name in RUN_COLUMNS]
+    spreads = [_format_spread(aggregate, name, aggregate.over_runs[name]) for name in RUN_COLUMNS]
     cells.append(["mean ± std", "", "", *spreads])
     widths = [max(len(row[column]) for row in cells) for column in range(len(cells[0]))]
     return [
@@ -114,16 +117,16 @@ def _run_lines(joined: Joined) -> list[str]:
     ]
 
 
-def _pooled_lines(joined: Joined) -> list[str]:
+def _pooled_lines(aggregate: Aggregate) -> list[str]:
     return [
-        f"  {name:<29}{_format_spread(joined, name, spread)}{_bracket(joined.intervals.get(name))}"
-        for name, spread in joined.figures.items()
+        f"  {name:<29}{_format_spread(aggregate, name, spread)}{_bracket(aggregate.intervals.get(name))}"
+        for name, spread in aggregate.figures.items()
     ]
 
 
-def _format_spread(joined: Joined, name: str, spread: Spread) -> str:
+def _format_spread(aggregate: Aggregate, name: str, spread: Spread) -> str:
     """Mean ± standard deviation; one decimal for counts, none where all counts are equal."""
-    counted = isinstance(joined.pooled[0].metrics.single_figures()[name], int)
+    counted = isinstance(aggregate.pooled[0].metrics.single_figures()[name], int)
     if spread.mean is None or (counted and not spread.std):
         return "–" if spread.mean is None else f"{spread.mean:.0f}"
     digits = 1 if counted else 4
@@ -132,7 +135,7 @@ def _format_spread(joined: Joined, name: str, spread: Spread) -> str:
 
 
 def comparison_table(comparison: Comparison) -> str:
-    """The figures of both runs, their differences, the photographs they disagree on, and the verdict."""
+    """The figures of both runs, their differences, the photographs they disagree on, and the conclusion."""
     left_out = f" ({comparison.left_out} are in one alone)" if comparison.left_out else ""
     lines = [
         f"A: {comparison.first}",
@@ -153,7 +156,7 @@ def comparison_table(comparison: Comparison) -> str:
         *_list_names("Right in B alone", comparison.second_right),
         f"McNemar's exact test on the labels: p = {comparison.p_value:.3g}.",
         "",
-        *comparison.verdict(),
+        *comparison.conclusion(),
     ]
     return "\n".join(lines)
 

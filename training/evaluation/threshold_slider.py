@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from training.evaluation.charts import odds_range, to_odds
+from training.evaluation.photograph_results import PhotographResult
 from training.evaluation.pixel_counts import ratio
-from training.evaluation.rows import Row
 
 
 @dataclass(frozen=True)
@@ -69,39 +69,41 @@ class Slider:
     data: dict[str, Any]
 
 
-def make_slider(rows: Sequence[Row], classes: Sequence[str], threshold: float | None) -> Slider | None:
-    """The slider over `rows`; None without rows, or when they have no threshold in common."""
-    if not rows or threshold is None:
+def make_slider(
+    results: Sequence[PhotographResult], classes: Sequence[str], threshold: float | None
+) -> Slider | None:
+    """The slider over `results`; None without results, or if they have no threshold in common."""
+    if not results or threshold is None:
         return None
-    low, high = odds_range(np.array([row.score for row in rows]), threshold)
-    no_miss = no_miss_threshold(rows)
+    low, high = odds_range(np.array([result.score for result in results]), threshold)
+    full_recall = full_recall_threshold(results)
     named = [("validation", threshold, "chosen")]
-    named += [] if no_miss is None else [("no miss", no_miss, "hindsight")]
+    named += [] if full_recall is None else [("no miss", full_recall, "hindsight")]
     marks = tuple(
         Mark(name, value, float((to_odds(value) - low) / (high - low)), kind) for name, value, kind in named
     )
     data = {
         "classes": list(classes),
         "threshold": threshold,
-        "rows": [embed_row(row, classes) for row in rows],
+        "rows": [embed_row(result, classes) for result in results],
     }
     return Slider(low, high, marks, data)
 
 
-def embed_row(row: Row, classes: Sequence[str]) -> list[str | int | float]:
+def embed_row(result: PhotographResult, classes: Sequence[str]) -> list[str | int | float]:
     """Name, true class, predicted class (index), score and predicted regions, as the script reads them."""
-    return [row.name, row.truth, classes.index(row.predicted_label), row.score, row.regions]
+    return [result.name, result.truth, classes.index(result.predicted_label), result.score, result.regions]
 
 
-def no_miss_threshold(rows: Sequence[Row]) -> float | None:
+def full_recall_threshold(results: Sequence[PhotographResult]) -> float | None:
     """The highest threshold that misses no defective photograph; None without one."""
-    return min((row.score for row in rows if row.truth), default=None)
+    return min((result.score for result in results if result.truth), default=None)
 
 
-def count_at(rows: Sequence[Row], threshold: float | None) -> Counts:
-    """Counts the decisions at `threshold`; at each row's own for None."""
-    detected = [row.score >= (row.threshold if threshold is None else threshold) for row in rows]
-    pairs = [(row.truth != 0, found) for row, found in zip(rows, detected, strict=True)]
+def count_at(results: Sequence[PhotographResult], threshold: float | None) -> Counts:
+    """Counts the decisions at `threshold`; at each result's own for None."""
+    detected = [result.score >= (result.threshold if threshold is None else threshold) for result in results]
+    pairs = [(result.truth != 0, found) for result, found in zip(results, detected, strict=True)]
     return Counts(
         found=pairs.count((True, True)),
         missed=pairs.count((True, False)),

@@ -8,21 +8,21 @@ from numpy.typing import ArrayLike, NDArray
 from training.evaluation.pixel_histogram import EDGES, ROUNDING, PixelHistogram
 
 DEFAULT = 0.5
-"""The limit when validation cannot tell."""
+"""The limit if validation cannot tell."""
 
 SATURATION = 2.0**-24
 """Scores nearer to 0 or 1 count as this near: float32 logits say no more, whatever the last digits."""
 
 
 @dataclass(frozen=True)
-class Choice:
-    """A threshold, and what the user must know about it (None when there is nothing)."""
+class ThresholdChoice:
+    """A threshold, and what the user must know about it (None if there is nothing)."""
 
     value: float
     warning: str | None = None
 
 
-def choose_score_threshold(labels: ArrayLike, scores: ArrayLike) -> Choice:
+def choose_score_threshold(labels: ArrayLike, scores: ArrayLike) -> ThresholdChoice:
     """The image score from which a photograph is called defective, from validation [N].
 
     It makes the fewest errors (false positives and false negatives); of equals it is the one that
@@ -34,16 +34,16 @@ def choose_score_threshold(labels: ArrayLike, scores: ArrayLike) -> Choice:
         scores: Image scores, 0 to 1.
 
     Returns:
-        0.5 with a warning when there is no good or no defective image; a warning also when every
+        0.5 with a warning if there is no good or no defective image; a warning also if every
         image is best called the same.
 
     Raises:
-        ValueError: Lengths differ, or a score is not a number between 0 and 1.
+        ValueError: If lengths differ, or a score is not a number between 0 and 1.
     """
     defective, values = _checked(labels, scores)
     good_count, defective_count = int((~defective).sum()), int(defective.sum())
     if not good_count or not defective_count:
-        return Choice(DEFAULT, _explain_default(good_count, defective_count))
+        return ThresholdChoice(DEFAULT, _explain_default(good_count, defective_count))
     cuts = np.unique(values)
     misses = np.searchsorted(np.sort(values[defective]), cuts)
     alarms = good_count - np.searchsorted(np.sort(values[~defective]), cuts)
@@ -70,17 +70,17 @@ def _explain_default(good: int, defective: int) -> str:
     )
 
 
-def _place(cuts: NDArray[np.float64], best: int) -> Choice:
+def _place(cuts: NDArray[np.float64], best: int) -> ThresholdChoice:
     """The threshold that calls `cuts[best]` and what is above it defective."""
     if best == 0:
         value = min(_sigmoid(_logit(cuts[0]) - 1), cuts[0])
-        return Choice(float(value), _explain_one_sided("defective"))
+        return ThresholdChoice(float(value), _explain_one_sided("defective"))
     below = cuts[best - 1]
     if best == len(cuts):
         value = max(_sigmoid(_logit(below) + 1), np.nextafter(below, 1.0))
-        return Choice(float(value), _explain_one_sided("good"))
+        return ThresholdChoice(float(value), _explain_one_sided("good"))
     middle = _sigmoid((_logit(below) + _logit(cuts[best])) / 2)
-    return Choice(float(middle if below < middle <= cuts[best] else cuts[best]))
+    return ThresholdChoice(float(middle if below < middle <= cuts[best] else cuts[best]))
 
 
 def _explain_one_sided(label: str) -> str:
@@ -99,21 +99,21 @@ def _sigmoid(logit: NDArray[np.float64]) -> float:
     return float(1 / (1 + np.exp(-logit)))
 
 
-def choose_mask_threshold(histogram: PixelHistogram) -> Choice:
+def choose_mask_threshold(histogram: PixelHistogram) -> ThresholdChoice:
     """The mask score from which a pixel belongs to a defect: the best pooled pixel F1 on validation.
 
     Of equally good thresholds it is the middle one; it is a multiple of 1/256, above 0 and below 1.
 
     Returns:
-        0.5 with a warning when validation has no defect pixel.
+        0.5 with a warning if validation has no defect pixel.
     """
     if not histogram.has_defect():
         warning = (
             f"No validation mask holds a defect, so the mask threshold {DEFAULT} is used. "
             "Put defective images with masks into the validation split."
         )
-        return Choice(DEFAULT, warning)
+        return ThresholdChoice(DEFAULT, warning)
     edges = np.arange(1, EDGES) / EDGES
     f1 = np.array([histogram.f1_at(float(edge)) for edge in edges], np.float64)
     best = np.flatnonzero(f1 == f1.max())
-    return Choice(float(edges[best[len(best) // 2]]))
+    return ThresholdChoice(float(edges[best[len(best) // 2]]))

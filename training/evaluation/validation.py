@@ -98,8 +98,8 @@ class Validator:
             progress=False,
             resamples=0,
         )
-        labels = np.array([row.truth for row in evaluation.rows], np.int64)
-        scores = np.array([row.score for row in evaluation.rows], np.float64)
+        labels = np.array([result.truth for result in evaluation.results], np.int64)
+        scores = np.array([result.score for result in evaluation.results], np.float64)
         return Validation(labels, scores, evaluation.mask_scores)
 
     def choose_thresholds(self) -> tuple[ModelConfig, dict[str, float | None], list[str]]:

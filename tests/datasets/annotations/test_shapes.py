@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 
 from datasets.annotations.drawn_mask import DrawnMask
-from datasets.annotations.run_lengths import RunLengths
+from datasets.annotations.run_length_shape import RunLengthShape
 from datasets.annotations.shapes import Bitmap, Box, Polygon, check_inside
 from segdec.images import decode_mask
 
@@ -146,4 +146,4 @@ def test_shape_over_the_edge_by_a_pixel_is_accepted():
         Bitmap.from_mask(7, 5, np.ones((2, 2))),
     ):
         check_inside(shape, 6, 8)
-    check_inside(RunLengths.from_starts("1 48", 6, 8), 6, 8)
+    check_inside(RunLengthShape.from_starts("1 48", 6, 8), 6, 8)

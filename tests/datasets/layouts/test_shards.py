@@ -9,7 +9,7 @@ pytest.importorskip("tensorflow")
 
 from datasets.loading import FOLDERS, load_dataset
 from datasets.reading import read
-from datasets.sharding import storage
+from datasets.sharding import file_systems
 from datasets.sharding.packing import pack
 from datasets.sharding.shard_file import ShardFile
 from segdec.errors import DatasetError, MissingExtraError
@@ -59,8 +59,8 @@ def test_no_flipped_byte_gives_wrong_pixels(packed):
 def test_reading_a_record_takes_one_access(packed, monkeypatch):
     record = next(r for r in load_dataset("shards", packed).records if r.mask_file is not None)
     accesses = []
-    access = storage.read_range
-    monkeypatch.setattr(storage, "read_range", lambda *place: accesses.append(place) or access(*place))
+    access = file_systems.read_range
+    monkeypatch.setattr(file_systems, "read_range", lambda *place: accesses.append(place) or access(*place))
     sample = read(record)
     assert sample.mask.any()
     assert len(accesses) == 1
@@ -183,8 +183,10 @@ def test_without_tensorflow_the_extra_is_named(packed, monkeypatch):
 
 def test_a_package_that_adds_the_scheme_is_used_where_it_is_installed(monkeypatch):
     schemes = {"", "file", "gs"}
-    monkeypatch.setattr(storage, "_schemes", lambda: schemes)
-    monkeypatch.setattr(storage, "import_module", lambda name: schemes.add({"tensorflow_io": "s3"}[name]))
-    storage.check_scheme("s3://bucket/parts")
+    monkeypatch.setattr(file_systems, "_schemes", lambda: schemes)
+    monkeypatch.setattr(
+        file_systems, "import_module", lambda name: schemes.add({"tensorflow_io": "s3"}[name])
+    )
+    file_systems.check_scheme("s3://bucket/parts")
     with pytest.raises(DatasetError, match="no file system for 'foo://'"):
-        storage.check_scheme("foo://bucket/parts")
+        file_systems.check_scheme("foo://bucket/parts")

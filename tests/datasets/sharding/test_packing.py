@@ -11,7 +11,7 @@ pytest.importorskip("tensorflow")
 from datasets.checking import check_dataset
 from datasets.loading import load_dataset
 from datasets.reading import read, read_files
-from datasets.sharding import storage
+from datasets.sharding import file_systems
 from datasets.sharding.packing import pack
 from datasets.sharding.shard_plan import plan_shards
 from segdec.errors import DatasetError
@@ -156,7 +156,7 @@ def test_an_overwrite_that_stops_half_way_cannot_be_mixed_up(folder_root, out):
     steps = iter(range(2))
     with pytest.raises(StopIteration):
         pack(dataset, out, overwrite=True, advance=lambda: next(steps))
-    if storage.is_url(out):
+    if file_systems.is_url(out):
         with pytest.raises(DatasetError, match=r"There is no .*index.json"):
             load_dataset("shards", out)
     else:
@@ -171,15 +171,15 @@ def test_shards_are_replaced_only_when_told_to(heavy_root, folder_root, out):
     assert len(load_dataset("shards", out).records) == 20
     pack(dataset, out, overwrite=True)
     assert len(load_dataset("shards", out).records) == 4
-    assert storage.size(storage.join(out, "train-00001-of-00002.tfrecord")) is None
+    assert file_systems.size(file_systems.join(out, "train-00001-of-00002.tfrecord")) is None
 
 
 def test_what_holds_no_shards_is_never_replaced(folder_root, out):
-    storage.make_folder(out)
-    storage.write(storage.join(out, "index.json"), b'{"precious": 1}')
+    file_systems.make_folder(out)
+    file_systems.write(file_systems.join(out, "index.json"), b'{"precious": 1}')
     with pytest.raises(DatasetError, match="holds no shards that can be read, so it is not replaced"):
         pack(load_dataset("folder", folder_root), out, overwrite=True)
-    assert storage.read(storage.join(out, "index.json")) == b'{"precious": 1}'
+    assert file_systems.read(file_systems.join(out, "index.json")) == b'{"precious": 1}'
 
 
 def test_shards_can_be_packed_again_elsewhere_only(folder_root, out):
@@ -203,7 +203,7 @@ def test_a_place_that_cannot_be_written_to_is_an_error(folder_root, tmp_path):
 
 def test_a_full_disk_is_an_error():
     with pytest.raises(DatasetError, match=r"/dev/full cannot be written: .*No space left"):
-        storage.write("/dev/full", b"index")
+        file_systems.write("/dev/full", b"index")
 
 
 def test_supervision_and_thresholds_survive(folder_root, out, tmp_path):

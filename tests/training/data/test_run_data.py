@@ -10,13 +10,13 @@ pytest.importorskip("tensorflow")
 
 from datasets.layouts.toy import write_toy
 from datasets.loading import load_dataset
-from datasets.sharding import storage
+from datasets.sharding import file_systems
 from datasets.sharding.packing import pack
 from datasets.splitting import SPLITS
 from segdec.errors import ConfigError, DatasetError, RunError
 from segdec.images import read_image, write_png
 from training.data.run_data import load_run_data
-from training.evaluation.run import evaluate_run
+from training.evaluation.run_evaluation import evaluate_run
 from training.experiment_file import load_experiment
 from training.run.folder import RunFolder
 from training.trainer import Trainer
@@ -60,7 +60,7 @@ def test_limit_on_pixels_counts_for_files_and_shards(load, packed):
 
 def test_shards_are_not_read_at_the_start(load, packed, monkeypatch):
     from_files = load_run_data(load())
-    monkeypatch.setattr(storage, "read_range", lambda *place: pytest.fail(f"{place} was read"))
+    monkeypatch.setattr(file_systems, "read_range", lambda *place: pytest.fail(f"{place} was read"))
     data = load_run_data(load(*from_shards(packed)))
     assert data.fingerprint == from_files.fingerprint
     assert data.shape == from_files.shape
@@ -78,8 +78,8 @@ def test_grey_stored_as_colour_is_judged_by_its_pixels(load, toy_root, tmp_path,
     url = "ram://run-data/coloured"
     pack(load_dataset("folder", root, toy_root / "splits.txt"), url)
     reads = []
-    access = storage.read_range
-    monkeypatch.setattr(storage, "read_range", lambda *place: reads.append(place) or access(*place))
+    access = file_systems.read_range
+    monkeypatch.setattr(file_systems, "read_range", lambda *place: reads.append(place) or access(*place))
     assert load_run_data(load(*from_shards(url))).shape == (32, 32, 1)
     checked = [r for r in dataset.records if r.split is not None]
     assert len(reads) == len(checked) + len(dataset.of_split("train"))  # once more to be prepared and kept

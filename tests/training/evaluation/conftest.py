@@ -1,25 +1,25 @@
-"""Evaluated runs made by hand: rows, histograms and the folders that keep them."""
+"""Evaluated runs made by hand: results, histograms and the folders that keep them."""
 
 import numpy as np
 import pytest
 
 from training.evaluation.evaluation import Evaluation
 from training.evaluation.metrics import measure
+from training.evaluation.photograph_results import PhotographResult
 from training.evaluation.pixel_counts import PixelCounts
 from training.evaluation.pixel_histogram import PixelHistogram
-from training.evaluation.rows import Row
 from training.evaluation.storage import save_evaluation
 
 NOTHING = PixelCounts()
 
 
 @pytest.fixture(scope="session")
-def make_row():
-    """A row of the classes `good` and `defect`, found or missed by its score alone."""
+def make_result():
+    """A result of the classes `good` and `defect`, found or missed by its score alone."""
 
     def make(name, truth, score, *, group=None, threshold=0.5, pixels=NOTHING, overlaps=()):
         labels = ("good", "defect")
-        return Row(
+        return PhotographResult(
             name=name,
             split="test",
             group=group or name,
@@ -40,12 +40,12 @@ def make_row():
 def make_run():
     """Writes a run folder as an evaluation leaves it; the mask scores are those of one 2 × 2 photograph."""
 
-    def make(folder, rows, *, classes=("good", "defect"), split="test", seed=1):
+    def make(folder, results, *, classes=("good", "defect"), split="test", seed=1):
         folder.mkdir(parents=True)
         (folder / "config.toml").write_text("")
         histogram = PixelHistogram()
         histogram.add(np.array([[0.9, 0.1], [0.6, 0.2]], np.float32), np.array([[255, 0], [0, 0]], np.uint8))
-        evaluation = Evaluation(classes, tuple(rows), measure(rows, classes, histogram), histogram)
+        evaluation = Evaluation(classes, tuple(results), measure(results, classes, histogram), histogram)
         save_evaluation(folder, evaluation, split=split, seed=seed)
         return folder
 

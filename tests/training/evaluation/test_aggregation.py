@@ -6,17 +6,17 @@ import pytest
 
 from segdec.errors import RunError
 from training.__main__ import main
-from training.evaluation.aggregation import join_runs, write_joined
+from training.evaluation.aggregation import aggregate_runs, write_aggregate
 from training.evaluation.pixel_counts import PixelCounts
 
 
 @pytest.fixture
-def make(make_row, make_run, tmp_path):
+def make(make_result, make_run, tmp_path):
     """A run of four photographs of one fold: two good, two defective, with these scores."""
 
     def make(name, fold, scores, threshold=0.5, **options):
-        rows = [
-            make_row(
+        results = [
+            make_result(
                 f"{fold}/{place}",
                 place % 2,
                 score,
@@ -25,7 +25,7 @@ def make(make_row, make_run, tmp_path):
             )
             for place, score in enumerate(scores)
         ]
-        return make_run(tmp_path / name, rows, **options)
+        return make_run(tmp_path / name, results, **options)
 
     return make
 
@@ -33,24 +33,24 @@ def make(make_row, make_run, tmp_path):
 def test_folds_are_pooled_each_at_its_own_threshold(make):
     first = make("first", "a", (0.1, 0.4, 0.2, 0.9), 0.3)
     second = make("second", "b", (0.3, 0.8, 0.6, 0.5), 0.7)
-    joined = join_runs([first, second])
-    assert (joined.folds, joined.seeds, len(joined.pooled)) == (2, 1, 1)
-    pooled = joined.pooled[0].metrics
+    aggregate = aggregate_runs([first, second])
+    assert (aggregate.folds, aggregate.seeds, len(aggregate.pooled)) == (2, 1, 1)
+    pooled = aggregate.pooled[0].metrics
     assert (pooled.images, pooled.defective, pooled.threshold) == (8, 4, None)
     assert (pooled.false_positives, pooled.false_negatives) == (0, 1)  # 0.5 is below 0.7
     # Ranks of the defective: .9 .8 (.6) .5 .4 of all eight: precision 1, 1, 3/4, 4/5.
     assert pooled.average_precision == pytest.approx((1 + 1 + 3 / 4 + 4 / 5) / 4)
     assert pooled.fp_at_full_recall == 1
     assert pooled.pixels == PixelCounts(tp=24, fp=4, fn=8)
-    assert joined.figures["average_precision"].mean == pooled.average_precision
-    assert joined.figures["average_precision"].std is None
-    assert joined.pooled[0].mask_scores.regions == 2
+    assert aggregate.figures["average_precision"].mean == pooled.average_precision
+    assert aggregate.figures["average_precision"].std is None
+    assert aggregate.pooled[0].mask_scores.regions == 2
 
 
 def test_single_runs_have_mean_and_deviation(make):
     first = make("first", "a", (0.1, 0.4, 0.2, 0.9))  # AP 1
     second = make("second", "b", (0.3, 0.8, 0.6, 0.5))  # AP (1 + 2/3) / 2
-    spread = join_runs([first, second]).over_runs["average_precision"]
+    spread = aggregate_runs([first, second]).over_runs["average_precision"]
     assert spread.mean == pytest.approx((1 + 5 / 6) / 2)
     assert spread.std == pytest.approx(stdev([1, 5 / 6]))
     assert spread.count == 2
@@ -60,11 +60,11 @@ def test_seeds_are_pooled_apart_and_averaged(make):
     """Scores of two seeds are never ranked in one list: both order their photographs perfectly."""
     first = make("first", "a", (0.1, 0.2, 0.1, 0.2), 0.15, seed=1)
     second = make("second", "a", (0.8, 0.9, 0.8, 0.9), 0.85, seed=2)
-    joined = join_runs([first, second])
-    assert (joined.folds, joined.seeds) == (1, 2)
-    figure = joined.figures["average_precision"]
+    aggregate = aggregate_runs([first, second])
+    assert (aggregate.folds, aggregate.seeds) == (1, 2)
+    figure = aggregate.figures["average_precision"]
     assert (figure.mean, figure.std, figure.count) == (1, 0, 2)
-    assert joined.figures["images"].mean == 4
+    assert aggregate.figures["images"].mean == 4
 
 
 def test_folds_of_several_seeds_are_pooled_seed_by_seed(make):
@@ -74,25 +74,27 @@ def test_folds_of_several_seeds_are_pooled_seed_by_seed(make):
         make("b2", "b", (0.1, 0.9, 0.1, 0.3), seed=2),  # in another order
         make("b1", "b", (0.1, 0.9, 0.1, 0.9), seed=1),
     ]
-    joined = join_runs(runs)
-    assert (joined.folds, joined.seeds) == (2, 2)
-    assert [each.metrics.false_negatives for each in joined.pooled] == [0, 2]
-    assert joined.figures["false_negatives"].mean == 1
-    assert [(run.fold, run.place) for run in joined.runs] == [(0, 0), (0, 1), (1, 1), (1, 0)]
+    aggregate = aggregate_runs(runs)
+    assert (aggregate.folds, aggregate.seeds) == (2, 2)
+    assert [each.metrics.false_negatives for each in aggregate.pooled] == [0, 2]
+    assert aggregate.figures["false_negatives"].mean == 1
+    assert [(run.fold, run.place) for run in aggregate.runs] == [(0, 0), (0, 1), (1, 1), (1, 0)]
 
 
 def test_intervals_are_over_all_items(make):
-    joined = join_runs([make("first", "a", (0.1, 0.4, 0.2, 0.9)), make("second", "b", (0.3, 0.8, 0.6, 0.5))])
-    assert joined.intervals["average_precision"].low < joined.figures["average_precision"].mean
-    assert joined.intervals["pixel_f1"].low <= joined.figures["pixel_f1"].mean
+    aggregate = aggregate_runs(
+        [make("first", "a", (0.1, 0.4, 0.2, 0.9)), make("second", "b", (0.3, 0.8, 0.6, 0.5))]
+    )
+    assert aggregate.intervals["average_precision"].low < aggregate.figures["average_precision"].mean
+    assert aggregate.intervals["pixel_f1"].low <= aggregate.figures["pixel_f1"].mean
 
 
 def refuse(runs, message):
     with pytest.raises(RunError, match=message):
-        join_runs(runs)
+        aggregate_runs(runs)
 
 
-def test_mixtures_are_refused(make, make_row, make_run, tmp_path):
+def test_mixtures_are_refused(make, make_result, make_run, tmp_path):
     first = make("first", "a", (0.1, 0.4, 0.2, 0.9))
     refuse([first], "1 run given, expected at least two")
     refuse([first, tmp_path / "first" / ".." / "first"], "named twice")
@@ -102,13 +104,13 @@ def test_mixtures_are_refused(make, make_row, make_run, tmp_path):
     refuse([first, make("part", "a", (0.1, 0.9))], "share 2 of 2 and 4 photographs. Expected all")
     uneven = [first, make("again", "a", (0.1, 0.4, 0.2, 0.9)), make("lone", "b", (0.1, 0.9))]
     refuse(uneven, "one of 2 runs on its photographs, .* of 1 on others")
-    relabelled = make_run(tmp_path / "relabelled", [make_row(f"a/{place}", 1, 0.5) for place in range(4)])
+    relabelled = make_run(tmp_path / "relabelled", [make_result(f"a/{place}", 1, 0.5) for place in range(4)])
     refuse([first, relabelled], "'a/0' is defect in .*relabelled' and good in")
 
 
 def test_files_hold_the_pool_and_each_run(make, tmp_path):
-    joined = join_runs([make("first", "a", (0.1, 0.4, 0.2, 0.9)), make("second", "b", (0.3, 0.8))])
-    write_joined(tmp_path / "new" / "out", joined)
+    aggregate = aggregate_runs([make("first", "a", (0.1, 0.4, 0.2, 0.9)), make("second", "b", (0.3, 0.8))])
+    write_aggregate(tmp_path / "new" / "out", aggregate)
     written = json.loads((tmp_path / "new" / "out" / "joined.json").read_text())
     assert (written["folds"], written["seeds"], written["pooled"][0]["images"]) == (2, 1, 6)
     assert written["intervals"]["auroc"].keys() == {"low", "high", "resamples", "method"}

@@ -14,12 +14,12 @@ COUNT = 40
 
 
 @pytest.fixture
-def make(make_row, make_run, tmp_path):
+def make(make_result, make_run, tmp_path):
     """A run on photographs of as many items, half of them defective; `wrong` are labelled wrong."""
 
     def make(name, wrong=(), count=COUNT, tp=80, **options):
-        rows = [
-            make_row(
+        results = [
+            make_result(
                 f"{place:02d}",
                 place % 2,
                 0.9 - 0.001 * place if (place % 2 == 1) != (place in wrong) else 0.1 + 0.001 * place,
@@ -27,7 +27,7 @@ def make(make_row, make_run, tmp_path):
             )
             for place in range(count)
         ]
-        return make_run(tmp_path / name, rows, **options)
+        return make_run(tmp_path / name, results, **options)
 
     return make
 
@@ -37,14 +37,14 @@ def test_a_run_does_not_differ_from_its_like(make):
     assert (comparison.photographs, comparison.both_wrong, comparison.p_value) == (COUNT, 1, 1.0)
     assert comparison.first_right == comparison.second_right == ()
     assert {each.value for each in comparison.differences.values()} == {0}
-    assert comparison.verdict() == ("The difference is within chance.",)
+    assert comparison.conclusion() == ("The difference is within chance.",)
 
 
 def test_one_photograph_more_is_within_chance(make):
     comparison = compare_runs(make("first", {3}), make("second", {5, 6}))
     assert (comparison.first_right, comparison.second_right) == (("05", "06"), ("03",))
     assert comparison.p_value == 1.0  # 2 to 1
-    assert comparison.verdict() == ("The difference is within chance.",)
+    assert comparison.conclusion() == ("The difference is within chance.",)
 
 
 def test_a_plainly_better_run_is_called_so(make):
@@ -58,12 +58,12 @@ def test_a_plainly_better_run_is_called_so(make):
     f1 = comparison.differences["pixel_f1"]
     assert f1.value == pytest.approx(160 / 180 - 80 / 140)
     assert f1.interval.low == pytest.approx(f1.value)  # as much on each photograph
-    assert comparison.verdict() == (
+    assert comparison.conclusion() == (
         f"'{second}' has the higher average precision, by more than chance.",
         f"'{second}' has the higher pixel F1, by more than chance.",
         f"'{second}' labels more photographs right, by more than chance.",
     )
-    assert compare_runs(second, first).verdict() == comparison.verdict()
+    assert compare_runs(second, first).conclusion() == comparison.conclusion()
 
 
 def test_intervals_are_paired(make):
@@ -82,15 +82,15 @@ def test_only_common_photographs_count(make):
 def test_few_items_tell_nothing(make):
     comparison = compare_runs(make("first", {1}, count=4), make("second", count=4))
     assert comparison.differences["auroc"].interval is None
-    assert comparison.verdict() == ("There are too few items to tell a difference from chance.",)
+    assert comparison.conclusion() == ("There are too few items to tell a difference from chance.",)
 
 
-def test_runs_of_other_data_are_refused(make, make_row, make_run, tmp_path):
+def test_runs_of_other_data_are_refused(make, make_result, make_run, tmp_path):
     first = make("first")
-    strange = make_run(tmp_path / "strange", [make_row("elsewhere", 0, 0.1)])
+    strange = make_run(tmp_path / "strange", [make_result("elsewhere", 0, 0.1)])
     with pytest.raises(RunError, match=r"different photographs.*training join"):
         compare_runs(first, strange)
-    masked = make_run(tmp_path / "masked", [make_row("01", 1, 0.9, pixels=PixelCounts(tp=7))])
+    masked = make_run(tmp_path / "masked", [make_result("01", 1, 0.9, pixels=PixelCounts(tp=7))])
     with pytest.raises(RunError, match="'01' has another label or mask"):
         compare_runs(first, masked)
     with pytest.raises(RunError, match=r"knows the classes good, defect, .* good, defect, stain"):

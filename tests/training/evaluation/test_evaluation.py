@@ -7,8 +7,8 @@ import pytest
 
 from segdec.errors import DatasetError
 from training.evaluation.evaluation import evaluate
+from training.evaluation.photograph_results import COLUMNS, write_predictions
 from training.evaluation.pixel_counts import PixelCounts
-from training.evaluation.rows import COLUMNS, write_predictions
 from training.evaluation.thresholds import choose_mask_threshold
 
 
@@ -19,8 +19,8 @@ def evaluation(predictor, mixed):
 
 def test_rows_hold_truth_and_answer_in_the_order_of_the_records(evaluation, mixed):
     records, _ = mixed
-    assert [row.name for row in evaluation.rows] == [record.name for record in records]
-    found = evaluation.rows[2]
+    assert [result.name for result in evaluation.results] == [record.name for record in records]
+    found = evaluation.results[2]
     assert (found.true_label, found.predicted_label, found.outcome) == ("defect", "defect", "correct")
     assert (found.split, found.group, found.threshold) == ("test", "defect/found", 0.5)
     assert found.regions == 1
@@ -28,7 +28,7 @@ def test_rows_hold_truth_and_answer_in_the_order_of_the_records(evaluation, mixe
 
 
 def test_outcomes(evaluation):
-    assert [row.outcome for row in evaluation.rows] == [
+    assert [result.outcome for result in evaluation.results] == [
         "false positive",
         "correct",
         "correct",
@@ -38,11 +38,11 @@ def test_outcomes(evaluation):
 
 
 def test_errors_list_misses_before_alarms(evaluation):
-    assert [row.name for row in evaluation.errors()] == ["defect/missed", "good/alarm"]
+    assert [result.name for result in evaluation.errors()] == ["defect/missed", "good/alarm"]
 
 
 def test_pixels_count_where_the_truth_is_known(evaluation):
-    alarm, right, found, missed, unmasked = (row.pixels for row in evaluation.rows)
+    alarm, right, found, missed, unmasked = (result.pixels for result in evaluation.results)
     assert alarm.tp == alarm.fn == 0 < alarm.fp
     assert right == PixelCounts()
     assert found.tp + found.fn == 64
@@ -51,10 +51,10 @@ def test_pixels_count_where_the_truth_is_known(evaluation):
 
 
 def test_true_regions_are_held_against_the_mask(evaluation):
-    overlaps = [row.overlaps for row in evaluation.rows]
+    overlaps = [result.overlaps for result in evaluation.results]
     assert [len(each) for each in overlaps] == [0, 0, 1, 1, 0]
     found, missed = overlaps[2][0], overlaps[3][0]
-    assert (found.area_px, found.covered_px) == (64, evaluation.rows[2].pixels.tp)
+    assert (found.area_px, found.covered_px) == (64, evaluation.results[2].pixels.tp)
     assert (missed.area_px, missed.covered_px) == (64, 0)
     assert [(size.regions, size.found) for size in evaluation.metrics.region_sizes][:2] == [(0, 0), (2, 1)]
 
@@ -68,7 +68,7 @@ def test_boxes_are_no_truth_for_pixels(predictor, mixed, evaluation, supervision
         for sample, record in zip(boxed, records, strict=True)
     }
     result = evaluate(predictor, records, lambda record: samples[record.name], progress=False)
-    assert [row.pixels is None for row in result.rows] == [False, False, True, True, True]
+    assert [result.pixels is None for result in result.results] == [False, False, True, True, True]
     assert result.metrics.pixel_images == 2
     assert result.metrics.aupro is result.metrics.pixel_average_precision is None
     assert result.metrics.average_precision == evaluation.metrics.average_precision
@@ -84,7 +84,7 @@ def test_metrics_pool_the_rows(evaluation):
     assert (metrics.images, metrics.good, metrics.defective, metrics.pixel_images) == (5, 2, 3, 4)
     assert (metrics.false_positives, metrics.false_negatives, metrics.fp_at_full_recall) == (1, 1, 1)
     assert metrics.confusion == ((1, 1), (1, 2))
-    known = [row.pixels for row in evaluation.rows if row.pixels]
+    known = [result.pixels for result in evaluation.results if result.pixels]
     assert metrics.pixels == sum(known, PixelCounts())
 
 
@@ -99,7 +99,7 @@ def test_thresholds_of_the_configuration_are_used(predictor, mixed):
     strict = config.model_copy(update={"thresholds": config.thresholds.model_copy(update={"score": 1.0})})
     result = evaluate(type(predictor)(predictor.engine, strict), *mixed, progress=False)
     assert (result.metrics.threshold, result.metrics.false_negatives) == (1.0, 3)
-    assert {row.threshold for row in result.rows} == {1.0}
+    assert {result.threshold for result in result.results} == {1.0}
 
 
 def test_no_more_than_a_batch_is_read_ahead(make_predictor, mixed):
@@ -122,7 +122,7 @@ def test_no_more_than_a_batch_is_read_ahead(make_predictor, mixed):
 
 def test_batch_size_does_not_change_the_result(predictor, mixed, evaluation):
     other = evaluate(predictor, *mixed, batch_size=5, progress=False)
-    assert other.rows == evaluation.rows
+    assert other.results == evaluation.results
     assert other.metrics == evaluation.metrics
 
 
@@ -131,7 +131,7 @@ def test_several_classes_count_a_wrong_class_apart_from_a_miss(make_predictor, m
         ("a", 0, None, False), ("b", 1, 220, True), ("c", 2, 220, True), ("d", 2, 100, True)
     )
     result = evaluate(make_predictor("scratch", "stain"), records, read, progress=False)
-    outcomes = [row.outcome for row in result.rows]
+    outcomes = [result.outcome for result in result.results]
     assert outcomes == ["correct", "correct", "wrong class", "false negative"]
     assert result.metrics.confusion == ((1, 0, 0), (0, 1, 0), (1, 1, 0))
     assert (result.metrics.errors, result.metrics.label_accuracy) == (1, 0.5)
@@ -139,7 +139,7 @@ def test_several_classes_count_a_wrong_class_apart_from_a_miss(make_predictor, m
 
 def test_no_records_give_figures_without_values(predictor):
     result = evaluate(predictor, [], lambda record: record, progress=False)
-    assert result.rows == ()
+    assert result.results == ()
     assert (result.metrics.images, result.metrics.average_precision, result.metrics.errors) == (0, None, 0)
 
 
@@ -163,11 +163,11 @@ def test_no_progress_bar_in_a_file(predictor, mixed, capsys):
 
 def test_predictions_file_holds_every_row(evaluation, tmp_path):
     path = tmp_path / "predictions.csv"
-    write_predictions(path, evaluation.rows)
+    write_predictions(path, evaluation.results)
     with path.open(newline="") as file:
         lines = list(csv.DictReader(file))
     assert tuple(lines[0]) == COLUMNS
-    assert [line["name"] for line in lines] == [row.name for row in evaluation.rows]
-    assert [float(line["score"]) for line in lines] == [row.score for row in evaluation.rows]
+    assert [line["name"] for line in lines] == [result.name for result in evaluation.results]
+    assert [float(line["score"]) for line in lines] == [result.score for result in evaluation.results]
     assert (lines[3]["fn_px"], lines[4]["tp_px"]) == ("64", "")
     assert [file.name for file in tmp_path.iterdir()] == ["predictions.csv"]

@@ -9,12 +9,12 @@ from training.evaluation.classification_metrics import (
     average_precision_trapezoid,
     confusion_matrix,
     count_errors,
-    false_positives_at_no_miss,
+    false_positives_at_full_recall,
 )
 from training.evaluation.metrics import measure
+from training.evaluation.photograph_results import PhotographResult
 from training.evaluation.pixel_counts import PixelCounts, count_pixels
 from training.evaluation.pixel_histogram import PixelHistogram
-from training.evaluation.rows import Row
 
 LABELS = [1, 0, 2, 0]
 SCORES = [0.9, 0.8, 0.7, 0.1]
@@ -64,15 +64,15 @@ def test_errors_at_a_threshold_count_equality_as_defective(threshold, expected):
         ([], [], None),
     ],
 )
-def test_false_positives_at_no_miss(labels, scores, expected):
-    assert false_positives_at_no_miss(labels, scores) == expected
+def test_false_positives_at_full_recall(labels, scores, expected):
+    assert false_positives_at_full_recall(labels, scores) == expected
 
 
-def test_false_positives_at_no_miss_is_what_the_lowest_defective_score_costs():
+def test_false_positives_at_full_recall_is_what_the_lowest_defective_score_costs():
     generator = np.random.default_rng(3)
     labels, scores = generator.integers(0, 2, 200), generator.random(200).round(2)
     alarms, misses = count_errors(labels, scores, scores[labels == 1].min())
-    assert (false_positives_at_no_miss(labels, scores), 0) == (alarms, misses)
+    assert (false_positives_at_full_recall(labels, scores), 0) == (alarms, misses)
 
 
 def test_pixel_counts_by_hand():
@@ -107,9 +107,9 @@ def test_confusion_has_true_classes_as_rows():
 CLASSES = ("good", "scratch", "stain")
 
 
-def make_rows(truth, predicted, scores, pixels, threshold):
+def make_results(truth, predicted, scores, pixels, threshold):
     return [
-        Row(
+        PhotographResult(
             name=str(place),
             split="test",
             group=str(place),
@@ -129,7 +129,7 @@ def make_rows(truth, predicted, scores, pixels, threshold):
 
 def test_measure_gathers_all_figures():
     pixels = [PixelCounts(6, 1, 2), PixelCounts(fp=1), None, PixelCounts()]
-    metrics = measure(make_rows(LABELS, [1, 1, 0, 0], SCORES, pixels, 0.75), CLASSES)
+    metrics = measure(make_results(LABELS, [1, 1, 0, 0], SCORES, pixels, 0.75), CLASSES)
     assert (metrics.images, metrics.good, metrics.defective) == (4, 2, 2)
     assert (metrics.false_positives, metrics.false_negatives, metrics.errors) == (1, 1, 2)
     assert (metrics.false_positive_rate, metrics.false_negative_rate) == (0.5, 0.5)
@@ -145,7 +145,7 @@ def test_classes_stand_against_the_good_ones_each():
     truth, predicted = [0, 0, 1, 1, 2, 2], [0, 1, 1, 0, 1, 0]
     pixels = [PixelCounts(fp=9), PixelCounts(), PixelCounts(6, 2, 2), None, PixelCounts(fn=5), None]
     scores = [0.2, 0.6, 0.9, 0.4, 0.7, 0.1]
-    metrics = measure(make_rows(truth, predicted, scores, pixels, 0.5), CLASSES)
+    metrics = measure(make_results(truth, predicted, scores, pixels, 0.5), CLASSES)
     scratch, stain = metrics.classes
     # 0.9 is a hit at rank 1, 0.4 one at rank 3 behind the good 0.6; stains: ranks 1 and 4.
     assert scratch.average_precision == pytest.approx((1 + 2 / 3) / 2)
@@ -157,16 +157,16 @@ def test_classes_stand_against_the_good_ones_each():
 
 
 def test_each_photograph_is_judged_at_its_own_threshold():
-    strict = make_rows([1], [0], [0.5], [None], 0.6)
-    lenient = make_rows([1, 0], [1, 1], [0.5, 0.5], [None, None], 0.4)
+    strict = make_results([1], [0], [0.5], [None], 0.6)
+    lenient = make_results([1, 0], [1, 1], [0.5, 0.5], [None, None], 0.4)
     metrics = measure([*strict, *lenient], CLASSES)
     assert (metrics.false_negatives, metrics.false_positives, metrics.threshold) == (1, 1, None)
 
 
 @pytest.mark.parametrize("labels", [[], [0, 0], [1, 1]])
 def test_figures_that_do_not_exist_are_null_in_json(labels):
-    rows = make_rows(labels, labels, [0.5] * len(labels), [None] * len(labels), 0.5)
-    metrics = measure(rows, CLASSES, PixelHistogram(), resamples=10)
+    results = make_results(labels, labels, [0.5] * len(labels), [None] * len(labels), 0.5)
+    metrics = measure(results, CLASSES, PixelHistogram(), resamples=10)
     figures = json.loads(json.dumps(metrics.to_dict(), allow_nan=False))
     for name in ("average_precision", "average_precision_trapezoid", "pixel_iou", "aupro"):
         assert figures[name] is None

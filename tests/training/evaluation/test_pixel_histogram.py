@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from sklearn.metrics import average_precision_score
 
 from training.evaluation.pixel_histogram import BINS, PixelHistogram, bin_scores
-from training.evaluation.regions import find_true_regions
+from training.evaluation.true_regions import find_true_regions
 
 SCORE = st.floats(0, 1, width=32)
 

@@ -114,8 +114,8 @@ def test_embedded_rows_are_those_of_the_evaluation(page, evaluation):
     assert data["classes"] == ["good", "defect"]
     assert data["threshold"] == evaluation.metrics.threshold
     assert data["rows"] == [
-        [row.name, row.truth, int(row.predicted_label == "defect"), row.score, row.regions]
-        for row in evaluation.rows
+        [result.name, result.truth, int(result.predicted_label == "defect"), result.score, result.regions]
+        for result in evaluation.results
     ]
 
 
@@ -140,17 +140,17 @@ def test_report_holds_facts_figures_and_curves(page):
 
 
 def test_report_pictures_every_error(page, evaluation):
-    for number, row in enumerate(evaluation.errors(), start=1):
+    for number, result in enumerate(evaluation.errors(), start=1):
         card = re.search(
             rf'<article class="card \w+" id="error-{number}" data-row="(\d+)"[^>]*>(.*?)</article>',
             page,
             re.DOTALL,
         )
-        assert evaluation.rows[int(card[1])] == row
-        assert row.name in card[2]
+        assert evaluation.results[int(card[1])] == result
+        assert result.name in card[2]
         assert f'href="#error-{number}"' in page
         # A good photograph has no truth to show.
-        assert card[2].count("<img") == (4 if row.truth else 3)
+        assert card[2].count("<img") == (4 if result.truth else 3)
     assert f'id="error-{len(evaluation.errors()) + 1}"' not in page
 
 
@@ -246,7 +246,7 @@ def test_large_photographs_are_shrunk(make_samples, predictor, tmp_path):
 
 
 def test_gallery_keeps_small_photographs(evaluation, show):
-    card = make_cards(evaluation.rows[2:3], show, 512)[0]
+    card = make_cards(evaluation.results[2:3], show, 512)[0]
     assert decode(card.pictures[0].source).shape == (32, 32, 3)
     assert [picture.caption for picture in card.pictures] == ["image", "truth", "prediction", "mask scores"]
 
@@ -280,25 +280,25 @@ def test_failure_leaves_the_former_report(evaluation, tmp_path):
     assert [file.name for file in tmp_path.iterdir()] == ["report.html"]
 
 
-def test_verdict_counts_errors(evaluation):
+def test_headline_counts_errors(evaluation):
     assert describe(evaluation) == "2 of 5 images are labelled wrong: 1 missed defect, 1 false alarm."
 
 
-def made_up(rows, classes=("good", "defect")):
+def made_up(results, classes=("good", "defect")):
     histogram = PixelHistogram()
-    return Evaluation(classes, tuple(rows), measure(rows, classes, histogram, threshold=0.5), histogram)
+    return Evaluation(classes, tuple(results), measure(results, classes, histogram, threshold=0.5), histogram)
 
 
-def test_hundreds_of_errors_have_small_cards_each(predictor, make_row, tmp_path):
-    rows = [make_row(f"part {place}", place % 2, (place * 7 % 100) / 100) for place in range(640)]
-    evaluation = made_up(rows)
+def test_hundreds_of_errors_have_small_cards_each(predictor, make_result, tmp_path):
+    results = [make_result(f"part {place}", place % 2, (place * 7 % 100) / 100) for place in range(640)]
+    evaluation = made_up(results)
     assert len(evaluation.errors()) > 300
     image = np.random.default_rng(0).integers(0, 256, (300, 600, 1), np.uint8)
     sample = Sample("any", image, None, 0)
     prediction = predictor.predict([np.zeros((300, 600, 1), np.uint8)])[0]
     page = write(tmp_path / "report.html", evaluation, lambda _: (sample, prediction))
     cards = re.findall(r'id="error-\d+" data-row="(\d+)"', page)
-    assert [rows[int(place)] for place in cards] == list(evaluation.errors())
+    assert [results[int(place)] for place in cards] == list(evaluation.errors())
     # Noise is the worst for JPEG: a report of real photographs is smaller.
     assert len(page) / len(cards) < 50_000
     assert max(decode(source).shape for source in Page(page).sources[:2000] if source.startswith("data")) == (
@@ -313,21 +313,30 @@ def test_pictures_shrink_with_their_number(errors, side):
     assert picture_side(errors) == side
 
 
-def test_near_misses_are_the_nearest_right_ones_in_log_odds(make_row):
+def test_near_misses_are_the_nearest_right_ones_in_log_odds(make_result):
     good, defective = (0.49, 0.2, 0.01, 0.001, 1e-9, 0.6), (0.51, 0.9, 0.99, 0.999, 1 - 1e-9, 0.4)
-    rows = [make_row(f"good {score}", 0, score) for score in good]
-    rows += [make_row(f"bad {score}", 1, score) for score in defective]
-    assert [row.score for row in choose_near(rows)] == [0.51, 0.9, 0.99, 0.999, 0.49, 0.2, 0.01, 0.001]
+    results = [make_result(f"good {score}", 0, score) for score in good]
+    results += [make_result(f"bad {score}", 1, score) for score in defective]
+    assert [result.score for result in choose_near(results)] == [
+        0.51,
+        0.9,
+        0.99,
+        0.999,
+        0.49,
+        0.2,
+        0.01,
+        0.001,
+    ]
 
 
 @pytest.mark.parametrize(
     ("supervision", "words"), [("box", "boxes only"), ("label", "label only"), ("mask", "no mask")]
 )
-def test_photographs_without_defect_pixels_are_named(predictor, make_row, supervision, words):
+def test_photographs_without_defect_pixels_are_named(predictor, make_result, supervision, words):
     mask = np.full((32, 32), 255, np.uint8) if supervision == "box" else None
     sample = Sample("a", np.zeros((32, 32, 1), np.uint8), mask, 1, supervision)
     prediction = predictor.predict([sample.image])[0]
-    card = make_cards([make_row("a", 1, 0.2, pixels=None)], lambda _: (sample, prediction), 512)[0]
+    card = make_cards([make_result("a", 1, 0.2, pixels=None)], lambda _: (sample, prediction), 512)[0]
     assert card.unmasked == f"{words}, not counted for pixels"
     captions = [picture.caption for picture in card.pictures]
     assert ("truth (boxes)" in captions) == (supervision == "box")

@@ -5,27 +5,27 @@ import pytest
 
 from segdec.errors import RunError
 from training.evaluation.pixel_counts import PixelCounts
-from training.evaluation.regions import Overlap
 from training.evaluation.storage import load_evaluation
+from training.evaluation.true_regions import Overlap
 
 
 @pytest.fixture
-def rows(make_row):
+def results(make_result):
     return [
-        make_row("a/1", 0, 0.1, group="a"),
-        make_row("a/2", 1, 1 / 3, group="a", pixels=None),
-        make_row("b/1", 1, 0.9, pixels=PixelCounts(5, 2, 6), overlaps=(Overlap(9, 5), Overlap(2, 0))),
+        make_result("a/1", 0, 0.1, group="a"),
+        make_result("a/2", 1, 1 / 3, group="a", pixels=None),
+        make_result("b/1", 1, 0.9, pixels=PixelCounts(5, 2, 6), overlaps=(Overlap(9, 5), Overlap(2, 0))),
     ]
 
 
 @pytest.fixture
-def run(make_run, rows, tmp_path):
-    return make_run(tmp_path / "run", rows, seed=7)
+def run(make_run, results, tmp_path):
+    return make_run(tmp_path / "run", results, seed=7)
 
 
-def test_an_evaluation_comes_back_from_its_folder(run, rows):
+def test_an_evaluation_comes_back_from_its_folder(run, results):
     loaded = load_evaluation(run)
-    assert loaded.rows == tuple(rows)
+    assert loaded.results == tuple(results)
     assert (loaded.seed, loaded.split, loaded.classes) == (7, "test", ("good", "defect"))
     assert (loaded.mask_scores.aupro(), loaded.mask_scores.regions) == (1, 1)
     assert {path.name for path in run.iterdir()} == {

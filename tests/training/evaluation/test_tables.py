@@ -3,8 +3,8 @@ import pytest
 from training.evaluation.evaluation import Evaluation
 from training.evaluation.metrics import measure
 from training.evaluation.pixel_histogram import PixelHistogram
-from training.evaluation.regions import Overlap
 from training.evaluation.tables import evaluation_table, format_number
+from training.evaluation.true_regions import Overlap
 
 
 @pytest.mark.parametrize(
@@ -14,13 +14,15 @@ def test_numbers_never_round_up_to_one(value, text):
     assert format_number(value) == text
 
 
-def test_table_lists_intervals_classes_and_region_sizes(make_row):
-    rows = [
-        make_row(str(place), place % 2, 0.1 + 0.8 * (place % 2), overlaps=(Overlap(70, 35),) * (place % 2))
+def test_table_lists_intervals_classes_and_region_sizes(make_result):
+    results = [
+        make_result(str(place), place % 2, 0.1 + 0.8 * (place % 2), overlaps=(Overlap(70, 35),) * (place % 2))
         for place in range(10)
     ]
     classes = ("good", "defect", "stain")
-    evaluation = Evaluation(classes, tuple(rows), measure(rows, classes, resamples=100), PixelHistogram())
+    evaluation = Evaluation(
+        classes, tuple(results), measure(results, classes, resamples=100), PixelHistogram()
+    )
     lines = [line.split() for line in evaluation_table(evaluation).splitlines()]
     assert ["false_negative_rate", "0.0000", "(0.0000", "to", "0.5218)"] in lines  # 1 − 0.025^(1/5)
     assert ["defect", "5", "1.0000", "1.0000", "0", "1.0000", "–"] in lines

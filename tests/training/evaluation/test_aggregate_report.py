@@ -5,21 +5,23 @@ import pytest
 
 from tests.training.evaluation.test_report import Page
 from training.__main__ import main
-from training.evaluation.aggregation import join_runs
-from training.evaluation.joined_report import list_mistakes, write_joined_report
+from training.evaluation.aggregate_report import list_mistakes, write_aggregate_report
+from training.evaluation.aggregation import aggregate_runs
 from training.evaluation.pixel_counts import PixelCounts
 
 
 @pytest.fixture
-def make(make_row, make_run, tmp_path):
+def make(make_result, make_run, tmp_path):
     """A run of one fold: good and defective photographs in turn, with these scores."""
 
     def make(name, fold, scores, threshold=0.5, **options):
-        rows = [
-            make_row(f"{fold}/{place}", place % 2, score, threshold=threshold, pixels=PixelCounts(tp=6, fn=2))
+        results = [
+            make_result(
+                f"{fold}/{place}", place % 2, score, threshold=threshold, pixels=PixelCounts(tp=6, fn=2)
+            )
             for place, score in enumerate(scores)
         ]
-        return make_run(tmp_path / name, rows, **options)
+        return make_run(tmp_path / name, results, **options)
 
     return make
 
@@ -27,7 +29,7 @@ def make(make_row, make_run, tmp_path):
 def write(tmp_path, runs):
     path = tmp_path / "out" / "report.html"
     path.parent.mkdir()
-    write_joined_report(path, join_runs(runs))
+    write_aggregate_report(path, aggregate_runs(runs))
     return path.read_text(encoding="utf-8")
 
 
@@ -55,9 +57,9 @@ def test_seeds_are_averaged_and_errors_counted(make, tmp_path):
         make("one", "a", (0.1, 0.9, 0.6, 0.2), seed=1),
         make("two", "a", (0.1, 0.9, 0.3, 0.2), seed=2),
     ]
-    mistakes = list_mistakes(join_runs(runs))
+    mistakes = list_mistakes(aggregate_runs(runs))
     assert [(mistake.name, mistake.wrong) for mistake in mistakes] == [("a/3", 2), ("a/2", 1)]
-    assert mistakes[1].decisions == ("defect, 0.600 at 0.500",)
+    assert mistakes[1].predictions == ("defect, 0.600 at 0.500",)
     page = write(tmp_path, runs)
     assert "1 to 2 of 4 images are labelled wrong, 1.5 on average over 2 runs on each." in page
     assert "2 of 2" in page

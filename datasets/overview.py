@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from datasets.checking import Finding, equal_pictures
+from datasets.checking import CheckedPhotograph, equal_pictures
 from datasets.leaks import name_all
 from datasets.sample import Dataset
 from datasets.splitting import SPLITS
@@ -13,27 +13,27 @@ LEFT_OUT = "left out"
 DECILES = (0, 10, 50, 90, 100)
 
 
-def describe(dataset: Dataset, findings: Sequence[Finding]) -> str:
+def describe(dataset: Dataset, photographs: Sequence[CheckedPhotograph]) -> str:
     """The table: counts, sizes, defect areas and duplicates of at least one photograph."""
     blocks = [
-        _counts(dataset.classes, findings),
-        _sizes(findings),
-        _areas(dataset.classes, findings),
-        _duplicates(findings),
+        _counts(dataset.classes, photographs),
+        _sizes(photographs),
+        _areas(dataset.classes, photographs),
+        _duplicates(photographs),
     ]
     return "\n\n".join(blocks)
 
 
-def _counts(classes: tuple[str, ...], findings: Sequence[Finding]) -> str:
+def _counts(classes: tuple[str, ...], photographs: Sequence[CheckedPhotograph]) -> str:
     names = [*SPLITS, LEFT_OUT]
     width = max(len(name) for name in (*classes, "photographs"))
     lines = [f"{'photographs':<{width}}" + "".join(f"{name:>10}" for name in (*names, "all"))]
     for label, name in enumerate(classes):
-        of_class = [_split(finding) for finding in findings if finding.record.label == label]
+        of_class = [_split(photograph) for photograph in photographs if photograph.record.label == label]
         lines.append(_count_line(name, width, of_class))
-    lines.append(_count_line("all", width, [_split(finding) for finding in findings]))
-    groups = {name: len({f.record.group for f in findings if _split(f) == name}) for name in names}
-    total = len({finding.record.group for finding in findings})
+    lines.append(_count_line("all", width, [_split(photograph) for photograph in photographs]))
+    groups = {name: len({f.record.group for f in photographs if _split(f) == name}) for name in names}
+    total = len({photograph.record.group for photograph in photographs})
     lines.append(f"{'groups':<{width}}" + "".join(f"{n:>10}" for n in (*groups.values(), total)))
     return "\n".join(lines)
 
@@ -43,25 +43,29 @@ def _count_line(name: str, width: int, splits: list[str]) -> str:
     return f"{name:<{width}}" + "".join(f"{count:>10}" for count in (*counts, len(splits)))
 
 
-def _sizes(findings: Sequence[Finding]) -> str:
+def _sizes(photographs: Sequence[CheckedPhotograph]) -> str:
     lines = [f"{'size':<12}{'min':>8}{'median':>8}{'max':>8}"]
     for name, values in (
-        ("width, px", [finding.width for finding in findings]),
-        ("height, px", [finding.height for finding in findings]),
+        ("width, px", [photograph.width for photograph in photographs]),
+        ("height, px", [photograph.height for photograph in photographs]),
     ):
         lines.append(f"{name:<12}{min(values):>8}{np.median(values):>8.0f}{max(values):>8}")
-    channels = sorted({finding.channels for finding in findings})
+    channels = sorted({photograph.channels for photograph in photographs})
     words = {1: "grey", 3: "colour"}
     return "\n".join([*lines, f"channels: {' and '.join(words[number] for number in channels)}"])
 
 
-def _areas(classes: tuple[str, ...], findings: Sequence[Finding]) -> str:
+def _areas(classes: tuple[str, ...], photographs: Sequence[CheckedPhotograph]) -> str:
     """Quantiles of the defect area, in pixels and as a part of the photograph."""
     width = max(len("defect area"), *(len(name) + 4 for name in classes))
     heads = [{0: "min", 50: "median", 100: "max"}.get(q, f"{q} %") for q in DECILES]
     lines = [f"{'defect area':<{width}}" + "".join(f"{head:>10}" for head in heads)]
     for label, name in list(enumerate(classes))[1:]:
-        found = [finding for finding in findings if finding.record.label == label and finding.defect_px]
+        found = [
+            photograph
+            for photograph in photographs
+            if photograph.record.label == label and photograph.defect_px
+        ]
         if found:
             areas_px = np.array([f.defect_px for f in found], np.float64)
             sizes_px = np.array([f.height * f.width for f in found], np.float64)
@@ -72,11 +76,11 @@ def _areas(classes: tuple[str, ...], findings: Sequence[Finding]) -> str:
     return "\n".join(lines)
 
 
-def _duplicates(findings: Sequence[Finding]) -> str:
-    across: list[tuple[Finding, ...]] = []
-    within: list[tuple[Finding, ...]] = []
-    for same in equal_pictures(findings):
-        assigned = {finding.record.split for finding in same} - {None}
+def _duplicates(photographs: Sequence[CheckedPhotograph]) -> str:
+    across: list[tuple[CheckedPhotograph, ...]] = []
+    within: list[tuple[CheckedPhotograph, ...]] = []
+    for same in equal_pictures(photographs):
+        assigned = {photograph.record.split for photograph in same} - {None}
         (across if len(assigned) > 1 else within).append(same)
     return "\n".join(
         [
@@ -88,5 +92,5 @@ def _duplicates(findings: Sequence[Finding]) -> str:
     )
 
 
-def _split(finding: Finding) -> str:
-    return finding.record.split or LEFT_OUT
+def _split(photograph: CheckedPhotograph) -> str:
+    return photograph.record.split or LEFT_OUT

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from datasets.annotations.run_lengths import RunLengths
+from datasets.annotations.run_length_shape import RunLengthShape
 
 MASK = np.array([[0, 1, 0], [1, 1, 0], [1, 0, 1]])
 """Down the columns: 0 1 1, 1 1 0, 0 0 1; one good pixel, four of defect, three good, one of defect."""
@@ -14,7 +14,7 @@ def drawn(shape, height=3, width=3):
 
 
 def test_coco_counts_run_down_the_columns():
-    shape = RunLengths.from_coco([1, 4, 3, 1], 3, 3)
+    shape = RunLengthShape.from_coco([1, 4, 3, 1], 3, 3)
     np.testing.assert_array_equal(drawn(shape), MASK)
     assert shape.area_px == 5
 
@@ -24,27 +24,27 @@ def test_packed_counts_are_those_of_pycocotools():
     mask = np.random.default_rng(0).integers(0, 2, (37, 23), dtype=np.uint8)
     mask[:, 5:9] = 1  # a run of more than five bits, and negative differences
     packed = encode(np.asfortranarray(mask))["counts"].decode()
-    np.testing.assert_array_equal(drawn(RunLengths.from_coco(packed, 37, 23), 37, 23), mask)
+    np.testing.assert_array_equal(drawn(RunLengthShape.from_coco(packed, 37, 23), 37, 23), mask)
 
 
 def test_packed_counts_by_hand():
     # 1, 4, 3 as they are; the fourth, 1, as its difference to the second: -3, which is 0b11101 = "M"
-    shape = RunLengths.from_coco("143M", 3, 3)
+    shape = RunLengthShape.from_coco("143M", 3, 3)
     np.testing.assert_array_equal(drawn(shape), MASK)
 
 
 def test_starts_count_from_one_in_any_order():
-    shape = RunLengths.from_starts("9 1 2 4", 3, 3)
+    shape = RunLengthShape.from_starts("9 1 2 4", 3, 3)
     np.testing.assert_array_equal(drawn(shape), MASK)
-    assert shape == RunLengths.from_coco([1, 4, 3, 1], 3, 3)
+    assert shape == RunLengthShape.from_coco([1, 4, 3, 1], 3, 3)
 
 
 def test_touching_runs_and_the_last_pixel():
-    np.testing.assert_array_equal(drawn(RunLengths.from_starts("1 3 4 6", 3, 3)), 1)
+    np.testing.assert_array_equal(drawn(RunLengthShape.from_starts("1 3 4 6", 3, 3)), 1)
 
 
 def test_defect_in_the_first_pixel_begins_with_no_good_one():
-    assert drawn(RunLengths.from_coco([0, 2, 7], 3, 3))[:, 0].tolist() == [1, 1, 0]
+    assert drawn(RunLengthShape.from_coco([0, 2, 7], 3, 3))[:, 0].tolist() == [1, 1, 0]
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ def test_defect_in_the_first_pixel_begins_with_no_good_one():
 )
 def test_broken_counts_are_told(counts, words):
     with pytest.raises(ValueError, match=words):
-        RunLengths.from_coco(counts, 3, 3)
+        RunLengthShape.from_coco(counts, 3, 3)
 
 
 @pytest.mark.parametrize(
@@ -90,4 +90,4 @@ def test_broken_counts_are_told(counts, words):
 )
 def test_broken_starts_are_told(text, words):
     with pytest.raises(ValueError, match=words):
-        RunLengths.from_starts(text, 3, 3)
+        RunLengthShape.from_starts(text, 3, 3)

@@ -1,4 +1,4 @@
-"""What a model said about photographs, one row each, and the file that keeps it."""
+"""What a model said about photographs, one result each, and the file that keeps it."""
 
 import csv
 import io
@@ -9,7 +9,7 @@ from typing import Literal
 
 from segdec.files import write_text_atomic
 from training.evaluation.pixel_counts import PixelCounts
-from training.evaluation.regions import Overlap
+from training.evaluation.true_regions import Overlap
 
 Outcome = Literal["correct", "false negative", "false positive", "wrong class"]
 
@@ -29,12 +29,12 @@ COLUMNS = (
 
 
 @dataclass(frozen=True)
-class Row:
+class PhotographResult:
     """What the model said about one photograph, beside the truth.
 
     Attributes:
         name: The record's name.
-        split: Where the record belongs; empty when it has no split.
+        split: Where the record belongs; empty if it has no split.
         group: The item that it shows; photographs of one item are no independent evidence.
         truth: Index of its class; 0 is good.
         true_label: Name of its class.
@@ -74,7 +74,7 @@ class Row:
         return "wrong class" if self.detected else "false negative"
 
 
-def write_predictions(path: Path, rows: Iterable[Row]) -> None:
+def write_predictions(path: Path, results: Iterable[PhotographResult]) -> None:
     """Writes one line a photograph as CSV, atomically.
 
     Scores and thresholds keep all digits. The pixel columns (counts in px) are empty where the
@@ -83,14 +83,14 @@ def write_predictions(path: Path, rows: Iterable[Row]) -> None:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(COLUMNS)
-    for row in rows:
-        pixels = (row.pixels.tp, row.pixels.fp, row.pixels.fn) if row.pixels else ("", "", "")
-        decision = (row.true_label, row.predicted_label, row.score, row.threshold)
-        writer.writerow((row.name, row.split, row.group, *decision, row.regions, *pixels))
+    for result in results:
+        pixels = (result.pixels.tp, result.pixels.fp, result.pixels.fn) if result.pixels else ("", "", "")
+        decision = (result.true_label, result.predicted_label, result.score, result.threshold)
+        writer.writerow((result.name, result.split, result.group, *decision, result.regions, *pixels))
     write_text_atomic(path, text.getvalue())
 
 
-def read_predictions(path: Path, classes: tuple[str, ...]) -> list[Row]:
+def read_predictions(path: Path, classes: tuple[str, ...]) -> list[PhotographResult]:
     """Reads what `write_predictions` wrote; the overlaps lie elsewhere.
 
     Args:
@@ -98,8 +98,8 @@ def read_predictions(path: Path, classes: tuple[str, ...]) -> list[Row]:
         classes: Names of the model's classes, the good one first.
 
     Raises:
-        OSError: The file cannot be read.
-        ValueError: A column is missing, or a value is no such value or class.
+        OSError: If the file cannot be read.
+        ValueError: If a column is missing, or a value is no such value or class.
     """
     with path.open(encoding="utf-8", newline="") as file:
         lines = csv.DictReader(file)
@@ -108,12 +108,12 @@ def read_predictions(path: Path, classes: tuple[str, ...]) -> list[Row]:
         return [_parse(line, classes) for line in lines]
 
 
-def _parse(line: dict[str, str], classes: tuple[str, ...]) -> Row:
+def _parse(line: dict[str, str], classes: tuple[str, ...]) -> PhotographResult:
     counts = [line[f"{kind}_px"] for kind in ("tp", "fp", "fn")]
     for label in (line["true_label"], line["predicted_label"]):
         if label not in classes:
             raise ValueError(f"'{line['name']}' has the class '{label}', which is none of the model's")
-    return Row(
+    return PhotographResult(
         name=line["name"],
         split=line["split"],
         group=line["group"],

@@ -10,12 +10,17 @@ import numpy as np
 from markupsafe import Markup
 
 from segdec.files import write_text_atomic
-from training.evaluation.aggregation import Joined, JoinedRun, Spread
-from training.evaluation.charts import Scored, joined_precision_recall_chart, joined_roc_chart, score_chart
+from training.evaluation.aggregation import Aggregate, AggregatedRun, Spread
+from training.evaluation.charts import (
+    Scored,
+    aggregate_precision_recall_chart,
+    aggregate_roc_chart,
+    score_chart,
+)
 from training.evaluation.formatting import count_of, format_figure, format_interval, format_score
-from training.evaluation.page import render
-from training.evaluation.rows import Row
-from training.evaluation.summary import describe, list_doubts, list_findings, list_split_warnings
+from training.evaluation.html_page import render
+from training.evaluation.photograph_results import PhotographResult
+from training.evaluation.summary import describe, list_doubts, list_remarks, list_split_warnings
 from training.evaluation.tables import RUN_COLUMNS
 
 FIGURE_NAMES = {
@@ -50,17 +55,17 @@ class Mistake:
         true_label: Its class.
         fold: The set that it is in.
         wrong: How many runs label it wrong.
-        decisions: What those runs say: the label given, score and threshold.
+        predictions: What those runs say: the label given, score and threshold.
     """
 
     name: str
     true_label: str
     fold: int
     wrong: int
-    decisions: tuple[str, ...]
+    predictions: tuple[str, ...]
 
 
-def write_joined_report(path: Path, joined: Joined) -> None:
+def write_aggregate_report(path: Path, aggregate: Aggregate) -> None:
     """Writes the report of several runs, atomically.
 
     It says in words how good they are together, and shows each run's figures, the pooled ones with their
@@ -69,66 +74,70 @@ def write_joined_report(path: Path, joined: Joined) -> None:
 
     Args:
         path: The file to write.
-        joined: The runs.
+        aggregate: The runs.
 
     Raises:
-        OSError: The folder is missing or not writable.
+        OSError: If the folder is missing or not writable.
     """
-    rows = _part_rows(joined)
-    worst = max(joined.pooled, key=lambda pool: pool.metrics.false_negatives)
+    results = _part_results(aggregate)
+    worst = max(aggregate.pooled, key=lambda pool: pool.metrics.false_negatives)
     text = render(
-        "joined.html.j2",
-        title=f"{len(joined.runs)} runs joined, split '{joined.split}'",
-        joined=joined,
-        verdict=_describe_joined(joined),
-        warnings=list_split_warnings(joined.pooled[0].rows),
-        findings=_list_joined_findings(joined),
-        doubts=list_doubts(replace(worst.metrics, intervals=joined.intervals)),
+        "aggregate.html.j2",
+        title=f"{len(aggregate.runs)} runs joined, split '{aggregate.split}'",
+        aggregate=aggregate,
+        headline=_describe_aggregate(aggregate),
+        warnings=list_split_warnings(aggregate.pooled[0].results),
+        remarks=_list_aggregate_remarks(aggregate),
+        doubts=list_doubts(replace(worst.metrics, intervals=aggregate.intervals)),
         columns=RUN_COLUMNS,
-        run_lines=[_describe_run(run, path, _has_own_name(run, joined)) for run in joined.runs],
-        run_spread=_describe_spread(joined),
+        run_lines=[_describe_run(run, path, _has_own_name(run, aggregate)) for run in aggregate.runs],
+        run_spread=_describe_spread(aggregate),
         figures_table=[
-            (title, format_spread(joined.figures[name], name), format_interval(joined.intervals.get(name)))
+            (
+                title,
+                format_spread(aggregate.figures[name], name),
+                format_interval(aggregate.intervals.get(name)),
+            )
             for name, title in FIGURE_NAMES.items()
         ],
-        charts=_draw_charts(joined, rows),
-        mistakes=list_mistakes(joined),
+        charts=_draw_charts(aggregate, results),
+        mistakes=list_mistakes(aggregate),
     )
     write_text_atomic(path, text)
 
 
-def _part_rows(joined: Joined) -> dict[tuple[int, int], tuple[Row, ...]]:
-    """The rows of each run, by fold and place, out of the pools that its fold is one stretch of."""
+def _part_results(aggregate: Aggregate) -> dict[tuple[int, int], tuple[PhotographResult, ...]]:
+    """The results of each run, by fold and place, out of the pools that its fold is one stretch of."""
     parts = {}
-    for place, pool in enumerate(joined.pooled):
+    for place, pool in enumerate(aggregate.pooled):
         start = 0
-        for run in sorted((run for run in joined.runs if run.place == place), key=lambda run: run.fold):
-            parts[run.fold, place] = pool.rows[start : start + run.metrics.images]
+        for run in sorted((run for run in aggregate.runs if run.place == place), key=lambda run: run.fold):
+            parts[run.fold, place] = pool.results[start : start + run.metrics.images]
             start += run.metrics.images
     return parts
 
 
-def _describe_joined(joined: Joined) -> str:
+def _describe_aggregate(aggregate: Aggregate) -> str:
     """The result in one sentence."""
-    if joined.seeds == 1:
-        return describe(joined.pooled[0])
-    wrong = [len(pool.errors()) for pool in joined.pooled]
+    if aggregate.seeds == 1:
+        return describe(aggregate.pooled[0])
+    wrong = [len(pool.errors()) for pool in aggregate.pooled]
     return (
-        f"{min(wrong)} to {max(wrong)} of {joined.pooled[0].metrics.images} images are labelled wrong, "
-        f"{np.mean(wrong):.1f} on average over {joined.seeds} runs on each."
+        f"{min(wrong)} to {max(wrong)} of {aggregate.pooled[0].metrics.images} images are labelled wrong, "
+        f"{np.mean(wrong):.1f} on average over {aggregate.seeds} runs on each."
     )
 
 
-def _list_joined_findings(joined: Joined) -> list[str]:
-    metrics = joined.pooled[0].metrics
+def _list_aggregate_remarks(aggregate: Aggregate) -> list[str]:
+    metrics = aggregate.pooled[0].metrics
     setting = (
-        f"{count_of(joined.folds, 'set')} of photographs, {count_of(joined.seeds, 'run')} on each: "
+        f"{count_of(aggregate.folds, 'set')} of photographs, {count_of(aggregate.seeds, 'run')} on each: "
         f"{metrics.images} photographs, {metrics.defective} of them defective."
     )
-    if joined.seeds == 1:
+    if aggregate.seeds == 1:
         own = "Each is judged at the threshold of its own run."
-        return [f"{setting} {own}", *list_findings(joined.pooled[0])]
-    spread = joined.figures["average_precision"]
+        return [f"{setting} {own}", *list_remarks(aggregate.pooled[0])]
+    spread = aggregate.figures["average_precision"]
     chance = (
         f"By the chance of training alone the average precision varies by ± {spread.std:.3f}, one standard "
         "deviation: differences of this order between two settings tell nothing."
@@ -136,13 +145,13 @@ def _list_joined_findings(joined: Joined) -> list[str]:
     return [setting, *([chance] if spread.std is not None else [])]
 
 
-def _has_own_name(run: JoinedRun, joined: Joined) -> bool:
-    return sum(other.path.name == run.path.name for other in joined.runs) == 1
+def _has_own_name(run: AggregatedRun, aggregate: Aggregate) -> bool:
+    return sum(other.path.name == run.path.name for other in aggregate.runs) == 1
 
 
-def _describe_spread(joined: Joined) -> dict[str, list[str]]:
+def _describe_spread(aggregate: Aggregate) -> dict[str, list[str]]:
     """The two lines below the table of runs."""
-    spreads = [(joined.over_runs[name], name) for name in RUN_COLUMNS]
+    spreads = [(aggregate.over_runs[name], name) for name in RUN_COLUMNS]
     return {
         "mean": [_format_mean(spread.mean, name) for spread, name in spreads],
         "standard deviation": [_format_mean(spread.std, name) for spread, name in spreads],
@@ -153,7 +162,7 @@ def _format_mean(value: float | None, name: str) -> str:
     return format_figure(value) if value is None or name not in COUNTS else f"{value:.1f}"
 
 
-def _describe_run(run: JoinedRun, report: Path, named: bool) -> Mapping[str, object]:
+def _describe_run(run: AggregatedRun, report: Path, named: bool) -> Mapping[str, object]:
     """One line of the table of runs, by the name of the folder alone where it tells the run."""
     figures = run.metrics.single_figures()
     own = run.path / "report.html"
@@ -178,42 +187,40 @@ def _format_value(value: float | None, name: str) -> str:
     return f"{value:.0f}" if name in COUNTS and value is not None else format_figure(value)
 
 
-def _draw_charts(joined: Joined, rows: Mapping[tuple[int, int], tuple[Row, ...]]) -> list[tuple[str, Markup]]:
+def _draw_charts(
+    aggregate: Aggregate, results: Mapping[tuple[int, int], tuple[PhotographResult, ...]]
+) -> list[tuple[str, Markup]]:
     """Title and SVG of the charts these runs allow."""
-    pooled = [_score(pool.rows) for pool in joined.pooled if pool.rows]
+    pooled = [Scored.from_results(pool.results) for pool in aggregate.pooled if pool.results]
     # A single fold is its own pool: its runs are drawn once.
-    runs = [_score(part) for part in rows.values() if part] if joined.folds > 1 else []
+    runs = [Scored.from_results(part) for part in results.values() if part] if aggregate.folds > 1 else []
     charts = []
     if any(images.has_both for images in pooled):
-        charts.append(("Precision and recall", joined_precision_recall_chart(runs, pooled)))
-        charts.append(("ROC", joined_roc_chart(runs, pooled)))
+        charts.append(("Precision and recall", aggregate_precision_recall_chart(runs, pooled)))
+        charts.append(("ROC", aggregate_roc_chart(runs, pooled)))
     if len(pooled) == 1:
         charts.insert(0, ("Scores, all runs", score_chart(pooled[0], None)))
     return [(title, Markup(svg)) for title, svg in charts]
 
 
-def _score(rows: tuple[Row, ...]) -> Scored:
-    return Scored(np.array([row.truth != 0 for row in rows]), np.array([row.score for row in rows], float))
-
-
-def list_mistakes(joined: Joined) -> list[Mistake]:
+def list_mistakes(aggregate: Aggregate) -> list[Mistake]:
     """The photographs labelled wrong, those that most runs get wrong first."""
-    folds = {row.name: fold for (fold, _), part in _part_rows(joined).items() for row in part}
-    wrong: dict[str, list[Row]] = {}
-    for pool in joined.pooled:
-        for row in pool.errors():
-            wrong.setdefault(row.name, []).append(row)
+    folds = {result.name: fold for (fold, _), part in _part_results(aggregate).items() for result in part}
+    wrong: dict[str, list[PhotographResult]] = {}
+    for pool in aggregate.pooled:
+        for result in pool.errors():
+            wrong.setdefault(result.name, []).append(result)
     mistakes = [
         Mistake(
             name=name,
-            true_label=rows[0].true_label,
+            true_label=results[0].true_label,
             fold=folds[name],
-            wrong=len(rows),
-            decisions=tuple(
-                f"{row.predicted_label}, {format_score(row.score)} at {format_score(row.threshold)}"
-                for row in rows
+            wrong=len(results),
+            predictions=tuple(
+                f"{result.predicted_label}, {format_score(result.score)} at {format_score(result.threshold)}"
+                for result in results
             ),
         )
-        for name, rows in wrong.items()
+        for name, results in wrong.items()
     ]
     return sorted(mistakes, key=lambda mistake: (-mistake.wrong, mistake.true_label, mistake.name))

@@ -21,7 +21,7 @@ def join(folder: str, name: str) -> str:
 
 
 def tensorflow() -> Any:
-    """The module `tensorflow`; MissingExtraError when it is not installed."""
+    """The module `tensorflow`; MissingExtraError if it is not installed."""
     try:
         import tensorflow as tf
     except ModuleNotFoundError as error:
@@ -33,7 +33,7 @@ def check_scheme(place: str) -> None:
     """Refuses a URL that this TensorFlow has no file system for.
 
     Raises:
-        DatasetError: Names the scheme and those that are there.
+        DatasetError: If there is none; names the scheme and those that are there.
     """
     scheme = place.partition("://")[0] if is_url(place) else ""
     if scheme not in _schemes():
@@ -49,10 +49,10 @@ def check_scheme(place: str) -> None:
 
 
 def size(place: str) -> int | None:
-    """Bytes of the file at `place`; None when there is none.
+    """Bytes of the file at `place`; None if there is none.
 
     Raises:
-        DatasetError: When that cannot be told.
+        DatasetError: If that cannot be told.
     """
     tf = tensorflow()
     with _dataset_errors(place, "reached"):
@@ -63,13 +63,13 @@ def size(place: str) -> int | None:
 
 
 def read(place: str) -> bytes:
-    """All bytes of the file at `place`; DatasetError when it cannot be read."""
+    """All bytes of the file at `place`; DatasetError if it cannot be read."""
     with _dataset_errors(place, "read"), tensorflow().io.gfile.GFile(place, "rb") as file:
         return bytes(file.read())
 
 
 def read_range(place: str, offset: int, length: int) -> bytes:
-    """`length` bytes from `offset` on, fewer where the file ends; DatasetError when it cannot be read."""
+    """`length` bytes from `offset` on, fewer where the file ends; DatasetError if it cannot be read."""
     tf = tensorflow()
     with _dataset_errors(place, "read"), tf.io.gfile.GFile(place, "rb") as file:
         try:
@@ -80,14 +80,14 @@ def read_range(place: str, offset: int, length: int) -> bytes:
 
 
 def write(place: str, data: bytes) -> None:
-    """Writes a file; DatasetError when it cannot be written."""
+    """Writes a file; DatasetError if it cannot be written."""
     with _dataset_errors(place, "written"), tensorflow().io.gfile.GFile(place, "wb") as file:
         file.write(data)
 
 
 @contextmanager
 def record_writer(place: str) -> Iterator[Callable[[bytes], None]]:
-    """Opens a new TFRecord file; yields what writes one record. DatasetError when it cannot be written."""
+    """Opens a new TFRecord file; yields what writes one record. DatasetError if it cannot be written."""
     if size(place) is not None:
         remove(place)  # not every file system cuts a file that it opens for writing
     with _dataset_errors(place, "written"), tensorflow().io.TFRecordWriter(place) as writer:
@@ -95,13 +95,13 @@ def record_writer(place: str) -> Iterator[Callable[[bytes], None]]:
 
 
 def make_folder(place: str) -> None:
-    """Makes a folder and its parents, where it is missing; DatasetError when that fails."""
+    """Makes a folder and its parents, where it is missing; DatasetError if that fails."""
     with _dataset_errors(place, "made"):
         tensorflow().io.gfile.makedirs(place)
 
 
 def remove(place: str) -> None:
-    """Removes a file; DatasetError when that fails."""
+    """Removes a file; DatasetError if that fails."""
     with _dataset_errors(place, "removed"):
         tensorflow().io.gfile.remove(place)
 

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from training.evaluation.regions import Overlap, find_true_regions, measure_overlaps, measure_sizes
+from training.evaluation.true_regions import Overlap, find_true_regions, measure_overlaps, measure_sizes
 
 TRUTH = np.array(
     [

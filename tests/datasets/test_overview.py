@@ -4,8 +4,8 @@ import numpy as np
 
 from datasets.checking import check_dataset
 from datasets.contact_sheet import contact_sheet
-from datasets.inspection import describe
 from datasets.layouts.folder import index
+from datasets.overview import describe
 from datasets.splitting import apply_splits
 
 
@@ -17,7 +17,7 @@ def test_table_counts_splits_sizes_and_areas(folder_root, write_picture):
     write_picture(folder_root / "good/big.png", size=(40, 12))
     (folder_root / "splits.txt").write_text("train good/a\ntrain dent/c\nval good/b\n")
     dataset = index(folder_root)
-    text = describe(dataset, check_dataset(dataset).findings)
+    text = describe(dataset, check_dataset(dataset).photographs)
     assert table_row(text, "photographs") == ["train", "val", "test", "left", "out", "all"]
     assert table_row(text, "good ") == ["1", "1", "0", "1", "3"]
     assert table_row(text, "dent ") == ["1", "0", "0", "0", "1"]
@@ -34,7 +34,7 @@ def test_table_names_duplicates_across_splits_and_others(folder_root, tmp_path):
     splits = tmp_path / "splits.txt"
     splits.write_text("train good/a\ntest good/across\nval good/b\nval good/within\n")
     dataset = apply_splits(index(folder_root), splits)
-    text = describe(dataset, check_dataset(dataset).findings)
+    text = describe(dataset, check_dataset(dataset).photographs)
     assert "different splits: 1\n  good/a (train) = good/across (test) = good/left (left out)\n" in text
     assert text.endswith("other equal photographs: 1\n  good/b (val) = good/within (val)")
 

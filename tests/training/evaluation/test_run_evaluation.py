@@ -1,6 +1,6 @@
 import pytest
 
-from training.evaluation.run import describe_network
+from training.evaluation.run_evaluation import describe_network
 from training.experiment_file import load_experiment
 
 SIZE = ["--input.height", "96", "--input.width", "64"]

@@ -19,7 +19,7 @@ Numbers = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class RunLengths:
+class RunLengthShape:
     """Runs of defect pixels, counted down the columns of a picture.
 
     Attributes:
@@ -34,11 +34,11 @@ class RunLengths:
     runs: bytes
 
     @classmethod
-    def from_coco(cls, counts: object, height: int, width: int) -> "RunLengths":
+    def from_coco(cls, counts: object, height: int, width: int) -> "RunLengthShape":
         """From COCO's `counts`, a list or the packed text.
 
         Raises:
-            ValueError: When they are neither, do not make the picture, or mark nothing.
+            ValueError: If they are neither, do not make the picture, or mark nothing.
         """
         lengths = _whole_numbers(read_counts(counts)) if isinstance(counts, str) else _listed(counts)
         if lengths.size and lengths.min() < 0:
@@ -52,11 +52,11 @@ class RunLengths:
         return cls._from_runs(ends[:-1:2], lengths[1::2], height, width)
 
     @classmethod
-    def from_starts(cls, text: str, height: int, width: int) -> "RunLengths":
+    def from_starts(cls, text: str, height: int, width: int) -> "RunLengthShape":
         """From Severstal's "start length start length …", the first pixel being number 1.
 
         Raises:
-            ValueError: When the text holds other than pairs of whole numbers, or a run is empty, leaves the
+            ValueError: If the text holds other than pairs of whole numbers, or a run is empty, leaves the
                 picture or overlaps another.
         """
         values = _whole_numbers(text.split())
@@ -68,7 +68,7 @@ class RunLengths:
         return cls._from_runs(starts, lengths, height, width)
 
     @classmethod
-    def _from_runs(cls, starts: Numbers, lengths: Numbers, height: int, width: int) -> "RunLengths":
+    def _from_runs(cls, starts: Numbers, lengths: Numbers, height: int, width: int) -> "RunLengthShape":
         order = np.argsort(starts[lengths > 0], kind="stable")
         starts, lengths = starts[lengths > 0][order], lengths[lengths > 0][order]
         if not starts.size:
