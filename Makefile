@@ -27,19 +27,37 @@ help:
 	@echo "make bench-serving  measure the service beside its peers, half an hour; figures in build/bench-serving"
 	@echo "make clean    remove $(VENV) and caches; runs and data stay"
 
-# The stamp is newer than what it was made from, so an unchanged environment is not installed again.
+# A stamp is newer than what it was made from, so an unchanged environment is not installed again. What development
+# needs holds all that the product needs: where it is installed, nothing else is.
+PRODUCT := $(if $(wildcard $(VENV)/installed),$(VENV)/installed,$(VENV)/product-installed)
+# Errors alone are shown.
+PIP_INSTALL = $(BIN)/python -m pip install -qq --disable-pip-version-check --constraint constraints.txt
+
 install: $(VENV)/installed
 
-$(VENV)/installed: pyproject.toml constraints.txt
+$(VENV)/installed: $(VENV)/pip-installed pyproject.toml
+	@echo "Installing what development needs into $(VENV): 3.6 GB in 185 packages, which takes minutes, once."
+	@$(PIP_INSTALL) --editable '.[tensorflow,openvino,client,batch]' --group dev
+	@touch $@
+
+$(VENV)/product-installed: $(VENV)/pip-installed pyproject.toml
+	@echo "Installing TensorFlow and what training and the service need into $(VENV): 2.7 GB in 81 packages, which"
+	@echo "takes minutes, once."
+	@$(PIP_INSTALL) --editable '.[tensorflow]' --group train --group serve
+	@touch $@
+
+# The pip that Python brings may be too old to know groups.
+$(VENV)/pip-installed: constraints.txt
 	@command -v $(PYTHON) >/dev/null || { echo "error: $(PYTHON) not found; expected Python >= 3.11" >&2; exit 1; }
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 	  || { echo "error: $$($(PYTHON) --version) found; expected Python >= 3.11: make PYTHON=python3.12 ..." >&2; exit 1; }
-	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]' -c constraints.txt
+	@echo "Making the Python environment $(VENV)."
+	@$(PYTHON) -m venv $(VENV)
+	@$(PIP_INSTALL) pip
 	@touch $@
 
-demo: install
-	$(BIN)/python examples/demo.py
+demo: $(PRODUCT)
+	@$(BIN)/python -m examples.demo
 
 test: install
 	$(BIN)/python -m pytest
@@ -55,7 +73,7 @@ check: install
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
 
 image-test:
-	$(PYTHON) deploy/image/check.py $(MODEL)
+	$(PYTHON) -m deploy.image.check $(MODEL)
 
 scale-test: install
 	$(BIN)/python -m benchmarks.serving.replicas --json build/bench-serving/replicas.json
@@ -72,7 +90,7 @@ audit: install
 notes: install
 	@$(BIN)/python -m deploy.release.notes $(VERSION)
 
-serve: install
+serve: $(PRODUCT)
 	$(BIN)/python -m api --model $(MODEL) --port $(PORT)
 
 # Each in turn, also after one that misses its target; the peers get an environment of some gigabytes in build/peers.

@@ -1,7 +1,7 @@
 """Trains variants of an experiment, each with other settings, and prints what each of them reaches.
 
     python -m datasets toy data/toy
-    python benchmarks/ablation.py training/experiments/toy_compact.toml benchmarks/ablations/toy.toml
+    python -m benchmarks.ablation training/experiments/toy_compact.toml benchmarks/ablations/toy.toml
 
 A table of variants is TOML: one heading a question, below it the name of each variant and its flags; `all`,
 before the first heading, are flags of all of them, such as a short schedule. Variants of equal flags share a
@@ -21,8 +21,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the packages lie beside this folder
 
 from segdec.cli_runtime import clean_exit
 from segdec.errors import ConfigError, RunError

@@ -1,7 +1,7 @@
 """What asynchronous training costs in accuracy: one parameter server and two workers against one process.
 
     python -m datasets toy data/toy
-    python benchmarks/asynchronous_training.py
+    python -m benchmarks.asynchronous_training
 
 Both train `training/experiments/toy_compact.toml` and are measured on the test images. Each worker takes as
 many steps as the one process: two workers that update the weights at the same time, from the same weights,
@@ -16,8 +16,6 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the packages lie beside this folder
 
 from segdec.cli_runtime import clean_exit
 from segdec.errors import RunError

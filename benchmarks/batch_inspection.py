@@ -57,7 +57,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def ways() -> dict[str, list[list[str]]]:
     """The flags of the commands that run beside each other, for each way."""
     cores = available_cores()
-    found = {
+    found: dict[str, list[list[str]]] = {
         "one process": [[]],
         f"{cores} shards": [["--shard", f"{n}/{cores}", "--threads", "1"] for n in range(1, cores + 1)],
     }
@@ -75,24 +75,21 @@ def inspect(commands: Sequence[Sequence[str]], model: Path, images: Sequence[Pat
     with ExitStack() as stack:
         results = stack.enter_context(tempfile.TemporaryDirectory(dir=folder))
         words = [sys.executable, "-m", "segdec", "predict", str(listed), "--model", str(model)]
+        started = [[*words, "--results", results, *flags] for flags in commands]
         begun = time.perf_counter()
         running = [
             stack.enter_context(
                 subprocess.Popen(
-                    [*words, "--results", results, *flags],
-                    cwd=ROOT,
-                    stdout=subprocess.DEVNULL,
-                    stderr=subprocess.PIPE,
-                    text=True,
+                    command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
                 )
             )
-            for flags in commands
+            for command in started
         ]
         said = [process.communicate()[1] for process in running]
         seconds = time.perf_counter() - begun
-        for process, error in zip(running, said, strict=True):
+        for command, process, error in zip(started, running, said, strict=True):
             if process.returncode:
-                raise RunError(f"`{' '.join(process.args)}` left with {process.returncode}:\n{error[-2000:]}")
+                raise RunError(f"`{' '.join(command)}` left with {process.returncode}:\n{error[-2000:]}")
         rows = sum(pyarrow.parquet.read_metadata(file).num_rows for file in Path(results).glob("*.parquet"))
     if rows != len(images):
         raise RunError(f"{rows} rows for {len(images)} photographs. Expected one for each.")
@@ -120,9 +117,10 @@ def rate(one: Sequence[float], every: Sequence[float], count: int) -> float:
 
 def targets(measured: Mapping[str, Sequence[float]], count: int) -> list[Target]:
     """Cores that are shared out lose nothing against one process that has all of them."""
-    (_, *process), *others = _pairs(measured)
+    (_, first, all_of_first), *others = _pairs(measured)
+    alone = rate(first, all_of_first, count)
     return [
-        Target(f"{name} / one process", rate(one, every, count) / rate(*process, count), lowest=0.9)
+        Target(f"{name} / one process", rate(one, every, count) / alone, lowest=0.9)
         for name, one, every in others
     ]
 

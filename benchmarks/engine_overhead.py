@@ -1,7 +1,7 @@
 """What the training engine costs: a run under a mirrored strategy against a bare `tf.function` step.
 
-    python benchmarks/engine_overhead.py [--rounds 5] [--steps 60]
-    python benchmarks/engine_overhead.py --size 848 --resize 704 256 --mask-stride 4 --batch-size 2 [--xla]
+    python -m benchmarks.engine_overhead [--rounds 5] [--steps 60]
+    python -m benchmarks.engine_overhead --size 848 --resize 704 256 --mask-stride 4 --batch-size 2 [--xla]
 
 The bare step computes the same losses and applies the same optimiser, once on batches of the same input
 pipeline and once on one batch that lies in memory. The engine is a run of the joint stage on a toy set:
@@ -15,14 +15,11 @@ trains on. It leaves with 1 where a bare step with input takes more than 1.05 ti
 
 import argparse
 import statistics
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the packages lie beside this folder
 
 from segdec.cli_runtime import clean_exit, quiet_tensorflow
 from training.config import ExperimentConfig
@@ -80,7 +77,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--batch-size", type=int, default=8, help="images a step (default: %(default)s)")
     parser.add_argument("--xla", action="store_true", help="measure the step with XLA, too")
     options = parser.parse_args(arguments)
-    with clean_exit(extra="train"), tempfile.TemporaryDirectory() as folder:
+    with clean_exit(group="train"), tempfile.TemporaryDirectory() as folder:
         quiet_tensorflow()
         from datasets.layouts.toy import write_toy
 
@@ -152,7 +149,7 @@ def build_bare(config: ExperimentConfig, *, xla: bool = False) -> Callable[[bool
     from segdec.network.network import build_network
     from training.data.input_pipeline import InputPipeline
     from training.data.run_data import load_run_data
-    from training.optimization.step import stage_losses
+    from training.optimization.objective import stage_losses
     from training.stages import STAGES
 
     data, stage, settings = load_run_data(config), STAGES[-1], config.stages.joint

@@ -1,7 +1,7 @@
 """Do the answers over HTTP agree with the evaluation of the run that the model was exported from?
 
 python -m api --model MODEL --port 8000
-python benchmarks/http_agreement.py RUN --url http://127.0.0.1:8000
+python -m benchmarks.http_agreement RUN --url http://127.0.0.1:8000
 
 Posts every photograph of `RUN/predictions.csv` and compares label and score. Exits with 1 if any differs.
 """
@@ -13,8 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from segdec.cli_runtime import clean_exit
 from segdec.errors import RunError

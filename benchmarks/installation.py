@@ -12,6 +12,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 from benchmarks.environments import ENVIRONMENTS, ROOT, run_command
@@ -48,9 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             seconds, peaks[engine] = label(pythons[engine], engine, model, image)
             return seconds
 
-        seconds = interleave(
-            {engine: lambda engine=engine: start(engine) for engine in ENGINES}, options.rounds
-        )
+        seconds = interleave({engine: partial(start, engine) for engine in ENGINES}, options.rounds)
     rows = [
         {
             "engine": engine,

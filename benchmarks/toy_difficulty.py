@@ -4,15 +4,14 @@ The plain threshold scores an image by |image − blurred image|: its maximum, o
 blur and the statistic are those that do best on the training images; the figure is on the test images.
 
     python -m datasets toy data/toy
-    python benchmarks/toy_difficulty.py
-    python benchmarks/toy_difficulty.py --run runs/demo
+    python -m benchmarks.toy_difficulty
+    python -m benchmarks.toy_difficulty --run runs/demo
 
 Expected for that toy set (400 images, seed 0): plain threshold, test AP 0.762.
 """
 
 import argparse
 import csv
-import sys
 from collections.abc import Sequence
 from itertools import product
 from pathlib import Path
@@ -21,8 +20,6 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.metrics import average_precision_score
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the packages lie beside this folder
 
 from datasets.loading import load_dataset
 from datasets.reading import read

@@ -26,7 +26,7 @@ from segdec.images import DEFAULT_MAX_PIXELS
 def main(arguments: Sequence[str] | None = None) -> None:
     """Runs the command that `arguments` name; leaves with 2 after an error a user can repair."""
     options = _parser().parse_args(arguments)
-    with clean_exit(extra="train"):
+    with clean_exit(group="train"):
         if "max_pixels" in options:
             allow_pixels(options.max_pixels)
         options.command(options)

@@ -1,5 +1,7 @@
 """The whole line in one command: toy photographs → training → report → artifact → an answer over HTTP.
 
+    python -m examples.demo
+
 Each step is the command a user would type; it is printed before it runs. Everything lies in `runs/demo`.
 """
 
@@ -14,55 +16,63 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import cv2
 import numpy as np
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT))  # `datasets` and the others are run from the checkout, not installed
-
-from datasets.loading import load_dataset  # noqa: E402
-from datasets.sample import Record  # noqa: E402
-from segdec.images import read_image, read_mask, write_png  # noqa: E402
-from segdec.overlay import draw_overlay  # noqa: E402
+from datasets.loading import load_dataset
+from datasets.reading import read
+from datasets.sample import Record, Sample
+from segdec.images import write_png
+from segdec.overlay import draw_overlay
 
 DATA = Path("data/toy")
 RUN = Path("runs/demo")
 MODEL = RUN / "model"
+STEPS = {"segment": 360, "decision": 120, "joint": 100}
+"""Of each stage: a third of what the experiment takes."""
 
 
 def main() -> None:
     """Runs the steps; any that fails ends the demo with its exit code."""
     begun = time.perf_counter()
     step("datasets", "toy", str(DATA), "--count", "400", "--overwrite")
-    step("training", "run", "training/experiments/toy_compact.toml", "--name", RUN.name, "--fresh")
+    shorter = [word for stage, count in STEPS.items() for word in (f"--stages.{stage}.steps", str(count))]
+    experiment = "training/experiments/toy_compact.toml"
+    step("training", "run", experiment, "--name", RUN.name, "--fresh", *shorter)
     step("training", "evaluate", str(RUN))
     step("training", "export", str(RUN), str(MODEL), "--overwrite")
     record = largest_test_defect()
     with service() as url:
-        answer = ask(url, record.image_file)
-    show(record.image_file, answer)
-    print(f"Done in {time.perf_counter() - begun:.0f} s.")
+        answer = ask(url, record)
+    draw(record, answer)
+    conclude(record, answer, time.perf_counter() - begun)
 
 
 def step(*words: str) -> None:
     """Runs `python -m WORDS…`."""
     print(f"\n$ python -m {' '.join(words)}", flush=True)
-    finished = subprocess.run([sys.executable, "-m", *words], cwd=ROOT, check=False)
+    finished = subprocess.run([sys.executable, "-m", *words], check=False)
     if finished.returncode:
         sys.exit(finished.returncode)
 
 
+def defect_px(sample: Sample) -> int:
+    """Area of the defect, px."""
+    return 0 if sample.mask is None else int(np.count_nonzero(sample.mask))
+
+
 def largest_test_defect() -> Record:
     """The photograph with the largest defect among those that the training never saw."""
-    records = load_dataset("toy", ROOT / DATA).of_split("test")
-    return max(records, key=lambda record: record.mask_file is not None and read_mask(record.mask_file).sum())
+    records = load_dataset("toy", DATA).of_split("test")
+    return max(records, key=lambda record: defect_px(read(record)))
 
 
 @contextmanager
 def service() -> Iterator[str]:
     """Serves the model on a free port of this machine; gives its URL."""
-    command = [sys.executable, "-m", "api", "--model", str(MODEL), "--port", "0"]
-    print("\n$ python -m api --model runs/demo/model --port 0", flush=True)
-    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
+    words = ["api", "--model", str(MODEL), "--port", "0"]
+    print(f"\n$ python -m {' '.join(words)}", flush=True)
+    with subprocess.Popen([sys.executable, "-m", *words], stdout=subprocess.PIPE, text=True) as process:
         try:
             line = process.stdout.readline().strip() if process.stdout else ""
             if not line:
@@ -73,32 +83,36 @@ def service() -> Iterator[str]:
             process.terminate()
 
 
-def ask(url: str, image: Path) -> dict[str, Any]:
+def ask(url: str, record: Record) -> dict[str, Any]:
     """Posts a photograph and returns the service's answer."""
-    print(f"\n$ curl --data-binary @{image.relative_to(ROOT)} -H 'Content-Type: image/png' {url}/v1/predict")
+    print(f"\n$ curl --data-binary @{record.image_file} -H 'Content-Type: image/png' {url}/v1/predict")
     request = urllib.request.Request(
-        f"{url}/v1/predict", image.read_bytes(), headers={"Content-Type": "image/png"}
+        f"{url}/v1/predict", record.image_file.read_bytes(), headers={"Content-Type": "image/png"}
     )
     with urllib.request.urlopen(request, timeout=60) as response:
         answer: dict[str, Any] = json.load(response)
     return answer
 
 
-def show(image: Path, answer: dict[str, Any]) -> None:
-    """Prints the decision and writes the overlay."""
-    import cv2
-
+def draw(record: Record, answer: dict[str, Any]) -> None:
+    """Writes the overlay."""
     decision = answer["decision"]
     data = np.frombuffer(base64.b64decode(answer["mask"]["data"]), np.uint8)
     mask = np.asarray(cv2.imdecode(data, cv2.IMREAD_GRAYSCALE), np.uint8)
     caption = f"{decision['label']}  score {decision['score']:.3f}"
-    write_png(ROOT / RUN / "overlay.png", draw_overlay(read_image(image).pixels, mask, caption=caption))
-    print(f"label      {decision['label']}")
-    print(f"score      {decision['score']:.4f} (threshold {decision['threshold']:.4f})")
-    print(f"regions    {len(answer['regions'])}")
-    print(f"artifact   {MODEL}")
-    print(f"report     {RUN / 'report.html'}")
-    print(f"overlay    {RUN / 'overlay.png'}")
+    write_png(RUN / "overlay.png", draw_overlay(read(record).image, mask, caption=caption))
+
+
+def conclude(record: Record, answer: dict[str, Any], duration_s: float) -> None:
+    """Prints what came out, where it lies and what to do next."""
+    figures = json.loads((RUN / "metrics.json").read_text(encoding="utf-8"))
+    decision, errors = answer["decision"], figures["false_positives"] + figures["false_negatives"]
+    print(
+        f"\nResult  after {duration_s:.0f} s: test AP {figures['average_precision']:.3f}, {errors} errors of "
+        f"{figures['images']}; {record.image_file} is {decision['label']!r}, score {decision['score']:.3f}.\n"
+        f"Files   {RUN}/report.html (figures), {RUN}/overlay.png (that answer), {MODEL} (the artifact).\n"
+        'Next    `make serve` serves that artifact; README.md, "Your own photographs", trains on yours.'
+    )
 
 
 if __name__ == "__main__":

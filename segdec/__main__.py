@@ -1,4 +1,4 @@
-"""Predicts image files: `python -m segdec predict IMAGE… --model FOLDER`, or `--url` for a service.
+"""Predicts image files: `segdec predict IMAGE… --model FOLDER`, or `--url` for a service.
 
 In place of a file, a folder stands for all photographs below it, a list for those it names, a pattern for
 those that match it. With `--results` any number of them, on any number of machines, go into Parquet files.
@@ -51,7 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def build_parser() -> argparse.ArgumentParser:
     """Describes the command line."""
-    parser = argparse.ArgumentParser(prog="python -m segdec", description="Find defects in photographs.")
+    parser = argparse.ArgumentParser(prog=program_name(), description="Find defects in photographs.")
     parser.add_argument("--version", action="version", version=f"segdec {__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     command = commands.add_parser(
@@ -117,6 +117,11 @@ def build_parser() -> argparse.ArgumentParser:
         "--api-key-file", type=Path, metavar="FILE", help=f"holds the key; default: ${KEY_VARIABLE}, if set"
     )
     return parser
+
+
+def program_name() -> str:
+    """What the command line was called as: the installed command, or the module."""
+    return "segdec" if Path(sys.argv[0]).name == "segdec" else "python -m segdec"
 
 
 def check_options(options: argparse.Namespace) -> None:

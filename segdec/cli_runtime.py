@@ -17,7 +17,7 @@ EXIT_BROKEN_PIPE = 141
 
 
 @contextmanager
-def clean_exit(extra: str | None = None) -> Iterator[None]:
+def clean_exit(extra: str | None = None, *, group: str | None = None) -> Iterator[None]:
     """Turns what ends a command early into a message and an exit code; for the body of an entry point.
 
     A `SegdecError` is printed as `error: …` and leaves with 2, an interrupt with 130, a reader that
@@ -26,12 +26,13 @@ def clean_exit(extra: str | None = None) -> Iterator[None]:
 
     Args:
         extra: The extra of `segdec` that installs what the command imports; a missing package names it.
+        group: The dependency group of the checkout that does, where no extra is enough.
 
     Raises:
         SystemExit: With that code.
     """
     try:
-        with _named_extra(extra):
+        with _named_source(extra, group):
             yield
         sys.stdout.flush()
     except SegdecError as error:
@@ -50,13 +51,13 @@ def clean_exit(extra: str | None = None) -> Iterator[None]:
 
 
 @contextmanager
-def _named_extra(extra: str | None) -> Iterator[None]:
+def _named_source(extra: str | None, group: str | None) -> Iterator[None]:
     try:
         yield
     except ModuleNotFoundError as error:
-        if extra is None or error.name is None:
+        if error.name is None or (extra is None and group is None):
             raise
-        raise MissingExtraError(error.name, extra) from error
+        raise MissingExtraError(error.name, extra, group=group) from error
 
 
 def _drop_output() -> None:

@@ -72,13 +72,17 @@ class MissingExtraError(SegdecError, ImportError):
 
     Args:
         package: The package that could not be imported.
-        extra: The extra of `segdec` that installs it.
+        extra: The extra of `segdec` that installs it; None for what only the checkout needs.
+        group: The dependency group of the checkout that installs it, where no extra does.
     """
 
-    def __init__(self, package: str, extra: str) -> None:
-        super().__init__(
-            f"The package '{package}' is not installed. "
-            f"Install the extra '{extra}', from the checkout: pip install '.[{extra}]'"
-        )
+    def __init__(self, package: str, extra: str | None = None, *, group: str | None = None) -> None:
+        if group is None:
+            command = f"pip install 'segdec[{extra}]', in a checkout pip install -e '.[{extra}]'"
+            how = f"the extra '{extra}': {command}"
+        else:
+            how = f"the group '{group}', in the checkout: pip install -e . --group {group}"
+        super().__init__(f"The package '{package}' is not installed. Install {how}")
         self.package = package
         self.extra = extra
+        self.group = group

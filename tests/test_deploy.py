@@ -188,14 +188,15 @@ def test_alerts_ask_for_metrics_that_the_service_has() -> None:
 
 # === Images ===
 
-IMAGES = {"serve": "serve,tensorflow", "serve-gpu": "serve,gpu", "train": "train,gpu", "build": ""}
+IMAGES = {"serve": ("tensorflow", "serve"), "serve-gpu": ("gpu", "serve"), "train": ("gpu", "train")}
+"""Extra and dependency group of each."""
 
 
 def locked(image: str) -> dict[str, str]:
     return {package.name: package.version for package in read_lock(lock_file(image))}
 
 
-@pytest.mark.parametrize("image", IMAGES)
+@pytest.mark.parametrize("image", [*IMAGES, "build"])
 def test_packages_of_an_image_have_hashes_and_the_tested_versions(image: str) -> None:
     lines = (DEPLOY.parent / "constraints.txt").read_text(encoding="utf-8").splitlines()
     tested = {
@@ -209,12 +210,13 @@ def test_packages_of_an_image_have_hashes_and_the_tested_versions(image: str) ->
     assert all("--hash=sha256:" in part for part in re.split(r"^(?=\w)", text, flags=re.MULTILINE)[1:])
 
 
-@pytest.mark.parametrize("image", [image for image in IMAGES if image != "build"])
-def test_packages_of_an_image_are_those_of_its_extras(image: str) -> None:
-    project = tomllib.loads((DEPLOY.parent / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    wanted, waiting = set(project["dependencies"]), IMAGES[image].split(",")
-    for extra in waiting:
-        for requirement in project["optional-dependencies"][extra]:
+@pytest.mark.parametrize("image", IMAGES)
+def test_packages_of_an_image_are_those_of_its_extra_and_group(image: str) -> None:
+    declared = tomllib.loads((DEPLOY.parent / "pyproject.toml").read_text(encoding="utf-8"))
+    project, (extra, group) = declared["project"], IMAGES[image]
+    wanted, waiting = {*project["dependencies"], *declared["dependency-groups"][group]}, [extra]
+    for name in waiting:
+        for requirement in project["optional-dependencies"][name]:
             inner = re.match(r"segdec\[(.*)\]", requirement)
             if inner:
                 waiting += inner[1].split(",")

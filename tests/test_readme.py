@@ -71,7 +71,7 @@ NOT_RUN = {
     "kubectl create namespace inspection": "needs a cluster; see test_deploy.py",
     "kubectl --namespace inspection apply --kustomize deploy/kubernetes/overlays/cpu": "as above",
     "kubectl --namespace inspection apply -f deploy/kubeflow/multi-worker.yaml": "as above",
-    "uv pip compile pyproject.toml --extra serve --extra tensorflow --constraint constraints.txt "
+    "uv pip compile pyproject.toml --extra tensorflow --group serve --constraint constraints.txt "
     "--generate-hashes --python-version 3.11 --python-platform x86_64-manylinux_2_28 --no-header "
     "--no-annotate -o deploy/image/serve.txt": "asks a package index; see test_deploy.py",
     "echo 'setuptools>=77' | uv pip compile - --constraint constraints.txt --generate-hashes --no-header "

@@ -7,7 +7,7 @@ import zipfile
 import pytest
 
 from deploy.release import advisories, audit, licences, notes, sbom
-from deploy.release.licences import NVIDIA, Row
+from deploy.release.licences import NVIDIA, LicensedPackage
 from deploy.release.locks import IMAGES, LOCKS, Package, lock_file, read_lock
 from segdec import __version__
 from segdec.errors import SegdecError
@@ -65,11 +65,11 @@ def test_what_is_said_of_single_packages_is_said_of_locked_ones():
 )
 def test_licence_that_may_not_be_shipped_is_refused(licence):
     with pytest.raises(SegdecError, match=r"thing 1.0 in serve, train"):
-        licences.check_shipped(Row("thing", "1.0", licence, ("serve", "train")))
+        licences.check_shipped(LicensedPackage("thing", "1.0", licence, ("serve", "train")))
 
 
 def test_images_for_gpus_may_ship_what_is_nvidias():
-    licences.check_shipped(Row("nvidia-thing", "1.0", NVIDIA, ("serve-gpu", "train")))
+    licences.check_shipped(LicensedPackage("nvidia-thing", "1.0", NVIDIA, ("serve-gpu", "train")))
 
 
 @pytest.mark.parametrize(

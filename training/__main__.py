@@ -36,7 +36,7 @@ SIGNALS = (
 def main(arguments: Sequence[str] | None = None) -> None:
     """Trains, evaluates or exports a model."""
     words = list(sys.argv[1:] if arguments is None else arguments)
-    with clean_exit(extra="train"):
+    with clean_exit(group="train"):
         if words and words[0] in EXPERIMENT_COMMANDS:
             EXPERIMENT_COMMANDS[words[0]](words[1:])
             return

@@ -36,7 +36,9 @@ def inference_competitors(
         peers: Names in `PEERS`.
     """
     ours = (sys.executable, "-m", "benchmarks.inference.artifact_inference")
-    commands = {engine_name(engine): (*ours, str(folder), engine) for engine in engines}
+    commands: dict[str, tuple[str, ...]] = {
+        engine_name(engine): (*ours, str(folder), engine) for engine in engines
+    }
     for peer in peers:
         module, variant = PEERS[peer]
         commands[peer] = (*peer_module(module), str(folder), variant)

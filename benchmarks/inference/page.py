@@ -6,7 +6,6 @@ python -m benchmarks.inference.page [--figures build/bench] [--page docs/perform
 import argparse
 import json
 import math
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -171,4 +170,4 @@ def grows(row: Figures, series: str) -> bool:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

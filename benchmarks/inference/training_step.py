@@ -15,6 +15,7 @@ import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -47,11 +48,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--quick", action="store_true", help="one round")
     options = parser.parse_args(arguments)
-    with clean_exit(extra="train"), tempfile.TemporaryDirectory() as name:
+    with clean_exit(group="train"), tempfile.TemporaryDirectory() as name:
         experiment, folder = load_step_experiment(), Path(name)
         write_workload(folder, experiment.network)
         (folder / "experiment.json").write_text(experiment.model_dump_json(), encoding="utf-8")
-        np.savez(folder / "batch.npz", **make_batch(experiment))
+        batch: dict[str, Any] = make_batch(experiment)
+        np.savez(folder / "batch.npz", **batch)
         competitors = training_competitors(folder, options.precisions)
         timing = time_interleaved(competitors, 1 if options.quick else options.rounds)
     losses = {name: (each.ready["loss"], each.answers[-1]["loss"]) for name, each in competitors.items()}
@@ -88,7 +90,9 @@ def make_batch(experiment: ExperimentConfig) -> dict[str, np.ndarray]:
 def training_competitors(folder: Path, precisions: Sequence[str]) -> dict[str, Competitor]:
     """Our step in each precision, and the peers'."""
     ours = (sys.executable, "-m", "benchmarks.inference.our_training", str(folder))
-    commands = {our_name(precision): (*ours, precision) for precision in precisions}
+    commands: dict[str, tuple[str, ...]] = {
+        our_name(precision): (*ours, precision) for precision in precisions
+    }
     for name, variant in PEERS.items():
         commands[name] = (*peer_module("torch_training"), str(folder), variant)
     return {name: Competitor(command) for name, command in commands.items()}

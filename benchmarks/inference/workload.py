@@ -77,14 +77,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--run", type=Path)
     parser.add_argument("--engines", nargs="*", default=[])
     options = parser.parse_args(arguments)
-    with clean_exit(extra="train"):
+    with clean_exit(group="train"):
         quiet_tensorflow()
         options.folder.mkdir(parents=True, exist_ok=True)
         write = write_trained if options.run else write_untrained
         network = write(options.folder / "artifact", options.run or options.network, options.engines)
         text = network.config.model_dump_json()
         (options.folder / DESCRIPTION).write_text(text, encoding="utf-8")
-        np.savez(options.folder / "weights.npz", **named_weights(network))
+        weights: dict[str, Any] = named_weights(network)
+        np.savez(options.folder / "weights.npz", **weights)
 
 
 def write_trained(artifact: Path, run: Path, engines: Sequence[str]) -> Any:

@@ -36,7 +36,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--photographs", type=int, default=20, help="sent (default: %(default)s)")
     options = parser.parse_args(arguments)
     height, width = map(int, options.size.split("x"))
-    with clean_exit(extra="quantize"), tempfile.TemporaryDirectory() as name, generators() as pool:
+    with clean_exit(group="quantize"), tempfile.TemporaryDirectory() as name, generators() as pool:
         model = Path(name) / "seed"
         grey = np.random.default_rng(0).integers(0, 256, (4, 256, 256, 1), dtype=np.uint8)
         export_untrained(SEED, model, name="seed", engines=list(TARGETS_MB), calibration=list(grey))

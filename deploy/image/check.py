@@ -1,6 +1,6 @@
 """Builds the image `serve` and runs it: as its own user, with nothing to write but /tmp, for one photograph.
 
-    python deploy/image/check.py MODEL [--port 8000]
+    python -m deploy.image.check MODEL [--port 8000]
 
 With a Docker engine where there is one; else with buildah and chroot, which need root and no engine, on a
 base that debootstrap makes. Prints the size of each layer; ends with 1 when anything is not as it should be.

@@ -21,7 +21,7 @@ BEFORE_ALL = Version("0.dev0")
 
 
 @dataclass(frozen=True, order=True)
-class Finding:
+class Vulnerability:
     """A locked package with a known vulnerability."""
 
     name: str
@@ -47,14 +47,14 @@ def read_advisories(copy: Path) -> list[Advisory]:
     return kept
 
 
-def find(packages: Iterable[Package], advisories: Iterable[Advisory]) -> list[Finding]:
+def find(packages: Iterable[Package], advisories: Iterable[Advisory]) -> list[Vulnerability]:
     """What is known of the packages, in order."""
     by_name: dict[str, list[Advisory]] = {}
     for advisory in advisories:
         for name, affected in _affected(advisory):
             by_name.setdefault(name, []).append({"id": advisory["id"], **affected})
     found = {
-        Finding(package.name, package.version, affected["id"])
+        Vulnerability(package.name, package.version, affected["id"])
         for package in packages
         for affected in by_name.get(package.name, [])
         if _hits(affected, Version(package.version))

@@ -12,7 +12,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from deploy.release.advisories import Finding, find, read_advisories
+from deploy.release.advisories import Vulnerability, find, read_advisories
 from deploy.release.locks import IMAGES, lock_file, read_lock
 from segdec.cli_runtime import clean_exit
 from segdec.errors import SegdecError
@@ -25,7 +25,7 @@ OFFLINE = (
 )
 
 
-def ask_service(locks: list[Path]) -> tuple[list[Finding], list[str]]:
+def ask_service(locks: list[Path]) -> tuple[list[Vulnerability], list[str]]:
     """What pip-audit's service knows of the locked packages, and the names of those that it does not know.
 
     Raises:
@@ -49,8 +49,8 @@ def ask_service(locks: list[Path]) -> tuple[list[Finding], list[str]]:
         raise SegdecError(f"Nothing was checked: pip-audit got no answer ({last:.120}). {OFFLINE}") from None
 
 
-def read_answer(text: str) -> tuple[list[Finding], list[str]]:
-    """The findings in what pip-audit printed, and the packages that it left out.
+def read_answer(text: str) -> tuple[list[Vulnerability], list[str]]:
+    """The vulnerabilities in what pip-audit printed, and the packages that it left out.
 
     Raises:
         ValueError: It printed no JSON.
@@ -58,10 +58,10 @@ def read_answer(text: str) -> tuple[list[Finding], list[str]]:
     packages = json.loads(text)["dependencies"]
     skipped = [one["name"] for one in packages if "skip_reason" in one]
     known = [(one, vulnerability) for one in packages for vulnerability in one.get("vulns", [])]
-    return [Finding(one["name"], one["version"], found["id"]) for one, found in known], skipped
+    return [Vulnerability(one["name"], one["version"], found["id"]) for one, found in known], skipped
 
 
-def audit(copy: Path | None, locks: list[Path]) -> list[Finding]:
+def audit(copy: Path | None, locks: list[Path]) -> list[Vulnerability]:
     """Prints what is known of the locked packages, and by whom.
 
     Raises:
@@ -73,17 +73,17 @@ def audit(copy: Path | None, locks: list[Path]) -> list[Finding]:
         advisories = read_advisories(copy)
         newest = max(advisory["modified"] for advisory in advisories)
         source = f"{len(advisories)} advisories, the newest of {newest[:10]}"
-        findings = find(packages, advisories)
+        vulnerabilities = find(packages, advisories)
     else:
         source = "pip-audit's service"
-        findings, skipped = ask_service(locks)
-    for one in findings:
+        vulnerabilities, skipped = ask_service(locks)
+    for one in vulnerabilities:
         print(f"{one.name} {one.version}: {one.advisory}")
     if skipped:
         counts = f"{len(skipped)} of {len(packages)} packages were not checked"
         raise SegdecError(f"{counts}: {source} does not know {', '.join(skipped[:3])} … {OFFLINE}")
-    print(f"{len(packages)} packages, {len(findings)} known vulnerabilities, by {source}")
-    return findings
+    print(f"{len(packages)} packages, {len(vulnerabilities)} known vulnerabilities, by {source}")
+    return vulnerabilities
 
 
 def main() -> None:

@@ -67,8 +67,8 @@ HEAD = "| package | version | licence | images |\n|---|---|---|---|\n"
 
 
 @dataclass(frozen=True)
-class Row:
-    """A line of the page."""
+class LicensedPackage:
+    """A locked package on the page."""
 
     name: str
     version: str
@@ -93,7 +93,7 @@ def licence_of(metadata: dict[str, Any]) -> str:
         ) from None
 
 
-def check_shipped(row: Row) -> None:
+def check_shipped(row: LicensedPackage) -> None:
     """Refuses what the product may not pass on; of `A OR B` both must be allowed: nobody has chosen.
 
     Raises:
@@ -109,11 +109,12 @@ def check_shipped(row: Row) -> None:
         )
 
 
-def read_page(text: str) -> list[Row]:
+def read_page(text: str) -> list[LicensedPackage]:
     """The lines of the page's table."""
     cells = re.findall(r"^\| (.+) \| (.+) \| (.*) \| (.+) \|$", text.partition(HEAD)[2], flags=re.MULTILINE)
     return [
-        Row(name, version, licence, tuple(images.split(", "))) for name, version, licence, images in cells
+        LicensedPackage(name, version, licence, tuple(images.split(", ")))
+        for name, version, licence, images in cells
     ]
 
 
@@ -127,7 +128,7 @@ def table(licences: dict[str, str]) -> str:
     for image in IMAGES:
         for package in read_lock(lock_file(image)):
             images.setdefault((package.name, package.version), []).append(image)
-    rows = [Row(*key, licences[key[0]], tuple(images[key])) for key in sorted(images)]
+    rows = [LicensedPackage(*key, licences[key[0]], tuple(images[key])) for key in sorted(images)]
     for row in rows:
         check_shipped(row)
     listed = [f"| {row.name} | {row.version} | {row.licence} | {', '.join(row.images)} |\n" for row in rows]

@@ -58,7 +58,7 @@ def save_int8(network: SegDecNet, folder: Path, photographs: Sequence[NDArray[np
     try:
         import nncf
     except ImportError as error:
-        raise MissingExtraError("nncf", "quantize") from error
+        raise MissingExtraError("nncf", group="quantize") from error
     nncf.set_log_level(logging.ERROR)  # it tells of each layer
     layers = fourier_layers(network, WORTHWHILE_INT8)
     model = _convert(network, layers)

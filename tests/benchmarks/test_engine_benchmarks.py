@@ -9,14 +9,13 @@ import pytest
 
 pytest.importorskip("tensorflow")
 
-BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
+ROOT = Path(__file__).resolve().parents[2]
 NUMBER = r"\d+\.\d+"
 
 
 def run(script, *words, codes=(0,)):
-    done = subprocess.run(
-        [sys.executable, BENCHMARKS / script, *words], check=False, capture_output=True, text=True
-    )
+    command = [sys.executable, "-m", f"benchmarks.{script}", *words]
+    done = subprocess.run(command, cwd=ROOT, check=False, capture_output=True, text=True)
     assert done.returncode in codes, done.stderr
     return done.stdout
 
@@ -24,7 +23,7 @@ def run(script, *words, codes=(0,)):
 @pytest.mark.slow
 def test_engine_overhead():
     small = ["--rounds", "1", "--steps", "20", "--count", "24", "--size", "32", "--resize", "16", "24"]
-    printed = run("engine_overhead.py", *small, "--mask-stride", "4", "--xla", codes=(0, 1))  # 1: too slow
+    printed = run("engine_overhead", *small, "--mask-stride", "4", "--xla", codes=(0, 1))  # 1: too slow
     pattern = (
         rf"bare {NUMBER} images/s .*, engine {NUMBER} images/s, ratio {NUMBER} .*, input wait {NUMBER}%, "
         rf"step with input {NUMBER} × that in memory, in memory with XLA {NUMBER} images/s"
@@ -36,7 +35,7 @@ def test_engine_overhead():
 def test_asynchronous_training(toy_root, tmp_path):
     steps = [word for stage in ("segment", "decision", "joint") for word in (f"--stages.{stage}.steps", "2")]
     small = ["--data.root", str(toy_root), "--network.feature-width", "8", *steps]
-    printed = run("asynchronous_training.py", "--runs", str(tmp_path), "--", *small)
+    printed = run("asynchronous_training", "--runs", str(tmp_path), "--", *small)
     assert re.search(rf"synchronous\s+test AP {NUMBER}", printed), printed
     assert re.search(rf"asynchronous\s+test AP {NUMBER}", printed), printed
     assert re.search(rf"difference -?{NUMBER} points", printed), printed

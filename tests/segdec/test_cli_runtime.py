@@ -29,12 +29,26 @@ def test_fault_of_the_program_keeps_its_traceback() -> None:
         _ = 1 / 0
 
 
-def test_missing_package_names_the_extra(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as caught, clean_exit(extra="serve"):
+@pytest.mark.parametrize(
+    ("source", "command"),
+    [
+        ({"extra": "batch"}, "pip install 'segdec[batch]', in a checkout pip install -e '.[batch]'\n"),
+        ({"group": "serve"}, "in the checkout: pip install -e . --group serve\n"),
+    ],
+)
+def test_missing_package_names_what_installs_it(
+    source: dict[str, str], command: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as caught, clean_exit(**source):
         import no_such_package  # noqa: F401
     assert caught.value.code == 2
     assert "'no_such_package' is not installed" in (printed := capsys.readouterr().err)
-    assert "pip install '.[serve]'" in printed
+    assert printed.endswith(command)
+
+
+def test_missing_package_of_nobody_keeps_its_traceback() -> None:
+    with pytest.raises(ModuleNotFoundError), clean_exit():
+        import no_such_package  # noqa: F401
 
 
 def test_success_passes() -> None:

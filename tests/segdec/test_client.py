@@ -388,7 +388,7 @@ def test_import_without_httpx_names_the_extra() -> None:
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.stderr.splitlines()[-1] == (
         "segdec.errors.MissingExtraError: The package 'httpx' is not installed. "
-        "Install the extra 'client', from the checkout: pip install '.[client]'"
+        "Install the extra 'client': pip install 'segdec[client]', in a checkout pip install -e '.[client]'"
     )
 
 

@@ -106,7 +106,7 @@ def check_tracking(tracking: str) -> None:
         try:
             import_module("mlflow")
         except ImportError as error:
-            raise MissingExtraError("mlflow", "mlflow") from error
+            raise MissingExtraError("mlflow", group="mlflow") from error
 
 
 def open_trackers(config: ExperimentConfig) -> list[Tracker]:
