@@ -1,4 +1,4 @@
-"""Adds pages of the repository to the documentation site, and gives all links the form they have there."""
+"""Adds pages of the repository to the documentation site, and gives links the form they have there."""
 
 import posixpath
 import re
@@ -16,7 +16,7 @@ PAGES = {
 }
 """Name on the site: file."""
 LINK = re.compile(
-    r"(?<!!)\[(?P<label>[^\]\n]*)\]\((?!https?:|#|mailto:)(?P<target>[^)#\s]+)(?P<anchor>#[^)\s]*)?\)"
+    r"\[(?P<label>[^\]\n]*)\]\((?!https?:|#|mailto:)(?P<target>[^)#\s]+)(?P<anchor>#[^)\s]*)?\)"
 )
 PLACES = {source: name for name, source in PAGES.items()}
 

@@ -1,10 +1,16 @@
-"""Every command of a page of the documentation is run here, or stands below with the reason why not."""
+"""Every command of a page of the documentation is run here, or stands below with the reason why not.
+
+`make test` holds that every command is known and takes its flags, and runs those that take a second; all of
+them in their order, from photographs to an answer of the service, are run by `make test-all`.
+"""
 
 import argparse
+import importlib
 import re
 import runpy
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 from importlib.util import find_spec
@@ -18,11 +24,11 @@ import pytest
 from datasets.layouts.toy import write_toy
 
 ROOT = Path(__file__).parents[1]
-README = (ROOT / "README.md").read_text(encoding="utf-8")
 SERVING = (ROOT / "docs" / "serving.md").read_text(encoding="utf-8")
 ELSEWHERE = runpy.run_path(str(ROOT / "docs" / "site_pages.py"))["PAGES"].values()
 PAGES = [*(ROOT / name for name in ELSEWHERE), *sorted((ROOT / "docs").glob("*.md"))]
 """Those of the documentation site, the README first."""
+WRAPPED_AT = 120
 SHELLS, NO_SHELLS = {"bash", "sh"}, {"", "python", "json", "yaml"}
 
 NOT_RUN = {
@@ -35,17 +41,16 @@ NOT_RUN = {
     "http://127.0.0.1:8000/v1/admin/models/parts/reload": "as above",
     "make serve MODEL=models/parts": "python -m api, which is run, after an install",
     "make serve MODEL=models/kolektor": "as above",
-    "python benchmarks/http_agreement.py runs/fold_0": "needs photographs; see tests/benchmarks",
+    "python -m benchmarks.http_agreement runs/fold_0": "needs photographs; see tests/benchmarks",
     "python -m datasets split kolektor data/kolektorsdd folds --folds 5": "needs photographs",
     "python -m training evaluate runs/fold_0": "needs photographs",
     "python -m training join runs/fold_0 runs/fold_1 runs/fold_2 runs/fold_3 runs/fold_4 --out joined": "as "
     "above",
     "python -m training export runs/fold_0 models/kolektor": "needs photographs",
-    "pip install '.[serve,tensorflow]' -c constraints.txt": "installs packages; see test_packaging.py",
+    "pip install '.[tensorflow]' --group serve -c constraints.txt": "installs packages",
     "docker build -t segdec .": "needs a Docker engine",
     "docker run --read-only --tmpfs /tmp -p 8000:8000 -v ./models/parts:/models:ro segdec": "as above",
-    "python benchmarks/engine_overhead.py": "minutes of measuring; see tests/benchmarks",
-    "python benchmarks/asynchronous_training.py": "as above",
+    "python -m benchmarks.asynchronous_training": "minutes of training; see tests/benchmarks",
     "python -m benchmarks.inference.speed --run runs/parts --batches 1 --peers": "minutes of measuring; see "
     "tests/benchmarks",
     "make bench": "most of an hour of measuring; see tests/benchmarks",
@@ -54,15 +59,20 @@ NOT_RUN = {
     "python -m training evaluate runs/parts_0": "a fold is a run like the others; see test_joining.py",
     "python -m training evaluate runs/parts_1": "as above",
     "python -m training join runs/parts_0 runs/parts_1 --out cross_validated": "as above",
-    "python benchmarks/ablation.py training/experiments/toy_compact.toml "
+    "python -m benchmarks.ablation training/experiments/toy_compact.toml "
     "benchmarks/ablations/toy.toml": "an hour of training; see tests/benchmarks",
-    "python benchmarks/toy_difficulty.py --run runs/demo": "needs the run of make demo; see tests/benchmarks",
+    "python -m training run training/experiments/toy_compact.toml": "minutes of training",
+    "python -m training evaluate runs/toy_compact": "needs the run before it",
+    "python -m training export runs/toy_compact models/toy": "as above",
+    "python -m benchmarks.toy_difficulty --run runs/toy_compact": "as above; see tests/benchmarks",
+    "python -m examples.result_picture models/toy data/toy docs/result.jpg": "as above; see tests/examples",
     "make install": "installs packages; .ci/run does",
     "make check": "minutes of checking; .ci/run runs it",
     "make test-all": "this is what runs the tests",
     ".venv/bin/pre-commit install": "changes the checkout's hooks",
     "python3 -m venv .renew": "installs packages",
-    ".renew/bin/pip install -e '.[dev,mlflow,ray]'": "as above",
+    ".renew/bin/pip install -e '.[tensorflow,openvino,client,batch,ray]' --group dev --group mlflow": "as "
+    "above",
     ".renew/bin/pip freeze --exclude-editable --all": "as above",
     "docker build --target serve -t segdec:0.1.0 .": "needs a Docker engine; see test_deploy.py",
     "MODEL=/srv/models/parts docker compose -f deploy/compose/compose.yaml up --detach --wait": "as above",
@@ -136,6 +146,42 @@ def test_commands_named_in_the_text_exist():
             assert (ROOT / words[1]).is_file(), words
 
 
+def product_commands():
+    """Module, subcommand and flags of every command of the product, run or not."""
+    for line in commands():
+        words = shlex.split(line)
+        if words[:2] == ["python", "-m"] and find_spec(f"{words[2]}.__main__"):
+            subcommand = [word for word in words[3:4] if not word.startswith("-")]
+            yield words[2], *subcommand, {word for word in words if word.startswith("--")}
+
+
+def test_commands_take_their_flags(monkeypatch, capsys):
+    """Without starting one: its help names them."""
+    monkeypatch.setattr(signal, "signal", lambda *_: None)
+    known = {}
+    for *command, flags in product_commands():
+        if tuple(command) not in known:
+            monkeypatch.setattr(sys, "argv", [*command, "--help"])
+            with pytest.raises(SystemExit):
+                importlib.import_module(f"{command[0]}.__main__").main()
+            known[tuple(command)] = set(re.findall(r"--[\w.-]+", capsys.readouterr().out))
+        assert flags <= known[tuple(command)], command
+    assert len(known) > 12
+
+
+def test_lines_are_wrapped():
+    """But for tables, commands, figures that a benchmark writes, and words that are longer than a line."""
+    pages = [*PAGES, ROOT / "deploy" / "grafana" / "README.md"]
+    for page in pages:
+        text = re.sub(r"^ *```.*?^ *```$", "", page.read_text("utf-8"), flags=re.DOTALL | re.MULTILINE)
+        text = re.sub(r"<!-- figures.*<!-- end of figures -->", "", text, flags=re.DOTALL)
+        lines = [line for line in text.splitlines() if not line.lstrip().startswith("|")]
+        long = [
+            line for line in lines if len(line) > WRAPPED_AT and max(map(len, line.split())) < WRAPPED_AT - 20
+        ]
+        assert long == [], page
+
+
 def test_reasons_are_up_to_date():
     assert set(NOT_RUN) <= set(commands())
     assert all(any(line.startswith(prefix) for line in commands()) for prefix in NOT_RUN_PREFIXES)
@@ -203,10 +249,21 @@ def stop(service):
         service.stdout.close()
 
 
-def python_example(text):
-    return re.search(r"```python\n(.*?)```", text, flags=re.DOTALL).group(1)
+def python_example(word):
+    """The one example of the page of the service in which `word` stands."""
+    (found,) = [text for text in re.findall(r"```python\n(.*?)```", SERVING, flags=re.DOTALL) if word in text]
+    return found
 
 
+def test_commands_of_the_data_sets_work(checkout):
+    quick = [line for line in runnable() if line.startswith("python -m datasets") and " pack " not in line]
+    assert len(quick) > 3
+    for command in quick:
+        result = run(command, checkout)
+        assert result.returncode == 0, f"{command}\n{result.stdout}\n{result.stderr}"
+
+
+@pytest.mark.slow
 def test_commands_work_in_their_order(checkout, monkeypatch):
     assert len(runnable()) >= 6
     service, url = None, URL
@@ -223,7 +280,7 @@ def test_commands_work_in_their_order(checkout, monkeypatch):
             assert result.returncode == 0, f"{command}\n{result.stdout}\n{result.stderr}"
         names = {}
         monkeypatch.chdir(checkout)
-        exec(python_example(SERVING).replace(URL, url), names)
+        exec(python_example("Client").replace(URL, url), names)
         assert names["answer"].decision.label in ("good", "defect")
     finally:
         stop(service)
@@ -232,7 +289,7 @@ def test_commands_work_in_their_order(checkout, monkeypatch):
 
 
 def test_python_example_is_the_documented_interface(tiny_artifact, tmp_path, toy_root, monkeypatch):
-    example = python_example(README)
+    example = python_example("Predictor")
     shutil.copytree(tiny_artifact, tmp_path / "models" / "parts")
     shutil.copy(next((toy_root / "good").iterdir()), tmp_path / "part.png")
     monkeypatch.chdir(tmp_path)

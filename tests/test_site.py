@@ -37,6 +37,7 @@ site_pages, api_reference = load("site_pages"), load("api_reference")
         ("docs/serving.md", "[a](../README.md#use-the-model)", "[a](index.md#use-the-model)"),
         ("docs/serving.md", "[a](https://a.b/c.md), [b](#load)", "[a](https://a.b/c.md), [b](#load)"),
         ("docs/performance.md", "![plot](performance.svg)", "![plot](performance.svg)"),
+        ("README.md", "![picture](docs/result.jpg)", "![picture](result.jpg)"),
     ],
 )
 def test_links_get_the_form_that_the_site_has(source, text, expected):

@@ -1,0 +1,122 @@
+"""Draws what a model finds: test photographs, their true masks and the predicted ones, on one picture.
+
+    python -m training export runs/toy_compact models/toy
+    python -m examples.result_picture models/toy data/toy docs/result.jpg
+
+The photographs are not picked by hand: of the defective ones, in the order of their defects' size, four at
+equal distances, and the first good one.
+"""
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+from datasets.loading import load_dataset
+from datasets.reading import read
+from datasets.sample import Sample
+from segdec.cli_runtime import clean_exit
+from segdec.errors import DatasetError
+from segdec.files import write_bytes_atomic
+from segdec.images import resize_mask
+from segdec.overlay import BAR, FONT, TEXT, draw_overlay
+from segdec.postprocessing import Prediction
+from segdec.predictor import Predictor
+
+Picture = NDArray[np.uint8]
+"""uint8 [H, W, 3], RGB."""
+
+DEFECTIVE = 4
+SIDE_PX = 320
+GAP_PX = 8
+LETTER_PX = 24
+"""Height of a capital letter."""
+
+STROKE_PX = 2
+JPEG_QUALITY = 85
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Reads model and photographs, writes the picture as JPEG."""
+    parser = argparse.ArgumentParser(description="Draw photographs, true masks and predicted masks.")
+    parser.add_argument("model", type=Path, help="an exported model")
+    parser.add_argument("data", type=Path, help="the toy set that it was trained on")
+    parser.add_argument("out", type=Path, help="the picture, a .jpg")
+    options = parser.parse_args(arguments)
+    with clean_exit():
+        predictor = Predictor.load(options.model)
+        samples = choose([read(record) for record in load_dataset("toy", options.data).of_split("test")])
+        predictions = predictor.predict([sample.image for sample in samples])
+        picture = draw(samples, predictions)
+        jpeg = cv2.imencode(".jpg", picture[..., ::-1], [cv2.IMWRITE_JPEG_QUALITY, JPEG_QUALITY])[1]
+        write_bytes_atomic(options.out, jpeg.tobytes())
+
+
+def choose(samples: Sequence[Sample]) -> list[Sample]:
+    """Four defective samples from the smallest defect to the largest, and a good one.
+
+    Raises:
+        DatasetError: If there are too few of either.
+    """
+    good = [sample for sample in samples if sample.label == 0]
+    defective = sorted((sample for sample in samples if sample.label), key=_defect_px)
+    if not good or len(defective) < DEFECTIVE:
+        raise DatasetError(
+            f"{len(good)} good and {len(defective)} defective photographs in the split 'test'. Expected one "
+            f"and {DEFECTIVE}: write a larger set with `python -m datasets toy`."
+        )
+    places = [(2 * number + 1) * len(defective) // (2 * DEFECTIVE) for number in range(DEFECTIVE)]
+    return [*(defective[place] for place in places), good[0]]
+
+
+def draw(samples: Sequence[Sample], predictions: Sequence[Prediction]) -> Picture:
+    """A column for each photograph; from above photograph, true mask, predicted mask, label and score."""
+    images = [_enlarge(sample.image) for sample in samples]
+    truths = [
+        None if sample.mask is None else resize_mask(sample.mask, SIDE_PX, SIDE_PX) for sample in samples
+    ]
+    masks = [resize_mask(prediction.mask, SIDE_PX, SIDE_PX) for prediction in predictions]
+    rows = {
+        "photograph": [draw_overlay(image, None) for image in images],
+        "true mask": [
+            draw_overlay(image, None, truth=truth) for image, truth in zip(images, truths, strict=True)
+        ],
+        "predicted mask, label and score": [
+            draw_overlay(image, mask) for image, mask in zip(images, masks, strict=True)
+        ],
+    }
+    verdicts = [_write(f"{answer.label} {answer.score:.2f}", SIDE_PX) for answer in predictions]
+    lines = {title: _line_up(row) for title, row in rows.items()}
+    titled = [part for title, line in lines.items() for part in (_write(title, line.shape[1]), line)]
+    return np.vstack([*titled, _line_up(verdicts)])
+
+
+def _defect_px(sample: Sample) -> int:
+    return 0 if sample.mask is None else int(np.count_nonzero(sample.mask))
+
+
+def _enlarge(image: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """A square of `SIDE_PX`, uint8 [S, S, C]."""
+    enlarged = cv2.resize(image, (SIDE_PX, SIDE_PX), interpolation=cv2.INTER_CUBIC)
+    return np.asarray(enlarged, np.uint8).reshape(SIDE_PX, SIDE_PX, -1)
+
+
+def _line_up(parts: Sequence[Picture]) -> Picture:
+    gap = np.full((parts[0].shape[0], GAP_PX, 3), BAR, np.uint8)
+    return np.hstack([piece for part in parts for piece in (gap, part)][1:])
+
+
+def _write(text: str, width: int) -> Picture:
+    """A bar with a line of text, larger than a caption: pages show the picture at half its size."""
+    bar = np.full((3 * LETTER_PX, width, 3), BAR, np.uint8)
+    scale = cv2.getFontScaleFromHeight(FONT, LETTER_PX, STROKE_PX)
+    origin = (LETTER_PX // 2, 2 * LETTER_PX)
+    cv2.putText(bar, text, origin, FONT, scale, TEXT, STROKE_PX, cv2.LINE_AA)
+    return bar
+
+
+if __name__ == "__main__":
+    main()
