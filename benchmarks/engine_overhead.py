@@ -163,9 +163,7 @@ def build_bare(config: ExperimentConfig, *, xla: bool = False) -> Callable[[bool
     @tf.function(jit_compile=xla)
     def differentiate(batch: dict[str, tf.Tensor]) -> tuple[tf.Tensor, list[tf.Tensor]]:
         with tf.GradientTape() as tape:
-            loss = tf.reduce_mean(
-                stage_losses(network, stage, settings, config.target, config.loss, batch)["loss"]
-            )
+            loss = tf.reduce_mean(stage_losses(network, stage, config, batch)["loss"])
         return loss, tape.gradient(loss, [variable.value for variable in variables])
 
     @tf.function

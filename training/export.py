@@ -1,4 +1,4 @@
-"""What becomes of a finished run: its images and its artifact."""
+"""What becomes of a finished run: its artifact, for each engine, and how the engines compare."""
 
 import json
 import sys
@@ -11,18 +11,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from datasets.checking import describe_problems
-from datasets.name_lists import read_name_list
 from datasets.reading import read as read_photograph
 from datasets.sample import Record, Sample, Split
-from datasets.splitting import SPLITS
 from segdec.artifact import Manifest, read_manifest
 from segdec.engines.tensorflow import NetworkEngine
-from segdec.errors import ArtifactError, DatasetError, SegdecError
+from segdec.errors import ArtifactError, SegdecError
 from segdec.export.export import NO_PHOTOGRAPHS, ModelCard, ValidationPhotographs, export_model
 from segdec.predictor import Predictor
-from training.config import DataConfig
-from training.data.run_data import load_data
+from training.data.run_data import run_records
 from training.evaluation.storage import METRICS
 from training.evaluation.validation import spread
 from training.evaluation.verification import Verifier, describe_variant
@@ -169,25 +165,6 @@ def choose_sample(predictor: Predictor, records: Sequence[Record], read: ReadRec
         if answer.score >= answer.threshold and answer.score > highest:
             chosen, highest = image, answer.score
     return read(records[0]).image if chosen is None else chosen
-
-
-def run_records(data: DataConfig, splits: Path, classes: tuple[str, ...], split: Split) -> tuple[Record, ...]:
-    """The images of a split as the run was started with it, whatever was added since."""
-    dataset = load_data(data, splits)
-    started_with = {line.name for line in read_name_list(splits, SPLITS, "split") if line.word == split}
-    if gone := [problem for problem in dataset.problems if problem.name in started_with]:
-        raise DatasetError(describe_problems(gone))
-    if dataset.classes != classes:
-        raise DatasetError(
-            f"'{data.root}' holds the classes {', '.join(dataset.classes)}. "
-            f"Expected those the model was trained on: {', '.join(classes)}."
-        )
-    if not dataset.of_split(split):
-        raise DatasetError(
-            f"The split '{split}' of '{data.root}' holds no image. Evaluate another --split, or train "
-            "with a splits file that has one."
-        )
-    return dataset.of_split(split)
 
 
 def _metrics(folder: RunFolder, validation: dict[str, float | None]) -> tuple[str, dict[str, float]]:

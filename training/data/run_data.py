@@ -9,11 +9,13 @@ from pathlib import Path
 from pydantic import ValidationError
 from tqdm import tqdm
 
-from datasets.checking import check_dataset
+from datasets.checking import check_dataset, describe_problems
 from datasets.leaks import refuse_unusable
 from datasets.loading import load_dataset
+from datasets.name_lists import read_name_list
 from datasets.reading import read
-from datasets.sample import Dataset, Problem, Record, Sample
+from datasets.sample import Dataset, Problem, Record, Sample, Split
+from datasets.splitting import SPLITS
 from segdec.config import ModelConfig, explain
 from segdec.errors import DatasetError
 from training.config import DataConfig, ExperimentConfig
@@ -85,6 +87,35 @@ def load_data(config: DataConfig, splits: Path | None) -> Dataset:
         merge_defects=config.merge_defects,
         mask_threshold=config.mask_threshold,
     )
+
+
+def run_records(data: DataConfig, splits: Path, classes: tuple[str, ...], split: Split) -> tuple[Record, ...]:
+    """Lists the images of a split as a run was started with it, whatever was added since.
+
+    Args:
+        data: Where the images lie.
+        splits: The run's own split file.
+        classes: Those of the run's model.
+        split: Whose images.
+
+    Raises:
+        SegdecError: If one of them cannot be used any more, or there is none.
+    """
+    dataset = load_data(data, splits)
+    started_with = {line.name for line in read_name_list(splits, SPLITS, "split") if line.word == split}
+    if gone := [problem for problem in dataset.problems if problem.name in started_with]:
+        raise DatasetError(describe_problems(gone))
+    if dataset.classes != classes:
+        raise DatasetError(
+            f"'{data.root}' holds the classes {', '.join(dataset.classes)}. "
+            f"Expected those the model was trained on: {', '.join(classes)}."
+        )
+    if not dataset.of_split(split):
+        raise DatasetError(
+            f"The split '{split}' of '{data.root}' holds no image. Evaluate another --split, or train "
+            "with a splits file that has one."
+        )
+    return dataset.of_split(split)
 
 
 def check_data(config: ExperimentConfig, dataset: Dataset, channels: int) -> Dataset:

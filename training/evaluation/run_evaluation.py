@@ -8,14 +8,13 @@ from segdec.engines.tensorflow import NetworkEngine
 from segdec.postprocessing import Prediction
 from segdec.predictor import Predictor
 from training.config import ExperimentConfig
-from training.data.run_data import record_reader
+from training.data.run_data import record_reader, run_records
 from training.evaluation.evaluation import evaluate
 from training.evaluation.gallery import Show
 from training.evaluation.report import write_report
 from training.evaluation.storage import save_evaluation
 from training.evaluation.summary import describe
 from training.evaluation.tables import evaluation_table
-from training.export import run_records
 from training.run.folder import RunFolder
 from training.tracking.run_log import read_log
 
