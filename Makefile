@@ -8,12 +8,13 @@ PORT   ?= 8000
 INFERENCE_BENCHMARKS := speed training_step size
 SERVING_BENCHMARKS := overhead frameworks overload soak reload cold_start batching replicas
 
-.PHONY: help install demo test test-all check image-test scale-test licences sbom audit notes serve bench bench-serving clean
+.PHONY: help install demo test test-all test-loaded check image-test scale-test licences sbom audit notes serve bench bench-serving clean
 
 help:
 	@echo "make demo     toy data -> training -> report -> artifact -> HTTP answer, in runs/demo"
-	@echo "make test     all tests but the slow ones"
-	@echo "make test-all all tests"
+	@echo "make test     a test of each kind and each part, in minutes; FLAGS=--cov measures what lines they run"
+	@echo "make test-all all tests: real clusters, killed runs, browsers, every command of the documentation"
+	@echo "make test-loaded  make test, while eight busy loops run beside it"
 	@echo "make check    lint, types, manifests in deploy, and the documentation as a site in build/site"
 	@echo "make image-test  build the image of the service, run it and show its layers; needs Docker, or root and buildah"
 	@echo "make scale-test  two replicas behind nginx, one of which is killed under load; needs nginx"
@@ -59,11 +60,19 @@ $(VENV)/pip-installed: constraints.txt
 demo: $(PRODUCT)
 	@$(BIN)/python -m examples.demo
 
+# The tests of a file stay together, for the fixtures that they share. FLAGS=--cov measures what lines they run.
+PYTEST = $(BIN)/python -m pytest --numprocesses 2 --dist loadfile $(FLAGS)
+
 test: install
-	$(BIN)/python -m pytest
+	$(PYTEST)
 
 test-all: install
-	$(BIN)/python -m pytest -m ""
+	$(PYTEST) -m ""
+
+# No test may depend on time: these find the machine busy.
+test-loaded: install
+	@for loop in 1 2 3 4 5 6 7 8; do $(BIN)/python -c 'while True: pass' & loops="$$loops $$!"; done; \
+	trap 'kill $$loops' EXIT; $(PYTEST)
 
 check: install
 	$(BIN)/ruff check .

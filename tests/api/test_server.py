@@ -127,6 +127,7 @@ def test_truncated_photograph_is_refused(session):
     assert (session.broken.status_code, session.broken.json()["code"]) == (422, "truncated_image")
 
 
+@pytest.mark.slow
 def test_damaged_model_is_refused_in_one_line(tiny_artifact, tmp_path):
     folder = tmp_path / "model"
     shutil.copytree(tiny_artifact, folder)

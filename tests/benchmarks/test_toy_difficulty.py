@@ -28,6 +28,7 @@ def test_contrast_of_an_even_image_is_zero_and_of_a_speck_is_not():
     assert np.all(np.diff(found) <= 0)
 
 
+@pytest.mark.slow
 def test_plain_threshold_reaches_the_documented_figure_on_the_documented_set(tmp_path, capsys):
     write_toy(tmp_path / "toy", 400)
     main([str(tmp_path / "toy")])

@@ -144,6 +144,7 @@ def test_every_offender_is_named_at_once_and_can_be_left_out(
     assert [line.split()[1] for line in out.read_text().splitlines()[1:]] == usable
 
 
+@pytest.mark.slow
 def test_30000_photographs_with_one_that_is_unreadable(tmp_path, write_picture, monkeypatch, capsys):
     """Decoding is stood in for; each photograph holds a megapixel, all of them would fill the memory."""
 

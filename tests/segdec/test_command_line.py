@@ -410,6 +410,7 @@ def test_engine_says_what_it_lacks_here(
     assert "part.png" in said.out
 
 
+@pytest.mark.slow
 def test_threads_as_a_process(tiny_artifact: Path, photographs: Path) -> None:
     done = run("predict", photographs, "--model", tiny_artifact, "--threads", "1")
     assert (done.returncode, done.stderr) == (0, "")

@@ -47,6 +47,7 @@ def test_number_of_threads_as_a_flag() -> None:
             thread_count(text)
 
 
+@pytest.mark.slow
 def test_engine_gets_its_threads_once(tiny_artifact: Path) -> None:
     """In a process of its own: TensorFlow takes a number only before it starts."""
     code = f"""

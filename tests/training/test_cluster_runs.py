@@ -99,6 +99,7 @@ LONGER = [
 ]
 
 
+@pytest.mark.slow
 def test_a_lost_worker_and_a_signal_change_nothing(start_run, read_weights, read_records):
     """Killed in one stage and terminated in the next, two workers end bit-identical to two left alone."""
     alone, troubled = start_run("alone", worker=2), start_run("troubled", worker=2)
@@ -180,6 +181,7 @@ def test_a_chief_with_parameter_servers_saves_when_it_is_told_to_stop(start_run)
     assert "A checkpoint holds everything so far" in run.output("chief", 0)
 
 
+@pytest.mark.slow
 def test_processes_with_different_experiments_refuse_each_other(start_run):
     run = start_run("different", worker=2)
     run.start_task("worker", 0)
@@ -190,6 +192,7 @@ def test_processes_with_different_experiments_refuse_each_other(start_run):
     assert not (run.folder / "tiny").exists()
 
 
+@pytest.mark.slow
 def test_a_run_folder_that_one_does_not_reach_is_noticed(start_run, tmp_path):
     run = start_run("apart", worker=2)
     run.start_task("worker", 0)
@@ -199,6 +202,7 @@ def test_a_run_folder_that_one_does_not_reach_is_noticed(start_run, tmp_path):
         assert "error: The processes of the cluster differ in run folder or checkpoint" in run.output(*task)
 
 
+@pytest.mark.slow
 def test_a_device_that_is_missing_is_said_before_the_others_are_met(start_run):
     run = start_run("without", worker=2)
     run.start_task("worker", 0, "--cluster-timeout-s", "10")
@@ -208,6 +212,7 @@ def test_a_device_that_is_missing_is_said_before_the_others_are_met(start_run):
     assert "devices=gpu:0 cannot be had" in run.output("worker", 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("missing", [0, 1])
 def test_a_worker_that_does_not_come_is_named(start_run, missing):
     run = start_run("missing", worker=2)

@@ -65,6 +65,7 @@ def trained(request, tmp_path_factory):
     return request.param[0], cache(lambda name: train(name, request.param, folder / f"{name}.npz"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "strategy",
     ["mirrored", "central-storage", "multi-worker", pytest.param("mirrored-4", marks=pytest.mark.slow)],

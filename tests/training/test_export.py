@@ -191,6 +191,7 @@ def test_help_lists_every_field(capsys):
     assert "--stages.segment.learning-rate" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_12_bit_photographs_train_as_the_same_ones_of_8_bits(
     tiny_experiment, finished_run, toy_root, tmp_path, read_weights, capsys
 ):

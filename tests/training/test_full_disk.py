@@ -17,6 +17,7 @@ def files(folder):
     return {path.relative_to(folder) for path in folder.rglob("*") if "tensorboard" not in path.parts}
 
 
+@pytest.mark.slow
 def test_a_disk_full_again_and_again(run_process, tiny_experiment, finished_run, tmp_path, check_same_run):
     arguments = ["run", tiny_experiment, "--runs", tmp_path]
     ended = run_process(*arguments, kill_at="training.tracking.meter:Meter.advance", count=4, when="before")

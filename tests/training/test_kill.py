@@ -8,6 +8,8 @@ import sys
 
 import pytest
 
+from tests.marks import slow_case
+
 pytest.importorskip("tensorflow")
 
 from training.run.checkpoints import CheckpointFolder
@@ -52,7 +54,7 @@ def fate(rng, runs):
     return kind, {"kill_at": place, "when": when, "count": rng.randint(1, calls)}
 
 
-@pytest.mark.parametrize("kills", [3, pytest.param(20, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("kills", [1, slow_case(3), slow_case(20)])
 def test_a_run_killed_again_and_again(
     run_process, tiny_experiment, left_alone, tmp_path, kills, check_same_run
 ):
@@ -71,6 +73,7 @@ def test_a_run_killed_again_and_again(
         ends += 1
 
 
+@pytest.mark.slow
 def test_a_run_killed_at_delicate_moments(run_process, tiny_experiment, left_alone, tmp_path, check_same_run):
     for kind in ("checkpoint half written", "between stages", "weights half written"):
         place, when, count = MOMENTS[kind]
@@ -84,6 +87,7 @@ def test_a_run_killed_at_delicate_moments(run_process, tiny_experiment, left_alo
     assert list(tmp_path.rglob(".*.tmp")) == []
 
 
+@pytest.mark.slow
 def test_a_damaged_checkpoint_of_a_killed_run(
     run_process, tiny_experiment, left_alone, tmp_path, check_same_run
 ):
@@ -106,6 +110,7 @@ def test_a_damaged_checkpoint_of_a_killed_run(
     check_same_run(tmp_path / "tiny", left_alone)
 
 
+@pytest.mark.slow
 def test_the_same_seed_in_two_processes(tiny_experiment, left_alone, tmp_path, check_same_run):
     """The other process has its own hash seed and was not forked."""
     process = subprocess.run(

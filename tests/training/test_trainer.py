@@ -8,6 +8,7 @@ import pytest
 from datasets.layouts.toy import write_toy
 from segdec.errors import RunError
 from segdec.images import read_image, write_png
+from tests.marks import slow_case
 from training.experiment_file import load_experiment
 
 pytest.importorskip("tensorflow")
@@ -78,7 +79,9 @@ class InterruptedRunError(Exception):
     """Stands for a process that is gone."""
 
 
-@pytest.mark.parametrize("steps", [4, 9, 12])  # in each stage after a checkpoint, and after a newer best
+@pytest.mark.parametrize(
+    "steps", [slow_case(4), 9, slow_case(12)]
+)  # in each stage after a checkpoint, and after a newer best
 def test_a_resumed_run_ends_as_the_uninterrupted_one(
     tiny_experiment, finished_run, tmp_path, monkeypatch, steps, check_same_run
 ):
@@ -103,6 +106,7 @@ def test_a_resumed_run_ends_as_the_uninterrupted_one(
     check_same_run(run, finished_run)
 
 
+@pytest.mark.slow
 def test_checkpoints_do_not_change_the_result(tiny_experiment, finished_run, tmp_path, check_same_run):
     often = ["--checkpoint-every", "1", "--keep-checkpoints", "4", "--checkpoint-minutes", "0.0001"]
     run = Trainer(load(tiny_experiment, tmp_path, *often)).run().path
@@ -244,6 +248,7 @@ def test_a_log_cut_off_by_a_crash_is_readable(tmp_path):
     assert read_log(tmp_path / "nowhere") == []
 
 
+@pytest.mark.slow
 def test_a_float16_run_goes_on_and_serves_float32(tiny_experiment, tmp_path):
     """Its scale is saved with it; its result is the plain network's."""
     flags = ["--precision", "mixed_float16", "--synchronized-batch-norm", "--stages.joint.steps", "0"]

@@ -91,6 +91,7 @@ def test_grey_stored_as_colour_is_judged_by_its_pixels(load, toy_root, tmp_path,
     assert reads == []
 
 
+@pytest.mark.slow
 def test_training_from_shards_is_bit_identical(load, packed, finished_run, toy_root, read_weights):
     splits = ["--data.splits", str(toy_root / "splits.txt")]
     run = Trainer(load(*splits, *from_shards(packed))).run().path

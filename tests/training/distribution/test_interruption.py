@@ -9,6 +9,7 @@ import time
 
 import pytest
 
+from tests.marks import slow_case
 from training.distribution.interruption import Interruption, RunInterruptedError
 from training.experiment_file import load_experiment
 from training.tracking.run_log import read_log
@@ -38,7 +39,7 @@ def interrupt(patch, number, steps):
 @pytest.mark.parametrize(
     ("number", "steps", "place", "code"),
     [
-        (signal.SIGINT, 3, "after step 3 of stage 'segment'", 130),  # no checkpoint is due at step 3
+        slow_case(signal.SIGINT, 3, "after step 3 of stage 'segment'", 130),  # no checkpoint is due at step 3
         (signal.SIGTERM, 9, "after stage 'decision'", 75),  # last step of a stage
     ],
 )

@@ -74,6 +74,7 @@ def test_malformed_devices_are_refused_with_the_field_named(tiny_experiment, dev
         load_experiment(tiny_experiment, ["--devices", devices])
 
 
+@pytest.mark.slow
 def test_devices_are_made_before_tensorflow_starts(tiny_experiment, tmp_path):
     """In a process of its own, where nothing has made logical devices."""
     flags = ["--devices", "cpu:2", "--strategy", "central-storage", "--runs", str(tmp_path)]

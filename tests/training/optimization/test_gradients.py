@@ -79,6 +79,7 @@ def test_clipping_bounds_the_step(plain, clipped):
     assert plain[1] > 2 * longest
 
 
+@pytest.mark.slow
 def test_clipped_mirrored_training_equals_one_device(tiny_config, clipped):
     weights, _, losses = train(tiny_config, "cpu:2", clip_norm=0.05)
     assert losses == pytest.approx(clipped[2], rel=1e-5)

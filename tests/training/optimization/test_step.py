@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+from tests.marks import slow_case
 from training.config import ExperimentConfig, StageConfig, StagesConfig, TargetConfig
 
 keras = pytest.importorskip("keras")
@@ -90,7 +91,9 @@ def changed(before, after):
         ("joint", {"segmentation", "decision"}, {"loss", "segmentation_loss", "decision_loss"}),
     ],
 )
-@pytest.mark.parametrize("strategy", ["single", "mirrored synchronised", "central-storage synchronised"])
+@pytest.mark.parametrize(
+    "strategy", ["single", slow_case("mirrored synchronised"), slow_case("central-storage synchronised")]
+)
 def test_a_stage_moves_its_variables_and_no_other_by_a_bit(tiny_config, strategy, stage, moving, losses):
     name, *synchronized = strategy.split()
     policy = ComputePolicy(synchronized=bool(synchronized))
@@ -118,8 +121,17 @@ def test_joint_loss_is_the_weighted_sum(tiny_config):
     )
 
 
-@pytest.mark.parametrize("normalization", ["instance", "feature"])
-@pytest.mark.parametrize("stage", STAGE_NAMES)
+@pytest.mark.parametrize(
+    ("stage", "normalization"),
+    [
+        ("segment", "instance"),
+        slow_case("segment", "feature"),
+        slow_case("decision", "instance"),
+        ("decision", "feature"),
+        ("joint", "instance"),
+        slow_case("joint", "feature"),
+    ],
+)
 def test_mirrored_training_equals_one_device(tiny_config, stage, normalization):
     """With statistics per image, nothing may depend on how the batch is split. Float32 SGD: to 1e-6."""
     config = tiny_config.network.model_copy(update={"normalization": normalization})
@@ -154,7 +166,7 @@ def test_moving_statistics_are_those_of_all_replicas(tiny_config):
         assert (first != start[variable.path]).any()
 
 
-@pytest.mark.parametrize("strategy", ["mirrored", "central-storage"])
+@pytest.mark.parametrize("strategy", [slow_case("mirrored"), "central-storage"])
 def test_a_replica_without_images_leaves_numbers(tiny_config, strategy):
     """One image on two replicas; its statistics alone count."""
     training = Training(tiny_config.network, "joint", strategy=strategy)
@@ -163,7 +175,7 @@ def test_a_replica_without_images_leaves_numbers(tiny_config, strategy):
     assert all(np.isfinite(value).all() for value in training.weights().values())
 
 
-@pytest.mark.parametrize("optimizer", ["sgd", "adam", "adamw"])
+@pytest.mark.parametrize("optimizer", [slow_case("sgd"), slow_case("adam"), "adamw"])
 def test_weight_decay_counts_once(tiny_config, optimizer):
     """A decay that moves the weights by 10 % a step, so that a second helping would show."""
     settings = {"optimizer": optimizer, "learning_rate": 1e-3, "weight_decay": 100.0}
@@ -196,7 +208,7 @@ def state(training):
     return [np.asarray(copy).copy() for variable in variables for copy in results(variable)]
 
 
-@pytest.mark.parametrize("strategy", ["single", "mirrored", "central-storage"])
+@pytest.mark.parametrize("strategy", [slow_case("single"), "mirrored", slow_case("central-storage")])
 def test_an_overflow_on_one_replica_skips_the_step_on_all(tiny_config, strategy):
     settings = {"policy": ComputePolicy("mixed_float16"), "loss_scale": {"value": 1024.0}}
     training = Training(
@@ -236,7 +248,9 @@ def test_the_scale_grows_after_sound_steps(tiny_config):
     assert [training.take(batch)["loss_scale"] for _ in range(4)] == [8.0, 16.0, 16.0, 32.0]
 
 
-@pytest.mark.parametrize(("precision", "digits"), [("mixed_float16", 0.02), ("mixed_bfloat16", 0.16)])
+@pytest.mark.parametrize(
+    ("precision", "digits"), [slow_case("mixed_float16", 0.02), ("mixed_bfloat16", 0.16)]
+)
 def test_half_precision_follows_float32(tiny_config, precision, digits):
     """Unscaled, the gradient and its norm are those of float32, to the digits that the precision has.
 

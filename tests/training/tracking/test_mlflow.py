@@ -85,6 +85,7 @@ class KilledError(Exception):
     """Stands for a process that is gone."""
 
 
+@pytest.mark.slow
 def test_a_killed_run_goes_on_in_the_same_mlflow_run(mlflow, config, monkeypatch):
     advance, taken = Meter.advance, []
 
