@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from segdec.__main__ import main
-from segdec.command_line import results
+from segdec.command_line import parquet_results
 from segdec.command_line.inspectors import InspectedFile, Pictures
 from segdec.command_line.parquet_results import FAILED, ResultFolder
 from segdec.errors import ConfigError, ImageError
@@ -72,7 +72,7 @@ def test_what_is_there_is_known_and_other_models_are_refused(tmp_path: Path) -> 
 def test_parts_are_written_as_they_fill_and_when_the_work_breaks_off(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(results, "ROWS_A_PART", 2)
+    monkeypatch.setattr(parquet_results, "ROWS_A_PART", 2)
     with pytest.raises(KeyboardInterrupt), ResultFolder(tmp_path, MODEL) as found:
         for name in ("a", "b", "c"):
             found.add_failure(Path(name), ImageError("no", code="x"))
