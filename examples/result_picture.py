@@ -3,7 +3,7 @@
     python -m training export runs/toy_compact models/toy
     python -m examples.result_picture models/toy data/toy docs/result.jpg
 
-The photographs are not picked by hand: of the defective ones, in the order of their defects' size, four at
+The photographs are not picked by hand: of the defective ones, in the order of their defects' size, five at
 equal distances, and the first good one.
 """
 
@@ -29,14 +29,14 @@ from segdec.predictor import Predictor
 Picture = NDArray[np.uint8]
 """uint8 [H, W, 3], RGB."""
 
-DEFECTIVE = 4
-SIDE_PX = 320
+DEFECTIVE = 5
+SIDE_PX = 384
 GAP_PX = 8
-LETTER_PX = 24
+LETTER_PX = 32
 """Height of a capital letter."""
 
-STROKE_PX = 2
-JPEG_QUALITY = 85
+STROKE_PX = 3
+JPEG_QUALITY = 80
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -56,7 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def choose(samples: Sequence[Sample]) -> list[Sample]:
-    """Four defective samples from the smallest defect to the largest, and a good one.
+    """Five defective samples from the smallest defect to the largest, and a good one.
 
     Raises:
         DatasetError: If there are too few of either.
@@ -111,9 +111,9 @@ def _line_up(parts: Sequence[Picture]) -> Picture:
 
 def _write(text: str, width: int) -> Picture:
     """A bar with a line of text, larger than a caption: pages show the picture at half its size."""
-    bar = np.full((3 * LETTER_PX, width, 3), BAR, np.uint8)
+    bar = np.full((2 * LETTER_PX, width, 3), BAR, np.uint8)
     scale = cv2.getFontScaleFromHeight(FONT, LETTER_PX, STROKE_PX)
-    origin = (LETTER_PX // 2, 2 * LETTER_PX)
+    origin = (LETTER_PX // 2, 3 * LETTER_PX // 2)
     cv2.putText(bar, text, origin, FONT, scale, TEXT, STROKE_PX, cv2.LINE_AA)
     return bar
 
