@@ -11,6 +11,7 @@ from segdec.errors import RunError
 pytest.importorskip("pyarrow")
 
 
+@pytest.mark.slow
 def test_each_way_inspects_every_photograph(quick_artifact, tmp_path, monkeypatch):
     monkeypatch.setattr(batch_inspection, "find_spec", lambda _: None)
     monkeypatch.setattr(batch_inspection, "available_cores", lambda: 2)

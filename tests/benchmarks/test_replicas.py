@@ -58,6 +58,7 @@ def test_without_nginx_it_says_what_to_install(tmp_path, monkeypatch):
 needs_nginx = pytest.mark.skipif(replicas.find_nginx() is None, reason="needs nginx")
 
 
+@pytest.mark.slow
 @needs_nginx
 @pytest.mark.parametrize("trial", replicas.TRIALS, ids=lambda trial: trial.name)
 def test_a_killed_replica_costs_no_more_than_it_had_under_way(trial: Trial, quick_artifact, monkeypatch):

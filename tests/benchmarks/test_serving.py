@@ -145,6 +145,7 @@ def test_a_server_that_ends_says_why():
 # === Scripts ===
 
 
+@pytest.mark.slow
 def test_frameworks(capsys):
     assert frameworks.main(["--peers", "--rounds", "1", "--seconds", "0.1"]) in (0, 1)
     lines = capsys.readouterr().out.splitlines()
@@ -166,6 +167,7 @@ def mask_of(encoded):
     return decode_image(base64.b64decode(encoded), "mask").pixels.tolist()
 
 
+@pytest.mark.slow
 def test_overhead(stub, tiny_artifact, monkeypatch, capsys):
     monkeypatch.setattr(overhead, "start_service", lambda *_: nullcontext(stub))
     words = ["--rounds", "1", "--seconds", "0.2", "--side", "32", "--model", str(tiny_artifact)]
@@ -173,6 +175,7 @@ def test_overhead(stub, tiny_artifact, monkeypatch, capsys):
     assert "service / faster way in process" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_overload(stub, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(overload, "start_service", lambda *_: nullcontext(stub))
     words = ["--seconds", "0.5", "--capacity-seconds", "0.5", "--side", "32", "--model", str(tmp_path)]
@@ -194,6 +197,7 @@ def test_overload_finds_what_is_out_of_order():
     }
 
 
+@pytest.mark.slow
 def test_soak(stub, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(soak, "start_service", lambda *_: nullcontext(stub))
     assert soak.main(["--requests", "40", "--sizes", "5", "--model", str(tmp_path)]) in (0, 1)

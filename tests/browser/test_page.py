@@ -85,6 +85,7 @@ def test_dropped_photograph_shows_decision_overlay_and_regions(visit):
     assert pixel(page, 40.5, 20.5) == [30, 30, 30]
 
 
+@pytest.mark.slow
 def test_sliders_change_mask_and_decision_without_a_request(visit):
     user = visit()
     page = user.open()
@@ -111,6 +112,7 @@ def test_sliders_change_mask_and_decision_without_a_request(visit):
     assert len(user.requests) == before
 
 
+@pytest.mark.slow
 def test_region_is_highlighted_from_list_and_picture(visit):
     user = visit()
     page = user.open()
@@ -128,6 +130,7 @@ def test_region_is_highlighted_from_list_and_picture(visit):
     expect(row).to_have_attribute("aria-pressed", "true")
 
 
+@pytest.mark.slow
 def test_zoomed_picture_centres_the_picked_region(visit):
     user = visit()
     page = user.open()
@@ -165,6 +168,7 @@ def filtered_png(image: NDArray[np.uint8]) -> bytes:
     return png(image.shape[1], image.shape[0], 8, 0, zlib.compress(rows))
 
 
+@pytest.mark.slow
 def test_every_row_filter_is_undone(visit):
     image = np.random.default_rng(0).integers(0, 256, (25, 9), dtype=np.uint8)
     page = visit().open()
@@ -179,6 +183,7 @@ def test_every_row_filter_is_undone(visit):
     assert found == [9, 25, *image.ravel().tolist()]
 
 
+@pytest.mark.slow
 def test_regions_are_those_of_the_service(visit):
     stored = np.random.default_rng(1).integers(0, 256, (40, 50), dtype=np.uint8)
     mask = np.where(stored >= 179, np.uint8(255), np.uint8(0))  # 0.7 × 255 = 178.5
@@ -196,6 +201,7 @@ def test_regions_are_those_of_the_service(visit):
     assert found == expected
 
 
+@pytest.mark.slow
 def test_downloads_are_the_mask_at_the_current_threshold_and_the_answer(visit):
     user = visit()
     page = user.open()
@@ -215,6 +221,7 @@ def test_downloads_are_the_mask_at_the_current_threshold_and_the_answer(visit):
     assert answer["regions"][0]["bbox"] == [10, 8, 7, 5]
 
 
+@pytest.mark.slow
 def test_several_files_are_sent_two_at_once_and_stay_in_the_history(visit, service):
     user = visit()
     page = user.open()
@@ -272,6 +279,7 @@ def test_busy_service_is_asked_again(visit, service):
     inspected(page, "Defect: scratch")
 
 
+@pytest.mark.slow
 def test_key_is_asked_for_once_and_kept_in_the_tab(visit, service):
     service.key = "open sesame"
     user = visit()
@@ -294,6 +302,7 @@ def test_key_is_asked_for_once_and_kept_in_the_tab(visit, service):
     assert page.evaluate("sessionStorage.length") == 0
 
 
+@pytest.mark.slow
 def test_chosen_model_is_asked(visit, service):
     service.served = [("surface", "3", ["stable"]), ("surface", "4", ["canary"])]
     user = visit()
@@ -305,6 +314,7 @@ def test_chosen_model_is_asked(visit, service):
     expect(page.locator("#facts")).to_contain_text("surface 4")
 
 
+@pytest.mark.slow
 def test_decisions_at_the_users_threshold_say_so_until_photographs_or_model_change(visit, service):
     service.served = [("surface", "3", ["stable"]), ("surface", "4", ["canary"])]
     user = visit()
@@ -335,6 +345,7 @@ def test_decisions_at_the_users_threshold_say_so_until_photographs_or_model_chan
     expect(page.locator("#changed")).to_be_hidden()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["tiff", "16-bit tiff"])
 def test_photograph_that_no_browser_draws_still_shows_its_mask(visit, kind):
     image = part_image() if kind == "tiff" else part_image().astype(np.uint16) * 257
@@ -348,6 +359,7 @@ def test_photograph_that_no_browser_draws_still_shows_its_mask(visit, kind):
     expect(page.locator("#history .thumbnail")).to_have_text("TIF")
 
 
+@pytest.mark.slow
 def test_photograph_is_turned_upright_as_the_service_does(visit):
     lying = np.ascontiguousarray(np.rot90(part_image()))  # [60, 40]: the camera was held upright
     jpeg = cv2.imencode(".jpg", lying, [cv2.IMWRITE_JPEG_QUALITY, 100])[1].tobytes()
@@ -363,6 +375,7 @@ def test_photograph_is_turned_upright_as_the_service_does(visit):
     assert max(pixel(page, 40.5, 20.5)) < 60
 
 
+@pytest.mark.slow
 def test_files_are_chosen_and_pasted(visit):
     user = visit()
     page = user.open()
@@ -380,6 +393,7 @@ def test_files_are_chosen_and_pasted(visit):
     assert page.locator("#history .name").all_inner_texts() == ["pasted.png", "chosen.png"]
 
 
+@pytest.mark.slow
 def test_drop_without_files_is_said(visit):
     user = visit()
     page = user.open()
@@ -390,6 +404,7 @@ def test_drop_without_files_is_said(visit):
     expect(page.locator("#trouble")).to_be_hidden()
 
 
+@pytest.mark.slow
 def test_service_that_is_gone_is_said(visit):
     user = visit()
     page = user.open()
@@ -399,6 +414,7 @@ def test_service_that_is_gone_is_said(visit):
     expect(page.locator("#reason")).to_contain_text("No answer. The service is stopped or cannot be reached")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_session_of_several_photographs_looks_right(visit, service, scheme):
     user = visit(color_scheme=scheme)
@@ -418,6 +434,7 @@ def test_session_of_several_photographs_looks_right(visit, service, scheme):
     user.screenshot(f"good-{scheme}")
 
 
+@pytest.mark.slow
 def test_page_fits_a_phone(visit, service, browser):  # noqa: ARG001
     user = visit(
         viewport={"width": 390, "height": 844}, device_scale_factor=2, has_touch=True, is_mobile=True
@@ -436,6 +453,7 @@ def test_page_fits_a_phone(visit, service, browser):  # noqa: ARG001
     user.screenshot("phone", full_page=False)
 
 
+@pytest.mark.slow
 def test_everything_is_reached_with_the_keyboard(visit):
     user = visit()
     page = user.open()
@@ -475,6 +493,7 @@ def test_real_service_answers_what_the_page_works_out(visit, real_service):
     expect(page.locator("#reason")).to_contain_text("broken.png is not whole")
 
 
+@pytest.mark.slow
 def test_api_pages_need_no_internet(visit, real_service):
     user = visit(real_service)
     page = user.open("docs")

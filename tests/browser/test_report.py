@@ -161,6 +161,7 @@ def test_slider_counts_as_python_does(open_report, evaluation):
     assert now(page) == 1.0  # the right end: no threshold lies above a score of 1
 
 
+@pytest.mark.slow
 def test_left_end_is_below_every_score(open_report, evaluation):
     page = open_report().page
     assert slide(page, 0) == 0.0
@@ -170,6 +171,7 @@ def test_left_end_is_below_every_score(open_report, evaluation):
     )
 
 
+@pytest.mark.slow
 def test_marks_lead_to_their_thresholds(open_report, evaluation):
     page = open_report().page
     lowest = full_recall_threshold(evaluation.results)
@@ -186,6 +188,7 @@ def test_marks_lead_to_their_thresholds(open_report, evaluation):
     )
 
 
+@pytest.mark.slow
 def test_each_step_passes_one_score(open_report, evaluation):
     page = open_report().page
     levels = sorted(set(SCORES))
@@ -202,6 +205,7 @@ def test_each_step_passes_one_score(open_report, evaluation):
             expect_counts(page, evaluation.results, threshold)
 
 
+@pytest.mark.slow
 def test_line_and_points_of_the_charts_move_along(open_report, evaluation):
     page = open_report().page
 
@@ -235,6 +239,7 @@ def test_line_and_points_of_the_charts_move_along(open_report, evaluation):
     assert middle("svg .line")[0] - line[0] == pytest.approx(odds * scale, abs=0.6)
 
 
+@pytest.mark.slow
 def test_keyboard_moves_the_threshold(open_report):
     page = open_report().page
     page.locator("#threshold").focus()
@@ -259,6 +264,7 @@ def now_or_start(page: Page) -> float:
     return THRESHOLD if title is None else float(title)
 
 
+@pytest.mark.slow
 def test_gallery_can_show_the_errors_alone(open_report):
     page = open_report().page
     slide(page, 330)
@@ -269,6 +275,7 @@ def test_gallery_can_show_the_errors_alone(open_report):
     assert page.locator(".card:visible").count() < page.locator(".card").count()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (400, "dark")])
 def test_report_fits_its_window(open_report, width, scheme):
     user = open_report(color_scheme=scheme, viewport={"width": width, "height": 900})

@@ -29,6 +29,7 @@ def test_the_cpu_decides_what_is_multiplied_in(has_bfloat16, precision, tiny_exp
     assert compute_dtype(config) == ("float32" if emulated else reduced.get(precision, "float32"))
 
 
+@pytest.mark.slow
 def test_a_run_in_bfloat16_works_on_any_cpu_and_says_where_it_gains_nothing(
     has_bfloat16, tiny_experiment, tmp_path
 ):

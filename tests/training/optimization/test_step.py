@@ -228,6 +228,7 @@ def test_an_overflow_on_one_replica_skips_the_step_on_all(tiny_config, strategy)
     assert any((ours != theirs).any() for ours, theirs in zip(state(training), before, strict=True))
 
 
+@pytest.mark.slow
 def test_an_overflow_that_no_scale_cures_is_not_hidden(tiny_config):
     settings = {"policy": ComputePolicy("mixed_float16"), "loss_scale": {"value": 1.0}}
     training = Training(tiny_config.network, "segment", **settings)
@@ -238,6 +239,7 @@ def test_an_overflow_that_no_scale_cures_is_not_hidden(tiny_config):
     assert losses["loss_scale"] == 1.0
 
 
+@pytest.mark.slow
 def test_the_scale_grows_after_sound_steps(tiny_config):
     settings = {
         "policy": ComputePolicy("mixed_float16"),
