@@ -14,11 +14,11 @@ from training.experiment_file import load_experiment
 ROOT = Path(__file__).parents[1]
 
 
-def test_its_training_is_a_third_of_the_experiment():
+def test_it_takes_two_fifths_of_the_experiments_steps():
     stages = load_experiment(ROOT / "training" / "experiments" / "toy_compact.toml").stages.model_dump()
     whole = {name: stage["steps"] for name, stage in stages.items() if stage["steps"]}
     assert set(STEPS) == set(whole)
-    assert sum(STEPS.values()) / sum(whole.values()) == pytest.approx(1 / 3, abs=0.02)
+    assert sum(STEPS.values()) / sum(whole.values()) == pytest.approx(2 / 5, abs=0.02)
 
 
 def test_its_last_lines_say_what_came_out_where_and_what_next(tmp_path, monkeypatch, capsys):
