@@ -18,7 +18,7 @@ LEFT_WHEN_TOLD = {0, -signal.SIGTERM, EXIT_CODES[signal.SIGTERM], EXIT_PEER_LOST
 
 
 @dataclass(frozen=True)
-class Outcome:
+class GroupEnd:
     """How a group ended.
 
     Attributes:
@@ -69,7 +69,7 @@ class ProcessGroup:
         self._failed_at = math.inf
         self._output_error: OSError | None = None
 
-    def run(self) -> Outcome:
+    def run(self) -> GroupEnd:
         """Starts the tasks and stays until the last has ended. Once, in the main thread.
 
         Raises:
@@ -164,16 +164,16 @@ class ProcessGroup:
         except OSError as error:
             self._output_error = error
 
-    def _judge(self) -> Outcome:
+    def _judge(self) -> GroupEnd:
         received = self._signals[0] if self._signals else None
         if len(self._signals) > 1:
-            return Outcome(128 + self._signals[1], None, received)
+            return GroupEnd(128 + self._signals[1], None, received)
         if self._failed is not None:
             code = self._failed.code or 0
-            return Outcome(code if code > 0 else 128 - code, self._failed.describe_end(), received)
+            return GroupEnd(code if code > 0 else 128 - code, self._failed.describe_end(), received)
         started = len(self._processes) == len(self._tasks)
         done = started and all(process.server or process.code == 0 for process in self._processes)
-        return Outcome(0 if received is None or done else EXIT_CODES[received], None, received)
+        return GroupEnd(0 if received is None or done else EXIT_CODES[received], None, received)
 
     @contextmanager
     def _noted_signals(self) -> Iterator[None]:
