@@ -22,7 +22,7 @@ class PlannedShard:
 
 
 def packable(dataset: Dataset) -> Dataset:
-    """The records that have a split alone.
+    """Returns the records that have a split alone.
 
     Raises:
         DatasetError: If no record has one.
@@ -37,7 +37,7 @@ def packable(dataset: Dataset) -> Dataset:
 
 
 def plan_shards(dataset: Dataset, shard_bytes: int) -> list[PlannedShard]:
-    """The shards of all records that have a split, of about `shard_bytes` each.
+    """Plans the shards of all records that have a split, of about `shard_bytes` each.
 
     The shards of a split hold each class in equal parts, in an order that depends on the names alone.
     """

@@ -44,7 +44,7 @@ class RetryPolicy:
             raise ValueError(f"retries={self.retries}. Expected 0 or more.")
 
     def wait_s(self, attempt: int, reply: Reply) -> float | None:
-        """Seconds to wait after attempt number `attempt`, counted from 0; None if `reply` is final."""
+        """Returns the seconds to wait after attempt `attempt`, counted from 0; None if `reply` is final."""
         if attempt >= self.retries or not is_passing(reply):
             return None
         asked = None if isinstance(reply, httpx.RequestError) else retry_after_s(reply)

@@ -25,7 +25,7 @@ class MaskPrior(keras.initializers.Initializer):
         self._drawn = keras.initializers.GlorotUniform()
 
     def __call__(self, shape: tuple[int, ...], dtype: Any = None) -> Any:
-        """The kernel [inputs, classes] or the bias [classes]; class 0 is good."""
+        """Returns the kernel [inputs, classes] or the bias [classes]; class 0 is good."""
         prior = ops.convert_to_tensor([-self.gain] + [self.gain] * (shape[-1] - 1), dtype=dtype)
         if len(shape) == 1:
             return -self.even * prior

@@ -23,7 +23,7 @@ class GroupEnd:
 
     Attributes:
         code: Exit code for the whole: that of the first task that failed (128 + n for signal n); else 75
-            or 130 after SIGTERM or SIGINT, 128 + n after a second signal; 0 when all is done.
+            or 130 after SIGTERM or SIGINT, 128 + n after a second signal; 0 if all is done.
         failure: Which task failed, and how; None where none did.
         received: The first signal that came.
     """
@@ -37,7 +37,7 @@ class ProcessGroup:
     """Runs tasks side by side until the work is done, one fails, or a signal comes.
 
     The work is done when all tasks that are not servers have ended with 0; the servers are then stopped.
-    When one fails, or a signal comes, the others are asked to stop (SIGTERM), servers after those they
+    If one fails, or a signal comes, the others are asked to stop (SIGTERM), servers after those they
     serve, which may need them to save; who does not stop in time is killed. A second signal kills all.
 
     Args:
