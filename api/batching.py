@@ -206,7 +206,7 @@ class InferenceThread:
             del batch  # a thread that waits holds no photograph
 
     def _next_batch(self) -> list[Pending]:
-        """Takes what to run next, all of one kind, the oldest first; nothing when the thread shall end."""
+        """Takes what to run next, all of one kind, the oldest first; nothing if the thread shall end."""
         with self._changed:
             while not self.closed:
                 self._drop_expired()
@@ -268,7 +268,7 @@ class InferenceThread:
 def choose_batch(waiting: int, sizes: Sequence[int]) -> tuple[int, int]:
     """Chooses how many of `waiting` photographs to take, and the one of `sizes` (ascending) to pad them to.
 
-    A batch is padded up when photographs fill at least three quarters of it, otherwise the largest
+    A batch is padded up if photographs fill at least three quarters of it, otherwise the largest
     size that they fill is taken and the rest waits for the next one.
     """
     larger = next((size for size in sizes if size >= waiting), None)

@@ -148,7 +148,7 @@ def url_of(listener: socket.socket, secure: bool = False) -> str:
 
 
 def tls_arguments(settings: Settings) -> dict[str, Any]:
-    """Returns what `uvicorn.Config` needs to serve https; nothing when no certificate is set.
+    """Returns what `uvicorn.Config` needs to serve https; nothing if no certificate is set.
 
     Raises:
         ConfigError: If only one of certificate and key is set, one cannot be read, or they do not belong

@@ -54,7 +54,7 @@ class Variant:
     common: tuple[str, ...] = ()
 
     def run_name(self, seed: int) -> str:
-        """Name of its run with `seed`."""
+        """Returns the name of its run with `seed`."""
         words = [flag.removeprefix("--") for flag in self.flags] or ["plain"]
         return "_".join([*words, f"seed{seed}"])
 
@@ -85,13 +85,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def split_arguments(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
-    """What comes before `--`, and the flags of the experiment behind it; argparse mixes them up."""
+    """Returns what comes before `--`, and the flags of the experiment behind it; argparse mixes them up."""
     end = list(arguments).index("--") if "--" in arguments else len(arguments)
     return list(arguments[:end]), list(arguments[end + 1 :])
 
 
 def read_variants(path: Path) -> list[Variant]:
-    """The variants of a file, in its order.
+    """Reads the variants of a file, in its order.
 
     Raises:
         ConfigError: If the file cannot be read or holds something else.
@@ -111,7 +111,7 @@ def read_variants(path: Path) -> list[Variant]:
 
 
 def describe(variants: Sequence[Variant], runs: Path, seeds: Sequence[int]) -> str:
-    """One Markdown table a question: mean over the seeds, ± standard deviation where there are several."""
+    """Returns a Markdown table a question: mean over the seeds, ± standard deviation if there are several."""
     lines: list[str] = []
     for question in dict.fromkeys(variant.question for variant in variants):
         lines += [

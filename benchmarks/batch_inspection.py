@@ -55,7 +55,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def ways() -> dict[str, list[list[str]]]:
-    """The flags of the commands that run beside each other, for each way."""
+    """Returns the flags of the commands that run beside each other, for each way."""
     cores = available_cores()
     found: dict[str, list[list[str]]] = {
         "one process": [[]],
@@ -65,7 +65,7 @@ def ways() -> dict[str, list[list[str]]]:
 
 
 def inspect(commands: Sequence[Sequence[str]], model: Path, images: Sequence[Path], folder: Path) -> float:
-    """Seconds until all commands have ended.
+    """Returns the seconds until all commands have ended.
 
     Raises:
         RunError: If one fails, or the results are not of all photographs.
@@ -97,7 +97,7 @@ def inspect(commands: Sequence[Sequence[str]], model: Path, images: Sequence[Pat
 
 
 def tabulate(measured: Mapping[str, Sequence[float]], count: int) -> list[dict[str, object]]:
-    """A row for each way."""
+    """Returns a row for each way."""
     return [
         {
             "way": name,
@@ -111,7 +111,7 @@ def tabulate(measured: Mapping[str, Sequence[float]], count: int) -> list[dict[s
 
 
 def rate(one: Sequence[float], every: Sequence[float], count: int) -> float:
-    """Photographs/s once everything has started: the median of the rounds."""
+    """Returns photographs/s once everything has started: the median of the rounds."""
     return median((count - 1) / (all_s - one_s) for one_s, all_s in zip(one, every, strict=True))
 
 

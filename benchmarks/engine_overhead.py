@@ -55,7 +55,7 @@ class Overhead:
         return self.in_memory / self.bare
 
     def __str__(self) -> str:
-        """A line for the terminal."""
+        """Returns a line for the terminal."""
         xla = "" if self.xla is None else f", in memory with XLA {self.xla:.1f} images/s"
         return (
             f"bare {self.bare:.1f} images/s ({self.in_memory:.1f} on one batch in memory), "
@@ -89,7 +89,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def build_experiment(folder: Path, options: argparse.Namespace) -> ExperimentConfig:
-    """The joint stage of the compact network on the toy set in `folder`."""
+    """Builds the joint stage of the compact network on the toy set in `folder`."""
     steps = UNCOUNTED_STEPS + options.steps
     height, width = options.resize or (None, None)
     return ExperimentConfig.model_validate(
@@ -130,7 +130,7 @@ def compare(config: ExperimentConfig, rounds: int, *, xla: bool = False) -> Over
 
 
 def measure_engine(config: ExperimentConfig) -> tuple[float, float]:
-    """Images/s and share of waiting of one run, from its log."""
+    """Returns images/s and share of waiting of one run, from its log."""
     from training.tracking.run_log import read_log
     from training.trainer import Trainer
 
@@ -142,7 +142,7 @@ def measure_engine(config: ExperimentConfig) -> tuple[float, float]:
 
 
 def build_bare(config: ExperimentConfig, *, xla: bool = False) -> Callable[[bool], float]:
-    """A bare step. The function takes as many of them as a run, on one batch or not, and returns images/s."""
+    """Builds what takes as many bare steps as a run, on one batch or not, and returns images/s."""
     import keras
     import tensorflow as tf
 

@@ -12,7 +12,7 @@ ENVIRONMENTS = ROOT / "build" / "peers"
 
 
 def peer_program(requirements: Path, program: str = "python") -> str:
-    """A program of the environment of `requirements`, which is made first where it is missing or out of date.
+    """Returns a program of the environment of `requirements`, made first if it is missing or out of date.
 
     Args:
         requirements: A requirement file within the checkout; the environment is called after it.

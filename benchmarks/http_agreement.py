@@ -39,19 +39,19 @@ def main() -> int:
 
 
 def read_predictions(run: Path) -> list[dict[str, str]]:
-    """The rows that `python -m training evaluate` wrote."""
+    """Reads the rows that `python -m training evaluate` wrote."""
     with (run / "predictions.csv").open(newline="", encoding="utf-8") as file:
         return list(csv.DictReader(file))
 
 
 def photographs(run: Path) -> dict[str, ImageFile]:
-    """The image file of each name."""
+    """Returns the image file of each name."""
     records = load_data(load_experiment(run / "config.toml").data, run / "splits.txt").records
     return {record.name: record.image_file for record in records}
 
 
 def compare(rows: list[dict[str, str]], paths: dict[str, ImageFile], url: str) -> tuple[list[str], float]:
-    """Names whose labels differ, and the largest difference of a score."""
+    """Returns names whose labels differ, and the largest difference of a score."""
     differing, largest = [], 0.0
     with httpx.Client(base_url=url, timeout=60) as client:
         for row in rows:
@@ -63,7 +63,7 @@ def compare(rows: list[dict[str, str]], paths: dict[str, ImageFile], url: str) -
 
 
 def ask(client: httpx.Client, photograph: ImageFile) -> dict[str, Any]:
-    """The decision about one photograph.
+    """Asks for the decision about one photograph.
 
     Raises:
         RunError: If the service cannot be reached or refuses the photograph.

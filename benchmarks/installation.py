@@ -63,7 +63,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def write_model(folder: Path) -> None:
-    """An untrained artifact for both engines."""
+    """Writes an untrained artifact for both engines."""
     quiet_tensorflow()
     from segdec.network.network import build_network
 
@@ -72,7 +72,7 @@ def write_model(folder: Path) -> None:
 
 
 def install_extras(*extras: str) -> Path:
-    """The Python of a new environment that has these extras alone.
+    """Makes a new environment that has these extras alone, and returns its Python.
 
     Raises:
         RunError: If it cannot be installed.
@@ -87,7 +87,7 @@ def install_extras(*extras: str) -> Path:
 
 
 def environment(*extras: str) -> Path:
-    """Where the environment with these extras lies."""
+    """Returns where the environment with these extras lies."""
     return ENVIRONMENTS / "-".join(("extras", *extras))
 
 
@@ -104,7 +104,7 @@ def label(python: Path, engine: str, model: Path, image: Path) -> tuple[float, f
 
 
 def size_mb(folder: Path) -> float:
-    """Of all files below `folder`, MB."""
+    """Returns the size of all files below `folder`, MB."""
     return sum(path.lstat().st_size for path in folder.rglob("*") if path.is_file()) / 2**20
 
 

@@ -34,7 +34,7 @@ TINY = ModelConfig(
 def given_or_untrained(
     model: Path | None, folder: Path, config: ModelConfig = COMPACT, name: str = "compact"
 ) -> Path:
-    """The artifact `model`; without one, an untrained network of `config` is written below `folder`.
+    """Returns the artifact `model`; without one, an untrained network of `config` is written below `folder`.
 
     Raises:
         ArtifactError: If `folder` cannot be written.
@@ -101,7 +101,7 @@ def export_network(
 
 
 def photograph(height: int, width: int, seed: int = 0) -> bytes:
-    """A grey PNG of a part: an even surface with a camera's noise and a bright scratch."""
+    """Returns a grey PNG of a part: an even surface with a camera's noise and a bright scratch."""
     random = np.random.default_rng(seed)
     image = random.normal(110, 3, (height, width)).clip(0, 255).astype(np.uint8)
     image[height // 2 : height // 2 + 2, width // 4 : width // 2] = 220

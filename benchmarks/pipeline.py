@@ -55,7 +55,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def write_photographs(folder: Path, size: str, count: int) -> list[Path]:
-    """`count` grey PNG files of `size`, for example `512x704`."""
+    """Writes `count` grey PNG files of `size`, for example `512x704`."""
     height, width = map(int, size.split("x"))
     paths = [folder / f"{number}.png" for number in range(count)]
     for number, path in enumerate(paths):
@@ -64,7 +64,7 @@ def write_photographs(folder: Path, size: str, count: int) -> list[Path]:
 
 
 def one_by_one(predictor: "Predictor", paths: Sequence[Path], seconds: list[list[float]]) -> float:
-    """Photographs/s when each is finished before the next is read; adds what its parts took to `seconds`."""
+    """Returns photographs/s if each is finished before the next is read; adds what it took to `seconds`."""
     begun = time.perf_counter()
     for path in paths:
         marks = [time.perf_counter()]
@@ -81,7 +81,7 @@ def one_by_one(predictor: "Predictor", paths: Sequence[Path], seconds: list[list
 
 
 def overlapped(predictor: "Predictor", paths: Sequence[Path], batch_size: int | None) -> float:
-    """Photographs/s of `Predictor.predict_many`, decoding included."""
+    """Returns photographs/s of `Predictor.predict_many`, decoding included."""
     begun = time.perf_counter()
     images = (read_image(path).pixels for path in paths)
     with predictor.predict_many(images, batch_size=batch_size) as predictions:
@@ -90,7 +90,7 @@ def overlapped(predictor: "Predictor", paths: Sequence[Path], batch_size: int | 
 
 
 def rows(measured: Mapping[str, Sequence[float]]) -> list[dict[str, object]]:
-    """A row for each way: photographs/s, and the median ratio to one by one of the same round."""
+    """Returns a row for each way: photographs/s, and the median ratio to one by one of the same round."""
     base = measured["one by one"]
     return [
         {"photographs/s": way, **spread(speeds)}
@@ -100,7 +100,7 @@ def rows(measured: Mapping[str, Sequence[float]]) -> list[dict[str, object]]:
 
 
 def shares(seconds: Sequence[Sequence[float]]) -> dict[str, float]:
-    """Share of each part in the time of one by one."""
+    """Returns the share of each part in the time of one by one."""
     totals = np.sum(seconds, axis=0)
     return dict(zip(PARTS, (totals / totals.sum()).round(3).tolist(), strict=True))
 

@@ -39,7 +39,7 @@ class Target:
 
 
 def benchmark_parser(docstring: str | None) -> argparse.ArgumentParser:
-    """A parser with the flag of every script; the first line of its docstring describes it."""
+    """Returns a parser with the flag of every script; the first line of its docstring describes it."""
     parser = argparse.ArgumentParser(description=(docstring or "").partition("\n")[0])
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there as JSON too")
     return parser
@@ -64,7 +64,7 @@ def conclude(
 
 
 def print_table(rows: Sequence[Mapping[str, object]]) -> None:
-    """Rows of equal keys, as columns."""
+    """Prints rows of equal keys, as columns."""
     if not rows:
         return
     cells = [list(rows[0]), *([cell_text(value) for value in row.values()] for row in rows)]
@@ -78,14 +78,14 @@ def print_table(rows: Sequence[Mapping[str, object]]) -> None:
 
 
 def cell_text(value: object) -> str:
-    """A figure with four digits, or what else stands in a table."""
+    """Returns a figure with four digits, or what else stands in a table."""
     if not isinstance(value, float):
         return str(value)
     return f"{value:.4g}" if abs(value) < 1000 else f"{value:.0f}"
 
 
 def describe_machine() -> dict[str, str]:
-    """Processor and what it computes with, cores, memory and versions."""
+    """Returns processor and what it computes with, cores, memory and versions."""
     info = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
     models = {line.partition(":")[2].strip() for line in info if line.startswith("model name")}
     flags = {flag for line in info if line.startswith("flags") for flag in line.split()}
@@ -117,7 +117,7 @@ def interleave(competitors: Mapping[str, Callable[[], float]], rounds: int) -> d
 
 
 def spread(values: Sequence[float]) -> dict[str, float]:
-    """Median, smallest and largest."""
+    """Returns median, smallest and largest."""
     return {"median": statistics.median(values), "min": min(values), "max": max(values)}
 
 

@@ -60,7 +60,7 @@ def print_baseline(dataset: Dataset) -> None:
 
 
 def score_split(dataset: Dataset, split: Split) -> tuple[list[bool], Scores]:
-    """True labels, and the score of each image for each choice of blur and statistic."""
+    """Returns true labels, and the score of each image for each choice of blur and statistic."""
     records = dataset.of_split(split)
     scores: Scores = {choice: [] for choice in product(SIGMAS, QUANTILES)}
     for record in records:
@@ -72,7 +72,7 @@ def score_split(dataset: Dataset, split: Split) -> tuple[list[bool], Scores]:
 
 
 def contrast(image: NDArray[np.float32], sigma: float) -> NDArray[np.float32]:
-    """`QUANTILES` of |image − blurred image| for one image, float32 [H, W]."""
+    """Returns the `QUANTILES` of |image − blurred image| for one image, float32 [H, W]."""
     return np.asarray(
         np.quantile(np.abs(image - cv2.GaussianBlur(image, (0, 0), sigma)), QUANTILES), np.float32
     )

@@ -107,7 +107,7 @@ def refuse_problems(dataset: Dataset) -> None:
 
 
 def describe_problems(problems: Sequence[Problem]) -> str:
-    """How many there are, one line each, and what to do."""
+    """Says how many there are, one line each, and what to do."""
     many = len(problems) != 1
     return "\n".join(
         [
@@ -120,7 +120,7 @@ def describe_problems(problems: Sequence[Problem]) -> str:
 
 
 def problem_line(problem: Problem) -> str:
-    """One line that names the place once; bytes that are no UTF-8 in file names are escaped."""
+    """Returns one line that names the place once; bytes that are no UTF-8 in file names are escaped."""
     text, place = " ".join(problem.text.split()), " ".join(problem.place.split())
     line = text if place in text else f"{place}: {text}"
     return line.encode(errors="backslashreplace").decode()
@@ -212,7 +212,7 @@ def _same_digests(photographs: list[CheckedPhotograph]) -> list[CheckedPhotograp
 
 
 def equal_pictures(photographs: Sequence[CheckedPhotograph]) -> list[tuple[CheckedPhotograph, ...]]:
-    """One tuple for each picture that is there more than once."""
+    """Returns one tuple for each picture that is there more than once."""
     same: dict[str, list[CheckedPhotograph]] = defaultdict(list)
     for photograph in photographs:
         same[photograph.digest].append(photograph)

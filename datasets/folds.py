@@ -28,7 +28,7 @@ class Cluster:
 def split_by_share(
     dataset: Dataset, photographs: Sequence[CheckedPhotograph], *, val: float, test: float, seed: int = 0
 ) -> Dataset:
-    """The data set: of the clusters of each class a share `val` in val, `test` in test, the rest in train.
+    """Puts of the clusters of each class a share `val` into val, `test` into test, the rest into train.
 
     Raises:
         DatasetError: If the shares leave nothing to train on, or a split would hold no good or no
@@ -44,7 +44,7 @@ def split_by_share(
 def split_into_folds(
     dataset: Dataset, photographs: Sequence[CheckedPhotograph], *, folds: int, val: float, seed: int = 0
 ) -> Iterator[Dataset]:
-    """Once for each fold: it is tested, a share `val` of the others validates, the rest of them trains.
+    """Yields a data set a fold: it is tested, a share `val` of the others validates, the rest of them trains.
 
     Raises:
         DatasetError: If the share leaves nothing to train on, there are fewer than two folds, or a split
@@ -62,7 +62,7 @@ def split_into_folds(
 
 
 def find_clusters(photographs: Sequence[CheckedPhotograph]) -> list[Cluster]:
-    """The clusters of all photographs, in the order of their names."""
+    """Finds the clusters of all photographs, in the order of their names."""
     first = {photograph.record.group: photograph.record.group for photograph in photographs}
 
     def root(group: str) -> str:
@@ -88,7 +88,7 @@ def find_clusters(photographs: Sequence[CheckedPhotograph]) -> list[Cluster]:
 
 
 def deal(clusters: Sequence[Cluster], shares: Sequence[float], seed: int) -> list[list[Cluster]]:
-    """As many parts as there are shares; each class gives each part its share of clusters.
+    """Returns as many parts as there are shares; each class gives each part its share of clusters.
 
     Where a class has as many clusters as there are parts, no part goes without. Parts that lack equally
     many clusters are told apart by the photographs they lack.

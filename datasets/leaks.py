@@ -12,7 +12,7 @@ Leak = tuple[CheckedPhotograph, ...]
 
 
 def find_leaks(photographs: Sequence[CheckedPhotograph]) -> list[Leak]:
-    """Every picture that lies in more than one split; photographs without a split do not count."""
+    """Finds every picture that lies in more than one split; photographs without a split do not count."""
     assigned = [photograph for photograph in photographs if photograph.record.split is not None]
     return [
         same for same in equal_pictures(assigned) if len({photograph.record.split for photograph in same}) > 1
@@ -22,7 +22,7 @@ def find_leaks(photographs: Sequence[CheckedPhotograph]) -> list[Leak]:
 def unallowed_leaks(
     dataset: Dataset, photographs: Sequence[CheckedPhotograph], allowed: Sequence[str]
 ) -> list[Leak]:
-    """Every leak but those of which each photograph is named.
+    """Returns every leak but those of which each photograph is named.
 
     Args:
         dataset: Knows all names.
@@ -77,7 +77,7 @@ def _describe(leaks: Sequence[Leak]) -> str:
 
 
 def name_all(same: Sequence[CheckedPhotograph]) -> str:
-    """Equal pictures on one line, each with its split."""
+    """Names equal pictures on one line, each with its split."""
     return " = ".join(
         f"{photograph.record.name} ({photograph.record.split or 'left out'})" for photograph in same
     )

@@ -30,7 +30,7 @@ class NameLine:
 
 
 def read_name_list(path: Path, words: Sequence[str], what: str) -> list[NameLine]:
-    """The lines of `path`, at least one.
+    """Reads the lines of `path`, at least one.
 
     Args:
         path: The file.
@@ -62,7 +62,7 @@ def read_name_list(path: Path, words: Sequence[str], what: str) -> list[NameLine
 
 
 def records_of_lines(dataset: Dataset, lines: Sequence[NameLine]) -> list[tuple[NameLine, Record]]:
-    """Each line with each record that it stands for; a name of broken photographs alone stands for none.
+    """Returns each line with each of its records; a name of broken photographs alone stands for none.
 
     Raises:
         DatasetError: If a name belongs to no record and no problem of the data set; lists all of them.
@@ -75,18 +75,18 @@ def records_of_lines(dataset: Dataset, lines: Sequence[NameLine]) -> list[tuple[
 
 
 def known_names(dataset: Dataset) -> set[str]:
-    """All that a line may name: records, groups and folders, those of broken photographs too."""
+    """Returns all that a line may name: records, groups and folders, those of broken photographs too."""
     broken = {name for problem in dataset.problems for name in _with_folders(problem.name)}
     return broken | records_by_name(dataset.records).keys()
 
 
 def nearest_known(name: str, known: Collection[str]) -> str:
-    """A sentence that names the one in `known` which looks most like `name`."""
+    """Returns a sentence that names the one in `known` which looks most like `name`."""
     return f"Nearest known name: '{nearest(name, sorted(known))}'." if known else "No name is known."
 
 
 def records_by_name(records: Sequence[Record]) -> dict[str, list[Record]]:
-    """Records by their own name, by that of their group, and by those of the folders they lie in."""
+    """Returns records by their own name, by that of their group, and by those of their folders."""
     found: dict[str, list[Record]] = defaultdict(list)
     for record in records:
         for name in {record.name, record.group}:

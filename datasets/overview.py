@@ -14,7 +14,7 @@ DECILES = (0, 10, 50, 90, 100)
 
 
 def describe(dataset: Dataset, photographs: Sequence[CheckedPhotograph]) -> str:
-    """The table: counts, sizes, defect areas and duplicates of at least one photograph."""
+    """Returns the table: counts, sizes, defect areas and duplicates of at least one photograph."""
     blocks = [
         _counts(dataset.classes, photographs),
         _sizes(photographs),

@@ -29,7 +29,7 @@ _STEPS = frozenset(
 
 
 def read_pickle(path: Path) -> object:
-    """The lists, tuples, text, numbers and booleans that the file at `path` holds.
+    """Reads the lists, tuples, text, numbers and booleans that the file at `path` holds.
 
     Raises:
         DatasetError: If the file cannot be read, is larger than `MAX_BYTES`, is damaged, or holds

@@ -26,7 +26,7 @@ class Files:
     mask: bytes | None
 
     def digests(self) -> tuple[str, ...]:
-        """SHA-256 of the photograph's file and of the mask's, where there is one, in hex."""
+        """Returns the SHA-256 of the photograph's file and of the mask's, where there is one, in hex."""
         files = (self.photograph,) if self.mask is None else (self.photograph, self.mask)
         return tuple(hashlib.sha256(data).hexdigest() for data in files)
 
@@ -81,7 +81,7 @@ def decode(
 
 
 def content_digest(sample: Sample) -> str:
-    """SHA-256 of the size and the pixels of the photograph, in hex."""
+    """Returns the SHA-256 of the size and the pixels of the photograph, in hex."""
     digest = hashlib.sha256(repr(sample.image.shape).encode())
     digest.update(np.ascontiguousarray(sample.image).data)
     return digest.hexdigest()

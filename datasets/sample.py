@@ -47,7 +47,7 @@ class Record:
     digests: tuple[str, ...] | None = None
 
     def assigned(self, split: Split | None) -> "Record":
-        """The same record in `split`."""
+        """Returns the same record in `split`."""
         return replace(self, split=split)
 
 
@@ -100,7 +100,7 @@ class Dataset:
     problems: tuple[Problem, ...] = ()
 
     def of_split(self, split: Split) -> tuple[Record, ...]:
-        """Records of `split`, in the order of their names."""
+        """Returns the records of `split`, in the order of their names."""
         return tuple(record for record in self.records if record.split == split)
 
 

@@ -23,7 +23,7 @@ TEST_FRACTION = 0.2
 
 
 def apply_splits(dataset: Dataset, path: Path) -> Dataset:
-    """The same data set, assigned as the split file `path` says and in no other way.
+    """Returns the same data set, assigned as the split file `path` says and in no other way.
 
     Raises:
         DatasetError: If the file cannot be read or names nothing, a line is malformed, a name belongs to no

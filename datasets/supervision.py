@@ -24,7 +24,7 @@ WORDS: tuple[Supervision, ...] = get_args(Supervision)
 
 
 def apply_supervision(dataset: Dataset, path: Path) -> Dataset:
-    """The same data set, its annotations limited as the supervision file `path` says.
+    """Returns the same data set, its annotations limited as the supervision file `path` says.
 
     A photograph without a mask to keep or to draw boxes around becomes a problem.
 
@@ -49,7 +49,7 @@ def apply_supervision(dataset: Dataset, path: Path) -> Dataset:
 
 
 def cut_masks(dataset: Dataset, threshold: int) -> Dataset:
-    """The same data set; a mask pixel shows a defect where its value is above `threshold`."""
+    """Returns the same data set; a mask pixel shows a defect where its value is above `threshold`."""
     return replace(dataset, records=tuple(_cut(record, threshold) for record in dataset.records))
 
 

@@ -15,7 +15,7 @@ DELIMITERS = ",;\t"
 
 
 def read_text(path: Path, what: str = "annotation") -> str:
-    """The text of `path`, UTF-8 with or without the byte order mark that spreadsheets put in front.
+    """Reads the text of `path`, UTF-8 with or without the byte order mark that spreadsheets put in front.
 
     Args:
         path: The file.
@@ -38,7 +38,7 @@ def read_text(path: Path, what: str = "annotation") -> str:
 
 
 def read_json(path: Path) -> Any:
-    """What the JSON file `path` holds; raises DatasetError as `read_text`, and if it is no JSON."""
+    """Reads what the JSON file `path` holds; raises DatasetError as `read_text`, and if it is no JSON."""
     text = read_text(path)
     try:
         return json.loads(text)
@@ -64,7 +64,7 @@ class CsvRow:
 
 
 def read_csv(path: Path) -> tuple[list[str], Iterator[CsvRow]]:
-    """Columns and rows of a CSV file whose first line names the columns.
+    """Reads columns and rows of a CSV file whose first line names the columns.
 
     The separator is the comma, semicolon or tab that the first line holds most. Empty lines are skipped.
 

@@ -39,11 +39,11 @@ class Canvas:
         return x, y
 
     def empty(self) -> Field:
-        """Zeros, float32 [H, W]."""
+        """Returns zeros, float32 [H, W]."""
         return np.zeros((self.size, self.size), np.float32)
 
     def noise(self, rng: Generator, sigma_x: float, sigma_y: float | None = None) -> Field:
-        """Smooth noise of mean 0 and deviation 1; `sigma` in reference pixels."""
+        """Makes smooth noise of mean 0 and deviation 1; `sigma` in reference pixels."""
         white = rng.standard_normal((self.size, self.size)).astype(np.float32)
         sigma_y = sigma_x if sigma_y is None else sigma_y
         smooth = np.asarray(
@@ -56,7 +56,7 @@ class Canvas:
 
 
 def light(rng: Generator, canvas: Canvas) -> Field:
-    """Grey levels of an even surface under uneven light: a slope and a darker rim."""
+    """Draws grey levels of an even surface under uneven light: a slope and a darker rim."""
     x, y = (axis / canvas.size - 0.5 for axis in canvas.xy)
     angle = rng.uniform(0, 2 * np.pi)
     slope = rng.uniform(0.1, 0.45) * (x * np.cos(angle) + y * np.sin(angle))
@@ -66,7 +66,7 @@ def light(rng: Generator, canvas: Canvas) -> Field:
 
 
 def texture(rng: Generator, canvas: Canvas) -> Field:
-    """Factors around 1: brushing of two lengths and a cloudy finish."""
+    """Draws factors around 1: brushing of two lengths and a cloudy finish."""
     fine = _brushed(rng, canvas, length=14, width=0.5)
     coarse = _brushed(rng, canvas, length=40, width=1.6)
     cloudy = canvas.noise(rng, 9)
@@ -86,12 +86,12 @@ def _brushed(rng: Generator, canvas: Canvas, *, length: float, width: float) -> 
 
 
 def disturbances(rng: Generator, canvas: Canvas) -> Field:
-    """Grey levels of dust, reflections and machining marks together."""
+    """Draws grey levels of dust, reflections and machining marks together."""
     return dust(rng, canvas) + reflections(rng, canvas) + machining_marks(rng, canvas)
 
 
 def dust(rng: Generator, canvas: Canvas) -> Field:
-    """Specks below two pixels across, mostly dark, often of more contrast than any defect."""
+    """Draws specks below two pixels across, mostly dark, often of more contrast than any defect."""
     field = canvas.empty()
     for _ in range(rng.integers(3, 13)):
         sign = rng.choice([-1.0, -1.0, 1.0])
@@ -101,7 +101,7 @@ def dust(rng: Generator, canvas: Canvas) -> Field:
 
 
 def reflections(rng: Generator, canvas: Canvas) -> Field:
-    """Soft bright patches without an edge."""
+    """Draws soft bright patches without an edge."""
     field = canvas.empty()
     for _ in range(rng.integers(0, 4)):
         across, along = rng.uniform(7, 24), rng.uniform(10, 36)
@@ -110,7 +110,7 @@ def reflections(rng: Generator, canvas: Canvas) -> Field:
 
 
 def machining_marks(rng: Generator, canvas: Canvas) -> Field:
-    """Straight lines along the brushing, from edge to edge."""
+    """Draws straight lines along the brushing, from edge to edge."""
     x, y = canvas.xy
     field = canvas.empty()
     for _ in range(rng.integers(0, 6)):
@@ -125,7 +125,7 @@ def machining_marks(rng: Generator, canvas: Canvas) -> Field:
 
 
 def scratch(rng: Generator, canvas: Canvas) -> Field:
-    """A thin crooked line across the brushing, fading towards its ends."""
+    """Draws a thin crooked line across the brushing, fading towards its ends."""
     steps = int(rng.integers(6, 13))
     length = rng.uniform(22, 85) * canvas.scale
     side = rng.choice([-1.0, 1.0])
@@ -139,7 +139,7 @@ def scratch(rng: Generator, canvas: Canvas) -> Field:
 
 
 def spot(rng: Generator, canvas: Canvas) -> Field:
-    """A small dark or bright pit with a clear edge."""
+    """Draws a small dark or bright pit with a clear edge."""
     radius = rng.uniform(2.4, 6.5)
     field = _bump(
         canvas,
@@ -153,7 +153,7 @@ def spot(rng: Generator, canvas: Canvas) -> Field:
 
 
 def stain(rng: Generator, canvas: Canvas) -> Field:
-    """A large dark patch of low contrast with an uneven, soft edge."""
+    """Draws a large dark patch of low contrast with an uneven, soft edge."""
     x, y = canvas.xy
     centre_x, centre_y = _place(rng, canvas, 0.25)
     radius = rng.uniform(11, 28) * canvas.scale
@@ -169,7 +169,7 @@ DEFECTS: dict[str, Callable[[Generator, Canvas], Field]] = {"scratch": scratch, 
 
 
 def visible(change: Field) -> NDArray[np.uint8]:
-    """The mask of a defect: 255 where it changes the surface noticeably, uint8 [H, W]."""
+    """Returns the mask of a defect: 255 where it changes the surface noticeably, uint8 [H, W]."""
     strength = np.abs(change)
     least = max(VISIBLE_GREY_LEVELS, VISIBLE_FRACTION * float(strength.max()))
     return np.where(strength >= least, 255, 0).astype(np.uint8)

@@ -42,12 +42,12 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
 
 
 def describe_service() -> dict[str, Any]:
-    """The OpenAPI document of a service without keys; no model is loaded for it."""
+    """Returns the OpenAPI document of a service without keys; no model is loaded for it."""
     return create_app(Settings(model=Path("model"))).openapi()
 
 
 def render(document: Schema) -> str:
-    """Every path and every object of `document`, in Markdown."""
+    """Returns every path and every object of `document`, in Markdown."""
     environment = Environment(
         loader=FileSystemLoader(FOLDER),
         undefined=StrictUndefined,
@@ -62,14 +62,14 @@ def render(document: Schema) -> str:
 
 
 def operations(document: Schema) -> Iterator[dict[str, Any]]:
-    """Every operation, with its path and its method."""
+    """Yields every operation, with its path and its method."""
     for path, methods in document["paths"].items():
         for method, operation in methods.items():
             yield {"parameters": [], "requestBody": None, **operation, "path": path, "method": method.upper()}
 
 
 def named_schemas(document: Schema) -> dict[str, Schema]:
-    """The objects that have a name, by name: the components, and those that stand where they are used."""
+    """Returns the objects that have a name, by name: the components, and those that stand elsewhere."""
     found: dict[str, Schema] = dict(document["components"]["schemas"])
 
     def collect(node: Any) -> None:
@@ -83,7 +83,7 @@ def named_schemas(document: Schema) -> dict[str, Schema]:
 
 
 def name_type(schema: Schema) -> str:
-    """What a value is, in Markdown; an object that has a name is a link to its table."""
+    """Returns what a value is, in Markdown; an object that has a name is a link to its table."""
     if "$ref" in schema or _is_named(schema):
         name = schema["$ref"].rpartition("/")[2] if "$ref" in schema else schema["title"]
         return f"[{name}](#{_anchor(f'schema {name}')})"
@@ -107,7 +107,7 @@ def _name_plain_type(schema: Schema) -> str:
 
 
 def name_limits(schema: Schema) -> str:
-    """What a value is held to, and what it is when it is not given."""
+    """Returns what a value is held to, and what it is when it is not given."""
     stated = {} if "prefixItems" in schema else schema
     given = {name: value for name, value in stated.items() if not isinstance(value, dict | NoneType)}
     words = [text.format(given[name]) for name, text in LIMITS.items() if name in given]
@@ -115,7 +115,7 @@ def name_limits(schema: Schema) -> str:
 
 
 def group_bodies(content: Mapping[str, Any]) -> dict[str, str]:
-    """What is sent or answered: its content types."""
+    """Returns what is sent or answered: its content types."""
     grouped: dict[str, list[str]] = {}
     for kind, body in content.items():
         grouped.setdefault(name_type(body.get("schema", {})), []).append(f"`{kind}`")
@@ -123,7 +123,7 @@ def group_bodies(content: Mapping[str, Any]) -> dict[str, str]:
 
 
 def group_answers(responses: Mapping[str, Any]) -> list[tuple[str, str, str]]:
-    """Status, meaning and body of each answer; the problems, which have one form, share a row."""
+    """Lists status, meaning and body of each answer; the problems, which have one form, share a row."""
     rows: dict[tuple[str, str], list[str]] = {}
     for status, answer in sorted(responses.items()):
         content, headers = answer.get("content", {}), answer.get("headers", {})

@@ -35,7 +35,7 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
 
 
 def translate(text: str, source: str) -> str:
-    """The text of `source` with its links to other files of the repository as the site has them.
+    """Returns the text of `source` with its links to other files of the repository as the site has them.
 
     A link called as its file gets the title of the page. A file that is no page is named without a link.
     """

@@ -58,12 +58,12 @@ def step(*words: str) -> None:
 
 
 def defect_px(sample: Sample) -> int:
-    """Area of the defect, px."""
+    """Returns the area of the defect, px."""
     return 0 if sample.mask is None else int(np.count_nonzero(sample.mask))
 
 
 def largest_test_defect() -> Record:
-    """The photograph with the largest defect among those that the training never saw."""
+    """Finds the photograph with the largest defect among those that the training never saw."""
     records = load_dataset("toy", DATA).of_split("test")
     return max(records, key=lambda record: defect_px(read(record)))
 

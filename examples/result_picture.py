@@ -56,7 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def choose(samples: Sequence[Sample]) -> list[Sample]:
-    """Five defective samples from the smallest defect to the largest, and a good one.
+    """Chooses five defective samples from the smallest defect to the largest, and a good one.
 
     Raises:
         DatasetError: If there are too few of either.
@@ -73,7 +73,7 @@ def choose(samples: Sequence[Sample]) -> list[Sample]:
 
 
 def draw(samples: Sequence[Sample], predictions: Sequence[Prediction]) -> Picture:
-    """A column for each photograph; from above photograph, true mask, predicted mask, label and score."""
+    """Draws a column a photograph: from above photograph, true mask, predicted mask, label and score."""
     images = [_enlarge(sample.image) for sample in samples]
     truths = [
         None if sample.mask is None else resize_mask(sample.mask, SIDE_PX, SIDE_PX) for sample in samples

@@ -120,7 +120,7 @@ def build_parser() -> argparse.ArgumentParser:
 
 
 def program_name() -> str:
-    """What the command line was called as: the installed command, or the module."""
+    """Returns what the command line was called as: the installed command, or the module."""
     return "segdec" if Path(sys.argv[0]).name == "segdec" else "python -m segdec"
 
 

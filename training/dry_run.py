@@ -78,7 +78,7 @@ class RunEstimate:
         return steps + validations + sum(stage.checkpoints for stage in self.stages) * self.checkpoint_s
 
     def __str__(self) -> str:
-        """A table for the terminal."""
+        """Returns a table for the terminal."""
         lines = [f"{'stage':<12}{'steps':>8}{'s/step':>10}{'images/s':>10}{'of peak':>10}{'time':>14}"]
         for stage in self.stages:
             duration = format_duration(stage.steps * stage.s_per_step)

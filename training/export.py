@@ -142,7 +142,7 @@ def _validation_photographs(
 
 
 def choose_sample(predictor: Predictor, records: Sequence[Record], read: ReadRecord) -> NDArray[np.uint8]:
-    """The defective photograph that the model finds with the highest score, else the first of all.
+    """Chooses the defective photograph that the model finds with the highest score, else the first of all.
 
     A plain defect has a score far from the threshold and a mask that is not empty: both parts of the
     network must work to answer it.

@@ -14,7 +14,7 @@ CLIENT_GONE = 499
 """Status noted for a request whose client left before its answer began; it is never sent."""
 
 QUIET_PATHS = ("/livez", "/readyz", "/metrics", "/v2/health/")
-"""Asked every few seconds: in the log only when they fail."""
+"""Asked every few seconds: in the log only if they fail."""
 
 logger = logging.getLogger(__name__)
 

@@ -130,8 +130,8 @@ class Keyring:
     """The keys that are accepted.
 
     Args:
-        predict: Keys that may predict; None when everyone may.
-        admin: Keys that may do everything; None when nobody may reload models.
+        predict: Keys that may predict; None if everyone may.
+        admin: Keys that may do everything; None if nobody may reload models.
     """
 
     def __init__(self, predict: Sequence[Key] | None, admin: Sequence[Key] | None) -> None:

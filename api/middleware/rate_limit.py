@@ -37,7 +37,7 @@ class RateLimiter:
         """Takes a token of `client`.
 
         Returns:
-            0 when there was one, otherwise the seconds until there will be.
+            0 if there was one, otherwise the seconds until there will be.
         """
         now = self._clock()
         full_at = max(now, self._full_at.get(client, now)) + self._token_s

@@ -16,7 +16,7 @@ logger = logging.getLogger(__name__)
 class RequestIdMiddleware:
     """Puts an id into the request's state and into the header of its answer.
 
-    An id sent by the client is kept when it is plain and short. An exception that no handler took
+    An id sent by the client is kept if it is plain and short. An exception that no handler took
     is logged under the id and answered 500, without its text.
     """
 

@@ -70,7 +70,7 @@ class ModelRegistry:
     """Finds models; its table is replaced as a whole, so that a request sees one state of it.
 
     Args:
-        default: Name of the model that is meant when none is named.
+        default: Name of the model that is meant if none is named.
     """
 
     def __init__(self, default: str | None) -> None:

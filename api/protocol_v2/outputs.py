@@ -23,7 +23,7 @@ class PhotographOutputs:
     """What the outputs hold of one photograph: an element, or a row, of each.
 
     Attributes:
-        mask: PNG of the photograph's size, 255 = defect; empty when not asked for.
+        mask: PNG of the photograph's size, 255 = defect; empty if not asked for.
     """
 
     label: str

@@ -40,9 +40,9 @@ class PageFiles(StaticFiles):
 
 
 def add_pages(app: FastAPI, settings: Settings) -> None:
-    """Serves the API pages at `/docs` and, when the settings say so, the page at `/` with its files.
+    """Serves the API pages at `/docs` and, if the settings say so, the page at `/` with its files.
 
-    None of it needs an API key: the page asks for one when the service does.
+    None of it needs an API key: the page asks for one if the service does.
     """
     swagger = Path(str(files("fastapi_offline"))) / "static"
     routes = [_page("/docs", "docs"), _folder("/docs/swagger", swagger), _folder("/docs", STATIC / "docs")]

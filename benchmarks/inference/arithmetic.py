@@ -7,7 +7,7 @@ TRAINING = 3
 
 
 def network_flop(config: NetworkConfig, height: int, width: int) -> int:
-    """Floating-point operations for an image: two for each product of convolutions and dense layer.
+    """Counts floating-point operations for an image: two a product of convolutions and dense layer.
 
     An algorithm with fewer products than a direct convolution has, as the FFT's or Winograd's, is not
     credited for it: measured against this number it can pass the machine's peak.

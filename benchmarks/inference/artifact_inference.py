@@ -14,7 +14,7 @@ from segdec.predictor import Predictor
 
 
 def load(folder: Path, variant: str) -> tuple[Callable[[NDArray[np.uint8]], Answer], str]:
-    """The engine `variant` of the artifact; TensorFlow is loaded for its own engines only."""
+    """Loads the engine `variant` of the artifact; TensorFlow is loaded for its own engines only."""
     library = ENGINES[variant].package
     if library == "tensorflow":
         quiet_tensorflow()

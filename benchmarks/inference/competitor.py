@@ -55,7 +55,7 @@ class Competitor:
         self._end()
 
     def ask(self) -> float:
-        """Seconds that the work takes once.
+        """Returns the seconds that the work takes once.
 
         Raises:
             RunError: If the process ends instead.

@@ -21,14 +21,14 @@ PRODUCTS = {"matrix product, NumPy": "numpy", "matrix product, PyTorch": "torch"
 
 
 def engine_name(engine: str) -> str:
-    """One of our engines in the tables."""
+    """Returns the name of one of our engines in the tables."""
     return f"segdec {engine}"
 
 
 def inference_competitors(
     folder: Path, engines: Sequence[str], peers: Sequence[str]
 ) -> dict[str, Competitor]:
-    """The competitors by name; each leaves its logits in the file `logits_file` names.
+    """Returns the competitors by name; each leaves its logits in the file `logits_file` names.
 
     Args:
         folder: Of the workload and its images.
@@ -49,15 +49,15 @@ def inference_competitors(
 
 
 def matrix_products() -> dict[str, Competitor]:
-    """The same product with each library."""
+    """Returns the same product with each library."""
     return {name: Competitor([*peer_module("matmul"), library]) for name, library in PRODUCTS.items()}
 
 
 def logits_file(folder: Path, competitor: str) -> Path:
-    """Where a competitor leaves its logits."""
+    """Returns where a competitor leaves its logits."""
     return folder / f"logits of {competitor}.npz"
 
 
 def peer_module(module: str) -> tuple[str, ...]:
-    """The command that runs a module of `peers` in the peers' environment."""
+    """Returns the command that runs a module of `peers` in the peers' environment."""
     return (peer_program(REQUIREMENTS), "-m", f"benchmarks.inference.peers.{module}")

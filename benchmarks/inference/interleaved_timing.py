@@ -27,15 +27,15 @@ class Timing:
     versions: Mapping[str, str]
 
     def median(self, name: str) -> float:
-        """Median seconds; NaN for who did not take part."""
+        """Returns the median seconds; NaN for who did not take part."""
         return spread(self.seconds[name])["median"] if name in self.seconds else float("nan")
 
     def ratio(self, name: str, other: str) -> float:
-        """How many times as fast as `other`."""
+        """Returns how many times as fast as `other`."""
         return self.median(other) / self.median(name)
 
     def peak_share(self, name: str, flop: float) -> float:
-        """FLOP/s of the direct network, in percent of the peak."""
+        """Returns the FLOP/s of the direct network, in percent of the peak."""
         return 100 * flop / self.median(name) / self.peak
 
 

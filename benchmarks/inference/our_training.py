@@ -14,7 +14,7 @@ from segdec.cli_runtime import quiet_tensorflow
 
 
 def prepare(folder: Path, precision: str) -> tuple[Work, str]:
-    """The step of the joint stage on the batch of `batch.npz`."""
+    """Prepares the step of the joint stage on the batch of `batch.npz`."""
     quiet_tensorflow()
     import tensorflow as tf
 

@@ -51,7 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def read_figures(file: Path) -> Figures:
-    """What a benchmark wrote.
+    """Reads what a benchmark wrote.
 
     Raises:
         RunError: If it has not been run.
@@ -64,7 +64,7 @@ def read_figures(file: Path) -> Figures:
 
 
 def replace_figures(text: str, figures: str) -> str:
-    """The page with other figures between its two comments.
+    """Returns the page with other figures between its two comments.
 
     Raises:
         RunError: If the comments are missing.
@@ -77,7 +77,7 @@ def replace_figures(text: str, figures: str) -> str:
 
 
 def describe(parts: Mapping[str, Figures]) -> str:
-    """Machine, tables and targets in Markdown."""
+    """Returns machine, tables and targets in Markdown."""
     machine = next(iter(parts.values()))["machine"]
     blocks = ["; ".join(f"{name} {value}" for name, value in machine.items() if value) + "."]
     for name, figures in parts.items():
@@ -88,7 +88,7 @@ def describe(parts: Mapping[str, Figures]) -> str:
 
 
 def describe_run(figures: Figures) -> str:
-    """Rounds, libraries and what was left out, a sentence each; then what engines said of this machine."""
+    """Tells rounds, libraries, what was left out, and what engines said of this machine, a sentence each."""
     told = {name: version.partition("; ") for name, version in figures.get("versions", {}).items()}
     libraries = sorted({library for library, _, _ in told.values()})
     notes = [f"\n- {name}: {note}" for name, (_, _, note) in told.items() if note]
@@ -101,7 +101,7 @@ def describe_run(figures: Figures) -> str:
 
 
 def describe_target(target: Figures) -> dict[str, object]:
-    """A row of the table of targets."""
+    """Returns a row of the table of targets."""
     lowest, value = target["lowest"], target["value"]
     return {
         "target": target["name"],
@@ -112,7 +112,7 @@ def describe_target(target: Figures) -> dict[str, object]:
 
 
 def markdown_table(rows: Sequence[Mapping[str, object]]) -> str:
-    """Rows of equal keys; figures stand to the right."""
+    """Writes rows of equal keys; figures stand to the right."""
     ruler = ["--:" if isinstance(value, int | float) else "---" for value in rows[0].values()]
     lines = [list(rows[0]), ruler, *([cell_text(value) for value in row.values()] for row in rows)]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
@@ -122,7 +122,7 @@ def markdown_table(rows: Sequence[Mapping[str, object]]) -> str:
 
 
 def draw(parts: Mapping[str, Figures], file: Path) -> None:
-    """Seconds an image of each competitor, and the cost against the arithmetic, as SVG."""
+    """Draws the seconds an image of each competitor, and the cost against the arithmetic, as SVG."""
     with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": file.stem, "font.size": 9}):
         figure = Figure(figsize=(10, 4), layout="constrained")
         speed, size = figure.subplots(1, 2)
@@ -132,7 +132,7 @@ def draw(parts: Mapping[str, Figures], file: Path) -> None:
 
 
 def draw_speed(axes: Axes, rows: Sequence[Figures]) -> None:
-    """A bar for each competitor of the largest case of one image."""
+    """Draws a bar for each competitor of the largest case of one image."""
     case = [row["case"] for row in rows if row["case"].endswith("batch 1")][-1]
     shown = [row for row in rows if row["case"] == case]
     medians = [row[f"{SECONDS}, median"] for row in shown]
@@ -145,7 +145,7 @@ def draw_speed(axes: Axes, rows: Sequence[Figures]) -> None:
 
 
 def draw_size(axes: Axes, rows: Sequence[Figures]) -> None:
-    """Seconds against the arithmetic of the direct network, a line for each competitor and what grows."""
+    """Draws seconds against the arithmetic of the direct network, a line a competitor and what grows."""
     competitors = list(dict.fromkeys(row["competitor"] for row in rows))
     for color, competitor in enumerate(competitors):
         for series, line in SERIES.items():
@@ -160,7 +160,7 @@ def draw_size(axes: Axes, rows: Sequence[Figures]) -> None:
 
 
 def grows(row: Figures, series: str) -> bool:
-    """Whether a case belongs to a series: all but what grows in it is as in the base."""
+    """Returns whether a case belongs to a series: all but what grows in it is as in the base."""
     same = {
         "pixels": (row["height"], row["width"]) == (BASE.height, BASE.width),
         "batch": row["batch"] == BASE.batch,

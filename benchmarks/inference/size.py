@@ -32,6 +32,7 @@ class Case:
 
     @property
     def network(self) -> NetworkConfig:
+        """The seed network at this number of features."""
         return NetworkConfig(preset="seed", feature_width=self.features)
 
 
@@ -68,7 +69,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def tabulate(case: Case, timing: Timing) -> list[dict[str, object]]:
-    """A row for each competitor of a case."""
+    """Returns a row for each competitor of a case."""
     flop = case.batch * network_flop(case.network, case.height, case.width)
     return [
         {

@@ -86,7 +86,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def tabulate(
     shape: Shape, timing: Timing, answers: Mapping[str, tuple[Floats, Floats]], flop: float
 ) -> list[dict[str, object]]:
-    """A row for each competitor of a case.
+    """Returns a row for each competitor of a case.
 
     Args:
         shape: Batch, height and width.
@@ -113,7 +113,7 @@ def tabulate(
 
 
 def targets(rows: Mapping[str, Mapping[str, object]], engines: Sequence[str]) -> list[Target]:
-    """What was to be reached; what was not measured is NaN, which misses.
+    """Returns what was to be reached; what was not measured is NaN, which misses.
 
     Args:
         rows: Of the case that the targets are about, by competitor.
@@ -137,13 +137,13 @@ def targets(rows: Mapping[str, Mapping[str, object]], engines: Sequence[str]) ->
 
 
 def describe(shape: Shape) -> str:
-    """A case in words."""
+    """Returns a case in words."""
     batch, height, width = shape
     return f"{height} × {width}, batch {batch}"
 
 
 def fitting_cases(cases: Sequence[Shape], network: NetworkConfig, competitors: int) -> list[Shape]:
-    """The cases whose competitors fit into the memory that the machine can give, all at once."""
+    """Returns the cases whose competitors fit into the memory that the machine can give, all at once."""
     status = Path("/proc/meminfo").read_text(encoding="ascii")
     free_bytes = int(status.partition("MemAvailable:")[2].split()[0]) * 1024
     pixel_bytes = HELD_MAPS * max(network.segmentation_widths[0]) * 4  # float32
@@ -151,7 +151,7 @@ def fitting_cases(cases: Sequence[Shape], network: NetworkConfig, competitors: i
 
 
 def read_answer(folder: Path, competitor: str) -> tuple[Floats, Floats]:
-    """Mask scores [B, H/8, W/8, 1], 0…1, and class logits [B, classes] of a competitor."""
+    """Reads mask scores [B, H/8, W/8, 1], 0…1, and class logits [B, classes] of a competitor."""
     with np.load(logits_file(folder, competitor)) as logits:
         mask, classes = (logits[name].astype(np.float64) for name in ("mask", "classes"))
     return 1.0 / (1.0 + np.exp(-mask)), classes

@@ -70,7 +70,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def load_step_experiment() -> ExperimentConfig:
-    """The experiment with a constant learning rate."""
+    """Loads the experiment with a constant learning rate."""
     experiment = load_experiment(EXPERIMENT)
     joint = experiment.stages.joint.model_copy(update={"schedule": ScheduleConfig()})
     stages = experiment.stages.model_copy(update={"joint": joint})
@@ -78,7 +78,7 @@ def load_step_experiment() -> ExperimentConfig:
 
 
 def make_batch(experiment: ExperimentConfig) -> dict[str, np.ndarray]:
-    """Good and defective photographs in turn: `image`, `target`, `weight` and `label`, as in a run."""
+    """Makes good and defective photographs in turn: `image`, `target`, `weight` and `label`, as in a run."""
     stride, (height, width) = experiment.network.mask_stride, experiment.input.size
     labels = np.arange(experiment.batch_size) % 2
     target = np.zeros((len(labels), height // stride, width // stride, 1), np.float32)
@@ -88,7 +88,7 @@ def make_batch(experiment: ExperimentConfig) -> dict[str, np.ndarray]:
 
 
 def training_competitors(folder: Path, precisions: Sequence[str]) -> dict[str, Competitor]:
-    """Our step in each precision, and the peers'."""
+    """Returns our step in each precision, and the peers'."""
     ours = (sys.executable, "-m", "benchmarks.inference.our_training", str(folder))
     commands: dict[str, tuple[str, ...]] = {
         our_name(precision): (*ours, precision) for precision in precisions
@@ -99,14 +99,14 @@ def training_competitors(folder: Path, precisions: Sequence[str]) -> dict[str, C
 
 
 def our_name(precision: str) -> str:
-    """Our step in the table."""
+    """Returns the name of our step in the table."""
     return f"segdec {precision}"
 
 
 def tabulate(
     timing: Timing, losses: Mapping[str, tuple[float, float]], flop: float
 ) -> list[dict[str, object]]:
-    """A row for each competitor.
+    """Returns a row for each competitor.
 
     Args:
         timing: Of the steps.

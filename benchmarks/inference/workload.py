@@ -61,7 +61,7 @@ def write_images(folder: Path, shape: tuple[int, int, int]) -> None:
 
 
 def photographs(batch: int, height: int, width: int) -> NDArray[np.uint8]:
-    """Grey photographs, all different, uint8 [B, H, W, 1]."""
+    """Returns grey photographs, all different, uint8 [B, H, W, 1]."""
     pictures = [
         decode_image(photograph(height, width, seed), "photograph").pixels.reshape(height, width, 1)
         for seed in range(batch)
@@ -89,7 +89,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def write_trained(artifact: Path, run: Path, engines: Sequence[str]) -> Any:
-    """The network of a finished run, and its artifact as a user exports it."""
+    """Writes the network of a finished run, and its artifact as a user exports it."""
     from training.run.folder import RunFolder
 
     if engines:
@@ -99,7 +99,7 @@ def write_trained(artifact: Path, run: Path, engines: Sequence[str]) -> Any:
 
 
 def write_untrained(artifact: Path, config: NetworkConfig, engines: Sequence[str]) -> Any:
-    """A network of random weights, and its artifact."""
+    """Writes a network of random weights, and its artifact."""
     network = build_signalling_network(config)
     if engines:
         model = ModelConfig(network=config, input=InputConfig(), classes=("good", "defect"))
@@ -109,7 +109,7 @@ def write_untrained(artifact: Path, config: NetworkConfig, engines: Sequence[str
 
 
 def build_signalling_network(config: NetworkConfig) -> Any:
-    """A network of seeded weights whose moving statistics are those of the photographs."""
+    """Builds a network of seeded weights whose moving statistics are those of the photographs."""
     import keras
 
     from segdec.network.network import build_network
@@ -127,7 +127,7 @@ def build_signalling_network(config: NetworkConfig) -> Any:
 
 
 def named_weights(network: Any) -> dict[str, NDArray[np.float32]]:
-    """`layer/variable` → array."""
+    """Returns the weights as `layer/variable` → array."""
     return {
         f"{layer.name}/{weight.name}": np.asarray(weight)
         for layer in _layers(network)

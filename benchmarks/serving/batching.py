@@ -53,12 +53,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def name(side: int, batch: int) -> str:
-    """What a combination is called."""
+    """Returns what a combination is called."""
     return f"{side} × {side} px, {batch}"
 
 
 def infer(predictor: "Predictor", side: int, batch: int) -> float:
-    """Milliseconds a photograph of `side` × `side` px takes, `batch` of them at a time."""
+    """Returns the milliseconds a photograph of `side` × `side` px takes, `batch` of them at a time."""
     images = np.random.default_rng(0).integers(
         0, 256, (batch, side, side, predictor.config.network.input_channels), np.uint8
     )

@@ -65,13 +65,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def measure_start(python: str, model: Path) -> dict[str, float]:
-    """Milliseconds until ready, and of each phase that the service logs."""
+    """Measures milliseconds until ready, and of each phase that the service logs."""
     with start_service("--model", str(model), python=(python,)) as service:
         return {TOTAL: service.start_s * 1000, **read_phases(service.log())}
 
 
 def measure_imports(python: str) -> dict[str, float]:
-    """Milliseconds spent importing, by package.
+    """Measures milliseconds spent importing, by package.
 
     Raises:
         RunError: If the imports fail.
@@ -84,12 +84,12 @@ def measure_imports(python: str) -> dict[str, float]:
 
 
 def read_phases(log: str) -> dict[str, float]:
-    """Milliseconds by phase, as far as the log names them."""
+    """Reads milliseconds by phase, as far as the log names them."""
     return {phase: float(ms) for phase, ms in LOGGED.findall(log)}
 
 
 def read_imports(report: str) -> dict[str, float]:
-    """Milliseconds by package, from what `-X importtime` wrote; the standard library is one."""
+    """Reads milliseconds by package from what `-X importtime` wrote; the standard library is one."""
     costs: Counter[str] = Counter()
     for own_us, module in IMPORTED.findall(report):
         package = module.partition(".")[0]
@@ -100,7 +100,7 @@ def read_imports(report: str) -> dict[str, float]:
 def tabulate_phases(
     starts: Sequence[Mapping[str, float]], imports: Sequence[Mapping[str, float]]
 ) -> list[dict[str, object]]:
-    """A row for the whole and for each phase, ms."""
+    """Returns a row for the whole and for each phase, ms."""
     phases = {phase: [start[phase] for start in starts] for phase in starts[0]}
     phases[IMPORTS] = [sum(cost.values()) for cost in imports]
     known = sum(statistics.median(values) for phase, values in phases.items() if phase != TOTAL)
@@ -110,7 +110,7 @@ def tabulate_phases(
 
 
 def tabulate_packages(imports: Sequence[Mapping[str, float]]) -> list[dict[str, object]]:
-    """A row for each of the packages that take longest to import, ms."""
+    """Returns a row for each of the packages that take longest to import, ms."""
     rows: list[dict[str, object]] = [
         {"ms": f"  import {package}", **spread([cost.get(package, 0.0) for cost in imports])}
         for package in imports[0]

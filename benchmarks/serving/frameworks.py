@@ -82,7 +82,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def competitors(
     stack: ExitStack, peers: Sequence[str], image: bytes, stub: Mapping[str, str]
 ) -> Iterator[tuple[str, ServerProcess, bytes]]:
-    """Name, server and request of each."""
+    """Yields name, server and request of each."""
     bare = ServerProcess([sys.executable, "-m", "benchmarks.serving.peers.bare_server", "{port}"], ready="/")
     yield BARE, bare, ask_ours(image)
     yield OURS, start_ours(stub), ask_ours(image)
@@ -93,12 +93,12 @@ def competitors(
 
 
 def variant(peer: str, batch: int) -> str:
-    """The peer's name in the table."""
+    """Returns the peer's name in the table."""
     return f"{peer}, batches of {batch}" if batch > 1 else peer
 
 
 def ask(pool: Executor, server: ServerProcess, request: bytes, seconds: float, loads: list[Load]) -> float:
-    """Good answers a second in one measurement, which is added to `loads`.
+    """Measures good answers a second once; the measurement is added to `loads`.
 
     Raises:
         RunError: If an answer is not good.
@@ -116,7 +116,7 @@ def ask(pool: Executor, server: ServerProcess, request: bytes, seconds: float, l
 def tabulate(
     measured: Mapping[str, Sequence[float]], loads: Mapping[str, Sequence[Load]]
 ) -> list[dict[str, object]]:
-    """A row for each competitor."""
+    """Returns a row for each competitor."""
     ours = spread(measured[OURS])["median"]
     rows: list[dict[str, object]] = []
     for name, rates in measured.items():
@@ -129,7 +129,7 @@ def tabulate(
 
 
 def targets(measured: Mapping[str, Sequence[float]], peers: Sequence[str]) -> list[Target]:
-    """What was to be reached against each peer as it comes."""
+    """Returns what was to be reached against each peer as it comes."""
     median = {name: spread(rates)["median"] for name, rates in measured.items()}
     found = [Target("load generator's headroom over segdec", median[BARE] / median[OURS], lowest=HEADROOM)]
     return found + [
@@ -141,7 +141,7 @@ def targets(measured: Mapping[str, Sequence[float]], peers: Sequence[str]) -> li
 
 
 def start_ours(variables: Mapping[str, str]) -> ServerProcess:
-    """The service with the stub."""
+    """Starts the service with the stub."""
     command = [sys.executable, "-m", "benchmarks.serving.stub_service", "{port}"]
     return ServerProcess(command, environment=variables)
 
@@ -184,7 +184,7 @@ STARTS: dict[str, Callable[[ExitStack, Mapping[str, str]], ServerProcess]] = {
 
 
 def ask_ours(image: bytes) -> bytes:
-    """The photograph as it is."""
+    """Encodes a request for the photograph as it is."""
     return encode_request("POST", "/v1/predict", image, {"Content-Type": "image/png"})
 
 

@@ -59,17 +59,17 @@ class Load:
         return len(self.of(200)) / self.duration_s
 
     def of(self, status: int) -> list[Exchange]:
-        """The exchanges with this status."""
+        """Returns the exchanges with this status."""
         return [exchange for exchange in self.exchanges if exchange.status == status]
 
     def statuses(self) -> dict[int, int]:
-        """How often each status came."""
+        """Counts how often each status came."""
         found = sorted({exchange.status for exchange in self.exchanges})
         return {status: len(self.of(status)) for status in found}
 
 
 def latency_ms(exchanges: Sequence[Exchange], quantile: float) -> float:
-    """A quantile, 0…1, of the latencies; NaN without exchanges."""
+    """Returns a quantile, 0…1, of the latencies; NaN without exchanges."""
     latencies = [exchange.latency_ms for exchange in exchanges]
     return float(np.quantile(latencies, quantile)) if latencies else float("nan")
 
@@ -77,7 +77,7 @@ def latency_ms(exchanges: Sequence[Exchange], quantile: float) -> float:
 def encode_request(
     method: str, path: str, body: bytes = b"", headers: Mapping[str, str] | None = None
 ) -> bytes:
-    """A request as it goes over the wire."""
+    """Returns a request as it goes over the wire."""
     lines = {"Host": "localhost", "Content-Length": str(len(body)), **(headers or {})}
     head = f"{method} {path} HTTP/1.1\r\n" + "".join(f"{name}: {value}\r\n" for name, value in lines.items())
     return f"{head}\r\n".encode("ascii") + body
@@ -109,7 +109,7 @@ def closed_loop(
     keep_bodies: bool = False,
     seed: int = 0,
 ) -> Load:
-    """Each of `clients` asks again as soon as it is answered, for `seconds` or `count` requests in all.
+    """Lets each of `clients` ask again as soon as it is answered, for `seconds` or `count` requests in all.
 
     Args:
         port: Of the server on this machine.
@@ -141,7 +141,7 @@ def closed_loop(
 
 
 def open_loop(port: int, request: bytes, *, rate: float, seconds: float, keep_bodies: bool = False) -> Load:
-    """A request every 1/`rate` seconds, whether those before it are answered or not, for `seconds`."""
+    """Sends a request every 1/`rate` seconds, whether those before it are answered or not, for `seconds`."""
 
     async def run() -> Load:
         client = _Client(port, keep_bodies)
@@ -215,7 +215,7 @@ class _Connection(asyncio.Protocol):
         self._answer: asyncio.Future[tuple[int, bool, bytes]] | None = None
 
     async def ask(self, request: bytes) -> tuple[int, bool, bytes]:
-        """Status, whether there was a Retry-After, body."""
+        """Returns status, whether there was a Retry-After, body."""
         self._answer = asyncio.get_running_loop().create_future()
         self._transport.write(request)
         return await self._answer

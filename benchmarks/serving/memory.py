@@ -46,7 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def measure(pool: Executor, model: Path, engine: str, image: bytes, count: int) -> tuple[float, float]:
-    """The peak in MB when the service is ready, and after `count` photographs.
+    """Measures the peak in MB when the service is ready, and after `count` photographs.
 
     Raises:
         RunError: If one of them is not answered.
@@ -65,7 +65,7 @@ def measure(pool: Executor, model: Path, engine: str, image: bytes, count: int) 
 
 
 def tabulate(peaks: Mapping[str, tuple[float, float]]) -> list[dict[str, object]]:
-    """A row for each engine."""
+    """Returns a row for each engine."""
     return [
         {"engine": engine, "peak when ready, MB": ready, "peak in the end, MB": end}
         for engine, (ready, end) in peaks.items()
@@ -73,7 +73,7 @@ def tabulate(peaks: Mapping[str, tuple[float, float]]) -> list[dict[str, object]
 
 
 def targets(peaks: Mapping[str, tuple[float, float]]) -> list[Target]:
-    """What was to be reached."""
+    """Returns what was to be reached."""
     return [
         Target(f"{engine}: peak, MB", end, highest=TARGETS_MB[engine]) for engine, (_, end) in peaks.items()
     ]

@@ -62,7 +62,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def compare(model: Path, image: bytes, rounds: int, seconds: float) -> dict[str, list[float]]:
-    """Requests a second of each way, by round."""
+    """Measures requests a second of each way, by round."""
     quiet_tensorflow()
     from segdec.predictor import Predictor
 
@@ -85,7 +85,7 @@ def compare(model: Path, image: bytes, rounds: int, seconds: float) -> dict[str,
 
 
 def repeat(predictor: "Predictor", image: bytes, batch: int, seconds: float) -> float:
-    """Photographs a second that are decoded and predicted, `batch` at a time."""
+    """Returns photographs a second that are decoded and predicted, `batch` at a time."""
     begun, count = time.perf_counter(), 0
     while time.perf_counter() - begun < seconds:
         predictor.predict([decode_image(image, "photograph").pixels for _ in range(batch)], batch_size=batch)

@@ -65,7 +65,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def find_capacity(pool: Executor, port: int, request: bytes, seconds: float) -> float:
-    """Requests a second, after a warm-up that is not counted."""
+    """Measures requests a second, after a warm-up that is not counted."""
     pool.submit(closed_loop, port, [request], clients=CLIENTS, seconds=seconds / 5).result()
     return pool.submit(closed_loop, port, [request], clients=CLIENTS, seconds=seconds).result().rate
 
@@ -78,7 +78,7 @@ def press(pool: Executor, port: int, request: bytes, rate: float, seconds: float
 
 
 def tabulate(load: Load, livez: Load) -> list[dict[str, object]]:
-    """Latencies by what was answered."""
+    """Returns latencies by what was answered."""
     kinds = {
         "accepted": load.of(200),
         "refused": load.of(503),
@@ -99,7 +99,7 @@ def tabulate(load: Load, livez: Load) -> list[dict[str, object]]:
 
 
 def targets(load: Load, livez: Load, bound_ms: float) -> list[Target]:
-    """What was to be reached."""
+    """Returns what was to be reached."""
     orderly = len(load.of(200)) + sum(exchange.retry_after for exchange in load.of(503))
     accepted_ms, livez_ms = latency_ms(load.of(200), 0.99), latency_ms(livez.of(200), 0.99)
     refused = len(load.of(503)) / len(load.exchanges)

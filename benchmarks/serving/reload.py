@@ -115,7 +115,7 @@ def swap(
 
 
 def tabulate(load: Load) -> list[dict[str, object]]:
-    """A row for each version that answered."""
+    """Returns a row for each version that answered."""
     answered = [(json.loads(exchange.body)["model"]["version"], exchange) for exchange in load.of(200)]
     rows: list[dict[str, object]] = []
     for version in VERSIONS:
@@ -126,7 +126,7 @@ def tabulate(load: Load) -> list[dict[str, object]]:
 
 
 def targets(load: Load, statuses: Sequence[int], expected: Mapping[tuple[str, str], float]) -> list[Target]:
-    """What was to be reached."""
+    """Returns what was to be reached."""
     scores = sorted(expected.values())
     failed = len(load.exchanges) - len(load.of(200))
     versions = {json.loads(exchange.body)["model"]["version"] for exchange in load.of(200)}
@@ -140,7 +140,7 @@ def targets(load: Load, statuses: Sequence[int], expected: Mapping[tuple[str, st
 
 
 def count_mixed(exchanges: Iterable[Exchange], expected: Mapping[tuple[str, str], float]) -> int:
-    """Answers whose version, checksum and score do not belong together."""
+    """Counts answers whose version, checksum and score do not belong together."""
     mixed = 0
     for exchange in exchanges:
         answer = json.loads(exchange.body)

@@ -148,7 +148,7 @@ def ask_once(port: int, image: bytes, clients: int, seconds: float) -> tuple[int
 
 
 def ask_by_client(port: int, image: bytes, clients: int, seconds: float) -> tuple[int, Counter[str]]:
-    """As `ask_once`, by the client that ships with the product."""
+    """Asks as `ask_once`, by the client that ships with the product."""
     until = time.perf_counter() + seconds
 
     def ask_again() -> tuple[int, Counter[str]]:
@@ -196,7 +196,7 @@ def run(trial: Trial, pool: Executor, model: Path, image: bytes, clients: int, s
 
 
 def find_nginx() -> str | None:
-    """The program; Debian has it where only root looks."""
+    """Finds the program; Debian has it where only root looks."""
     return shutil.which("nginx", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
 
 
@@ -225,7 +225,7 @@ def balance(folder: Path, ports: tuple[int, int], directive: str) -> ServerProce
 
 
 def read_attempts(log: Path) -> list[list[Attempt]]:
-    """The attempts at each photograph, from the log of `MAIN`."""
+    """Reads the attempts at each photograph, from the log of `MAIN`."""
     lines = map(json.loads, log.read_text(encoding="utf-8").splitlines())
     return [
         [
@@ -243,7 +243,7 @@ def read_attempts(log: Path) -> list[list[Attempt]]:
 
 
 def tabulate(results: Mapping[str, TrialResult]) -> list[dict[str, object]]:
-    """A row for each trial."""
+    """Returns a row for each trial."""
     return [
         {
             "trial": name,
@@ -258,12 +258,12 @@ def tabulate(results: Mapping[str, TrialResult]) -> list[dict[str, object]]:
 
 
 def failures(results: Mapping[str, TrialResult]) -> dict[str, dict[str, int]]:
-    """What came in place of answers."""
+    """Returns what came in place of answers."""
     return {name: dict(result.failed) for name, result in results.items()}
 
 
 def targets(results: Mapping[str, TrialResult]) -> list[Target]:
-    """What was to be reached."""
+    """Returns what was to be reached."""
     shipped, once, client = results.values()
     return [
         Target("as shipped: failed", shipped.failed.total(), highest=0),

@@ -78,6 +78,7 @@ class ServerProcess:
 
     @property
     def pid(self) -> int:
+        """The number of the process."""
         return self._process.pid
 
     def pause(self) -> None:
@@ -93,16 +94,16 @@ class ServerProcess:
         self._signal(signal.SIGKILL)
 
     def log(self) -> str:
-        """What the server has printed so far."""
+        """Returns what the server has printed so far."""
         self._log.seek(0)
         return self._log.read()
 
     def resident_kib(self) -> int:
-        """Memory of the process that is in use, KiB."""
+        """Returns the memory of the process that is in use, KiB."""
         return self._status_kib("VmRSS")
 
     def peak_mb(self) -> float:
-        """The most memory that the process ever had in use, MB of 10⁶ bytes."""
+        """Returns the most memory that the process ever had in use, MB of 10⁶ bytes."""
         return self._status_kib("VmHWM") * 1024 / 1e6
 
     def _status_kib(self, key: str) -> int:
@@ -141,12 +142,12 @@ class ServerProcess:
 def start_service(
     *flags: str, python: Sequence[str] = (sys.executable,), port: int | None = None
 ) -> ServerProcess:
-    """The inspection service with these flags, as an operator starts it."""
+    """Starts the inspection service with these flags, as an operator starts it."""
     return ServerProcess([*python, "-m", "api", "--port", "{port}", *flags], port=port)
 
 
 def free_port() -> int:
-    """A port of this machine that nobody listens on."""
+    """Returns a port of this machine that nobody listens on."""
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         port: int = listener.getsockname()[1]

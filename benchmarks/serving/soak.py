@@ -49,7 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def photographs(count: int) -> list[bytes]:
-    """Requests with photographs of different sizes."""
+    """Makes requests with photographs of different sizes."""
     random = np.random.default_rng(0)
     sizes: set[tuple[int, ...]] = set()
     while len(sizes) < count:
@@ -63,7 +63,7 @@ def photographs(count: int) -> list[bytes]:
 def soak(
     pool: Executor, service: ServerProcess, requests: Sequence[bytes], portion: int
 ) -> Iterator[dict[str, object]]:
-    """The memory before any request and after each portion; also printed as it comes, since it takes long.
+    """Yields the memory before any request and after each portion; prints it too, since it takes long.
 
     Raises:
         RunError: If an answer is not good.

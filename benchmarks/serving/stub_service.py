@@ -27,7 +27,7 @@ class StubEngine:
     batch_pixels = 2**24
 
     def infer(self, images: NDArray[np.uint8]) -> Logits:
-        """Logits for `images` [B, H, W, C] uint8, after the stub's time."""
+        """Returns logits for `images` [B, H, W, C] uint8, after the stub's time."""
         count, height, width = images.shape[:3]
         run_stub(count)
         mask = np.broadcast_to(mask_logits(height, width)[..., None], (count, height // 8, width // 8, 1))

@@ -28,12 +28,12 @@ class BoxedMask:
         return f"{self.mask} (as boxes)"
 
     def within(self, max_pixels: int) -> "BoxedMask":
-        """The same mask with another limit."""
+        """Returns the same mask with another limit."""
         mask = self.mask.within(max_pixels) if isinstance(self.mask, DrawnMask) else self.mask
         return replace(self, mask=mask, max_pixels=max_pixels)
 
     def read_bytes(self) -> bytes:
-        """The boxes as a PNG file.
+        """Returns the boxes as a PNG file.
 
         Raises:
             OSError: If the mask cannot be read.
@@ -45,7 +45,7 @@ class BoxedMask:
 
 
 def fill_boxes(mask: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """The bounding rectangle of each connected part (8 neighbours) of `mask` [H, W], filled with 255."""
+    """Fills the bounding rectangle of each connected part (8 neighbours) of `mask` [H, W] with 255."""
     boxes = np.zeros_like(mask)
     _, _, parts, _ = cv2.connectedComponentsWithStats(mask, connectivity=8)
     for left, top, width, height, _ in parts[1:]:  # the first one is the background

@@ -9,7 +9,7 @@ from datasets.annotations.shapes import Box, Polygon, check_inside
 
 
 def read_shapes(annotation: dict[str, Any], label: str, height: int, width: int) -> list[LabelledShape]:
-    """What one annotation draws: its segmentation, else its box.
+    """Reads what one annotation draws: its segmentation, else its box.
 
     A crowd (`iscrowd`) is drawn like any other: many defects, marked together.
 

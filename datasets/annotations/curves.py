@@ -34,7 +34,7 @@ def check_reaches(shape: Shape, height: int, width: int) -> None:
 
 
 def ellipse(cx: float, cy: float, rx: float, ry: float, degrees: float = 0.0) -> Polygon:
-    """The ellipse around (cx, cy) with the half axes rx and ry, turned clockwise about its centre.
+    """Returns the ellipse around (cx, cy) with the half axes rx and ry, turned clockwise about its centre.
 
     Raises:
         ValueError: If an axis is not above 0, or a number is not finite.
@@ -47,7 +47,7 @@ def ellipse(cx: float, cy: float, rx: float, ry: float, degrees: float = 0.0) ->
 
 
 def turned(corners: list[Point], pivot: Point, degrees: float) -> Polygon:
-    """The polygon of `corners`, turned clockwise, as it is seen, about `pivot`.
+    """Returns the polygon of `corners`, turned clockwise, as it is seen, about `pivot`.
 
     Raises:
         ValueError: As `Polygon`.
@@ -59,7 +59,7 @@ def turned(corners: list[Point], pivot: Point, degrees: float) -> Polygon:
 
 
 def box_corners(x: float, y: float, width: float, height: float) -> list[Point]:
-    """The corners of an upright box, clockwise from the upper left one.
+    """Returns the corners of an upright box, clockwise from the upper left one.
 
     Raises:
         ValueError: If a side is not above 0.

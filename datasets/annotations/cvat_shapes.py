@@ -18,7 +18,7 @@ Drawn = Polygon | Box | Line | Bitmap
 
 
 def read_shape(element: Element, height: int, width: int) -> LabelledShape:
-    """The shape of an element in a picture of `height` × `width` px; ValueError if it cannot be drawn."""
+    """Reads the shape of an element in a picture of `height` × `width` px; ValueError if it is none."""
     label = read_label(element.text("label"))
     if element.tag not in _SHAPES:
         raise ValueError(f"the shape <{element.tag:.40}> is not known; expected one of {', '.join(_SHAPES)}")

@@ -26,20 +26,20 @@ class Element:
     children: list["Element"] = field(default_factory=list)
 
     def text(self, name: str) -> str:
-        """An attribute; ValueError if it is missing."""
+        """Returns an attribute; ValueError if it is missing."""
         if name not in self.attributes:
             raise ValueError(f"the {self.tag} has no attribute '{name}'")
         return self.attributes[name]
 
     def number(self, name: str, default: float | None = None) -> float:
-        """An attribute as a number; ValueError if it is none, or missing without a default."""
+        """Returns an attribute as a number; ValueError if it is none, or missing without a default."""
         if default is not None and name not in self.attributes:
             return default
         return to_number(self.text(name))
 
 
 def to_number(text: str) -> float:
-    """A number, finite or not; ValueError if `text` is none."""
+    """Returns a number, finite or not; ValueError if `text` is none."""
     try:
         return float(text)
     except ValueError:
@@ -47,7 +47,7 @@ def to_number(text: str) -> float:
 
 
 def read_images(path: Path) -> list[Element]:
-    """The image elements of the file at `path`, in their order.
+    """Reads the image elements of the file at `path`, in their order.
 
     Raises:
         ValueError: If the file cannot be read, is too large, is no XML, has a document type, or is none of

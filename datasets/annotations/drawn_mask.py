@@ -49,11 +49,11 @@ class DrawnMask:
         return self.name
 
     def within(self, max_pixels: int) -> "DrawnMask":
-        """The same mask with another limit."""
+        """Returns the same mask with another limit."""
         return replace(self, max_pixels=max_pixels)
 
     def draw(self) -> NDArray[np.uint8]:
-        """The mask, uint8 [H, W], 255 where there is a defect.
+        """Draws the mask, uint8 [H, W], 255 where there is a defect.
 
         Raises:
             ImageError: If it has more than `max_pixels`.
@@ -70,5 +70,5 @@ class DrawnMask:
         return mask
 
     def read_bytes(self) -> bytes:
-        """The mask as a PNG file; raises as `draw`."""
+        """Returns the mask as a PNG file; raises as `draw`."""
         return encode_png(self.draw())

@@ -28,7 +28,7 @@ WORD_BITS = 8
 
 
 def decode(values: object, height: int, width: int) -> NDArray[np.uint8]:
-    """The alpha of a brush stroke, uint8 [height, width]; above 0 where it was painted.
+    """Returns the alpha of a brush stroke, uint8 [height, width]; above 0 where it was painted.
 
     Args:
         values: The `rle` of a result: bytes as a list of numbers.

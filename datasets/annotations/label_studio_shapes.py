@@ -28,7 +28,7 @@ Value = dict[str, Any]
 
 
 def read_choices(result: object) -> tuple[str, ...]:
-    """The choices for the whole picture that a result holds; ValueError if they are no texts."""
+    """Reads the choices for the whole picture that a result holds; ValueError if they are no texts."""
     if not isinstance(result, dict) or result.get("type") != CHOICES:
         return ()
     value = result.get("value")
@@ -41,13 +41,13 @@ def read_choices(result: object) -> tuple[str, ...]:
 
 
 def result_size(result: object) -> tuple[int, int]:
-    """Height and width of the picture, px, as Label Studio saw it; ValueError if a result lacks them."""
+    """Reads height and width of the picture, px, as Label Studio saw it; ValueError if they are missing."""
     content = result if isinstance(result, dict) else {}
     return read_annotated_size(content.get("original_height"), content.get("original_width"))
 
 
 def drawn_results(results: list[Any]) -> list[tuple[int, Any]]:
-    """Number, from 1, and content of each result that draws something or is not known to say else.
+    """Yields number, from 1, and content of each result that draws something or is not known to say else.
 
     Where shape and label are tools of their own, a drawing has two results of one id: the second repeats the
     shape and adds the label, so the first is left out.
@@ -68,7 +68,7 @@ def _id(result: dict[str, Any]) -> str:
 
 
 def read_shape(result: object) -> LabelledShape:
-    """The shape of one result; ValueError if it cannot be drawn."""
+    """Reads the shape of one result; ValueError if it cannot be drawn."""
     if not isinstance(result, dict) or not isinstance(result.get("value"), dict):
         raise ValueError("the result has no value")
     value = result["value"]

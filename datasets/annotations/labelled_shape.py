@@ -24,7 +24,7 @@ class LabelledShape:
 
 
 def largest_class(parts: Iterable[tuple[int, Shape]]) -> int:
-    """The class whose shapes cover most pixels together; of equal ones the lowest.
+    """Returns the class whose shapes cover most pixels together; of equal ones the lowest.
 
     Args:
         parts: Class index and shape of each defect; at least one.
@@ -36,7 +36,7 @@ def largest_class(parts: Iterable[tuple[int, Shape]]) -> int:
 
 
 def read_annotated_size(height: object, width: object) -> tuple[int, int]:
-    """Height and width of a photograph, px, as an annotation file says them.
+    """Reads height and width of a photograph, px, as an annotation file says them.
 
     Raises:
         ValueError: If they are no whole numbers above 0, or larger than any limit on photographs.

@@ -25,7 +25,7 @@ Drawn = Polygon | Box | Line | Bitmap
 
 
 def read_shape(shape: object, height: int, width: int) -> LabelledShape | None:
-    """One shape, None for background; ValueError if it cannot be drawn."""
+    """Reads one shape, None for background; ValueError if it cannot be drawn."""
     if not isinstance(shape, dict):
         raise ValueError("the shape is no object of JSON")
     label = read_label(shape.get("label"))

@@ -12,12 +12,12 @@ GOOD_NAMES = frozenset({GOOD, "ok"})
 
 
 def is_good(label: str) -> bool:
-    """Whether `label` says that nothing is wrong."""
+    """Returns whether `label` says that nothing is wrong."""
     return label.lower() in GOOD_NAMES
 
 
 def read_label(value: object) -> str:
-    """A label as annotation files hold it, without space around it.
+    """Reads a label as annotation files hold it, without space around it.
 
     Raises:
         ValueError: If it is no text, empty or not printable, as half of a surrogate pair is.
@@ -33,5 +33,5 @@ def read_label(value: object) -> str:
 
 
 def class_names(labels: Iterable[str]) -> tuple[str, ...]:
-    """`good` and the sorted names of the defects among `labels`."""
+    """Returns `good` and the sorted names of the defects among `labels`."""
     return (GOOD, *sorted({label for label in labels if not is_good(label)}))

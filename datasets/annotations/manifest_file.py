@@ -32,7 +32,7 @@ class ManifestEntry:
 
 
 def read_manifest(path: Path) -> list[ManifestEntry]:
-    """The entries of the manifest `path`, at least one; its suffix tells CSV from JSON lines.
+    """Reads the entries of the manifest `path`, at least one; its suffix tells CSV from JSON lines.
 
     Raises:
         DatasetError: If the file cannot be read, is no manifest, has no entry, lacks a column or has one

@@ -35,7 +35,7 @@ class RunLengthShape:
 
     @classmethod
     def from_coco(cls, counts: object, height: int, width: int) -> "RunLengthShape":
-        """From COCO's `counts`, a list or the packed text.
+        """Reads COCO's `counts`, a list or the packed text.
 
         Raises:
             ValueError: If they are neither, do not make the picture, or mark nothing.
@@ -53,7 +53,7 @@ class RunLengthShape:
 
     @classmethod
     def from_starts(cls, text: str, height: int, width: int) -> "RunLengthShape":
-        """From Severstal's "start length start length …", the first pixel being number 1.
+        """Reads Severstal's "start length start length …", the first pixel being number 1.
 
         Raises:
             ValueError: If the text holds other than pairs of whole numbers, or a run is empty, leaves the

@@ -53,7 +53,7 @@ def check_inside(shape: Shape, height: int, width: int) -> None:
 
 
 def numbers(values: object) -> tuple[float, ...]:
-    """The numbers of a list as annotation files hold it.
+    """Returns the numbers of a list as annotation files hold it.
 
     Raises:
         ValueError: If `values` is no list of finite numbers.
@@ -91,7 +91,7 @@ class Polygon:
 
     @classmethod
     def from_flat(cls, values: object) -> "Polygon":
-        """From [x, y, x, y, …] as COCO writes it; raises ValueError as the class, and for an odd count."""
+        """Reads [x, y, x, y, …] as COCO writes it; raises ValueError as the class, and for an odd count."""
         flat = numbers(values)
         if len(flat) % 2:
             raise ValueError(f"a polygon of {len(flat)} numbers has an x without its y")
@@ -99,7 +99,7 @@ class Polygon:
 
     @classmethod
     def from_pairs(cls, values: object) -> "Polygon":
-        """From [[x, y], …] as LabelMe writes it; raises ValueError as the class."""
+        """Reads [[x, y], …] as LabelMe writes it; raises ValueError as the class."""
         if not isinstance(values, list | tuple):
             raise ValueError(f"{_short(values)} is no list of points")
         pairs = [numbers(value) for value in values]
@@ -160,7 +160,7 @@ class Box:
 
     @classmethod
     def from_list(cls, values: object) -> "Box":
-        """From [x, y, width, height]; raises ValueError as the class, and for another count."""
+        """Reads [x, y, width, height]; raises ValueError as the class, and for another count."""
         listed = numbers(values)
         if len(listed) != 4:
             raise ValueError(f"a box of {len(listed)} numbers; expected x, y, width and height")
@@ -205,7 +205,7 @@ class Bitmap:
 
     @classmethod
     def from_mask(cls, x: int, y: int, mask: NDArray[np.generic]) -> "Bitmap":
-        """From a mask [H, W]: whatever is not 0 is defect.
+        """Takes a mask [H, W]: whatever is not 0 is defect.
 
         Raises:
             ValueError: If it has no pixel, other than two dimensions, or marks nothing.

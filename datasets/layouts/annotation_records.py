@@ -45,7 +45,7 @@ class AnnotationRecord:
 def read_shapes(
     entries: Iterable[tuple[str, Entry]], read: Callable[[Entry], LabelledShape | None], name: str, tool: str
 ) -> tuple[tuple[LabelledShape, ...], list[Problem]]:
-    """The shape of each entry that has one, and the problem of each that cannot be drawn.
+    """Returns the shape of each entry that has one, and the problem of each that cannot be drawn.
 
     Args:
         entries: Place and content of each.
@@ -65,12 +65,12 @@ def read_shapes(
 
 
 def problem(place: str, text: str, name: str = "") -> Problem:
-    """A problem whose text starts with a capital letter."""
+    """Returns a problem whose text starts with a capital letter."""
     return Problem(place, text[:1].upper() + text[1:], name)
 
 
 def assemble(root: Path, annotations: Sequence[AnnotationRecord], problems: Iterable[Problem]) -> Dataset:
-    """The data set of `annotations`; its split is that of `splits.txt` in `root`, else the default one.
+    """Makes the data set of `annotations`; its split is that of `splits.txt` in `root`, else the default.
 
     Args:
         root: Folder of the data set.

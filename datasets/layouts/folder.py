@@ -49,7 +49,7 @@ def index(root: Path) -> Dataset:
 
 
 def list_records(root: Path) -> Dataset:
-    """The same without a split; raises the same."""
+    """Lists the records without a split; raises the same."""
     good, *defects = folders = _class_folders(root)
     photographs: dict[str, Path] = {}
     problems: list[Problem] = []

@@ -10,12 +10,12 @@ _CLUTTER = frozenset({"thumbs.db", "desktop.ini", "__macosx"})
 
 
 def subfolders(folder: Path) -> list[Path]:
-    """Visible folders directly below `folder`, sorted by name; DatasetError if it cannot be listed."""
+    """Lists visible folders directly below `folder`, sorted by name; DatasetError if it cannot be listed."""
     return [path for path in _entries(folder) if stat.S_ISDIR(_mode(path))]
 
 
 def files(folder: Path) -> list[Path]:
-    """Visible files directly below `folder`, sorted by name; DatasetError if it cannot be listed.
+    """Lists visible files directly below `folder`, sorted by name; DatasetError if it cannot be listed.
 
     Links that lead nowhere or in a circle are among them, so that reading them names them: a photograph
     that was moved away must not be missing in silence.

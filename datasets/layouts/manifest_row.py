@@ -44,7 +44,7 @@ class ManifestRow:
 
 
 def read_row(line: int, values: Values, manifest: Path, name: str) -> ManifestRow:
-    """The row of an entry.
+    """Reads the row of an entry.
 
     Args:
         line: Of the entry.
@@ -73,7 +73,7 @@ def read_row(line: int, values: Values, manifest: Path, name: str) -> ManifestRo
 
 
 def read_name(values: Values, folder: Path) -> str:
-    """The name of the record; ValueError if there is neither a name nor an image."""
+    """Reads the name of the record; ValueError if there is neither a name nor an image."""
     given, image = _text(values, "name"), _text(values, "image")
     if given:
         return given

@@ -19,7 +19,7 @@ _ENDING = re.compile("_(mask|label|gt)$", re.IGNORECASE)
 def pair_masks(
     folder: Path, photographs: Mapping[str, Path], good: str
 ) -> tuple[dict[str, Path], list[Problem]]:
-    """The mask of each photograph that has one, by its name, and what does not pair.
+    """Finds the mask of each photograph that has one, by its name, and what does not pair.
 
     `<folder>/<class>/<stem>.png` belongs to the photograph `<class>/<stem>`; `<stem>_mask`, `<stem>_label`
     and `<stem>_GT` are read likewise where no photograph is named so. `<folder>/<stem>.png` belongs to the

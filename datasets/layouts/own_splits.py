@@ -9,7 +9,7 @@ SPLITS_FILE = "splits.txt"
 
 
 def assign_own_splits(dataset: Dataset, folder: Path) -> Dataset:
-    """The same data set with a split.
+    """Returns the same data set with a split.
 
     Records keep their splits where any of them has one: those without are left out.
 

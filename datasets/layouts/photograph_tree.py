@@ -13,7 +13,7 @@ FOREIGN_SUFFIXES = frozenset(
 
 
 def folders_below(root: Path) -> list[Path]:
-    """`root` and all visible folders below it, sorted; one that links reach again is listed once.
+    """Lists `root` and all visible folders below it, sorted; one that links reach again is listed once.
 
     Raises:
         DatasetError: If a folder cannot be listed.
@@ -33,12 +33,12 @@ def folders_below(root: Path) -> list[Path]:
 
 
 def photographs_below(root: Path) -> list[Path]:
-    """The photographs in `root` and all folders below it, sorted; raises as `folders_below`."""
+    """Lists the photographs in `root` and all folders below it, sorted; raises as `folders_below`."""
     return sorted(
         path for folder in folders_below(root) for path in files(folder) if path.suffix.lower() in SUFFIXES
     )
 
 
 def record_name(root: Path, photograph: Path) -> str:
-    """Its path below the root without suffix, POSIX form."""
+    """Returns the path of `photograph` below `root` without suffix, POSIX form."""
     return photograph.relative_to(root).with_suffix("").as_posix()

@@ -31,7 +31,7 @@ class PublishedPair:
 
 
 def named(folder: Path, pattern: re.Pattern[str], prefix: str) -> dict[str, Path]:
-    """Files directly below `folder` whose whole name fits `pattern`: `<prefix>/<its first group>` → file."""
+    """Lists files in `folder` whose whole name fits `pattern`: `<prefix>/<its first group>` → file."""
     matches = ((pattern.fullmatch(path.name), path) for path in files(folder))
     return {f"{prefix}/{match[1]}": path for match, path in matches if match}
 
@@ -44,7 +44,7 @@ def pair(
     *,
     mask_needed: bool = True,
 ) -> list[PublishedPair | Problem]:
-    """One pair for each name that has both files, one problem for each that has half.
+    """Makes one pair for each name that has both files, one problem for each that has half.
 
     Args:
         photographs: Name of the record → file.
@@ -65,7 +65,7 @@ def pair(
 
 
 def missing_mask(photograph: Path, expected: Path, name: str) -> Problem:
-    """The problem of a photograph that should have a mask and has none."""
+    """Returns the problem of a photograph that should have a mask and has none."""
     return Problem(
         str(photograph),
         f"The photograph has no mask. Expected {expected}: copy it from the published set, or remove the "
@@ -75,7 +75,7 @@ def missing_mask(photograph: Path, expected: Path, name: str) -> Problem:
 
 
 def missing_photograph(mask: Path, expected: Path, name: str) -> Problem:
-    """The problem of a mask that belongs to no photograph."""
+    """Returns the problem of a mask that belongs to no photograph."""
     return Problem(
         str(mask),
         f"The mask has no photograph. Expected {expected}: copy it from the published set, or remove the "
@@ -114,7 +114,7 @@ def read_masks(
 
 
 def collect(classes: tuple[str, ...], found: Iterable[Record | Problem]) -> Dataset:
-    """The data set of what was found, sorted; a record of the name of a problem is left out."""
+    """Returns the data set of what was found, sorted; a record of the name of a problem is left out."""
     records: list[Record] = []
     problems: list[Problem] = []
     for entry in found:

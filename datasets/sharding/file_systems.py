@@ -11,17 +11,17 @@ LOCAL_SCHEMES = {"", "file"}
 
 
 def is_url(place: str) -> bool:
-    """Whether `place` is a URL, `gs://bucket/parts`, and not a path."""
+    """Returns whether `place` is a URL, `gs://bucket/parts`, and not a path."""
     return "://" in place
 
 
 def join(folder: str, name: str) -> str:
-    """The file `name` in `folder`, a path or a URL."""
+    """Returns the file `name` in `folder`, a path or a URL."""
     return f"{folder.removesuffix('/')}/{name}"
 
 
 def tensorflow() -> Any:
-    """The module `tensorflow`; MissingExtraError if it is not installed."""
+    """Returns the module `tensorflow`; MissingExtraError if it is not installed."""
     try:
         import tensorflow as tf
     except ModuleNotFoundError as error:
@@ -49,7 +49,7 @@ def check_scheme(place: str) -> None:
 
 
 def size(place: str) -> int | None:
-    """Bytes of the file at `place`; None if there is none.
+    """Returns the bytes of the file at `place`; None if there is none.
 
     Raises:
         DatasetError: If that cannot be told.
@@ -63,13 +63,13 @@ def size(place: str) -> int | None:
 
 
 def read(place: str) -> bytes:
-    """All bytes of the file at `place`; DatasetError if it cannot be read."""
+    """Returns all bytes of the file at `place`; DatasetError if it cannot be read."""
     with _dataset_errors(place, "read"), tensorflow().io.gfile.GFile(place, "rb") as file:
         return bytes(file.read())
 
 
 def read_range(place: str, offset: int, length: int) -> bytes:
-    """`length` bytes from `offset` on, fewer where the file ends; DatasetError if it cannot be read."""
+    """Reads `length` bytes from `offset` on, fewer where the file ends; DatasetError if it cannot be read."""
     tf = tensorflow()
     with _dataset_errors(place, "read"), tf.io.gfile.GFile(place, "rb") as file:
         try:

@@ -43,7 +43,7 @@ def pack(
 ) -> ShardIndex:
     """Writes the records of `dataset` that have a split to `out`: all of them, or none that can be read.
 
-    The shards of a split hold equal shares of each class, in an order that depends on the names alone.
+    The shards of a split hold each class in equal parts, in an order that depends on the names alone.
     What has not been checked yet (see `datasets.checking`) is checked before anything is written.
 
     Args:

@@ -40,7 +40,7 @@ class ShardFile:
         return f"{self.shard}, {self.feature} of '{self.record}'"
 
     def read_bytes(self) -> bytes:
-        """The file, checked against its digest.
+        """Reads the file, checked against its digest.
 
         Raises:
             DatasetError: If the shard cannot be read or is damaged there.
@@ -60,7 +60,7 @@ def read_together(*files: ShardFile) -> list[bytes]:
 
 
 def encode_record(features: dict[str, bytes]) -> bytes:
-    """Byte strings by name as a serialised `tf.train.Example`."""
+    """Packs byte strings by name as a serialised `tf.train.Example`."""
     train = file_systems.tensorflow().train
     lists = {
         name: train.Feature(bytes_list=train.BytesList(value=[value])) for name, value in features.items()
@@ -69,7 +69,7 @@ def encode_record(features: dict[str, bytes]) -> bytes:
 
 
 def decode_record(data: bytes) -> dict[str, bytes]:
-    """The byte strings that `encode_record` has put together."""
+    """Unpacks the byte strings that `encode_record` has put together."""
     example = file_systems.tensorflow().train.Example.FromString(data)
     return {name: b"".join(value.bytes_list.value) for name, value in example.features.feature.items()}
 

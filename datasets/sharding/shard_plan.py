@@ -22,7 +22,7 @@ class PlannedShard:
 
 
 def packable(dataset: Dataset) -> Dataset:
-    """The records that have a split alone.
+    """Returns the records that have a split alone.
 
     Raises:
         DatasetError: If no record has one.
@@ -37,18 +37,18 @@ def packable(dataset: Dataset) -> Dataset:
 
 
 def plan_shards(dataset: Dataset, shard_bytes: int) -> list[PlannedShard]:
-    """The shards of all records that have a split, of about `shard_bytes` each.
+    """Plans the shards of all records that have a split, of about `shard_bytes` each.
 
-    The shards of a split hold equal shares of each class, in an order that depends on the names alone.
+    The shards of a split hold each class in equal parts, in an order that depends on the names alone.
     """
     shards: list[PlannedShard] = []
     for split in SPLITS:
         records = dataset.of_split(split)
         wanted = -(-sum(map(_size, records)) // shard_bytes)
         count = min(len(records), max(1, wanted))
-        for place, share in enumerate(_deal(records, count)):
+        for place, dealt in enumerate(_deal(records, count)):
             name = f"{split}-{place:05d}-of-{count:05d}.tfrecord"
-            shards.append(PlannedShard(len(shards), name, split, share))
+            shards.append(PlannedShard(len(shards), name, split, dealt))
     return shards
 
 
@@ -61,7 +61,7 @@ def _size(record: Record) -> int:
 
 
 def _deal(records: Sequence[Record], count: int) -> list[tuple[Record, ...]]:
-    """`count` equal shares, the classes of each mixed."""
+    """`count` equal parts, the classes of each mixed."""
     by_class = sorted(records, key=lambda record: (record.label, _hash(record)))
     return [tuple(sorted(by_class[place::count], key=_hash)) for place in range(count)]
 

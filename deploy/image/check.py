@@ -38,7 +38,7 @@ class Engine(Protocol):
         ...
 
     def layers(self) -> Iterator[tuple[str, int]]:
-        """What made each layer that is not empty, and its bytes."""
+        """Yields what made each layer that is not empty, and its bytes."""
         ...
 
     def start(self, model: Path, port: int) -> None:
@@ -58,7 +58,7 @@ class Docker:
         run("docker", "build", "--target", "serve", "-t", IMAGE, *build_flags(), str(ROOT))
 
     def layers(self) -> Iterator[tuple[str, int]]:
-        """What made each layer that is not empty, and its bytes."""
+        """Yields what made each layer that is not empty, and its bytes."""
         lines = run(
             "docker", "history", "--no-trunc", "--human=false", "--format", "{{.Size}} {{.CreatedBy}}", IMAGE
         )
@@ -110,7 +110,7 @@ class Buildah:
         buildah("build", *flags, *build_flags(), str(ROOT))
 
     def layers(self) -> Iterator[tuple[str, int]]:
-        """What made each layer that is not empty, and its bytes."""
+        """Yields what made each layer that is not empty, and its bytes."""
         with tempfile.TemporaryDirectory() as folder:
             buildah("push", "--disable-compression", IMAGE, f"dir:{folder}")
             manifest = json.loads(Path(folder, "manifest.json").read_text())
@@ -191,7 +191,7 @@ def main() -> int:
 
 
 def find_engine() -> Engine:
-    """Docker where its engine answers, else buildah."""
+    """Finds Docker where its engine answers, else buildah."""
     if (
         shutil.which("docker")
         and subprocess.run(["docker", "info"], capture_output=True, check=False).returncode == 0
@@ -222,7 +222,7 @@ def ask(url: str, photograph: bytes) -> Any:
 
 
 def innermost(process: int) -> int:
-    """The last of the processes that each have one child."""
+    """Returns the last of the processes that each have one child."""
     while children := [
         child
         for file in Path(f"/proc/{process}/task").glob("*/children")
@@ -233,17 +233,17 @@ def innermost(process: int) -> int:
 
 
 def build_flags() -> list[str]:
-    """What the environment adds to the build."""
+    """Returns what the environment adds to the build."""
     return shlex.split(os.environ.get("IMAGE_BUILD_FLAGS", ""))
 
 
 def buildah(*words: str) -> str:
-    """What buildah prints."""
+    """Runs buildah and returns what it prints."""
     return run("buildah", *STORAGE, *words)
 
 
 def run(*words: str) -> str:
-    """What a command prints; its errors go to stderr, and end this one."""
+    """Runs a command and returns what it prints; its errors go to stderr, and end this one."""
     print("$", shlex.join(words), file=sys.stderr)
     done = subprocess.run(words, stdout=subprocess.PIPE, text=True, check=False)
     if done.returncode:

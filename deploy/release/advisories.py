@@ -30,7 +30,7 @@ class Vulnerability:
 
 
 def read_advisories(copy: Path) -> list[Advisory]:
-    """The advisories for Python packages that were not withdrawn.
+    """Reads the advisories for Python packages that were not withdrawn.
 
     Raises:
         SegdecError: There are none, or a file is no JSON.
@@ -48,7 +48,7 @@ def read_advisories(copy: Path) -> list[Advisory]:
 
 
 def find(packages: Iterable[Package], advisories: Iterable[Advisory]) -> list[Vulnerability]:
-    """What is known of the packages, in order."""
+    """Finds what is known of the packages, in order."""
     by_name: dict[str, list[Advisory]] = {}
     for advisory in advisories:
         for name, affected in _affected(advisory):

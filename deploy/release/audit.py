@@ -26,7 +26,7 @@ OFFLINE = (
 
 
 def ask_service(locks: list[Path]) -> tuple[list[Vulnerability], list[str]]:
-    """What pip-audit's service knows of the locked packages, and the names of those that it does not know.
+    """Asks pip-audit's service what is known of the locked packages, and which of them it does not know.
 
     Raises:
         SegdecError: It gave no answer.
@@ -50,7 +50,7 @@ def ask_service(locks: list[Path]) -> tuple[list[Vulnerability], list[str]]:
 
 
 def read_answer(text: str) -> tuple[list[Vulnerability], list[str]]:
-    """The vulnerabilities in what pip-audit printed, and the packages that it left out.
+    """Reads the vulnerabilities in what pip-audit printed, and the packages that it left out.
 
     Raises:
         ValueError: It printed no JSON.
@@ -87,7 +87,7 @@ def audit(copy: Path | None, locks: list[Path]) -> list[Vulnerability]:
 
 
 def main() -> None:
-    """Entry point."""
+    """Looks for vulnerabilities and prints them; leaves with 1 if there are any."""
     parser = argparse.ArgumentParser(description="Looks for known vulnerabilities in what the images ship.")
     parser.add_argument("--advisories", type=Path, metavar="COPY", help="OSV's all.zip for PyPI, or a folder")
     with clean_exit():

@@ -77,7 +77,7 @@ class LicensedPackage:
 
 
 def licence_of(metadata: dict[str, Any]) -> str:
-    """The SPDX expression for what a package declares.
+    """Returns the SPDX expression for what a package declares.
 
     Raises:
         SegdecError: It declares none, or one that is written in another way.
@@ -110,7 +110,7 @@ def check_shipped(row: LicensedPackage) -> None:
 
 
 def read_page(text: str) -> list[LicensedPackage]:
-    """The lines of the page's table."""
+    """Reads the lines of the page's table."""
     cells = re.findall(r"^\| (.+) \| (.+) \| (.*) \| (.+) \|$", text.partition(HEAD)[2], flags=re.MULTILINE)
     return [
         LicensedPackage(name, version, licence, tuple(images.split(", ")))
@@ -119,7 +119,7 @@ def read_page(text: str) -> list[LicensedPackage]:
 
 
 def table(licences: dict[str, str]) -> str:
-    """The table for the locks as they are; `licences` by package.
+    """Returns the table for the locks as they are; `licences` by package.
 
     Raises:
         SegdecError: A licence that may not be shipped.
@@ -136,7 +136,7 @@ def table(licences: dict[str, str]) -> str:
 
 
 def declared() -> dict[str, str]:
-    """The licence of every locked package, asked of the package index.
+    """Asks the package index for the licence of every locked package.
 
     Raises:
         SegdecError: pip cannot reach or read a package, or one has no exact licence.
@@ -164,7 +164,7 @@ def declared() -> dict[str, str]:
 
 
 def main() -> None:
-    """Entry point."""
+    """Writes the page's table anew."""
     with clean_exit():
         by_hand = PAGE.read_text(encoding="utf-8").partition(HEAD)[0]
         write_text_atomic(PAGE, by_hand + table(declared()))

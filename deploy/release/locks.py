@@ -20,12 +20,12 @@ class Package:
 
 
 def lock_file(image: str) -> Path:
-    """Where the lock of an image lies."""
+    """Returns where the lock of an image lies."""
     return LOCKS / f"{image}.txt"
 
 
 def read_lock(file: Path) -> list[Package]:
-    """The packages of a lock as `uv pip compile --generate-hashes` writes it."""
+    """Reads the packages of a lock as `uv pip compile --generate-hashes` writes it."""
     lines = file.read_text(encoding="utf-8").replace("\\\n", "").splitlines()
     return [_package(line) for line in lines if line and not line.startswith("#")]
 

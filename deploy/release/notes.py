@@ -15,7 +15,7 @@ CHANGELOG = Path(__file__).parents[2] / "CHANGELOG.md"
 
 
 def release_notes(changelog: str, version: str) -> str:
-    """What stands below the heading of `version`.
+    """Returns what stands below the heading of `version`.
 
     Raises:
         SegdecError: There is no such heading, or nothing below it.
@@ -31,7 +31,7 @@ def release_notes(changelog: str, version: str) -> str:
 
 
 def main() -> None:
-    """Entry point."""
+    """Prints the notes of a version."""
     parser = argparse.ArgumentParser(description="Prints the release notes of a version.")
     parser.add_argument("version", nargs="?", default=__version__, metavar="VERSION")
     with clean_exit():

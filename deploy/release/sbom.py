@@ -28,7 +28,7 @@ FOLDER = Path(__file__).parents[2] / "build" / "sbom"
 
 
 def bill(image: str) -> str:
-    """The bill of materials of an image, valid.
+    """Returns the bill of materials of an image, valid.
 
     Raises:
         SegdecError: The page of licences lacks a package, or the bill breaks the schema of CycloneDX.
@@ -75,7 +75,7 @@ def _component(package: Package, licence: str) -> Component:
 
 
 def main() -> None:
-    """Entry point."""
+    """Writes the bills of materials and prints where they lie."""
     parser = argparse.ArgumentParser(description="Writes a bill of materials for each image.")
     parser.add_argument("folder", nargs="?", type=Path, default=FOLDER, metavar="FOLDER")
     folder = parser.parse_args().folder

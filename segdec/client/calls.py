@@ -11,7 +11,7 @@ from urllib.parse import quote
 import numpy as np
 from numpy.typing import NDArray
 
-from segdec.client.outcomes import REQUEST_ID, Outcome, expect, read_batch, read_models, read_ready
+from segdec.client.replies import REQUEST_ID, Reply, expect, read_batch, read_models, read_ready
 from segdec.errors import ConfigError, MissingExtraError
 from segdec.images import encode_png, read_file
 from segdec.schemas import Answer, MaskForm, MaskSpace, ModelDetail, Problem, ReloadAnswer
@@ -77,7 +77,7 @@ class Call(Generic[T]):
 
     method: str
     path: str
-    read: Callable[[Outcome], T]
+    read: Callable[[Reply], T]
     params: Mapping[str, str] = field(default_factory=dict)
     headers: Mapping[str, str] = field(default_factory=dict)
     content: bytes | None = None

@@ -18,7 +18,7 @@ from segdec.client.calls import (
     reload_call,
 )
 from segdec.client.connection import describe_connection
-from segdec.client.outcomes import Outcome
+from segdec.client.replies import Reply
 from segdec.client.retries import NO_RETRY, RetryPolicy
 from segdec.errors import MissingExtraError
 from segdec.schemas import Answer, ModelDetail, Problem, ReloadAnswer
@@ -132,15 +132,15 @@ class Client:
     def _run(self, call: Call[T]) -> T:
         request = call.build(self._http)
         policy = self._policy if call.retried else NO_RETRY
-        outcome = self._send(request)
+        reply = self._send(request)
         attempt = 0
-        while (wait_s := policy.wait_s(attempt, outcome)) is not None:
+        while (wait_s := policy.wait_s(attempt, reply)) is not None:
             self._sleep(wait_s)
-            outcome = self._send(request)
+            reply = self._send(request)
             attempt += 1
-        return call.read(outcome)
+        return call.read(reply)
 
-    def _send(self, request: httpx.Request) -> Outcome:
+    def _send(self, request: httpx.Request) -> Reply:
         try:
             return self._http.send(request)
         except httpx.RequestError as error:
@@ -205,15 +205,15 @@ class AsyncClient:
     async def _run(self, call: Call[T]) -> T:
         request = call.build(self._http)
         policy = self._policy if call.retried else NO_RETRY
-        outcome = await self._send(request)
+        reply = await self._send(request)
         attempt = 0
-        while (wait_s := policy.wait_s(attempt, outcome)) is not None:
+        while (wait_s := policy.wait_s(attempt, reply)) is not None:
             await self._sleep(wait_s)
-            outcome = await self._send(request)
+            reply = await self._send(request)
             attempt += 1
-        return call.read(outcome)
+        return call.read(reply)
 
-    async def _send(self, request: httpx.Request) -> Outcome:
+    async def _send(self, request: httpx.Request) -> Reply:
         try:
             return await self._http.send(request)
         except httpx.RequestError as error:

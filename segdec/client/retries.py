@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
-from segdec.client.outcomes import Outcome
+from segdec.client.replies import Reply
 from segdec.errors import MissingExtraError
 
 try:
@@ -43,11 +43,11 @@ class RetryPolicy:
         if self.retries < 0:
             raise ValueError(f"retries={self.retries}. Expected 0 or more.")
 
-    def wait_s(self, attempt: int, outcome: Outcome) -> float | None:
-        """Seconds to wait after attempt number `attempt`, counted from 0; None if `outcome` is final."""
-        if attempt >= self.retries or not is_passing(outcome):
+    def wait_s(self, attempt: int, reply: Reply) -> float | None:
+        """Returns the seconds to wait after attempt `attempt`, counted from 0; None if `reply` is final."""
+        if attempt >= self.retries or not is_passing(reply):
             return None
-        asked = None if isinstance(outcome, httpx.RequestError) else retry_after_s(outcome)
+        asked = None if isinstance(reply, httpx.RequestError) else retry_after_s(reply)
         return min(self._backoff_s(attempt) if asked is None else asked, self.max_wait_s)
 
     def _backoff_s(self, attempt: int) -> float:
@@ -57,11 +57,11 @@ class RetryPolicy:
 NO_RETRY = RetryPolicy(retries=0)
 
 
-def is_passing(outcome: Outcome) -> bool:
+def is_passing(reply: Reply) -> bool:
     """Returns whether the same request may succeed a little later."""
-    if isinstance(outcome, httpx.RequestError):
-        return isinstance(outcome, RETRIED_ERRORS)
-    return outcome.status_code in RETRIED_STATUSES
+    if isinstance(reply, httpx.RequestError):
+        return isinstance(reply, RETRIED_ERRORS)
+    return reply.status_code in RETRIED_STATUSES
 
 
 def retry_after_s(response: httpx.Response) -> float | None:

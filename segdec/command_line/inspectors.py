@@ -227,7 +227,7 @@ class RemoteInspector:
 
 
 def served_classes(models: Iterable[ModelDetail], name: str | None) -> tuple[str, ...]:
-    """Labels that the model `name`, or with None any of `models`, may answer.
+    """Returns the labels that the model `name`, or with None any of `models`, may answer.
 
     Raises:
         ConfigError: If there is no such model.

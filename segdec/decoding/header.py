@@ -100,7 +100,7 @@ def _unrecognised(data: bytes, name: str) -> ImageError:
 
 
 def check_depth(picture: "Picture", data: bytes, name: str) -> int:
-    """Bits a channel in the file, at most 16; Pillow's mode alone hides the 16 bits of a colour picture.
+    """Returns the bits a channel, at most 16; Pillow's mode alone hides the 16 bits of a colour picture.
 
     Raises:
         ImageError: With the code `unsupported_depth`.

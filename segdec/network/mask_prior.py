@@ -25,11 +25,11 @@ class MaskPrior(keras.initializers.Initializer):
         self._drawn = keras.initializers.GlorotUniform()
 
     def __call__(self, shape: tuple[int, ...], dtype: Any = None) -> Any:
-        """The kernel [inputs, classes] or the bias [classes]; class 0 is good."""
-        vote = ops.convert_to_tensor([-self.gain] + [self.gain] * (shape[-1] - 1), dtype=dtype)
+        """Returns the kernel [inputs, classes] or the bias [classes]; class 0 is good."""
+        prior = ops.convert_to_tensor([-self.gain] + [self.gain] * (shape[-1] - 1), dtype=dtype)
         if len(shape) == 1:
-            return -self.even * vote
-        return ops.concatenate([self._drawn(shape, dtype)[:-1], vote[None]])
+            return -self.even * prior
+        return ops.concatenate([self._drawn(shape, dtype)[:-1], prior[None]])
 
     def get_config(self) -> dict[str, Any]:
         """Returns the arguments that make this initializer again."""

@@ -138,7 +138,7 @@ def build_decision(config: NetworkConfig, policy: ComputePolicy = PLAIN) -> kera
 
 
 def _mask_prior(config: NetworkConfig) -> dict[str, Any]:
-    """The first weights of the last layer, where the mask has a vote."""
+    """The first weights of the last layer, where they start from the mask."""
     if not config.mask_prior:
         return {}
     even = 0.5 if config.mask_activation == "sigmoid" else 0.0  # where the mask's logit is 0

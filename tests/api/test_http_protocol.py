@@ -22,7 +22,7 @@ PROBLEM = {"type", "title", "status", "detail", "code", "request_id"}
 
 
 @dataclass(frozen=True)
-class Answer:
+class WireResponse:
     """What came back for one request."""
 
     status: int
@@ -49,13 +49,13 @@ class Wire:
     def send(self, *data: bytes) -> None:
         self._socket.sendall(b"".join(data))
 
-    def answer(self) -> Answer:
+    def response(self) -> WireResponse:
         status = int(self._file.readline().split()[1])
         headers = {}
         while line := self._file.readline().strip().decode():
             name, _, value = line.partition(": ")
             headers[name.lower()] = value
-        return Answer(status, headers, self._file.read(int(headers["content-length"])))
+        return WireResponse(status, headers, self._file.read(int(headers["content-length"])))
 
     def ended(self) -> bool:
         """Whether the server closes without a further byte."""
@@ -119,7 +119,7 @@ def test_body_shorter_than_declared_is_no_photograph(wire, part):
 
 def test_body_longer_than_declared_is_not_taken_for_a_request(wire, part):
     wire.send(POST, length(len(part) - 10), part)
-    assert wire.answer().problem() in [(400, "bad_request"), (422, "truncated_image")]
+    assert wire.response().problem() in [(400, "bad_request"), (422, "truncated_image")]
 
 
 def test_chunks_that_break_off_are_no_photograph(wire, part):
@@ -130,28 +130,28 @@ def test_chunks_that_break_off_are_no_photograph(wire, part):
 
 def test_chunks_of_a_wrong_size_are_refused(wire, part):
     wire.send(POST, b"Transfer-Encoding: chunked\r\n\r\nxyz\r\n", part)
-    assert wire.answer().problem() in [(400, "bad_request"), (400, "client_gone")]
+    assert wire.response().problem() in [(400, "bad_request"), (400, "client_gone")]
     assert wire.ended()
 
 
 def test_length_beside_chunks_is_refused(wire):
     """Two proxies could see two different requests in it."""
     wire.send(POST, b"Transfer-Encoding: chunked\r\n", length(5), b"0\r\n\r\n", LIVE)
-    assert wire.answer().problem() == (400, "bad_request")
+    assert wire.response().problem() == (400, "bad_request")
     assert wire.ended()
 
 
 @pytest.mark.parametrize("value", [b"-1", b"abc", b"1e3", b"9" * 30, b"5, 6", b""])
 def test_length_that_is_none_is_refused(wire, value):
     wire.send(POST, b"Content-Length: ", value, b"\r\n\r\n")
-    assert wire.answer().problem() == (400, "bad_request")
+    assert wire.response().problem() == (400, "bad_request")
     assert wire.ended()
 
 
 def test_slow_body_is_given_up(connect):
     wire = connect(upload_timeout_s=0.2)
     wire.send(POST, length(100), b"x")
-    assert wire.answer().problem() == (408, "upload_timeout")
+    assert wire.response().problem() == (408, "upload_timeout")
     assert wire.ended()
 
 
@@ -162,11 +162,11 @@ def test_full_service_answers_before_the_body_comes(connect, predictor, part):
     busy.send(POST, length(len(part)), part)
     assert predictor.entered.acquire(timeout=30)
     late.send(POST, b"Expect: 100-continue\r\n", length(len(part)))
-    answer = late.answer()
+    response = late.response()
     predictor.gate.set()
-    assert answer.problem() == (503, "queue_full")
-    assert answer.headers["retry-after"] == "1"
-    assert busy.answer().status == 200
+    assert response.problem() == (503, "queue_full")
+    assert response.headers["retry-after"] == "1"
+    assert busy.response().status == 200
 
 
 @pytest.mark.parametrize("declared", [True, False])
@@ -177,9 +177,9 @@ def test_connection_goes_on_after_a_413(connect, part, declared):
         wire.send(POST, length(len(large)), large)
     else:
         wire.send(POST, b"Transfer-Encoding: chunked\r\n\r\n%x\r\n" % len(large), large, b"\r\n0\r\n\r\n")
-    assert wire.answer().problem() == (413, "body_too_large")
+    assert wire.response().problem() == (413, "body_too_large")
     wire.send(POST, length(len(part)), part)
-    assert wire.answer().status == 200
+    assert wire.response().status == 200
 
 
 def test_photograph_of_a_client_that_has_gone_is_skipped(connect, predictor, part):
@@ -194,15 +194,15 @@ def test_photograph_of_a_client_that_has_gone_is_skipped(connect, predictor, par
     assert any(gone in ask(third, "/metrics").content for _ in range(10_000))
     predictor.shapes.clear()
     predictor.gate.set()
-    assert first.answer().status == 200
+    assert first.response().status == 200
     third.send(POST, length(len(part)), part)
-    assert third.answer().body["batch_size"] == 1
+    assert third.response().body["batch_size"] == 1
     assert len(predictor.shapes) == 2
 
 
-def ask(wire: Wire, path: str) -> Answer:
+def ask(wire: Wire, path: str) -> WireResponse:
     wire.send(b"GET %s HTTP/1.1\r\nHost: test\r\n\r\n" % path.encode())
-    return wire.answer()
+    return wire.response()
 
 
 def drain(predictor) -> None:
@@ -215,7 +215,7 @@ def drain(predictor) -> None:
 
 def test_noise_is_answered_with_a_problem(wire):
     wire.send(b"\x16\x03\x01\x02\x00 this is TLS, or nothing\r\n\r\n")
-    assert wire.answer().problem() == (400, "bad_request")
+    assert wire.response().problem() == (400, "bad_request")
     assert wire.ended()
 
 
@@ -234,13 +234,13 @@ def test_noise_is_answered_with_a_problem(wire):
 )
 def test_odd_targets_are_refused(wire, target):
     wire.send(b"GET ", target, b" HTTP/1.1\r\nHost: test\r\n\r\n")
-    assert wire.answer().problem() in [(400, "bad_request"), (404, "not_found")]
+    assert wire.response().problem() in [(400, "bad_request"), (404, "not_found")]
 
 
 def test_websocket_is_answered_as_any_request(wire):
     upgrade = b"Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Key: eA==\r\n\r\n"
     wire.send(b"GET /v1/predict HTTP/1.1\r\nHost: test\r\n", upgrade)
-    assert wire.answer().problem() == (405, "method_not_allowed")
+    assert wire.response().problem() == (405, "method_not_allowed")
 
 
 @pytest.mark.parametrize("filler", [b"x", b"x: y\r\n"])
@@ -250,7 +250,7 @@ def test_endless_head_is_refused(wire, start, filler):
         wire.send(start, filler * (2**20 // len(filler)))
     except (BrokenPipeError, ConnectionResetError):
         return  # it has closed already
-    assert wire.answer().status in (400, 431)
+    assert wire.response().status in (400, 431)
     assert wire.ended()
 
 
@@ -260,22 +260,22 @@ def test_endless_trailers_are_refused(wire, part):
         wire.send(POST, start, b"x" * 2**20)
     except (BrokenPipeError, ConnectionResetError):
         return  # it has closed already
-    assert wire.answer().problem() == (431, "request_header_fields_too_large")
+    assert wire.response().problem() == (431, "request_header_fields_too_large")
     assert wire.ended()
 
 
 def test_trailers_are_no_headers(wire, part):
     trailer = b"\r\n0\r\nX-Request-ID: trailer\r\n\r\n"
     wire.send(POST, b"Transfer-Encoding: chunked\r\n\r\n%x\r\n" % len(part), part, trailer)
-    answer = wire.answer()
-    assert answer.body["decision"]["label"] == "scratch"
-    assert answer.headers["x-request-id"] != "trailer"
+    response = wire.response()
+    assert response.body["decision"]["label"] == "scratch"
+    assert response.headers["x-request-id"] != "trailer"
 
 
 def test_slow_head_is_given_up(connect):
     wire = connect(upload_timeout_s=0.2)
     wire.send(b"GET / HTTP/1.1\r\nHost: ")
-    assert wire.answer().problem() == (408, "request_timeout")
+    assert wire.response().problem() == (408, "request_timeout")
     assert wire.ended()
 
 
@@ -287,13 +287,13 @@ def test_connection_on_which_nothing_comes_is_closed(connect):
 def test_rest_of_a_refused_body_is_not_awaited_forever(connect):
     wire = connect(upload_timeout_s=0.2, max_body_bytes=10)
     wire.send(POST, length(1_000_000))
-    assert wire.answer().problem() == (413, "body_too_large")
+    assert wire.response().problem() == (413, "body_too_large")
     wire.send(b"x")
     assert wire.ended()
 
 
 def test_requests_after_one_another_are_answered_in_order(wire, part):
     wire.send(LIVE, POST, length(len(part)), part, LIVE)
-    answers = [wire.answer() for _ in range(3)]
-    assert [answer.status for answer in answers] == [200, 200, 200]
-    assert answers[1].body["decision"]["label"] == "scratch"
+    responses = [wire.response() for _ in range(3)]
+    assert [response.status for response in responses] == [200, 200, 200]
+    assert responses[1].body["decision"]["label"] == "scratch"

@@ -72,7 +72,7 @@ def test_a_competitor_that_ends_says_why():
         competitor.ask()
 
 
-def test_a_race_tells_ratio_and_share_of_the_peak():
+def test_interleaved_timing_tells_ratio_and_share_of_the_peak():
     timing = Timing({"ours": [1.0, 2.0, 9.0], EAGER: [4.0, 6.0, 7.0]}, peak=100.0, peak_mb={}, versions={})
     assert timing.ratio("ours", EAGER) == 3
     assert timing.peak_share("ours", flop=50.0) == 25

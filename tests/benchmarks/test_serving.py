@@ -107,7 +107,7 @@ def test_quantiles():
     assert latency_ms([], 0.5) != latency_ms([], 0.5)
 
 
-# === Outcome ===
+# === Reporting ===
 
 
 def test_a_missed_target_is_the_exit_code(tmp_path, capsys):

@@ -88,7 +88,7 @@ class PhotographSource:
         return len(self.records)
 
     def __getitem__(self, index: int) -> Example:
-        """The example of `records[index]`.
+        """Returns the example of `records[index]`.
 
         Raises:
             SegdecError: If its files cannot be read or used.
@@ -186,7 +186,7 @@ class TileSource:
         return len(self._tiles)
 
     def __getitem__(self, index: int) -> Example:
-        """The example of a tile: views of its photograph's arrays."""
+        """Returns the example of a tile: views of its photograph's arrays."""
         tile = self._tiles[index]
         whole, part = self._photographs[tile.photograph], self._part(tile.row, tile.column)
         return Example(whole.image[part], _masked(whole.mask, part))

@@ -23,7 +23,7 @@ def draw_order(
     draws: int,
     seed: Sequence[int],
 ) -> Indices:
-    """Indices of the images to train on; a longer order begins with the shorter ones.
+    """Returns indices of the images to train on; a longer order begins with the shorter ones.
 
     `alternate` and `frequency` take good and defective images in turn, whichever are the fewer; the
     defect classes take turns, and each is gone through whole, in a new order each time, before one of its

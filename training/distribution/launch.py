@@ -13,7 +13,7 @@ from pathlib import Path
 from segdec.errors import ConfigError
 from training.distribution.cluster import VARIABLE, Cluster
 from training.distribution.interruption import EXIT_CODES
-from training.distribution.process_group import Outcome, ProcessGroup
+from training.distribution.process_group import GroupEnd, ProcessGroup
 from training.distribution.task_process import Task
 from training.experiment_file import load_experiment
 
@@ -66,9 +66,9 @@ def launch(words: Sequence[str]) -> int:
     tasks = make_tasks(make_clusters(options.workers, options.servers), command)
     print("Starting", ", ".join(task.name for task in tasks), flush=True)
     color = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
-    outcome = ProcessGroup(tasks, sys.stdout.buffer, color=color).run()
-    _report(outcome, words)
-    return outcome.code
+    end = ProcessGroup(tasks, sys.stdout.buffer, color=color).run()
+    _report(end, words)
+    return end.code
 
 
 def parse_options(words: Sequence[str]) -> LaunchOptions:
@@ -119,10 +119,10 @@ def find_ports(count: int) -> list[int]:
         return [one.getsockname()[1] for one in sockets]
 
 
-def _report(outcome: Outcome, words: Sequence[str]) -> None:
+def _report(end: GroupEnd, words: Sequence[str]) -> None:
     """One line on how it ended, where it is not done."""
-    if outcome.failure is not None:
-        print(f"error: {outcome.failure}; the others were stopped.", file=sys.stderr)
-    elif outcome.received is not None and outcome.code == EXIT_CODES[outcome.received]:
+    if end.failure is not None:
+        print(f"error: {end.failure}; the others were stopped.", file=sys.stderr)
+    elif end.received is not None and end.code == EXIT_CODES[end.received]:
         again = shlex.join(["python", "-m", "training", "launch", *(word for word in words if word != FRESH)])
-        print(f"Stopped by {outcome.received.name}. Go on with: {again}", file=sys.stderr)
+        print(f"Stopped by {end.received.name}. Go on with: {again}", file=sys.stderr)

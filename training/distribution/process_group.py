@@ -18,12 +18,12 @@ LEFT_WHEN_TOLD = {0, -signal.SIGTERM, EXIT_CODES[signal.SIGTERM], EXIT_PEER_LOST
 
 
 @dataclass(frozen=True)
-class Outcome:
+class GroupEnd:
     """How a group ended.
 
     Attributes:
         code: Exit code for the whole: that of the first task that failed (128 + n for signal n); else 75
-            or 130 after SIGTERM or SIGINT, 128 + n after a second signal; 0 when all is done.
+            or 130 after SIGTERM or SIGINT, 128 + n after a second signal; 0 if all is done.
         failure: Which task failed, and how; None where none did.
         received: The first signal that came.
     """
@@ -37,7 +37,7 @@ class ProcessGroup:
     """Runs tasks side by side until the work is done, one fails, or a signal comes.
 
     The work is done when all tasks that are not servers have ended with 0; the servers are then stopped.
-    When one fails, or a signal comes, the others are asked to stop (SIGTERM), servers after those they
+    If one fails, or a signal comes, the others are asked to stop (SIGTERM), servers after those they
     serve, which may need them to save; who does not stop in time is killed. A second signal kills all.
 
     Args:
@@ -69,7 +69,7 @@ class ProcessGroup:
         self._failed_at = math.inf
         self._output_error: OSError | None = None
 
-    def run(self) -> Outcome:
+    def run(self) -> GroupEnd:
         """Starts the tasks and stays until the last has ended. Once, in the main thread.
 
         Raises:
@@ -164,16 +164,16 @@ class ProcessGroup:
         except OSError as error:
             self._output_error = error
 
-    def _judge(self) -> Outcome:
+    def _judge(self) -> GroupEnd:
         received = self._signals[0] if self._signals else None
         if len(self._signals) > 1:
-            return Outcome(128 + self._signals[1], None, received)
+            return GroupEnd(128 + self._signals[1], None, received)
         if self._failed is not None:
             code = self._failed.code or 0
-            return Outcome(code if code > 0 else 128 - code, self._failed.describe_end(), received)
+            return GroupEnd(code if code > 0 else 128 - code, self._failed.describe_end(), received)
         started = len(self._processes) == len(self._tasks)
         done = started and all(process.server or process.code == 0 for process in self._processes)
-        return Outcome(0 if received is None or done else EXIT_CODES[received], None, received)
+        return GroupEnd(0 if received is None or done else EXIT_CODES[received], None, received)
 
     @contextmanager
     def _noted_signals(self) -> Iterator[None]:

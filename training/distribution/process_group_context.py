@@ -64,7 +64,7 @@ class ProcessGroupContext:
         )
 
     def __str__(self) -> str:
-        """What the run takes, for the terminal."""
+        """Returns what the run takes, for the terminal."""
         return describe_strategy(self.strategy, self._cluster)
 
     def any(self, flag: bool) -> bool:
@@ -79,7 +79,7 @@ class ProcessGroupContext:
         self.any(False)
 
     def check_same(self, digest: str, what: str) -> None:
-        """Refuses to go on when the processes differ in something that must be the same in all.
+        """Refuses to go on if the processes differ in something that must be the same in all.
 
         Args:
             digest: Hexadecimal digest of it.

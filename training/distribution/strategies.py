@@ -25,7 +25,7 @@ def choose_strategy(
     """Builds the strategy called `name`, before anything else makes TensorFlow start.
 
     In a cluster `auto` trains asynchronously where it has parameter servers, and in step otherwise.
-    On one machine it mirrors over all devices when there are several, and takes the one there is
+    On one machine it mirrors over all devices if there are several, and takes the one there is
     otherwise. `mirrored` and `central-storage` take all of them; `single` takes the first.
 
     Args:

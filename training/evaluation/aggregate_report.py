@@ -177,7 +177,7 @@ def _describe_run(run: AggregatedRun, report: Path, named: bool) -> Mapping[str,
 
 
 def format_spread(spread: Spread, name: str) -> str:
-    """Mean ± standard deviation of a figure; the figure alone where there is one run."""
+    """Formats mean ± standard deviation of a figure; the figure alone where there is one run."""
     if spread.mean is None or spread.std is None:
         return _format_value(spread.mean, name)
     return f"{_format_mean(spread.mean, name)} ± {_format_mean(spread.std, name)}"
@@ -204,7 +204,7 @@ def _draw_charts(
 
 
 def list_mistakes(aggregate: Aggregate) -> list[Mistake]:
-    """The photographs labelled wrong, those that most runs get wrong first."""
+    """Lists the photographs labelled wrong, those that most runs get wrong first."""
     folds = {result.name: fold for (fold, _), part in _part_results(aggregate).items() for result in part}
     wrong: dict[str, list[PhotographResult]] = {}
     for pool in aggregate.pooled:

@@ -88,7 +88,7 @@ class Aggregate:
     intervals: Mapping[str, Interval | None]
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything but results and histograms, ready for JSON."""
+        """Returns everything but results and histograms, ready for JSON."""
         return {
             "split": self.split,
             "classes": list(self.classes),

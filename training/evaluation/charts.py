@@ -48,7 +48,7 @@ class Scored:
 
     @classmethod
     def from_results(cls, results: Sequence[PhotographResult]) -> "Scored":
-        """The scores of results, beside the truth."""
+        """Returns the scores of results, beside the truth."""
         defective = np.array([result.truth != 0 for result in results])
         return cls(defective, np.array([result.score for result in results], np.float64))
 
@@ -58,19 +58,19 @@ class Scored:
         return bool(self.defective.any() and not self.defective.all())
 
     def precision_recall(self) -> tuple[Floats, Floats]:
-        """Recall and precision over all thresholds, the largest recall first."""
+        """Returns recall and precision over all thresholds, the largest recall first."""
         precision, recall, _ = precision_recall_curve(self.defective, self.scores)
         precision[-1] = precision[-2]  # scikit-learn ends at 1, where AP has no area
         return recall, precision
 
     def roc(self) -> tuple[Floats, Floats]:
-        """False and true positive rate over all thresholds."""
+        """Returns false and true positive rate over all thresholds."""
         false_rate, true_rate, _ = roc_curve(self.defective, self.scores)
         return false_rate, true_rate
 
 
 def precision_recall_chart(images: Scored, threshold: float | None) -> str:
-    """Precision over recall, step-wise as AP is, with the operating point."""
+    """Draws precision over recall, step-wise as AP is, with the operating point."""
     figure, axes = _chart("recall", "precision")
     axes.plot(*images.precision_recall(), color=DEFECTIVE, drawstyle="steps-post", linewidth=2)
     if threshold is not None:
@@ -83,7 +83,7 @@ def precision_recall_chart(images: Scored, threshold: float | None) -> str:
 
 
 def roc_chart(images: Scored, threshold: float | None) -> str:
-    """True over false positive rate, with the operating point."""
+    """Draws true over false positive rate, with the operating point."""
     figure, axes = _chart("false positive rate", "true positive rate")
     _draw_chance(axes)
     axes.plot(*images.roc(), color=DEFECTIVE, linewidth=2)
@@ -96,7 +96,7 @@ def roc_chart(images: Scored, threshold: float | None) -> str:
 
 
 def aggregate_precision_recall_chart(runs: Sequence[Scored], pooled: Sequence[Scored]) -> str:
-    """Precision over recall: thin for each run, thick for each pool of runs."""
+    """Draws precision over recall: thin for each run, thick for each pool of runs."""
     figure, axes = _chart("recall", "precision")
     for images, style in _layers(runs, pooled):
         axes.plot(*images.precision_recall(), drawstyle="steps-post", **style)
@@ -105,7 +105,7 @@ def aggregate_precision_recall_chart(runs: Sequence[Scored], pooled: Sequence[Sc
 
 
 def aggregate_roc_chart(runs: Sequence[Scored], pooled: Sequence[Scored]) -> str:
-    """True over false positive rate: thin for each run, thick for each pool of runs."""
+    """Draws true over false positive rate: thin for each run, thick for each pool of runs."""
     figure, axes = _chart("false positive rate", "true positive rate")
     _draw_chance(axes)
     for images, style in _layers(runs, pooled):
@@ -148,7 +148,7 @@ def _unit_square(axes: Axes) -> None:
 
 
 def score_chart(images: Scored, threshold: float | None, full_recall: float | None = None) -> str:
-    """Histograms of good and defective scores, one over the other.
+    """Draws histograms of good and defective scores, one over the other.
 
     The axis is logarithmic in the odds, because scores crowd near 0 and 1.
 
@@ -182,7 +182,7 @@ def _draw_thresholds(axes: Axes, threshold: float | None, full_recall: float | N
 
 
 def to_odds(scores: ArrayLike) -> Floats:
-    """log10 of the odds of scores; those nearer to 0 or 1 than `SATURATION` count as this near."""
+    """Returns log10 of the odds of scores; those nearer to 0 or 1 than `SATURATION` count as this near."""
     clipped = np.clip(np.asarray(scores, np.float64), SATURATION, 1 - SATURATION)
     return np.asarray(np.log10(clipped / (1 - clipped)))
 
@@ -221,7 +221,7 @@ def _name_odds(power: int) -> str:
 
 
 def loss_chart(steps: Sequence[int], losses: Sequence[float]) -> str:
-    """Training loss of one stage over its steps, each point the mean of a stretch of them."""
+    """Draws the training loss of one stage over its steps, each point the mean of a stretch of them."""
     stretches = min(len(losses), CURVE_POINTS)
     x = [part.mean() for part in np.array_split(np.asarray(steps, np.float64), stretches)]
     y = [part.mean() for part in np.array_split(np.asarray(losses, np.float64), stretches)]

@@ -10,7 +10,7 @@ from sklearn.metrics import auc, average_precision_score, precision_recall_curve
 
 
 def average_precision(labels: ArrayLike, scores: ArrayLike) -> float | None:
-    """Step-wise average precision Σ (Rₙ − Rₙ₋₁)·Pₙ of the image scores [N].
+    """Returns the step-wise average precision Σ (Rₙ − Rₙ₋₁)·Pₙ of the image scores [N].
 
     A label [N] other than 0 is defective. None unless there are good and defective images: without
     good ones the figure would be 1 whatever the model answers.
@@ -22,7 +22,7 @@ def average_precision(labels: ArrayLike, scores: ArrayLike) -> float | None:
 
 
 def average_precision_trapezoid(labels: ArrayLike, scores: ArrayLike) -> float | None:
-    """Area under the precision-recall curve by the trapezoidal rule, as COMIND reports it.
+    """Returns the area under the precision-recall curve by the trapezoidal rule, as COMIND reports it.
 
     It joins the points of the curve by straight lines, which no threshold reaches. It may lie above or
     below `average_precision`, and serves only to be held against figures of its kind. None as there.
@@ -36,7 +36,7 @@ def average_precision_trapezoid(labels: ArrayLike, scores: ArrayLike) -> float |
 
 
 def auroc(labels: ArrayLike, scores: ArrayLike) -> float | None:
-    """Area under the ROC curve of the image scores [N]; None unless there are good and defective images."""
+    """Returns the area under the ROC curve of the image scores [N]; None if all are good or all defective."""
     defective = np.asarray(labels) != 0
     if not _has_both(defective):
         return None
@@ -44,7 +44,7 @@ def auroc(labels: ArrayLike, scores: ArrayLike) -> float | None:
 
 
 def count_errors(labels: ArrayLike, scores: ArrayLike, threshold: ArrayLike) -> tuple[int, int]:
-    """False positives and false negatives if an image is defective from `threshold` upwards.
+    """Counts false positives and false negatives if an image is defective from `threshold` upwards.
 
     One threshold holds for all images, or each has its own [N].
     """
@@ -54,7 +54,7 @@ def count_errors(labels: ArrayLike, scores: ArrayLike, threshold: ArrayLike) -> 
 
 
 def false_positives_at_full_recall(labels: ArrayLike, scores: ArrayLike) -> int | None:
-    """Good images that score as high as the lowest defective one: the price of FN = 0.
+    """Counts good images that score as high as the lowest defective one: the price of FN = 0.
 
     None without a defective image.
     """
@@ -66,7 +66,7 @@ def false_positives_at_full_recall(labels: ArrayLike, scores: ArrayLike) -> int 
 
 
 def confusion_matrix(truth: ArrayLike, predicted: ArrayLike, num_classes: int) -> NDArray[np.int64]:
-    """Images [C, C] by true class (row) and predicted class (column), from class indices [N]."""
+    """Counts images [C, C] by true class (row) and predicted class (column), from class indices [N]."""
     matrix = np.zeros((num_classes, num_classes), np.int64)
     np.add.at(matrix, (np.asarray(truth, np.intp), np.asarray(predicted, np.intp)), 1)
     return matrix

@@ -80,7 +80,7 @@ class Comparison:
     p_value: float
 
     def conclusion(self) -> tuple[str, ...]:
-        """What can be said of the two, in sentences."""
+        """Returns what can be said of the two, in sentences."""
         said = [_say(name, self.differences[figure], self) for figure, name in DECISIVE.items()]
         if self.p_value < SIGNIFICANCE:
             better = self.first if len(self.first_right) > len(self.second_right) else self.second

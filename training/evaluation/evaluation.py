@@ -34,7 +34,7 @@ class Evaluation:
     mask_scores: PixelHistogram
 
     def errors(self) -> tuple[PhotographResult, ...]:
-        """Results with the wrong label: missed defects first, then false alarms, the plainest first."""
+        """Returns the results with the wrong label: missed defects, then false alarms, the plainest first."""
         wrong = [result for result in self.results if result.outcome != "correct"]
         return tuple(
             sorted(

@@ -4,14 +4,14 @@ from training.evaluation.intervals import Interval
 
 
 def format_figure(value: float | None) -> str:
-    """A figure with three decimals, cut so that nothing short of 1 reads as 1; a dash for none."""
+    """Formats a figure with three decimals, cut so that nothing short of 1 reads as 1; a dash for none."""
     if value is None:
         return "–"
     return f"{int(value * 1000) / 1000:.3f}" if value > 0.999 else f"{value:.3f}"
 
 
 def format_interval(interval: Interval | None) -> str:
-    """Both ends with two decimals, cut so that nothing short of 1 reads as 1; empty for none."""
+    """Formats both ends with two decimals, cut so that nothing short of 1 reads as 1; empty for none."""
     if interval is None:
         return ""
     low, high = (int(end * 100) / 100 if end > 0.99 else end for end in (interval.low, interval.high))
@@ -19,7 +19,7 @@ def format_interval(interval: Interval | None) -> str:
 
 
 def format_score(value: float | None) -> str:
-    """A score with three decimals, or enough to tell it from 0 and 1; a dash for none.
+    """Formats a score with three decimals, or enough to tell it from 0 and 1; a dash for none.
 
     `templates/threshold.js` writes scores the same way.
     """
@@ -33,15 +33,15 @@ def format_score(value: float | None) -> str:
 
 
 def format_count(value: int | None) -> str:
-    """A count; a dash for none."""
+    """Formats a count; a dash for none."""
     return "–" if value is None else str(value)
 
 
 def format_percent(value: float) -> str:
-    """A share in whole percent, with a space that does not break."""
+    """Formats a share in whole percent, with a space that does not break."""
     return f"{100 * value:.0f}\N{NO-BREAK SPACE}%"
 
 
 def count_of(number: int, word: str, plural: str | None = None) -> str:
-    """`1 missed defect`, `3 missed defects`."""
+    """Returns `1 missed defect`, `3 missed defects`."""
     return f"{number} {word if number == 1 else plural or word + 's'}"

@@ -152,7 +152,7 @@ def _shrunk_size(image: NDArray[Any], side_px: int) -> tuple[int, int]:
 
 
 def to_data_uri(image: NDArray[np.uint8]) -> str:
-    """A picture [H, W], [H, W, 1] or [H, W, 3] RGB as a JPEG inside an address."""
+    """Returns a picture [H, W], [H, W, 1] or [H, W, 3] RGB as a JPEG inside an address."""
     pixels = image[..., ::-1] if image.ndim == 3 else image
     _, data = cv2.imencode(".jpg", np.ascontiguousarray(pixels), JPEG)
     return "data:image/jpeg;base64," + base64.b64encode(data.tobytes()).decode("ascii")

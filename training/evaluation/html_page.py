@@ -44,7 +44,7 @@ def _environment() -> Environment:
 
 
 def read_script(name: str) -> tuple[Markup, str]:
-    """A script of the templates, and how the content security policy names it."""
+    """Returns a script of the templates, and how the content security policy names it."""
     # As it stands in the page: the browser digests everything between the tags.
     text = "\n" + (TEMPLATES / name).read_text(encoding="utf-8")
     digest = base64.b64encode(hashlib.sha256(text.encode("utf-8")).digest()).decode("ascii")
@@ -52,6 +52,6 @@ def read_script(name: str) -> tuple[Markup, str]:
 
 
 def embed_json(value: Any) -> Markup:
-    """JSON for a script element: whatever names hold, it ends neither the element nor a string."""
+    """Returns JSON for a script element: whatever names hold, it ends neither the element nor a string."""
     text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     return Markup(text.translate(ESCAPES))

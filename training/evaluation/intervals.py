@@ -64,7 +64,7 @@ class Interval:
 def measure_intervals(
     runs: Sequence[Sequence[PhotographResult]], *, resamples: int = RESAMPLES, seed: int = 0
 ) -> dict[str, Interval | None]:
-    """Intervals of the figures of `resample_figures`, by name.
+    """Works out the intervals of the figures of `resample_figures`, by name.
 
     Whole groups are drawn with replacement: photographs of one item are much alike, and photographs drawn
     singly would make the intervals too narrow.
@@ -112,7 +112,7 @@ def draw_resamples(groups: Sequence[str], *, resamples: int, seed: int) -> Itera
 
 
 def resample_figures(results: Sequence[PhotographResult], weights: Floats) -> dict[str, Floats]:
-    """Figures of N photographs in B resamples, NaN where a resample cannot give one.
+    """Works out figures of N photographs in B resamples, NaN where a resample cannot give one.
 
     Args:
         results: The photographs [N].
@@ -166,7 +166,7 @@ def _divide(part: Floats, whole: Floats) -> Floats:
 
 
 def summarize(chunks: Sequence[Floats]) -> Interval | None:
-    """The middle 95 % of a figure's resamples, in chunks [b]; None if too few are valid."""
+    """Returns the middle 95 % of a figure's resamples, in chunks [b]; None if too few are valid."""
     values = np.concatenate(chunks) if chunks else np.empty(0)
     valid = values[~np.isnan(values)]
     if not valid.size or len(valid) < FEWEST_VALID * len(values):

@@ -52,7 +52,7 @@ class ClassMetrics:
     pixel_images: int
 
     def to_dict(self) -> dict[str, Any]:
-        """All figures, ready for JSON."""
+        """Returns all figures, ready for JSON."""
         return _flatten_pixels({name: getattr(self, name) for name in self.__dataclass_fields__})
 
 
@@ -118,7 +118,7 @@ class Metrics:
         return ratio(self.false_positives, self.good)
 
     def single_figures(self) -> dict[str, float | int | None]:
-        """All figures that are one number, by name."""
+        """Returns all figures that are one number, by name."""
         single = {name: getattr(self, name) for name in self.__dataclass_fields__ if name not in NESTED}
         rates = {
             name: getattr(self, name) for name in ("errors", "false_negative_rate", "false_positive_rate")
@@ -126,7 +126,7 @@ class Metrics:
         return {**_flatten_pixels({**single, "pixels": self.pixels}), **rates}
 
     def to_dict(self) -> dict[str, Any]:
-        """All figures, ready for JSON: undefined ones are None."""
+        """Returns all figures, ready for JSON: undefined ones are None."""
         return {
             **self.single_figures(),
             "confusion": [list(row) for row in self.confusion],
@@ -153,7 +153,7 @@ def measure(
     threshold: float | None = None,
     resamples: int = 0,
 ) -> Metrics:
-    """All figures of N photographs, N may be 0.
+    """Measures all figures of N photographs, N may be 0.
 
     Args:
         results: What the model said about each, at thresholds of its own.

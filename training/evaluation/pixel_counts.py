@@ -39,7 +39,7 @@ class PixelCounts:
 
 
 def ratio(part: int, whole: int) -> float | None:
-    """`part / whole`; None of nothing."""
+    """Returns `part / whole`; None of nothing."""
     return part / whole if whole else None
 
 

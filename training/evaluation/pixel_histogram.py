@@ -30,7 +30,7 @@ FPR_LIMIT = 0.3
 
 
 def bin_scores(scores: NDArray[np.float32]) -> NDArray[np.intp]:
-    """The bin of each score, 0 to `BINS` − 1, in the order of the scores.
+    """Returns the bin of each score, 0 to `BINS` − 1, in the order of the scores.
 
     Scores crowd near 0 and 1, where bins of equal width would lump them together. These are equally
     fine towards both ends, down to a distance of 2⁻²⁵: half of what a float32 tells next to 1. Each
@@ -97,7 +97,7 @@ class PixelHistogram:
         return both
 
     def counts_at(self, threshold: float) -> PixelCounts:
-        """Pixels at a mask threshold, pooled over the photographs.
+        """Counts pixels at a mask threshold, pooled over the photographs.
 
         Raises:
             ValueError: If the threshold is not a multiple of 1/256 from 0 to 255/256.
@@ -111,11 +111,11 @@ class PixelHistogram:
         return PixelCounts(hits, int(background[first:].sum()), int(defect.sum()) - hits)
 
     def f1_at(self, threshold: float) -> float | None:
-        """Pooled pixel F1 at a mask threshold; see `counts_at`."""
+        """Returns the pooled pixel F1 at a mask threshold; see `counts_at`."""
         return self.counts_at(threshold).f1
 
     def has_defect(self) -> bool:
-        """Whether any defect pixel was counted."""
+        """Returns whether any defect pixel was counted."""
         return bool(self._counts[1].any())
 
     @property
@@ -124,7 +124,7 @@ class PixelHistogram:
         return self._regions
 
     def average_precision(self) -> float | None:
-        """Step-wise average precision of all pixels; pixels of one bin count as equal.
+        """Returns the step-wise average precision of all pixels; pixels of one bin count as equal.
 
         None unless there are defect and background pixels.
         """
@@ -135,7 +135,7 @@ class PixelHistogram:
         return float(np.sum(recall * defect / np.maximum(defect + background, 1)))
 
     def aupro(self) -> float | None:
-        """Area under the per-region overlap, 0 to 1.
+        """Returns the area under the per-region overlap, 0 to 1.
 
         At each threshold the covered shares of all true regions are averaged, a small region counting as
         much as a large one, over the false positive rate of the background pixels of all photographs;
@@ -153,13 +153,13 @@ class PixelHistogram:
         return float(area / FPR_LIMIT)
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
-        """What `from_arrays` takes, to be written to a file."""
+        """Returns what `from_arrays` takes, to be written to a file."""
         counts = {"background": self._counts[0], "defect": self._counts[1]}
         return {**counts, "coverage": self._coverage, "regions": np.array(self._regions)}
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> Self:
-        """The histogram that `to_arrays` gave.
+        """Returns the histogram that `to_arrays` gave.
 
         Raises:
             KeyError: If an array is missing.

@@ -111,7 +111,7 @@ def _picture(evaluation: Evaluation, show: Show) -> dict[str, Any]:
 
 
 def picture_side(errors: int) -> int:
-    """Long side of the pictures, px, if there are this many errors."""
+    """Returns the long side of the pictures, px, if there are this many errors."""
     return next((side for most, side in PICTURE_PX.items() if errors <= most), SMALLEST_PICTURE_PX)
 
 
@@ -214,7 +214,7 @@ def _loss_charts(history: Sequence[Mapping[str, Any]]) -> list[tuple[str, Markup
 
 
 def choose_near(results: Sequence[PhotographResult]) -> list[PhotographResult]:
-    """The correct decisions nearest to the threshold in log-odds, defective ones first, nearest first."""
+    """Chooses correct decisions nearest to the threshold in log-odds, defective ones first, nearest first."""
     right = [result for result in results if result.outcome == "correct"]
     margin = {result.name: float(abs(to_odds(result.score) - to_odds(result.threshold))) for result in right}
     ranked = sorted(right, key=lambda result: (margin[result.name], result.name))

@@ -68,7 +68,7 @@ def _facts(experiment: ExperimentConfig, mask_threshold: float, split: str) -> d
 
 
 def describe_network(experiment: ExperimentConfig) -> str:
-    """The preset, what becomes of a photograph's size, and the mask's stride where it is not 8."""
+    """Returns the preset, what becomes of a photograph's size, and the mask's stride where it is not 8."""
     size, stride = experiment.input, experiment.network.mask_stride
     native = size.policy == "native"
     shape = "size of the photograph" if native else f"{size.policy} {size.width} × {size.height} px"

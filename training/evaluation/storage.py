@@ -50,7 +50,7 @@ class EvaluatedRun:
     mask_scores: PixelHistogram
 
     def by_name(self) -> dict[str, PhotographResult]:
-        """The results by the name of their photograph."""
+        """Returns the results by the name of their photograph."""
         return {result.name: result for result in self.results}
 
 

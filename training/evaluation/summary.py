@@ -25,7 +25,7 @@ MANY_DEFECTIVE = 200
 
 
 def describe(evaluation: Evaluation) -> str:
-    """The result in one sentence."""
+    """Returns the result in one sentence."""
     metrics = evaluation.metrics
     if not metrics.images:
         return "No images were evaluated."
@@ -43,7 +43,7 @@ def describe(evaluation: Evaluation) -> str:
 
 
 def list_remarks(evaluation: Evaluation) -> list[str]:
-    """What else to know, a few sentences, the plainest first."""
+    """Lists what else to know, a few sentences, the plainest first."""
     metrics = evaluation.metrics
     if not metrics.images:
         return []
@@ -70,7 +70,7 @@ def list_split_warnings(results: Sequence[PhotographResult]) -> list[str]:
 
 
 def list_doubts(metrics: Metrics) -> list[str]:
-    """Why the photographs may be too few to tell."""
+    """Says why the photographs may be too few to tell."""
     if not metrics.images:
         return []
     if not metrics.good or not metrics.defective:
@@ -153,7 +153,7 @@ def _describe_sizes(sizes: Sequence[RegionSize]) -> list[str]:
 
 
 def name_size(size: RegionSize) -> str:
-    """The areas of a size bin in words."""
+    """Returns the areas of a size bin in words."""
     if size.below_px is None:
         return f"from {size.from_px} px"
     return (

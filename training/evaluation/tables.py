@@ -26,14 +26,14 @@ RUN_COLUMNS = {
 
 
 def format_number(value: float | int | None) -> str:
-    """A figure with four decimals, cut so that nothing short of 1 reads as 1; a count; a dash for none."""
+    """Formats a figure, 4 decimals, cut so that nothing short of 1 reads as 1; a count; a dash for none."""
     if value is None or isinstance(value, int):
         return "–" if value is None else str(value)
     return "0.9999" if 0.9999 < value < 1 else f"{value:.4f}"
 
 
 def evaluation_table(evaluation: Evaluation) -> str:
-    """The figures of one evaluation, with their intervals, then classes and region sizes."""
+    """Returns the figures of one evaluation, with their intervals, then classes and region sizes."""
     metrics = evaluation.metrics
     lines = [
         f"  {name:<29}{format_number(value)}{_bracket(metrics.intervals.get(name))}"
@@ -81,7 +81,7 @@ def _size_lines(sizes: Sequence[RegionSize]) -> list[str]:
 
 
 def aggregate_table(aggregate: Aggregate) -> str:
-    """One line a run, then the pooled figures."""
+    """Returns one line a run, then the pooled figures."""
     first = aggregate.pooled[0].metrics
     each = "run" if aggregate.seeds == 1 else "runs"
     pooled = (
@@ -135,7 +135,7 @@ def _format_spread(aggregate: Aggregate, name: str, spread: Spread) -> str:
 
 
 def comparison_table(comparison: Comparison) -> str:
-    """The figures of both runs, their differences, the photographs they disagree on, and the conclusion."""
+    """Lists the figures of both runs, their differences, photographs they disagree on, and the conclusion."""
     left_out = f" ({comparison.left_out} are in one alone)" if comparison.left_out else ""
     lines = [
         f"A: {comparison.first}",

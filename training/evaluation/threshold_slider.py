@@ -72,7 +72,7 @@ class Slider:
 def make_slider(
     results: Sequence[PhotographResult], classes: Sequence[str], threshold: float | None
 ) -> Slider | None:
-    """The slider over `results`; None without results, or if they have no threshold in common."""
+    """Makes the slider over `results`; None without results, or if they have no threshold in common."""
     if not results or threshold is None:
         return None
     low, high = odds_range(np.array([result.score for result in results]), threshold)
@@ -91,12 +91,12 @@ def make_slider(
 
 
 def embed_row(result: PhotographResult, classes: Sequence[str]) -> list[str | int | float]:
-    """Name, true class, predicted class (index), score and predicted regions, as the script reads them."""
+    """Lists name, true class, predicted class (index), score and regions, as the script reads them."""
     return [result.name, result.truth, classes.index(result.predicted_label), result.score, result.regions]
 
 
 def full_recall_threshold(results: Sequence[PhotographResult]) -> float | None:
-    """The highest threshold that misses no defective photograph; None without one."""
+    """Returns the highest threshold that misses no defective photograph; None without one."""
     return min((result.score for result in results if result.truth), default=None)
 
 

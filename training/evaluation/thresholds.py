@@ -23,7 +23,7 @@ class ThresholdChoice:
 
 
 def choose_score_threshold(labels: ArrayLike, scores: ArrayLike) -> ThresholdChoice:
-    """The image score from which a photograph is called defective, from validation [N].
+    """Chooses the image score from which a photograph is called defective, from validation [N].
 
     It makes the fewest errors (false positives and false negatives); of equals it is the one that
     misses fewer defects. It lies as far as it can from the neighbouring scores: in the middle of
@@ -100,7 +100,7 @@ def _sigmoid(logit: NDArray[np.float64]) -> float:
 
 
 def choose_mask_threshold(histogram: PixelHistogram) -> ThresholdChoice:
-    """The mask score from which a pixel belongs to a defect: the best pooled pixel F1 on validation.
+    """Chooses the mask score from which a pixel belongs to a defect: the best pooled pixel F1 on validation.
 
     Of equally good thresholds it is the middle one; it is a multiple of 1/256, above 0 and below 1.
 

@@ -68,7 +68,7 @@ class RegionSize:
         return ratio(self.found, self.regions)
 
     def to_dict(self) -> dict[str, Any]:
-        """All figures, ready for JSON."""
+        """Returns all figures, ready for JSON."""
         return {**asdict(self), "found_share": self.found_share}
 
 
@@ -101,7 +101,7 @@ def find_true_regions(truth: NDArray[np.uint8]) -> TrueRegions:
 
 
 def measure_overlaps(mask: NDArray[np.uint8], truth: NDArray[np.uint8] | None) -> tuple[Overlap, ...]:
-    """How much of each true region a predicted mask [H, W] covers; None is a truth without defect."""
+    """Measures how much of each true region a predicted mask [H, W] covers; None: a truth without defect."""
     if truth is None:
         return ()
     regions = find_true_regions(truth)
@@ -113,7 +113,7 @@ def measure_overlaps(mask: NDArray[np.uint8], truth: NDArray[np.uint8] | None) -
 
 
 def measure_sizes(overlaps: Iterable[Overlap]) -> tuple[RegionSize, ...]:
-    """The regions in bins of their area, the smallest first."""
+    """Measures the regions in bins of their area, the smallest first."""
     bins: list[list[Overlap]] = [[] for _ in range(len(SIZE_EDGES_PX) + 1)]
     for overlap in overlaps:
         bins[int(np.searchsorted(SIZE_EDGES_PX, overlap.area_px, side="right"))].append(overlap)

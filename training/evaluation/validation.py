@@ -38,7 +38,7 @@ class Validation:
     pixels: PixelHistogram
 
     def metrics(self) -> dict[str, float | None]:
-        """AP, AUROC, the binary cross-entropy of the image score, and the pixel F1 at its best threshold."""
+        """Returns AP, AUROC, the cross-entropy of the image score, and the pixel F1 at its best threshold."""
         return {
             "average_precision": average_precision(self.labels, self.scores),
             "auroc": auroc(self.labels, self.scores),
@@ -47,16 +47,16 @@ class Validation:
         }
 
     def pixel_f1(self) -> float | None:
-        """Pooled pixel F1 at the mask threshold that is best for it."""
+        """Returns the pooled pixel F1 at the mask threshold that is best for it."""
         return self.pixels.f1_at(choose_mask_threshold(self.pixels).value)
 
     def score_loss(self) -> float:
-        """Binary cross-entropy of the image score, nats."""
+        """Returns the binary cross-entropy of the image score, nats."""
         scores = np.clip(self.scores, CERTAIN, 1.0 - CERTAIN)
         return float(-np.mean(np.where(self.labels != 0, np.log(scores), np.log1p(-scores))))
 
     def key(self, stage: Stage) -> tuple[float, float]:
-        """What the best weights of a stage have most of.
+        """Returns what the best weights of a stage have most of.
 
         A stage that trains the decision is judged by AP; the score loss decides among equals, since
         AP is soon perfect on a small validation split. Segmentation alone is judged by pixel F1.
@@ -89,7 +89,7 @@ class Validator:
         self._batch_size = batch_size
 
     def measure(self) -> Validation:
-        """One pass over the validation images."""
+        """Goes once over the validation images."""
         evaluation = evaluate(
             self._predictor,
             self._records,
@@ -103,7 +103,7 @@ class Validator:
         return Validation(labels, scores, evaluation.mask_scores)
 
     def choose_thresholds(self) -> tuple[ModelConfig, dict[str, float | None], list[str]]:
-        """The model with its thresholds, its metrics at them, and what the user must know about them."""
+        """Chooses the model's thresholds: the model with them, its metrics, and what the user must know."""
         validation = self.measure()
         score = choose_score_threshold(validation.labels, validation.scores)
         mask = choose_mask_threshold(validation.pixels)
@@ -115,7 +115,7 @@ class Validator:
         return model, {**validation.metrics(), **errors}, warnings
 
     def panel(self) -> dict[str, NDArray[np.uint8]]:
-        """Photograph, true mask and prediction of a few validation images, always the same, by name."""
+        """Returns photograph, true mask and prediction of a few images, always the same, by name."""
         predictor, records = self._predictor, choose_panel(self._records)
         samples = [self._read(record) for record in records]
         predictions = predictor.predict([sample.image for sample in samples], batch_size=self._batch_size)
@@ -127,13 +127,13 @@ class Validator:
 
 
 def choose_panel(records: Sequence[Record]) -> list[Record]:
-    """Some defective and some good images, each kind taken evenly from the list."""
+    """Chooses some defective and some good images, each kind taken evenly from the list."""
     defective = [record for record in records if record.label != 0]
     good = [record for record in records if record.label == 0]
     return spread(defective, PANEL_DEFECTIVE) + spread(good, PANEL_GOOD)
 
 
 def spread(records: Sequence[Record], count: int) -> list[Record]:
-    """At most `count` of `records`, taken evenly."""
+    """Returns at most `count` of `records`, taken evenly."""
     places = np.linspace(0, len(records) - 1, min(count, len(records))).round().astype(int)
     return [records[place] for place in places]

@@ -81,7 +81,7 @@ class Verifier:
 
 
 def describe_variant(name: str, variant: Variant) -> str:
-    """A line for the terminal."""
+    """Returns a line for the terminal."""
     found = variant.verification
     if found is None:
         return f"{name}: {variant.precision}, not compared with the network on photographs"

@@ -108,7 +108,7 @@ class AsynchronousStepRunner(StepRunner):
         self._pending: deque[tuple[Any, float]] = deque()
 
     def take(self) -> list[TakenStep]:
-        """Sends the step to the workers; waits for the oldest one when enough are pending."""
+        """Sends the step to the workers; waits for the oldest one if enough are pending."""
         batch, wait_s = self._next()
         self._pending.append((self._coordinator.schedule(self._train_step, args=(batch,)), wait_s))
         return list(self._done(self._limit - 1))

@@ -34,7 +34,7 @@ class NonFiniteError(RunError):
 
 
 class Meter:
-    """Shows the steps of one stage; silent when the output is not a terminal.
+    """Shows the steps of one stage; silent if the output is not a terminal.
 
     Numbers of a step are kept as they come and turned into floats at the next reading, so that
     the host does not wait for the device at each step.

@@ -22,7 +22,7 @@ PATIENCE = {"MLFLOW_HTTP_REQUEST_MAX_RETRIES": "1", "MLFLOW_HTTP_REQUEST_TIMEOUT
 """MLflow's own would hold up the training for minutes at each attempt; set ones are respected."""
 
 FIRST_WAIT_S = 60.0
-"""Before the next attempt when the server did not answer; doubled each time."""
+"""Before the next attempt if the server did not answer; doubled each time."""
 
 METRICS_A_CALL, PARAMS_A_CALL, PARAM_LETTERS = 1000, 100, 6000
 """Limits of MLflow's interface."""

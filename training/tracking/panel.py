@@ -36,7 +36,7 @@ def draw_picture(sample: Sample, prediction: Prediction, true_label: str) -> Pic
     """Draws one photograph with its truth and what the model says about it.
 
     Three parts, photograph, true mask and tinted mask scores, stand side by side, or below each other
-    when they are wide; a caption names photograph, labels, score and threshold.
+    if they are wide; a caption names photograph, labels, score and threshold.
     """
     size = _part_size(*sample.image.shape[:2])
     image = np.asarray(_resize(sample.image, size), np.uint8).reshape(*size, -1)

@@ -20,7 +20,7 @@ class Tracker:
     """A copy of the log in another form; what a tracker has no use for, it leaves as it is here."""
 
     def start(self, records: Sequence[Record]) -> None:
-        """Takes the records that an interrupted run has left; none when the run is new."""
+        """Takes the records that an interrupted run has left; none if the run is new."""
 
     def record(self, record: Record) -> None:
         """Takes a new record."""

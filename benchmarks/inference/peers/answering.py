@@ -46,7 +46,7 @@ def answer_requests(prepare: Callable[[], tuple[Work, str]]) -> None:
 
 
 def answer_inferences(load: Callable[[Path, str], tuple[Callable[[NDArray[np.uint8]], Answer], str]]) -> None:
-    """`answer_requests` with inferences of one batch; its logits are left in a file.
+    """Runs `answer_requests` with inferences of one batch; its logits are left in a file.
 
     The command line is: folder with the network, variant of the runtime, file of the images, file for the
     logits.
@@ -76,7 +76,7 @@ def answer_inferences(load: Callable[[Path, str], tuple[Callable[[NDArray[np.uin
 
 
 def peak_memory_mb() -> float:
-    """Most memory that this process ever had in use, 10⁶ bytes.
+    """Returns the most memory that this process ever had in use, 10⁶ bytes.
 
     Not `ru_maxrss`: a process inherits that of the one that started it.
     """

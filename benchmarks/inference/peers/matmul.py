@@ -15,7 +15,7 @@ FLOP = 2 * SIDE**3
 
 
 def prepare(library: str) -> tuple[Work, str]:
-    """The product of two square matrices."""
+    """Prepares the product of two square matrices."""
     sides = np.random.default_rng(0).random((2, SIDE, SIDE), np.float32)
     multiply, version = PRODUCTS[library](*sides)
 

@@ -11,7 +11,7 @@ from benchmarks.inference.peers.answering import Answer, answer_inferences
 
 
 def load(folder: Path, variant: str) -> tuple[Callable[[NDArray[np.uint8]], Answer], str]:  # noqa: ARG001
-    """A session on the CPU."""
+    """Loads a session on the CPU."""
     session = onnxruntime.InferenceSession(folder / "network.onnx", providers=["CPUExecutionProvider"])
 
     def infer(images: NDArray[np.uint8]) -> Answer:

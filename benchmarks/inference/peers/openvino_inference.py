@@ -14,7 +14,7 @@ EXACT = {"PERFORMANCE_HINT": "LATENCY", "INFERENCE_PRECISION_HINT": "f32"}
 
 
 def load(folder: Path, variant: str) -> tuple[Callable[[NDArray[np.uint8]], Answer], str]:  # noqa: ARG001
-    """A model that is compiled when the first images come."""
+    """Loads a model that is compiled when the first images come."""
     core = openvino.Core()
     model = core.read_model(folder / "network.onnx")
     compiled = {}

@@ -12,7 +12,7 @@ from benchmarks.inference.peers.torch_network import load_network
 
 
 def load(folder: Path, variant: str) -> tuple[Callable[[NDArray[np.uint8]], Answer], str]:
-    """The network as that variant runs it."""
+    """Loads the network as that variant runs it."""
     channels_last = variant == "channels_last"
     network = load_network(folder, torch.channels_last if channels_last else torch.contiguous_format).eval()
     run = torch.compile(network) if variant == "compile" else network

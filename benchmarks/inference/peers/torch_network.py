@@ -50,12 +50,12 @@ class SegDecNet(nn.Module):
         self.to(memory_format=memory_format)
 
     def forward(self, images: Tensor) -> tuple[Tensor, Tensor]:
-        """Images [B, H, W, C] of 0…255 → mask logits [B, H/s, W/s, 1] and class logits [B, classes]."""
+        """Turns images [B, H, W, C] into mask logits [B, H/s, W/s, 1] and class logits [B, classes]."""
         _, mask_logits, class_logits = self.logits(images)
         return mask_logits.permute(0, 2, 3, 1), class_logits
 
     def logits(self, images: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Coarse mask logits [B, 1, H/8, W/8], mask logits [B, 1, H/s, W/s] and class logits."""
+        """Returns coarse mask logits [B, 1, H/8, W/8], mask logits [B, 1, H/s, W/s] and class logits."""
         x = images.permute(0, 3, 1, 2).to(torch.float32, memory_format=self.memory_format) / 255.0
         skips = {}
         for block, widths in enumerate(self.config["segmentation_widths"], start=1):
@@ -122,7 +122,7 @@ class SegDecNet(nn.Module):
 
 
 def load_network(folder: Path, memory_format: torch.memory_format = torch.contiguous_format) -> SegDecNet:
-    """The network of `network.json` with the weights of `weights.npz`."""
+    """Loads the network of `network.json` with the weights of `weights.npz`."""
     config = json.loads((folder / "network.json").read_text(encoding="utf-8"))
     network = SegDecNet(config, memory_format)
     with np.load(folder / "weights.npz") as weights:
@@ -131,7 +131,7 @@ def load_network(folder: Path, memory_format: torch.memory_format = torch.contig
 
 
 def enlarge(images: Tensor, factor: int) -> Tensor:
-    """Bilinear about pixel centres."""
+    """Enlarges bilinearly about pixel centres."""
     return functional.interpolate(images, scale_factor=factor, mode="bilinear", align_corners=False)
 
 

@@ -20,7 +20,7 @@ EPSILON = 1e-7
 
 
 def prepare(folder: Path, variant: str) -> tuple[Work, str]:
-    """The step on the batch of `batch.npz`."""
+    """Prepares the step on the batch of `batch.npz`."""
     network = load_network(
         folder, torch.channels_last if variant == "channels_last" else torch.contiguous_format
     ).train()

@@ -16,5 +16,5 @@ class Inspection:
 
     @bentoml.api(**BATCHING)
     def predict(self, images: list[Path]) -> list[dict[str, Any]]:
-        """The whole inspection."""
+        """Does the whole inspection."""
         return inspect([image.read_bytes() for image in images])

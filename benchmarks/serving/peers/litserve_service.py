@@ -13,10 +13,10 @@ class Inspection(litserve.LitAPI):
     """The inspection in the worker's `predict`."""
 
     def setup(self, device: str) -> None:
-        """There is nothing to load."""
+        """Does nothing: there is nothing to load."""
 
     def decode_request(self, request: dict[str, str]) -> bytes:
-        """The encoded photograph."""
+        """Returns the encoded photograph."""
         return base64.b64decode(request["image"])
 
     def predict(self, photographs: Any) -> Any:
@@ -24,15 +24,15 @@ class Inspection(litserve.LitAPI):
         return inspect([photographs])[0] if isinstance(photographs, bytes) else inspect(photographs)
 
     def batch(self, inputs: list[bytes]) -> list[bytes]:
-        """As they are: photographs need not be of one size."""
+        """Returns them as they are: photographs need not be of one size."""
         return inputs
 
     def unbatch(self, output: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        """As they are."""
+        """Returns them as they are."""
         return output
 
     def encode_response(self, output: dict[str, Any]) -> dict[str, Any]:
-        """As it is."""
+        """Returns it as it is."""
         return output
 
 

@@ -14,7 +14,7 @@ class Inspection(MLModel):
     """The whole inspection in `predict`, as MLServer's own runtimes do it."""
 
     async def load(self) -> bool:
-        """There is nothing to load."""
+        """Does nothing: there is nothing to load."""
         return True
 
     async def predict(self, payload: InferenceRequest) -> InferenceResponse:

@@ -35,12 +35,12 @@ def run_stub(count: int) -> None:
 
 
 def max_batch() -> int:
-    """Photographs that a framework may give to one call."""
+    """Returns how many photographs a framework may give to one call."""
     return int(_number(MAX_BATCH, 1))
 
 
 def mask_logits(height: int, width: int) -> NDArray[np.float32]:
-    """Logits [height/8, width/8]: a defect in the middle third."""
+    """Returns logits [height/8, width/8]: a defect in the middle third."""
     rows, columns = height // STRIDE, width // STRIDE
     logits = np.full((rows, columns), -MASK_LOGIT, np.float32)
     logits[rows // 3 : 2 * rows // 3, columns // 3 : 2 * columns // 3] = MASK_LOGIT

@@ -31,16 +31,16 @@ def network(request, tensorflow_devices):  # noqa: ARG001
 def restored(stride):
     """What `restore_mask` would make of coarse logits [B, h, w, 1], at the stride of the mask."""
 
-    def enlarge(coarse):
+    def upsample(coarse):
         height, width = (side * 8 // stride for side in coarse.shape[1:3])
         return np.stack(
             [cv2.resize(one, (width, height), interpolation=cv2.INTER_LINEAR) for one in coarse[..., 0]]
         )[..., None]
 
-    return enlarge
+    return upsample
 
 
-def test_untrained_decoder_gives_the_enlarged_coarse_mask(network):
+def test_untrained_decoder_gives_the_upsampled_coarse_mask(network):
     stride = network.config.mask_stride
     features, coarse, fine = (np.asarray(output) for output in network.segmentation(IMAGES))
     assert features.shape == (2, 2, 3, 6)

@@ -61,7 +61,7 @@ def test_gradient_gate_passes_values_and_stops_gradients():
 
 @pytest.mark.parametrize("factor", [2, 4, 8])
 @pytest.mark.parametrize("size", [(1, 1), (3, 5)])
-def test_enlargement_is_that_of_opencv(factor, size):
+def test_upsampling_is_that_of_opencv(factor, size):
     image = np.random.default_rng(0).normal(size=(*size, 2)).astype(np.float32)
     expected = cv2.resize(image, None, fx=factor, fy=factor, interpolation=cv2.INTER_LINEAR)
     np.testing.assert_allclose(BilinearUpsampling(factor)(image[None])[0], expected, atol=1e-6)
@@ -166,7 +166,7 @@ def test_choice_of_normalization(name, kind):
     assert layer.center is False
 
 
-def test_computation_reaches_the_layer():
+def test_compute_policy_reaches_the_layer():
     layer = normalization(NetworkConfig(), policy=ComputePolicy("mixed_bfloat16", synchronized=True))
     assert layer.synchronized
     assert layer.dtype_policy.name == "mixed_bfloat16"

@@ -11,15 +11,15 @@ import pytest
 from training.__main__ import main
 from training.distribution import launch as launcher
 from training.distribution.cluster import check_own_port, read_cluster
-from training.distribution.process_group import Outcome
+from training.distribution.process_group import GroupEnd
 
 
 @pytest.fixture
 def started(monkeypatch):
-    """The tasks that would be started; they end as `started.outcome` says."""
+    """The tasks that would be started; they end as `started.end` says."""
 
     class Recorder(list):
-        outcome = Outcome(0)
+        end = GroupEnd(0)
 
     tasks = Recorder()
 
@@ -29,7 +29,7 @@ def started(monkeypatch):
             tasks.extend(given)
 
         def run(self):
-            return tasks.outcome
+            return tasks.end
 
     monkeypatch.setattr(launcher, "ProcessGroup", Group)
     return tasks
@@ -100,14 +100,14 @@ def test_help(started, capsys):
 
 
 def test_a_failure_is_named(started, tiny_experiment, capsys):
-    started.outcome = Outcome(137, "worker 1 was ended by SIGKILL")
+    started.end = GroupEnd(137, "worker 1 was ended by SIGKILL")
     assert leave("--workers", 2, tiny_experiment) == 137
     assert capsys.readouterr().err == "error: worker 1 was ended by SIGKILL; the others were stopped.\n"
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 75), (signal.SIGINT, 130)])
 def test_a_signal_names_the_way_on(started, tiny_experiment, capsys, number, code):
-    started.outcome = Outcome(code, None, number)
+    started.end = GroupEnd(code, None, number)
     assert leave("--workers", 2, tiny_experiment, "--fresh", "--name", "a") == code
     again = shlex.join(["launch", "--workers", "2", str(tiny_experiment), "--name", "a"])
     assert capsys.readouterr().err == f"Stopped by {number.name}. Go on with: python -m training {again}\n"

@@ -25,8 +25,8 @@ tasks = [
     Task(name, [sys.executable, "-c", code], {"FOLDER": folder, "TASK": name}, server=name.startswith("ps"))
     for name, code in (script.split("=", 1) for script in scripts)
 ]
-outcome = ProcessGroup(tasks, sys.stdout.buffer, **json.loads(limits)).run()
-print(json.dumps([outcome.code, outcome.failure, outcome.received]), file=sys.stderr)
+end = ProcessGroup(tasks, sys.stdout.buffer, **json.loads(limits)).run()
+print(json.dumps([end.code, end.failure, end.received]), file=sys.stderr)
 """
 NOTE = """
 import os, pathlib, signal, sys, time
@@ -309,7 +309,7 @@ def test_a_reader_that_goes_away(start):
 
 
 def test_a_program_that_is_not_there(tmp_path):
-    code = DRIVER.replace("outcome =", "tasks.append(Task('lost', ['/no/such/program'], {}))\noutcome =")
+    code = DRIVER.replace("end =", "tasks.append(Task('lost', ['/no/such/program'], {}))\noutcome =")
     result = subprocess.run(
         [sys.executable, "-c", code, str(tmp_path), "{}", f"worker0={STUBBORN}"],
         cwd=ROOT, capture_output=True, text=True, check=False,

@@ -13,7 +13,7 @@ try:
 except ImportError as error:
     raise MissingExtraError("httpx", "client") from error
 
-Outcome = httpx.Response | httpx.RequestError
+Reply = httpx.Response | httpx.RequestError
 """What sending a request once led to: HTTP, no judgement of a photograph."""
 
 Part = TypeVar("Part", bound=BaseModel)
@@ -22,11 +22,11 @@ REQUEST_ID = "X-Request-ID"
 NOT_READY_STATUSES = frozenset({502, 503, 504})
 
 
-def expect(kind: type[Part]) -> Callable[[Outcome], Part]:
+def expect(kind: type[Part]) -> Callable[[Reply], Part]:
     """Makes what reads an answer of `kind`, or raises `ServiceError`; unknown fields are ignored."""
 
-    def read(outcome: Outcome) -> Part:
-        response = _answered(outcome)
+    def read(reply: Reply) -> Part:
+        response = _answered(reply)
         if not response.is_success:
             raise _refusal(response)
         try:
@@ -37,51 +37,51 @@ def expect(kind: type[Part]) -> Callable[[Outcome], Part]:
     return read
 
 
-def read_batch(outcome: Outcome, count: int) -> list[Answer | Problem]:
+def read_batch(reply: Reply, count: int) -> list[Answer | Problem]:
     """Reads the answers for `count` photographs, an answer or a problem each.
 
     Raises:
         ServiceError: As `expect`.
     """
-    items = expect(BatchAnswer)(outcome).items
+    items = expect(BatchAnswer)(reply).items
     results = [result for item in items if (result := item.answer or item.problem)]
     if len(results) != count:
-        raise _unexpected(_answered(outcome))
+        raise _unexpected(_answered(reply))
     return results
 
 
-def read_models(outcome: Outcome) -> list[ModelDetail]:
+def read_models(reply: Reply) -> list[ModelDetail]:
     """Reads the list of all served models.
 
     Raises:
         ServiceError: As `expect`.
     """
-    return expect(ModelList)(outcome).models
+    return expect(ModelList)(reply).models
 
 
-def read_ready(outcome: Outcome) -> bool:
+def read_ready(reply: Reply) -> bool:
     """Reads whether the service is ready; one that does not answer is not.
 
     Raises:
         ServiceError: If something other than the inspection service answered.
     """
-    if isinstance(outcome, httpx.RequestError) or outcome.status_code in NOT_READY_STATUSES:
+    if isinstance(reply, httpx.RequestError) or reply.status_code in NOT_READY_STATUSES:
         return False
-    return expect(Health)(outcome).status == "ready"
+    return expect(Health)(reply).status == "ready"
 
 
-def _answered(outcome: Outcome) -> httpx.Response:
-    if isinstance(outcome, httpx.Response):
-        return outcome
-    request_id = outcome.request.headers[REQUEST_ID]
-    late = isinstance(outcome, httpx.TimeoutException)
-    reason = "the time is over" if late else str(outcome) or type(outcome).__name__
+def _answered(reply: Reply) -> httpx.Response:
+    if isinstance(reply, httpx.Response):
+        return reply
+    request_id = reply.request.headers[REQUEST_ID]
+    late = isinstance(reply, httpx.TimeoutException)
+    reason = "the time is over" if late else str(reply) or type(reply).__name__
     raise ServiceError(
-        f"No answer from {outcome.request.url}: {reason}. Check the address and that the service runs.",
+        f"No answer from {reply.request.url}: {reason}. Check the address and that the service runs.",
         code="timeout" if late else "unreachable",
         status=None,
         request_id=request_id,
-    ) from outcome
+    ) from reply
 
 
 def _refusal(response: httpx.Response) -> ServiceError:
