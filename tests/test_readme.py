@@ -56,7 +56,7 @@ NOT_RUN = {
     "make bench": "most of an hour of measuring; see tests/benchmarks",
     "python -m datasets supervision kolektor2 data/KolektorSDD2 split_16.pyb supervision.txt": "needs the "
     "published set",
-    "python -m training evaluate runs/parts_0": "a fold is a run like the others; see test_joining.py",
+    "python -m training evaluate runs/parts_0": "a fold is a run like the others; see test_aggregation.py",
     "python -m training evaluate runs/parts_1": "as above",
     "python -m training join runs/parts_0 runs/parts_1 --out cross_validated": "as above",
     "python -m benchmarks.ablation training/experiments/toy_compact.toml "

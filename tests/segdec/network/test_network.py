@@ -121,7 +121,7 @@ def test_mask_activation(activation, expected):
 
 
 @pytest.mark.parametrize(("activation", "even"), [("sigmoid", 0.5), ("linear", 0.0)])
-def test_a_mask_vote_makes_the_first_decision(activation, even):
+def test_the_mask_prior_makes_the_first_decision(activation, even):
     config = NetworkConfig(**TINY, num_classes=3, mask_activation=activation, mask_prior=2.0)
     kernel, bias = build_network(config).decision.get_layer("class_logits").get_weights()
     plain = build_network(config.model_copy(update={"mask_prior": 0.0})).decision.get_layer("class_logits")
