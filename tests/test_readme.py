@@ -71,6 +71,7 @@ NOT_RUN = {
     "make test-all": "this is what runs the tests",
     ".venv/bin/pre-commit install": "changes the checkout's hooks",
     "python3 -m venv .renew": "installs packages",
+    ".renew/bin/pip install --upgrade pip": "as above",
     ".renew/bin/pip install -e '.[tensorflow,openvino,client,batch,ray]' --group dev --group mlflow": "as "
     "above",
     ".renew/bin/pip freeze --exclude-editable --all": "as above",
