@@ -54,7 +54,7 @@ NOT_RUN = {
     "python -m benchmarks.inference.speed --run runs/parts --batches 1 --peers": "minutes of measuring; see "
     "tests/benchmarks",
     "make bench": "most of an hour of measuring; see tests/benchmarks",
-    "python -m datasets supervision kolektor2 data/KolektorSDD2 split_16.pyb supervision.txt": "needs the "
+    "python -m datasets supervision kolektor2 data/kolektorsdd2 split_16.pyb supervision.txt": "needs the "
     "published set",
     "python -m training evaluate runs/parts_0": "a fold is a run like the others; see test_aggregation.py",
     "python -m training evaluate runs/parts_1": "as above",
