@@ -12,6 +12,7 @@ SERVING_BENCHMARKS := overhead frameworks overload soak reload cold_start batchi
 
 help:
 	@echo "make demo     toy data -> training -> report -> artifact -> HTTP answer, in runs/demo"
+	@echo "make install  what development needs, in $(VENV); test, check and bench do it by themselves"
 	@echo "make test     a test of each kind and each part, in minutes; FLAGS=--cov measures what lines they run"
 	@echo "make test-all all tests: real clusters, killed runs, browsers, every command of the documentation"
 	@echo "make test-loaded  make test, while eight busy loops run beside it"

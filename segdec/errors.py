@@ -81,7 +81,8 @@ class MissingExtraError(SegdecError, ImportError):
             command = f"pip install 'segdec[{extra}]', in a checkout pip install -e '.[{extra}]'"
             how = f"the extra '{extra}': {command}"
         else:
-            how = f"the group '{group}', in the checkout: pip install -e . --group {group}"
+            command = f"pip install -e . --group {group}"
+            how = f"the group '{group}', in the checkout and with pip 25.1 or newer: {command}"
         super().__init__(f"The package '{package}' is not installed. Install {how}")
         self.package = package
         self.extra = extra

@@ -54,9 +54,9 @@ NOT_RUN = {
     "python -m benchmarks.inference.speed --run runs/parts --batches 1 --peers": "minutes of measuring; see "
     "tests/benchmarks",
     "make bench": "most of an hour of measuring; see tests/benchmarks",
-    "python -m datasets supervision kolektor2 data/KolektorSDD2 split_16.pyb supervision.txt": "needs the "
+    "python -m datasets supervision kolektor2 data/kolektorsdd2 split_16.pyb supervision.txt": "needs the "
     "published set",
-    "python -m training evaluate runs/parts_0": "a fold is a run like the others; see test_joining.py",
+    "python -m training evaluate runs/parts_0": "a fold is a run like the others; see test_aggregation.py",
     "python -m training evaluate runs/parts_1": "as above",
     "python -m training join runs/parts_0 runs/parts_1 --out cross_validated": "as above",
     "python -m benchmarks.ablation training/experiments/toy_compact.toml "
@@ -71,6 +71,7 @@ NOT_RUN = {
     "make test-all": "this is what runs the tests",
     ".venv/bin/pre-commit install": "changes the checkout's hooks",
     "python3 -m venv .renew": "installs packages",
+    ".renew/bin/pip install --upgrade pip": "as above",
     ".renew/bin/pip install -e '.[tensorflow,openvino,client,batch,ray]' --group dev --group mlflow": "as "
     "above",
     ".renew/bin/pip freeze --exclude-editable --all": "as above",

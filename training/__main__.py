@@ -1,4 +1,4 @@
-"""Command line: `python -m training check|run|launch|evaluate|join|compare|export`."""
+"""Command line: `python -m training check|run|launch|evaluate|join|compare|export|verify`."""
 
 import argparse
 import os

@@ -32,7 +32,7 @@ class DataConfig(Config):
     """Which photographs a run sees."""
 
     layout: Changeable[str] = Field(
-        "folder", description="how the files lie on disk; see python -m datasets --help"
+        "folder", description="how the files lie on disk; see python -m datasets inspect --help"
     )
     root: Changeable[str] = Field(
         "data", description="folder of the data set; of shards also a URL: gs://bucket/parts"

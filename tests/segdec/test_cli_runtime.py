@@ -33,7 +33,7 @@ def test_fault_of_the_program_keeps_its_traceback() -> None:
     ("source", "command"),
     [
         ({"extra": "batch"}, "pip install 'segdec[batch]', in a checkout pip install -e '.[batch]'\n"),
-        ({"group": "serve"}, "in the checkout: pip install -e . --group serve\n"),
+        ({"group": "serve"}, "in the checkout and with pip 25.1 or newer: pip install -e . --group serve\n"),
     ],
 )
 def test_missing_package_names_what_installs_it(
