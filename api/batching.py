@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from api.errors import RequestError
+from segdec.batching import PredictionSteps
 from segdec.config import ModelConfig
 from segdec.engines import Logits
-from segdec.postprocessing import Prediction
 
 T = TypeVar("T")
 
@@ -26,30 +26,13 @@ FULL_ENOUGH = 0.75
 """Share of real photographs from which on a batch is padded up; emptier ones cost more than they gain."""
 
 
-class ImagePredictor(Protocol):
+class ImagePredictor(PredictionSteps, Protocol):
     """What the service needs of a `segdec.predictor.Predictor`."""
 
     @property
     def config(self) -> ModelConfig:
         """The model's network, input, classes and thresholds."""
-
-    @property
-    def batch_pixels(self) -> int:
-        """Pixels (B × H × W) beyond which a batch is not faster than its photographs one by one."""
-
-    def warm_shape(self) -> tuple[int, int, int]:
-        """Returns the shape [h, w, c] of the prepared photograph that is likely to come first."""
-
-    def prepare(self, image: NDArray[np.uint8]) -> NDArray[np.uint8]:
-        """Turns a photograph [H, W, C] into network input [h, w, c]."""
-
-    def infer(self, prepared: NDArray[np.uint8]) -> Logits:
-        """Turns network input [B, h, w, c] into logits."""
-
-    def interpret(
-        self, logits: Logits, row: int, size: tuple[int, int], *, threshold: float | None = None
-    ) -> Prediction:
-        """Turns the logits of one photograph into its prediction."""
+        ...
 
 
 @dataclass(frozen=True)

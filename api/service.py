@@ -10,7 +10,7 @@ from api.admission import AdmissionLimit
 from api.batching import ImagePredictor, InferenceThread
 from api.errors import RequestError, busy
 from api.middleware.metrics import Metrics
-from api.models.loading import ModelLoader, Phases, warm
+from api.models.model_loader import ModelLoader, Phases, warm
 from api.models.registry import ModelRegistry, ServedModel
 from api.models.store import STABLE, ModelFolder, ModelStore, SingleModel
 from api.settings import Settings

@@ -22,9 +22,9 @@ from statistics import median
 import pyarrow.parquet
 
 from benchmarks.environments import ROOT
-from benchmarks.models import NATIVE, given_or_untrained
-from benchmarks.pipeline import write_photographs
+from benchmarks.overlap import write_photographs
 from benchmarks.reporting import Target, benchmark_parser, conclude, interleave, spread
+from benchmarks.untrained_models import NATIVE, given_or_untrained
 from segdec.cli_runtime import clean_exit
 from segdec.errors import RunError
 from segdec.threads import available_cores

@@ -16,8 +16,8 @@ from functools import partial
 from pathlib import Path
 
 from benchmarks.environments import ENVIRONMENTS, ROOT, run_command
-from benchmarks.models import COMPACT, export_network, photograph
 from benchmarks.reporting import benchmark_parser, conclude, interleave, spread
+from benchmarks.untrained_models import COMPACT, export_network, photograph
 from segdec.cli_runtime import clean_exit, quiet_tensorflow
 
 ENGINES = ("tensorflow", "openvino")

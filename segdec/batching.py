@@ -31,10 +31,13 @@ class PendingPhotograph:
 Pending = TypeVar("Pending", bound=PendingPhotograph)
 
 
-class Steps(Protocol):
+class PredictionSteps(Protocol):
     """The steps of a `segdec.predictor.Predictor`, told here so that this module need not import that one."""
 
-    batch_pixels: int
+    @property
+    def batch_pixels(self) -> int:
+        """Pixels (B × H × W) beyond which a batch is not faster than its photographs one by one."""
+        ...
 
     def warm_shape(self) -> tuple[int, int, int]:
         """Returns the shape [h, w, c] of the prepared photograph that is likely to come first."""
@@ -76,7 +79,7 @@ class Batcher:
     """
 
     def __init__(
-        self, steps: Steps, *, threshold: float | None = None, batch_size: int | None = None
+        self, steps: PredictionSteps, *, threshold: float | None = None, batch_size: int | None = None
     ) -> None:
         if batch_size is not None and batch_size < 1:
             raise ValueError(f"batch_size={batch_size}. Expected at least 1.")

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.environments import peer_program, run_command
-from benchmarks.models import export_network, photograph
+from benchmarks.untrained_models import export_network, photograph
 from segdec.cli_runtime import clean_exit, quiet_tensorflow
 from segdec.config import InputConfig, ModelConfig, NetworkConfig
 from segdec.images import decode_image

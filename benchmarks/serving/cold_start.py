@@ -21,9 +21,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from benchmarks.environments import ROOT
-from benchmarks.models import given_or_untrained
 from benchmarks.reporting import Target, benchmark_parser, conclude, spread
 from benchmarks.serving.server_process import start_service
+from benchmarks.untrained_models import given_or_untrained
 from segdec.cli_runtime import clean_exit
 from segdec.errors import RunError
 

@@ -26,11 +26,11 @@ from functools import partial
 from pathlib import Path
 
 from benchmarks.environments import peer_program
-from benchmarks.models import photograph
 from benchmarks.reporting import Target, benchmark_parser, conclude, interleave, spread
 from benchmarks.serving.load import Load, closed_loop, encode_request, generators, latency_ms
 from benchmarks.serving.peers.work import MAX_BATCH, MODEL_MS, MODEL_MS_EACH
 from benchmarks.serving.server_process import ServerProcess, free_port
+from benchmarks.untrained_models import photograph
 from segdec.cli_runtime import clean_exit
 from segdec.errors import RunError
 

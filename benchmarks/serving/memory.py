@@ -16,10 +16,10 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.installation import install_extras
-from benchmarks.models import export_untrained, photograph
 from benchmarks.reporting import Target, benchmark_parser, conclude
 from benchmarks.serving.load import closed_loop, encode_request, generators
 from benchmarks.serving.server_process import start_service
+from benchmarks.untrained_models import export_untrained, photograph
 from segdec.cli_runtime import clean_exit
 from segdec.config import InputConfig, ModelConfig, NetworkConfig
 from segdec.engines import ENGINES

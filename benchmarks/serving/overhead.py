@@ -18,10 +18,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from benchmarks.models import given_or_untrained, photograph
 from benchmarks.reporting import Target, benchmark_parser, conclude, interleave, spread
 from benchmarks.serving.load import closed_loop, encode_request, generators
 from benchmarks.serving.server_process import start_service
+from benchmarks.untrained_models import given_or_untrained, photograph
 from segdec.cli_runtime import clean_exit, quiet_tensorflow
 from segdec.errors import RunError
 from segdec.images import decode_image

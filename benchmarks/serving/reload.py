@@ -21,10 +21,10 @@ from pathlib import Path
 
 import httpx
 
-from benchmarks.models import TINY, export_untrained, photograph
 from benchmarks.reporting import Target, benchmark_parser, conclude
 from benchmarks.serving.load import Exchange, Load, closed_loop, encode_request, generators, latency_ms
 from benchmarks.serving.server_process import ServerProcess, start_service
+from benchmarks.untrained_models import TINY, export_untrained, photograph
 from segdec.artifact import digest
 from segdec.cli_runtime import clean_exit
 from segdec.files import write_bytes_atomic

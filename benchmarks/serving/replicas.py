@@ -28,10 +28,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from benchmarks.environments import ROOT
-from benchmarks.models import given_or_untrained, photograph
 from benchmarks.reporting import Target, benchmark_parser, conclude
 from benchmarks.serving.load import closed_loop, encode_request, generators
 from benchmarks.serving.server_process import ServerProcess, free_port, start_service
+from benchmarks.untrained_models import given_or_untrained, photograph
 from segdec.cli_runtime import clean_exit
 from segdec.client import Client
 from segdec.errors import ConfigError, ServiceError

@@ -15,10 +15,10 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.models import TINY, given_or_untrained, photograph
 from benchmarks.reporting import Target, benchmark_parser, conclude
 from benchmarks.serving.load import closed_loop, encode_request, generators
 from benchmarks.serving.server_process import ServerProcess, start_service
+from benchmarks.untrained_models import TINY, given_or_untrained, photograph
 from segdec.cli_runtime import clean_exit
 from segdec.errors import RunError
 

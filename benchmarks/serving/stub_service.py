@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from api.app import create_app
 from api.server import bind, configure
 from api.settings import Settings
-from benchmarks.models import TINY
 from benchmarks.serving.peers.work import CLASS_LOGITS, mask_logits, run_stub
+from benchmarks.untrained_models import TINY
 from segdec.engines import Logits
 from segdec.predictor import Predictor
 

@@ -9,7 +9,7 @@ import pytest
 
 from api.app import create_app
 from api.middleware.keys import make_key
-from api.models import loading
+from api.models import model_loader
 from api.settings import Settings
 from segdec.artifact import digest
 from segdec.export.export import ModelCard, export_model
@@ -124,9 +124,9 @@ def test_damaged_version_leaves_the_old_one(client, shelf, part):
 
 def test_failed_self_test_leaves_the_old_one(client, shelf, part, monkeypatch):
     def fail(*_: object) -> None:
-        raise loading.ArtifactError("The self-test failed.")
+        raise model_loader.ArtifactError("The self-test failed.")
 
-    monkeypatch.setattr(loading, "run_self_test", fail)
+    monkeypatch.setattr(model_loader, "run_self_test", fail)
     shelf.put("2")
     shelf.label(stable="2")
     assert reload(client).json()["detail"].startswith("The self-test failed.")
@@ -137,7 +137,7 @@ def test_engine_that_fails_leaves_the_old_one(client, shelf, part, monkeypatch):
     def fail(*_: object) -> None:
         raise MemoryError("secret internals")
 
-    monkeypatch.setattr(loading, "run_self_test", fail)
+    monkeypatch.setattr(model_loader, "run_self_test", fail)
     shelf.put("2")
     shelf.label(stable="2")
     problem = reload(client).json()
@@ -161,14 +161,14 @@ def test_model_that_is_not_there(client, name):
 
 def test_second_reload_of_a_model_is_refused_while_one_runs(client, shelf, monkeypatch):
     entered, go_on = threading.Event(), threading.Event()
-    load = loading.load_artifact
+    load = model_loader.load_artifact
 
     def wait(*arguments):
         entered.set()
         assert go_on.wait(30)
         return load(*arguments)
 
-    monkeypatch.setattr(loading, "load_artifact", wait)
+    monkeypatch.setattr(model_loader, "load_artifact", wait)
     shelf.put("2")
     shelf.label(stable="2")
     answers = []

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.models import TINY, export_untrained
+from benchmarks.untrained_models import TINY, export_untrained
 
 
 @pytest.fixture(scope="session")

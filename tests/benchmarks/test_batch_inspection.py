@@ -5,7 +5,7 @@ import json
 import pytest
 
 from benchmarks import batch_inspection
-from benchmarks.pipeline import write_photographs
+from benchmarks.overlap import write_photographs
 from segdec.errors import RunError
 
 pytest.importorskip("pyarrow")

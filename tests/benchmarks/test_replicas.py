@@ -4,10 +4,10 @@ from collections import Counter
 
 import pytest
 
-from benchmarks.models import photograph
 from benchmarks.serving import replicas
 from benchmarks.serving.load import generators
 from benchmarks.serving.replicas import Attempt, Trial, TrialResult
+from benchmarks.untrained_models import photograph
 from segdec.errors import ConfigError
 
 KILLED, OTHER = "127.0.0.1:1", "127.0.0.1:2"

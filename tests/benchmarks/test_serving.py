@@ -12,7 +12,6 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from benchmarks.models import photograph
 from benchmarks.reporting import Target, conclude, interleave
 from benchmarks.serving import cold_start, frameworks, overhead, overload, reload, soak
 from benchmarks.serving.load import (
@@ -26,6 +25,7 @@ from benchmarks.serving.load import (
 )
 from benchmarks.serving.peers.work import MODEL_MS, inspect
 from benchmarks.serving.server_process import ServerProcess, free_port
+from benchmarks.untrained_models import photograph
 from segdec.errors import RunError
 from segdec.images import decode_image
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from benchmarks.pipeline import PARTS, main
+from benchmarks.overlap import PARTS, main
 
 
 def test_all_ways_are_measured(tiny_artifact, tmp_path):

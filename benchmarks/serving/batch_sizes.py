@@ -1,6 +1,6 @@
 """Which batches are worth forming? Milliseconds a photograph, by its size and the number that go together.
 
-    python -m benchmarks.serving.batching [--rounds 7] [--model FOLDER] [--json FILE]
+    python -m benchmarks.serving.batch_sizes [--rounds 7] [--model FOLDER] [--json FILE]
 
 An untrained `compact` network runs in this process. All combinations are measured in turn; the table shows
 medians. What an engine calls `batch_pixels` comes from here.
@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from benchmarks.models import NATIVE, given_or_untrained
 from benchmarks.reporting import benchmark_parser, conclude, interleave, spread
+from benchmarks.untrained_models import NATIVE, given_or_untrained
 from segdec.cli_runtime import clean_exit
 
 if TYPE_CHECKING:

@@ -1,6 +1,6 @@
 """What does overlapping bring? Photographs/s from files: one by one, and by `Predictor.predict_many`.
 
-    python -m benchmarks.pipeline [--model FOLDER] [--size 512x704] [--photographs 24] [--rounds 5]
+    python -m benchmarks.overlap [--model FOLDER] [--size 512x704] [--photographs 24] [--rounds 5]
 
 An untrained `compact` network runs in this process, on grey PNG files that are made first. All ways are
 measured in turn; a round is the whole folder. The shares of one by one tell which part sets the pace: no
@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from benchmarks.models import NATIVE, given_or_untrained, photograph
 from benchmarks.reporting import benchmark_parser, conclude, interleave, spread
+from benchmarks.untrained_models import NATIVE, given_or_untrained, photograph
 from segdec.cli_runtime import clean_exit
 from segdec.images import read_image
 from segdec.threads import leave_cores_to_engine
