@@ -257,6 +257,7 @@ def python_example(word):
     return found
 
 
+@pytest.mark.slow
 def test_commands_of_the_data_sets_work(checkout):
     """The first one of each kind; `pack` loads TensorFlow."""
     lines = [line for line in runnable() if line.startswith("python -m datasets")]

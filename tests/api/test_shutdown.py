@@ -27,6 +27,7 @@ def running(tiny_artifact: Path, tmp_path: Path) -> Iterator[tuple]:
             process.kill()
 
 
+@pytest.mark.slow
 def test_photographs_that_were_taken_are_answered_after_sigterm(running):
     process, url = running
     noise = np.random.default_rng(0).integers(0, 256, (1500, 1500, 1), np.uint8)

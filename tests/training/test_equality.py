@@ -82,6 +82,7 @@ def test_strategies_agree_with_one_device(trained, strategy):
         np.testing.assert_allclose(ours[name], value, rtol=relative, atol=TOLERANCES[floatx], err_msg=name)
 
 
+@pytest.mark.slow
 def test_training_went_on_without_nan(trained):
     """Otherwise the strategies would agree on nothing."""
     numbers = trained[1]("single")

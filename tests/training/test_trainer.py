@@ -178,6 +178,7 @@ def test_a_folder_that_is_no_run_is_left_alone(tiny_experiment, data, tmp_path, 
     assert (tmp_path / "tiny" / "thesis.txt").read_text() == "precious"
 
 
+@pytest.mark.slow
 def test_classes_are_counted_in_the_data(tiny_experiment, tmp_path):
     write_toy(tmp_path / "toy", 36, size=32, classes=4)
     flags = ["--data.root", str(tmp_path / "toy"), "--data.splits", str(tmp_path / "toy" / "splits.txt")]

@@ -9,7 +9,6 @@ import time
 
 import pytest
 
-from tests.marks import slow_case
 from training.distribution.interruption import Interruption, RunInterruptedError
 from training.experiment_file import load_experiment
 from training.tracking.run_log import read_log
@@ -36,10 +35,11 @@ def interrupt(patch, number, steps):
     patch.setattr(Meter, "advance", advance_and_raise)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("number", "steps", "place", "code"),
     [
-        slow_case(signal.SIGINT, 3, "after step 3 of stage 'segment'", 130),  # no checkpoint is due at step 3
+        (signal.SIGINT, 3, "after step 3 of stage 'segment'", 130),  # no checkpoint is due at step 3
         (signal.SIGTERM, 9, "after stage 'decision'", 75),  # last step of a stage
     ],
 )

@@ -86,6 +86,7 @@ def test_clipped_mirrored_training_equals_one_device(tiny_config, clipped):
     check_equal(weights, clipped[0])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("devices", "parts"), [("cpu:1", 4), ("cpu:1", 3), ("cpu:2", 2)])
 def test_images_in_parts_equal_the_batch(tiny_config, plain, devices, parts):
     """With statistics per image; three parts of four images are uneven."""
@@ -94,6 +95,7 @@ def test_images_in_parts_equal_the_batch(tiny_config, plain, devices, parts):
     check_equal(weights, plain[0])
 
 
+@pytest.mark.slow
 def test_parts_and_clipping_go_together(tiny_config, clipped):
     check_equal(train(tiny_config, accumulate=2, clip_norm=0.05)[0], clipped[0])
 

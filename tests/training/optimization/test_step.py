@@ -124,10 +124,10 @@ def test_joint_loss_is_the_weighted_sum(tiny_config):
 @pytest.mark.parametrize(
     ("stage", "normalization"),
     [
-        ("segment", "instance"),
+        slow_case("segment", "instance"),
         slow_case("segment", "feature"),
         slow_case("decision", "instance"),
-        ("decision", "feature"),
+        slow_case("decision", "feature"),
         ("joint", "instance"),
         slow_case("joint", "feature"),
     ],
@@ -166,7 +166,8 @@ def test_moving_statistics_are_those_of_all_replicas(tiny_config):
         assert (first != start[variable.path]).any()
 
 
-@pytest.mark.parametrize("strategy", [slow_case("mirrored"), "central-storage"])
+@pytest.mark.slow
+@pytest.mark.parametrize("strategy", ["mirrored", "central-storage"])
 def test_a_replica_without_images_leaves_numbers(tiny_config, strategy):
     """One image on two replicas; its statistics alone count."""
     training = Training(tiny_config.network, "joint", strategy=strategy)
@@ -175,7 +176,8 @@ def test_a_replica_without_images_leaves_numbers(tiny_config, strategy):
     assert all(np.isfinite(value).all() for value in training.weights().values())
 
 
-@pytest.mark.parametrize("optimizer", [slow_case("sgd"), slow_case("adam"), "adamw"])
+@pytest.mark.slow
+@pytest.mark.parametrize("optimizer", ["sgd", "adam", "adamw"])
 def test_weight_decay_counts_once(tiny_config, optimizer):
     """A decay that moves the weights by 10 % a step, so that a second helping would show."""
     settings = {"optimizer": optimizer, "learning_rate": 1e-3, "weight_decay": 100.0}
@@ -208,7 +210,7 @@ def state(training):
     return [np.asarray(copy).copy() for variable in variables for copy in results(variable)]
 
 
-@pytest.mark.parametrize("strategy", [slow_case("single"), "mirrored", slow_case("central-storage")])
+@pytest.mark.parametrize("strategy", ["single", slow_case("mirrored"), slow_case("central-storage")])
 def test_an_overflow_on_one_replica_skips_the_step_on_all(tiny_config, strategy):
     settings = {"policy": ComputePolicy("mixed_float16"), "loss_scale": {"value": 1024.0}}
     training = Training(
@@ -250,9 +252,8 @@ def test_the_scale_grows_after_sound_steps(tiny_config):
     assert [training.take(batch)["loss_scale"] for _ in range(4)] == [8.0, 16.0, 16.0, 32.0]
 
 
-@pytest.mark.parametrize(
-    ("precision", "digits"), [slow_case("mixed_float16", 0.02), ("mixed_bfloat16", 0.16)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize(("precision", "digits"), [("mixed_float16", 0.02), ("mixed_bfloat16", 0.16)])
 def test_half_precision_follows_float32(tiny_config, precision, digits):
     """Unscaled, the gradient and its norm are those of float32, to the digits that the precision has.
 
@@ -269,6 +270,7 @@ def test_half_precision_follows_float32(tiny_config, precision, digits):
         np.testing.assert_allclose(half.weights()[path], value, atol=5e-3, err_msg=path)
 
 
+@pytest.mark.slow
 def test_the_norm_is_that_of_the_global_gradient_before_clipping(tiny_config):
     """Without momentum the first step is rate · gradient."""
     config = tiny_config.network.model_copy(update={"normalization": "instance"})
