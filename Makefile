@@ -53,9 +53,9 @@ $(VENV)/product-installed: $(VENV)/pip-installed pyproject.toml
 
 # The pip that Python brings may be too old to know groups.
 $(VENV)/pip-installed: constraints.txt
-	@command -v $(PYTHON) >/dev/null || { echo "error: $(PYTHON) not found; expected Python >= 3.11" >&2; exit 1; }
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
-	  || { echo "error: $$($(PYTHON) --version) found; expected Python >= 3.11: make PYTHON=python3.12 ..." >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' 2>/dev/null \
+	  || { echo "error: $(PYTHON): $$($(PYTHON) --version 2>&1); expected Python 3.11, 3.12 or 3.13, which TensorFlow" \
+	  "is built for: make PYTHON=python3.12 ..." >&2; exit 1; }
 	@echo "Making the Python environment $(VENV)."
 	@$(PYTHON) -m venv $(VENV)
 	@$(PIP_INSTALL) pip
@@ -104,6 +104,7 @@ notes: install
 	@$(BIN)/python -m deploy.release.notes $(VERSION)
 
 serve: $(PRODUCT)
+	@[ -d $(MODEL) ] || { echo "error: MODEL=$(MODEL) is no folder; make demo makes runs/demo/model" >&2; exit 2; }
 	$(BIN)/python -m api --model $(MODEL) --port $(PORT)
 
 # Each in turn, also after one that misses its target; the peers get an environment of some gigabytes in build/peers.

@@ -186,9 +186,9 @@ def read_key(file: Path | None) -> str | None:
 def open_model(options: argparse.Namespace) -> LocalInspector:
     """Loads the artifact of --model."""
     settings = model_settings(options)
-    allow_pixels(settings["max_pixels"])
     leave_cores_to_engine()
-    inspector = LocalInspector(**settings)
+    inspector = LocalInspector(**settings)  # first: the extra of an engine holds that of the images
+    allow_pixels(settings["max_pixels"])
     for note in inspector.notes:
         print(f"warning: {note}", file=sys.stderr)
     return inspector

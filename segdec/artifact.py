@@ -88,7 +88,8 @@ def read_manifest_file(folder: Path) -> Manifest:
     """
     if not folder.is_dir():
         raise ArtifactError(
-            f"{folder} is no folder. Expected an artifact written by the export; check the path."
+            f"{folder} is no folder. Expected an artifact, as python -m training export RUN FOLDER writes "
+            "it; check the path."
         )
     content = _read(folder / MANIFEST)
     _check_checksum(folder, content)

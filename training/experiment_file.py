@@ -46,7 +46,8 @@ def _read_toml(path: Path) -> dict[str, Any]:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise ConfigError(
-            f"Cannot read the experiment '{path}': {error.strerror}. Expected a TOML file."
+            f"Cannot read the experiment '{path}': {error.strerror}. Expected a TOML file, such "
+            "as those in training/experiments."
         ) from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"'{path}' is not valid TOML: {error}.") from error

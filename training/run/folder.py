@@ -187,7 +187,8 @@ class RunFolder:
     def _check_is_run(self) -> None:
         if not self._config_path.is_file():
             raise RunError(
-                f"'{self.path}' is not a run folder: it has no config.toml. Choose another --name."
+                f"'{self.path}' is not a run folder: it has no config.toml. Give the folder of a run, or "
+                "another --name to start one."
             )
 
     def _check_same_config(self, config: ExperimentConfig) -> None:
