@@ -211,7 +211,7 @@ def _check_target(folder: Path, overwrite: bool) -> None:
     if not folder.exists():
         return
     if not overwrite:
-        raise ArtifactError(f"{folder} exists. Expected a new folder; choose another or allow to overwrite.")
+        raise ArtifactError(f"{folder} exists. Expected a new folder; choose another, or give --overwrite.")
     if not (folder / MANIFEST).is_file():
         raise ArtifactError(
             f"{folder} exists and is no artifact (it has no {MANIFEST}), so it is not overwritten. "
