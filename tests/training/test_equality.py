@@ -25,12 +25,16 @@ STRATEGIES = {
 TOLERANCES = {"float64": 1e-10, "float32": 1e-5}
 
 
-CASES = [
-    ("float64", "batch"),
-    pytest.param(("float32", "instance"), marks=pytest.mark.slow),
-    pytest.param(("float64", "instance"), marks=pytest.mark.slow),
-    pytest.param(("float32", "batch"), marks=pytest.mark.slow),
-]
+CASES = {
+    ("float64", "batch"): ("mirrored", "mirrored-4", "central-storage", "multi-worker"),
+    ("float64", "instance"): ("mirrored",),
+    ("float32", "instance"): ("multi-worker",),
+    ("float32", "batch"): ("central-storage",),
+}
+"""Every strategy with the precision that proves the algebra, and every other case under one of them.
+
+With instance normalisation a step is taken in parts; see the driver.
+"""
 
 
 def start(strategy, case, out, **environment):
@@ -58,23 +62,27 @@ def train(strategy, case, out):
         return dict(numbers)
 
 
-@pytest.fixture(scope="module", params=CASES, ids="-".join)
-def trained(request, tmp_path_factory):
-    """Precision of a case, and what gives the numbers of a strategy; each is trained when first asked for."""
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """What gives the numbers of a case and a strategy; each is trained when first asked for."""
     folder = tmp_path_factory.mktemp("equality")
-    return request.param[0], cache(lambda name: train(name, request.param, folder / f"{name}.npz"))
+    return cache(lambda case, name: train(name, case, folder / f"{'-'.join(case)}-{name}.npz"))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "strategy",
-    ["mirrored", "central-storage", "multi-worker", pytest.param("mirrored-4", marks=pytest.mark.slow)],
+    ("case", "strategy"),
+    [
+        pytest.param(case, strategy, id="-".join((*case, strategy)))
+        for case, strategies in CASES.items()
+        for strategy in strategies
+    ],
 )
-def test_strategies_agree_with_one_device(trained, strategy):
+def test_strategies_agree_with_one_device(trained, case, strategy):
     """Weights, moving statistics, averages, losses and gradient norms; batch means synchronised."""
-    floatx, numbers = trained
-    expected, ours = numbers("single"), numbers(strategy)
+    expected, ours = trained(case, "single"), trained(case, strategy)
     assert ours.keys() == expected.keys()
+    floatx = case[0]
     for name, value in expected.items():
         # Weights, averages and losses are held to the tolerance. Of a float32 norm four digits agree
         # (measured: 3e-5 of it with four replicas); in float64 it is held as well.
@@ -83,11 +91,8 @@ def test_strategies_agree_with_one_device(trained, strategy):
 
 
 @pytest.mark.slow
-def test_training_went_on_without_nan(trained):
+@pytest.mark.parametrize("case", CASES, ids="-".join)
+def test_training_went_on_without_nan(trained, case):
     """Otherwise the strategies would agree on nothing."""
-    numbers = trained[1]("single")
-    for name, value in numbers.items():
+    for name, value in trained(case, "single").items():
         assert np.isfinite(value).all(), name
-    steps = [name for name in numbers if name.endswith("/loss")]
-    assert len(steps) == 24
-    assert all(numbers[f"{step.removesuffix('loss')}gradient_norm"] > 0 for step in steps)
