@@ -69,6 +69,7 @@ NOT_RUN = {
     "make install": "installs packages; .ci/run does",
     "make check": "minutes of checking; .ci/run runs it",
     "make test-all": "this is what runs the tests",
+    "make test-loaded": "as above",
     ".venv/bin/pre-commit install": "changes the checkout's hooks",
     "python3 -m venv .renew": "installs packages",
     ".renew/bin/pip install --upgrade pip": "as above",
