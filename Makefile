@@ -39,14 +39,14 @@ COMPILE = $(BIN)/python -m compileall -qq -j 0 $(VENV)/lib || true
 install: $(VENV)/installed
 
 $(VENV)/installed: $(VENV)/pip-installed pyproject.toml
-	@echo "Installing what development needs into $(VENV): 3.6 GB in 185 packages, which takes minutes, once."
+	@echo "Installing what development needs into $(VENV): 3.6 GB in some 190 packages, which takes minutes, once."
 	@$(PIP_INSTALL) --editable '.[tensorflow,openvino,client,batch]' --group dev
 	@$(COMPILE)
 	@touch $@
 
 $(VENV)/product-installed: $(VENV)/pip-installed pyproject.toml
-	@echo "Installing TensorFlow and what training and the service need into $(VENV): 2.7 GB in 81 packages, which"
-	@echo "takes minutes, once."
+	@echo "Installing TensorFlow and what training and the service need into $(VENV): 2.7 GB in some 80 packages,"
+	@echo "which takes minutes, once."
 	@$(PIP_INSTALL) --editable '.[tensorflow]' --group train --group serve
 	@$(COMPILE)
 	@touch $@
