@@ -53,7 +53,7 @@ def split_into_folds(
     if folds < 2:
         raise DatasetError(f"{folds} folds cannot be tested in turn. Expected --folds of at least 2.")
     _check_shares(val, 0)
-    parts = deal(find_clusters(photographs), [1 / folds] * folds, seed)
+    parts = deal(find_clusters(photographs), [1] * folds, seed)
     wanted = [split for split in SPLITS if split != "val" or val > 0]
     for tested, test in enumerate(parts):
         others = [cluster for place, part in enumerate(parts) if place != tested for cluster in part]
@@ -90,10 +90,11 @@ def find_clusters(photographs: Sequence[CheckedPhotograph]) -> list[Cluster]:
 def deal(clusters: Sequence[Cluster], shares: Sequence[float], seed: int) -> list[list[Cluster]]:
     """Returns as many parts as there are shares; each class gives each part its share of clusters.
 
-    Where a class has as many clusters as there are parts, no part goes without. Parts that lack equally
-    many clusters are told apart by the photographs they lack.
+    The shares are of their sum, whatever that is. Where a class has as many clusters as there are parts, no
+    part goes without. Parts that lack equally many clusters are told apart by the photographs they lack.
     """
     parts: list[list[Cluster]] = [[] for _ in shares]
+    shares = [share / sum(shares) for share in shares]
     total = sum(cluster.photographs for cluster in clusters)
     lacking = [share * total for share in shares]  # photographs
     numbers = Counter(cluster.label for cluster in clusters)

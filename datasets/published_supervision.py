@@ -158,7 +158,7 @@ def _chosen(found: object, part: int | None, path: Path) -> Sequence[object]:
     """The list of entries: `found` itself, or its part where it holds several lists."""
     if not _is_list(found):
         raise _unlike(path, "Expected lists.")
-    several = bool(found) and all(_is_list(entry) and all(map(_is_list, entry[:1])) for entry in found)
+    several = bool(found) and all(_is_list(entry) and all(map(_is_list, entry)) for entry in found)
     if several == (part is None):
         raise DatasetError(
             f"{path} holds {f'{len(found)} folds or classes' if several else 'one split'}. "

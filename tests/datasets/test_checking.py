@@ -209,6 +209,19 @@ def test_what_an_index_knows_is_not_read(tmp_path, write_picture):
     assert named == [["a", "b"], ["read", "twin"]]
 
 
+@pytest.mark.parametrize(("max_pixels", "is_trusted"), [(240, False), (239, True)])
+def test_what_is_not_trusted_or_too_large_is_read(tmp_path, write_picture, max_pixels, is_trusted):
+    shape, digests = (12, 20, 1), ("0" * 64,)
+    record = Record("a", write_picture(tmp_path / "a.png"), None, 0, "a", shape=shape, digests=digests)
+    checked = check_dataset(
+        Dataset(("good",), (record,)), max_pixels=max_pixels, trusted=lambda _record: is_trusted
+    )
+    assert [photograph.defect_px for photograph in checked.photographs] == ([] if is_trusted else [0])
+    assert ["240 pixels" in problem.text for problem in checked.dataset.problems] == (
+        [True] if is_trusted else []
+    )
+
+
 def test_progress_is_shown(folder_root):
     seen = []
     check_dataset(index(folder_root), progress=lambda records: (seen.append(r.name) or r for r in records))

@@ -99,6 +99,7 @@ def test_photograph_with_a_problem_is_passed_over(write, tmp_path):
         (([(10000, False)], [(10003, False)]), 0, "holds one split. Give no number"),
         (([[(10000, False)]], [[]]), None, "holds 1 folds or classes. Give the number of one, 0 to 0"),
         (([[(10000, False)]], [[]]), 1, "holds no part 1"),
+        (([[(10000, False), 10001]], [[]]), 0, "holds one split"),
         (([(10000, False)],), None, "two or three lists"),
         (([(10000, False)], 5), None, "Expected lists"),
         (([(10000, 1)], []), None, "True or False"),

@@ -29,6 +29,13 @@ def decode_mask(answer: dict) -> np.ndarray:
     return decode_image(base64.b64decode(answer["mask"]["data"]), "mask").pixels[..., 0]
 
 
+def test_deadline_that_is_no_time_is_named(client, part):
+    answer = post(client, part, **{"X-Deadline-Ms": "soon"})
+    assert answer.status_code == 400
+    assert answer.json()["detail"].startswith("header x-deadline-ms: ")
+    assert "'soon'" in answer.json()["detail"]
+
+
 def test_answer_holds_every_field_of_the_schema(client, part):
     answer = post(client, part, **{"X-Request-ID": "line-3.part-17"}).json()
     timing = answer.pop("timing_ms")

@@ -249,6 +249,7 @@ def test_all_problems_are_told_at_once(export, task, tmp_path, write_picture):
         "text": (["dent"], ["has no value"]),
         "both": ([rectangle(), choice("good")], ["labelled good, but also dent"]),
         "choices": ([choice("dent", "pore")], ["labelled dent and pore"]),
+        "choice": ([{**choice(), "value": {"choices": "dent"}}], ["the choices are no list"]),
         "twice": ([], ["annotated 2 times"]),
     }
     tasks = [task(f"{name}.png", *results) for name, (results, _) in broken.items()]
