@@ -43,7 +43,8 @@ def create_app(settings: Settings, predictor: ImagePredictor | None = None) -> F
     app.state.service = None
     add_error_handlers(app)
     for module in (predict, batch, models, admin, v2, health, metrics):
-        app.include_router(module.router)
+        # `include_router` would look for the route of each request twice, in the router and in its own copy.
+        app.router.routes.extend(module.router.routes)
     add_pages(app, settings)
     add_middleware(app, settings, _make_metrics(app))
     return app

@@ -1,5 +1,6 @@
 """Logits to a prediction: label, score, mask at the size of the photograph, regions."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import cv2
@@ -110,7 +111,8 @@ def find_regions(mask: NDArray[np.uint8], scores: NDArray[np.float32]) -> tuple[
     """
     count, found, boxes, _ = cv2.connectedComponentsWithStats(mask, connectivity=8)
     numbered = np.asarray(found, dtype=np.int32)  # [H, W], 0 = no defect
-    regions = [_region(numbered, scores, number, boxes[number]) for number in range(1, count)]
+    stats = np.asarray(boxes).tolist()  # x, y, width, height, area
+    regions = [_region(numbered, scores, number, stats[number]) for number in range(1, count)]
     return tuple(sorted(regions, key=lambda region: (-region.score_max, -region.area_px, region.bbox)))
 
 
@@ -127,24 +129,15 @@ def sigmoid(logits: NDArray[np.float32]) -> NDArray[np.float32]:
 
 
 def _region(
-    numbered: NDArray[np.int32], scores: NDArray[np.float32], number: int, stats: NDArray[np.int32]
+    numbered: NDArray[np.int32], scores: NDArray[np.float32], number: int, stats: Sequence[int]
 ) -> Region:
-    x, y, width, height, area = (int(value) for value in stats)
+    x, y, width, height, area_px = stats
     window = np.s_[y : y + height, x : x + width]
-    inside = numbered[window] == number
-    return Region(
-        bbox=(x, y, width, height),
-        area_px=area,
-        score_max=float(scores[window][inside].max()),
-        polygon=_polygon(inside, x, y),
-    )
-
-
-def _polygon(inside: NDArray[np.bool_], x: int, y: int) -> tuple[tuple[int, int], ...]:
-    contours, _ = cv2.findContours(
-        inside.astype(np.uint8), cv2.RETR_EXTERNAL, cv2.CHAIN_APPROX_SIMPLE, offset=(x, y)
-    )
-    return tuple((int(column), int(row)) for column, row in contours[0][:, 0])
+    inside = (numbered[window] == number).view(np.uint8)
+    score_max = cv2.minMaxLoc(scores[window], inside)[1]
+    contours, _ = cv2.findContours(inside, cv2.RETR_EXTERNAL, cv2.CHAIN_APPROX_SIMPLE, offset=(x, y))
+    polygon = tuple(map(tuple, contours[0][:, 0].tolist()))
+    return Region((x, y, width, height), area_px, score_max, polygon)
 
 
 def _check_finite(mask_logits: NDArray[np.float32], class_logits: NDArray[np.float32]) -> None:

@@ -1,6 +1,6 @@
 """Requests a second of the service and of other serving frameworks, all with the same stub model.
 
-    python -m benchmarks.serving.frameworks [--rounds 7] [--seconds 5] [--json FILE]
+    python -m benchmarks.serving.frameworks [--rounds 7] [--seconds 5] [--busy 0] [--json FILE]
 
 All servers are asked in turn, by 8 clients on keep-alive connections; those that are not asked are paused,
 because some take processor time even when they are idle. Each has one worker, decodes the same grey PNG,
@@ -12,16 +12,19 @@ A call of the stub takes 1 ms, whatever the batch, as an accelerator does for a 
 runs as it comes: ours forms batches of what is waiting, the peers take one photograph at a time. The table
 shows the peers with their own batching of up to 8 too; the targets are about the servers as they come.
 MLServer infers in its own process, not in a worker. With `--each` the stub takes 1 ms for every photograph,
-so that batches gain nothing.
+so that batches gain nothing. With `--busy` that many processes count beside it, as on a machine with other
+work: who takes less processor time for an answer, which is shown too, has to wait less often.
 """
 
 import base64
 import json
+import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
@@ -39,11 +42,28 @@ CLIENTS = 8
 BATCH = 8
 OURS = "segdec"
 BARE = "uvicorn, no work"
-TIMES = {"litserve": 2.0, "bentoml": 2.0, "mlserver": 1.3}
+TIMES = {"litserve": 1.5, "bentoml": 2.0, "mlserver": 1.3}
 """How many times as fast as each peer the service shall be."""
+PROCESSOR_SHARE = 0.6
+"""The most processor time that the service may take for an answer, of that which a peer takes."""
 HEADROOM = 3.0
 """How many times as fast as the service the bare server shall be, or the load generator may be the limit."""
 BOUNDARY = "photograph"
+
+
+@dataclass
+class Asked:
+    """A server, what it is asked, and what came of it, the round before the measured ones included."""
+
+    server: ServerProcess
+    request: bytes
+    loads: list[Load] = field(default_factory=list)
+    processor_s: list[float] = field(default_factory=list)
+
+    def processor_ms(self) -> float:
+        """Returns the processor time of an answer, in milliseconds."""
+        answers = sum(len(load.of(200)) for load in self.loads[1:])
+        return sum(self.processor_s[1:]) * 1000 / answers
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -52,6 +72,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--rounds", type=int, default=7, help="measurements of each (default: %(default)s)")
     parser.add_argument("--seconds", type=float, default=5.0, help="a measurement (default: %(default)s)")
     parser.add_argument("--side", type=int, default=64, help="of the photograph, px (default: %(default)s)")
+    parser.add_argument("--busy", type=int, default=0, help="processes that count beside it (default: 0)")
     parser.add_argument("--each", action="store_true", help="the stub takes 1 ms for every photograph")
     parser.add_argument(
         "--peers", nargs="*", choices=TIMES, default=list(TIMES), help="compare with these (default: all)"
@@ -64,19 +85,30 @@ def main(arguments: Sequence[str] | None = None) -> int:
         asked = {}
         for name, server, request in competitors(stack, options.peers, image, stub):
             stack.enter_context(server).pause()
-            asked[name] = (server, request)
-        loads: dict[str, list[Load]] = {name: [] for name in asked}
+            asked[name] = Asked(server, request)
+        stack.enter_context(busy_processes(options.busy))
         measured = interleave(
-            {name: partial(ask, pool, *asked[name], options.seconds, loads[name]) for name in asked},
-            options.rounds,
+            {name: partial(ask, pool, asked[name], options.seconds) for name in asked}, options.rounds
         )
     return conclude(
         options.json,
-        tabulate(measured, loads),
-        targets(measured, options.peers),
+        tabulate(measured, asked),
+        targets(measured, asked, options.peers),
         stub=stub,
         side_px=options.side,
+        busy_processes=options.busy,
     )
+
+
+@contextmanager
+def busy_processes(count: int) -> Iterator[None]:
+    """Keeps `count` processes busy until the block ends."""
+    with ExitStack() as stack:
+        for _ in range(count):
+            process = subprocess.Popen([sys.executable, "-c", "while True: pass"])
+            stack.callback(process.wait)
+            stack.callback(process.kill)
+        yield
 
 
 def competitors(
@@ -97,44 +129,50 @@ def variant(peer: str, batch: int) -> str:
     return f"{peer}, batches of {batch}" if batch > 1 else peer
 
 
-def ask(pool: Executor, server: ServerProcess, request: bytes, seconds: float, loads: list[Load]) -> float:
-    """Measures good answers a second once; the measurement is added to `loads`.
+def ask(pool: Executor, asked: Asked, seconds: float) -> float:
+    """Measures good answers a second once; the measurement is added to `asked`.
 
     Raises:
         RunError: If an answer is not good.
     """
+    server, request = asked.server, asked.request
+    before_s = server.processor_s()
     server.resume()
     load = pool.submit(closed_loop, server.port, [request], clients=CLIENTS, seconds=seconds).result()
     server.pause()
     if set(load.statuses()) != {200}:
         bad = next(exchange for exchange in load.exchanges if exchange.status != 200)
         raise RunError(f"Statuses {load.statuses()}; expected 200 only. One said: {bad.body[:500]!r}")
-    loads.append(load)
+    asked.loads.append(load)
+    asked.processor_s.append(server.processor_s() - before_s)
     return load.rate
 
 
-def tabulate(
-    measured: Mapping[str, Sequence[float]], loads: Mapping[str, Sequence[Load]]
-) -> list[dict[str, object]]:
+def tabulate(measured: Mapping[str, Sequence[float]], asked: Mapping[str, Asked]) -> list[dict[str, object]]:
     """Returns a row for each competitor."""
     ours = spread(measured[OURS])["median"]
     rows: list[dict[str, object]] = []
     for name, rates in measured.items():
-        exchanges = [exchange for load in loads[name][1:] for exchange in load.exchanges]
+        exchanges = [exchange for load in asked[name].loads[1:] for exchange in load.exchanges]
         row: dict[str, object] = {"requests/s": name, **spread(rates)}
         row["segdec is … times as fast"] = ours / spread(rates)["median"]
         row["p50 ms"], row["p99 ms"] = latency_ms(exchanges, 0.5), latency_ms(exchanges, 0.99)
+        row["processor ms each"] = asked[name].processor_ms()
         rows.append(row)
     return rows
 
 
-def targets(measured: Mapping[str, Sequence[float]], peers: Sequence[str]) -> list[Target]:
+def targets(
+    measured: Mapping[str, Sequence[float]], asked: Mapping[str, Asked], peers: Sequence[str]
+) -> list[Target]:
     """Returns what was to be reached against each peer as it comes."""
     median = {name: spread(rates)["median"] for name, rates in measured.items()}
     found = [Target("load generator's headroom over segdec", median[BARE] / median[OURS], lowest=HEADROOM)]
-    return found + [
-        Target(f"segdec / {peer}", median[OURS] / median[peer], lowest=TIMES[peer]) for peer in peers
-    ]
+    for peer in peers:
+        share = asked[OURS].processor_ms() / asked[peer].processor_ms()
+        found.append(Target(f"segdec / {peer}", median[OURS] / median[peer], lowest=TIMES[peer]))
+        found.append(Target(f"processor time, segdec / {peer}", share, highest=PROCESSOR_SHARE))
+    return found
 
 
 # === How each is started ===

@@ -19,6 +19,8 @@ from segdec.errors import RunError
 START_S = 180.0
 STOP_S = 40.0
 POLL_S = 0.02
+SESSION, USER, SYSTEM = 3, 11, 12
+"""Places in /proc/PID/stat behind the command's name: session, ticks in user and in system mode."""
 
 
 class ServerProcess:
@@ -106,6 +108,12 @@ class ServerProcess:
         """Returns the most memory that the process ever had in use, MB of 10⁶ bytes."""
         return self._status_kib("VmHWM") * 1024 / 1e6
 
+    def processor_s(self) -> float:
+        """Returns the processor time that the server's processes have taken, s: of it and all it started."""
+        found = (_stat_fields(path) for path in Path("/proc").glob("[0-9]*/stat"))
+        ticks = sum(int(f[USER]) + int(f[SYSTEM]) for f in found if f and int(f[SESSION]) == self.pid)
+        return ticks / os.sysconf("SC_CLK_TCK")
+
     def _status_kib(self, key: str) -> int:
         status = Path(f"/proc/{self.pid}/status").read_text(encoding="ascii")
         return int(next(line for line in status.splitlines() if line.startswith(key)).split()[1])
@@ -152,6 +160,14 @@ def free_port() -> int:
         listener.bind(("127.0.0.1", 0))
         port: int = listener.getsockname()[1]
         return port
+
+
+def _stat_fields(path: Path) -> list[str]:
+    """Returns what stands behind the command's name in a /proc/PID/stat; nothing if the process has ended."""
+    try:
+        return path.read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
+    except OSError:
+        return []
 
 
 def _answers(client: httpx.Client, url: str) -> bool:
