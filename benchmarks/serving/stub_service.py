@@ -19,6 +19,7 @@ from benchmarks.serving.peers.work import CLASS_LOGITS, mask_logits, run_stub
 from benchmarks.untrained_models import TINY
 from segdec.engines import Logits
 from segdec.predictor import Predictor
+from segdec.threads import leave_cores_to_engine
 
 
 class StubEngine:
@@ -45,4 +46,5 @@ async def serve(port: int) -> None:
 
 
 if __name__ == "__main__":
+    leave_cores_to_engine()  # as the service's own entry point does
     uvloop.run(serve(int(sys.argv[1])))
