@@ -12,7 +12,8 @@ SERVING_BENCHMARKS := overhead frameworks overload soak reload cold_start batch_
 
 help:
 	@echo "make demo     toy data -> training -> report -> artifact -> HTTP answer, in runs/demo"
-	@echo "make install  what development needs, in $(VENV); test, check and bench do it by themselves"
+	@echo "make install  what development needs, in $(VENV); test, check and bench do it by themselves;"
+	@echo "              GPU=1 takes TensorFlow with CUDA, another 3 GB"
 	@echo "make test     a test of each kind and each part, in minutes; FLAGS=--cov measures what lines they run"
 	@echo "make test-all all tests: real clusters, killed runs, browsers, every command of the documentation"
 	@echo "make test-loaded  make test, while eight busy loops run beside it"
@@ -29,25 +30,29 @@ help:
 	@echo "make bench-serving  measure the service beside its peers, half an hour; figures in build/bench-serving"
 	@echo "make clean    remove $(VENV) and caches; runs and data stay"
 
+# GPU=1 installs TensorFlow with CUDA; an environment that has it keeps it.
+CUDA := $(or $(filter-out 0,$(GPU)),$(wildcard $(VENV)/*installed-cuda))
+ENGINE := $(if $(CUDA),gpu,tensorflow)
+INSTALLED := $(VENV)/installed$(if $(CUDA),-cuda)
 # A stamp is newer than what it was made from, so an unchanged environment is not installed again. What development
 # needs holds all that the product needs: where it is installed, nothing else is.
-PRODUCT := $(if $(wildcard $(VENV)/installed),$(VENV)/installed,$(VENV)/product-installed)
+PRODUCT := $(or $(wildcard $(INSTALLED)),$(VENV)/product-installed$(if $(CUDA),-cuda))
 # Errors alone are shown. pip would compile to bytecode on one core, which takes longer than all else that it does.
 PIP_INSTALL = $(BIN)/python -m pip install -qq --no-compile --disable-pip-version-check --constraint constraints.txt
 COMPILE = $(BIN)/python -m compileall -qq -j 0 $(VENV)/lib || true
 
-install: $(VENV)/installed
+install: $(INSTALLED)
 
-$(VENV)/installed: $(VENV)/pip-installed pyproject.toml
+$(INSTALLED): $(VENV)/pip-installed pyproject.toml
 	@echo "Installing what development needs into $(VENV): 3.6 GB in some 190 packages, which takes minutes, once."
-	@$(PIP_INSTALL) --editable '.[tensorflow,openvino,client,batch]' --group dev
+	@$(PIP_INSTALL) --editable '.[$(ENGINE),openvino,client,batch]' --group dev
 	@$(COMPILE)
 	@touch $@
 
-$(VENV)/product-installed: $(VENV)/pip-installed pyproject.toml
+$(filter-out $(INSTALLED),$(PRODUCT)): $(VENV)/pip-installed pyproject.toml
 	@echo "Installing TensorFlow and what training and the service need into $(VENV): 2.7 GB in some 80 packages,"
 	@echo "which takes minutes, once."
-	@$(PIP_INSTALL) --editable '.[tensorflow]' --group train --group serve
+	@$(PIP_INSTALL) --editable '.[$(ENGINE)]' --group train --group serve
 	@$(COMPILE)
 	@touch $@
 

@@ -40,15 +40,33 @@ def test_its_last_lines_say_what_came_out_where_and_what_next(tmp_path, monkeypa
     assert "## Your own photographs" in (ROOT / "README.md").read_text(encoding="utf-8")
 
 
-@pytest.mark.skipif(shutil.which("make") is None, reason="needs make")
-def test_it_installs_no_development_and_nothing_twice(tmp_path):
-    def planned():
-        command = ["make", "--dry-run", "demo", f"VENV={tmp_path}"]
+@pytest.fixture
+def planned(tmp_path):
+    """What `make` would do with an environment in `tmp_path`."""
+    if shutil.which("make") is None:
+        pytest.skip("needs make")
+
+    def plan(*words):
+        command = ["make", "--dry-run", *words, f"VENV={tmp_path}"]
         return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
 
-    assert "--editable '.[tensorflow]' --group train --group serve" in planned()
-    assert "--group dev" not in planned()
+    return plan
+
+
+def test_it_installs_no_development_and_nothing_twice(planned, tmp_path):
+    assert "--editable '.[tensorflow]' --group train --group serve" in planned("demo")
+    assert "--group dev" not in planned("demo")
     (tmp_path / "pip-installed").touch()
     (tmp_path / "installed").touch()
-    assert "-m examples.demo" in planned()
-    assert "-m pip" not in planned()
+    assert "-m examples.demo" in planned("demo")
+    assert "-m pip" not in planned("demo")
+
+
+def test_a_machine_with_gpus_gets_tensorflow_with_cuda_and_keeps_it(planned, tmp_path):
+    assert "--editable '.[gpu,openvino,client,batch]' --group dev" in planned("install", "GPU=1")
+    assert "--editable '.[gpu]' --group train --group serve" in planned("demo", "GPU=1")
+    (tmp_path / "pip-installed").touch()
+    (tmp_path / "installed").touch()
+    assert "--editable '.[gpu," in planned("install", "GPU=1")
+    (tmp_path / "installed-cuda").touch()
+    assert "-m pip" not in planned("install") + planned("demo")

@@ -34,6 +34,7 @@ SHELLS, NO_SHELLS = {"bash", "sh"}, {"", "python", "json", "yaml"}
 NOT_RUN = {
     "make demo": "five minutes; .ci/run runs it",
     "make test": "this is what runs the tests",
+    "make install GPU=1": "gigabytes of CUDA; see tests/test_demo.py",
     "make bench-serving": "half an hour of measuring; see tests/benchmarks",
     "python -m api --models models --admin-keys keys.txt --port 8000": "needs the key printed before it; "
     "see tests/api/test_reload.py",

@@ -10,6 +10,7 @@ from typing import NoReturn
 import tensorflow as tf
 
 from segdec.engines.tensorflow import NetworkEngine
+from segdec.gpu import why_no_gpu
 from segdec.network.network import build_network
 from segdec.predictor import Predictor
 from training.config import ExperimentConfig
@@ -116,8 +117,11 @@ class Trainer:
         """Says what the run is about to do, for the terminal."""
         where = f"'{self.folder.path}', {self.process_group}"
         computes_here = self.config.devices is None and self.process_group.coordinator is None
-        no_gpu = computes_here and not tf.config.list_physical_devices("GPU")
-        note = "\nNo GPU was found: the CPU takes its place." if no_gpu else ""
+        note = ""
+        if computes_here and not tf.config.list_physical_devices("GPU"):
+            reason = why_no_gpu()
+            found = f"The GPU of this machine cannot be used: {reason}" if reason else "No GPU was found"
+            note = f"\n{found}: the CPU takes its place."
         if emulates_bfloat16(self.config):
             note += "\nThis CPU has no bfloat16: mixed_bfloat16 is emulated, and much slower than float32."
         if not self.resumed:

@@ -155,6 +155,19 @@ def test_a_cluster_and_another_strategy(tiny_experiment, toy_root, tmp_path, cap
     check_refused(capsys, tmp_path, "strategy=mirrored does not fit TF_CONFIG", "multi-worker")
 
 
+def test_training_in_step_with_parameter_servers(
+    tiny_experiment, toy_root, tmp_path, capsys, monkeypatch, free_ports
+):
+    chief, worker, server = ([f"127.0.0.1:{port}"] for port in free_ports(3))
+    cluster = {"chief": chief, "worker": worker, "ps": server}
+    monkeypatch.setenv("TF_CONFIG", json.dumps({"cluster": cluster, "task": {"type": "chief", "index": 0}}))
+    with pytest.raises(SystemExit) as left:
+        run(tiny_experiment, toy_root, tmp_path, "--strategy", "multi-worker")
+    assert left.value.code == 2
+    words = ("Expected strategy=parameter-server or auto", "name no 'ps'", "strategy=central-storage")
+    check_refused(capsys, tmp_path, *words)
+
+
 def test_a_port_that_is_taken(tiny_experiment, toy_root, tmp_path, capsys, monkeypatch, free_ports):
     workers = [f"127.0.0.1:{port}" for port in free_ports(2)]
     monkeypatch.setenv("TF_CONFIG", tf_config(workers, type="worker", index=1))

@@ -10,18 +10,27 @@ import tensorflow as tf
 from segdec.errors import ConfigError
 from training.config import DEVICES
 
+GROWTH_VARIABLE = "TF_FORCE_GPU_ALLOW_GROWTH"
+"""TensorFlow's own: `false` lets it take all memory of a GPU at the start."""
 
-def find_devices(devices: str | None) -> list[str]:
+
+def find_devices(devices: str | None, *, single: bool = False) -> list[str]:
     """Returns the names of the devices. TensorFlow starts, so that nothing more can be configured.
+
+    It takes no other GPU, and of each no more memory than it needs, unless `TF_FORCE_GPU_ALLOW_GROWTH` says
+    otherwise.
 
     Args:
         devices: `cpu:4` (four logical devices), `gpu:0,1` (these GPUs), or None: all GPUs, and where
             there is none the logical CPU devices that are already there.
+        single: Whether of all GPUs the first is enough.
 
     Raises:
         ConfigError: If the machine cannot give them.
     """
     if devices is None:
+        with suppress(RuntimeError):  # TensorFlow has started, and the GPUs with it
+            _claim_gpus(tf.config.get_visible_devices("GPU")[: 1 if single else None])
         there = tf.config.list_logical_devices("GPU") or tf.config.list_logical_devices("CPU")
         return [device.name for device in there]
     kind, _, which = devices.partition(":")
@@ -40,17 +49,30 @@ def show_devices(devices: str | None) -> int:
     Raises:
         ConfigError: If the machine does not have them.
     """
-    if devices is not None and devices.startswith("gpu:"):
-        tf.config.set_visible_devices(_choose_gpus(devices), "GPU")
-    elif devices is not None:
-        tf.config.set_visible_devices([], "GPU")
-    return len(tf.config.get_visible_devices("GPU"))
+    if devices is None:
+        gpus = tf.config.get_visible_devices("GPU")
+    else:
+        gpus = _choose_gpus(devices) if devices.startswith("gpu:") else []
+    _claim_gpus(gpus)
+    return len(gpus)
+
+
+def _claim_gpus(gpus: list[Any]) -> None:
+    """Leaves TensorFlow these GPUs alone, and lets it take their memory as it needs it.
+
+    Raises:
+        RuntimeError: If it has started with others.
+    """
+    tf.config.set_visible_devices(gpus, "GPU")
+    if GROWTH_VARIABLE not in os.environ:
+        for gpu in gpus:
+            tf.config.experimental.set_memory_growth(gpu, True)
 
 
 def _make_cpus(count: int) -> list[Any]:
     """`count` logical CPU devices; they can be made only before TensorFlow starts."""
     with suppress(RuntimeError):  # TensorFlow has started, and the GPUs with it
-        tf.config.set_visible_devices([], "GPU")
+        _claim_gpus([])
     cpu = tf.config.list_physical_devices("CPU")[0]
     if len(tf.config.get_logical_device_configuration(cpu) or [None]) < count:
         try:
@@ -83,7 +105,7 @@ def _take_gpus(devices: str) -> list[Any]:
     """The GPUs of these numbers; the memory of the others is left alone where TensorFlow has not started."""
     wanted = _choose_gpus(devices)
     try:
-        tf.config.set_visible_devices(wanted, "GPU")
+        _claim_gpus(wanted)
         return list(tf.config.list_logical_devices("GPU"))
     except RuntimeError:  # started already: all that were visible then have a logical device each
         visible = tf.config.get_visible_devices("GPU")

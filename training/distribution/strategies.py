@@ -101,9 +101,15 @@ def check_strategy(name: str, devices: str | None, cluster: Cluster | None) -> s
         return name
     needed = "parameter-server" if cluster.has_parameter_servers else "multi-worker"
     if name not in ("auto", needed):
+        in_step = (
+            " TensorFlow 2 cannot train in step with parameter servers. To train in step, name no 'ps' in "
+            "TF_CONFIG: each worker then holds the weights. One machine can keep them on its CPU with "
+            "strategy=central-storage."
+        )
         raise ConfigError(
             f"strategy={name} does not fit TF_CONFIG, which names {cluster.describe()}. "
             f"Expected strategy={needed} or auto; for a run of this process alone, unset TF_CONFIG."
+            f"{in_step if name == 'multi-worker' else ''}"
         )
     if devices is not None and devices.startswith("cpu:") and devices != "cpu:1":
         raise ConfigError(
@@ -115,7 +121,7 @@ def check_strategy(name: str, devices: str | None, cluster: Cluster | None) -> s
 
 
 def _local(name: str, devices: str | None) -> tf.distribute.Strategy:
-    names = find_devices(devices)
+    names = find_devices(devices, single=name == "single")
     if name == "single" and devices is not None and len(names) > 1:
         raise ConfigError(
             f"strategy=single runs on one device, devices={devices} gives {len(names)}. "
