@@ -74,5 +74,6 @@ def build_optimizer(config: StageConfig, name: str, step: Any) -> keras.optimize
     rate = (lambda: schedule(step)) if callable(schedule) else schedule
     if config.optimizer == "sgd":
         return keras.optimizers.SGD(rate, momentum=config.momentum, weight_decay=decay, name=name)
-    optimizer = keras.optimizers.AdamW if config.optimizer == "adamw" else keras.optimizers.Adam
-    return optimizer(rate, weight_decay=decay, name=name)
+    if config.optimizer == "adamw":  # Keras wants a number of it: 0 is no decay
+        return keras.optimizers.AdamW(rate, weight_decay=config.weight_decay, name=name)
+    return keras.optimizers.Adam(rate, weight_decay=decay, name=name)

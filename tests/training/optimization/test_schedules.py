@@ -96,6 +96,12 @@ def test_optimizers(name, kind):
     assert optimizer.name == "segment"
 
 
+@pytest.mark.parametrize("name", ["sgd", "adam", "adamw"])
+def test_every_optimizer_takes_no_decay(name):
+    """The default: Keras' AdamW refuses to be made without one."""
+    assert not build_optimizer(StageConfig(steps=5, optimizer=name), "segment", 0).weight_decay
+
+
 def test_sgd_takes_the_momentum():
     assert build_optimizer(StageConfig(optimizer="sgd", momentum=0.7), "segment", 0).momentum == 0.7
 
