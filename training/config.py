@@ -174,10 +174,19 @@ class StageConfig(Config):
     """One stage: its length, its optimiser and its losses."""
 
     steps: Steps = Field(0, description="optimiser steps; 0 leaves the stage out")
-    optimizer: Literal["sgd", "adam", "adamw"] = "adam"
+    optimizer: Literal["sgd", "adam", "adamw"] = Field(
+        "adam", description="adamw is adam with the decoupled weight_decay, which is the default for all"
+    )
     learning_rate: Positive = 1e-3
     momentum: Fraction = Field(0.9, description="sgd only")
-    weight_decay: NonNegative = Field(0.0, description="decay of the weights, as the optimiser applies it")
+    weight_decay: NonNegative = Field(
+        0.0, description="of the kernels of convolutions and dense layers; norm scales and biases have none"
+    )
+    weight_decay_kind: Literal["decoupled", "l2"] = Field(
+        "decoupled",
+        description="decoupled: each step takes learning rate · weight_decay of a kernel away, whatever the "
+        "optimiser does; l2: the loss counts weight_decay / 2 · the sum of the squares",
+    )
     schedule: ScheduleConfig = ScheduleConfig()
     clip_norm: Positive | None = Field(
         None, description="largest norm of the global batch's gradient, all variables together"
@@ -194,6 +203,15 @@ class StageConfig(Config):
         1.0, description="factor of the segmentation loss, where trained"
     )
     decision_weight: NonNegative = Field(1.0, description="factor of the decision loss, where trained")
+
+    @model_validator(mode="after")
+    def _check_weight_decay(self) -> Self:
+        if self.optimizer == "adamw" and self.weight_decay_kind == "l2":
+            raise ValueError(
+                "optimizer=adamw with weight_decay_kind=l2; expected adam with it: adamw is adam with the "
+                "decoupled decay"
+            )
+        return self
 
 
 class StagesConfig(Config):

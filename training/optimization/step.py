@@ -12,6 +12,7 @@ from training.data.input_pipeline import Batch
 from training.optimization.gradients import Losses, replica_gradients
 from training.optimization.objective import stage_losses
 from training.optimization.train_state import TrainState
+from training.optimization.weight_decay import shrink
 from training.stages import Stage
 
 
@@ -58,6 +59,7 @@ class _Step:
         self._settings = config.stages[stage.name]
         self._optimizer = state.optimizers[stage.name]
         self._variables = stage.trainable_variables(state.network)
+        self._kernels = stage.trainable_kernels(state.network)
 
     def take(self, batch: Batch) -> Losses:
         strategy, state = self._strategy, self._state
@@ -102,6 +104,11 @@ class _Step:
         )
 
     def _update(self, gradients: list[tf.Tensor]) -> None:
+        settings = self._settings
+        if settings.weight_decay and settings.weight_decay_kind == "decoupled":
+            rate = keras.ops.convert_to_tensor(self._optimizer.learning_rate)
+            shrink(self._strategy, self._kernels, rate * settings.weight_decay)
+
         def apply(own: list[tf.Tensor]) -> None:
             # The optimiser sums the gradients over the replicas itself.
             self._optimizer.apply_gradients(zip(own, self._variables, strict=True))
