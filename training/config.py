@@ -88,11 +88,20 @@ class DataConfig(Config):
 class TargetConfig(Config):
     """How a mask becomes what the segmentation network learns."""
 
-    dilation_px: OddSide = Field(
-        5, description="side of the diamond that grows each defect, input px, odd; 1 = none"
+    dilation_px: OddSide = Field(5, description="side of the shape that grows each defect, px, odd; 1 = none")
+    dilation_shape: Literal["diamond", "square"] = Field("diamond", description="what grows each defect")
+    dilation_at: Literal["input", "photograph"] = Field(
+        "input",
+        description="where defects grow, and in whose px: as the network sees them, or before the photograph "
+        "is scaled",
     )
     window_px: Count | None = Field(
-        None, description="side of the square whose defective share a mask pixel learns; none = its own cell"
+        None,
+        description="side of the square, input px, whose defective share and mean weight a mask pixel has; "
+        "none = its own cell",
+    )
+    window_border: Literal["cut", "reflect"] = Field(
+        "cut", description="what a window sees beyond the image: nothing, or the image reflected"
     )
     positive_weight: Positive = Field(
         1.0,
@@ -271,7 +280,8 @@ class ExperimentConfig(BaseSettings):
     sampling: Literal["alternate", "frequency", "shuffled"] = Field(
         "alternate",
         description="good and defective images in turn, each gone through whole before one comes again; the "
-        "same, with good ones drawn the more likely the less they have been; all images in one order",
+        "same, with as many good ones as there are defective drawn at a time, rather those that had fewer "
+        "turns; all images in one order",
     )
     batch_size: Count = Field(
         2, description="images a step, over all replicas; with parameter servers, of one worker"
@@ -337,6 +347,15 @@ class ExperimentConfig(BaseSettings):
             raise ValueError(
                 f"synchronized_batch_norm with network.normalization={self.network.normalization}; "
                 "expected it with batch alone: the others take the statistics of each image"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _check_dilation(self) -> Self:
+        if self.target.dilation_at == "photograph" and self.input.policy == "tile":
+            raise ValueError(
+                "target.dilation_at=photograph with input.policy=tile, which would make the tiles beside a "
+                "defect defective; expected dilation_at=input: tiles have the photograph's scale anyhow"
             )
         return self
 

@@ -30,7 +30,7 @@ SIDE = 16
 
 
 def make_experiment(floatx, normalization):
-    """Everything that may go wrong with replicas, once: both decays, Adam, clipping, parts, schedules, balance.
+    """Everything that may go wrong with replicas, once: decays, Adam, clipping, parts, schedules, balance.
 
     In float32 Adam turns the noise around zero gradients into signs. Parts have statistics of their own
     with batch normalisation.

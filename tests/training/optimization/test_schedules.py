@@ -91,7 +91,7 @@ def test_constant():
 @pytest.mark.parametrize("decay", [0.0, 0.01])
 @pytest.mark.parametrize(("name", "kind"), [("sgd", "SGD"), ("adam", "Adam"), ("adamw", "Adam")])
 def test_optimizers(name, kind, decay):
-    """Without Keras' own decay, which shrinks norm scales and biases, too; AdamW refuses to be made without."""
+    """Without Keras' own decay, which shrinks norm scales and biases, too."""
     optimizer = build_optimizer(StageConfig(steps=5, optimizer=name, weight_decay=decay), "segment", 0)
     assert type(optimizer) is getattr(keras.optimizers, kind)
     assert optimizer.weight_decay is None

@@ -193,9 +193,7 @@ def test_decoupled_decay_shrinks_the_kernels_of_the_stage_alone(tiny_config, str
     """By rate · decay, 10 % here, beside what the optimiser does; scales and biases take the plain step."""
     config = tiny_config.network.model_copy(update={"normalization": "instance"})
     settings = {"strategy": strategy, "optimizer": optimizer, "learning_rate": 1e-3}
-    plain, decayed = (
-        Training(config, "segment", weight_decay=decay, **settings) for decay in (0.0, 100.0)
-    )
+    plain, decayed = (Training(config, "segment", weight_decay=decay, **settings) for decay in (0.0, 100.0))
     for training in (plain, decayed):
         for variable in training.network.trainable_variables:
             variable.value.assign(variable.value + 0.1)  # offsets and biases begin at 0, which none shrinks
