@@ -75,9 +75,7 @@ def test_masks_may_grow_before_they_are_scaled(load):
 
 def test_tiles_know_no_defects_grown_before(load):
     tiles = ["--input.policy", "tile", "--input.height", "16", "--input.width", "16"]
-    with pytest.raises(
-        ConfigError, match="dilation_at=photograph with .*=tile.*expected dilation_at=input"
-    ):
+    with pytest.raises(ConfigError, match=r"dilation_at=photograph with .*=tile.*expected dilation_at=input"):
         load(*tiles, "--target.dilation-at", "photograph")
 
 
