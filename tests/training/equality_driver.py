@@ -120,7 +120,8 @@ def train(strategy, floatx, normalization):
         for index, images in enumerate(SIZES):
             losses = step(distribute(strategy, make_batch(random, images, floatx)))
             for name, value in losses.items():
-                numbers[f"{stage.name}/{index}/{name}"] = value.numpy()
+                if not name.startswith("replica_loss_"):  # there are as many as replicas
+                    numbers[f"{stage.name}/{index}/{name}"] = value.numpy()
     for variable, shadow in zip(network.variables, ema.shadows, strict=True):
         copies = strategy.experimental_local_results(variable.value)
         numbers[f"weights/{variable.path}"] = copies[0].numpy()

@@ -79,6 +79,11 @@ class Training:
         return {variable.path: np.asarray(variable.value).copy() for variable in self.network.variables}
 
 
+def of_all_replicas(losses):
+    """Without what each replica says of itself."""
+    return {name: loss for name, loss in losses.items() if not name.startswith("replica_loss_")}
+
+
 def changed(before, after):
     return {path for path in before if (before[path] != after[path]).any()}
 
@@ -99,7 +104,8 @@ def test_a_stage_moves_its_variables_and_no_other_by_a_bit(tiny_config, strategy
     policy = ComputePolicy(synchronized=bool(synchronized))
     training = Training(tiny_config.network, stage, strategy=name, policy=policy)
     before = training.weights()
-    assert training.take(make_batches(2)).keys() == losses | {"gradient_norm", "learning_rate"}
+    taken = of_all_replicas(training.take(make_batches(2)))
+    assert taken.keys() == losses | {"gradient_norm", "learning_rate"}
     moved = changed(before, training.weights())
     parts = {"segmentation": training.network.segmentation, "decision": training.network.decision}
     expected = {variable.path for name in moving for variable in parts[name].variables}
@@ -139,7 +145,7 @@ def test_mirrored_training_equals_one_device(tiny_config, stage, normalization):
     single, mirrored = Training(config, stage), Training(config, stage, strategy="mirrored")
     assert mirrored.strategy.num_replicas_in_sync == 2
     single_losses, mirrored_losses = single.take(batches), mirrored.take(batches)
-    assert mirrored_losses == pytest.approx(single_losses, rel=1e-5)
+    assert of_all_replicas(mirrored_losses) == pytest.approx(single_losses, rel=1e-5)
     ours, theirs = single.weights(), mirrored.weights()
     for path, value in ours.items():
         np.testing.assert_allclose(theirs[path], value, atol=2e-6, err_msg=path)
@@ -150,10 +156,28 @@ def test_uneven_replicas_give_the_gradient_of_the_global_batch(tiny_config):
     config = tiny_config.network.model_copy(update={"normalization": "instance"})
     batches = make_batches(2, batch_size=3)
     single, mirrored = Training(config, "joint"), Training(config, "joint", strategy="mirrored")
-    assert mirrored.take(batches) == pytest.approx(single.take(batches), rel=1e-5)
+    assert of_all_replicas(mirrored.take(batches)) == pytest.approx(single.take(batches), rel=1e-5)
     theirs = mirrored.weights()
     for path, value in single.weights().items():
         np.testing.assert_allclose(theirs[path], value, atol=2e-6, err_msg=path)
+
+
+@pytest.mark.parametrize(
+    ("strategy", "sizes"),
+    [("mirrored", (2, 2)), slow_case("mirrored", (2, 1)), slow_case("central-storage", (1, 0))],
+)
+def test_each_replica_tells_the_loss_of_its_own_images(tiny_config, strategy, sizes):
+    """The mean over them; 0 where there are none."""
+    config = tiny_config.network.model_copy(update={"normalization": "instance"})
+    settings = {"accumulate": 2, "weight_decay": 0.5, "weight_decay_kind": "l2"}
+    batch = make_batches(1, batch_size=sum(sizes))[0]
+    losses = Training(config, "joint", strategy=strategy, **settings).take([batch])
+    for replica, size in enumerate(sizes):
+        rows = slice(replica * sizes[0], replica * sizes[0] + size)
+        own = {name: values[rows] for name, values in batch.items()}
+        expected = Training(config, "joint", **settings).take([own])["loss"] if size else 0.0
+        assert losses[f"replica_loss_{replica}"] == pytest.approx(expected, rel=1e-5)
+    assert f"replica_loss_{len(sizes)}" not in losses
 
 
 def test_moving_statistics_are_those_of_all_replicas(tiny_config):
