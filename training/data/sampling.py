@@ -1,5 +1,6 @@
 """The order of the images: a pure function of seed and stage."""
 
+import math
 from collections.abc import Sequence
 from typing import Literal
 
@@ -90,7 +91,7 @@ def frequency_log_weights(counts: Indices) -> NDArray[np.float64]:
     rarity = 1.0 - counts / max(1, counts.max())
     with np.errstate(divide="ignore"):
         logs: NDArray[np.float64] = np.log(rarity - np.median(rarity) + 1.0)
-    return 4.0 * np.log(len(counts)) * logs
+    return logs * (4.0 * math.log(len(counts)))
 
 
 def _rarest_first(indices: Indices, defective: int, draws: int, seed: Sequence[int]) -> Indices:

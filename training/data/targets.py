@@ -89,19 +89,17 @@ def window_means(values: NDArray[np.float32], config: TargetConfig, stride: int)
     if window == stride:
         return _cell_means(values, stride)
     if config.window_border == "reflect":
-        means = _box_sums(values, window, cv2.BORDER_REFLECT_101) / window**2
+        means = _box_means(values, window, cv2.BORDER_REFLECT_101)
     else:
-        counts = _box_sums(np.ones_like(values), window, cv2.BORDER_CONSTANT)
-        means = _box_sums(values, window, cv2.BORDER_CONSTANT) / counts
+        inside = _box_means(np.ones_like(values), window, cv2.BORDER_CONSTANT)
+        means = _box_means(values, window, cv2.BORDER_CONSTANT) / inside
     middle = window // 2 - (window - stride) // 2  # of the first window
     return np.ascontiguousarray(means[middle::stride, middle::stride, None])
 
 
-def _box_sums(values: NDArray[np.float32], window: int, border: int) -> NDArray[np.float32]:
+def _box_means(values: NDArray[np.float32], window: int, border: int) -> NDArray[np.float32]:
     """Of the square around each pixel."""
-    return np.asarray(
-        cv2.boxFilter(values, -1, (window, window), normalize=False, borderType=border), np.float32
-    )
+    return np.asarray(cv2.blur(values, (window, window), borderType=border), np.float32)
 
 
 def depth_weight(defective: NDArray[np.uint8], config: TargetConfig) -> NDArray[np.float32]:
