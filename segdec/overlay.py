@@ -68,14 +68,19 @@ def draw_overlay(
 
 
 def draw_scores(
-    image: NDArray[np.uint8], scores: NDArray[np.float32], mask: NDArray[np.uint8]
+    image: NDArray[np.uint8],
+    scores: NDArray[np.float32],
+    mask: NDArray[np.uint8],
+    *,
+    color: Color = PREDICTED,
 ) -> NDArray[np.uint8]:
-    """Tints a photograph with the predicted mask's scores.
+    """Tints a photograph with a mask's scores.
 
     Args:
         image: uint8 [H, W, C], C is 1 (grey) or 3 (RGB).
-        scores: float32 [H, W], 0…1: the higher, the more orange.
-        mask: Predicted mask, uint8 [H, W], above 0 = defect: outlined.
+        scores: float32 [H, W], 0…1: the higher, the more of the colour.
+        mask: uint8 [H, W], above 0 = defect: outlined.
+        color: Orange is that of predictions.
 
     Returns:
         uint8 [H, W, 3] RGB.
@@ -86,9 +91,9 @@ def draw_scores(
     for drawn in (scores, mask):
         _check_size(image, drawn)
     share = HEAT_OPACITY * np.clip(scores, 0.0, 1.0)[..., None]  # [H, W, 1]
-    tinted = _to_rgb(image) * (1 - share) + np.array(PREDICTED) * share
+    tinted = _to_rgb(image) * (1 - share) + np.array(color) * share
     canvas: NDArray[np.uint8] = tinted.round().astype(np.uint8)
-    _outline(canvas, mask, PREDICTED)
+    _outline(canvas, mask, color)
     return canvas
 
 

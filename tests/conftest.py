@@ -97,9 +97,9 @@ def tiny_experiment(tmp_path_factory, toy_root) -> Path:
         noise = 0.02
 
         [stages]
-        segment = {{ steps = 5 }}
+        segment = {{ steps = 5, weight_decay = 0.01 }}
         decision = {{ steps = 4, optimizer = "sgd", learning_rate = 0.01 }}
-        joint = {{ steps = 3, balance = "dynamic" }}
+        joint = {{ steps = 3, balance = "dynamic", weight_decay = 0.01, weight_decay_kind = "l2" }}
         """
     )
     return path

@@ -88,11 +88,20 @@ class DataConfig(Config):
 class TargetConfig(Config):
     """How a mask becomes what the segmentation network learns."""
 
-    dilation_px: OddSide = Field(
-        5, description="side of the diamond that grows each defect, input px, odd; 1 = none"
+    dilation_px: OddSide = Field(5, description="side of the shape that grows each defect, px, odd; 1 = none")
+    dilation_shape: Literal["diamond", "square"] = Field("diamond", description="what grows each defect")
+    dilation_at: Literal["input", "photograph"] = Field(
+        "input",
+        description="where defects grow, and in whose px: as the network sees them, or before the photograph "
+        "is scaled",
     )
     window_px: Count | None = Field(
-        None, description="side of the square whose defective share a mask pixel learns; none = its own cell"
+        None,
+        description="side of the square, input px, whose defective share and mean weight a mask pixel has; "
+        "none = its own cell",
+    )
+    window_border: Literal["cut", "reflect"] = Field(
+        "cut", description="what a window sees beyond the image: nothing, or the image reflected"
     )
     positive_weight: Positive = Field(
         1.0,
@@ -174,10 +183,19 @@ class StageConfig(Config):
     """One stage: its length, its optimiser and its losses."""
 
     steps: Steps = Field(0, description="optimiser steps; 0 leaves the stage out")
-    optimizer: Literal["sgd", "adam", "adamw"] = "adam"
+    optimizer: Literal["sgd", "adam", "adamw"] = Field(
+        "adam", description="adamw is adam with the decoupled weight_decay, which is the default for all"
+    )
     learning_rate: Positive = 1e-3
     momentum: Fraction = Field(0.9, description="sgd only")
-    weight_decay: NonNegative = Field(0.0, description="decay of the weights, as the optimiser applies it")
+    weight_decay: NonNegative = Field(
+        0.0, description="of the kernels of convolutions and dense layers; norm scales and biases have none"
+    )
+    weight_decay_kind: Literal["decoupled", "l2"] = Field(
+        "decoupled",
+        description="decoupled: each step takes learning rate · weight_decay of a kernel away, whatever the "
+        "optimiser does; l2: the loss counts weight_decay / 2 · the sum of the squares",
+    )
     schedule: ScheduleConfig = ScheduleConfig()
     clip_norm: Positive | None = Field(
         None, description="largest norm of the global batch's gradient, all variables together"
@@ -194,6 +212,15 @@ class StageConfig(Config):
         1.0, description="factor of the segmentation loss, where trained"
     )
     decision_weight: NonNegative = Field(1.0, description="factor of the decision loss, where trained")
+
+    @model_validator(mode="after")
+    def _check_weight_decay(self) -> Self:
+        if self.optimizer == "adamw" and self.weight_decay_kind == "l2":
+            raise ValueError(
+                "optimizer=adamw with weight_decay_kind=l2; expected adam with it: adamw is adam with the "
+                "decoupled decay"
+            )
+        return self
 
 
 class StagesConfig(Config):
@@ -253,7 +280,8 @@ class ExperimentConfig(BaseSettings):
     sampling: Literal["alternate", "frequency", "shuffled"] = Field(
         "alternate",
         description="good and defective images in turn, each gone through whole before one comes again; the "
-        "same, with good ones drawn the more likely the less they have been; all images in one order",
+        "same, with as many good ones as there are defective drawn at a time, rather those that had fewer "
+        "turns; all images in one order",
     )
     batch_size: Count = Field(
         2, description="images a step, over all replicas; with parameter servers, of one worker"
@@ -319,6 +347,15 @@ class ExperimentConfig(BaseSettings):
             raise ValueError(
                 f"synchronized_batch_norm with network.normalization={self.network.normalization}; "
                 "expected it with batch alone: the others take the statistics of each image"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _check_dilation(self) -> Self:
+        if self.target.dilation_at == "photograph" and self.input.policy == "tile":
+            raise ValueError(
+                "target.dilation_at=photograph with input.policy=tile, which would make the tiles beside a "
+                "defect defective; expected dilation_at=input: tiles have the photograph's scale anyhow"
             )
         return self
 

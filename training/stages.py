@@ -32,6 +32,10 @@ class Stage:
             variables += network.decision.trainable_variables
         return variables
 
+    def trainable_kernels(self, network: SegDecNet) -> list[Any]:
+        """Returns those of convolutions and dense layers alone: neither scales nor offsets nor biases."""
+        return [variable for variable in self.trainable_variables(network) if variable.name == "kernel"]
+
 
 STAGES = (
     Stage("segment", trains_segmentation=True, trains_decision=False),

@@ -38,6 +38,7 @@ from training.stages import STAGES, Stage
 from training.tracking.meter import Meter, NonFiniteError
 from training.tracking.nan_report import write_nan_report
 from training.tracking.run_log import RunLog, check_tracking, open_trackers
+from training.tracking.training_panel import draw_batch
 
 
 class Trainer:
@@ -83,8 +84,9 @@ class Trainer:
         with self.process_group.needed(), self.strategy.scope():
             self.train_state = build_train_state(self.config)
         self.validated = build_network(data.model.network)
+        self.predictor = Predictor(NetworkEngine(self.validated), data.model)
         self.validator = Validator(
-            Predictor(NetworkEngine(self.validated), data.model),
+            self.predictor,
             data.dataset.of_split("val"),
             record_reader(config),
             config.batch_size,  # predicting needs no batch that divides
@@ -238,11 +240,20 @@ class Trainer:
         self.train_state.ema.copy_to(self.validated)
         validation = self.validator.measure()
         key = validation.key(stage)
-        if self.state.is_better(key):
+        better = self.state.is_better(key)
+        if better:
             self.state.save_best(key)
-            log.images(stage.name, index, step, self.validator.panel())
+        first, last = step <= self.config.validate_every, step == self.config.stages[stage.name].steps
+        if better or first or last:
+            self._draw(index, step, log)
         meter.validated(validation.metrics())
         log.scalars("val", stage.name, index, step, validation.metrics())
+
+    def _draw(self, index: int, step: int, log: RunLog) -> None:
+        """Shows photographs of validation, and some of those that the step was trained on."""
+        stage = STAGES[index].name
+        log.images("val", stage, index, step, self.validator.panel())
+        log.images("train", stage, index, step, draw_batch(self.predictor, self.pipeline, index, step))
 
     def _advance(self, index: int) -> None:
         """Goes on to the next stage from the best weights of this one, in all processes alike."""

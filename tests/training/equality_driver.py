@@ -30,7 +30,7 @@ SIDE = 16
 
 
 def make_experiment(floatx, normalization):
-    """Everything that may go wrong with replicas, once: decay, Adam, clipping, parts, schedules, balance.
+    """Everything that may go wrong with replicas, once: decays, Adam, clipping, parts, schedules, balance.
 
     In float32 Adam turns the noise around zero gradients into signs. Parts have statistics of their own
     with batch normalisation.
@@ -41,7 +41,14 @@ def make_experiment(floatx, normalization):
     steps = len(SIZES)
     stages = StagesConfig(
         segment=StageConfig(steps=steps, weight_decay=0.05, **first),
-        decision=StageConfig(steps=steps, optimizer="sgd", learning_rate=0.05, clip_norm=0.02),
+        decision=StageConfig(
+            steps=steps,
+            optimizer="sgd",
+            learning_rate=0.05,
+            clip_norm=0.02,
+            weight_decay=0.1,
+            weight_decay_kind="l2",
+        ),
         joint=StageConfig(
             steps=steps,
             optimizer="sgd",
@@ -49,6 +56,8 @@ def make_experiment(floatx, normalization):
             accumulate=parts,
             schedule=warm,
             balance="dynamic",
+            weight_decay=0.1,
+            weight_decay_kind="l2",
         ),
     )
     return ExperimentConfig(stages=stages, loss=LossConfig(focal_gamma=1.0, dice_weight=0.5))
@@ -111,7 +120,8 @@ def train(strategy, floatx, normalization):
         for index, images in enumerate(SIZES):
             losses = step(distribute(strategy, make_batch(random, images, floatx)))
             for name, value in losses.items():
-                numbers[f"{stage.name}/{index}/{name}"] = value.numpy()
+                if not name.startswith("replica_loss_"):  # there are as many as replicas
+                    numbers[f"{stage.name}/{index}/{name}"] = value.numpy()
     for variable, shadow in zip(network.variables, ema.shadows, strict=True):
         copies = strategy.experimental_local_results(variable.value)
         numbers[f"weights/{variable.path}"] = copies[0].numpy()

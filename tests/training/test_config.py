@@ -60,6 +60,10 @@ def test_environment_does_not_steer_a_run(experiment, monkeypatch):
             MINIMAL + "optimizer = 'adm'\n",
             "stages.segment.optimizer: Input should be 'sgd', 'adam' or 'adamw'",
         ),
+        (
+            MINIMAL + "optimizer = 'adamw'\nweight_decay_kind = 'l2'\n",
+            "stages.segment: .*adamw with weight_decay_kind=l2; expected adam",
+        ),
         ("batch_size = 0\n" + MINIMAL, "batch_size: Input should be greater than 0 .got 0."),
         ("name = '../up'\n" + MINIMAL, "name: String should match pattern"),
         ("[network]\npreset = 'sed'\n" + MINIMAL, "unknown preset 'sed'; known: seed, jim2019"),

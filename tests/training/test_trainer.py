@@ -4,6 +4,7 @@ import shutil
 
 import numpy as np
 import pytest
+from tensorboard.backend.event_processing.plugin_event_accumulator import EventAccumulator
 
 from datasets.layouts.toy import write_toy
 from segdec.errors import RunError
@@ -14,6 +15,7 @@ from training.experiment_file import load_experiment
 pytest.importorskip("tensorflow")
 
 from training.data.run_data import load_run_data
+from training.run.checkpoints import RunState
 from training.run.folder import RunFolder
 from training.tracking.meter import Meter
 from training.tracking.run_log import read_log
@@ -39,7 +41,8 @@ def test_run_folder_holds_what_a_run_leaves(finished_run, tiny_experiment):
     assert load_experiment(finished_run / "config.toml") == load_experiment(tiny_experiment)
     curves = {path.name for path in (finished_run / "tensorboard").iterdir()}
     assert curves == {"segment", "decision", "joint"}
-    assert read_image(finished_run / "panel.png").pixels.shape[2] == 3
+    for name in ("panel.png", "training_panel.png"):
+        assert read_image(finished_run / name).pixels.shape[2] == 3
 
 
 def test_every_stage_is_logged_and_validated(finished_run):
@@ -60,6 +63,32 @@ def test_every_stage_is_logged_and_validated(finished_run):
     ]
     speed = {"images_per_s", "s_per_step", "input_wait", "model_flops_per_s", "flop_utilisation"}
     assert {"loss", "learning_rate", *speed} <= records[0].keys()
+
+
+def pictures(run, stage):
+    """Steps of TensorBoard's pictures, by their tags."""
+    events = EventAccumulator(str(run / "tensorboard" / stage)).Reload()
+    tags = [tag for tag in events.Tags()["tensors"] if "panel" in tag]
+    return {tag: [event.step for event in events.Tensors(tag)] for tag in tags}
+
+
+def test_pictures_of_both_splits(finished_run):
+    shown = pictures(finished_run, "segment")
+    assert shown.pop("training_panel/batch") == [3, 5]
+    assert len(shown) == 4
+    assert all(tag.startswith("panel/") and steps == [3, 5] for tag, steps in shown.items())
+
+
+def test_a_stage_that_makes_nothing_better_shows_its_first_and_last_pictures(
+    tiny_experiment, tmp_path, monkeypatch
+):
+    """As the joint stage often does, which goes on from the best of the decision stage."""
+    monkeypatch.setattr(RunState, "is_better", lambda state, _: int(state.stage) < 2)
+    flags = ["--validate-every", "1", "--stages.segment.steps", "0", "--stages.decision.steps", "1"]
+    run = Trainer(load(tiny_experiment, tmp_path, *flags)).run().path
+    shown = pictures(run, "joint")
+    assert len(shown) == 5
+    assert all(steps == [1, 3] for steps in shown.values())
 
 
 def test_result_is_what_validation_chose(finished_run):

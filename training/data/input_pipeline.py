@@ -106,11 +106,19 @@ class InputPipeline:
 
         return strategy.distribute_datasets_from_function(read)
 
-    def global_batch(self, stage_index: int, step: int) -> tuple[list[str], dict[str, NDArray[Any]]]:
-        """Reads once more what step `step` (from 1) saw: names of the images, and their arrays."""
-        order = self._order(stage_index, step)[-self._batch_size :]
-        names = [self._source.name(int(index)) for index in order]
-        return names, next(self.batches(stage_index, step - 1, step).as_numpy_iterator())
+    def global_batch(
+        self, stage_index: int, step: int, most: int | None = None
+    ) -> tuple[list[str], dict[str, NDArray[Any]]]:
+        """Reads once more what step `step` (from 1) saw: names of its first images, and their arrays."""
+        first = (step - 1) * self._batch_size
+        indices = self._order(stage_index, step)[first:][:most].tolist()
+        rows = [self._load(stage_index, first + row, index) for row, index in enumerate(indices)]
+        batch = {
+            name: np.stack(arrays)
+            for name, arrays in zip(("image", "target", "weight"), zip(*rows, strict=True), strict=True)
+        }
+        batch["label"] = np.array([self._source.labels[index] for index in indices], np.int32)
+        return [self._source.name(index) for index in indices], batch
 
     def _order(self, stage_index: int, steps: int) -> NDArray[np.int64]:
         """The examples in the order of the stage; those without a mask teach the mask alone nothing."""

@@ -21,6 +21,7 @@ from segdec.errors import DatasetError
 from training.config import DataConfig, ExperimentConfig
 from training.data.example_cache import ExampleCache
 from training.data.example_source import ExampleSource, build_source, known_shape, prepare_sample
+from training.data.targets import grow_sample
 
 
 @dataclass(frozen=True)
@@ -57,7 +58,7 @@ def load_run_data(config: ExperimentConfig) -> RunData:
     for split in ("train", "val"):
         check_split(split, checked.of_split(split))
     cache = build_cache(config.data)
-    examples = build_source(checked.of_split("train"), record_reader(config), model, cache)
+    examples = build_source(checked.of_split("train"), training_reader(config), model, cache)
     return RunData(
         replace(checked, problems=()),
         model,
@@ -71,6 +72,12 @@ def load_run_data(config: ExperimentConfig) -> RunData:
 def record_reader(config: ExperimentConfig) -> Callable[[Record], Sample]:
     """Reads a record as the experiment says; see `datasets.reading.read`."""
     return partial(read, white_level=config.input.white_level, max_pixels=config.data.max_pixels)
+
+
+def training_reader(config: ExperimentConfig) -> Callable[[Record], Sample]:
+    """Reads a record as `record_reader` does, its mask grown where it grows in the photograph's pixels."""
+    read_record = record_reader(config)
+    return lambda record: grow_sample(read_record(record), config.target)
 
 
 def load_data(config: DataConfig, splits: Path | None) -> Dataset:

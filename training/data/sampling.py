@@ -1,5 +1,6 @@
 """The order of the images: a pure function of seed and stage."""
 
+import math
 from collections.abc import Sequence
 from typing import Literal
 
@@ -10,10 +11,7 @@ from segdec.errors import DatasetError
 
 Indices = NDArray[np.int64]
 
-PREFERENCE = 10.0
-"""How many times as likely an image is drawn as one that was drawn once more."""
-
-MOST_ROUNDS = 8
+MOST_ROUNDS = 64
 """A round of good images is at least their number divided by this, so that they are gone through in few."""
 
 
@@ -27,9 +25,9 @@ def draw_order(
 
     `alternate` and `frequency` take good and defective images in turn, whichever are the fewer; the
     defect classes take turns, and each is gone through whole, in a new order each time, before one of its
-    images comes again. So are the good images with `alternate`. With `frequency` they are drawn the more
-    likely the less often they have been (Božič et al. 2021). `shuffled` goes through all images whole,
-    whatever their classes.
+    images comes again. So are the good images with `alternate`. With `frequency` rounds of as many good
+    images as there are defective ones are drawn, the more likely the less often they have been (Božič et al.
+    2021). `shuffled` goes through all images whole, whatever their classes.
 
     Args:
         sampling: The policy.
@@ -77,16 +75,34 @@ def _rounds(indices: Indices, draws: int, seed: Sequence[int]) -> Indices:
     return np.concatenate([indices[:0], *orders])[:draws]
 
 
+def frequency_log_weights(counts: Indices) -> NDArray[np.float64]:
+    """Returns the logarithms of the weights by which images are drawn.
+
+    (1 − f/max − median + 1)^(4 · ln N), f being how often each of the N images was drawn, max the largest f
+    and median that of 1 − f/max: what was drawn most hardly comes while others wait. Source: the method
+    published with Božič et al. 2021.
+
+    Args:
+        counts: How often each image was drawn [N].
+
+    Returns:
+        [N], −∞ for what is not to be drawn while there is anything else.
+    """
+    rarity = 1.0 - counts / max(1, counts.max())
+    with np.errstate(divide="ignore"):
+        logs: NDArray[np.float64] = np.log(rarity - np.median(rarity) + 1.0)
+    return logs * (4.0 * math.log(len(counts)))
+
+
 def _rarest_first(indices: Indices, defective: int, draws: int, seed: Sequence[int]) -> Indices:
     """Rounds without replacement, as long as those of the defective images, but not many more than needed."""
     length = min(len(indices), max(defective, -(-len(indices) // MOST_ROUNDS)))
     counts = np.zeros(len(indices), np.int64)
     orders = [indices[:0]]
     for number in range(-(-draws // length)):
-        random = np.random.default_rng([*seed, number])
+        noise = np.random.default_rng([*seed, number]).gumbel(size=len(indices))
         # The largest sums of log-weight and Gumbel noise are a weighted draw without replacement.
-        keys = random.gumbel(size=len(indices)) - counts * np.log(PREFERENCE)
-        chosen = np.argsort(-keys, kind="stable")[:length]
+        chosen = np.argsort(-(noise + frequency_log_weights(counts)), kind="stable")[:length]
         counts[chosen] += 1
         orders.append(indices[chosen])
     return np.concatenate(orders)[:draws]

@@ -1,11 +1,13 @@
 """Masks → what the segmentation network learns: a defective share and a weight for each mask pixel."""
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import cv2
 import numpy as np
 from numpy.typing import NDArray
 
+from datasets.sample import Sample
 from training.config import TargetConfig
 
 
@@ -41,54 +43,63 @@ def build_targets(
     size = shape[0] // stride, shape[1] // stride, 1
     if mask is None or not supervised:
         return Targets(np.zeros(size, np.float32), np.full(size, supervised, np.float32))
-    grown = grow(mask, config.dilation_px)
-    share = defective_share(grown, config.window_px or stride, stride)
+    grown = grow(mask, config) if config.dilation_at == "input" else (mask > 0).view(np.uint8)
+    share = window_means(grown.astype(np.float32), config, stride)
     if config.weighting == "uniform":
         return Targets(share, np.ones(size, np.float32))
-    return Targets(share, _cell_means(depth_weight(grown, config), stride))
+    return Targets(share, window_means(depth_weight(grown, config), config, stride))
 
 
-def grow(mask: NDArray[np.uint8], dilation_px: int) -> NDArray[np.uint8]:
-    """Returns the mask as 0 and 1, each defect grown by a diamond of `dilation_px`.
+def grow(mask: NDArray[np.uint8], config: TargetConfig) -> NDArray[np.uint8]:
+    """Returns the mask as 0 and 1, each defect grown by a shape of `dilation_px`.
 
     Source: Tabernik et al. 2019: annotations are thin, cells are wide.
     """
     defective = (mask > 0).view(np.uint8)
-    if dilation_px == 1:
+    side = config.dilation_px
+    if side == 1:
         return defective
-    diamond = cv2.getStructuringElement(cv2.MORPH_DIAMOND, (dilation_px, dilation_px))
-    return np.asarray(cv2.dilate(defective, diamond), np.uint8)
+    shape = cv2.MORPH_DIAMOND if config.dilation_shape == "diamond" else cv2.MORPH_RECT
+    return np.asarray(cv2.dilate(defective, cv2.getStructuringElement(shape, (side, side))), np.uint8)
 
 
-def defective_share(defective: NDArray[np.uint8], window: int, stride: int) -> NDArray[np.float32]:
-    """Measures the defective share of the square around the middle of each mask pixel's cell.
+def grow_sample(sample: Sample, config: TargetConfig) -> Sample:
+    """Returns the sample with its mask grown, where it is to grow in the photograph's pixels."""
+    if sample.mask is None or config.dilation_at == "input":
+        return sample
+    return replace(sample, mask=grow(sample.mask, config) * np.uint8(255))
 
-    With the stride as window that is the cell itself; Tabernik et al. 2019 take 17 px at stride 8. Only
-    pixels within the image count.
+
+def window_means(values: NDArray[np.float32], config: TargetConfig, stride: int) -> NDArray[np.float32]:
+    """Averages over the square around the middle of each mask pixel's cell.
+
+    Without `window_px` that is the cell itself; Tabernik et al. 2019 take 17 px at stride 8, of which pixels
+    within the image alone count, Božič et al. 2021 the same of an image reflected about its border.
 
     Args:
-        defective: uint8 [h, w], 0 or 1.
-        window: Side of the square, px. Of the two middles an odd one could have in an even cell it takes
-            the later.
+        values: float32 [h, w].
+        config: Side of the square, and what it sees beyond the image. Of the two middles an odd square
+            could have in an even cell it takes the later.
         stride: Side of a cell, px.
 
     Returns:
         float32 [h/s, w/s, 1].
     """
+    window = config.window_px or stride
     if window == stride:
-        return _cell_means(defective.astype(np.float32), stride)
-    sums = np.asarray(cv2.integral(defective))  # [h + 1, w + 1]
-    (top, bottom), (left, right) = (_window_edges(side, window, stride) for side in defective.shape)
-    lower, upper = sums[bottom], sums[top]
-    counts = lower[:, right] - lower[:, left] - upper[:, right] + upper[:, left]
-    areas = np.outer(bottom - top, right - left)
-    return (counts / areas).astype(np.float32)[..., None]
+        return _cell_means(values, stride)
+    if config.window_border == "reflect":
+        means = _box_means(values, window, cv2.BORDER_REFLECT_101)
+    else:
+        inside = _box_means(np.ones_like(values), window, cv2.BORDER_CONSTANT)
+        means = _box_means(values, window, cv2.BORDER_CONSTANT) / inside
+    middle = window // 2 - (window - stride) // 2  # of the first window
+    return np.ascontiguousarray(means[middle::stride, middle::stride, None])
 
 
-def _window_edges(side: int, window: int, stride: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """First pixel of each window along a side, and the one after its last."""
-    first = np.arange(0, side, stride) - (window - stride) // 2
-    return first.clip(0, side), (first + window).clip(0, side)
+def _box_means(values: NDArray[np.float32], window: int, border: int) -> NDArray[np.float32]:
+    """Of the square around each pixel."""
+    return np.asarray(cv2.blur(values, (window, window), borderType=border), np.float32)
 
 
 def depth_weight(defective: NDArray[np.uint8], config: TargetConfig) -> NDArray[np.float32]:

@@ -10,6 +10,7 @@ from training.config import ExperimentConfig, StageConfig
 from training.data.input_pipeline import Batch
 from training.optimization.gradients import Losses
 from training.optimization.losses import decision_loss, segmentation_loss
+from training.optimization.weight_decay import l2_loss
 from training.stages import Stage
 
 
@@ -22,19 +23,22 @@ def stage_losses(
 ) -> Losses:
     """Computes the losses of one replica's images, [B] each: the stage's and `loss`, their weighted sum.
 
+    The L2 term of the kernels is the same for each image: averaged over those of all replicas it counts once.
+
     Args:
         network: The network in training.
         stage: Which parts are trained.
-        config: Weights of the losses, of the defect pixels, and terms of the segmentation loss.
+        config: Weights of the losses, of the defect pixels, terms of the segmentation loss, and the decay.
         batch: The images.
         steps_taken: Of the stage, before this one.
     """
     losses: Losses = {}
+    settings = config.stages[stage.name]
     features, coarse_logits, mask_logits = network.segmentation(
         batch["image"], training=stage.trains_segmentation
     )
     total = tf.zeros_like(batch["label"], mask_logits.dtype)
-    segmentation_factor, decision_factor = _balance(config.stages[stage.name], steps_taken, total.dtype)
+    segmentation_factor, decision_factor = _balance(settings, steps_taken, total.dtype)
     if stage.trains_segmentation:
         losses["segmentation_loss"] = _mask_loss(network, coarse_logits, mask_logits, batch, config)
         total += segmentation_factor * losses["segmentation_loss"]
@@ -42,6 +46,10 @@ def stage_losses(
         class_logits = network.decision((features, coarse_logits), training=True)
         losses["decision_loss"] = decision_loss(class_logits, batch["label"])
         total += decision_factor * losses["decision_loss"]
+    if settings.weight_decay and settings.weight_decay_kind == "l2":
+        decay = l2_loss(stage.trainable_kernels(network), settings.weight_decay, total.dtype)
+        losses["l2_loss"] = tf.zeros_like(total) + decay
+        total += losses["l2_loss"]
     return {"loss": total, **losses}
 
 

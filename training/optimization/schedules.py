@@ -62,7 +62,7 @@ def _build_main_schedule(config: StageConfig) -> keras.optimizers.schedules.Lear
 
 
 def build_optimizer(config: StageConfig, name: str, step: Any) -> keras.optimizers.Optimizer:
-    """Makes the optimiser of a stage, not yet built on its variables.
+    """Makes the optimiser of a stage, not yet built on its variables; the step itself decays the weights.
 
     Args:
         config: Settings of the stage.
@@ -70,9 +70,8 @@ def build_optimizer(config: StageConfig, name: str, step: Any) -> keras.optimize
         step: Variable with the steps taken so far, for the learning rate. Keras counts steps itself, but
             loses some where workers train at their own pace.
     """
-    schedule, decay = build_schedule(config), config.weight_decay or None
+    schedule = build_schedule(config)
     rate = (lambda: schedule(step)) if callable(schedule) else schedule
     if config.optimizer == "sgd":
-        return keras.optimizers.SGD(rate, momentum=config.momentum, weight_decay=decay, name=name)
-    optimizer = keras.optimizers.AdamW if config.optimizer == "adamw" else keras.optimizers.Adam
-    return optimizer(rate, weight_decay=decay, name=name)
+        return keras.optimizers.SGD(rate, momentum=config.momentum, name=name)
+    return keras.optimizers.Adam(rate, name=name)  # adamw is the same with decay

@@ -12,7 +12,11 @@ from training.data.input_pipeline import Batch
 from training.optimization.gradients import Losses, replica_gradients
 from training.optimization.objective import stage_losses
 from training.optimization.train_state import TrainState
+from training.optimization.weight_decay import shrink
 from training.stages import Stage
+
+BY_REPLICA = "replica_losses"
+"""Name of the one loss that is no scalar: [replicas], until it is taken apart."""
 
 
 def build_step(
@@ -34,8 +38,9 @@ def build_step(
 
     Returns:
         A function: distributed batch → numbers of the global batch: `loss` and those of its terms,
-        `gradient_norm`, before clipping, and the step's `learning_rate`. With a loss scale also
-        `loss_scale` and `skipped_steps`, and the norm of a skipped step counts as 0: any number that is
+        `gradient_norm`, before clipping, and the step's `learning_rate`. Of several replicas also
+        `replica_loss_0` and so on, the mean loss of each one's own images, 0 without any. With a loss scale
+        also `loss_scale` and `skipped_steps`, and the norm of a skipped step counts as 0: any number that is
         not finite is then a true failure.
     """
     step = _Step(strategy, state, stage, config)
@@ -58,6 +63,7 @@ class _Step:
         self._settings = config.stages[stage.name]
         self._optimizer = state.optimizers[stage.name]
         self._variables = stage.trainable_variables(state.network)
+        self._kernels = stage.trainable_kernels(state.network)
 
     def take(self, batch: Batch) -> Losses:
         strategy, state = self._strategy, self._state
@@ -65,6 +71,9 @@ class _Step:
         statistics = _Statistics(state.network) if state.loss_scale else None
         gradients, per_replica, norms = strategy.run(self._differentiate, args=(batch,))
         losses = {name: strategy.reduce("SUM", loss, axis=None) for name, loss in per_replica.items()}
+        if BY_REPLICA in losses:
+            own = tf.unstack(losses.pop(BY_REPLICA))
+            losses |= {f"replica_loss_{index}": loss for index, loss in enumerate(own)}
         norm = strategy.experimental_local_results(norms)[0]  # it is the same on every replica
         if state.loss_scale is None or statistics is None:
             self._update(gradients)
@@ -92,7 +101,7 @@ class _Step:
             return {name: tf.reduce_sum(term) * present / global_images for name, term in losses.items()}
 
         scale = self._state.loss_scale
-        return replica_gradients(
+        gradients, losses, norm = replica_gradients(
             summed_losses,
             [variable.value for variable in self._variables],
             batch,
@@ -100,14 +109,30 @@ class _Step:
             clip_norm=self._settings.clip_norm,
             scale=None if scale is None else tf.identity(scale.value),
         )
+        return gradients, {**losses, **_by_replica(losses["loss"] * global_images, images)}, norm
 
     def _update(self, gradients: list[tf.Tensor]) -> None:
+        settings = self._settings
+        if settings.weight_decay and settings.weight_decay_kind == "decoupled":
+            rate = keras.ops.convert_to_tensor(self._optimizer.learning_rate)
+            shrink(self._strategy, self._kernels, rate * settings.weight_decay)
+
         def apply(own: list[tf.Tensor]) -> None:
             # The optimiser sums the gradients over the replicas itself.
             self._optimizer.apply_gradients(zip(own, self._variables, strict=True))
 
         self._strategy.run(apply, (gradients,))
         self._state.ema.update(self._strategy)
+
+
+def _by_replica(loss: tf.Tensor, images: tf.Tensor) -> Losses:
+    """The mean loss of this replica's images, at its place among the others; nothing if it is alone."""
+    replica = tf.distribute.get_replica_context()
+    if replica.num_replicas_in_sync == 1:
+        return {}
+    own, none = loss / tf.maximum(images, 1.0), tf.zeros_like(loss)
+    place, places = replica.replica_id_in_sync_group, replica.num_replicas_in_sync
+    return {BY_REPLICA: tf.one_hot(place, places, on_value=own, off_value=none)}  # a NaN stays in its place
 
 
 def _stand_in(part: Batch) -> tuple[Batch, tf.Tensor]:

@@ -1,6 +1,6 @@
 """Pictures to watch a training by: photograph, true mask and prediction side by side."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import cv2
@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from datasets.sample import Sample
 from segdec.images import resize_mask
-from segdec.overlay import draw_caption, draw_overlay, draw_scores
+from segdec.overlay import TRUTH, draw_caption, draw_overlay, draw_scores
 from segdec.postprocessing import Prediction
 
 Picture = NDArray[np.uint8]
@@ -43,14 +43,56 @@ def draw_picture(sample: Sample, prediction: Prediction, true_label: str) -> Pic
     truth = None if sample.mask is None else resize_mask(sample.mask, *size)
     scores = np.asarray(_resize(prediction.mask_scores, size), np.float32)
     unknown = sample.mask is None and sample.label != 0
-    parts = [
-        _add_title("photograph", draw_overlay(image, None)),
-        _add_title("true mask: unknown" if unknown else "true mask", draw_overlay(image, None, truth=truth)),
-        _add_title("predicted mask", draw_scores(image, scores, resize_mask(prediction.mask, *size))),
-    ]
-    wide = size[1] > WIDE * size[0]
-    picture = _stack(parts) if wide else _line_up(parts)
-    return np.vstack([picture, draw_caption(_caption(prediction, sample.name, true_label), picture.shape[1])])
+    parts = {
+        "photograph": draw_overlay(image, None),
+        "true mask: unknown" if unknown else "true mask": draw_overlay(image, None, truth=truth),
+        "predicted mask": draw_scores(image, scores, resize_mask(prediction.mask, *size)),
+    }
+    return _arrange(parts, _caption(prediction, sample.name, true_label))
+
+
+def draw_example(
+    name: str,
+    image: NDArray[np.uint8],
+    target: NDArray[np.float32],
+    weight: NDArray[np.float32],
+    prediction: Prediction,
+    true_label: str,
+) -> Picture:
+    """Draws one image as the network was trained on it.
+
+    Beside it stand its target, which tints the image, its weights in grey, the largest one white, where they
+    are not all alike, and the predicted mask.
+
+    Args:
+        name: For the caption.
+        image: uint8 [h, w, C], augmented.
+        target: [h/s, w/s], defective share of each mask pixel.
+        weight: [h/s, w/s], of each mask pixel's loss; 0 everywhere where no mask is known.
+        prediction: Of this image.
+        true_label: Its class.
+    """
+    size = _part_size(*image.shape[:2])
+    shown = np.asarray(_resize(image, size), np.uint8).reshape(*size, -1)
+    share, scores = (np.asarray(_resize(map_, size), np.float32) for map_ in (target, prediction.mask_scores))
+    learnt = (share > 0).view(np.uint8)
+    parts = {
+        "network input": draw_overlay(shown, None),
+        "target" if weight.any() else "target: unknown": draw_scores(shown, share, learnt, color=TRUTH),
+    }
+    if weight.min() < weight.max():
+        grey = np.rint(_resize(weight, size) * (255.0 / weight.max())).astype(np.uint8)
+        parts[f"weight, 0 to {weight.max():.3g}"] = draw_overlay(grey[..., None], None)
+    parts["predicted mask"] = draw_scores(shown, scores, resize_mask(prediction.mask, *size))
+    return _arrange(parts, _caption(prediction, name, true_label))
+
+
+def _arrange(parts: Mapping[str, Picture], caption: str) -> Picture:
+    """Parts with their titles, side by side, or below each other if they are wide, above the caption."""
+    titled = [_add_title(title, part) for title, part in parts.items()]
+    height, width = next(iter(parts.values())).shape[:2]
+    picture = _stack(titled) if width > WIDE * height else _line_up(titled)
+    return np.vstack([picture, draw_caption(caption, picture.shape[1])])
 
 
 def join_pictures(pictures: Sequence[Picture]) -> Picture:

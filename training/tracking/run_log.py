@@ -19,6 +19,9 @@ from training.tracking.panel import join_pictures
 from training.tracking.tensorboard import TensorBoardLog
 from training.tracking.tracker import Pictures, Tracker
 
+PANELS = {"val": "panel.png", "train": "training_panel.png"}
+"""The latest pictures of each kind, in the run folder."""
+
 
 class RunLog:
     """Appends records to `log.jsonl`, which is the truth, and passes them on.
@@ -70,12 +73,12 @@ class RunLog:
             for tracker in self._trackers:
                 tracker.record(record)
 
-    def images(self, stage: str, stage_index: int, step: int, images: Pictures) -> None:
-        """Writes pictures as `panel.png`, and passes them on."""
+    def images(self, kind: str, stage: str, stage_index: int, step: int, images: Pictures) -> None:
+        """Writes pictures as `panel.png`, those of `train` as `training_panel.png`, and passes them on."""
         with explained_disk_errors(self._folder):
-            write_png(self._folder / "panel.png", join_pictures(list(images.values())))
+            write_png(self._folder / PANELS[kind], join_pictures(list(images.values())))
             for tracker in self._trackers:
-                tracker.images(stage, stage_index, step, images)
+                tracker.images(kind, stage, stage_index, step, images)
 
     def finish(self, metrics: Mapping[str, float | None]) -> None:
         """Passes on the metrics of the finished run; call it when all of its files are written."""

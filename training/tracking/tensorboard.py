@@ -29,6 +29,10 @@ GROUPS = {
 }
 
 
+BY_REPLICA = "replica_loss_"
+"""How the losses of single replicas are called, which share a group."""
+
+
 class TensorBoardLog(Tracker):
     """Writes events into `folder`, one folder for each stage, because each counts its steps from 1.
 
@@ -55,9 +59,12 @@ class TensorBoardLog(Tracker):
         ]
         self._write(record["stage"], record["stage_index"], record["step"], values)
 
-    def images(self, stage: str, stage_index: int, step: int, images: Pictures) -> None:
-        """Adds pictures under `panel/`."""
-        values = [Summary.Value(tag=f"panel/{name}", image=_encode(image)) for name, image in images.items()]
+    def images(self, kind: str, stage: str, stage_index: int, step: int, images: Pictures) -> None:
+        """Adds pictures under `panel/`, those of `train` under `training_panel/`."""
+        group = "training_panel" if kind == "train" else "panel"
+        values = [
+            Summary.Value(tag=f"{group}/{name}", image=_encode(image)) for name, image in images.items()
+        ]
         self._write(stage, stage_index, step, values)
 
     def close(self, error: BaseException | None) -> None:  # noqa: ARG002
@@ -94,6 +101,8 @@ def _tag(kind: str, name: str) -> str:
     """The part before the slash groups the curves."""
     if kind == "val":
         return f"validation/{name}"
+    if name.startswith(BY_REPLICA):
+        return f"replica_loss/{name.removeprefix(BY_REPLICA)}"
     return f"{GROUPS.get(name, 'loss' if name.endswith('loss') else 'train')}/{name}"
 
 

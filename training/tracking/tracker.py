@@ -25,8 +25,8 @@ class Tracker:
     def record(self, record: Record) -> None:
         """Takes a new record."""
 
-    def images(self, stage: str, stage_index: int, step: int, images: Pictures) -> None:
-        """Takes pictures."""
+    def images(self, kind: str, stage: str, stage_index: int, step: int, images: Pictures) -> None:
+        """Takes pictures; `kind` is `train` or `val`."""
 
     def finish(self, metrics: Mapping[str, float | None]) -> None:
         """Takes the metrics of the finished run; its files are complete."""

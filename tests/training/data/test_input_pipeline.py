@@ -86,6 +86,9 @@ def test_a_batch_can_be_had_again_with_its_names(make, data):
     check_equal(batch, collect(make().batches(0, 3, 4))[0])
     labels = {record.name: record.label for record in data.dataset.records}
     assert [labels[name] for name in names] == batch["label"].tolist()
+    first, part = make().global_batch(0, 4, 3)
+    assert first == names[:3]
+    check_equal(part, {name: values[:3] for name, values in batch.items()})
 
 
 def test_targets_follow_the_augmented_mask(make, config, data):

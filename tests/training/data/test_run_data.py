@@ -3,6 +3,7 @@ import shutil
 from collections import Counter
 from pathlib import Path
 
+import cv2
 import numpy as np
 import pytest
 
@@ -14,7 +15,8 @@ from datasets.sharding import file_systems
 from datasets.sharding.packing import pack
 from datasets.splitting import SPLITS
 from segdec.errors import ConfigError, DatasetError, RunError
-from segdec.images import read_image, write_png
+from segdec.images import read_image, read_mask, write_png
+from segdec.preprocessing import prepare_mask
 from training.data.run_data import load_run_data
 from training.evaluation.run_evaluation import evaluate_run
 from training.experiment_file import load_experiment
@@ -49,6 +51,32 @@ def test_each_photograph_is_read_once_at_the_start(load, toy_root, monkeypatch):
     monkeypatch.setattr(Path, "read_bytes", lambda path: reads.update([path]) or read_bytes(path))
     load_run_data(load())
     assert {reads[path] for path in toy_root.rglob("*.png")} == {1}
+
+
+def test_masks_may_grow_before_they_are_scaled(load):
+    """The examples then hold the grown ones; otherwise they grow after augmentation."""
+    small = ["--input.policy", "resize", "--input.height", "16", "--input.width", "16"]
+    flags = ["--target.dilation-px", "7", "--target.dilation-shape", "square"]
+    plain, grown = (
+        load_run_data(load(*small, *flags, "--target.dilation-at", place)).examples
+        for place in ("input", "photograph")
+    )
+    config = load(*small, *flags).input
+    records = {record.name: record for record in load_run_data(load()).dataset.of_split("train")}
+    masked = [index for index in range(len(plain)) if plain[index].mask is not None]
+    assert masked
+    for index in masked:
+        mask = read_mask(records[plain.name(index)].mask_file)
+        expected = cv2.dilate(mask, np.ones((7, 7), np.uint8))
+        np.testing.assert_array_equal(plain[index].mask, prepare_mask(mask, config))
+        np.testing.assert_array_equal(grown[index].mask, prepare_mask(expected, config))
+        assert (plain[index].mask != grown[index].mask).any()
+
+
+def test_tiles_know_no_defects_grown_before(load):
+    tiles = ["--input.policy", "tile", "--input.height", "16", "--input.width", "16"]
+    with pytest.raises(ConfigError, match=r"dilation_at=photograph with .*=tile.*expected dilation_at=input"):
+        load(*tiles, "--target.dilation-at", "photograph")
 
 
 def test_limit_on_pixels_counts_for_files_and_shards(load, packed):

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from segdec.errors import DatasetError
-from training.data.sampling import draw_order
+from training.data.sampling import draw_order, frequency_log_weights
 
 IN_TURN = ["alternate", "frequency"]
 
@@ -49,6 +49,30 @@ def test_frequency_draws_the_rarer_ones_rather_and_none_twice_in_a_round():
     assert all(len(set(good[start : start + 10])) == 10 for start in range(0, 60, 10))
     first, second = (set(good[start : start + 40]) for start in (0, 20))
     assert first != second  # drawn, not gone through
+
+
+def test_whoever_was_drawn_waits_for_the_others():
+    """Of 40 the exponent is 4 · ln 40 = 14.8: 2^14.8 = 28,000 times as likely is one not drawn so far."""
+    labels = [1] * 10 + [0] * 40
+    good = draw_order("frequency", labels, 80, [5])[1::2]
+    assert sorted(good) == list(range(10, 50))
+
+
+@pytest.mark.parametrize(
+    "counts", [[0, 0, 0, 0], [1, 0, 0, 0, 0], [1, 1, 0, 0], [3, 2, 2, 1, 1, 4], [2, 2, 2], [5]]
+)
+def test_weights_are_the_published_ones(counts):
+    """(1 − f/max − median + 1)^(4 · ln N), the median being that of 1 − f/max (Božič et al. 2021)."""
+    used = np.array(counts) / max(1, *counts)
+    expected = (1 - used - np.median(1 - used) + 1) ** (4 * np.log(len(counts)))
+    np.testing.assert_allclose(np.exp(frequency_log_weights(np.array(counts))), expected, rtol=1e-12)
+
+
+def test_a_draw_follows_the_weights():
+    """One of two good images, twice: (0.5 / 1.5)^(4 · ln 2) = 1/21, so that 1 of 22 times it is the same."""
+    pairs = [draw_order("frequency", [1, 0, 0], 4, [seed])[1::2] for seed in range(1000)]
+    assert sum(first == 1 for first, _ in pairs) == pytest.approx(500, abs=50)
+    assert sum(first == second for first, second in pairs) == pytest.approx(1000 / 22, abs=20)
 
 
 def test_fewer_good_images_than_defective_ones_are_gone_through_whole():

@@ -1,10 +1,10 @@
-"""Every number is worked out by hand."""
+"""Every number is worked out by hand, or pixel by pixel from its definition."""
 
 import numpy as np
 import pytest
 
 from training.config import TargetConfig
-from training.data.targets import build_targets, defective_share, depth_weight
+from training.data.targets import build_targets, depth_weight, window_means
 
 
 def build(mask, stride=8, **settings):
@@ -38,14 +38,15 @@ def test_dilation_grows_a_diamond():
     mask = np.zeros((16, 16), np.uint8)
     mask[4, 4] = 255  # a 5 px diamond holds 1 + 4 + 8 = 13 pixels
     assert build(mask, dilation_px=5)[0][0, 0] == np.float32(13 / 64)
+    assert build(mask, dilation_px=5, dilation_shape="square")[0][0, 0] == np.float32(25 / 64)
     assert build(mask)[0][0, 0] == np.float32(1 / 64)
 
 
 def test_windows_overlap_and_count_pixels_within_the_image_alone():
     # 17 px at stride 8: rows and columns −4…12, 4…20 and 12…28 of a side of 24 px.
-    defective = np.zeros((24, 24), np.uint8)
+    defective = np.zeros((24, 24), np.float32)
     defective[0:5, 8:24] = 1
-    share = defective_share(defective, 17, 8)[..., 0]
+    share = window_means(defective, TargetConfig(window_px=17), 8)[..., 0]
     row = [5 * 5 / (13 * 13), 5 * 13 / (13 * 17), 5 * 12 / (13 * 12)]
     np.testing.assert_allclose(share[0], row, rtol=1e-6)
     lower = [1 * 5 / (17 * 13), 1 * 13 / (17 * 17), 1 * 12 / (17 * 12)]
@@ -54,10 +55,69 @@ def test_windows_overlap_and_count_pixels_within_the_image_alone():
 
 
 def test_a_window_smaller_than_its_cell_lies_in_its_middle():
-    defective = np.zeros((8, 8), np.uint8)
+    defective = np.zeros((8, 8), np.float32)
     defective[3, 3] = 1
-    assert defective_share(defective, 2, 8)[0, 0, 0] == 0.25
-    assert defective_share(defective, 1, 8)[0, 0, 0] == 0.0  # its one pixel is the later of two middles
+    share = [window_means(defective, TargetConfig(window_px=px), 8)[0, 0, 0] for px in (2, 1)]
+    assert share == [0.25, 0.0]  # the one pixel is the later of two middles
+
+
+def means_by_definition(values, window, stride):
+    """Of each window around a cell's middle, pixels beyond the image reflected about its last row."""
+    margin = window  # more than any window needs
+    padded = np.pad(values.astype(float), margin, mode="reflect")
+    rows, columns = (
+        range(margin + stride // 2 - window // 2, margin + side, stride) for side in values.shape
+    )
+    return np.array(
+        [[padded[r : r + window, c : c + window].mean() for c in columns] for r in rows][
+            : values.shape[0] // stride
+        ]
+    )[:, : values.shape[1] // stride]
+
+
+@pytest.mark.parametrize(("window", "stride"), [(17, 8), (9, 4), (5, 8), (3, 1)])
+def test_windows_may_see_the_image_reflected(window, stride):
+    values = np.random.default_rng(0).uniform(0, 3, (24, 40)).astype(np.float32)
+    config = TargetConfig(window_px=window, window_border="reflect")
+    np.testing.assert_allclose(
+        window_means(values, config, stride)[..., 0], means_by_definition(values, window, stride), rtol=1e-5
+    )
+
+
+def depth_by_definition(defective):
+    """Distance of each pixel to the nearest one of the background, by looking at all of them."""
+    background = np.argwhere(defective == 0)
+    distance = np.zeros(defective.shape)
+    for row, column in np.argwhere(defective):
+        distance[row, column] = np.sqrt(((background - (row, column)) ** 2).sum(axis=1).min())
+    return distance / distance.max()
+
+
+def test_targets_and_weights_of_bozic_et_al():
+    """A square dilation of 7, distance weights, and means of 17 px with reflected borders of both."""
+    mask = np.zeros((32, 24), np.uint8)
+    mask[0:6, 3:8] = 255
+    grown = np.zeros(mask.shape)
+    grown[0:9, 0:11] = 1
+    weights = np.where(grown == 1, 3.0 * depth_by_definition(grown) ** 2, 1.0)
+    share, weight = build(
+        mask,
+        dilation_px=7,
+        dilation_shape="square",
+        window_px=17,
+        window_border="reflect",
+        weighting="distance",
+        distance_power=2.0,
+        positive_weight=3.0,
+    )
+    np.testing.assert_allclose(share, means_by_definition(grown, 17, 8), rtol=1e-5, atol=1e-7)
+    np.testing.assert_allclose(weight, means_by_definition(weights, 17, 8), rtol=1e-5)
+
+
+def test_a_mask_grown_in_the_photograph_does_not_grow_again():
+    mask = np.zeros((16, 16), np.uint8)
+    mask[4, 4] = 255
+    assert build(mask, dilation_px=5, dilation_at="photograph")[0][0, 0] == np.float32(1 / 64)
 
 
 def test_depth_counts_from_the_background_of_each_defect_apart():

@@ -79,6 +79,11 @@ class Training:
         return {variable.path: np.asarray(variable.value).copy() for variable in self.network.variables}
 
 
+def of_all_replicas(losses):
+    """Without what each replica says of itself."""
+    return {name: loss for name, loss in losses.items() if not name.startswith("replica_loss_")}
+
+
 def changed(before, after):
     return {path for path in before if (before[path] != after[path]).any()}
 
@@ -99,7 +104,8 @@ def test_a_stage_moves_its_variables_and_no_other_by_a_bit(tiny_config, strategy
     policy = ComputePolicy(synchronized=bool(synchronized))
     training = Training(tiny_config.network, stage, strategy=name, policy=policy)
     before = training.weights()
-    assert training.take(make_batches(2)).keys() == losses | {"gradient_norm", "learning_rate"}
+    taken = of_all_replicas(training.take(make_batches(2)))
+    assert taken.keys() == losses | {"gradient_norm", "learning_rate"}
     moved = changed(before, training.weights())
     parts = {"segmentation": training.network.segmentation, "decision": training.network.decision}
     expected = {variable.path for name in moving for variable in parts[name].variables}
@@ -139,7 +145,7 @@ def test_mirrored_training_equals_one_device(tiny_config, stage, normalization):
     single, mirrored = Training(config, stage), Training(config, stage, strategy="mirrored")
     assert mirrored.strategy.num_replicas_in_sync == 2
     single_losses, mirrored_losses = single.take(batches), mirrored.take(batches)
-    assert mirrored_losses == pytest.approx(single_losses, rel=1e-5)
+    assert of_all_replicas(mirrored_losses) == pytest.approx(single_losses, rel=1e-5)
     ours, theirs = single.weights(), mirrored.weights()
     for path, value in ours.items():
         np.testing.assert_allclose(theirs[path], value, atol=2e-6, err_msg=path)
@@ -150,10 +156,28 @@ def test_uneven_replicas_give_the_gradient_of_the_global_batch(tiny_config):
     config = tiny_config.network.model_copy(update={"normalization": "instance"})
     batches = make_batches(2, batch_size=3)
     single, mirrored = Training(config, "joint"), Training(config, "joint", strategy="mirrored")
-    assert mirrored.take(batches) == pytest.approx(single.take(batches), rel=1e-5)
+    assert of_all_replicas(mirrored.take(batches)) == pytest.approx(single.take(batches), rel=1e-5)
     theirs = mirrored.weights()
     for path, value in single.weights().items():
         np.testing.assert_allclose(theirs[path], value, atol=2e-6, err_msg=path)
+
+
+@pytest.mark.parametrize(
+    ("strategy", "sizes"),
+    [("mirrored", (2, 2)), slow_case("mirrored", (2, 1)), slow_case("central-storage", (1, 0))],
+)
+def test_each_replica_tells_the_loss_of_its_own_images(tiny_config, strategy, sizes):
+    """The mean over them; 0 where there are none."""
+    config = tiny_config.network.model_copy(update={"normalization": "instance"})
+    settings = {"accumulate": 2, "weight_decay": 0.5, "weight_decay_kind": "l2"}
+    batch = make_batches(1, batch_size=sum(sizes))[0]
+    losses = Training(config, "joint", strategy=strategy, **settings).take([batch])
+    for replica, size in enumerate(sizes):
+        rows = slice(replica * sizes[0], replica * sizes[0] + size)
+        own = {name: values[rows] for name, values in batch.items()}
+        expected = Training(config, "joint", **settings).take([own])["loss"] if size else 0.0
+        assert losses[f"replica_loss_{replica}"] == pytest.approx(expected, rel=1e-5)
+    assert f"replica_loss_{len(sizes)}" not in losses
 
 
 def test_moving_statistics_are_those_of_all_replicas(tiny_config):
@@ -176,22 +200,93 @@ def test_a_replica_without_images_leaves_numbers(tiny_config, strategy):
     assert all(np.isfinite(value).all() for value in training.weights().values())
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("optimizer", ["sgd", "adam", "adamw"])
-def test_weight_decay_counts_once(tiny_config, optimizer):
-    """A decay that moves the weights by 10 % a step, so that a second helping would show."""
-    settings = {"optimizer": optimizer, "learning_rate": 1e-3, "weight_decay": 100.0}
+def kernel_paths(variables):
+    return {variable.path for variable in variables if variable.path.endswith("/kernel")}
+
+
+def squares(weights, paths):
+    return sum(np.sum(weights[path].astype(float) ** 2) for path in paths)
+
+
+@pytest.mark.parametrize(
+    ("optimizer", "strategy"),
+    [
+        ("adamw", "mirrored"),
+        slow_case("adam", "single"),
+        slow_case("sgd", "single"),
+        slow_case("sgd", "central-storage"),
+    ],
+)
+def test_decoupled_decay_shrinks_the_kernels_of_the_stage_alone(tiny_config, strategy, optimizer):
+    """By rate · decay, 10 % here, beside what the optimiser does; scales and biases take the plain step."""
     config = tiny_config.network.model_copy(update={"normalization": "instance"})
-    batch = make_batches(1)
-    single, mirrored = (
-        Training(config, "segment", strategy=strategy, **settings) for strategy in ("single", "mirrored")
+    settings = {"strategy": strategy, "optimizer": optimizer, "learning_rate": 1e-3}
+    plain, decayed = (Training(config, "segment", weight_decay=decay, **settings) for decay in (0.0, 100.0))
+    for training in (plain, decayed):
+        for variable in training.network.trainable_variables:
+            variable.value.assign(variable.value + 0.1)  # offsets and biases begin at 0, which none shrinks
+    start, losses = plain.weights(), [training.take(make_batches(1)) for training in (plain, decayed)]
+    assert losses[0].keys() == losses[1].keys()
+    kernels = kernel_paths(plain.network.segmentation.variables)
+    expected, ours = plain.weights(), decayed.weights()
+    assert changed(expected, ours) == kernels
+    for path in kernels:
+        np.testing.assert_allclose(ours[path], expected[path] - 0.1 * start[path], atol=1e-6, err_msg=path)
+
+
+@pytest.mark.parametrize(
+    ("strategy", "images"),
+    [
+        ("mirrored", 3),
+        slow_case("mirrored", 1),
+        slow_case("single", 4),
+        slow_case("central-storage", 4),
+        slow_case("central-storage", 1),
+    ],
+)
+def test_l2_in_the_loss_counts_once(tiny_config, strategy, images):
+    """However many replicas, parts and images: of plain SGD it is then the decoupled decay."""
+    config = tiny_config.network.model_copy(update={"normalization": "instance"})
+    settings = {"strategy": strategy, "momentum": 0.0, "accumulate": 2, "weight_decay": 2.0}
+    decoupled, l2 = (
+        Training(config, "joint", weight_decay_kind=kind, **settings) for kind in ("decoupled", "l2")
     )
-    start = single.weights()
-    single.take(batch)
-    mirrored.take(batch)
-    kernel = next(path for path in start if path.endswith("segmentation_1_1/kernel"))
-    np.testing.assert_allclose(mirrored.weights()[kernel], single.weights()[kernel], atol=2e-3)
-    assert np.abs(start[kernel]).max() * 0.1 > 0.01  # what a second helping would move
+    start = l2.weights()
+    batches = make_batches(1, batch_size=images)
+    expected, losses = decoupled.take(batches), l2.take(batches)
+    by_hand = 0.5 * 2.0 * squares(start, kernel_paths(l2.network.variables))
+    assert losses["l2_loss"] == pytest.approx(by_hand, rel=1e-5)
+    assert losses["loss"] == pytest.approx(expected["loss"] + by_hand, rel=1e-5)
+    theirs = decoupled.weights()
+    for path, value in l2.weights().items():
+        np.testing.assert_allclose(value, theirs[path], atol=2e-6, err_msg=path)
+
+
+@pytest.mark.parametrize("stage", ["segment", slow_case("decision")])
+def test_l2_is_that_of_the_kernels_that_the_stage_trains(tiny_config, stage):
+    part = "segmentation" if stage == "segment" else "decision"
+    training = Training(tiny_config.network, stage, weight_decay=0.5, weight_decay_kind="l2")
+    kernels = kernel_paths(getattr(training.network, part).variables)
+    expected = 0.25 * squares(training.weights(), kernels)
+    assert training.take(make_batches(1))["l2_loss"] == pytest.approx(expected, rel=1e-5)
+
+
+@pytest.mark.slow
+def test_l2_is_not_rounded_where_the_network_computes_in_float16(tiny_config):
+    settings = {"weight_decay": 2.0, "weight_decay_kind": "l2", "momentum": 0.0}
+    half = Training(
+        tiny_config.network,
+        "joint",
+        policy=ComputePolicy("mixed_float16"),
+        loss_scale={"value": 256.0},
+        **settings,
+    )
+    full = Training(tiny_config.network, "joint", **settings)
+    ours, theirs = half.take(make_batches(1)), full.take(make_batches(1))
+    assert ours["l2_loss"] == theirs["l2_loss"]
+    assert ours["skipped_steps"] == 0
+    for path, value in full.weights().items():
+        np.testing.assert_allclose(half.weights()[path], value, atol=5e-3, err_msg=path)
 
 
 def make_overflow(batch_size=4):

@@ -5,14 +5,11 @@ from datasets.sample import Sample
 from segdec.overlay import PREDICTED, TRUTH
 from segdec.postprocessing import Prediction
 from training.evaluation.validation import Validator, choose_panel
-from training.tracking.panel import draw_picture, join_pictures
+from training.tracking.panel import draw_example, draw_picture, join_pictures
 
 
-def draw(height, width, *, channels=1, label="defect", masked=True):
-    image = np.full((height, width, channels), 100, np.uint8)
-    mask = np.zeros((height, width), np.uint8)
-    mask[height // 4 : height // 2, width // 4 : width // 2] = 255
-    prediction = Prediction(
+def predict(mask, label="defect"):
+    return Prediction(
         label=label,
         score=0.875,
         threshold=0.5,
@@ -23,7 +20,20 @@ def draw(height, width, *, channels=1, label="defect", masked=True):
         mask_threshold=0.5,
         regions=(),
     )
-    return draw_picture(Sample("defect/1", image, mask if masked else None, 1), prediction, "defect")
+
+
+def draw(height, width, *, channels=1, label="defect", masked=True):
+    image = np.full((height, width, channels), 100, np.uint8)
+    mask = np.zeros((height, width), np.uint8)
+    mask[height // 4 : height // 2, width // 4 : width // 2] = 255
+    sample = Sample("defect/1", image, mask if masked else None, 1)
+    return draw_picture(sample, predict(mask, label), "defect")
+
+
+def draw_trained(target, weight):
+    """An image of 80 × 64 px, three times as large in the picture, without a predicted defect."""
+    prediction = predict(np.zeros((80, 64), np.uint8))
+    return draw_example("defect/1", np.full((80, 64, 1), 100, np.uint8), target, weight, prediction, "defect")
 
 
 def holds(picture, color):
@@ -56,6 +66,25 @@ def test_unknown_mask_and_wrong_label_are_said():
     assert not holds(unknown, TRUTH)
     assert right.shape == wrong.shape == unknown.shape
     assert not np.array_equal(right, wrong)
+
+
+def test_a_training_image_stands_beside_what_it_teaches():
+    target, weight = np.zeros((10, 8), np.float32), np.ones((10, 8), np.float32)
+    target[2, 3] = 0.5
+    plain = draw_trained(target, weight)
+    assert holds(plain, TRUTH)
+    weight[2, 3] = 4.0
+    weighted = draw_trained(target, weight)
+    assert weighted.shape[1] > plain.shape[1]
+    whites = [(picture == 255).all(axis=2) for picture in (plain, weighted)]
+    assert [white.sum() for white in whites] == [0, (3 * 8) ** 2]  # one cell, of the largest weight
+    rows, columns = whites[1].nonzero()
+    blue_rows, blue_columns = (weighted == TRUTH).all(axis=2).nonzero()
+    assert abs(rows.mean() - blue_rows.mean()) < 1  # at the same height, in another part
+    assert columns.min() > blue_columns.max()
+    unknown = draw_trained(np.zeros_like(target), np.zeros_like(weight))
+    assert unknown.shape == plain.shape
+    assert not holds(unknown, TRUTH)
 
 
 def test_pictures_of_any_size_share_a_sheet():

@@ -28,10 +28,12 @@ def tags(folder, stage):
 
 def test_curves_are_grouped(tmp_path):
     values = {"loss": 1.0, "learning_rate": 0.1, "weight_norm": 2.0, "gradient_norm": 3.0, "input_wait": 0.1}
+    values |= {"replica_loss_0": 0.5, "replica_loss_1": 1.5}
     with RunLog(tmp_path, stage=0, step=0) as log:
         log.scalars("train", "segment", 0, 1, values)
         log.scalars("val", "segment", 0, 1, {"average_precision": 0.5, "auroc": None})
-        log.images("segment", 0, 1, {"defect/1": np.zeros((4, 4, 3), np.uint8)})
+        log.images("val", "segment", 0, 1, {"defect/1": np.zeros((4, 4, 3), np.uint8)})
+        log.images("train", "segment", 0, 1, {"batch": np.zeros((4, 4, 3), np.uint8)})
     assert tags(tmp_path, "segment") == {
         "loss/loss",
         "optimization/learning_rate",
@@ -40,6 +42,9 @@ def test_curves_are_grouped(tmp_path):
         "speed/input_wait",
         "validation/average_precision",
         "panel/defect/1",
+        "training_panel/batch",
+        "replica_loss/0",
+        "replica_loss/1",
     }
     assert curve(tmp_path, "segment", "optimization/gradient_norm") == [(1, 3.0)]
     assert read_log(tmp_path)[1]["auroc"] is None
@@ -99,11 +104,12 @@ def test_a_line_cut_by_a_kill_is_removed(tmp_path):
     assert [json.loads(line)["step"] for line in path.read_text().splitlines()] == [1, 3]
 
 
-def test_panel_is_also_a_file(tmp_path):
+@pytest.mark.parametrize(("kind", "name"), [("val", "panel.png"), ("train", "training_panel.png")])
+def test_panel_is_also_a_file(tmp_path, kind, name):
     with RunLog(tmp_path, stage=0, step=0) as log:
-        log.images("segment", 0, 1, {"a": np.full((10, 20, 3), 9, np.uint8)})
-        log.images("segment", 0, 2, {"a": np.full((10, 20, 3), 7, np.uint8)})
-    assert (read_image(tmp_path / "panel.png").pixels == 7).all()
+        log.images(kind, "segment", 0, 1, {"a": np.full((10, 20, 3), 9, np.uint8)})
+        log.images(kind, "segment", 0, 2, {"a": np.full((10, 20, 3), 7, np.uint8)})
+    assert (read_image(tmp_path / name).pixels == 7).all()
 
 
 class Recorder(Tracker):

@@ -1,0 +1,33 @@
+"""What the network is trained on, to be looked at: the first images of a step's batch."""
+
+import numpy as np
+
+from segdec.predictor import Predictor
+from training.data.input_pipeline import InputPipeline
+from training.tracking.panel import draw_example, join_pictures
+from training.tracking.tracker import Pictures
+
+IMAGES = 4
+"""Of a batch, at most."""
+
+
+def draw_batch(predictor: Predictor, pipeline: InputPipeline, stage_index: int, step: int) -> Pictures:
+    """Draws the first images of a step's batch as they went into the network, on one sheet, `batch`.
+
+    Each stands beside its target, the weights of the mask's pixels where they differ, and the mask that the
+    averaged weights predict.
+
+    Raises:
+        SegdecError: If an image cannot be read any more.
+    """
+    names, batch = pipeline.global_batch(stage_index, step, IMAGES)
+    images = np.rint(batch["image"]).astype(np.uint8)
+    predictions = predictor.predict(list(images), batch_size=IMAGES)
+    classes = predictor.config.classes
+    pictures = [
+        draw_example(name, image, target[..., 0], weight[..., 0], prediction, classes[label])
+        for name, image, target, weight, label, prediction in zip(
+            names, images, batch["target"], batch["weight"], batch["label"], predictions, strict=True
+        )
+    ]
+    return {"batch": join_pictures(pictures)}
