@@ -62,6 +62,11 @@ class Settings(BaseSettings):
         "model's network memory does not grow with it",
     )
     max_side: int = Field(2**14, gt=0, description="longest side of a photograph, px")
+    accept_webp: bool = Field(
+        False,
+        description="accept WebP files, which are refused otherwise: their damage goes unnoticed, so that a "
+        "file with zeros for half of it may be answered as good",
+    )
     max_batch_files: int = Field(64, gt=0, description="photographs in one request for several")
     max_uploads: int = Field(64, gt=0, description="request bodies read at the same time; more get a 503")
     upload_timeout_s: float = Field(30.0, gt=0, description="seconds that a body may take to arrive")
