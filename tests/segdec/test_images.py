@@ -14,7 +14,7 @@ from PIL import Image, PngImagePlugin
 from segdec.decoding.png_chunks import essential_chunks
 from segdec.errors import ImageError, MissingExtraError
 from segdec.images import decode_image, decode_mask, encode_png, read_image, read_mask, read_size, write_png
-from tests.image_files import chunk, encode, header, packed_tiff, png, png_16, tiff
+from tests.image_files import chunk, encode, header, packed_tiff, png, png_16, run_length_bmp, tiff
 
 ORIENTATION = 0x0112
 END_OF_IMAGE = b"\xff\xd9"
@@ -434,6 +434,14 @@ def test_wrong_channels(kind: str, mode: str) -> None:
 
 def test_jpeg_in_tiff_is_refused_because_its_damage_goes_unnoticed() -> None:
     assert refusal(encode(texture(), "TIFF", compression="jpeg")).code == "unsupported_type"
+
+
+def test_run_length_bmp_is_refused_even_when_whole() -> None:
+    data = run_length_bmp(9, 4)
+    assert (np.asarray(Image.open(io.BytesIO(data)).convert("L")) == np.full((4, 9), 7)).all()
+    caught = refusal(data)
+    assert caught.code == "unsupported_type"
+    assert "run-length coding" in str(caught)
 
 
 @pytest.mark.parametrize("compression", ["tiff_ccitt", "group3", "group4", "lzma", "zstd"])
