@@ -3,11 +3,12 @@
 import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 from pydantic import AfterValidator, Field, ValidationError
 from pydantic_settings import BaseSettings, CliApp, SettingsConfigDict, SettingsError
 
+from api.log_lines import LogFormat
 from segdec.config import explain
 from segdec.engines import ENGINES
 from segdec.errors import ConfigError
@@ -135,7 +136,7 @@ class Settings(BaseSettings):
     # === What it tells ===
     page: bool = Field(True, description="serve the page on which photographs can be dropped, at /")
     access_log: bool = Field(False, description="log a line for each request")
-    log_format: Literal["text", "json"] = Field("text", description="form of the log on stderr")
+    log_format: LogFormat = Field("text", description="form of the log on stderr")
 
 
 def read_settings(arguments: Sequence[str]) -> Settings:
