@@ -12,8 +12,8 @@ Integrity = Literal["checked", "unchecked"]
 """Whether checksums within a file cover every byte that its pixels depend on, and were compared."""
 
 CHECKED_FORMATS = frozenset({"png"})
-"""The others have none, but for deflated TIFF: there it covers the pixels, and not the directory, which says
-for example what is black, and how the picture is to be turned."""
+"""The others have no checksum, but for deflated TIFF: that covers the pixels, and not the directory, which
+says for example what is black and how the picture is to be turned."""
 
 
 def integrity_of(kind: str) -> Integrity:
