@@ -1,14 +1,25 @@
 """The log on stderr: one record a line, as JSON or as text, whoever wrote it."""
 
-import json
+import atexit
+import faulthandler
 import logging
+import os
+import subprocess
+import sys
 import warnings
-from typing import Literal
+from contextlib import suppress
+from typing import TextIO
 
 import structlog
 from structlog.typing import EventDict, Processor, WrappedLogger
 
+from api import log_lines
+from api.log_lines import LogFormat, render_text
 from api.settings import Settings
+
+STDERR = 2
+END_S = 1.0
+"""Seconds that the last lines written past the log may take at the end."""
 
 
 def configure_logging(settings: Settings) -> None:
@@ -17,7 +28,7 @@ def configure_logging(settings: Settings) -> None:
     For the entry point, before other packages set up their own. `uvicorn.Config` has to be given
     `log_config=None`.
     """
-    handler = logging.StreamHandler()
+    handler = logging.StreamHandler(relay_stderr(settings.log_format))
     handler.setFormatter(make_formatter(settings.log_format))
     logging.basicConfig(handlers=[handler], level=logging.WARNING, force=True)
     logging.captureWarnings(True)
@@ -26,7 +37,39 @@ def configure_logging(settings: Settings) -> None:
     logging.getLogger("python_multipart").setLevel(logging.ERROR)  # it warns of each broken form
 
 
-def make_formatter(log_format: Literal["text", "json"]) -> logging.Formatter:
+def relay_stderr(log_format: LogFormat) -> TextIO | None:
+    """Makes records of all that is written to stderr from now on, by `api.log_lines` as a second process.
+
+    Decoders and TensorFlow write there without Python, so the descriptor itself leads to that process. Only
+    a crash's traceback goes past it, as plain text: nobody may be left to pass it on.
+
+    Returns:
+        What the log is written to: stderr as it was; None if there is none.
+    """
+    if sys.stderr is None:
+        return None
+    sys.stderr.flush()
+    log = os.fdopen(os.dup(STDERR), "w", encoding="utf-8", errors="backslashreplace")
+    command = [sys.executable, "-I", "-S", log_lines.__file__, log_format]
+    lines, written = os.pipe()
+    relay = subprocess.Popen(command, stdin=lines, stdout=subprocess.DEVNULL, start_new_session=True)
+    os.dup2(written, STDERR)
+    os.close(lines)
+    os.close(written)
+    faulthandler.enable(log)
+    atexit.register(_end_relay, relay, log)
+    return log
+
+
+def _end_relay(relay: "subprocess.Popen[bytes]", log: TextIO) -> None:
+    """Waits until everything is written; a child of ours that goes on writing is not waited for."""
+    sys.stderr.flush()
+    os.dup2(log.fileno(), STDERR)
+    with suppress(subprocess.TimeoutExpired):
+        relay.wait(END_S)
+
+
+def make_formatter(log_format: LogFormat) -> logging.Formatter:
     """Renders a record with its `extra` fields, and its traceback if it has one, as JSON or as text."""
     shared: list[Processor] = [
         structlog.stdlib.ExtraAdder(),
@@ -37,7 +80,7 @@ def make_formatter(log_format: Literal["text", "json"]) -> logging.Formatter:
         structlog.processors.format_exc_info,
         _drop_colors,
     ]
-    renderer: Processor = structlog.processors.JSONRenderer() if log_format == "json" else render_text
+    renderer: Processor = structlog.processors.JSONRenderer() if log_format == "json" else _render_text
     return structlog.stdlib.ProcessorFormatter(
         foreign_pre_chain=shared,
         processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, renderer],
@@ -49,26 +92,5 @@ def _drop_colors(logger: WrappedLogger, name: str, event: EventDict) -> EventDic
     return event
 
 
-def render_text(logger: WrappedLogger, name: str, event: EventDict) -> str:  # noqa: ARG001
-    """Renders `TIME LEVEL message field=value …`; a traceback follows, indented.
-
-    What does not print is escaped and only a traceback goes on in a further line, always indented: no value
-    can look like a record or a field of its own.
-    """
-    traceback = "\n".join(str(event.pop(part)) for part in ("exception", "stack") if part in event)
-    head = (event.pop("timestamp"), event.pop("level").upper(), _printable(str(event.pop("event"))))
-    fields = (f"{field}={_quoted(value)}" for field, value in event.items())
-    lines = [" ".join((*head, *fields)), *(f"    {_printable(line)}" for line in traceback.splitlines())]
-    return "\n".join(lines)
-
-
-def _quoted(value: object) -> str:
-    text = _printable(str(value))
-    plain = text and not any(sign in text for sign in ' "=')
-    return text if plain else json.dumps(text, ensure_ascii=False)
-
-
-def _printable(text: str) -> str:
-    return "".join(
-        sign if sign.isprintable() else sign.encode("unicode_escape").decode("ascii") for sign in text
-    )
+def _render_text(logger: WrappedLogger, name: str, event: EventDict) -> str:  # noqa: ARG001
+    return render_text(event)

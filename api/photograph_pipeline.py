@@ -136,7 +136,13 @@ def _prepare(
     else:
         photograph = Photograph(source, "pixels", bit_depth=8)
     height, width = photograph.pixels.shape[:2]
-    facts = ImageFacts(width=width, height=height, bit_depth=photograph.bit_depth, format=photograph.format)
+    facts = ImageFacts(
+        width=width,
+        height=height,
+        bit_depth=photograph.bit_depth,
+        format=photograph.format,
+        integrity=photograph.integrity,
+    )
     image = model.predictor.prepare(photograph.pixels)
     return PreparedPhotograph(image, facts, photograph.warnings, waited_ms, _ms_since(begun))
 

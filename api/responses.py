@@ -55,6 +55,7 @@ def make_mask_response(inspected: InspectedPhotograph, *, params: RequestParams)
         "Threshold": repr(prediction.threshold),
         "Model": quote(model.name),
         "Version": quote(model.version),
+        "Integrity": inspected.image.integrity,
         "Warnings": quote("; ".join(inspected.warnings)),
     }
     content = encode_mask_file(prediction, params.query.mask, params.query.space)

@@ -55,10 +55,10 @@ def serve(settings: Settings) -> None:
         ConfigError: If the address cannot be listened on.
         SegdecError: If a model cannot be used.
     """
+    configure_logging(settings)  # first: TensorFlow adds a form of its own where it finds none
     with bind(settings.host, settings.port) as listener:
         open_store(settings).names()  # what is wrong is told before the seconds of TensorFlow's import
         app, tls = create_app(settings), tls_arguments(settings)
-        configure_logging(settings)  # first: TensorFlow adds a form of its own where it finds none
         if _may_need_tensorflow(settings):
             quiet_tensorflow()
         leave_cores_to_engine()

@@ -3,11 +3,12 @@
 import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 from pydantic import AfterValidator, Field, ValidationError
 from pydantic_settings import BaseSettings, CliApp, SettingsConfigDict, SettingsError
 
+from api.log_lines import LogFormat
 from segdec.config import explain
 from segdec.engines import ENGINES
 from segdec.errors import ConfigError
@@ -62,6 +63,11 @@ class Settings(BaseSettings):
         "model's network memory does not grow with it",
     )
     max_side: int = Field(2**14, gt=0, description="longest side of a photograph, px")
+    accept_webp: bool = Field(
+        False,
+        description="accept WebP files, which are refused otherwise: their damage goes unnoticed, so that a "
+        "file with zeros for half of it may be answered as good",
+    )
     max_batch_files: int = Field(64, gt=0, description="photographs in one request for several")
     max_uploads: int = Field(64, gt=0, description="request bodies read at the same time; more get a 503")
     upload_timeout_s: float = Field(30.0, gt=0, description="seconds that a body may take to arrive")
@@ -130,7 +136,7 @@ class Settings(BaseSettings):
     # === What it tells ===
     page: bool = Field(True, description="serve the page on which photographs can be dropped, at /")
     access_log: bool = Field(False, description="log a line for each request")
-    log_format: Literal["text", "json"] = Field("text", description="form of the log on stderr")
+    log_format: LogFormat = Field("text", description="form of the log on stderr")
 
 
 def read_settings(arguments: Sequence[str]) -> Settings:

@@ -23,7 +23,7 @@ FIELD = "file"
 FORM = "multipart/form-data"
 JSON = "application/json"
 RAW = {"application/octet-stream"}
-IMAGES = ("image/png", "image/jpeg", "image/bmp", "image/tiff", "image/webp")
+IMAGES = ("image/png", "image/jpeg", "image/bmp", "image/tiff")
 """Types that photographs have. The content decides, so any other image/* is read too."""
 MAX_LENGTH_DIGITS = 18
 """Digits of a Content-Length that are read; Python refuses to read thousands of them."""
@@ -84,6 +84,7 @@ class Upload:
             max_pixels=settings.max_pixels,
             max_side=settings.max_side,
             white_level=config.white_level,
+            accept_webp=settings.accept_webp,
         )
 
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from datasets.reading import content_digest, decode, read_files
 from datasets.sample import Dataset, Problem, Record, Sample
+from segdec.decoding.integrity import is_webp
 from segdec.errors import DatasetError, MissingExtraError, SegdecError
 from segdec.images import DEFAULT_MAX_PIXELS
 
@@ -38,6 +39,7 @@ class CheckedPhotograph:
         defect_px: Pixels of the mask that show a defect; None where it was not read.
         digest: Equal for equal pictures: the SHA-256 of size and pixels, so that the file format does not
             matter; that of the file where it was not read.
+        webp: Whether the file is WebP, whose damage goes unnoticed; False where it was not read.
     """
 
     record: Record
@@ -46,6 +48,7 @@ class CheckedPhotograph:
     channels: int
     defect_px: int | None
     digest: str
+    webp: bool = False
 
 
 @dataclass(frozen=True)
@@ -119,6 +122,20 @@ def describe_problems(problems: Sequence[Problem]) -> str:
     )
 
 
+def describe_risks(checked: CheckedDataset) -> list[str]:
+    """Returns a line for each doubt about photographs that can be used."""
+    webp = [photograph.record.name for photograph in checked.photographs if photograph.webp]
+    if not webp:
+        return []
+    many = f"1 photograph is a WebP file ({webp[0]})"
+    if len(webp) > 1:
+        many = f"{len(webp)} photographs are WebP files (the first: {webp[0]})"
+    return [
+        f"{many}. Damage goes unnoticed in these, so look at them; the service and the command line refuse "
+        "them unless --accept-webp is given. Consider saving them as PNG."
+    ]
+
+
 def problem_line(problem: Problem) -> str:
     """Returns one line that names the place once; bytes that are no UTF-8 in file names are escaped."""
     text, place = " ".join(problem.text.split()), " ".join(problem.place.split())
@@ -175,6 +192,7 @@ def _look(
         channels,
         defect_px=0 if sample.mask is None else int(np.count_nonzero(sample.mask)),
         digest=content_digest(sample),
+        webp=is_webp(files.photograph),
     )
 
 

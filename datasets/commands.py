@@ -15,6 +15,7 @@ from datasets.checking import (
     ANY_WHITE_LEVEL,
     CheckedDataset,
     check_dataset,
+    describe_risks,
     problem_line,
     refuse_problems,
 )
@@ -155,12 +156,15 @@ def _load(options: argparse.Namespace, splits: Path | None) -> Dataset:
 
 
 def _check(options: argparse.Namespace, dataset: Dataset, white_level: int | None) -> CheckedDataset:
-    return check_dataset(
+    checked = check_dataset(
         dataset,
         white_level=white_level,
         max_pixels=options.max_pixels,
         progress=lambda records: _progress(records, "reading"),
     )
+    for risk in describe_risks(checked):
+        print(f"warning: {risk}", file=sys.stderr)
+    return checked
 
 
 def _without_broken(checked: CheckedDataset) -> CheckedDataset:

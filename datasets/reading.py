@@ -75,7 +75,13 @@ def decode(
 ) -> Sample:
     """Turns the files of `record` into pixels; takes, returns and raises as `read`."""
     name = str(record.image_file)
-    image = decode_image(files.photograph, name, white_level=white_level, max_pixels=max_pixels).pixels
+    image = decode_image(
+        files.photograph,
+        name,
+        white_level=white_level,
+        max_pixels=max_pixels,
+        accept_webp=True,  # whoever trains looks at what there is; checking says what is risked
+    ).pixels
     mask = None if files.mask is None else _decode_mask(record, files.mask, image.shape[:2], max_pixels)
     return Sample(record.name, image, mask, record.label, record.supervision)
 

@@ -27,6 +27,7 @@ EXIT_SOME_FAILED = 1
 KEY_VARIABLE = "SEGDEC_API_KEY"
 MODEL_OPTIONS = {
     "max_pixels": "--max-pixels",
+    "accept_webp": "--accept-webp",
     "threads": "--threads",
     "engine": "--engine",
     "results": "--results",
@@ -75,6 +76,13 @@ def build_parser() -> argparse.ArgumentParser:
         type=pixel_limit,
         metavar="N",
         help=f"with --model: largest photograph, height × width (default: {DEFAULT_MAX_PIXELS})",
+    )
+    command.add_argument(
+        "--accept-webp",
+        action="store_true",
+        default=None,
+        help="with --model: inspect WebP files too, whose damage goes unnoticed: one with zeros for half of "
+        "it may be called good",
     )
     command.add_argument(
         "--engine",
@@ -202,6 +210,7 @@ def model_settings(options: argparse.Namespace) -> dict[str, Any]:
         "max_pixels": options.max_pixels or DEFAULT_MAX_PIXELS,
         "threads": options.threads,
         "engine": options.engine,
+        "accept_webp": bool(options.accept_webp),
     }
 
 

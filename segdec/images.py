@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from segdec.decoding import jpeg_scans, png_chunks, tiff_directory
 from segdec.decoding.decoders import Values, decode_values, is_transparent
 from segdec.decoding.header import EXPECTED, FORMATS, check_channels, check_depth, open_header
+from segdec.decoding.integrity import Integrity, integrity_of, refuse_webp
 from segdec.decoding.tiff_directory import ORIENTATION, read_orientation
 from segdec.decoding.white_level import to_8_bits
 from segdec.errors import ImageError
@@ -63,6 +64,11 @@ class Photograph:
     bit_depth: int
     warnings: tuple[str, ...] = ()
 
+    @property
+    def integrity(self) -> Integrity:
+        """`checked` if checksums within the file have shown that it is as it was written."""
+        return integrity_of(self.format)
+
 
 def decode_image(
     data: bytes,
@@ -71,6 +77,7 @@ def decode_image(
     max_pixels: int = DEFAULT_MAX_PIXELS,
     max_side: int = DEFAULT_MAX_SIDE,
     white_level: int | None = None,
+    accept_webp: bool = False,
 ) -> Photograph:
     """Decodes an image file held in memory; its type is judged by content, not by name.
 
@@ -85,12 +92,15 @@ def decode_image(
         max_side: Limit on height and on width, px.
         white_level: Value of a 16-bit photograph that becomes 255, as the model's
             `input.white_level` says.
+        accept_webp: Whether WebP is decoded, though its damage goes unnoticed; else it is refused.
 
     Raises:
         ImageError: With the code `empty_image`, `unsupported_type`, `truncated_image`,
             `corrupt_image`, `unsupported_depth`, `unsupported_channels` or `too_many_pixels`.
         MissingExtraError: If the extra `images` is not installed.
     """
+    if not accept_webp:
+        refuse_webp(data, name)
     photograph, _ = _decode(data, name, max_pixels, max_side, white_level)
     return photograph
 
@@ -115,6 +125,7 @@ def decode_mask_values(data: bytes, name: str, *, max_pixels: int = DEFAULT_MAX_
         ImageError: As `decode_image`, and with the code `unsupported_channels` for a mask with
             transparent pixels.
     """
+    refuse_webp(data, name)
     mask, transparent = _decode(data, name, max_pixels, DEFAULT_MAX_SIDE, MASK_WHITE_LEVEL)
     if transparent:  # what is below them may be anything, and some editors draw into alpha alone
         raise ImageError(
@@ -126,14 +137,20 @@ def decode_mask_values(data: bytes, name: str, *, max_pixels: int = DEFAULT_MAX_
 
 
 def read_image(
-    path: Path, *, max_pixels: int = DEFAULT_MAX_PIXELS, white_level: int | None = None
+    path: Path,
+    *,
+    max_pixels: int = DEFAULT_MAX_PIXELS,
+    white_level: int | None = None,
+    accept_webp: bool = False,
 ) -> Photograph:
     """Reads and decodes the image file at `path`; see `decode_image`.
 
     Raises:
         ImageError: As `decode_image`, or with the code `unreadable_file`; the message names the path.
     """
-    return decode_image(read_file(path), str(path), max_pixels=max_pixels, white_level=white_level)
+    return decode_image(
+        read_file(path), str(path), max_pixels=max_pixels, white_level=white_level, accept_webp=accept_webp
+    )
 
 
 def read_size(path: Path, *, max_pixels: int = DEFAULT_MAX_PIXELS) -> tuple[int, int]:

@@ -12,6 +12,13 @@ from segdec.images import resize_mask
 
 Value = TypeVar("Value", np.uint8, np.float32)
 
+GREY_TOLERANCE = 3
+"""Levels, of 255, by which the channels of a pixel may differ in a photograph that counts as grey.
+
+JPEG and WebP store brightness and two differences of colour. A grey photograph has none, but rounding on the
+way may leave a step of one in each, and that sets red, green and blue 3 levels apart at most (ITU-R BT.601).
+"""
+
 
 def prepare_image(image: NDArray[np.uint8], config: InputConfig, channels: int) -> NDArray[np.uint8]:
     """Fits a photograph to the network.
@@ -31,8 +38,8 @@ def prepare_image(image: NDArray[np.uint8], config: InputConfig, channels: int) 
         uint8 [h, w, channels], h and w divisible by 8.
 
     Raises:
-        ImageError: With the code `unsupported_channels`, if C is neither 1 nor 3 or a colour
-            photograph meets a grey network.
+        ImageError: With the code `unsupported_channels`, if C is neither 1 nor 3, or a photograph whose
+            channels differ by more than `GREY_TOLERANCE` meets a grey network.
         ValueError: If `image` is no uint8 array [H, W, C].
     """
     check_image(image)
@@ -141,15 +148,22 @@ def _convert_channels(image: NDArray[np.uint8], config: InputConfig, channels: i
         return image
     if channels == 3:
         return np.repeat(image, 3, axis=2)
-    if (image == image[..., :1]).all():  # grey stored as colour
-        return image[..., :1]
-    if config.convert_color:
-        return np.asarray(cv2.cvtColor(image, cv2.COLOR_RGB2GRAY), dtype=np.uint8)[..., None]  # BT.601
-    raise ImageError(
-        "The image is in colour, the model takes grey ones. Send a grey image, or train a model with "
-        "network.input_channels = 3 or with input.convert_color = true.",
-        code="unsupported_channels",
-    )
+    apart = _most_apart(image)
+    if apart > GREY_TOLERANCE and not config.convert_color:
+        raise ImageError(
+            f"The image is in colour (channels differ by up to {apart} of 255), the model takes grey ones. "
+            f"Expected {GREY_TOLERANCE} at most: send a grey image, or train a model with "
+            "network.input_channels = 3, or with input.convert_color = true to drop colours.",
+            code="unsupported_channels",
+        )
+    # By BT.601, brightness as JPEG and WebP store it; of equal channels it is their value.
+    return np.asarray(cv2.cvtColor(image, cv2.COLOR_RGB2GRAY), dtype=np.uint8)[..., None]
+
+
+def _most_apart(image: NDArray[np.uint8]) -> int:
+    """The largest difference between two channels of a pixel, of [H, W, 3]."""
+    red, green, blue = cv2.split(image)
+    return max(int(cv2.absdiff(*pair).max()) for pair in ((red, green), (green, blue), (blue, red)))
 
 
 def _rounded(part: int, whole: int) -> int:

@@ -9,6 +9,8 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from segdec.decoding.integrity import Integrity
+
 MaskForm = Literal["none", "png", "rle", "polygon", "scores"]
 """Forms in which a mask can be asked for."""
 
@@ -42,7 +44,12 @@ class ImageFacts(AnswerPart):
     width: int = Field(description="px")
     height: int = Field(description="px")
     bit_depth: int
-    format: str = Field(description="judged from the content: jpeg, png, …")
+    format: str = Field(description="judged from the content: jpeg, png, …; pixels for a tensor")
+    integrity: Integrity = Field(
+        "unchecked",
+        description="checked: checksums within the file cover all that its pixels depend on, and are right; "
+        "unchecked: the format has none, so damage may have gone unnoticed",
+    )
 
 
 class Decision(AnswerPart):

@@ -89,6 +89,15 @@ def _pack(order: str, numbers: Sequence[int]) -> bytes:
     return struct.pack(f"{order}{len(numbers)}L", *numbers)
 
 
+def run_length_bmp(width: int, height: int) -> bytes:
+    """A grey BMP of 8 bits in runs of 7, one for each row, of at most 255 pixels."""
+    rows = bytes([width, 7, 0, 0]) * height + b"\0\1"
+    palette = b"".join(bytes([level, level, level, 0]) for level in range(256))
+    start = 14 + 40 + len(palette)
+    sizes = struct.pack("<IiiHHIIiiII", 40, width, height, 1, 8, 1, len(rows), 0, 0, 256, 0)
+    return b"BM" + struct.pack("<IHHI", start + len(rows), 0, 0, start) + sizes + palette + rows
+
+
 def webp(*chunks: tuple[bytes, bytes]) -> bytes:
     """A WebP from its chunks, with correct sizes whatever the chunks are."""
     body = b"".join(

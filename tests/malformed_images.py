@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
+from benchmarks.damage import OVERWRITES
 from tests.image_files import (
     PNG_SIGNATURE,
     arithmetic_jpeg,
@@ -26,13 +27,15 @@ from tests.image_files import (
     packed_tiff,
     png,
     png_16,
+    run_length_bmp,
     tiff,
     tiff_file,
     webp,
 )
 
-Expectation = Literal["refused", "any"]
+Expectation = Literal["refused", "same", "unchecked", "any"]
 FLIPS_A_FILE = 6
+OVERWRITES_A_FILE = 3
 BLOCK = 2**20
 BOMB = "bomb"
 """How the names of bombs begin."""
@@ -45,19 +48,23 @@ class MalformedImage:
     Attributes:
         name: What it is; unique.
         data: The file.
-        expectation: `refused`: it must not decode. `any`: it may decode, to a whole picture; formats
-            without checksums cannot tell every flipped bit, and a picture of 1 × 1 is one.
+        expectation: `refused`: it must not decode. `same`: if it does, to the pixels of the file `kind`.
+            `unchecked`: it may decode to a whole picture, which says that nobody could check it. `any`: the
+            same without that; a picture of 1 × 1 is one.
+        kind: Name of the whole file that was damaged, where that matters.
     """
 
     name: str
     data: bytes
     expectation: Expectation = "refused"
+    kind: str = ""
 
 
 def malformed_images() -> Iterator[MalformedImage]:
     """All of them, more than 300."""
     yield from _truncated()
     yield from _flipped()
+    yield from _overwritten()
     yield from _png_bombs()
     yield from _tiff_bombs()
     yield from _noted_bombs()
@@ -138,8 +145,19 @@ def _flipped() -> Iterator[MalformedImage]:
         for place in rng.integers(0, 8 * len(data), FLIPS_A_FILE).tolist():
             damaged = bytearray(data)
             damaged[place // 8] ^= 1 << place % 8
-            expectation: Expectation = "refused" if "PNG" in kind else "any"
+            expectation: Expectation = "refused" if "PNG" in kind else "unchecked"
             yield MalformedImage(f"{kind}, bit {place} flipped", bytes(damaged), expectation)
+
+
+def _overwritten() -> Iterator[MalformedImage]:
+    """As long as they were: what no length tells."""
+    rng = np.random.default_rng(10)
+    for kind, data in whole_files().items():
+        expectation: Expectation = "same" if "PNG" in kind else "unchecked"
+        for way, overwrite in OVERWRITES.items():
+            for number in range(OVERWRITES_A_FILE):
+                damaged = overwrite(rng, data)
+                yield MalformedImage(f"{kind}, {way}, {number}", damaged, expectation, kind)
 
 
 # === Bombs ===
@@ -393,6 +411,7 @@ def _unsupported() -> Iterator[MalformedImage]:
         "arithmetic-coded JPEG, cut off and closed": arithmetic_jpeg(baseline, 10),
         "lossless JPEG": baseline.replace(b"\xff\xc0", b"\xff\xc3", 1),
         "12-bit JPEG": baseline.replace(b"\xff\xc0\0\x11\x08", b"\xff\xc1\0\x11\x0c", 1),
+        "run-length BMP": run_length_bmp(16, 16),
         "CMYK TIFF": encode(colour, "TIFF", "CMYK"),
         "Lab TIFF": tiff(colour, t262=(8,)),
         "JPEG in TIFF": tiff(colour, t259=(7,)),

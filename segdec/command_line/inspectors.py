@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from segdec.artifact import digest, read_manifest
 from segdec.batching import Batcher, PendingPhotograph
 from segdec.cli_runtime import quiet_tensorflow
+from segdec.decoding.integrity import Integrity
 from segdec.engines import ENGINES, choose_engine
 from segdec.errors import ConfigError, ImageError, ServiceError
 from segdec.images import decode_image, read_file, read_image
@@ -49,6 +50,7 @@ class InspectedFile:
         score: 1 − P(good).
         threshold: The score from which on the photograph is defective.
         region_count: Number of connected defects.
+        integrity: Whether checksums within the file have shown that it is undamaged.
         warnings: What was done to the photograph that its owner may not expect.
         pictures: None where they were not asked for.
     """
@@ -58,6 +60,7 @@ class InspectedFile:
     score: float
     threshold: float
     region_count: int
+    integrity: Integrity
     warnings: tuple[str, ...]
     pictures: Pictures | None
 
@@ -82,6 +85,7 @@ class PendingFile(PendingPhotograph):
     """A photograph out of the image file `path`, with what its owner may not expect."""
 
     path: Path
+    integrity: Integrity
     warnings: tuple[str, ...]
 
 
@@ -94,6 +98,7 @@ class LocalInspector:
         max_pixels: Limit on height × width of a photograph, which is held whole.
         threads: Of the engine; None for all cores that the process may use.
         engine: Runs the network; None for the artifact's first that is installed.
+        accept_webp: Whether WebP is inspected, though its damage goes unnoticed.
 
     Raises:
         ArtifactError: If the artifact cannot be used.
@@ -113,6 +118,7 @@ class LocalInspector:
         *,
         threads: int | None = None,
         engine: str | None = None,
+        accept_webp: bool = False,
     ) -> None:
         manifest = read_manifest(model)
         name = choose_engine(model, tuple(manifest.variants), engine)  # before the slow import
@@ -129,6 +135,7 @@ class LocalInspector:
         self.classes = predictor.config.classes
         self._white_level = predictor.config.input.white_level
         self._max_pixels = max_pixels
+        self._accept_webp = accept_webp
         self._batcher = Batcher(predictor, threshold=threshold)
         self.stages: tuple[Stage, ...] = (
             self._read,
@@ -139,8 +146,15 @@ class LocalInspector:
         self.ahead = self._batcher.ahead + 1
 
     def _read(self, path: Path) -> PendingFile:
-        photograph = read_image(path, max_pixels=self._max_pixels, white_level=self._white_level)
-        return PendingFile(photograph.pixels, path=path, warnings=photograph.warnings)
+        photograph = read_image(
+            path,
+            max_pixels=self._max_pixels,
+            white_level=self._white_level,
+            accept_webp=self._accept_webp,
+        )
+        return PendingFile(
+            photograph.pixels, path=path, integrity=photograph.integrity, warnings=photograph.warnings
+        )
 
     def _interpret(self, pending: PendingFile) -> InspectedFile:
         prediction = self._batcher.interpret(pending)
@@ -150,6 +164,7 @@ class LocalInspector:
             score=prediction.score,
             threshold=prediction.threshold,
             region_count=len(prediction.regions),
+            integrity=pending.integrity,
             warnings=pending.warnings,
             pictures=Pictures(pending.pixels, prediction.mask),
         )
@@ -199,7 +214,8 @@ class RemoteInspector:
         pictures = None
         if answer.mask is not None:
             white_level = self._white_levels.get((answer.model.name, answer.model.version))
-            photograph = decode_image(data, str(path), white_level=white_level)
+            # Whether WebP is accepted was the service's to decide.
+            photograph = decode_image(data, str(path), white_level=white_level, accept_webp=True)
             pictures = Pictures(photograph.pixels, unpack_mask(answer.mask))
         return InspectedFile(
             path=path,
@@ -207,6 +223,7 @@ class RemoteInspector:
             score=answer.decision.score,
             threshold=answer.decision.threshold,
             region_count=len(answer.regions),
+            integrity=answer.image.integrity,
             warnings=tuple(answer.warnings),
             pictures=pictures,
         )

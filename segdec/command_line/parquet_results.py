@@ -38,6 +38,7 @@ SCHEMA = pa.schema(
         ("height", pa.int32()),
         ("width", pa.int32()),
         ("mask", pa.string()),
+        ("integrity", pa.string()),
         ("warnings", pa.list_(pa.string())),
         ("error", pa.string()),
     ]
@@ -104,6 +105,7 @@ class ResultFolder:
             height=height,
             width=width,
             mask=pack_mask(mask) if mask is not None and mask.any() else None,
+            integrity=file.integrity,
             warnings=file.warnings,
         )
 

@@ -3,6 +3,7 @@
 import io
 from typing import TYPE_CHECKING, Any
 
+from segdec.decoding.integrity import is_webp
 from segdec.decoding.tiff_directory import (
     BITS,
     EXTRA_CHANNELS,
@@ -20,7 +21,7 @@ FORMATS = {"JPEG": "jpeg", "MPO": "jpeg", "PNG": "png", "BMP": "bmp", "TIFF": "t
 """Names of the accepted formats: Pillow's and ours. MPO is a JPEG with further pictures behind it."""
 
 SIGNATURES = {b"\x89PNG": "PNG", b"\xff\xd8\xff": "JPEG", b"BM": "BMP", b"II*\0": "TIFF", b"MM\0*": "TIFF"}
-EXPECTED = "Expected an image of 8 or 16 bits a channel as PNG, JPEG, BMP, TIFF or WebP"
+EXPECTED = "Expected an image of 8 or 16 bits a channel as PNG, JPEG, BMP or TIFF"
 
 GREY_MODES = ("1", "L", "LA")
 ALPHA_MODES = ("LA", "PA", "RGBA")
@@ -85,7 +86,7 @@ def _too_large(size: str, name: str, max_pixels: int, most: int) -> ImageError:
 
 def _unrecognised(data: bytes, name: str) -> ImageError:
     kind = next((kind for signature, kind in SIGNATURES.items() if data.startswith(signature)), None)
-    if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
+    if is_webp(data):
         kind = "WebP"
     if kind:
         return ImageError(

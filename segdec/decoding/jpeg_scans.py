@@ -119,7 +119,7 @@ def _segments(data: bytes, name: str) -> Iterator[tuple[int, bytes]]:
             return
         length = int.from_bytes(data[start : start + 2])
         yield marker, data[start + 2 : start + length]
-        place = start + max(length, 2)
+        place = start + length
 
 
 def _excessive(name: str, held: str, expected: str) -> ImageError:

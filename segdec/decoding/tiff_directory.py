@@ -40,7 +40,7 @@ PREMULTIPLIED = 1
 
 NUMBER_BYTES = {3: 2, 4: 4, 13: 4, 16: 8, 18: 8}
 
-CHECKED_COMPRESSIONS = {1: "none", 5: "LZW", 8: "deflate", 32773: "PackBits", 32946: "deflate"}
+ACCEPTED_COMPRESSIONS = {1: "none", 5: "LZW", 8: "deflate", 32773: "PackBits", 32946: "deflate"}
 """Compressions whose decoder notices an early end of a strip.
 
 JPEG and CCITT (2, 3, 4) in TIFF fill up what is missing, silently; LZMA and Zstandard decode what was
@@ -155,7 +155,7 @@ def _check_tile(width: int, height: int, name: str, max_pixels: int) -> None:
 
 
 def _check_compression(compression: int, name: str) -> None:
-    if compression not in CHECKED_COMPRESSIONS:
+    if compression not in ACCEPTED_COMPRESSIONS:
         raise ImageError(
             f"The TIFF file {name} is compressed by method {compression}. Expected none, LZW, deflate or "
             "PackBits, whose early end is always noticed; save it with one of these, or as PNG.",

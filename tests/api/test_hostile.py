@@ -66,7 +66,10 @@ def corpus(part: bytes) -> Iterator[MalformedRequest]:
 
 
 def make_app() -> FastAPI:
-    return create_app(Settings.model_validate({"model": Path("unused")}), StubPredictor())
+    """Accepts WebP: its decoder has to stand all of it too."""
+    return create_app(
+        Settings.model_validate({"model": Path("unused"), "accept_webp": True}), StubPredictor()
+    )
 
 
 def send(client: ServiceClient, case: MalformedRequest) -> httpx.Response:
@@ -110,6 +113,18 @@ def test_every_request_gets_its_answer(session):
         if answer.status_code != case.status or code_of(answer) not in case.code.split(" or ")
     ]
     assert not wrong
+
+
+def test_answer_to_damage_that_no_checksum_tells_says_so(session):
+    found = [
+        answer.json()["image"]["integrity"]
+        for image, answer in session.images
+        if image.expectation == "unchecked"
+        and answer.status_code == 200
+        and "/v1/" in answer.request.url.path
+    ]
+    assert len(found) > 100
+    assert set(found) == {"unchecked"}
 
 
 def test_no_malformed_image_passes(session):

@@ -80,6 +80,7 @@ def test_accept_png_answers_the_mask_itself(client, part):
     assert (headers["X-Segdec-Label"], headers["X-Segdec-Threshold"]) == ("scratch", "0.5")
     assert float(headers["X-Segdec-Score"]) == pytest.approx(0.8)
     assert (headers["X-Segdec-Model"], headers["X-Segdec-Version"]) == ("unnamed", "0")
+    assert headers["X-Segdec-Integrity"] == "checked"
 
 
 def test_accept_png_answers_scores_when_asked_for(client, part):

@@ -70,7 +70,7 @@ def test_every_operation_says_what_it_does(schema):
     paths = schema.raw_schema["paths"]
     assert all(operation["description"] for path in paths.values() for operation in path.values())
     bodies = paths["/v1/predict"]["post"]["requestBody"]["content"]
-    assert {"image/png", "image/webp", "multipart/form-data", "application/json"} <= set(bodies)
+    assert {"image/png", "image/tiff", "multipart/form-data", "application/json"} <= set(bodies)
 
 
 @pytest.mark.parametrize("examples", [4, pytest.param(150, marks=pytest.mark.slow)])

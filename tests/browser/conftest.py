@@ -128,7 +128,11 @@ def answer(photograph: Photograph, stored: NDArray[np.uint8], model: ModelIdenti
         id="1",
         model=model,
         image=ImageFacts(
-            width=width, height=height, bit_depth=photograph.bit_depth, format=photograph.format
+            width=width,
+            height=height,
+            bit_depth=photograph.bit_depth,
+            format=photograph.format,
+            integrity=photograph.integrity,
         ),
         decision=Decision(
             label="good" if score < 0.5 else "scratch",

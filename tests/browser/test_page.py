@@ -12,9 +12,9 @@ from playwright.sync_api import Page, expect
 
 from datasets.layouts.toy import make_sample
 from datasets.sample import Sample
-from segdec.images import encode_png
+from segdec.images import decode_image, encode_png
 from segdec.postprocessing import find_regions
-from tests.image_files import png
+from tests.image_files import encode, png
 
 
 def part_image(brightness: int = 204) -> NDArray[np.uint8]:
@@ -83,6 +83,14 @@ def test_dropped_photograph_shows_decision_overlay_and_regions(visit):
     red, green, blue = pixel(page, 13.5, 10.5)  # 204 below 40 % of (255, 92, 40)
     assert (red, green, blue) == (224, 159, 138)
     assert pixel(page, 40.5, 20.5) == [30, 30, 30]
+
+
+@pytest.mark.slow
+def test_photograph_that_nothing_checked_says_so(visit):
+    user = visit()
+    page = user.open()
+    user.drop(("part.jpg", encode(decode_image(PART, "part").pixels, "JPEG")))
+    expect(page.locator("#facts")).to_contain_text("60 × 40 px, 8 bit, JPEG without a checksum ·")
 
 
 @pytest.mark.slow

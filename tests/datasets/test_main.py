@@ -107,6 +107,15 @@ def test_inspect_names_problems_and_leaks_after_the_sheet_of_the_others(folder_r
     assert "different splits" not in allowed
 
 
+def test_webp_is_read_with_a_warning(folder_root, write_picture, tmp_path, capsys):
+    main(["inspect", "folder", str(folder_root), "--out", str(tmp_path / "sheet.png")])
+    assert "WebP" not in capsys.readouterr().err
+    for name, told in (("one", "1 photograph is a WebP file (good/one)"), ("two", "2 photographs are WebP")):
+        write_picture(folder_root / f"good/{name}.webp")
+        main(["inspect", "folder", str(folder_root), "--out", str(tmp_path / "sheet.png")])
+        assert f"warning: {told}" in capsys.readouterr().err
+
+
 def test_inspect_of_broken_photographs_alone(folder_root, tmp_path, capsys):
     for path in folder_root.rglob("?.png"):
         path.write_bytes(b"")

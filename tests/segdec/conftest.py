@@ -155,7 +155,13 @@ class StubService:
         return Answer(
             id="1",
             model=ModelIdentity(name="parts", version="2", sha256=None),
-            image=ImageFacts(width=width, height=height, bit_depth=8, format=photograph.format),
+            image=ImageFacts(
+                width=width,
+                height=height,
+                bit_depth=8,
+                format=photograph.format,
+                integrity=photograph.integrity,
+            ),
             decision=Decision(
                 label="spot" if score >= threshold else "good",
                 score=score,

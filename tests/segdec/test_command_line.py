@@ -93,6 +93,17 @@ def test_limit_on_pixels_is_the_user_s(
     assert "a/part.png has 88 × 64 = 5,632 pixels. Expected at most 5,631" in output.out + output.err
 
 
+def test_webp_is_inspected_where_its_risk_is_accepted(
+    photographs: Path, tiny_artifact: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    image = photographs / "part.webp"
+    image.write_bytes(cv2.imencode(".webp", np.full((16, 24, 3), 90, np.uint8))[1].tobytes())
+    command = ["predict", str(image), "--model", str(tiny_artifact)]
+    assert main(command) == 1
+    assert f"error: {image} is a WebP file" in capsys.readouterr().err
+    assert main([*command, "--accept-webp"]) == 0
+
+
 def test_photograph_that_does_not_fit_the_model_is_named(
     photographs: Path, tiny_artifact: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

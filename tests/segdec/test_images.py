@@ -14,7 +14,7 @@ from PIL import Image, PngImagePlugin
 from segdec.decoding.png_chunks import essential_chunks
 from segdec.errors import ImageError, MissingExtraError
 from segdec.images import decode_image, decode_mask, encode_png, read_image, read_mask, read_size, write_png
-from tests.image_files import chunk, encode, header, packed_tiff, png, png_16, tiff
+from tests.image_files import chunk, encode, header, packed_tiff, png, png_16, run_length_bmp, tiff
 
 ORIENTATION = 0x0112
 END_OF_IMAGE = b"\xff\xd9"
@@ -40,7 +40,7 @@ def refusal(data: bytes, **options: Any) -> ImageError:
     ("kind", "options"), [("PNG", {}), ("BMP", {}), ("TIFF", {}), ("WEBP", {"lossless": True})]
 )
 def test_lossless_colour_comes_back_exactly(kind: str, options: dict[str, Any]) -> None:
-    photograph = decode_image(encode(texture(), kind, **options), "part")
+    photograph = decode_image(encode(texture(), kind, **options), "part", accept_webp=True)
     np.testing.assert_array_equal(photograph.pixels, texture())
     assert (photograph.format, photograph.bit_depth, photograph.warnings) == (kind.lower(), 8, ())
 
@@ -117,7 +117,7 @@ def test_orientation_of_a_jpeg_is_applied(orientation: int) -> None:
 
 def test_orientation_of_a_webp_is_applied() -> None:
     colour = np.repeat(STORED[..., None], 3, axis=2)
-    photograph = decode_image(encode(colour, "WEBP", lossless=True, exif=exif(6)), "part")
+    photograph = decode_image(encode(colour, "WEBP", lossless=True, exif=exif(6)), "part", accept_webp=True)
     assert photograph.pixels[..., 0].tolist() == UPRIGHT[6]
     assert "turned upright" in photograph.warnings[0]
 
@@ -127,7 +127,8 @@ def test_orientation_of_a_webp_is_applied() -> None:
 def test_size_is_read_as_the_picture_is_turned(tmp_path: Path, kind: str, orientation: int) -> None:
     path = tmp_path / "part"
     path.write_bytes(encode(np.repeat(STORED[..., None], 3, axis=2), kind, exif=exif(orientation)))
-    assert read_size(path) == read_image(path).pixels.shape[:2] == np.shape(UPRIGHT[orientation])
+    pixels = read_image(path, accept_webp=True).pixels
+    assert read_size(path) == pixels.shape[:2] == np.shape(UPRIGHT[orientation])
 
 
 def test_size_of_what_is_no_image_is_refused(tmp_path: Path) -> None:
@@ -182,7 +183,8 @@ def test_orientation_in_xmp_is_not_followed(kind: str) -> None:
         options = {"pnginfo": text}
     elif kind == "TIFF":
         options = {"tiffinfo": {700: note}}
-    assert decode_image(encode(texture(), kind, **options), "part").pixels.shape == (40, 56, 3)
+    photograph = decode_image(encode(texture(), kind, **options), "part", accept_webp=True)
+    assert photograph.pixels.shape == (40, 56, 3)
 
 
 # === 16 bits ===
@@ -294,7 +296,7 @@ def test_alpha_is_dropped(kind: str, mode: str, options: dict[str, Any], lowest:
     picture.putalpha(Image.fromarray(alpha[..., 0]))
     stream = io.BytesIO()
     picture.save(stream, kind, **options)
-    photograph = decode_image(stream.getvalue(), "part")
+    photograph = decode_image(stream.getvalue(), "part", accept_webp=True)
     np.testing.assert_array_equal(photograph.pixels, colour[..., :1] if grey else colour)
     assert bool(photograph.warnings) == (lowest < 255)
     assert all("alpha was dropped" in warning for warning in photograph.warnings)
@@ -384,7 +386,7 @@ def test_truncated_lossless_file(kind: str, share: float) -> None:
 @pytest.mark.parametrize("kind", ["TIFF", "WEBP"])
 def test_other_truncated_files_are_refused_too(kind: str) -> None:
     data = encode(texture(), kind)
-    assert refusal(data[: len(data) // 2]).code in ("truncated_image", "corrupt_image")
+    assert refusal(data[: len(data) // 2], accept_webp=True).code in ("truncated_image", "corrupt_image")
 
 
 def test_png_whose_last_chunk_is_missing() -> None:
@@ -399,7 +401,10 @@ def test_png_with_half_the_rows_behind_correct_checksums() -> None:
 
 @pytest.mark.parametrize("kind", ["PNG", "JPEG", "BMP", "TIFF", "WEBP"])
 def test_header_cut_off(kind: str) -> None:
-    assert refusal(encode(texture(), kind)[:20]).code in ("truncated_image", "corrupt_image")
+    assert refusal(encode(texture(), kind)[:20], accept_webp=True).code in (
+        "truncated_image",
+        "corrupt_image",
+    )
 
 
 def test_png_with_a_damaged_byte() -> None:
@@ -429,6 +434,14 @@ def test_wrong_channels(kind: str, mode: str) -> None:
 
 def test_jpeg_in_tiff_is_refused_because_its_damage_goes_unnoticed() -> None:
     assert refusal(encode(texture(), "TIFF", compression="jpeg")).code == "unsupported_type"
+
+
+def test_run_length_bmp_is_refused_even_when_whole() -> None:
+    data = run_length_bmp(9, 4)
+    assert (np.asarray(Image.open(io.BytesIO(data)).convert("L")) == np.full((4, 9), 7)).all()
+    caught = refusal(data)
+    assert caught.code == "unsupported_type"
+    assert "run-length coding" in str(caught)
 
 
 @pytest.mark.parametrize("compression", ["tiff_ccitt", "group3", "group4", "lzma", "zstd"])

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from benchmarks.damage import OVERWRITES
 from segdec.errors import ImageError
 from segdec.images import decode_image
 from tests.malformed_images import BOMB, malformed_images, whole_files
@@ -27,12 +28,12 @@ from segdec.images import decode_image
 from tests.peak_memory import peak_mb, reset_peak
 
 for path in sorted(Path(sys.argv[1]).glob("whole-*")):
-    decode_image(path.read_bytes(), "warm-up")
+    decode_image(path.read_bytes(), "warm-up", accept_webp=True)
 reset_peak()
 before = peak_mb()
 for path in sorted(Path(sys.argv[1]).glob("bomb-*")):
     try:
-        decode_image(path.read_bytes(), "bomb")
+        decode_image(path.read_bytes(), "bomb", accept_webp=True)
     except ImageError:
         pass
     print(path.name, peak_mb() - before)
@@ -48,22 +49,41 @@ def test_there_are_many_and_no_two_are_the_same() -> None:
 
 @pytest.mark.parametrize("name", whole_files())
 def test_what_is_damaged_was_whole_before(name: str) -> None:
-    assert decode_image(whole_files()[name], name).pixels.shape[:2] == (32, 40)
+    photograph = decode_image(whole_files()[name], name, accept_webp=True)
+    assert photograph.pixels.shape[:2] == (32, 40)
+    assert photograph.integrity == ("checked" if "PNG" in name else "unchecked")
 
 
 @pytest.mark.parametrize("image", IMAGES, ids=lambda image: image.name)
 def test_malformed_image(image) -> None:
     try:
-        photograph = decode_image(image.data, "part")
+        photograph = decode_image(image.data, "part", accept_webp=True)
     except ImageError as error:
         assert error.code
         assert "part" in str(error)
         assert "Expected" in str(error)
         return
-    assert image.expectation == "any"
+    assert image.expectation != "refused"
+    if image.expectation == "unchecked":
+        assert photograph.integrity == "unchecked"
+    if image.expectation == "same":
+        whole = decode_image(whole_files()[image.kind], "part")
+        np.testing.assert_array_equal(photograph.pixels, whole.pixels)
     assert photograph.pixels.dtype == np.uint8
     assert photograph.pixels.ndim == 3
     assert photograph.pixels.size > 0
+
+
+@pytest.mark.parametrize("kind", [kind for kind in whole_files() if "WebP" in kind])
+def test_webp_is_refused_unless_its_risk_is_accepted(kind: str) -> None:
+    with pytest.raises(ImageError, match=r"part is a WebP file.*accept_webp") as caught:
+        decode_image(whole_files()[kind], "part")
+    assert caught.value.code == "unsupported_type"
+    damaged = [image.data for image in IMAGES if image.kind == kind]
+    assert len(damaged) > len(OVERWRITES)
+    for data in damaged:
+        with pytest.raises(ImageError):
+            decode_image(data, "part")
 
 
 def test_bombs_cost_little_memory(tmp_path: Path) -> None:

@@ -1,11 +1,17 @@
+import io
+from itertools import product
+
 import cv2
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from PIL import Image
 
 from segdec.config import InputConfig
 from segdec.errors import ImageError
-from segdec.preprocessing import prepare_image, prepare_mask, restore_mask, scaled_size
+from segdec.images import decode_image
+from segdec.preprocessing import GREY_TOLERANCE, prepare_image, prepare_mask, restore_mask, scaled_size
+from tests.image_files import encode, png_16
 
 NATIVE = InputConfig()
 
@@ -110,6 +116,48 @@ def test_grey_is_replicated_for_a_colour_model() -> None:
 
 def test_grey_stored_as_colour_fits_a_grey_model() -> None:
     np.testing.assert_array_equal(prepare_image(image(8, 8).repeat(3, axis=2), NATIVE, 1), image(8, 8))
+
+
+def levels() -> NDArray[np.uint8]:
+    """Every grey level on a square of 16 × 16 px, which a JPEG of quality 100 keeps."""
+    steps = np.arange(256, dtype=np.uint8).reshape(16, 16)
+    return steps.repeat(16, axis=0).repeat(16, axis=1)
+
+
+@pytest.mark.parametrize(("blue", "red"), list(product((-1, 0, 1), repeat=2)))
+def test_grey_jpeg_whose_colours_are_a_step_off_is_the_grey_one_to_a_level(blue: int, red: int) -> None:
+    channels = [levels(), np.full_like(levels(), 128 + blue), np.full_like(levels(), 128 + red)]
+    stored = io.BytesIO()
+    picture = Image.merge("YCbCr", [Image.fromarray(channel) for channel in channels])
+    picture.save(stored, "JPEG", quality=100, subsampling="4:4:4")
+    prepared = prepare_image(decode_image(stored.getvalue(), "part").pixels, NATIVE, 1)
+    as_grey = decode_image(encode(levels(), "JPEG", quality=100), "part").pixels
+    assert np.abs(prepared.astype(int) - as_grey).max() <= (1 if blue or red else 0)
+
+
+@pytest.mark.parametrize("quality", [30, 75, 100])
+def test_grey_webp_fits_a_grey_model(quality: int) -> None:
+    noise = np.random.default_rng(0).integers(0, 256, (64, 64, 1), dtype=np.uint8)
+    data = encode(noise.repeat(3, axis=2), "WEBP", quality=quality)
+    pixels = decode_image(data, "part", accept_webp=True).pixels
+    assert (pixels != pixels[..., :1]).any()  # rounding alone has made it coloured
+    luma = pixels @ np.array([0.299, 0.587, 0.114])
+    assert np.abs(prepare_image(pixels, NATIVE, 1)[..., 0] - luma).max() <= 0.501  # rounded
+
+
+@pytest.mark.parametrize("bits", [8, 16])
+def test_colours_further_apart_are_refused(bits: int) -> None:
+    level = 1 if bits == 8 else 257
+    for apart, channel in product((GREY_TOLERANCE, GREY_TOLERANCE + 1), range(3)):
+        values = np.full((8, 8, 3), 90 * level, np.uint8 if bits == 8 else np.uint16)
+        values[5, 6, channel] += apart * level
+        data = encode(values, "PNG") if bits == 8 else png_16(values)
+        pixels = decode_image(data, "part", white_level=65535).pixels
+        if apart == GREY_TOLERANCE:
+            assert prepare_image(pixels, NATIVE, 1).shape == (8, 8, 1)
+            continue
+        with pytest.raises(ImageError, match=rf"channels differ by up to {apart} of 255"):
+            prepare_image(pixels, NATIVE, 1)
 
 
 def test_true_colour_is_refused_by_a_grey_model() -> None:

@@ -1,6 +1,7 @@
 """The images of a run, checked before anything is written."""
 
 import hashlib
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -9,7 +10,7 @@ from pathlib import Path
 from pydantic import ValidationError
 from tqdm import tqdm
 
-from datasets.checking import check_dataset, describe_problems
+from datasets.checking import check_dataset, describe_problems, describe_risks
 from datasets.leaks import refuse_unusable
 from datasets.loading import load_dataset
 from datasets.name_lists import read_name_list
@@ -144,6 +145,8 @@ def check_data(config: ExperimentConfig, dataset: Dataset, channels: int) -> Dat
         examine=examine,
         trusted=lambda record: known_shape(record, config.input, channels) is not None,
     )
+    for risk in describe_risks(checked):
+        print(f"warning: {risk}", file=sys.stderr)
     refuse_unusable(
         dataset, checked, allowed_leaks=config.data.allowed_leaks, skip_broken=config.data.skip_broken
     )

@@ -39,7 +39,8 @@ export function showProbabilities({ probabilities }) {
 
 /** Shows what was inspected by what, and what was done to the photograph. */
 export function showFacts({ image, model, timing_ms: timing, warnings }) {
-  const size = `${image.width} × ${image.height} px, ${image.bit_depth} bit, ${image.format.toUpperCase()}`;
+  const kind = image.format.toUpperCase() + (image.integrity === "checked" ? "" : " without a checksum");
+  const size = `${image.width} × ${image.height} px, ${image.bit_depth} bit, ${kind}`;
   part("facts").textContent = `${size} · ${model.name} ${model.version} · ${Math.round(timing.total)} ms`;
   showWarnings(warnings);
 }

@@ -317,7 +317,7 @@ WRONG = {
     "empty photograph": (message([EMPTY]), {}, 422, "empty_image", "image[0]: "),
     "one broken of two": (message([BROKEN]), {}, 422, "truncated_image", "image[1]: "),
     "colour for a grey model": (
-        pixels([1, 1, 1, 3], data=[1, 2, 3]),
+        pixels([1, 1, 1, 3], data=[10, 20, 30]),
         {},
         422,
         "unsupported_channels",

@@ -43,7 +43,7 @@ def test_answer_holds_every_field_of_the_schema(client, part):
     assert answer == {
         "id": "line-3.part-17",
         "model": {"name": "unnamed", "version": "0", "sha256": None},
-        "image": {"width": 40, "height": 24, "bit_depth": 8, "format": "png"},
+        "image": {"width": 40, "height": 24, "bit_depth": 8, "format": "png", "integrity": "checked"},
         "decision": {
             "label": "scratch",
             "score": pytest.approx(0.8),
@@ -137,9 +137,22 @@ def test_colour_jpeg_is_turned_upright_and_says_so(client, predictor):
     file = io.BytesIO()
     Image.new("RGB", (32, 16), (200, 10, 10)).save(file, "JPEG", exif=exif)
     answer = post(client, file.getvalue()).json()
-    assert answer["image"] == {"width": 16, "height": 32, "bit_depth": 8, "format": "jpeg"}
+    facts = {"width": 16, "height": 32, "bit_depth": 8, "format": "jpeg", "integrity": "unchecked"}
+    assert answer["image"] == facts
     assert len(answer["warnings"]) == 1
     assert predictor.shapes[-1] == (1, 32, 16, 3)
+
+
+def test_webp_is_answered_where_its_risk_is_accepted_alone(client, make_app, serve):
+    file = io.BytesIO()
+    Image.new("RGB", (32, 16), (90, 90, 90)).save(file, "WEBP", lossless=True)
+    sent = {"content": file.getvalue(), "headers": {"Content-Type": "image/webp"}}
+    refused = client.post("/v1/predict", **sent)
+    assert (refused.status_code, refused.json()["code"]) == (422, "unsupported_type")
+    assert "--accept-webp" in refused.json()["detail"]
+    with serve(make_app(accept_webp=True)) as accepting:
+        answer = accepting.post("/v1/predict", **sent)
+    assert (answer.status_code, answer.json()["image"]["integrity"]) == (200, "unchecked")
 
 
 def test_mask_is_left_out_when_not_asked_for(client, part):

@@ -23,7 +23,7 @@ MODEL = {"model": "parts 1", "threshold": None}
 
 def inspected(name: str, mask: np.ndarray[tuple[int, int], np.dtype[np.uint8]]) -> InspectedFile:
     pictures = Pictures(np.zeros((*mask.shape, 1), np.uint8), mask)
-    return InspectedFile(Path(name), "scratch", 0.75, 0.5, 1, ("dark",), pictures)
+    return InspectedFile(Path(name), "scratch", 0.75, 0.5, 1, "checked", ("dark",), pictures)
 
 
 def rows(folder: Path) -> list[dict[str, object]]:
@@ -46,6 +46,7 @@ def test_rows_hold_decision_mask_and_failure(tmp_path: Path) -> None:
         ["dark"],
     )
     assert (first["height"], first["width"], first["error"]) == (5, 7, None)
+    assert first["integrity"] == "checked"
     packed = RunLengths(size=(5, 7), counts=str(first["mask"]))
     answer = MaskAnswer(encoding="rle", width=7, height=5, space="input", threshold=0.5, data=packed)
     np.testing.assert_array_equal(unpack_mask(answer), mask)

@@ -128,6 +128,21 @@ def test_thousands_of_scans_are_refused_before_they_are_decoded() -> None:
     assert caught.value.code == "corrupt_image"
 
 
+def test_scans_behind_a_progressive_picture_that_is_complete_count_too() -> None:
+    check_scans(b"\xff\xd8" + WHOLE["progressive, bit by bit"] + END_OF_IMAGE, "part")
+    with pytest.raises(ImageError, match=f"over {MAX_SCANS} scans"):
+        check_scans(b"\xff\xd8" + WHOLE["progressive, bit by bit"] + scan(1, last=0) * MAX_SCANS, "part")
+
+
+def test_markers_within_a_segment_are_not_the_pictures() -> None:
+    """A preview in the notes is a JPEG of its own, of any coding and cut off anywhere."""
+    preview = b"\xff\xd8" + frame(0xC9, 1) + frame(0xC0, 1, 2) + scan(1) + END_OF_IMAGE
+    whole = WHOLE["sequential, one scan"]
+    check_scans(b"\xff\xd8" + segment(0xE1, preview) + whole + END_OF_IMAGE, "part")
+    with pytest.raises(ImageError, match="hold only a part"):
+        check_scans(b"\xff\xd8" + segment(0xE1, whole) + frame(0xC0, 1) + END_OF_IMAGE, "part")
+
+
 @pytest.mark.parametrize(
     "rest", [b"", b"\xff", b"\xff\xda", b"\xff\xc0\x00\x00", b"\xff\xc0\x00\x03\x08", b"\xff" * 9]
 )

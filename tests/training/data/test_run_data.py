@@ -86,6 +86,17 @@ def test_limit_on_pixels_counts_for_files_and_shards(load, packed):
             load_run_data(load("--data.max-pixels", "1023", *source))
 
 
+def test_webp_is_learnt_from_with_a_warning(load, toy_root, tmp_path, capsys):
+    root = shutil.copytree(toy_root, tmp_path / "webp")
+    first = sorted((root / "good").glob("*.png"))[0]
+    assert cv2.imwrite(
+        str(first.with_suffix(".webp")), cv2.imread(str(first)), [cv2.IMWRITE_WEBP_QUALITY, 101]
+    )
+    first.unlink()
+    assert load_run_data(load("--data.root", str(root))).shape == (32, 32, 1)
+    assert f"warning: 1 photograph is a WebP file (good/{first.stem})" in capsys.readouterr().err
+
+
 def test_shards_are_not_read_at_the_start(load, packed, monkeypatch):
     from_files = load_run_data(load())
     monkeypatch.setattr(file_systems, "read_range", lambda *place: pytest.fail(f"{place} was read"))
