@@ -23,7 +23,13 @@ def configure_logging(settings: Settings) -> None:
     logging.captureWarnings(True)
     warnings.filterwarnings("ignore", module="PIL")  # a broken picture can bring thousands
     logging.getLogger("api").setLevel(logging.INFO)
+    logging.getLogger("uvicorn.error").addFilter(_is_not_told_twice)
     logging.getLogger("python_multipart").setLevel(logging.ERROR)  # it warns of each broken form
+
+
+def _is_not_told_twice(record: logging.LogRecord) -> bool:
+    """Drops uvicorn's line on what is no HTTP: `api.http_protocol` says the same, of whom and with an id."""
+    return record.msg != "Invalid HTTP request received."
 
 
 def make_formatter(log_format: Literal["text", "json"]) -> logging.Formatter:

@@ -43,6 +43,7 @@ def add_middleware(app: FastAPI, settings: Settings, metrics: Metrics) -> None:
     """
     app.state.metrics = metrics
     keyring = Keyring.read(settings)
+    metrics.expect_keys(keyring.names)
     describe_keys(app, keyring)
     # The one added last is met first.
     if settings.rate_limit is not None:
