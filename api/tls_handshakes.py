@@ -8,7 +8,7 @@ logger = logging.getLogger(__name__)
 
 
 def watch_handshakes(context: ssl.SSLContext, count: Callable[[], None]) -> ssl.SSLContext:
-    """Makes the connections of `context` tell of a failed handshake: a line in the log, and a call of `count`.
+    """Makes the connections of `context` tell of a failed handshake: by a line in the log and by `count`.
 
     The client's address is not in the line: the handshake sees bytes and no socket.
     """

@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 import tomllib
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +17,11 @@ import promql_parser
 import pytest
 import yaml
 
-from api.middleware.metrics import REASONS, Metrics
+from api.middleware.metrics import BELOW_THE_APP, REASONS, RESULTS, STEPS, Metrics
 from api.settings import ENV_PREFIX, Settings
 from deploy.release.locks import lock_file, read_lock
 from segdec import __version__
+from segdec.schemas import ModelIdentity
 
 DEPLOY = Path(__file__).parents[1] / "deploy"
 BASE = DEPLOY / "kubernetes" / "base"
@@ -168,22 +170,61 @@ def test_compose_mounts_what_is_there() -> None:
                 assert (DEPLOY / "compose" / volume.partition(":")[0]).exists()
 
 
-def test_alerts_ask_for_metrics_that_the_service_has() -> None:
+def alerts() -> list[Any]:
+    return list(load(DEPLOY / "prometheus" / "alerts.yaml")["groups"][0]["rules"])
+
+
+def exported_labels() -> dict[str, set[str]]:
+    """The labels of each series of the service, when a request was counted."""
     exported = Metrics(lambda: 0, lambda: True)
     exported.count_request("GET", "/v1/predict", 200, 1.0)
-    names = set(re.findall(r"^# TYPE (segdec_\w+)", exported.render()[0].decode(), flags=re.MULTILINE))
-    rules = load(DEPLOY / "prometheus" / "alerts.yaml")["groups"][0]["rules"]
-    asked = set(re.findall(r"segdec_\w+", " ".join(rule["expr"] for rule in rules)))
-    assert {re.sub(r"_(total|bucket|sum|count)$", "", name) for name in asked} <= {
-        re.sub(r"_total$", "", name) for name in names
-    }
-    reasons = re.findall(r'reason=~"([^"]+)"', " ".join(rule["expr"] for rule in rules))
-    assert set("|".join(reasons).split("|")) <= set(REASONS)
-    assert all(rule["annotations"]["summary"] for rule in rules)
-    for rule in rules:
+    model = ModelIdentity(name="castings", version="1", sha256=None)
+    exported.observe_answer(model, "good", 0.1, **{f"{step}_ms": 1.0 for step in STEPS})
+    series = re.finditer(r"^(segdec_\w+)(?:\{(.*)\})? ", exported.render()[0].decode(), flags=re.MULTILINE)
+    return {found[1]: set(re.findall(r'(\w+)="', found[2] or "")) for found in series}
+
+
+def test_alerts_ask_for_metrics_that_the_service_has() -> None:
+    exported = exported_labels()
+    for rule in alerts():
         promql_parser.parse(rule["expr"])
+        assert rule["annotations"]["summary"]
+        asked = re.findall(r"(segdec_\w+)(?:\{([^}]*)\})?", rule["expr"])
+        for name, selector in asked:
+            assert set(re.findall(r"(\w+)\s*[=!]", selector)) <= exported[name], rule["alert"]
+        known = set.union({"instance", "job", "le"}, *(exported[name] for name, _ in asked))
+        grouped = re.findall(r"\bby \(([^)]*)\)", rule["expr"])
+        assert {label for labels in grouped for label in labels.split(", ")} <= known, rule["alert"]
     scaled = load(BASE / "autoscaler.yaml")["spec"]["metrics"][0]["pods"]["metric"]["name"]
-    assert scaled in names
+    assert scaled in exported
+
+
+@pytest.mark.parametrize(
+    ("label", "values"), [("reason", REASONS), ("result", RESULTS), ("code", BELOW_THE_APP)]
+)
+def test_alerts_ask_for_values_that_the_service_counts(label: str, values: Iterable[str]) -> None:
+    expressions = " ".join(rule["expr"] for rule in alerts())
+    asked = re.findall(rf'\b{label}=~?"([^"]+)"', expressions)
+    assert asked
+    assert set("|".join(asked).split("|")) <= set(values)
+
+
+def test_every_alert_is_explained() -> None:
+    text = (DEPLOY.parent / "docs" / "operations.md").read_text(encoding="utf-8")
+    explained = re.findall(r"`(Segdec\w+)`", text)
+    assert set(explained) == {rule["alert"] for rule in alerts()}
+
+
+@pytest.mark.skipif(shutil.which("promtool") is None, reason="needs promtool")
+def test_alerts_fire_when_they_should() -> None:
+    done = subprocess.run(
+        ["promtool", "test", "rules", "alerts.test.yaml"],
+        cwd=DEPLOY / "prometheus",
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 # === Images ===
