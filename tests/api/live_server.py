@@ -14,7 +14,7 @@ from api.server import bind, configure, tls_arguments
 
 @contextmanager
 def served(app: FastAPI) -> Iterator[tuple[str, int]]:
-    """Serves `app` in a thread as `api.server.serve` does, but for its signals: https too, by its settings."""
+    """Serves `app` in a thread as `api.server.serve` does, but for its signals: https too if it is set."""
     settings = app.state.settings
     server, ready = uvicorn.Server(configure(app, settings, **tls_arguments(settings))), threading.Event()
     with bind("127.0.0.1", 0) as listener:
