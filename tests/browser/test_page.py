@@ -306,7 +306,9 @@ def test_nothing_is_as_loud_as_not_inspected(visit, scheme):
     expect(page.locator("#hold")).to_have_text("Hold the part: nothing is known about it.")
     expect(page.locator("#hold")).to_be_visible()
     grounds = [
-        page.locator(f"#history [data-result={result}]").evaluate("row => getComputedStyle(row).backgroundColor")
+        page.locator(f"#history [data-result={result}]").evaluate(
+            "row => getComputedStyle(row).backgroundColor"
+        )
         for result in ("good", "defect", "failed")
     ]
     assert grounds[0] == grounds[1] != grounds[2]
