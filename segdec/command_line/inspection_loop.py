@@ -15,7 +15,7 @@ FEW_IMAGES = 3
 """So many have their rows before a progress bar says anything."""
 
 NOT_INSPECTED = "NOT_INSPECTED"
-"""Stands in place of a label where there is none; one word, as labels are, so that rows keep their columns."""
+"""Stands in place of a label where there is none; one word, so that rows keep their columns."""
 
 HEADINGS = ("image", "label", "score", "threshold", "regions")
 
@@ -69,11 +69,8 @@ def _progress(images: Sequence[Path]) -> Iterable[Path]:
 def warn_of_missed(missed: int, images: Sequence[Path]) -> None:
     """Says last, on stderr, how many of `images` were not inspected: among many rows one is overlooked."""
     if missed:
-        _print_line(
-            f"NOT INSPECTED: {missed:,} of {len(images):,} photographs. Hold the parts: nothing is known about "
-            "them.",
-            sys.stderr,
-        )
+        count = f"{missed:,} of {len(images):,} photographs"
+        _print_line(f"NOT INSPECTED: {count}. Hold the parts: nothing is known about them.", sys.stderr)
 
 
 # === The table ===

@@ -270,15 +270,15 @@ BROKEN = PART[:90]
 
 
 def loudness(page: Page) -> tuple[float, float, float, float]:
-    """Of the decision: size and weight of its word, width of its border, and how far its ground is from the page's.
+    """Size and weight of the decision's word, width of its border, and its ground's distance from the page's.
 
-    The last one is the sum of the differences in red, green and blue.
+    The distance is the sum of the differences in red, green and blue.
     """
     found = page.evaluate(
         """() => {
             const style = (selector) => getComputedStyle(document.querySelector(selector));
             const rgb = (color) => color.match(/[0-9.]+/g).slice(0, 3).map(Number);
-            const [here, around] = ["#decision", "body"].map((selector) => rgb(style(selector).backgroundColor));
+            const [here, around] = ["#decision", "body"].map((part) => rgb(style(part).backgroundColor));
             const away = here.reduce((sum, value, index) => sum + Math.abs(value - around[index]), 0);
             const word = style("#word");
             return [word.fontSize, word.fontWeight, style("#decision").borderTopWidth, away].map(parseFloat);
@@ -314,7 +314,7 @@ def test_nothing_is_as_loud_as_not_inspected(visit, scheme):
     assert grounds[0] == grounds[1] != grounds[2]
 
 
-def test_photographs_that_were_not_inspected_are_counted_apart_and_first(visit, service):
+def test_photographs_that_were_not_inspected_are_counted_apart_and_first(visit):
     user = visit()
     page = user.open()
     user.drop(("a.png", PART), ("b.png", BROKEN), ("c.png", GOOD_PART), ("d.png", BROKEN))
