@@ -25,6 +25,9 @@ from segdec.schemas import ModelIdentity
 
 DEPLOY = Path(__file__).parents[1] / "deploy"
 BASE = DEPLOY / "kubernetes" / "base"
+OVERLAYS = DEPLOY / "kubernetes" / "overlays"
+FINISHED = ("cpu", "gpu", "tls")
+"""The overlays: what each makes of the base can be applied."""
 SCHEMAS = Path(__file__).parent / "schemas"
 KUBERNETES = ("1.31", "1.34")
 """Oldest and newest version that the manifests are checked against."""
@@ -34,25 +37,42 @@ def load(file: Path) -> Any:
     return yaml.safe_load(file.read_text(encoding="utf-8"))
 
 
-def patched(overlay: str) -> Any:
-    """The deployment as `kubectl kustomize` would patch it."""
-    deployment = load(BASE / "deployment.yaml")
-    changes = load(DEPLOY / "kubernetes" / "overlays" / overlay / "kustomization.yaml")
-    (image,), (patch,) = changes["images"], changes["patches"]
-    (container,) = containers(deployment)
-    assert container["image"] == image["name"]
-    container["image"] = f"{image['newName']}:{image['newTag']}"
-    for step in yaml.safe_load(patch["patch"]):
-        assert step["op"] == "add"
-        *path, last = step["path"].strip("/").split("/")
-        place = deployment
-        for key in path:
-            place = place[int(key) if key.isdecimal() else key]
-        if last == "-":
-            place.append(step["value"])
-        else:
-            place[last] = step["value"]
-    return deployment
+def rendered(overlay: str) -> list[Any]:
+    """The resources of an overlay, as `kubectl kustomize` would patch them."""
+    changes = load(OVERLAYS / overlay / "kustomization.yaml")
+    (below,) = changes["resources"]
+    if below == "../../base":
+        resources = [load(BASE / name) for name in load(BASE / "kustomization.yaml")["resources"]]
+    else:
+        resources = rendered(below.removeprefix("../"))
+    for resource in resources:
+        for container in containers(resource):
+            for image in changes.get("images", []):
+                assert container["image"] == image["name"]
+                container["image"] = f"{image['newName']}:{image['newTag']}"
+        for patch in changes["patches"]:
+            if (resource["kind"], resource["metadata"]["name"]) == tuple(patch["target"].values()):
+                for step in yaml.safe_load(patch["patch"]):
+                    apply(step, resource)
+    return resources
+
+
+def apply(step: Any, resource: Any) -> None:
+    """Applies a step of a JSON patch."""
+    assert step["op"] == "add"
+    *path, last = (key.replace("~1", "/") for key in step["path"].strip("/").split("/"))
+    place = resource
+    for key in path:
+        place = place[int(key) if key.isdecimal() else key]
+    if last == "-":
+        place.append(step["value"])
+    else:
+        place[last] = step["value"]
+
+
+def only(resources: list[Any], kind: str) -> Any:
+    (found,) = [one for one in resources if one["kind"] == kind]
+    return found
 
 
 def containers(manifest: Any) -> list[Any]:
@@ -72,24 +92,47 @@ def test_resources_are_those_of_kubernetes(resource: str, version: str) -> None:
 
 
 @pytest.mark.parametrize("version", KUBERNETES)
-@pytest.mark.parametrize("overlay", ["cpu", "gpu"])
-def test_overlays_patch_the_deployment_to_a_valid_one(overlay: str, version: str) -> None:
-    deployment = patched(overlay)
-    kubernetes_validate.validate(deployment, version, strict=True)
-    (container,) = containers(deployment)
+@pytest.mark.parametrize("overlay", FINISHED)
+def test_overlays_patch_the_base_to_valid_resources(overlay: str, version: str) -> None:
+    resources = rendered(overlay)
+    for resource in resources:
+        kubernetes_validate.validate(resource, version, strict=True)
+    (container,) = containers(only(resources, "Deployment"))
     assert container["resources"]["limits"]["memory"]
 
 
 @pytest.mark.skipif(shutil.which("kubectl") is None, reason="needs kubectl")
-@pytest.mark.parametrize("overlay", ["cpu", "gpu"])
+@pytest.mark.parametrize("overlay", FINISHED)
 def test_kustomize_makes_of_an_overlay_what_is_checked_here(overlay: str) -> None:
-    folder = DEPLOY / "kubernetes" / "overlays" / overlay
+    folder = OVERLAYS / overlay
     done = subprocess.run(["kubectl", "kustomize", str(folder)], capture_output=True, text=True, check=True)
     resources = list(yaml.safe_load_all(done.stdout))
-    assert len(resources) == len(load(BASE / "kustomization.yaml")["resources"])
-    for resource in resources:
-        kubernetes_validate.validate(resource, KUBERNETES[-1], strict=True)
-    assert [one for one in resources if one["kind"] == "Deployment"] == [patched(overlay)]
+    here = rendered(overlay)
+    for kind in {one["kind"] for one in resources}:
+        assert only(resources, kind) == only(here, kind)
+    assert len(resources) == len(here)
+
+
+@pytest.mark.parametrize(("overlay", "secure"), [("cpu", False), ("gpu", False), ("tls", True)])
+def test_probes_and_prometheus_ask_what_the_service_speaks(overlay: str, secure: bool) -> None:
+    resources = rendered(overlay)
+    pod = only(resources, "Deployment")["spec"]["template"]
+    (container,) = pod["spec"]["containers"]
+    variables = {one["name"]: one["value"] for one in container["env"]}
+    files = {variables.get(f"{ENV_PREFIX}{name.upper()}") for name in ("tls_certificate", "tls_key")}
+    assert files == ({"/tls/tls.crt", "/tls/tls.key"} if secure else {None})
+    probes = [container[name]["httpGet"] for name in ("startupProbe", "readinessProbe", "livenessProbe")]
+    assert {probe.get("scheme", "HTTP") for probe in probes} == {"HTTPS" if secure else "HTTP"}
+    scheme = pod["metadata"]["annotations"].get("prometheus.io/scheme", "http")
+    (port,) = only(resources, "Service")["spec"]["ports"]
+    assert (scheme, port["port"]) == (("https", 443) if secure else ("http", 80))
+    volumes = {one["name"]: one for one in pod["spec"]["volumes"]}
+    mounted = {one["mountPath"] for one in container["volumeMounts"] if "secret" in volumes[one["name"]]}
+    assert mounted == ({"/tls"} if secure else set())
+
+
+def test_every_overlay_is_checked() -> None:
+    assert {path.name for path in OVERLAYS.iterdir()} == set(FINISHED)
 
 
 def test_every_resource_is_part_of_the_base() -> None:
@@ -123,7 +166,7 @@ def test_containers_have_settings_that_exist_and_this_version(file: Path) -> Non
 
 @pytest.mark.parametrize("overlay", ["cpu", "gpu"])
 def test_overlays_name_this_version(overlay: str) -> None:
-    (image,) = load(DEPLOY / "kubernetes" / "overlays" / overlay / "kustomization.yaml")["images"]
+    (image,) = load(OVERLAYS / overlay / "kustomization.yaml")["images"]
     assert image["newTag"] == __version__
 
 
