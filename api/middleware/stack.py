@@ -21,6 +21,7 @@ CORS_REQUEST_HEADERS = (
 )
 CORS_ANSWER_HEADERS = (
     "X-Request-ID",
+    "X-Request-ID-Refused",
     "Retry-After",
     "Inference-Header-Content-Length",
     "X-Segdec-Model",
