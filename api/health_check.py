@@ -28,8 +28,8 @@ def print_health(words: Sequence[str]) -> int:
     """Asks, and says in one line what is wrong; for the command line.
 
     Args:
-        words: Flags: `--live` asks `/livez` instead of `/readyz`; those of the service count too, and before
-            the ones of the container's first process and the environment.
+        words: Flags: `--live` asks `/livez` instead of `/readyz`; `--host`, `--port` and `--tls-certificate`
+            are the service's, and win over those of the container's first process and the environment.
 
     Returns:
         The exit code: 0 if the service is healthy, else 1.

@@ -17,6 +17,9 @@ MAX_HEAD_BYTES = 2**16
 LONGEST_PATH = 200
 """Letters of a path in the log: that of a refused head may be of any length."""
 
+UNMATCHED = "unmatched"
+"""Route under which the metrics count what no path template took."""
+
 logger = logging.getLogger(__name__)
 
 
@@ -124,7 +127,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         """Counts and logs a refusal: the app, which does so otherwise, never sees it."""
         metrics: Any = self.config.app.state.metrics  # type: ignore[union-attr]  # as in `_start_timer`
         metrics.count_problem(problem.code, problem.status)
-        metrics.count_request("", "unmatched", problem.status, None)
+        metrics.count_request("", UNMATCHED, problem.status, None)
         path = getattr(self, "url", b"").partition(b"?")[0].decode("latin-1")[:LONGEST_PATH]
         facts = {
             "request_id": problem.request_id,

@@ -74,7 +74,8 @@ class AccessMiddleware:
             if self._is_logged(path, status):
                 _log("request", scope, path, status, problem_of(scope), duration_ms=round(duration_ms, 3))
             for item, problem in _refused(scope):
-                _log("photograph", scope, path, problem.status, problem.code, photograph=item.name)
+                if self._is_logged(path, problem.status):
+                    _log("photograph", scope, path, problem.status, problem.code, photograph=item.name)
 
     def _count_problems(self, scope: Scope, path: str, status: int) -> None:
         state, refused = scope.setdefault("state", {}), list(_refused(scope))

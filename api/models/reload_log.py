@@ -1,5 +1,6 @@
 """One line in the log for each reload: who asked, what was served before and after, how long it took."""
 
+import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Mapping
@@ -62,6 +63,8 @@ def _result(done: ReloadAnswer, same: bool) -> str:
 
 def _severity(error: BaseException) -> tuple[int, BaseException | None]:
     """Returns the level of a failure's line, and what to show the traceback of."""
+    if isinstance(error, asyncio.CancelledError):  # the service stops
+        return logging.WARNING, None
     if not isinstance(error, RequestError):
         return logging.ERROR, error
     foreseen = error.__cause__ is None or isinstance(error.__cause__, SegdecError)

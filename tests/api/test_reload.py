@@ -1,3 +1,4 @@
+import asyncio
 import json
 import logging
 import shutil
@@ -11,9 +12,12 @@ import pytest
 from api.app import create_app
 from api.middleware.keys import make_key
 from api.models import model_loader
+from api.models.registry import ModelRegistry
+from api.models.reload_log import log_reload
 from api.settings import Settings
 from segdec.artifact import digest
 from segdec.export.export import ModelCard, export_model
+from segdec.schemas import ReloadAnswer
 from tests.api.conftest import ServiceClient
 
 PNG = {"Content-Type": "image/png"}
@@ -320,3 +324,22 @@ def test_refused_reload_is_one_line_too(client, told):
     client.app.state.service.drain()
     reload(client)
     assert told()["result"] == "draining"
+
+
+def test_reload_that_a_stop_breaks_off_is_one_line_without_a_traceback(told):
+    async def break_off() -> None:
+        started = asyncio.Event()
+
+        async def reload_for_ever() -> ReloadAnswer:
+            started.set()
+            await asyncio.Event().wait()
+            raise AssertionError
+
+        reloading = asyncio.create_task(log_reload(ModelRegistry(None), "tiny", {}, reload_for_ever()))
+        await started.wait()
+        reloading.cancel()
+        await asyncio.wait([reloading])
+
+    asyncio.run(break_off())
+    line = told()
+    assert (line["level"], line["traceback"], line["result"]) == ("WARNING", False, "CancelledError")

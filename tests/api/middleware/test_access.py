@@ -213,6 +213,19 @@ def test_health_checks_and_refusals_under_load_are_not_logged_unasked(serve, mak
         assert [line["problem"] for line in logged()] == ["rate_limit"]
 
 
+@pytest.mark.parametrize("access_log", [False, True])
+def test_photographs_of_a_batch_that_are_refused_under_load_are_logged_when_asked(
+    serve, make_app, logged, part, access_log
+):
+    files = [("file", ("a.png", part)), ("file", ("b.png", part))]
+    with serve(make_app(access_log=access_log)) as client:
+        answer = client.post("/v1/predict/batch", files=files, headers={"X-Deadline-Ms": "1e-6"})
+        assert [item["problem"]["code"] for item in answer.json()["items"]] == ["deadline_passed"] * 2
+        assert counted(client, "segdec_photographs_total") == {'{key="",result="failed"}': 2}
+    names = [line.get("photograph") for line in logged() if line["path"] == "/v1/predict/batch"]
+    assert names == ([None, "a.png", "b.png"] if access_log else [])
+
+
 def test_they_are_logged_with_the_access_log(serve, make_app, logged, part):
     with serve(make_app(access_log=True)) as client:
         client.app.state.service.drain()
