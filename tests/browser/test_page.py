@@ -287,6 +287,36 @@ def loudness(page: Page) -> tuple[float, float, float, float]:
     return tuple(found)
 
 
+def contrast(page: Page, selector: str) -> float:
+    """Of the text of what is seen there, with what is below it, as WCAG 2 defines it."""
+    text, ground = page.locator(selector).first.evaluate(
+        """part => {
+            const rgb = (color) => color.match(/[0-9.]+/g).map(Number);
+            let below = part;
+            while (rgb(getComputedStyle(below).backgroundColor)[3] === 0) below = below.parentElement;
+            return [getComputedStyle(part).color, getComputedStyle(below).backgroundColor].map(rgb);
+        }"""
+    )
+    lights = []
+    for color in (text, ground):
+        shares = [value / 255 for value in color[:3]]
+        linear = [s / 12.92 if s <= 0.04045 else ((s + 0.055) / 1.055) ** 2.4 for s in shares]
+        lights.append(0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2])
+    return (max(lights) + 0.05) / (min(lights) + 0.05)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_what_was_not_inspected_can_be_read(visit, scheme):
+    user = visit(color_scheme=scheme)
+    page = user.open()
+    user.drop(("good.png", GOOD_PART), ("broken.png", BROKEN))
+    page.locator("#history button", has_text="broken.png").click()
+    inspected(page, "Not inspected")
+    places = ["#word", "#reason", "#hold", "#again", "#missed-count", "#missed-next", "#missed-again"]
+    for part in (*places, *(f"#history [data-result=failed] .{name}" for name in ("name", "tag", "error"))):
+        assert contrast(page, part) >= 4.5, part
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_nothing_is_as_loud_as_not_inspected(visit, scheme):
     user = visit(color_scheme=scheme)
