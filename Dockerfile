@@ -51,7 +51,7 @@ ENV SEGDEC_MODEL=/models \
     SEGDEC_HOST=0.0.0.0
 EXPOSE 8000
 HEALTHCHECK --interval=10s --timeout=5s --start-period=120s --retries=3 \
-    CMD ["python", "-c", "import os, urllib.request as r; r.build_opener(r.ProxyHandler({})).open('http://127.0.0.1:' + os.environ.get('SEGDEC_PORT', '8000') + '/readyz', timeout=4)"]
+    CMD ["python", "-m", "api", "health"]
 ENTRYPOINT ["python", "-m", "api"]
 
 FROM base AS train

@@ -1,4 +1,7 @@
-"""`python -m api --model FOLDER` serves a model over HTTP; `python -m api key NAME` makes an API key."""
+"""`python -m api --model FOLDER` serves a model over HTTP.
+
+`python -m api key NAME` makes an API key, `python -m api health` says whether the service here is ready.
+"""
 
 import os
 import signal
@@ -9,12 +12,16 @@ from segdec.errors import ConfigError
 
 
 def main() -> None:
-    """Runs the service until it is told to stop, or makes a key."""
+    """Runs the service until it is told to stop, or one of the other commands."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))  # a stop during the start is no failure
     with clean_exit(group="serve"):
         if sys.argv[1:2] == ["key"]:
             _make_key(sys.argv[2:])
             return
+        if sys.argv[1:2] == ["health"]:
+            from api.health_check import print_health
+
+            sys.exit(print_health(sys.argv[2:]))
         from api.settings import read_settings
 
         settings = read_settings(sys.argv[1:])

@@ -8,6 +8,7 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
 
 from segdec.errors import ImageError, SegdecError
 from segdec.schemas import Problem
@@ -67,12 +68,30 @@ def status_of(error: RequestError | ImageError) -> int:
     return 413 if error.code == "too_many_pixels" else 422
 
 
+class ProblemResponse(Response):
+    """An error as it is sent; leaves its code in the request's state, for who counts and logs."""
+
+    def __init__(self, problem: Problem, headers: Mapping[str, str] | None = None) -> None:
+        super().__init__(problem.model_dump_json(), problem.status, headers, MEDIA_TYPE)
+        self.code = problem.code
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Sends it."""
+        scope.setdefault("state", {})["problem"] = self.code
+        await super().__call__(scope, receive, send)
+
+
+def problem_of(scope: Scope) -> str | None:
+    """Returns the code of the error that a request was answered with; None for any other answer."""
+    code: str | None = scope.get("state", {}).get("problem")
+    return code
+
+
 def problem_response(
     request_id: str, status: int, code: str, detail: str, headers: Mapping[str, str] | None = None
 ) -> Response:
     """Makes the response for one error."""
-    body = make_problem(request_id, status, code, detail)
-    return Response(body.model_dump_json(), status, headers, MEDIA_TYPE)
+    return ProblemResponse(make_problem(request_id, status, code, detail), headers)
 
 
 def describe_problems(*statuses: int) -> dict[int | str, dict[str, object]]:

@@ -1,6 +1,7 @@
 """HTTP below the app: what is no HTTP, is endless or never arrives is refused here."""
 
 import asyncio
+import logging
 from http import HTTPStatus
 from typing import Any
 from uuid import uuid4
@@ -8,9 +9,18 @@ from uuid import uuid4
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from api.errors import MEDIA_TYPE, make_problem
+from segdec.schemas import Problem
 
 MAX_HEAD_BYTES = 2**16
 """Most bytes of a request line with its headers, or of trailers, beside those of the first packet."""
+
+LONGEST_PATH = 200
+"""Letters of a path in the log: that of a refused head may be of any length."""
+
+UNMATCHED = "unmatched"
+"""Route under which the metrics count what no path template took."""
+
+logger = logging.getLogger(__name__)
 
 
 class BoundedHttpProtocol(HttpToolsProtocol):
@@ -103,7 +113,27 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         if self.cycle is not None and self.cycle.response_started and not self.cycle.response_complete:
             self.transport.close()
             return
-        body = make_problem(uuid4().hex, status, status.name.lower(), detail).model_dump_json().encode()
-        head = f"content-type: {MEDIA_TYPE}\r\ncontent-length: {len(body)}\r\nconnection: close\r\n\r\n"
+        problem = make_problem(uuid4().hex, status, status.name.lower(), detail)
+        self._tell(problem)
+        body = problem.model_dump_json().encode()
+        head = (
+            f"content-type: {MEDIA_TYPE}\r\nx-request-id: {problem.request_id}\r\n"
+            f"content-length: {len(body)}\r\nconnection: close\r\n\r\n"
+        )
         self.transport.write(STATUS_LINE[status] + head.encode() + body)
         self.transport.close()
+
+    def _tell(self, problem: Problem) -> None:
+        """Counts and logs a refusal: the app, which does so otherwise, never sees it."""
+        metrics: Any = self.config.app.state.metrics  # type: ignore[union-attr]  # as in `_start_timer`
+        metrics.count_problem(problem.code, problem.status)
+        metrics.count_request("", UNMATCHED, problem.status, None)
+        path = getattr(self, "url", b"").partition(b"?")[0].decode("latin-1")[:LONGEST_PATH]
+        facts = {
+            "request_id": problem.request_id,
+            "client": self.client[0] if self.client else None,
+            "path": path or None,
+            "status": problem.status,
+            "problem": problem.code,
+        }
+        logger.warning("request", extra={name: fact for name, fact in facts.items() if fact is not None})

@@ -34,6 +34,7 @@ def configure_logging(settings: Settings) -> None:
     logging.captureWarnings(True)
     warnings.filterwarnings("ignore", module="PIL")  # a broken picture can bring thousands
     logging.getLogger("api").setLevel(logging.INFO)
+    logging.getLogger("uvicorn.error").addFilter(_is_not_told_twice)
     logging.getLogger("python_multipart").setLevel(logging.ERROR)  # it warns of each broken form
 
 
@@ -67,6 +68,11 @@ def _end_relay(relay: "subprocess.Popen[bytes]", log: TextIO) -> None:
     os.dup2(log.fileno(), STDERR)
     with suppress(subprocess.TimeoutExpired):
         relay.wait(END_S)
+
+
+def _is_not_told_twice(record: logging.LogRecord) -> bool:
+    """Drops uvicorn's line on what is no HTTP: `api.http_protocol` says the same, of whom and with an id."""
+    return record.msg != "Invalid HTTP request received."
 
 
 def make_formatter(log_format: LogFormat) -> logging.Formatter:

@@ -6,6 +6,7 @@ import socket
 import ssl
 import time
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -18,6 +19,7 @@ from api.http_protocol import BoundedHttpProtocol
 from api.logs import configure_logging
 from api.service import Service, open_store
 from api.settings import Settings
+from api.tls_handshakes import watch_handshakes
 from segdec.cli_runtime import quiet_tensorflow
 from segdec.engines import ENGINES
 from segdec.errors import ConfigError
@@ -78,7 +80,10 @@ def _may_need_tensorflow(settings: Settings) -> bool:
 
 
 def configure(app: FastAPI, settings: Settings, **tls: Any) -> uvicorn.Config:
-    """Returns how uvicorn serves `app`."""
+    """Returns how uvicorn serves `app`; https with what `tls_arguments` returns."""
+    if tls:
+        count = partial(app.state.metrics.count_problem, "tls_handshake", None)
+        tls["ssl_context_factory"] = lambda _, make: watch_handshakes(make(), count)
     return uvicorn.Config(
         app,
         http=BoundedHttpProtocol,

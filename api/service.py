@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Literal, TypeVar
 
@@ -12,6 +12,7 @@ from api.errors import RequestError, busy
 from api.middleware.metrics import Metrics
 from api.models.model_loader import ModelLoader, Phases, warm
 from api.models.registry import ModelRegistry, ServedModel
+from api.models.reload_log import log_reload
 from api.models.store import STABLE, ModelFolder, ModelStore, SingleModel
 from api.settings import Settings
 from api.uploads import warm_decoder
@@ -143,12 +144,19 @@ class Service:
         """Tells the metrics what is served."""
         self.metrics.set_models([(model.identity, model.labels) for model in self.models.all()])
 
-    async def reload(self, name: str) -> ReloadAnswer:
-        """Serves what lies on disk under `name` now.
+    async def reload(self, name: str, asked_by: Mapping[str, str] | None = None) -> ReloadAnswer:
+        """Serves what lies on disk under `name` now, and logs it.
+
+        Args:
+            name: Of the model.
+            asked_by: Who asked, as fields of the log's line.
 
         Raises:
             RequestError: As `ModelLoader.reload`; 503 while the service starts or stops.
         """
+        return await log_reload(self.models, name, asked_by or {}, self._reload(name))
+
+    async def _reload(self, name: str) -> ReloadAnswer:
         self.check_state()
         if self.loader is None:
             raise RequestError(404, "model_not_found", f"The model '{name}' is held in memory, not on disk.")

@@ -14,7 +14,7 @@ from typing import Any
 
 from segdec import __version__
 from segdec.cli_runtime import allow_pixels, clean_exit, pixel_limit
-from segdec.command_line.inspection_loop import TerminalTable, inspect
+from segdec.command_line.inspection_loop import NOT_INSPECTED, TerminalTable, inspect, warn_of_missed
 from segdec.command_line.inspectors import Inspector, LocalInspector, RemoteInspector
 from segdec.command_line.overlay_folder import OverlayFolder
 from segdec.command_line.photographs import find_photographs, parse_shard
@@ -221,13 +221,17 @@ def predict(images: Sequence[Path], options: argparse.Namespace) -> int:
     with open_inspector(options) as inspector:
         table = TerminalTable(images, inspector.classes)
         table.print_headings()
-        failed = inspect(images, inspector, table, *([] if folder is None else [folder.write]))
-    return EXIT_SOME_FAILED if failed else 0
+        missed = inspect(images, inspector, table, *([] if folder is None else [folder.write]))
+    warn_of_missed(missed, images)
+    return EXIT_SOME_FAILED if missed else 0
 
 
 def predict_many(images: Sequence[Path], options: argparse.Namespace) -> int:
-    """Inspects those of `images` that the files in --results do not hold, and says how many there were."""
-    from segdec.command_line.parquet_results import FAILED, ResultFolder
+    """Inspects those of `images` that the files in --results do not hold, and says how many there were.
+
+    Those that could not be inspected count each time: nothing is known about them.
+    """
+    from segdec.command_line.parquet_results import ResultFolder
 
     inspector = open_model(options)
     with ResultFolder(options.results, inspector.identity) as results:
@@ -240,7 +244,11 @@ def predict_many(images: Sequence[Path], options: argparse.Namespace) -> int:
             inspect(left, inspector, results)
     found = ", ".join(f"{count:,} {kind}" for kind, count in sorted(results.counts.items())) or "nothing new"
     print(f"{len(images):,} photographs, {len(images) - len(left):,} of them done before: {found}")
-    return EXIT_SOME_FAILED if results.counts[FAILED] else 0
+    missed = results.counts[NOT_INSPECTED] + sum(str(path) in results.not_inspected for path in images)
+    warn_of_missed(missed, images)
+    if missed:
+        print(f"Their rows in {options.results} have the reason in the column 'error'.", file=sys.stderr)
+    return EXIT_SOME_FAILED if missed else 0
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 import tomllib
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +17,17 @@ import promql_parser
 import pytest
 import yaml
 
-from api.middleware.metrics import REASONS, Metrics
+from api.middleware.metrics import BELOW_THE_APP, REASONS, RESULTS, STEPS, Metrics
 from api.settings import ENV_PREFIX, Settings
 from deploy.release.locks import lock_file, read_lock
 from segdec import __version__
+from segdec.schemas import ModelIdentity
 
 DEPLOY = Path(__file__).parents[1] / "deploy"
 BASE = DEPLOY / "kubernetes" / "base"
+OVERLAYS = DEPLOY / "kubernetes" / "overlays"
+FINISHED = ("cpu", "gpu", "tls")
+"""The overlays: what each makes of the base can be applied."""
 SCHEMAS = Path(__file__).parent / "schemas"
 KUBERNETES = ("1.31", "1.34")
 """Oldest and newest version that the manifests are checked against."""
@@ -32,25 +37,42 @@ def load(file: Path) -> Any:
     return yaml.safe_load(file.read_text(encoding="utf-8"))
 
 
-def patched(overlay: str) -> Any:
-    """The deployment as `kubectl kustomize` would patch it."""
-    deployment = load(BASE / "deployment.yaml")
-    changes = load(DEPLOY / "kubernetes" / "overlays" / overlay / "kustomization.yaml")
-    (image,), (patch,) = changes["images"], changes["patches"]
-    (container,) = containers(deployment)
-    assert container["image"] == image["name"]
-    container["image"] = f"{image['newName']}:{image['newTag']}"
-    for step in yaml.safe_load(patch["patch"]):
-        assert step["op"] == "add"
-        *path, last = step["path"].strip("/").split("/")
-        place = deployment
-        for key in path:
-            place = place[int(key) if key.isdecimal() else key]
-        if last == "-":
-            place.append(step["value"])
-        else:
-            place[last] = step["value"]
-    return deployment
+def rendered(overlay: str) -> list[Any]:
+    """The resources of an overlay, as `kubectl kustomize` would patch them."""
+    changes = load(OVERLAYS / overlay / "kustomization.yaml")
+    (below,) = changes["resources"]
+    if below == "../../base":
+        resources = [load(BASE / name) for name in load(BASE / "kustomization.yaml")["resources"]]
+    else:
+        resources = rendered(below.removeprefix("../"))
+    for resource in resources:
+        for container in containers(resource):
+            for image in changes.get("images", []):
+                assert container["image"] == image["name"]
+                container["image"] = f"{image['newName']}:{image['newTag']}"
+        for patch in changes["patches"]:
+            if (resource["kind"], resource["metadata"]["name"]) == tuple(patch["target"].values()):
+                for step in yaml.safe_load(patch["patch"]):
+                    apply(step, resource)
+    return resources
+
+
+def apply(step: Any, resource: Any) -> None:
+    """Applies a step of a JSON patch."""
+    assert step["op"] == "add"
+    *path, last = (key.replace("~1", "/") for key in step["path"].strip("/").split("/"))
+    place = resource
+    for key in path:
+        place = place[int(key) if key.isdecimal() else key]
+    if last == "-":
+        place.append(step["value"])
+    else:
+        place[last] = step["value"]
+
+
+def only(resources: list[Any], kind: str) -> Any:
+    (found,) = [one for one in resources if one["kind"] == kind]
+    return found
 
 
 def containers(manifest: Any) -> list[Any]:
@@ -70,24 +92,47 @@ def test_resources_are_those_of_kubernetes(resource: str, version: str) -> None:
 
 
 @pytest.mark.parametrize("version", KUBERNETES)
-@pytest.mark.parametrize("overlay", ["cpu", "gpu"])
-def test_overlays_patch_the_deployment_to_a_valid_one(overlay: str, version: str) -> None:
-    deployment = patched(overlay)
-    kubernetes_validate.validate(deployment, version, strict=True)
-    (container,) = containers(deployment)
+@pytest.mark.parametrize("overlay", FINISHED)
+def test_overlays_patch_the_base_to_valid_resources(overlay: str, version: str) -> None:
+    resources = rendered(overlay)
+    for resource in resources:
+        kubernetes_validate.validate(resource, version, strict=True)
+    (container,) = containers(only(resources, "Deployment"))
     assert container["resources"]["limits"]["memory"]
 
 
 @pytest.mark.skipif(shutil.which("kubectl") is None, reason="needs kubectl")
-@pytest.mark.parametrize("overlay", ["cpu", "gpu"])
+@pytest.mark.parametrize("overlay", FINISHED)
 def test_kustomize_makes_of_an_overlay_what_is_checked_here(overlay: str) -> None:
-    folder = DEPLOY / "kubernetes" / "overlays" / overlay
+    folder = OVERLAYS / overlay
     done = subprocess.run(["kubectl", "kustomize", str(folder)], capture_output=True, text=True, check=True)
     resources = list(yaml.safe_load_all(done.stdout))
-    assert len(resources) == len(load(BASE / "kustomization.yaml")["resources"])
-    for resource in resources:
-        kubernetes_validate.validate(resource, KUBERNETES[-1], strict=True)
-    assert [one for one in resources if one["kind"] == "Deployment"] == [patched(overlay)]
+    here = rendered(overlay)
+    for kind in {one["kind"] for one in resources}:
+        assert only(resources, kind) == only(here, kind)
+    assert len(resources) == len(here)
+
+
+@pytest.mark.parametrize(("overlay", "secure"), [("cpu", False), ("gpu", False), ("tls", True)])
+def test_probes_and_prometheus_ask_what_the_service_speaks(overlay: str, secure: bool) -> None:
+    resources = rendered(overlay)
+    pod = only(resources, "Deployment")["spec"]["template"]
+    (container,) = pod["spec"]["containers"]
+    variables = {one["name"]: one["value"] for one in container["env"]}
+    files = {variables.get(f"{ENV_PREFIX}{name.upper()}") for name in ("tls_certificate", "tls_key")}
+    assert files == ({"/tls/tls.crt", "/tls/tls.key"} if secure else {None})
+    probes = [container[name]["httpGet"] for name in ("startupProbe", "readinessProbe", "livenessProbe")]
+    assert {probe.get("scheme", "HTTP") for probe in probes} == {"HTTPS" if secure else "HTTP"}
+    scheme = pod["metadata"]["annotations"].get("prometheus.io/scheme", "http")
+    (port,) = only(resources, "Service")["spec"]["ports"]
+    assert (scheme, port["port"]) == (("https", 443) if secure else ("http", 80))
+    volumes = {one["name"]: one for one in pod["spec"]["volumes"]}
+    mounted = {one["mountPath"] for one in container["volumeMounts"] if "secret" in volumes[one["name"]]}
+    assert mounted == ({"/tls"} if secure else set())
+
+
+def test_every_overlay_is_checked() -> None:
+    assert {path.name for path in OVERLAYS.iterdir()} == set(FINISHED)
 
 
 def test_every_resource_is_part_of_the_base() -> None:
@@ -121,7 +166,7 @@ def test_containers_have_settings_that_exist_and_this_version(file: Path) -> Non
 
 @pytest.mark.parametrize("overlay", ["cpu", "gpu"])
 def test_overlays_name_this_version(overlay: str) -> None:
-    (image,) = load(DEPLOY / "kubernetes" / "overlays" / overlay / "kustomization.yaml")["images"]
+    (image,) = load(OVERLAYS / overlay / "kustomization.yaml")["images"]
     assert image["newTag"] == __version__
 
 
@@ -168,22 +213,61 @@ def test_compose_mounts_what_is_there() -> None:
                 assert (DEPLOY / "compose" / volume.partition(":")[0]).exists()
 
 
-def test_alerts_ask_for_metrics_that_the_service_has() -> None:
+def alerts() -> list[Any]:
+    return list(load(DEPLOY / "prometheus" / "alerts.yaml")["groups"][0]["rules"])
+
+
+def exported_labels() -> dict[str, set[str]]:
+    """The labels of each series of the service, when a request was counted."""
     exported = Metrics(lambda: 0, lambda: True)
     exported.count_request("GET", "/v1/predict", 200, 1.0)
-    names = set(re.findall(r"^# TYPE (segdec_\w+)", exported.render()[0].decode(), flags=re.MULTILINE))
-    rules = load(DEPLOY / "prometheus" / "alerts.yaml")["groups"][0]["rules"]
-    asked = set(re.findall(r"segdec_\w+", " ".join(rule["expr"] for rule in rules)))
-    assert {re.sub(r"_(total|bucket|sum|count)$", "", name) for name in asked} <= {
-        re.sub(r"_total$", "", name) for name in names
-    }
-    reasons = re.findall(r'reason=~"([^"]+)"', " ".join(rule["expr"] for rule in rules))
-    assert set("|".join(reasons).split("|")) <= set(REASONS)
-    assert all(rule["annotations"]["summary"] for rule in rules)
-    for rule in rules:
+    model = ModelIdentity(name="castings", version="1", sha256=None)
+    exported.observe_answer(model, "good", 0.1, **{f"{step}_ms": 1.0 for step in STEPS})
+    series = re.finditer(r"^(segdec_\w+)(?:\{(.*)\})? ", exported.render()[0].decode(), flags=re.MULTILINE)
+    return {found[1]: set(re.findall(r'(\w+)="', found[2] or "")) for found in series}
+
+
+def test_alerts_ask_for_metrics_that_the_service_has() -> None:
+    exported = exported_labels()
+    for rule in alerts():
         promql_parser.parse(rule["expr"])
+        assert rule["annotations"]["summary"]
+        asked = re.findall(r"(segdec_\w+)(?:\{([^}]*)\})?", rule["expr"])
+        for name, selector in asked:
+            assert set(re.findall(r"(\w+)\s*[=!]", selector)) <= exported[name], rule["alert"]
+        known = set.union({"instance", "job", "le"}, *(exported[name] for name, _ in asked))
+        grouped = re.findall(r"\bby \(([^)]*)\)", rule["expr"])
+        assert {label for labels in grouped for label in labels.split(", ")} <= known, rule["alert"]
     scaled = load(BASE / "autoscaler.yaml")["spec"]["metrics"][0]["pods"]["metric"]["name"]
-    assert scaled in names
+    assert scaled in exported
+
+
+@pytest.mark.parametrize(
+    ("label", "values"), [("reason", REASONS), ("result", RESULTS), ("code", BELOW_THE_APP)]
+)
+def test_alerts_ask_for_values_that_the_service_counts(label: str, values: Iterable[str]) -> None:
+    expressions = " ".join(rule["expr"] for rule in alerts())
+    asked = re.findall(rf'\b{label}=~?"([^"]+)"', expressions)
+    assert asked
+    assert set("|".join(asked).split("|")) <= set(values)
+
+
+def test_every_alert_is_explained() -> None:
+    text = (DEPLOY.parent / "docs" / "operations.md").read_text(encoding="utf-8")
+    explained = re.findall(r"`(Segdec\w+)`", text)
+    assert set(explained) == {rule["alert"] for rule in alerts()}
+
+
+@pytest.mark.skipif(shutil.which("promtool") is None, reason="needs promtool")
+def test_alerts_fire_when_they_should() -> None:
+    done = subprocess.run(
+        ["promtool", "test", "rules", "alerts.test.yaml"],
+        cwd=DEPLOY / "prometheus",
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 # === Images ===

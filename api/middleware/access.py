@@ -1,20 +1,27 @@
 """Notes each request when it is over: a count, a duration, a line in the log."""
 
 import logging
+import re
 import time
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from api.errors import REFUSALS, problem_of
 from api.middleware.keys import OPEN_PATHS, path_of
 from api.middleware.metrics import UNMATCHED, Metrics
+from segdec.schemas import BatchItem, Problem
 
 CLIENT_GONE = 499
 """Status noted for a request whose client left before its answer began; it is never sent."""
 
 QUIET_PATHS = ("/livez", "/readyz", "/metrics", "/v2/health/")
 """Asked every few seconds: in the log only if they fail."""
+
+PHOTOGRAPH_PATHS = re.compile(r"/v1/(models/.+/)?predict(/batch)?|/v2/models/.+/infer")
+"""Where photographs are sent; not the route's template, because a refusal may come before any route."""
 
 logger = logging.getLogger(__name__)
 
@@ -24,8 +31,16 @@ def note(request: Request, **facts: str | float) -> None:
     _facts_of(request.scope).update(facts)
 
 
+def note_photographs(request: Request, count: int, refused: Sequence[BatchItem] = ()) -> None:
+    """Says how many photographs a request has, if not one, and which were refused while others were not."""
+    request.scope.setdefault("state", {}).update(photographs=count, refused=refused)
+
+
 class AccessMiddleware:
-    """Counts each request in the metrics and, if asked to, logs it as one line.
+    """Counts each request in the metrics, and its photographs, and logs it as one line.
+
+    Without `log`, only what fails has a line: no camera shall fail unseen. Left out of these are health
+    checks, and photographs that the service has no time for now: they come by the thousand, and are counted.
 
     It has to stand around all that may change a status, so that it sees what is answered.
     """
@@ -55,8 +70,29 @@ class AccessMiddleware:
         finally:
             duration_ms = (time.perf_counter() - begun) * 1000
             self.metrics.count_request(scope["method"], route_of(scope, path), status, duration_ms)
-            if self.log and (status >= 400 or not path.startswith(QUIET_PATHS)):
-                _log(scope, path, status, duration_ms)
+            self._count_problems(scope, path, status)
+            if self._is_logged(path, status):
+                _log("request", scope, path, status, problem_of(scope), duration_ms=round(duration_ms, 3))
+            for item, problem in _refused(scope):
+                if self._is_logged(path, problem.status):
+                    _log("photograph", scope, path, problem.status, problem.code, photograph=item.name)
+
+    def _count_problems(self, scope: Scope, path: str, status: int) -> None:
+        state, refused = scope.setdefault("state", {}), list(_refused(scope))
+        key, code = state.get("key") or "", problem_of(scope)
+        if code is not None:
+            self.metrics.count_problem(code, status, key)
+        for _, problem in refused:
+            self.metrics.count_problem(problem.code, problem.status, key)
+            self.metrics.count_photographs(problem.status, key)
+        if scope["method"] == "POST" and PHOTOGRAPH_PATHS.fullmatch(path):
+            self.metrics.count_photographs(status, key, state.get("photographs", 1) - len(refused))
+
+    def _is_logged(self, path: str, status: int) -> bool:
+        if status < 400:
+            return self.log and not path.startswith(QUIET_PATHS)
+        passing = path.startswith(QUIET_PATHS) or (status in REFUSALS and PHOTOGRAPH_PATHS.fullmatch(path))
+        return self.log or not passing
 
 
 def route_of(scope: Scope, path: str) -> str:
@@ -75,19 +111,34 @@ def route_of(scope: Scope, path: str) -> str:
     return template
 
 
-def _log(scope: Scope, path: str, status: int, duration_ms: float) -> None:
-    state = scope.get("state", {})
-    facts = {
+def _refused(scope: Scope) -> Iterator[tuple[BatchItem, Problem]]:
+    """Yields the photographs of a batch that were refused while others were not, with the reason."""
+    for item in scope.setdefault("state", {}).get("refused", ()):
+        if item.problem is not None:
+            yield item, item.problem
+
+
+def who_asked(scope: Scope) -> dict[str, str]:
+    """Returns who sent a request, as fields of a log line: `request_id`, `client` and `key`, as far as known.
+
+    The address is what a trusted proxy says it is, else that of the connection.
+    """
+    state, client = scope.get("state", {}), scope.get("client")
+    known = {
         "request_id": state.get("request_id"),
-        "method": scope["method"],
-        "path": path,
-        "status": status,
-        "duration_ms": round(duration_ms, 3),
+        "client": client[0] if client else None,
         "key": state.get("key"),
-        **_facts_of(scope),
     }
-    level = logging.WARNING if status >= 500 else logging.INFO
-    logger.log(level, "request", extra={name: fact for name, fact in facts.items() if fact is not None})
+    return {name: fact for name, fact in known.items() if fact is not None}
+
+
+def _log(event: str, scope: Scope, path: str, status: int, problem: str | None, **more: str | float) -> None:
+    facts = {"method": scope["method"], "path": path, "status": status}
+    if problem is not None:
+        facts["problem"] = problem
+    missed = status >= 400 and PHOTOGRAPH_PATHS.fullmatch(path)
+    level = logging.WARNING if missed or status >= 500 else logging.INFO
+    logger.log(level, event, extra={**who_asked(scope), **facts, **more, **_facts_of(scope)})
 
 
 def _facts_of(scope: Scope) -> dict[str, Any]:

@@ -150,6 +150,11 @@ class Keyring:
         admin = read_keys(settings.admin_keys, admin=True) if settings.admin_keys else None
         return cls(predict, admin)
 
+    @property
+    def names(self) -> list[str]:
+        """Names of all keys."""
+        return [key.name for key in self._keys]
+
     def guards(self, role: Role) -> bool:
         """Returns whether paths for `role` need a key."""
         return role == "admin" or (role == "predict" and not self._open)

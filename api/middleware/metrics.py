@@ -28,6 +28,15 @@ REASONS = (
     "admin_off",
 )
 """Codes of the problems that a request is refused with before anything was inspected."""
+RESULTS = ("inspected", "refused", "failed")
+"""What became of a photograph: an answer; a status of 400 to 499, for what was sent; one of 500 and above."""
+BELOW_THE_APP = {
+    "bad_request": 400,
+    "request_timeout": 408,
+    "request_header_fields_too_large": 431,
+    "tls_handshake": None,
+}
+"""Codes, with their statuses, of what never became a request: no HTTP, unfinished, endless, or no TLS."""
 STEPS = ("queue", "decode", "infer", "encode")
 
 MILLISECONDS = (0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 30_000)
@@ -96,6 +105,7 @@ class Metrics:
         )
         for reason in REASONS:
             self._rejections.labels(reason)  # at 0 from the start, so that the first one is seen as a rise
+        self._add_problem_metrics(registry)
         self._batches = Histogram(
             "segdec_batch_size",
             "Photographs that went through the network together.",
@@ -110,6 +120,23 @@ class Metrics:
         )
         Gauge("segdec_ready", "1 while requests are answered, else 0.", registry=registry).set_function(ready)
         ProcessCollector(registry=registry)  # resident memory, open files, processor time
+
+    def _add_problem_metrics(self, registry: CollectorRegistry) -> None:
+        self._problems = Counter(
+            "segdec_problems",
+            "Errors answered, and photographs refused inside a batch, by code, status and name of the key.",
+            ("code", "status", "key"),
+            registry=registry,
+        )
+        self._photographs = Counter(
+            "segdec_photographs",
+            "Photographs that were sent, by the name of the key and what became of them.",
+            ("key", "result"),
+            registry=registry,
+        )
+        self.expect_keys(())
+        for code, status in BELOW_THE_APP.items():  # at 0 from the start, so that the first one is a rise
+            self._problems.labels(code, str(status or ""), "")
 
     def _add_model_metrics(self, registry: CollectorRegistry) -> None:
         model = ("model", "version")
@@ -130,18 +157,46 @@ class Metrics:
             "segdec_decisions", "Decisions by label.", (*model, "label"), registry=registry
         )
 
-    def count_request(self, method: str, route: str, status: int, duration_ms: float) -> None:
+    def expect_keys(self, names: Iterable[str]) -> None:
+        """Begins to count for the keys `names` at 0: so a key's first refusal is seen, and its silence."""
+        for key in ("", *names):
+            for result in RESULTS:
+                self._photographs.labels(key, result)
+
+    def count_request(self, method: str, route: str, status: int, duration_ms: float | None) -> None:
         """Counts a request that was answered.
 
         Args:
             method: HTTP method as it came; an unknown one is counted as `other`.
             route: Path template, `UNMATCHED` where there is none; never the path itself.
             status: HTTP status of the answer.
-            duration_ms: From its first byte to the end of its answer.
+            duration_ms: From its first byte to the end of its answer; None if that is not known.
         """
         method = method if method in METHODS else "other"
         self._requests.labels(method, route, str(status)).inc()
-        self._request_ms.labels(method, route).observe(duration_ms)
+        if duration_ms is not None:
+            self._request_ms.labels(method, route).observe(duration_ms)
+
+    def count_problem(self, code: str, status: int | None, key: str = "") -> None:
+        """Counts an error.
+
+        Args:
+            code: Of the problem: one of the service's own words, never the client's.
+            status: HTTP status of the answer, or of the photograph inside a batch; None where there is none.
+            key: Name of the key that was used; empty without one.
+        """
+        self._problems.labels(code, str(status or ""), key).inc()
+
+    def count_photographs(self, status: int, key: str = "", count: int = 1) -> None:
+        """Counts photographs that were sent, by what became of them.
+
+        Args:
+            status: HTTP status of the answer, or of each photograph inside a batch.
+            key: Name of the key that was used; empty without one.
+            count: How many.
+        """
+        result = RESULTS[0 if status < 400 else 1 if status < 500 else 2]
+        self._photographs.labels(key, result).inc(count)
 
     def reject(self, reason: str) -> None:
         """Counts a request that was given up for `reason`, one of `REASONS`."""

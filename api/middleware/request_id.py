@@ -1,23 +1,28 @@
 """Gives each request its id, and is the last to catch what went wrong in it."""
 
 import logging
-import re
 import uuid
 
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from api.errors import problem_response
+from api.middleware.access import note
 
 HEADER = "X-Request-ID"
+REFUSED_HEADER = "X-Request-ID-Refused"
+"""Says why the client's id was not taken over: for that, no photograph is refused."""
+MAX_LENGTH = 128
+"""Longest id that is taken over, characters."""
 logger = logging.getLogger(__name__)
 
 
 class RequestIdMiddleware:
     """Puts an id into the request's state and into the header of its answer.
 
-    An id sent by the client is kept if it is plain and short. An exception that no handler took
-    is logged under the id and answered 500, without its text.
+    An id sent by the client is kept if it is short and prints; the answer says why another one is not. An
+    exception that no handler took is logged under the id and answered 500, without its text.
     """
 
     def __init__(self, app: ASGIApp) -> None:
@@ -28,7 +33,10 @@ class RequestIdMiddleware:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        request_id = choose_id(Headers(scope=scope).get(HEADER))
+        sent = Headers(scope=scope).get(HEADER)
+        request_id, refusal = choose_id(sent)
+        if sent and refusal:  # in the log all the same, so that the client's own records can be found
+            note(Request(scope), sent_id=sent[:MAX_LENGTH].encode("unicode_escape").decode("ascii"))
         scope.setdefault("state", {})["request_id"] = request_id
         started = False
 
@@ -36,7 +44,10 @@ class RequestIdMiddleware:
             nonlocal started
             if message["type"] == "http.response.start":
                 started = True
-                MutableHeaders(scope=message)[HEADER] = request_id
+                headers = MutableHeaders(scope=message)
+                headers[HEADER] = request_id
+                if refusal:
+                    headers[REFUSED_HEADER] = refusal
             await send(message)
 
         try:
@@ -51,8 +62,17 @@ class RequestIdMiddleware:
             await response(scope, receive, send_with_id)
 
 
-def choose_id(sent: str | None) -> str:
-    """Returns the client's id if it is sane, else a new one; a log line must not be forged through it."""
-    if sent and re.fullmatch(r"[A-Za-z0-9._:-]{1,64}", sent):
-        return sent
-    return uuid.uuid4().hex
+def choose_id(sent: str | None) -> tuple[str, str]:
+    """Returns the id of a request, and why it is not the client's, empty where it is or where none was sent.
+
+    What prints in ASCII can forge neither a header nor a line of the log, which quotes and escapes values.
+    """
+    if not sent:
+        return uuid.uuid4().hex, ""
+    if len(sent) > MAX_LENGTH:
+        arrived = f"{len(sent)} characters"
+    elif not (sent.isascii() and sent.isprintable()):
+        arrived = "characters beyond printable ASCII"
+    else:
+        return sent, ""
+    return uuid.uuid4().hex, f"{arrived} arrived. Expected 1 to {MAX_LENGTH} printable ASCII characters."

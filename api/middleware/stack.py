@@ -21,6 +21,7 @@ CORS_REQUEST_HEADERS = (
 )
 CORS_ANSWER_HEADERS = (
     "X-Request-ID",
+    "X-Request-ID-Refused",
     "Retry-After",
     "Inference-Header-Content-Length",
     "X-Segdec-Model",
@@ -44,6 +45,7 @@ def add_middleware(app: FastAPI, settings: Settings, metrics: Metrics) -> None:
     """
     app.state.metrics = metrics
     keyring = Keyring.read(settings)
+    metrics.expect_keys(keyring.names)
     describe_keys(app, keyring)
     # The one added last is met first.
     if settings.rate_limit is not None:

@@ -103,7 +103,6 @@ class ModelLoader:
         except RequestError:
             raise
         except Exception as error:  # whatever an engine meets, the models before are served on
-            logger.exception("Reload of %s failed", name)
             raise RequestError(
                 422, "unusable_model", f"{_reason(error)} What was served before is served on."
             ) from error

@@ -11,7 +11,7 @@ from starlette.responses import Response
 from api.admission import until_disconnected
 from api.dependencies import get_service
 from api.errors import REFUSALS, RequestError, describe_error, describe_problems, status_of
-from api.middleware.access import note
+from api.middleware.access import note, note_photographs
 from api.models.registry import ServedModel
 from api.photograph_pipeline import gather_bounded, inspect_photograph
 from api.raw_route import BINARY, RawRoute, describe_body
@@ -53,7 +53,9 @@ async def predict_batch(request: Request) -> Response:
         note(request, model=model.identity.name, version=model.identity.version)
         uploads = await service.receive(reading)
         works = [partial(_inspect_item, service, model, upload, params) for upload in uploads]
+        note_photographs(request, len(uploads))
         items = await until_disconnected(request, gather_bounded(service, works))
+    note_photographs(request, len(items), [item for item in items if item.problem])
     body = await asyncio.to_thread(BatchAnswer(items=items).model_dump_json)
     return Response(body, media_type="application/json")
 

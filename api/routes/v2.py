@@ -15,7 +15,7 @@ from starlette.responses import Response
 from api.admission import until_disconnected
 from api.dependencies import ModelVersionDep, NamedModelDep, ServiceDep
 from api.errors import RequestError, describe_problems
-from api.middleware.access import note
+from api.middleware.access import note, note_photographs
 from api.models.registry import ServedModel
 from api.photograph_pipeline import gather_bounded, inspect_photograph
 from api.protocol_v2.inference_request import INPUTS, InferenceRequest, parse_inference_request
@@ -167,6 +167,7 @@ async def _respond(request: Request, service: Service, model: ServedModel) -> Re
         body = await service.receive(partial(read_body, request, settings.max_body_bytes))
         header_length = request.headers.get(HEADER_LENGTH)
         asked = await asyncio.to_thread(parse_inference_request, body, header_length, settings)
+        note_photographs(request, len(asked.sources))
         if asked.timeout_us:
             allowed_ms = min(allowed_ms, asked.timeout_us / 1e3)
         deadline = begun + allowed_ms / 1000

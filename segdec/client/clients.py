@@ -36,7 +36,7 @@ class Client:
     """Asks an inspection service, and asks again if it fails for a passing reason.
 
     Sent again are requests whose connection failed or broke and those answered 429, 502 or 503, after
-    the time that Retry-After names (30 s at most) or a growing, random one. That is safe: a prediction
+    a growing, random time, which is never shorter than what Retry-After names. That is safe: a prediction
     changes nothing, so asking twice gives the same answer. All attempts of a call carry one X-Request-ID.
     Threads may share a client.
 

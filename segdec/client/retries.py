@@ -22,17 +22,21 @@ RETRIED_ERRORS = (httpx.NetworkError, httpx.RemoteProtocolError, httpx.ConnectTi
 """The connection failed or broke. Other timeouts are none: a slow service must not get the work twice."""
 
 BACKOFF_S = 0.5
-"""Longest wait before the first retry if the service names none; it doubles with each retry."""
+"""Longest wait before the first retry if the service names none, or no time; it doubles with each retry."""
 
 
 @dataclass(frozen=True)
 class RetryPolicy:
     """Decides whether and when a request is sent again.
 
+    What the service asks for is the least wait. It doubles with each retry, and is stretched at random up to
+    twice as long: clients that were refused together would otherwise come back together, and those beyond
+    the places that are free then would be refused each time until their attempts are used up.
+
     Attributes:
         retries: Most attempts after the first.
-        max_wait_s: Longest wait, also if the service asks for a longer one.
-        draw: Random numbers from 0 to 1: clients that failed together shall not come back together.
+        max_wait_s: Longest wait; if the service asks for a longer one, the request is not sent again.
+        draw: Random numbers from 0 to 1.
     """
 
     retries: int = 3
@@ -47,11 +51,14 @@ class RetryPolicy:
         """Returns the seconds to wait after attempt `attempt`, counted from 0; None if `reply` is final."""
         if attempt >= self.retries or not is_passing(reply):
             return None
-        asked = None if isinstance(reply, httpx.RequestError) else retry_after_s(reply)
-        return min(self._backoff_s(attempt) if asked is None else asked, self.max_wait_s)
-
-    def _backoff_s(self, attempt: int) -> float:
-        return BACKOFF_S * 2.0**attempt * (0.5 + self.draw() / 2)
+        asked_s = 0.0 if isinstance(reply, httpx.RequestError) else retry_after_s(reply) or 0.0
+        if asked_s > self.max_wait_s:
+            return None
+        least_s = (asked_s or BACKOFF_S / 2) * 2.0**attempt
+        longest_s = min(2 * least_s, self.max_wait_s)
+        # At the limit too some stretch is left, but never less than what was asked for.
+        least_s = max(asked_s, min(least_s, longest_s / 2))
+        return least_s + self.draw() * (longest_s - least_s)
 
 
 NO_RETRY = RetryPolicy(retries=0)

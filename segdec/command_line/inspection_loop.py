@@ -14,6 +14,9 @@ from segdec.pipeline import Pipeline, Stage
 FEW_IMAGES = 3
 """So many have their rows before a progress bar says anything."""
 
+NOT_INSPECTED = "NOT_INSPECTED"
+"""Stands in place of a label where there is none; one word, so that rows keep their columns."""
+
 HEADINGS = ("image", "label", "score", "threshold", "regions")
 
 
@@ -63,6 +66,13 @@ def _progress(images: Sequence[Path]) -> Iterable[Path]:
     return shown
 
 
+def warn_of_missed(missed: int, images: Sequence[Path]) -> None:
+    """Says last, on stderr, how many of `images` were not inspected: among many rows one is overlooked."""
+    if missed:
+        count = f"{missed:,} of {len(images):,} photographs"
+        _print_line(f"NOT INSPECTED: {count}. Hold the parts: nothing is known about them.", sys.stderr)
+
+
 # === The table ===
 
 
@@ -75,7 +85,13 @@ class TerminalTable:
     """
 
     def __init__(self, images: Sequence[Path], classes: Sequence[str]) -> None:
-        longest = (max(map(len, map(str, images)), default=0), max(map(len, [*classes, "error"])), 0, 0, 0)
+        longest = (
+            max(map(len, map(str, images)), default=0),
+            max(map(len, [*classes, NOT_INSPECTED])),
+            0,
+            0,
+            0,
+        )
         self._widths = [max(len(heading), width) for heading, width in zip(HEADINGS, longest, strict=True)]
 
     def print_headings(self) -> None:
@@ -91,7 +107,7 @@ class TerminalTable:
 
     def add_failure(self, path: Path, error: ImageError) -> None:
         """Prints the row of a photograph that could not be inspected, and why."""
-        self._print((str(path), "error", "-", "-", "-"))
+        self._print((str(path), NOT_INSPECTED, "-", "-", "-"))
         message = str(error)
         _print_line(f"error: {message if str(path) in message else f'{path}: {message}'}", sys.stderr)
 

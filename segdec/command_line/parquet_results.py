@@ -10,6 +10,7 @@ from types import TracebackType
 from typing import Any, Self
 from uuid import uuid4
 
+from segdec.command_line.inspection_loop import NOT_INSPECTED
 from segdec.command_line.inspectors import InspectedFile
 from segdec.errors import ConfigError, ImageError, MissingExtraError
 from segdec.files import write_bytes_atomic
@@ -26,7 +27,6 @@ SECONDS_A_PART = 60.0
 """A part is written once it has so many rows or is so old: that much is done again after a crash."""
 
 MODEL = b"segdec.model"
-FAILED = "failed"
 
 SCHEMA = pa.schema(
     [
@@ -62,8 +62,10 @@ class ResultFolder:
 
     Attributes:
         folder: As given.
-        done: Paths of the photographs that were inspected before.
-        counts: Photographs by label, those that could not be inspected as `FAILED`, that this process added.
+        done: Paths of the photographs that have a row from before.
+        not_inspected: Those of them whose rows say why they could not be inspected.
+        counts: Photographs by label, those that could not be inspected as `NOT_INSPECTED`, that this process
+            added.
     """
 
     def __init__(self, folder: Path, model: Mapping[str, Any], *, read: bool = True) -> None:
@@ -75,9 +77,11 @@ class ResultFolder:
         try:
             folder.mkdir(parents=True, exist_ok=True)
             parts = sorted(folder.glob("*.parquet")) if read else []
-            self.done = frozenset(path for part in parts for path in self._read(part))
+            rows = [row for part in parts for row in self._read(part)]
         except OSError as error:
             raise ConfigError(f"--results {folder} cannot be used: {error.strerror or error}.") from error
+        self.done = frozenset(path for path, _ in rows)
+        self.not_inspected = frozenset(path for path, reason in rows if reason is not None)
 
     def __enter__(self) -> Self:
         return self
@@ -115,7 +119,7 @@ class ResultFolder:
         Raises:
             OSError: If the folder cannot be written.
         """
-        self._add(FAILED, image=str(path), error=str(error))
+        self._add(NOT_INSPECTED, image=str(path), error=str(error))
 
     def _add(self, kind: str, **row: Any) -> None:
         self.counts[kind] += 1
@@ -130,10 +134,10 @@ class ResultFolder:
             write_bytes_atomic(self.folder / f"part-{uuid4().hex}.parquet", file.getvalue())
         self._rows, self._since = [], time.monotonic()
 
-    def _read(self, part: Path) -> list[str]:
-        """The photographs of a file that is there."""
+    def _read(self, part: Path) -> list[tuple[str, str | None]]:
+        """The photographs of a file that is there, each with the reason why it was not inspected, if so."""
         try:
-            table = pq.read_table(part, columns=["image"])
+            table = pq.read_table(part, columns=["image", "error"])
         except (pa.ArrowInvalid, pa.ArrowKeyError) as error:
             raise ConfigError(
                 f"{part} is no result of an inspection ({error}). Expected a folder that holds nothing else; "
@@ -145,7 +149,7 @@ class ResultFolder:
                 f"{part} was written with {_describe(written)}, and this inspection runs with "
                 f"{_describe(self._schema.metadata[MODEL])}. Expected one model a folder; name another."
             )
-        return [str(path) for path in table.column("image").to_pylist()]
+        return list(zip(*(table.column(name).to_pylist() for name in ("image", "error")), strict=True))
 
 
 def _describe(model: bytes) -> str:

@@ -133,7 +133,7 @@ def _headers(part: bytes) -> Iterator[MalformedRequest]:
         b"\xff\x80",
         b"a b",
         b"a\tb",
-        b"x" * 65,
+        b"x" * 129,
         b"x" * 60_000,
         b'{"level":"error"}',
         b"../..",

@@ -104,4 +104,5 @@ def test_full_queue_is_waited_for(make_app, predictor, part):
             return await client.predict(part)
 
     assert run_client(app, use, sleep=leave_room).decision.label == "scratch"
-    assert waits == [3.0]
+    (waited_s,) = waits
+    assert 3.0 <= waited_s <= 6.0

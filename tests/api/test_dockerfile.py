@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from api.health_check import TIMEOUT_S
 from api.settings import read_settings
 
 ROOT = Path(__file__).parents[2]
@@ -75,13 +76,11 @@ def test_flags_are_added_to_the_settings_of_the_image(stages, image, monkeypatch
 
 
 @pytest.mark.parametrize("image", SERVICES)
-def test_health_is_asked_at_readyz_without_a_shell(stages, image):
+def test_health_is_asked_by_the_service_s_own_command_without_a_shell(stages, image):
     options, _, command = of(whole(stages, image), "HEALTHCHECK")[0].partition("CMD ")
-    interpreter, flag, code = json.loads(command)
-    assert (interpreter, flag) == ("python", "-c")
-    assert "/readyz" in code
-    assert "urllib" in code
-    compile(code, "healthcheck", "exec")
+    assert json.loads(command) == ["python", "-m", "api", "health"]  # see test_health_check.py
+    (timeout_s,) = re.findall(r"--timeout=(\d+)s", options)
+    assert int(timeout_s) > TIMEOUT_S
     assert "--start-period" in options
 
 

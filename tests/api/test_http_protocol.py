@@ -297,3 +297,48 @@ def test_requests_after_one_another_are_answered_in_order(wire, part):
     responses = [wire.response() for _ in range(3)]
     assert [response.status for response in responses] == [200, 200, 200]
     assert responses[1].body["decision"]["label"] == "scratch"
+
+
+# === What is told of refusals below the app ===
+
+
+def refusals(caplog: pytest.LogCaptureFixture) -> list[dict[str, Any]]:
+    names = ("request_id", "client", "method", "path", "status", "problem")
+    records = [record for record in caplog.records if record.name == "api.http_protocol"]
+    return [{name: vars(record)[name] for name in names if name in vars(record)} for record in records]
+
+
+def test_noise_is_logged_counted_and_has_an_id(connect, caplog):
+    wire = connect()
+    wire.send(b"\x16\x03\x01\x02\x00 this is TLS, or nothing\r\n\r\n")
+    response = wire.response()
+    request_id = response.body["request_id"]
+    assert response.headers["x-request-id"] == request_id
+    assert refusals(caplog) == [
+        {"request_id": request_id, "client": "127.0.0.1", "status": 400, "problem": "bad_request"}
+    ]
+    lines = ask(connect(), "/metrics").content.decode().splitlines()
+    assert 'segdec_problems_total{code="bad_request",key="",status="400"} 1.0' in lines
+    assert 'segdec_requests_total{code="400",method="other",route="unmatched"} 1.0' in lines
+
+
+def test_server_still_says_what_is_left_out_of_the_log(wire, caplog):
+    """Its line on noise is dropped by these words, because ours has the address and the id."""
+    wire.send(b"\x00\r\n\r\n")
+    assert wire.response().status == 400
+    messages = [record.msg for record in caplog.records if record.name == "uvicorn.error"]
+    assert messages == ["Invalid HTTP request received."]
+
+
+def test_refused_head_is_logged_with_what_is_known_of_it(connect, caplog):
+    slow = connect(upload_timeout_s=0.2)
+    slow.send(b"POST /v1/predict?mask=none HTTP/1.1\r\nHost: ")
+    assert slow.response().problem() == (408, "request_timeout")
+    (line,) = refusals(caplog)
+    assert (line["path"], line["status"], line["problem"]) == ("/v1/predict", 408, "request_timeout")
+
+
+def test_refusals_below_the_app_are_counted_from_the_start(wire):
+    lines = ask(wire, "/metrics").content.decode().splitlines()
+    for code, status in (("request_timeout", "408"), ("tls_handshake", "")):
+        assert f'segdec_problems_total{{code="{code}",key="",status="{status}"}} 0.0' in lines

@@ -92,6 +92,7 @@ configure_logging(Settings.model_validate({"model": "unused", "log_format": "jso
 import uvicorn
 uvicorn.Config(None, log_config=None, access_log=False)
 logging.getLogger("uvicorn.error").info("hidden")
+logging.getLogger("uvicorn.error").warning("Invalid HTTP request received.")  # ours says it with an id
 logging.getLogger("uvicorn.error").warning("from the server", extra={"color_message": "again"})
 logging.getLogger("api.models.registry").info("from the service")
 warnings.warn("from Python", stacklevel=1)

@@ -1,7 +1,9 @@
+import asyncio
 import json
+import logging
 import shutil
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import httpx
@@ -10,9 +12,12 @@ import pytest
 from api.app import create_app
 from api.middleware.keys import make_key
 from api.models import model_loader
+from api.models.registry import ModelRegistry
+from api.models.reload_log import log_reload
 from api.settings import Settings
 from segdec.artifact import digest
 from segdec.export.export import ModelCard, export_model
+from segdec.schemas import ReloadAnswer
 from tests.api.conftest import ServiceClient
 
 PNG = {"Content-Type": "image/png"}
@@ -236,3 +241,105 @@ def test_model_in_memory_cannot_be_reloaded(serve, make_app, tmp_path):
 
 def test_reload_needs_an_admin_key(client):
     assert client.post(RELOAD).status_code == 401
+
+
+# === What the log says ===
+
+
+@pytest.fixture
+def told(caplog) -> Callable[[], dict[str, object]]:
+    """The one line of a reload, as level, traceback and fields."""
+    caplog.set_level(logging.INFO, logger="api")
+    names = ("model", "before", "after", "result", "key", "client", "request_id")
+
+    def read() -> dict[str, object]:
+        (line,) = [record for record in caplog.records if "reload" in record.getMessage()]
+        caplog.clear()
+        assert line.total_ms >= 0
+        facts = {name: vars(line)[name] for name in names if name in vars(line)}
+        return {"level": line.levelname, "traceback": bool(line.exc_info), **facts}
+
+    return read
+
+
+WHO = {"key": "maintenance", "client": "127.0.0.1"}
+
+
+def test_reload_is_one_line_that_says_who_and_what(client, shelf, told, caplog):
+    shelf.put("2")
+    shelf.label(stable="1", canary="2")
+    id_of_request = reload(client).headers["X-Request-ID"]
+    times = [name for name in vars(caplog.records[-1]) if name.endswith("_ms")]
+    assert {"load_ms", "self_test_ms", "warm_ms", "drain_ms", "total_ms"} <= set(times)
+    assert told() == {
+        "level": "INFO",
+        "traceback": False,
+        "model": "tiny",
+        "before": "1 (stable)",
+        "after": "1 (stable), 2 (canary)",
+        "result": "loaded",
+        **WHO,
+        "request_id": id_of_request,
+    }
+    reload(client)
+    assert told()["result"] == "unchanged"
+
+
+def test_reload_that_only_moves_labels_says_so(client, shelf, told):
+    shelf.put("2")
+    shelf.label(stable="1", canary="2")
+    reload(client)
+    told()
+    shelf.label(stable="2", canary="1")
+    reload(client)
+    line = told()
+    assert (line["before"], line["after"]) == ("1 (stable), 2 (canary)", "1 (canary), 2 (stable)")
+    assert line["result"] == "relabelled"
+
+
+def test_failed_reload_is_one_line_too(client, shelf, told):
+    (shelf.put("2") / "manifest.json").write_text("{}")
+    assert reload(client).status_code == 422
+    line = told()
+    assert (line["level"], line["traceback"], line["result"]) == ("ERROR", False, "unusable_model")
+    assert (line["before"], line["after"]) == ("1 (stable)", "1 (stable)")
+    assert WHO.items() <= line.items()
+
+
+def test_reload_that_nobody_foresaw_brings_its_traceback(client, shelf, told, monkeypatch):
+    def fail(*_: object) -> None:
+        raise MemoryError("secret internals")
+
+    monkeypatch.setattr(model_loader, "run_self_test", fail)
+    shelf.put("2")
+    reload(client)
+    line = told()
+    assert (line["level"], line["traceback"], line["result"]) == ("ERROR", True, "unusable_model")
+
+
+def test_refused_reload_is_one_line_too(client, told):
+    client.post("/v1/admin/models/absent/reload", headers=ADMIN)
+    line = told()
+    assert (line["level"], line["model"], line["result"]) == ("WARNING", "absent", "model_not_found")
+    client.app.state.service.drain()
+    reload(client)
+    assert told()["result"] == "draining"
+
+
+def test_reload_that_a_stop_breaks_off_is_one_line_without_a_traceback(told):
+    async def break_off() -> None:
+        started = asyncio.Event()
+
+        async def reload_for_ever() -> ReloadAnswer:
+            started.set()
+            await asyncio.Event().wait()
+            raise AssertionError
+
+        reloading = asyncio.create_task(log_reload(ModelRegistry(None), "tiny", {}, reload_for_ever()))
+        await started.wait()
+        reloading.cancel()
+        await asyncio.wait([reloading])
+
+    asyncio.run(break_off())
+    line = told()
+    assert (line["level"], line["traceback"], line["result"]) == ("WARNING", False, "CancelledError")

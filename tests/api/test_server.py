@@ -93,7 +93,9 @@ def test_server_says_where_it_is_and_stops_in_order(session, tiny_artifact):
     manifest = read_manifest(tiny_artifact)
     assert session.line.startswith(f"Serving {manifest.name} {manifest.version} at http://127.0.0.1:")
     assert (session.ready, session.exit_code, session.rest) == (200, 0, "")
-    assert re.fullmatch(r"\S+ INFO Ready: .*\n", session.errors)
+    ready, refused = session.errors.splitlines()
+    assert re.fullmatch(r"\S+ INFO Ready: .*", ready)
+    assert re.fullmatch(r"\S+ WARNING request .* client=127.0.0.1 .* problem=truncated_image .*", refused)
 
 
 def test_http_answers_what_the_predictor_says(session, predictions):

@@ -139,12 +139,6 @@ def test_unexpected_error_is_logged_and_hides_its_text(client, predictor, part, 
     assert "secret internals" in caplog.text
 
 
-@pytest.mark.parametrize("sent", ["a b", "x" * 65, "line\u00e9", "<script>"])
-def test_request_id_that_could_harm_a_log_is_replaced(client, sent):
-    answer = client.get("/livez", headers={"X-Request-ID": sent.encode()})
-    assert len(answer.headers["X-Request-ID"]) == 32
-
-
 def test_each_request_gets_its_own_id(client):
     assert len({client.get("/livez").headers["X-Request-ID"] for _ in range(3)}) == 3
 

@@ -1,5 +1,8 @@
+import logging
+import socket
 import ssl
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,6 +15,7 @@ from fastapi import FastAPI
 from api.server import tls_arguments
 from api.settings import Settings
 from segdec.errors import ConfigError
+from tests.api import live_server
 
 # For tests only: self-signed for localhost, valid from 2020 to 2120; made with openssl req and openssl ca.
 CERTIFICATES = Path(__file__).parent / "certificates"
@@ -58,6 +62,37 @@ def test_https_is_served_with_the_certificate():
         assert httpx.get(f"https://127.0.0.1:{port}/livez", verify=trusting).json() == "alive"
         with pytest.raises(httpx.HTTPError):
             httpx.get(f"http://127.0.0.1:{port}/livez")
+
+
+def failed_handshake(caplog: pytest.LogCaptureFixture) -> logging.LogRecord:
+    """The line that the log has of one, as soon as it is there."""
+    for _ in range(3000):
+        if records := [record for record in caplog.records if record.name == "api.tls_handshakes"]:
+            (record,) = records
+            return record
+        time.sleep(0.01)
+    raise AssertionError("nothing was logged")
+
+
+def test_client_without_tls_is_logged_and_counted(make_app, caplog):
+    """A camera that was left at http would otherwise fail without a word."""
+    app = make_app(tls_certificate=CERTIFICATE, tls_key=KEY)
+    trusting = ssl.create_default_context(cafile=CERTIFICATE)
+    with live_server.served(app) as (host, port):
+        with socket.create_connection((host, port), timeout=30) as wire:
+            wire.sendall(b"POST /v1/predict HTTP/1.1\r\nHost: test\r\n\r\n")
+            record = failed_handshake(caplog)
+        assert (record.levelname, record.problem) == ("WARNING", "tls_handshake")
+        assert record.reason == "HTTP_REQUEST"
+        lines = httpx.get(f"https://{host}:{port}/metrics", verify=trusting).text.splitlines()
+    assert 'segdec_problems_total{code="tls_handshake",key="",status=""} 1.0' in lines
+
+
+def test_client_that_distrusts_the_certificate_is_logged(make_app, caplog):
+    with live_server.served(make_app(tls_certificate=CERTIFICATE, tls_key=KEY)) as (host, port):
+        with pytest.raises(httpx.ConnectError):
+            httpx.get(f"https://{host}:{port}/livez", verify=ssl.create_default_context())
+        assert "UNKNOWN_CA" in failed_handshake(caplog).reason
 
 
 @pytest.mark.parametrize(

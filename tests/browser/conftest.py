@@ -295,6 +295,7 @@ def visit(
     yield make
     service.gate.set()
     for made in visits:
+        assert "The page failed" not in made.page.content()
         made.page.context.close()
         assert made.complaints == []
         assert made.foreign() == []

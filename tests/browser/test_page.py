@@ -239,12 +239,13 @@ def test_several_files_are_sent_two_at_once_and_stay_in_the_history(visit, servi
     expect(page.locator("#history .tag", has_text="Inspecting")).to_have_count(2)
     expect(page.locator("#history .tag", has_text="Waiting")).to_have_count(4)
     service.gate.set()
-    expect(page.locator("#progress p")).to_have_text("6 of 6 inspected, 1 failed")
+    expect(page.locator("#progress p")).to_have_text("5 of 6 inspected")
+    expect(page.locator("#missed-count")).to_have_text("1 not inspected")
     assert service.most_running <= 2
     assert page.locator("#history .name").all_inner_texts() == [
+        "broken.jpg",
         *(name for name, _ in parts),
         "good.png",
-        "broken.jpg",
     ]
     inspected(page, "Defect: scratch")
     expect(page.locator("#name")).to_have_text("part 0.png")
@@ -266,8 +267,144 @@ def test_broken_file_says_why_beside_its_name(visit):
     expect(page.locator("#reason")).to_contain_text(f"{name} is not whole")
     expect(page.locator("#history .name")).to_have_text(name)
     expect(page.locator("#history .error")).to_contain_text("copy or take it again")
+    expect(page.locator("#no-picture")).to_have_text("The file cannot be shown.")
+    expect(page.locator("#zoom")).to_be_hidden()
+    expect(page.locator("#missed")).to_be_hidden()  # the decision says it
     expect(page.locator("#panel")).to_be_hidden()
     user.screenshot("error")
+
+
+BROKEN = PART[:90]
+
+
+def loudness(page: Page) -> tuple[float, float, float, float]:
+    """Size and weight of the decision's word, width of its border, and its ground's distance from the page's.
+
+    The distance is the sum of the differences in red, green and blue.
+    """
+    found = page.evaluate(
+        """() => {
+            const style = (selector) => getComputedStyle(document.querySelector(selector));
+            const rgb = (color) => color.match(/[0-9.]+/g).slice(0, 3).map(Number);
+            const [here, around] = ["#decision", "body"].map((part) => rgb(style(part).backgroundColor));
+            const away = here.reduce((sum, value, index) => sum + Math.abs(value - around[index]), 0);
+            const word = style("#word");
+            return [word.fontSize, word.fontWeight, style("#decision").borderTopWidth, away].map(parseFloat);
+        }"""
+    )
+    return tuple(found)
+
+
+def contrast(page: Page, selector: str) -> float:
+    """Of the text of what is seen there, with what is below it, as WCAG 2 defines it."""
+    text, ground = page.locator(selector).first.evaluate(
+        """part => {
+            const rgb = (color) => color.match(/[0-9.]+/g).map(Number);
+            let below = part;
+            while (rgb(getComputedStyle(below).backgroundColor)[3] === 0) below = below.parentElement;
+            return [getComputedStyle(part).color, getComputedStyle(below).backgroundColor].map(rgb);
+        }"""
+    )
+    lights = []
+    for color in (text, ground):
+        shares = [value / 255 for value in color[:3]]
+        linear = [s / 12.92 if s <= 0.04045 else ((s + 0.055) / 1.055) ** 2.4 for s in shares]
+        lights.append(0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2])
+    return (max(lights) + 0.05) / (min(lights) + 0.05)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_what_was_not_inspected_can_be_read(visit, scheme):
+    user = visit(color_scheme=scheme)
+    page = user.open()
+    user.drop(("good.png", GOOD_PART), ("broken.png", BROKEN))
+    page.locator("#history button", has_text="broken.png").click()
+    inspected(page, "Not inspected")
+    places = ["#word", "#reason", "#hold", "#again", "#missed-count", "#missed-next", "#missed-again"]
+    for part in (*places, *(f"#history [data-result=failed] .{name}" for name in ("name", "tag", "error"))):
+        assert contrast(page, part) >= 4.5, part
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_nothing_is_as_loud_as_not_inspected(visit, scheme):
+    user = visit(color_scheme=scheme)
+    page = user.open()
+    measured = {}
+    for name, data, word in (
+        ("good", GOOD_PART, "Good"),
+        ("defect", PART, "Defect: scratch"),
+        ("broken", BROKEN, "Not inspected"),
+    ):
+        user.drop((f"{name}.png", data))
+        inspected(page, word)
+        measured[name] = loudness(page)
+        user.screenshot(f"{name}-{scheme}-alone", full_page=False)
+    assert all(a >= b for a, b in zip(measured["broken"], measured["defect"], strict=True)), measured
+    assert measured["broken"][3] > 2 * measured["defect"][3], measured
+    expect(page.locator("#hold")).to_have_text("Hold the part: nothing is known about it.")
+    expect(page.locator("#hold")).to_be_visible()
+    grounds = [
+        page.locator(f"#history [data-result={result}]").evaluate(
+            "row => getComputedStyle(row).backgroundColor"
+        )
+        for result in ("good", "defect", "failed")
+    ]
+    assert grounds[0] == grounds[1] != grounds[2]
+
+
+def test_photographs_that_were_not_inspected_are_counted_apart_and_first(visit):
+    user = visit()
+    page = user.open()
+    user.drop(("a.png", PART), ("b.png", BROKEN), ("c.png", GOOD_PART), ("d.png", BROKEN))
+    expect(page.locator("#progress p")).to_have_text("2 of 4 inspected")
+    missed = page.locator("#missed")
+    expect(missed).to_have_attribute("role", "alert")
+    expect(page.locator("#missed-count")).to_have_text("2 not inspected")
+    expect(missed).to_contain_text("Hold these parts")
+    expect(page).to_have_title("2 not inspected – Inspection")
+    names = page.locator("#history .name")
+    expect(names).to_have_text(["b.png", "d.png", "a.png", "c.png"])
+    inspected(page, "Defect: scratch")
+    page.get_by_role("button", name="Show next").click()
+    expect(page.locator("#name")).to_have_text("b.png")
+    page.get_by_role("button", name="Show next").click()
+    expect(page.locator("#name")).to_have_text("d.png")
+    page.get_by_role("button", name="Show next").click()
+    expect(page.locator("#name")).to_have_text("b.png")
+
+
+def test_photographs_that_were_not_inspected_are_tried_again_together(visit):
+    user = visit()
+    page = user.open()
+    page.route("**/v1/predict*", lambda route: route.abort())
+    user.drop(("a.png", PART), ("b.png", GOOD_PART), ("c.png", BROKEN))
+    expect(page.locator("#missed-count")).to_have_text("3 not inspected")
+    expect(page.locator("#progress p")).to_have_text("0 of 3 inspected")
+    expect(page.locator("#view")).to_be_visible()
+    band = page.locator("#view").evaluate("view => getComputedStyle(view, '::before').content")
+    assert band == '"Not inspected"'
+    user.screenshot("not-inspected", full_page=False)
+    page.unroute("**/v1/predict*")
+    page.get_by_role("button", name="Try all again").click()
+    expect(page.locator("#missed-count")).to_have_text("1 not inspected")
+    expect(page.locator("#progress p")).to_have_text("2 of 3 inspected")
+    expect(page.locator("#history .name")).to_have_text(["c.png", "a.png", "b.png"])
+    page.locator("#history button", has_text="a.png").click()
+    inspected(page, "Defect: scratch")
+    expect(page.locator("#missed")).to_be_visible()
+
+
+@pytest.mark.slow
+def test_page_of_another_size_draws_the_photograph_anew(visit):
+    user = visit()
+    page = user.open()
+    user.drop(("part.png", PART))
+    inspected(page, "Defect: scratch")
+    for width in (1100, 900, 600, 1280):
+        page.set_viewport_size({"width": width, "height": 700})
+        page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+        assert pixel(page, 13.5, 10.5) == [224, 159, 138]
+    expect(page.locator("#trouble")).to_be_hidden()
 
 
 def test_busy_service_is_asked_again(visit, service):
@@ -329,25 +466,25 @@ def test_decisions_at_the_users_threshold_say_so_until_photographs_or_model_chan
     page = user.open()
     tags = page.locator("#history .tag")
     user.drop(("spot.png", PART), ("clean.png", GOOD_PART), ("broken.png", PART[:90]))
-    expect(tags).to_have_text(["✕ Defect: scratch", "✓ Good", "! Not inspected"])
+    expect(tags).to_have_text(["! Not inspected", "✕ Defect: scratch", "✓ Good"])
     inspected(page, "Defect: scratch")
     page.locator("#score-number").fill("0.95")
-    marked = ["✓ Good, at your threshold", "✓ Good, at your threshold", "! Not inspected"]
-    expect(tags).to_have_text(marked)
+    marked = ["✓ Good, at your threshold", "✓ Good, at your threshold"]
+    expect(tags).to_have_text(["! Not inspected", *marked])
     service.gate.clear()
     user.drop(("new.png", PART))
-    expect(tags).to_have_text(["Inspecting …", "✕ Defect: scratch", "✓ Good", "! Not inspected"])
+    expect(tags).to_have_text(["! Not inspected", "Inspecting …", "✕ Defect: scratch", "✓ Good"])
     page.locator("#history button", has_text="clean.png").click()
     expect(page.locator("#score-number")).to_have_value("0.5")
     page.locator("#score-number").fill("0.95")
     service.gate.set()
     expect(page.locator("#announcement")).to_have_text("new.png: Good, at your threshold")
-    expect(tags).to_have_text(["✓ Good, at your threshold", *marked])
+    expect(tags).to_have_text(["! Not inspected", "✓ Good, at your threshold", *marked])
     user.screenshot("your-threshold", full_page=False)
     page.locator("#history button", has_text="broken.png").click()  # no decision and no sliders in sight
     inspected(page, "Not inspected")
     page.get_by_label("Model").select_option("surface 4 (canary)")
-    expect(tags).to_have_text(["✕ Defect: scratch", "✕ Defect: scratch", "✓ Good", "! Not inspected"])
+    expect(tags).to_have_text(["! Not inspected", "✕ Defect: scratch", "✕ Defect: scratch", "✓ Good"])
     page.locator("#history button", has_text="new.png").click()
     inspected(page, "Defect: scratch")
     expect(page.locator("#changed")).to_be_hidden()
@@ -431,7 +568,7 @@ def test_session_of_several_photographs_looks_right(visit, service, scheme):
         user.screenshot("empty")
     files = [(f"housing-{index:03d}.png", toy_part(service, index)) for index in (1, 2, 3, 5, 4)]
     user.drop(*files, ("housing-006.jpg", b"\xff\xd8\xff\xe0 cut off"))
-    expect(page.locator("#progress p")).to_have_text("6 of 6 inspected, 1 failed")
+    expect(page.locator("#progress p")).to_have_text("5 of 6 inspected")
     page.locator("#history button", has_text="housing-003").click()
     expect(page.locator("#name")).to_have_text("housing-003.png")
     user.screenshot(f"session-{scheme}")
@@ -440,6 +577,9 @@ def test_session_of_several_photographs_looks_right(visit, service, scheme):
     page.locator("#history button", has_text="housing-002").click()
     inspected(page, "Good")
     user.screenshot(f"good-{scheme}")
+    page.locator("#history button", has_text="housing-006").click()
+    inspected(page, "Not inspected")
+    user.screenshot(f"failed-{scheme}")
 
 
 @pytest.mark.slow
@@ -459,6 +599,11 @@ def test_page_fits_a_phone(visit, service, browser):  # noqa: ARG001
     user.screenshot("phone-region", full_page=False)
     page.evaluate("window.scrollTo(0, 0)")
     user.screenshot("phone", full_page=False)
+    user.drop(("IMG_20260004_093512.jpg", BROKEN))
+    inspected(page, "Not inspected")
+    expect(page.locator("#missed")).to_be_in_viewport()
+    assert page.evaluate("document.documentElement.scrollWidth") == 390
+    user.screenshot("phone-failed", full_page=False)
 
 
 @pytest.mark.slow

@@ -76,9 +76,12 @@ def test_bad_image_does_not_stop_the_others(
     names = [str(photographs / name) for name in ("text.png", "a/part.png")]
     assert main(["predict", *names, "--model", str(tiny_artifact)]) == 1
     output = capsys.readouterr()
-    assert output.out.splitlines()[1].split()[1] == "error"
+    assert output.out.splitlines()[1].split()[1] == "NOT_INSPECTED"
     assert len(output.out.splitlines()) == 3
     assert output.err.count("error: ") == 1
+    assert output.err.splitlines()[-1] == (
+        "NOT INSPECTED: 1 of 2 photographs. Hold the parts: nothing is known about them."
+    )
     assert "text.png is not an image of a known type" in output.err
 
 
@@ -185,7 +188,12 @@ def test_folder_goes_on_after_a_photograph_that_cannot_be_read(
     out = tmp_path_factory.mktemp("out")
     assert main(["predict", str(photographs), "--model", str(tiny_artifact), "--out", str(out)]) == 1
     output = capsys.readouterr()
-    assert [line.split()[1] == "error" for line in output.out.splitlines()[1:]] == [False, True, False, False]
+    assert [line.split()[1] == "NOT_INSPECTED" for line in output.out.splitlines()[1:]] == [
+        False,
+        True,
+        False,
+        False,
+    ]
     assert output.err.count("error: ") == 1
     assert len(list(out.iterdir())) == 6
 
@@ -266,10 +274,11 @@ def test_service_answers_as_an_artifact_does(
     assert [line.split() for line in output.out.splitlines()] == [
         ["image", "label", "score", "threshold", "regions"],
         [images[0], "spot", "0.800", "0.500", "1"],
-        [images[1], "error", "-", "-", "-"],
-        [images[2], "error", "-", "-", "-"],
+        [images[1], "NOT_INSPECTED", "-", "-", "-"],
+        [images[2], "NOT_INSPECTED", "-", "-", "-"],
     ]
-    warning, refused, missing = output.err.splitlines()
+    warning, refused, missing, count = output.err.splitlines()
+    assert count.startswith("NOT INSPECTED: 2 of 3 photographs.")
     assert warning == f"warning: {spot}: it is a stub"
     assert refused.startswith(f"error: {text}: The request body is not an image of a known type")
     assert refused.endswith("(422 unsupported_type, request of-the-stub)")

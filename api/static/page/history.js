@@ -9,20 +9,20 @@ export class History {
     this.progress = document.getElementById("progress");
     this.onChoose = onChoose;
     this.buttons = new Map();
+    this.order = []; // as they came, the newest first
     this.list.addEventListener("keydown", (event) => this.#move(event));
   }
 
-  /** Adds one photograph, above all earlier ones when `newest`, else below `after`. */
+  /** Adds one photograph, below `after`, or above all earlier ones without it. */
   add(entry, after) {
     const button = document.createElement("button");
     button.type = "button";
     for (const part of ["thumbnail", "name", "tag", "error"]) button.append(element("span", part));
     button.addEventListener("click", () => this.onChoose(entry));
-    const item = element("li");
-    item.append(button);
+    element("li").append(button);
     this.buttons.set(entry, button);
-    if (after) this.buttons.get(after).parentElement.after(item);
-    else this.list.prepend(item);
+    this.order.splice(this.order.indexOf(after) + 1, 0, entry);
+    this.#place(entry);
     this.update(entry, null);
   }
 
@@ -30,7 +30,9 @@ export class History {
   update(entry, threshold) {
     const button = this.buttons.get(entry);
     const { result, tag, moved = false } = describe(entry, threshold);
+    const moves = (button.dataset.result === "failed") !== (result === "failed");
     button.dataset.result = result;
+    if (moves) this.#place(entry);
     button.classList.toggle("changed", moved);
     button.querySelector(".name").textContent = entry.file.name;
     button.querySelector(".name").title = entry.file.name;
@@ -55,12 +57,22 @@ export class History {
 
   setProgress(entries) {
     const ended = entries.filter(({ state }) => state === "done" || state === "failed");
-    const failed = entries.filter(({ state }) => state === "failed").length;
+    const done = entries.filter(({ state }) => state === "done").length;
     this.progress.hidden = entries.length < 2;
     this.progress.querySelector("progress").value = ended.length / entries.length;
     this.progress.querySelector("progress").hidden = ended.length === entries.length;
-    const failures = failed ? `, ${failed} failed` : "";
-    this.progress.querySelector("p").textContent = `${ended.length} of ${entries.length} inspected${failures}`;
+    this.progress.querySelector("p").textContent = `${done} of ${entries.length} inspected`;
+  }
+
+  /** Puts `entry` where it belongs: what was not inspected above the rest, both in the order they came in. */
+  #place(entry) {
+    const button = this.buttons.get(entry);
+    const focused = document.activeElement === button;
+    const failed = ({ state }) => state === "failed";
+    const after = this.order.slice(this.order.indexOf(entry) + 1);
+    const next = after.find((other) => failed(other) === failed(entry)) ?? (failed(entry) && this.order.find((other) => !failed(other)));
+    this.list.insertBefore(button.parentElement, next ? this.buttons.get(next).parentElement : null);
+    if (focused) button.focus();
   }
 
   #move(event) {

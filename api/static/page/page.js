@@ -4,6 +4,7 @@ import { decideAt, markedWordsFor } from "./decision.js";
 import { History } from "./history.js";
 import { takeFiles } from "./intake.js";
 import { askKey } from "./key_prompt.js";
+import { Missed } from "./missed.js";
 import { ModelChooser } from "./models.js";
 import { decode, noteOn, thumbnail } from "./photograph.js";
 import { readGrey, writeGrey } from "./png.js";
@@ -27,6 +28,7 @@ let picked = null; // the region that stays highlighted
 const key = new Key(askKey);
 const queue = new Queue(REQUESTS_AT_ONCE);
 const history = new History(show);
+const missed = new Missed({ onShow: show, onRetry: tryAgain });
 const sliders = new Sliders(apply);
 const viewer = new Viewer(part("picture"), { onPoint: point, onPick: pick });
 const chooser = new ModelChooser(key);
@@ -48,6 +50,11 @@ function add(files) {
     submit(entry);
   }
   show(entries[entries.length - files.length]);
+}
+
+function tryAgain(failed) {
+  key.declined = false;
+  for (const entry of failed) submit(entry);
 }
 
 function submit(entry) {
@@ -75,12 +82,13 @@ async function run(entry) {
 
 function fail(entry, error) {
   Object.assign(entry, { state: "failed", error: error.message });
-  announce(`${entry.file.name}: ${error.message}`);
+  announce(`${entry.file.name}: Not inspected. ${error.message}`);
 }
 
 function changed(entry) {
   history.update(entry, sliders.score);
   history.setProgress(entries);
+  missed.update(entries);
   if (entry === current) show(entry);
 }
 
@@ -106,6 +114,7 @@ async function showPhotograph(entry) {
   const bitmap = await decode(entry.file);
   if (entry !== current || entry.state === "done") return bitmap?.close();
   part("view").hidden = !bitmap;
+  part("zoom").hidden = !bitmap;
   part("no-picture").hidden = Boolean(bitmap);
   if (bitmap) viewer.show(bitmap, bitmap);
 }
@@ -123,7 +132,7 @@ async function showAnswer(entry) {
   shown = { entry, scores, found: null };
   main.dataset.state = "done";
   part("name").textContent = entry.file.name;
-  part("view").hidden = false;
+  part("view").hidden = part("zoom").hidden = false;
   part("no-picture").hidden = true;
   const same = bitmap?.width === answer.image.width && bitmap.height === answer.image.height;
   viewer.show(same ? bitmap : null, answer.image);
@@ -213,10 +222,7 @@ takeFiles(add, showTrouble);
 const showFailure = (reason) => showTrouble(`The page failed: ${reason}. Load it again.`);
 window.addEventListener("error", (event) => showFailure(event.message));
 window.addEventListener("unhandledrejection", (event) => showFailure(event.reason));
-part("again").addEventListener("click", () => {
-  key.declined = false;
-  submit(current);
-});
+part("again").addEventListener("click", () => tryAgain([current]));
 part("models").addEventListener("change", () => sliders.resetScore());
 part("save-mask").addEventListener("click", saveMask);
 part("save-json").addEventListener("click", saveAnswer);

@@ -66,7 +66,10 @@ async function request(path, { method = "GET", body, key, onWait = () => {} }) {
     const error = await explain(answer);
     if (answer.status === 401 && (await key.renew(used, used ? error.message : ""))) continue;
     if (!BUSY.includes(answer.status) || !answer.headers.has("Retry-After") || attempt > MOST_RETRIES) throw error;
-    await pause(answer.headers.get("Retry-After"), `attempt ${attempt + 1} of ${MOST_RETRIES + 1}`, onWait);
+    const given = Number(answer.headers.get("Retry-After"));
+    const asked = Number.isFinite(given) ? Math.max(given, 0) : 1; // a date, as proxies send it
+    if (asked > LONGEST_WAIT_S) throw error;
+    await pause(asked, attempt, onWait);
     attempt++;
   }
 }
@@ -90,10 +93,10 @@ async function explain(answer) {
   return new Error(typeof detail === "string" && detail ? detail : status);
 }
 
-async function pause(retryAfter, attempt, onWait) {
-  const asked = Number(retryAfter);
-  const wait = Math.min(Number.isFinite(asked) ? Math.max(asked, 0) : 1, LONGEST_WAIT_S);
-  onWait(`Service busy: trying again in ${wait} s, ${attempt}.`);
+/** Waits as long as was asked for at least; longer with each attempt, and not all pages equally long. */
+async function pause(asked, attempt, onWait) {
+  const wait = Math.min(asked * 2 ** (attempt - 1) * (1 + Math.random()), LONGEST_WAIT_S);
+  onWait(`Service busy: trying again in ${Math.ceil(wait)} s, attempt ${attempt + 1} of ${MOST_RETRIES + 1}.`);
   await new Promise((resolve) => setTimeout(resolve, wait * 1000));
   onWait("");
 }

@@ -19,7 +19,8 @@ export class Viewer {
     this.found = { regions: [], runs: [] };
     this.opacity = 0.4;
     this.highlighted = null;
-    new ResizeObserver(() => this.draw()).observe(this.frame);
+    // Not at once: drawing sizes the canvas, hence the frame, which the browser reports as an error of the page.
+    new ResizeObserver(() => requestAnimationFrame(() => this.draw())).observe(this.frame);
     moveWith(canvas, this.view, () => this.draw());
     canvas.addEventListener("pointermove", (event) => onPoint(this.#regionAt(event)));
     canvas.addEventListener("pointerleave", () => onPoint(null));

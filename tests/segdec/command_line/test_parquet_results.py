@@ -1,3 +1,4 @@
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -9,8 +10,9 @@ import pytest
 
 from segdec.__main__ import main
 from segdec.command_line import parquet_results
+from segdec.command_line.inspection_loop import NOT_INSPECTED
 from segdec.command_line.inspectors import InspectedFile, Pictures
-from segdec.command_line.parquet_results import FAILED, ResultFolder
+from segdec.command_line.parquet_results import ResultFolder
 from segdec.errors import ConfigError, ImageError
 from segdec.images import write_png
 from segdec.mask_decoding import unpack_mask
@@ -52,14 +54,16 @@ def test_rows_hold_decision_mask_and_failure(tmp_path: Path) -> None:
     np.testing.assert_array_equal(unpack_mask(answer), mask)
     assert second["mask"] is None
     assert (third["error"], third["label"]) == ("no picture", None)
-    assert found.counts == {"scratch": 2, FAILED: 1}
+    assert found.counts == {"scratch": 2, NOT_INSPECTED: 1}
 
 
 def test_what_is_there_is_known_and_other_models_are_refused(tmp_path: Path) -> None:
     with ResultFolder(tmp_path, MODEL) as found:
         assert found.done == set()
         found.add_failure(Path("a.png"), ImageError("no", code="x"))
-    assert ResultFolder(tmp_path, MODEL).done == {"a.png"}
+        found.add_inspected(inspected("b.png", np.zeros((5, 7), np.uint8)))
+    again = ResultFolder(tmp_path, MODEL)
+    assert (again.done, again.not_inspected) == ({"a.png", "b.png"}, {"a.png"})
     with pytest.raises(ConfigError, match=r"written with model parts 1, .* runs with model parts 2"):
         ResultFolder(tmp_path, {**MODEL, "model": "parts 2"})
     (tmp_path / "other.parquet").write_bytes(b"PAR1 not")
@@ -106,8 +110,13 @@ def test_shards_together_inspect_everything_once(
     images = [row["image"] for row in rows(found)]
     assert images == sorted(map(str, photographs.iterdir()))
     capsys.readouterr()
-    assert predict(*command) == 0
-    assert capsys.readouterr().out == "7 photographs, 7 of them done before: nothing new\n"
+    assert predict(*command) == 1  # nothing new, and still one of which nothing is known
+    output = capsys.readouterr()
+    assert output.out == "7 photographs, 7 of them done before: nothing new\n"
+    assert output.err == (
+        "NOT INSPECTED: 1 of 7 photographs. Hold the parts: nothing is known about them.\n"
+        f"Their rows in {found} have the reason in the column 'error'.\n"
+    )
     assert len(rows(found)) == 7
     one = next(row for row in rows(found) if row["error"] is None)
     from segdec.images import read_image
@@ -124,7 +133,11 @@ def test_an_inspection_that_broke_off_goes_on(
     some = [photographs / "0.png", photographs / "3.png"]
     assert predict(*some, "--model", tiny_artifact, "--results", found) == 0
     assert predict(photographs, "--model", tiny_artifact, "--results", found) == 1
-    assert "7 photographs, 2 of them done before: " in capsys.readouterr().out
+    output = capsys.readouterr()
+    (counts,) = re.findall(r"7 photographs, 2 of them done before: (.*)\n", output.out)
+    assert counts.startswith("1 NOT_INSPECTED, ")
+    assert sum(int(count) for count in re.findall(r"\d+", counts)) == 5
+    assert output.err.startswith("NOT INSPECTED: 1 of 7 photographs.")
     assert len(rows(found)) == 7
     with pytest.raises(SystemExit):
         predict(photographs, "--model", tiny_artifact, "--results", found, "--threshold", "0.9")

@@ -1,0 +1,72 @@
+"""One line in the log for each reload: who asked, what was served before and after, how long it took."""
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Mapping
+
+from api.errors import RequestError
+from api.models.registry import ModelRegistry
+from segdec.errors import SegdecError
+from segdec.schemas import ReloadAnswer
+
+logger = logging.getLogger(__name__)
+
+
+async def log_reload(
+    registry: ModelRegistry, name: str, asked_by: Mapping[str, str], reloading: Awaitable[ReloadAnswer]
+) -> ReloadAnswer:
+    """Awaits `reloading` and logs what came of it; a traceback only where nobody foresaw the failure.
+
+    Args:
+        registry: Where the models are served from.
+        name: Of the model.
+        asked_by: Who asked, as fields of the line.
+        reloading: Replaces the model.
+
+    Raises:
+        RequestError: As `reloading`.
+    """
+    begun = time.perf_counter()
+    facts: dict[str, object] = {"model": name, "before": _served(registry, name)}
+    level, failure = logging.INFO, None
+    try:
+        done = await reloading
+        facts |= {f"{step}_ms": ms for step, ms in done.timing_ms.model_dump().items()}
+        facts["result"] = _result(done, facts["before"] == _served(registry, name))
+        return done
+    except BaseException as error:
+        level, failure = _severity(error)
+        facts |= {"result": getattr(error, "code", type(error).__name__), "detail": str(error)}
+        raise
+    finally:
+        facts |= {
+            "after": _served(registry, name),
+            "total_ms": round((time.perf_counter() - begun) * 1000, 3),
+        }
+        logger.log(level, "reload", exc_info=failure, extra={**facts, **asked_by})
+
+
+def _served(registry: ModelRegistry, name: str) -> str:
+    """Returns the served versions with their labels, for example `1 (stable), 2 (canary)`."""
+    versions = sorted(registry.versions(name).items())
+    return ", ".join(f"{version} ({', '.join(model.labels)})" for version, model in versions)
+
+
+def _result(done: ReloadAnswer, same: bool) -> str:
+    if done.loaded:
+        return "loaded"
+    if done.removed:
+        return "removed"
+    return "unchanged" if same else "relabelled"
+
+
+def _severity(error: BaseException) -> tuple[int, BaseException | None]:
+    """Returns the level of a failure's line, and what to show the traceback of."""
+    if isinstance(error, asyncio.CancelledError):  # the service stops
+        return logging.WARNING, None
+    if not isinstance(error, RequestError):
+        return logging.ERROR, error
+    foreseen = error.__cause__ is None or isinstance(error.__cause__, SegdecError)
+    level = logging.ERROR if error.code == "unusable_model" else logging.WARNING
+    return level, None if foreseen else error.__cause__

@@ -1,0 +1,254 @@
+"""What the log and the metrics tell of requests that fail: which problem, whose, how many photographs."""
+
+import base64
+import hashlib
+import logging
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.api.live_server import served
+
+PNG = {"Content-Type": "image/png"}
+FACTS = ("request_id", "client", "method", "path", "status", "problem", "key", "photograph")
+
+
+@pytest.fixture
+def logged(caplog: pytest.LogCaptureFixture) -> Callable[[], list[dict[str, Any]]]:
+    """The lines of the access log, as their fields."""
+    caplog.set_level(logging.INFO, logger="api")
+
+    def read() -> list[dict[str, Any]]:
+        records = [record for record in caplog.records if record.name == "api.middleware.access"]
+        return [{name: vars(record)[name] for name in FACTS if name in vars(record)} for record in records]
+
+    return read
+
+
+@pytest.fixture
+def keys(tmp_path: Path) -> Path:
+    """The keys `one` and `two`, named line-1 and line-2."""
+    lines = [
+        f"{name}:{hashlib.sha256(key.encode()).hexdigest()}"
+        for name, key in (("line-1", "one"), ("line-2", "two"))
+    ]
+    (tmp_path / "keys").write_text("\n".join(lines))
+    return tmp_path / "keys"
+
+
+@pytest.fixture
+def keyed(serve, make_app, keys: Path) -> Iterator[Any]:
+    """A client of a service that wants a key."""
+    with serve(make_app(api_keys=keys)) as client:
+        yield client
+
+
+def counted(client: Any, name: str) -> dict[str, float]:
+    """The series of a counter that are not zero, without its name."""
+    lines = client.get("/metrics").text.splitlines()
+    series = (line.removeprefix(name).rsplit(" ", 1) for line in lines if line.startswith(f"{name}{{"))
+    return {labels: float(value) for labels, value in series if float(value)}
+
+
+# === One photograph ===
+
+
+def test_failing_camera_is_seen_in_the_log_without_asking_for_one(keyed, logged, part):
+    headers = {**PNG, "X-API-Key": "two", "X-Request-ID": "r-1"}
+    assert keyed.post("/v1/predict", content=part[:60], headers=headers).status_code == 422
+    (line,) = logged()
+    assert line == {
+        "request_id": "r-1",
+        "client": "127.0.0.1",
+        "method": "POST",
+        "path": "/v1/predict",
+        "status": 422,
+        "problem": "truncated_image",
+        "key": "line-2",
+    }
+
+
+def test_refused_photograph_is_a_warning(client, part, caplog):
+    caplog.set_level(logging.INFO, logger="api")
+    client.post("/v1/predict", content=part[:60], headers=PNG)
+    client.get("/nothing")
+    records = [record for record in caplog.records if record.name == "api.middleware.access"]
+    assert [(record.path, record.levelname) for record in records] == [
+        ("/v1/predict", "WARNING"),
+        ("/nothing", "INFO"),
+    ]
+
+
+def test_problems_and_photographs_are_counted_by_key(keyed, part):
+    for key, content in (("one", part), ("one", part), ("two", part), ("two", part[:60]), ("two", b"")):
+        keyed.post("/v1/predict", content=content, headers={**PNG, "X-API-Key": key})
+    assert counted(keyed, "segdec_problems_total") == {
+        '{code="truncated_image",key="line-2",status="422"}': 1,
+        '{code="empty_image",key="line-2",status="422"}': 1,
+    }
+    assert counted(keyed, "segdec_photographs_total") == {
+        '{key="line-1",result="inspected"}': 2,
+        '{key="line-2",result="inspected"}': 1,
+        '{key="line-2",result="refused"}': 2,
+    }
+
+
+def test_photographs_of_strangers_count_for_no_key(keyed, part):
+    for key in ("three", "four"):
+        keyed.post("/v1/predict", content=part, headers={**PNG, "X-API-Key": key})
+    assert counted(keyed, "segdec_problems_total") == {'{code="unknown_key",key="",status="401"}': 2}
+    assert counted(keyed, "segdec_photographs_total") == {'{key="",result="refused"}': 2}
+
+
+def test_failure_of_the_service_is_told_from_a_refusal(client, predictor, part):
+    predictor.failure = RuntimeError("broken")
+    client.post("/v1/predict", content=part, headers=PNG)
+    assert counted(client, "segdec_photographs_total") == {'{key="",result="failed"}': 1}
+    assert counted(client, "segdec_problems_total") == {'{code="internal_error",key="",status="500"}': 1}
+
+
+def test_every_key_is_counted_from_the_start(keyed):
+    """Else the first refusal would be no rise, and a key that never sends would be unknown."""
+    lines = keyed.get("/metrics").text.splitlines()
+    assert [line for line in lines if line.startswith("segdec_photographs_total")] == [
+        f'segdec_photographs_total{{key="{key}",result="{result}"}} 0.0'
+        for key in ("", "line-1", "line-2")
+        for result in ("inspected", "refused", "failed")
+    ]
+
+
+def test_nothing_that_a_client_makes_up_becomes_a_series(client):
+    client.get("/nothing", headers={"X-API-Key": "0"})
+    client.get("/metrics")
+    before = len(client.get("/metrics").text.splitlines())
+    for number in range(20):
+        headers = {
+            "X-API-Key": f"{number}",
+            "X-Request-ID": f"{number}",
+            "X-Forwarded-For": f"1.1.1.{number}",
+        }
+        client.get(f"/nothing/{number}", headers=headers)
+    assert len(client.get("/metrics").text.splitlines()) == before
+
+
+def test_requests_without_photographs_count_none(client):
+    client.get("/v1/predict")
+    client.get("/nothing")
+    client.post("/v1/nothing")
+    assert counted(client, "segdec_photographs_total") == {}
+    assert counted(client, "segdec_problems_total") == {
+        '{code="method_not_allowed",key="",status="405"}': 1,
+        '{code="not_found",key="",status="404"}': 2,
+    }
+
+
+def test_photograph_of_a_wrong_model_is_counted(client, part):
+    client.post("/v1/models/absent/predict", content=part, headers=PNG)
+    client.post("/v1/models/absent/versions/9/predict", content=part, headers=PNG)
+    client.post("/v2/models/absent/infer", content=b"{}")
+    assert counted(client, "segdec_photographs_total") == {'{key="",result="refused"}': 3}
+
+
+# === Several photographs in one request ===
+
+
+def test_refusals_inside_a_batch_are_counted_and_logged_each(client, logged, part):
+    files = [("a.png", part), ("b\n.png", part[:60]), ("c.txt", b"text"), ("d.png", part[:70])]
+    headers = {"X-Request-ID": "r-1"}
+    answer = client.post("/v1/predict/batch", files=[("file", file) for file in files], headers=headers)
+    assert answer.status_code == 200
+    assert counted(client, "segdec_problems_total") == {
+        '{code="truncated_image",key="",status="422"}': 2,
+        '{code="unsupported_type",key="",status="422"}': 1,
+    }
+    assert counted(client, "segdec_photographs_total") == {
+        '{key="",result="inspected"}': 1,
+        '{key="",result="refused"}': 3,
+    }
+    names = [item["name"] for item in answer.json()["items"]]
+    shared = {
+        "request_id": "r-1",
+        "client": "127.0.0.1",
+        "method": "POST",
+        "path": "/v1/predict/batch",
+        "status": 422,
+    }
+    assert logged() == [
+        {**shared, "problem": "truncated_image", "photograph": names[1]},
+        {**shared, "problem": "unsupported_type", "photograph": "c.txt"},
+        {**shared, "problem": "truncated_image", "photograph": "d.png"},
+    ]
+
+
+def test_batch_that_is_refused_whole_is_one_photograph(client):
+    client.post("/v1/predict/batch", content=b"x", headers={"Content-Type": "text/plain"})
+    assert counted(client, "segdec_photographs_total") == {'{key="",result="refused"}': 1}
+
+
+def test_photographs_of_the_open_inference_protocol_are_counted_each(client, part):
+    for contents in ([part] * 3, [part, part[:60]]):
+        data = [base64.b64encode(content).decode() for content in contents]
+        image = {"name": "image", "datatype": "BYTES", "shape": [len(data)], "data": data}
+        client.post("/v2/models/unnamed/infer", json={"inputs": [image]})
+    assert counted(client, "segdec_photographs_total") == {
+        '{key="",result="inspected"}': 3,
+        '{key="",result="refused"}': 2,
+    }
+
+
+# === Which requests are logged ===
+
+
+def test_health_checks_and_refusals_under_load_are_not_logged_unasked(serve, make_app, logged, part):
+    with serve(make_app(rate_limit=0.001, rate_burst=1)) as client:
+        client.app.state.service.drain()
+        for _ in range(3):
+            client.get("/readyz")
+            client.post("/v1/predict", content=part, headers=PNG)
+        assert logged() == []
+        client.get("/v1/models")
+        assert [line["problem"] for line in logged()] == ["rate_limit"]
+
+
+@pytest.mark.parametrize("access_log", [False, True])
+def test_photographs_of_a_batch_that_are_refused_under_load_are_logged_when_asked(
+    serve, make_app, logged, part, access_log
+):
+    files = [("file", ("a.png", part)), ("file", ("b.png", part))]
+    with serve(make_app(access_log=access_log)) as client:
+        answer = client.post("/v1/predict/batch", files=files, headers={"X-Deadline-Ms": "1e-6"})
+        assert [item["problem"]["code"] for item in answer.json()["items"]] == ["deadline_passed"] * 2
+        assert counted(client, "segdec_photographs_total") == {'{key="",result="failed"}': 2}
+    names = [line.get("photograph") for line in logged() if line["path"] == "/v1/predict/batch"]
+    assert names == ([None, "a.png", "b.png"] if access_log else [])
+
+
+def test_they_are_logged_with_the_access_log(serve, make_app, logged, part):
+    with serve(make_app(access_log=True)) as client:
+        client.app.state.service.drain()
+        client.get("/readyz")
+        client.post("/v1/predict", content=part, headers=PNG)
+    assert [(line["path"], line["problem"]) for line in logged()] == [
+        ("/readyz", "draining"),
+        ("/v1/predict", "draining"),
+    ]
+
+
+# === Whose request it was ===
+
+
+@pytest.mark.parametrize(
+    ("trusted", "told"),
+    [(None, "10.1.2.3"), ("127.0.0.0/8", "10.1.2.3"), ("192.0.2.7", "127.0.0.1")],
+)
+def test_address_of_a_client_comes_from_trusted_proxies_alone(make_app, logged, monkeypatch, trusted, told):
+    monkeypatch.delenv("FORWARDED_ALLOW_IPS", raising=False)
+    if trusted:
+        monkeypatch.setenv("FORWARDED_ALLOW_IPS", trusted)
+    with served(make_app()) as (host, port):
+        headers = {"X-Forwarded-For": "203.0.113.9, 10.1.2.3"}
+        httpx.get(f"http://{host}:{port}/nothing", headers=headers, trust_env=False)
+    assert [line["client"] for line in logged()] == [told]
