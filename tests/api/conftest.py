@@ -1,9 +1,9 @@
 import asyncio
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import httpx
 import numpy as np
@@ -18,6 +18,8 @@ from segdec.config import InputConfig, ModelConfig, NetworkConfig
 from segdec.engines import Logits
 from segdec.images import encode_png
 from segdec.postprocessing import Prediction, Region
+
+T = TypeVar("T")
 
 CLASSES = ("good", "scratch", "spot")
 
@@ -112,6 +114,10 @@ class ServiceClient:
 
     def __exit__(self, *failure: object) -> None:
         self._stack.close()
+
+    def run(self, function: Callable[[], Awaitable[T]]) -> T:
+        """Runs `function` in the service's event loop."""
+        return self._portal.call(function)
 
     def request(self, method: str, url: str, **words: Any) -> httpx.Response:
         async def ask() -> httpx.Response:
