@@ -1,14 +1,17 @@
 """Listens: binds the address, reads the certificate, starts the service, and stops it in order."""
 
 import asyncio
+import logging
+import os
 import signal
 import socket
 import ssl
+import sys
 import time
 from contextlib import suppress
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, NoReturn
 
 import uvicorn
 from fastapi import FastAPI
@@ -18,38 +21,85 @@ from api.http_protocol import BoundedHttpProtocol
 from api.logs import configure_logging
 from api.service import Service, open_store
 from api.settings import Settings
-from segdec.cli_runtime import quiet_tensorflow
+from api.watchdog import Watchdog
+from segdec.cli_runtime import EXIT_INTERRUPTED, quiet_tensorflow
 from segdec.engines import ENGINES
 from segdec.errors import ConfigError
 from segdec.threads import leave_cores_to_engine
 
+EXIT_UNFINISHED = 70
+"""Exit code when requests were not finished in time, or when the process left because a thread hung."""
+LAST_WORDS_S = 0.5
+"""Seconds that requests which are cut off may take to be told so."""
+TICKS_A_SECOND = 10
+
+logger = logging.getLogger(__name__)
+
 
 class DrainingServer(uvicorn.Server):
-    """A server that, told to stop, first answers 503 for a while, so that nobody sends it more."""
+    """A server that, told to stop, first answers 503 for a while, so that nobody sends it more.
+
+    Attributes:
+        exit_code: What the process shall leave with: 0 when told to stop, 130 when interrupted, else
+            `EXIT_UNFINISHED`.
+    """
 
     def __init__(self, config: uvicorn.Config, app: FastAPI, drain_delay_s: float) -> None:
         super().__init__(config)
         self.app = app
         self.drain_delay_s = drain_delay_s
+        self.exit_code = 0
         self._stop_at = float("inf")
 
-    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """Begins to stop: not ready from now on; after the delay, or at a second signal, closed."""
-        if self.app.state.service:
-            self.app.state.service.drain()
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:  # noqa: ARG002
+        """Begins to stop: not ready from now on; after the delay, or at a second signal, closed.
+
+        A second interrupt waits for nothing. uvicorn would raise the signals again in the end.
+        """
+        self._drain()
+        if sig == signal.SIGINT:
+            self.force_exit = self.should_exit
+            self.exit_code = EXIT_INTERRUPTED
         if sig == signal.SIGTERM and self.drain_delay_s and self._stop_at == float("inf"):
             self._stop_at = time.monotonic() + self.drain_delay_s
         else:
-            super().handle_exit(sig, frame)
+            self.should_exit = True
 
     async def on_tick(self, counter: int) -> bool:
         """Returns whether to stop now; asked ten times a second."""
+        if counter % TICKS_A_SECOND == 0 and self.app.state.service:
+            self._watch(self.app.state.service.watchdog)
         self.should_exit = self.should_exit or time.monotonic() >= self._stop_at
         return await super().on_tick(counter)
 
+    def _watch(self, watchdog: Watchdog) -> None:
+        watchdog.report()
+        if watchdog.forsaken:
+            logger.critical("Leaving: %s", watchdog.describe())
+            self._drain()
+            self.exit_code = EXIT_UNFINISHED
+            self.should_exit = self.force_exit = True
 
-def serve(settings: Settings) -> None:
-    """Serves until SIGTERM, after which running requests are answered and the function returns.
+    def _drain(self) -> None:
+        if self.app.state.service:
+            self.app.state.service.drain()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Closes what is idle, and what is not when the time to drain is over."""
+        await super().shutdown(sockets)
+        unfinished = set(self.server_state.tasks)
+        if not unfinished:
+            return
+        for task in unfinished:
+            task.cancel()  # uvicorn leaves them alone at a second interrupt
+        await asyncio.wait(unfinished, timeout=LAST_WORDS_S)
+        self.exit_code = self.exit_code or EXIT_UNFINISHED
+        what = "1 request was" if len(unfinished) == 1 else f"{len(unfinished)} requests were"
+        logger.error("%s not finished in time", what)
+
+
+def serve(settings: Settings) -> NoReturn:
+    """Serves until SIGTERM, after which running requests are answered and the process ends.
 
     Raises:
         ConfigError: If the address cannot be listened on.
@@ -64,10 +114,21 @@ def serve(settings: Settings) -> None:
         leave_cores_to_engine()
         config = configure(app, settings, **tls)
         server = DrainingServer(config, app, settings.drain_delay_s)
-        # uvicorn raises the signal again when it has stopped; the default action would not exit with 0.
+        # Until and after uvicorn handles it.
         signal.signal(signal.SIGTERM, lambda *_: setattr(server, "should_exit", True))
         with asyncio.Runner(loop_factory=config.get_loop_factory()) as runner:
             runner.run(_run(app, server, listener))
+            leave(server.exit_code)  # closing the loop would wait for threads
+
+
+def leave(exit_code: int) -> NoReturn:
+    """Ends the process at once: no thread that hangs is waited for, and TensorFlow is not taken apart."""
+    if exit_code == EXIT_INTERRUPTED:
+        print("interrupted", file=sys.stderr)
+    logging.shutdown()
+    with suppress(OSError):  # nobody reads it any more
+        sys.stdout.flush()
+    os._exit(exit_code)
 
 
 def _may_need_tensorflow(settings: Settings) -> bool:
