@@ -1,15 +1,13 @@
-"""Listens: binds the address, reads the certificate, starts the service, and stops it in order."""
+"""Listens: binds the address, starts the service, reloads what it is told to, and stops it in order."""
 
 import asyncio
 import logging
 import os
 import signal
 import socket
-import ssl
 import sys
 import time
 from contextlib import suppress
-from pathlib import Path
 from types import FrameType
 from typing import Any, NoReturn
 
@@ -17,8 +15,10 @@ import uvicorn
 from fastapi import FastAPI
 
 from api.app import create_app
+from api.certificate import tls_arguments
 from api.http_protocol import BoundedHttpProtocol
 from api.logs import configure_logging
+from api.reloading import Reloader
 from api.service import Service, open_store
 from api.settings import Settings
 from api.watchdog import Watchdog
@@ -105,6 +105,7 @@ def serve(settings: Settings) -> NoReturn:
         ConfigError: If the address cannot be listened on.
         SegdecError: If a model cannot be used.
     """
+    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGHUP])  # from now on it waits for who can reload
     with bind(settings.host, settings.port) as listener:
         open_store(settings).names()  # what is wrong is told before the seconds of TensorFlow's import
         app, tls = create_app(settings), tls_arguments(settings)
@@ -154,15 +155,21 @@ def configure(app: FastAPI, settings: Settings, **tls: Any) -> uvicorn.Config:
 
 async def _run(app: FastAPI, server: uvicorn.Server, listener: socket.socket) -> None:
     async with app.router.lifespan_context(app):
-        starting = asyncio.create_task(_start(app.state.service, server, listener))
+        server.config.load()
+        reloader = Reloader(app, server.config.ssl)
+        asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, reloader.ask)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGHUP])
+        working = asyncio.create_task(_start_and_reload(app.state.service, server, listener, reloader))
         await server.serve(sockets=[listener])
-        starting.cancel()
-        with suppress(asyncio.CancelledError):  # told to stop before it was ready
-            await starting
+        working.cancel()
+        with suppress(asyncio.CancelledError):
+            await working
 
 
-async def _start(service: Service, server: uvicorn.Server, listener: socket.socket) -> None:
-    """Makes the service ready and says so in one line on stdout."""
+async def _start_and_reload(
+    service: Service, server: uvicorn.Server, listener: socket.socket, reloader: Reloader
+) -> None:
+    """Makes the service ready and says so in one line on stdout; then reloads whenever it is asked."""
     try:
         await service.start()
     except BaseException:
@@ -170,9 +177,10 @@ async def _start(service: Service, server: uvicorn.Server, listener: socket.sock
         raise
     models = ", ".join(f"{model.identity.name} {model.identity.version}" for model in service.models.all())
     print(f"Serving {models} at {url_of(listener, server.config.is_ssl)}", flush=True)
+    await reloader.run()
 
 
-# === Address and certificate ===
+# === Address ===
 
 
 def bind(host: str, port: int) -> socket.socket:
@@ -206,47 +214,3 @@ def url_of(listener: socket.socket, secure: bool = False) -> str:
     host, port = listener.getsockname()[:2]
     scheme = "https" if secure else "http"
     return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
-
-
-def tls_arguments(settings: Settings) -> dict[str, Any]:
-    """Returns what `uvicorn.Config` needs to serve https; nothing if no certificate is set.
-
-    Raises:
-        ConfigError: If only one of certificate and key is set, one cannot be read, or they do not belong
-            together.
-    """
-    certificate, key = settings.tls_certificate, settings.tls_key
-    if certificate is None and key is None:
-        return {}
-    if certificate is None or key is None:
-        raise ConfigError("https needs a certificate and its key. Pass both --tls-certificate and --tls-key.")
-    for path in (certificate, key):
-        _check_readable(path)
-    try:
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.load_cert_chain(certificate, key, password=_refuse_password)
-    except ssl.SSLError as error:
-        raise ConfigError(_explain(error, certificate, key)) from error
-    return {"ssl_certfile": str(certificate), "ssl_keyfile": str(key)}
-
-
-def _check_readable(path: Path) -> None:
-    try:
-        path.read_bytes()
-    except OSError as error:
-        raise ConfigError(f"Cannot read {path}: {error.strerror}. Expected a PEM file.") from error
-
-
-def _refuse_password() -> str:
-    raise ConfigError(
-        "The TLS key asks for a password. Expected one without: openssl pkey -in KEY -out NEW_KEY"
-    )
-
-
-def _explain(error: ssl.SSLError, certificate: Path, key: Path) -> str:
-    if error.reason == "KEY_VALUES_MISMATCH":
-        return f"The TLS key {key} does not belong to the certificate {certificate}. Pass the pair."
-    return (
-        f"The TLS certificate {certificate} and key {key} cannot be used ({error.reason or 'no PEM'}). "
-        "Expected PEM files: the certificate with its chain, and its private key."
-    )

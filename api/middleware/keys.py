@@ -150,6 +150,10 @@ class Keyring:
         admin = read_keys(settings.admin_keys, admin=True) if settings.admin_keys else None
         return cls(predict, admin)
 
+    def take_over(self, other: "Keyring") -> None:
+        """Accepts the keys of `other` from now on, and no others."""
+        self._keys = other._keys
+
     def guards(self, role: Role) -> bool:
         """Returns whether paths for `role` need a key."""
         return role == "admin" or (role == "predict" and not self._open)

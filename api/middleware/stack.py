@@ -44,7 +44,7 @@ def add_middleware(app: FastAPI, settings: Settings, metrics: Metrics) -> None:
         ConfigError: If a key file cannot be used.
     """
     app.state.metrics = metrics
-    keyring = Keyring.read(settings)
+    keyring = app.state.keyring = Keyring.read(settings)
     describe_keys(app, keyring)
     # The one added last is met first.
     if settings.rate_limit is not None:

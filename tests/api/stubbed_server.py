@@ -1,9 +1,10 @@
 """`python -m tests.api.stubbed_server FLAGS` runs the real server with a stub for its model.
 
-It prints `infer` when the network begins to run. With the variable `HANGS`, the network never ends from the
-first photograph on, nor does the step that `HANGS` names.
+It prints `prepare` and `infer` when such a step of a photograph begins; the one that the variable `HANGS` names
+never ends. Neither does the interpreter, which stands for one whose libraries take seconds to take apart.
 """
 
+import atexit
 import os
 import sys
 import threading
@@ -39,6 +40,7 @@ class PrintingPredictor(StubPredictor):
 
 
 def main() -> None:
+    atexit.register(threading.Event().wait)
     settings = read_settings(["--model", "unused", "--port", "0", *sys.argv[1:]])
     with (
         mock.patch.object(server, "create_app", partial(create_app, predictor=PrintingPredictor())),

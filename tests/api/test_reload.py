@@ -10,6 +10,7 @@ import pytest
 from api.app import create_app
 from api.middleware.keys import make_key
 from api.models import model_loader
+from api.reloading import Reloader
 from api.settings import Settings
 from segdec.artifact import digest
 from segdec.export.export import ModelCard, export_model
@@ -236,3 +237,24 @@ def test_model_in_memory_cannot_be_reloaded(serve, make_app, tmp_path):
 
 def test_reload_needs_an_admin_key(client):
     assert client.post(RELOAD).status_code == 401
+
+
+def test_signal_reloads_every_model_in_turn(client, shelf, versions, caplog):
+    async def read_again() -> None:
+        await Reloader(client.app, None).reload()
+
+    def found() -> set[tuple[str, str]]:
+        models = client.get("/v1/models").json()["models"]
+        return {(model["name"], model["version"]) for model in models}
+
+    shelf.put("2")
+    shelf.label(stable="2")
+    shutil.copytree(versions.parent / "other", shelf.folder / "other" / "1")
+    client.run(read_again)
+    assert found() == {("tiny", "2"), ("other", "1")}
+    shelf.label(stable="9")
+    shutil.rmtree(shelf.folder / "other")
+    client.run(read_again)
+    assert found() == {("tiny", "2")}
+    lines = [record.getMessage() for record in caplog.records if record.name == "api.reloading"]
+    assert any(line.startswith("SIGHUP: models kept as before: tiny: ") for line in lines)

@@ -1,12 +1,7 @@
 import asyncio
-import os
 import signal
-import subprocess
-import sys
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import dataclass
 from pathlib import Path
 
 import httpx
@@ -18,7 +13,8 @@ from api.server import DrainingServer
 from api.watchdog import LEAVE_AFTER_S, Watchdog
 from segdec.images import encode_png
 from tests.api.test_http_protocol import LIVE, Wire, ask
-from tests.api.test_server import ROOT, start
+from tests.api.test_server import start
+from tests.marks import slow_case
 
 PNG = {"Content-Type": "image/png"}
 PHOTOGRAPHS = 12
@@ -86,56 +82,12 @@ def test_delay_ends(serve, make_app):
 # === What cannot be finished ===
 
 
-@dataclass(frozen=True)
-class Stubbed:
-    """The real server, as a process, with a stub for its model."""
-
-    process: subprocess.Popen[str]
-    address: tuple[str, int]
-    log: Path
-
-    def wait_for(self, step: str) -> None:
-        """Returns when the step begins."""
-        assert step in iter(lambda: self.process.stdout.readline().strip(), "")
-
-
-@pytest.fixture
-def start_stubbed(tmp_path: Path) -> Iterator[Callable[..., Stubbed]]:
-    """Starts the real server with a stub for its model, which hangs in the step that is named."""
-    running = []
-
-    def start_one(*flags: str, hangs: str = "") -> Stubbed:
-        log = tmp_path / f"stderr{len(running)}"
-        command = [sys.executable, "-m", "tests.api.stubbed_server", *flags]
-        with log.open("w") as stderr:
-            process = subprocess.Popen(
-                command,
-                cwd=ROOT,
-                env={**os.environ, "HANGS": hangs},
-                stdout=subprocess.PIPE,
-                stderr=stderr,
-                text=True,
-            )
-        running.append((process, threading.Timer(120, process.kill)))
-        running[-1][1].start()
-        line = process.stdout.readline()
-        assert line.startswith("Serving"), log.read_text()
-        port = int(line.rsplit(":", 1)[1])
-        return Stubbed(process, ("127.0.0.1", port), log)
-
-    yield start_one
-    for process, timer in running:
-        timer.cancel()
-        process.kill()
-        process.communicate()
-
-
 def post(part: bytes, path: bytes = b"/v1/predict", headers: bytes = b"") -> bytes:
     head = b"POST %s HTTP/1.1\r\nHost: test\r\nContent-Type: image/png\r\n" % path
     return b"%s%sContent-Length: %d\r\n\r\n%s" % (head, headers, len(part), part)
 
 
-@pytest.mark.parametrize("step", ["prepare", "infer"])
+@pytest.mark.parametrize("step", ["infer", slow_case("prepare")])
 def test_what_is_not_answered_when_the_time_is_over_is_told_so(start_stubbed, part, step):
     stubbed = start_stubbed("--drain-s", "0", hangs=step)
     with closing(Wire(stubbed.address)) as wire, closing(Wire(stubbed.address)) as idle:
@@ -154,6 +106,7 @@ def test_what_is_not_answered_when_the_time_is_over_is_told_so(start_stubbed, pa
     assert "1 request was not finished" in log
 
 
+@pytest.mark.slow
 def test_body_that_is_still_on_its_way_when_the_time_is_over_is_told_so(start_stubbed, part):
     stubbed = start_stubbed("--drain-s", "0")
     with closing(Wire(stubbed.address)) as wire:
@@ -181,7 +134,7 @@ def test_engine_that_hangs_for_nobody_holds_up_no_stop(start_stubbed, part):
     assert stubbed.process.wait(timeout=60) == 0
 
 
-@pytest.mark.parametrize("times", [1, 2])
+@pytest.mark.parametrize("times", [1, slow_case(2)])
 def test_interrupt_ends_the_service_while_its_engine_hangs(start_stubbed, part, times):
     stubbed = start_stubbed("--drain-s", "0" if times == 1 else "3600", hangs="infer")
     with closing(Wire(stubbed.address)) as wire, closing(Wire(stubbed.address)) as idle:
