@@ -142,7 +142,7 @@ class InferenceThread:
         call = PendingCall(function, self._loop.create_future())
         self._append(call)
         try:
-            return await asyncio.shield(call.future)  # type: ignore[no-any-return]
+            return await asyncio.shield(call.future)
         except asyncio.CancelledError:
             self.withdraw(call)
             raise

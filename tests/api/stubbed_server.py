@@ -1,7 +1,7 @@
 """`python -m tests.api.stubbed_server FLAGS` runs the real server with a stub for its model.
 
-It prints `prepare` and `infer` when such a step of a photograph begins; the one that the variable `HANGS` names
-never ends. Neither does the interpreter, which stands for one whose libraries take seconds to take apart.
+It prints `prepare` and `infer` when such a step of a photograph begins; the one that the variable `HANGS`
+names never ends. Neither does the interpreter: it stands for one whose libraries take seconds to take apart.
 """
 
 import atexit

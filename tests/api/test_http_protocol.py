@@ -155,6 +155,13 @@ def test_slow_body_is_given_up(connect):
     assert wire.ended()
 
 
+def test_deadline_covers_the_body(wire, part):
+    wire.send(POST, b"X-Deadline-Ms: 50\r\n", length(len(part)), part[:20])
+    assert wire.response().problem() == (504, "deadline_passed")
+    wire.send(part[20:], LIVE)  # the rest is no request
+    assert wire.response().status == 200
+
+
 def test_full_service_answers_before_the_body_comes(connect, predictor, part):
     busy, late = connect(queue_size=0), connect()
     drain(predictor)
