@@ -169,9 +169,11 @@ class InferenceThread:
             self.closed = True
             self._changed.notify()
         self._thread.join(timeout_s)
-        for item in self._waiting:
+        with self._changed:
+            waiting = list(self._waiting)
+            self._waiting.clear()
+        for item in waiting:
             self._loop.call_soon_threadsafe(item.future.cancel)
-        self._waiting.clear()
 
     def _append(self, item: Pending) -> None:
         with self._changed:

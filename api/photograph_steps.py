@@ -57,10 +57,12 @@ class PhotographSteps:
     def __exit__(self, *failure: object) -> None:
         """Gives the admission back, now or when the step that runs is over."""
         self._left = True
-        if self._step is None or self._step.done():
-            self._held.close()
-        else:
+        if self._step is not None and not self._step.done():
             self._step.add_done_callback(self._end)
+            return
+        self._held.close()
+        if self._step is not None and not self._step.cancelled():
+            self._step.exception()  # seen, also where a deadline passed in the same moment
 
     async def run(self, step: Step, function: Callable[..., T], *arguments: Any) -> T:
         """Runs `function` in an image thread, unless the block is left before its turn."""

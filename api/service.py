@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import time
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
@@ -9,7 +10,7 @@ from typing import Literal, TypeVar
 
 from api.admission import AdmissionLimit
 from api.batching import ImagePredictor, InferenceThread
-from api.deadlines import answered_by
+from api.deadlines import deadline_passed
 from api.errors import RequestError, busy
 from api.middleware.metrics import Metrics
 from api.models.model_loader import ModelLoader, Phases, warm
@@ -189,11 +190,14 @@ class Service:
         Raises:
             RequestError: 503 if too many bodies are read, 408 if it takes too long, 504 at the deadline.
         """
+        left_s = deadline - time.perf_counter()
         with self.uploads.admit():
             try:
-                async with asyncio.timeout(self.settings.upload_timeout_s), answered_by(deadline):
+                async with asyncio.timeout(min(self.settings.upload_timeout_s, left_s)):
                     return await reading()
             except TimeoutError:
+                if left_s <= self.settings.upload_timeout_s:
+                    raise deadline_passed() from None
                 raise RequestError(
                     408,
                     "upload_timeout",
