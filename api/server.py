@@ -6,6 +6,7 @@ import os
 import signal
 import socket
 import sys
+import threading
 import time
 from contextlib import suppress
 from types import FrameType
@@ -31,6 +32,8 @@ EXIT_UNFINISHED = 70
 """Exit code when requests were not finished in time, or when the process left because a thread hung."""
 LAST_WORDS_S = 0.5
 """Seconds that requests which are cut off may take to be told so."""
+FLUSH_S = 2.0
+"""Seconds that the last lines of the log may take to be written."""
 TICKS_A_SECOND = 10
 
 logger = logging.getLogger(__name__)
@@ -126,10 +129,16 @@ def leave(exit_code: int) -> NoReturn:
     """Ends the process at once: no thread that hangs is waited for, and TensorFlow is not taken apart."""
     if exit_code == EXIT_INTERRUPTED:
         print("interrupted", file=sys.stderr)
-    logging.shutdown()
+    flushing = threading.Thread(target=_flush, daemon=True)  # a full pipe may hang too
+    flushing.start()
+    flushing.join(FLUSH_S)
+    os._exit(exit_code)
+
+
+def _flush() -> None:
     with suppress(OSError):  # nobody reads it any more
         sys.stdout.flush()
-    os._exit(exit_code)
+    logging.shutdown()
 
 
 def _may_need_tensorflow(settings: Settings) -> bool:

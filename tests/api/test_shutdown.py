@@ -145,7 +145,7 @@ def test_interrupt_ends_the_service_while_its_engine_hangs(start_stubbed, part, 
             assert idle.ended()  # two signals at once would count as one
         assert wire.response().problem() == (503, "draining")
     assert stubbed.process.wait(timeout=60) == 130
-    assert stubbed.log.read_text().splitlines()[-1] == "interrupted"
+    assert "interrupted" in stubbed.log.read_text().splitlines()[-1]
 
 
 def test_service_that_nobody_replaces_leaves_by_itself(serve, make_app):
