@@ -14,6 +14,7 @@ from segdec.errors import ConfigError
 def main() -> None:
     """Runs the service until it is told to stop, or one of the other commands."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))  # a stop during the start is no failure
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # nothing has been read yet
     with clean_exit(group="serve"):
         if sys.argv[1:2] == ["key"]:
             _make_key(sys.argv[2:])

@@ -58,6 +58,8 @@ def _make_metrics(app: FastAPI) -> Metrics:
     return Metrics(
         queue_depth=lambda: running.inference_thread.waiting if (running := service()) else 0,
         ready=lambda: running.ready if (running := service()) else False,
+        stalled=lambda: running.watchdog.stalled if (running := service()) else False,
+        running_s=lambda step: running.watchdog.running_s(step) if (running := service()) else 0.0,
     )
 
 

@@ -8,14 +8,13 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from api.errors import RequestError
+from api.watchdog import Watchdog
 from segdec.batching import PredictionSteps
 from segdec.config import ModelConfig
 from segdec.engines import Logits
@@ -52,7 +51,6 @@ class PendingPhotograph:
 
     predictor: ImagePredictor
     image: NDArray[np.uint8]  # [h, w, c]
-    deadline: float
     future: "asyncio.Future[InferenceResult]"
     submitted: float = field(default_factory=time.perf_counter)
 
@@ -71,7 +69,6 @@ class PendingCall:
 
     function: Callable[[], Any]
     future: "asyncio.Future[Any]"
-    deadline: float = float("inf")
 
     def batches_with(self, other: "PendingPhotograph | PendingCall") -> bool:
         """Returns whether `other` is this call: a call runs alone."""
@@ -84,14 +81,12 @@ Pending = PendingPhotograph | PendingCall
 class InferenceThread:
     """The one thread that may run models, and the photographs that wait for it.
 
-    Photographs whose client has gone (their future was cancelled) or whose deadline has passed are
-    skipped when the thread takes its next batch.
-
     Args:
         batch_sizes: Sizes that batches have; a batch is padded up to one of them.
         max_batch_pixels: Limit on batch × height × width; None: that of each model's engine.
         wait_s: Seconds to wait for a batch to fill.
         observe_batch: Told the number of photographs in each batch.
+        watchdog: Told what runs.
 
     Attributes:
         closed: Whether it has been told to end.
@@ -104,11 +99,13 @@ class InferenceThread:
         max_batch_pixels: int | None,
         wait_s: float = 0.0,
         observe_batch: Callable[[int], None],
+        watchdog: Watchdog,
     ) -> None:
         self.batch_sizes = tuple(sorted(set(batch_sizes)))
         self.max_batch_pixels = max_batch_pixels
         self._wait_s = wait_s
         self._observe_batch = observe_batch
+        self._watchdog = watchdog
         self._waiting: deque[Pending] = deque()
         self._changed = threading.Condition()
         self.closed = False
@@ -126,85 +123,96 @@ class InferenceThread:
         """What waits: photographs, and now and then a call."""
         return len(self._waiting)
 
-    async def infer(
-        self, predictor: ImagePredictor, image: NDArray[np.uint8], deadline: float = float("inf")
-    ) -> InferenceResult:
-        """Runs `predictor`'s network on a prepared photograph [h, w, c].
+    def submit(self, predictor: ImagePredictor, image: NDArray[np.uint8]) -> PendingPhotograph:
+        """Lets a prepared photograph [h, w, c] wait for `predictor`'s network; its `future` gets the result.
 
         Args:
             predictor: Holds the network.
             image: What its `prepare` returned.
-            deadline: `time.perf_counter` after which the photograph is given up.
 
         Raises:
-            RequestError: 504, if the deadline passed while it waited.
+            RuntimeError: If the thread has ended.
         """
-        future: asyncio.Future[InferenceResult] = self._loop.create_future()
-        await self._submit(PendingPhotograph(predictor, image, deadline, future))
-        return future.result()
+        photograph = PendingPhotograph(predictor, image, self._loop.create_future())
+        self._append(photograph)
+        return photograph
 
     async def call(self, function: Callable[[], T]) -> T:
         """Runs `function` on the thread, between two batches."""
-        return await self._submit(PendingCall(function, self._loop.create_future()))  # type: ignore[no-any-return]
+        call = PendingCall(function, self._loop.create_future())
+        self._append(call)
+        try:
+            return await asyncio.shield(call.future)
+        except asyncio.CancelledError:
+            self.withdraw(call)
+            raise
+
+    def withdraw(self, item: Pending) -> None:
+        """Takes back what still waits, and cancels its future; what runs already goes on to its end."""
+        with self._changed:
+            if item not in self._waiting:
+                return
+            self._waiting.remove(item)
+        item.future.cancel()
 
     def sizes_for(self, predictor: ImagePredictor, shape: Sequence[int]) -> tuple[int, ...]:
         """Returns the batch sizes that photographs prepared to `shape` [h, w, c] may have."""
         most = self.max_batch_pixels or predictor.batch_pixels
         return tuple(size for size in self.batch_sizes if size * shape[0] * shape[1] <= most) or (1,)
 
-    def close(self) -> None:
-        """Ends the thread after the batch that runs; what still waits is cancelled."""
+    def close(self, timeout_s: float) -> None:
+        """Ends the thread after the batch that runs; what still waits is cancelled.
+
+        A batch that takes longer than `timeout_s` is not waited for: nothing can end it but the process.
+        """
         with self._changed:
             self.closed = True
             self._changed.notify()
-        self._thread.join()
-        for item in self._waiting:
+        self._thread.join(timeout_s)
+        with self._changed:
+            waiting = list(self._waiting)
+            self._waiting.clear()
+        for item in waiting:
             self._loop.call_soon_threadsafe(item.future.cancel)
-        self._waiting.clear()
 
-    async def _submit(self, item: Pending) -> Any:
+    def _append(self, item: Pending) -> None:
         with self._changed:
             if not self.alive:
                 raise RuntimeError("The inference thread has ended.")
             self._waiting.append(item)
             self._changed.notify()
-        try:
-            return await item.future
-        except asyncio.CancelledError:  # its client has gone; its photograph goes too
-            with self._changed, suppress(ValueError):  # it may run already
-                self._waiting.remove(item)
-            raise
 
     # === On the thread ===
 
     def _work(self) -> None:
         while batch := self._next_batch():
             try:
-                results = self._run(batch)
+                with self._watchdog.watch("load" if isinstance(batch[0], PendingCall) else "infer"):
+                    results = self._run(batch)
             except BaseException as error:  # whatever it is, somebody waits for it
-                self._loop.call_soon_threadsafe(_fail, batch, error)
+                self._tell(_fail, batch, error)
             else:
-                self._loop.call_soon_threadsafe(_resolve, batch, results)
+                self._tell(_resolve, batch, results)
                 del results
             del batch  # a thread that waits holds no photograph
+
+    def _tell(self, function: Callable[..., None], *arguments: Any) -> None:
+        try:
+            self._loop.call_soon_threadsafe(function, *arguments)
+        except RuntimeError:
+            if not self.closed:  # after `close` the loop may have ended, and nobody waits any more
+                raise
 
     def _next_batch(self) -> list[Pending]:
         """Takes what to run next, all of one kind, the oldest first; nothing if the thread shall end."""
         with self._changed:
             while not self.closed:
-                self._drop_expired()
                 if self._waiting:
                     if self._wait_s and self._fill():
                         continue
                     return self._take()
                 self._changed.wait()
         return []
-
-    def _drop_expired(self) -> None:
-        now = time.perf_counter()
-        for item in [item for item in self._waiting if item.future.cancelled() or item.deadline < now]:
-            self._waiting.remove(item)
-            self._loop.call_soon_threadsafe(_fail, [item], deadline_passed())
 
     def _fill(self) -> bool:
         """Waits once for a batch to fill; returns whether what waits must be looked at again."""
@@ -271,13 +279,3 @@ def _fail(items: Sequence[Pending], error: BaseException) -> None:
     for item in items:
         if not item.future.done():
             item.future.set_exception(error)
-
-
-def deadline_passed() -> RequestError:
-    """Returns what is answered for a photograph that waited too long."""
-    return RequestError(
-        504,
-        "deadline_passed",
-        "The photograph's deadline passed while it waited. Send fewer at a time, or allow more time with "
-        "X-Deadline-Ms.",
-    )

@@ -22,6 +22,17 @@ async def get_service(request: Request) -> Service:
     return service
 
 
+def check_alive(request: Request) -> None:
+    """Refuses when only a new process helps; one that has not started yet is alive.
+
+    Raises:
+        RequestError: 503.
+    """
+    service: Service | None = request.app.state.service
+    if service is not None:
+        service.check_alive()
+
+
 ServiceDep = Annotated[Service, Depends(get_service)]
 
 

@@ -9,6 +9,7 @@ from uuid import uuid4
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from api.errors import MEDIA_TYPE, make_problem
+from api.half_close import BegunTransport, was_reset
 from segdec.schemas import Problem
 
 MAX_HEAD_BYTES = 2**16
@@ -21,6 +22,8 @@ UNMATCHED = "unmatched"
 """Route under which the metrics count what no path template took."""
 
 logger = logging.getLogger(__name__)
+LOOK_EVERY_S = 0.2
+"""Seconds after which it is looked again whether a client that sends no more is still there."""
 
 
 class BoundedHttpProtocol(HttpToolsProtocol):
@@ -58,6 +61,30 @@ class BoundedHttpProtocol(HttpToolsProtocol):
                 HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE,
                 f"The request line and headers have more than {MAX_HEAD_BYTES} bytes. Send fewer.",
             )
+
+    def eof_received(self) -> bool:  # type: ignore[override]  # uvicorn's returns nothing
+        """Ends a connection whose client sends no more, or keeps it until a whole request is answered.
+
+        Returns:
+            Whether it is kept. https has no such state: TLS ends in both directions at once.
+        """
+        cycle = self.cycle  # of the last request
+        if self.scheme == "https" or cycle is None or cycle.more_body or cycle.response_complete:
+            return False
+        cycle.keep_alive = False
+        if not self.pipeline and not cycle.response_started:
+            cycle.transport = BegunTransport(self.transport)  # type: ignore[assignment]  # writes like one
+        self._look_after_client()
+        return True
+
+    def _look_after_client(self) -> None:
+        """Ends the connection when the client has gone: nothing is read any more that would tell."""
+        if self.transport.is_closing():
+            return
+        if was_reset(self.transport):
+            self.transport.abort()
+        else:
+            self.loop.call_later(LOOK_EVERY_S, self._look_after_client)
 
     def on_message_begin(self) -> None:
         """Begins a head, at the first byte of a request."""

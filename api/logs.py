@@ -1,6 +1,5 @@
 """The log on stderr: one record a line, as JSON or as text, whoever wrote it."""
 
-import atexit
 import faulthandler
 import logging
 import os
@@ -28,7 +27,8 @@ def configure_logging(settings: Settings) -> None:
     For the entry point, before other packages set up their own. `uvicorn.Config` has to be given
     `log_config=None`.
     """
-    handler = logging.StreamHandler(relay_stderr(settings.log_format))
+    relayed = relay_stderr(settings.log_format)
+    handler = RelayedHandler(*relayed) if relayed else logging.StreamHandler()
     handler.setFormatter(make_formatter(settings.log_format))
     logging.basicConfig(handlers=[handler], level=logging.WARNING, force=True)
     logging.captureWarnings(True)
@@ -38,14 +38,14 @@ def configure_logging(settings: Settings) -> None:
     logging.getLogger("python_multipart").setLevel(logging.ERROR)  # it warns of each broken form
 
 
-def relay_stderr(log_format: LogFormat) -> TextIO | None:
+def relay_stderr(log_format: LogFormat) -> "tuple[TextIO, subprocess.Popen[bytes]] | None":
     """Makes records of all that is written to stderr from now on, by `api.log_lines` as a second process.
 
     Decoders and TensorFlow write there without Python, so the descriptor itself leads to that process. Only
     a crash's traceback goes past it, as plain text: nobody may be left to pass it on.
 
     Returns:
-        What the log is written to: stderr as it was; None if there is none.
+        What the log is written to, stderr as it was, and the second process; None if there is no stderr.
     """
     if sys.stderr is None:
         return None
@@ -58,16 +58,26 @@ def relay_stderr(log_format: LogFormat) -> TextIO | None:
     os.close(lines)
     os.close(written)
     faulthandler.enable(log)
-    atexit.register(_end_relay, relay, log)
-    return log
+    return log, relay
 
 
-def _end_relay(relay: "subprocess.Popen[bytes]", log: TextIO) -> None:
-    """Waits until everything is written; a child of ours that goes on writing is not waited for."""
-    sys.stderr.flush()
-    os.dup2(log.fileno(), STDERR)
-    with suppress(subprocess.TimeoutExpired):
-        relay.wait(END_S)
+class RelayedHandler(logging.StreamHandler[TextIO]):
+    """Writes the log; closed, it waits for the second process that writes there too.
+
+    `logging.shutdown` closes it: at the interpreter's end, or called by who leaves without one.
+    """
+
+    def __init__(self, log: TextIO, relay: "subprocess.Popen[bytes]") -> None:
+        super().__init__(log)
+        self._relay = relay
+
+    def close(self) -> None:
+        """Waits until everything is written; a child of ours that goes on writing is not waited for."""
+        super().close()
+        sys.stderr.flush()
+        os.dup2(self.stream.fileno(), STDERR)
+        with suppress(subprocess.TimeoutExpired):
+            self._relay.wait(END_S)
 
 
 def _is_not_told_twice(record: logging.LogRecord) -> bool:

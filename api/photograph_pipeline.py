@@ -4,13 +4,13 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
-from functools import partial
 from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from api.batching import InferenceResult, deadline_passed
+from api.batching import InferenceResult
+from api.deadlines import answered_by
 from api.models.registry import ServedModel
 from api.service import Service
 from api.uploads import Upload
@@ -72,21 +72,21 @@ async def inspect_photograph(
         model: Answers; the caller holds it `in_use`.
         source: An encoded photograph, or pixels uint8 [H, W, C].
         threshold: Replaces the model's image threshold, 0…1.
-        deadline: `time.perf_counter` after which a photograph that still waits is given up.
+        deadline: `time.perf_counter` at which a photograph that is not answered is given up.
         encode: Makes the answer, in an image thread: it may use nothing that belongs to the event loop.
 
     Returns:
         The photograph with its prediction, and what `encode` made of it.
 
     Raises:
-        RequestError: 503 if the queue is full, 504 if the deadline passed in it.
+        RequestError: 503 if the queue is full, 504 at the deadline.
         ImageError: If the photograph cannot be used.
     """
-    run = partial(asyncio.get_running_loop().run_in_executor, service.image_threads)
-    with service.queue.admit():
-        prepared = await run(_prepare, source, model, service, deadline, time.perf_counter())
-        result = await service.inference_thread.infer(model.predictor, prepared.image, deadline)
-        inspected, answer = await run(_finish, model, prepared, result, threshold, encode)
+    async with answered_by(deadline):
+        with service.hold(service.queue.admit()) as steps:
+            prepared = await steps.run("decode", _prepare, source, model, service, time.perf_counter())
+            result = await steps.infer(model.predictor, prepared.image)
+            inspected, answer = await steps.run("encode", _finish, model, prepared, result, threshold, encode)
     service.metrics.observe_answer(
         model.identity,
         inspected.prediction.label,
@@ -125,12 +125,9 @@ def _prepare(
     source: Upload | NDArray[np.uint8],
     model: ServedModel,
     service: Service,
-    deadline: float,
     submitted: float,
 ) -> PreparedPhotograph:
     waited_ms, begun = _ms_since(submitted), time.perf_counter()
-    if begun > deadline:
-        raise deadline_passed()
     if isinstance(source, Upload):
         photograph = source.decode(service.settings, model.config.input)
     else:

@@ -55,7 +55,7 @@ class RequestParams:
         request_id: Is repeated in the answer.
         query: What its URL asks for.
         begun: When it began, `time.perf_counter`.
-        deadline: `time.perf_counter` after which a photograph that still waits is given up.
+        deadline: `time.perf_counter` at which what is not answered is given up.
     """
 
     request_id: str
@@ -92,7 +92,7 @@ def _single_values(request: Request) -> dict[str, str]:
 
 
 def read_deadline_ms(request: Request) -> float:
-    """Returns the milliseconds that a photograph of this request may wait.
+    """Returns the milliseconds that this request's answer may take.
 
     They are the request's own, if it sends fewer than the settings allow.
 
@@ -137,6 +137,6 @@ DESCRIBED_DEADLINE = _describe(
     "header",
     {
         **DEADLINE_MS.json_schema(),
-        "description": "milliseconds after which a photograph that still waits is given up with a 504",
+        "description": "milliseconds after the request's head at which it is answered 504 if not before",
     },
 )

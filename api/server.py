@@ -1,62 +1,116 @@
-"""Listens: binds the address, reads the certificate, starts the service, and stops it in order."""
+"""Listens: binds the address, starts the service, reloads what it is told to, and stops it in order."""
 
 import asyncio
+import logging
+import os
 import signal
 import socket
-import ssl
+import sys
+import threading
 import time
 from contextlib import suppress
 from functools import partial
-from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, NoReturn
 
 import uvicorn
 from fastapi import FastAPI
 
 from api.app import create_app
+from api.certificate import tls_arguments
 from api.http_protocol import BoundedHttpProtocol
 from api.logs import configure_logging
+from api.reloading import Reloader
 from api.service import Service, open_store
 from api.settings import Settings
 from api.tls_handshakes import watch_handshakes
-from segdec.cli_runtime import quiet_tensorflow
+from api.watchdog import Watchdog
+from segdec.cli_runtime import EXIT_INTERRUPTED, quiet_tensorflow
 from segdec.engines import ENGINES
 from segdec.errors import ConfigError
 from segdec.threads import leave_cores_to_engine
 
+EXIT_UNFINISHED = 70
+"""Exit code when requests were not finished in time, or when the process left because a thread hung."""
+LAST_WORDS_S = 0.5
+"""Seconds that requests which are cut off may take to be told so."""
+FLUSH_S = 2.0
+"""Seconds that the last lines of the log may take to be written."""
+TICKS_A_SECOND = 10
+
+logger = logging.getLogger(__name__)
+
 
 class DrainingServer(uvicorn.Server):
-    """A server that, told to stop, first answers 503 for a while, so that nobody sends it more."""
+    """A server that, told to stop, first answers 503 for a while, so that nobody sends it more.
+
+    Attributes:
+        exit_code: What the process shall leave with: 0 when told to stop, 130 when interrupted, else
+            `EXIT_UNFINISHED`.
+    """
 
     def __init__(self, config: uvicorn.Config, app: FastAPI, drain_delay_s: float) -> None:
         super().__init__(config)
         self.app = app
         self.drain_delay_s = drain_delay_s
+        self.exit_code = 0
         self._stop_at = float("inf")
 
-    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """Begins to stop: not ready from now on; after the delay, or at a second signal, closed."""
-        if self.app.state.service:
-            self.app.state.service.drain()
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:  # noqa: ARG002
+        """Begins to stop: not ready from now on; after the delay, or at a second signal, closed.
+
+        A second interrupt waits for nothing. uvicorn would raise the signals again in the end.
+        """
+        self._drain()
+        if sig == signal.SIGINT:
+            self.force_exit = self.should_exit
+            self.exit_code = EXIT_INTERRUPTED
         if sig == signal.SIGTERM and self.drain_delay_s and self._stop_at == float("inf"):
             self._stop_at = time.monotonic() + self.drain_delay_s
         else:
-            super().handle_exit(sig, frame)
+            self.should_exit = True
 
     async def on_tick(self, counter: int) -> bool:
         """Returns whether to stop now; asked ten times a second."""
+        if counter % TICKS_A_SECOND == 0 and self.app.state.service:
+            self._watch(self.app.state.service.watchdog)
         self.should_exit = self.should_exit or time.monotonic() >= self._stop_at
         return await super().on_tick(counter)
 
+    def _watch(self, watchdog: Watchdog) -> None:
+        watchdog.report()
+        if watchdog.forsaken:
+            logger.critical("Leaving: %s", watchdog.describe())
+            self._drain()
+            self.exit_code = EXIT_UNFINISHED
+            self.should_exit = self.force_exit = True
 
-def serve(settings: Settings) -> None:
-    """Serves until SIGTERM, after which running requests are answered and the function returns.
+    def _drain(self) -> None:
+        if self.app.state.service:
+            self.app.state.service.drain()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Closes what is idle, and what is not when the time to drain is over."""
+        await super().shutdown(sockets)
+        unfinished = set(self.server_state.tasks)
+        if not unfinished:
+            return
+        for task in unfinished:
+            task.cancel()  # uvicorn leaves them alone at a second interrupt
+        await asyncio.wait(unfinished, timeout=LAST_WORDS_S)
+        self.exit_code = self.exit_code or EXIT_UNFINISHED
+        what = "1 request was" if len(unfinished) == 1 else f"{len(unfinished)} requests were"
+        logger.error("%s not finished in time", what)
+
+
+def serve(settings: Settings) -> NoReturn:
+    """Serves until SIGTERM, after which running requests are answered and the process ends.
 
     Raises:
         ConfigError: If the address cannot be listened on.
         SegdecError: If a model cannot be used.
     """
+    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGHUP])  # from now on it waits for who can reload
     configure_logging(settings)  # first: TensorFlow adds a form of its own where it finds none
     with bind(settings.host, settings.port) as listener:
         open_store(settings).names()  # what is wrong is told before the seconds of TensorFlow's import
@@ -66,10 +120,27 @@ def serve(settings: Settings) -> None:
         leave_cores_to_engine()
         config = configure(app, settings, **tls)
         server = DrainingServer(config, app, settings.drain_delay_s)
-        # uvicorn raises the signal again when it has stopped; the default action would not exit with 0.
+        # Until and after uvicorn handles it.
         signal.signal(signal.SIGTERM, lambda *_: setattr(server, "should_exit", True))
         with asyncio.Runner(loop_factory=config.get_loop_factory()) as runner:
             runner.run(_run(app, server, listener))
+            leave(server.exit_code)  # closing the loop would wait for threads
+
+
+def leave(exit_code: int) -> NoReturn:
+    """Ends the process at once: no thread that hangs is waited for, and TensorFlow is not taken apart."""
+    if exit_code == EXIT_INTERRUPTED:
+        print("interrupted", file=sys.stderr)
+    flushing = threading.Thread(target=_flush, daemon=True)  # a full pipe may hang too
+    flushing.start()
+    flushing.join(FLUSH_S)
+    os._exit(exit_code)
+
+
+def _flush() -> None:
+    with suppress(OSError):  # nobody reads it any more
+        sys.stdout.flush()
+    logging.shutdown()
 
 
 def _may_need_tensorflow(settings: Settings) -> bool:
@@ -98,15 +169,21 @@ def configure(app: FastAPI, settings: Settings, **tls: Any) -> uvicorn.Config:
 
 async def _run(app: FastAPI, server: uvicorn.Server, listener: socket.socket) -> None:
     async with app.router.lifespan_context(app):
-        starting = asyncio.create_task(_start(app.state.service, server, listener))
+        server.config.load()
+        reloader = Reloader(app, server.config.ssl)
+        asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, reloader.ask)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGHUP])
+        working = asyncio.create_task(_start_and_reload(app.state.service, server, listener, reloader))
         await server.serve(sockets=[listener])
-        starting.cancel()
-        with suppress(asyncio.CancelledError):  # told to stop before it was ready
-            await starting
+        working.cancel()
+        with suppress(asyncio.CancelledError):
+            await working
 
 
-async def _start(service: Service, server: uvicorn.Server, listener: socket.socket) -> None:
-    """Makes the service ready and says so in one line on stdout."""
+async def _start_and_reload(
+    service: Service, server: uvicorn.Server, listener: socket.socket, reloader: Reloader
+) -> None:
+    """Makes the service ready and says so in one line on stdout; then reloads whenever it is asked."""
     try:
         await service.start()
     except BaseException:
@@ -114,9 +191,10 @@ async def _start(service: Service, server: uvicorn.Server, listener: socket.sock
         raise
     models = ", ".join(f"{model.identity.name} {model.identity.version}" for model in service.models.all())
     print(f"Serving {models} at {url_of(listener, server.config.is_ssl)}", flush=True)
+    await reloader.run()
 
 
-# === Address and certificate ===
+# === Address ===
 
 
 def bind(host: str, port: int) -> socket.socket:
@@ -150,47 +228,3 @@ def url_of(listener: socket.socket, secure: bool = False) -> str:
     host, port = listener.getsockname()[:2]
     scheme = "https" if secure else "http"
     return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
-
-
-def tls_arguments(settings: Settings) -> dict[str, Any]:
-    """Returns what `uvicorn.Config` needs to serve https; nothing if no certificate is set.
-
-    Raises:
-        ConfigError: If only one of certificate and key is set, one cannot be read, or they do not belong
-            together.
-    """
-    certificate, key = settings.tls_certificate, settings.tls_key
-    if certificate is None and key is None:
-        return {}
-    if certificate is None or key is None:
-        raise ConfigError("https needs a certificate and its key. Pass both --tls-certificate and --tls-key.")
-    for path in (certificate, key):
-        _check_readable(path)
-    try:
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.load_cert_chain(certificate, key, password=_refuse_password)
-    except ssl.SSLError as error:
-        raise ConfigError(_explain(error, certificate, key)) from error
-    return {"ssl_certfile": str(certificate), "ssl_keyfile": str(key)}
-
-
-def _check_readable(path: Path) -> None:
-    try:
-        path.read_bytes()
-    except OSError as error:
-        raise ConfigError(f"Cannot read {path}: {error.strerror}. Expected a PEM file.") from error
-
-
-def _refuse_password() -> str:
-    raise ConfigError(
-        "The TLS key asks for a password. Expected one without: openssl pkey -in KEY -out NEW_KEY"
-    )
-
-
-def _explain(error: ssl.SSLError, certificate: Path, key: Path) -> str:
-    if error.reason == "KEY_VALUES_MISMATCH":
-        return f"The TLS key {key} does not belong to the certificate {certificate}. Pass the pair."
-    return (
-        f"The TLS certificate {certificate} and key {key} cannot be used ({error.reason or 'no PEM'}). "
-        "Expected PEM files: the certificate with its chain, and its private key."
-    )

@@ -2,20 +2,25 @@
 
 import asyncio
 import logging
+import time
 from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from typing import Literal, TypeVar
 
 from api.admission import AdmissionLimit
 from api.batching import ImagePredictor, InferenceThread
+from api.deadlines import deadline_passed
 from api.errors import RequestError, busy
 from api.middleware.metrics import Metrics
 from api.models.model_loader import ModelLoader, Phases, warm
 from api.models.registry import ModelRegistry, ServedModel
 from api.models.reload_log import log_reload
 from api.models.store import STABLE, ModelFolder, ModelStore, SingleModel
+from api.photograph_steps import PhotographSteps
 from api.settings import Settings
 from api.uploads import warm_decoder
+from api.watchdog import Watchdog
 from segdec.errors import ConfigError
 from segdec.schemas import ModelIdentity, ReloadAnswer
 
@@ -23,6 +28,9 @@ T = TypeVar("T")
 
 State = Literal["not_ready", "ready", "draining"]
 """Models are loaded and warmed, then requests are answered, then only those that have begun."""
+
+CLOSE_S = 0.5
+"""Seconds that threads may take to end when nobody waits for them any more."""
 
 UNNAMED = ModelIdentity(name="unnamed", version="0", sha256=None)
 logger = logging.getLogger(__name__)
@@ -41,6 +49,7 @@ class Service:
         queue: Bounds the photographs that wait or are worked on.
         uploads: Bounds the bodies that are being read.
         image_threads: Decode photographs and encode answers.
+        watchdog: Knows whether something in a thread hangs.
     """
 
     def __init__(self, settings: Settings, metrics: Metrics, predictor: ImagePredictor | None = None) -> None:
@@ -57,12 +66,14 @@ class Service:
         self.uploads = AdmissionLimit(
             settings.max_uploads, "uploads_full", "bodies are being read", settings.retry_after_s
         )
+        self.watchdog = Watchdog(settings.engine_timeout_s, settings.engine_lost_s)
         self.image_threads = ThreadPoolExecutor(settings.image_threads, thread_name_prefix="image")
         self.inference_thread = InferenceThread(
             batch_sizes=settings.batch_sizes,
             max_batch_pixels=settings.batch_pixels,
             wait_s=settings.batch_wait_ms / 1000,
             observe_batch=self.metrics.observe_batch,
+            watchdog=self.watchdog,
         )
         self.loader = (
             ModelLoader(
@@ -105,10 +116,10 @@ class Service:
     @property
     def ready(self) -> bool:
         """Whether requests are answered."""
-        return self.state == "ready"
+        return self.state == "ready" and not self.watchdog.stalled
 
     def check_state(self) -> None:
-        """Refuses while the models are not loaded, and while the service stops.
+        """Refuses while the models are not loaded, while the service stops, and while a thread hangs.
 
         Raises:
             RequestError: 503.
@@ -116,8 +127,21 @@ class Service:
         retry_after_s = self.settings.retry_after_s
         if self.state == "draining":
             raise busy("draining", "The service is stopping. Ask another replica.", retry_after_s)
-        if not self.ready:
+        if self.watchdog.stalled:
+            detail = f"{self.watchdog.describe()} Ask another replica."
+            raise busy("stalled", detail, retry_after_s)
+        if self.state == "not_ready":
             raise busy("not_ready", "The model is not loaded yet.", retry_after_s)
+
+    def check_alive(self) -> None:
+        """Refuses when a thread has been hanging for so long that only a new process helps.
+
+        Raises:
+            RequestError: 503.
+        """
+        if self.watchdog.lost:
+            detail = f"{self.watchdog.describe()} Start the service anew."
+            raise busy("stalled", detail, self.settings.retry_after_s)
 
     def check_ready(self) -> None:
         """Refuses while photographs cannot be inspected, for whatever reason.
@@ -164,17 +188,24 @@ class Service:
         self.publish_models()
         return done
 
-    async def receive(self, reading: Callable[[], Awaitable[T]]) -> T:
-        """Awaits `reading`, which takes a request's body.
+    def hold(self, admission: AbstractContextManager[None]) -> PhotographSteps:
+        """Returns the block in which a photograph takes its steps, admitted by `admission`."""
+        return PhotographSteps(admission, self.image_threads, self.inference_thread, self.watchdog)
+
+    async def receive(self, reading: Callable[[], Awaitable[T]], deadline: float) -> T:
+        """Awaits `reading`, which takes a request's body, until the `time.perf_counter` `deadline`.
 
         Raises:
-            RequestError: 503 if too many bodies are being read, 408 if it takes too long.
+            RequestError: 503 if too many bodies are read, 408 if it takes too long, 504 at the deadline.
         """
+        left_s = deadline - time.perf_counter()
         with self.uploads.admit():
             try:
-                async with asyncio.timeout(self.settings.upload_timeout_s):
+                async with asyncio.timeout(min(self.settings.upload_timeout_s, left_s)):
                     return await reading()
             except TimeoutError:
+                if left_s <= self.settings.upload_timeout_s:
+                    raise deadline_passed() from None
                 raise RequestError(
                     408,
                     "upload_timeout",
@@ -188,10 +219,10 @@ class Service:
         self.state = "draining"
 
     async def close(self) -> None:
-        """Ends the threads when what they do is done."""
+        """Ends the threads; one that hangs is left behind."""
         self.drain()
-        await asyncio.to_thread(self.inference_thread.close)
-        await asyncio.to_thread(self.image_threads.shutdown, cancel_futures=True)
+        self.image_threads.shutdown(wait=False, cancel_futures=True)
+        await asyncio.to_thread(self.inference_thread.close, CLOSE_S)
 
 
 def open_store(settings: Settings) -> ModelStore:

@@ -93,8 +93,21 @@ class Settings(BaseSettings):
     deadline_ms: float = Field(
         30_000.0,
         gt=0,
-        description="milliseconds after which a waiting photograph is given up with a 504; a request may "
-        "shorten it with the header X-Deadline-Ms",
+        description="milliseconds after a request's head at which what is not answered gets a 504; a request "
+        "may shorten it with the header X-Deadline-Ms",
+    )
+    engine_timeout_s: float = Field(
+        120.0,
+        gt=0,
+        description="seconds that a batch in the engine, or a photograph in an image thread, may take; after "
+        "that the service counts as stalled and refuses photographs until it ends; a step of loading a model "
+        "may take five times as long",
+    )
+    engine_lost_s: float = Field(
+        300.0,
+        gt=0,
+        description="seconds of the same after which /livez fails, so that the process is replaced; a minute "
+        "later it leaves by itself, with exit code 70",
     )
     retry_after_s: int = Field(1, ge=0, description="seconds that a 503 asks the client to wait")
     engine: Annotated[str, AfterValidator(_known_engine)] | None = Field(
@@ -159,6 +172,7 @@ def read_settings(arguments: Sequence[str]) -> Settings:
     except ValidationError as error:
         raise explain(error, Settings) from error
     _check_models(settings)
+    _check_times(settings)
     return settings
 
 
@@ -172,6 +186,20 @@ def _check_models(settings: Settings) -> None:
         raise ConfigError(
             f"Both --model {settings.model} and --models {settings.models} are given (a flag, or a variable "
             f"{ENV_PREFIX}…). Expected one of them."
+        )
+
+
+def _check_times(settings: Settings) -> None:
+    if settings.deadline_ms > 1000 * settings.engine_timeout_s:
+        raise ConfigError(
+            f"--deadline-ms {settings.deadline_ms:g} is longer than --engine-timeout-s "
+            f"{settings.engine_timeout_s:g}: an engine would count as stalled while its answer is awaited. "
+            f"Raise --engine-timeout-s to {settings.deadline_ms / 1000:g} or more."
+        )
+    if settings.engine_lost_s < settings.engine_timeout_s:
+        raise ConfigError(
+            f"--engine-lost-s {settings.engine_lost_s:g} is shorter than --engine-timeout-s "
+            f"{settings.engine_timeout_s:g}. Expected at least as long."
         )
 
 

@@ -170,6 +170,14 @@ def test_overlays_name_this_version(overlay: str) -> None:
     assert image["newTag"] == __version__
 
 
+def test_a_replica_that_hangs_is_replaced() -> None:
+    for file in ("kubernetes/base/deployment.yaml", "kserve/inference-service.yaml"):
+        (container,) = containers(load(DEPLOY / file))
+        assert container["livenessProbe"]["httpGet"]["path"] == "/livez"
+    compose = load(DEPLOY / "compose" / "compose.yaml")  # nobody asks there: the process leaves by itself
+    assert compose["services"]["segdec"]["restart"] == "unless-stopped"
+
+
 def test_a_replica_has_time_to_finish() -> None:
     pod = load(BASE / "deployment.yaml")["spec"]["template"]["spec"]
     given = {

@@ -1,12 +1,14 @@
 """What the service counts and measures, for Prometheus."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 from prometheus_client.metrics_core import InfoMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from api.watchdog import THREAD_STEPS, Step
 from segdec.schemas import ModelIdentity
 
 UNMATCHED = "unmatched"
@@ -18,6 +20,7 @@ REASONS = (
     "uploads_full",
     "not_ready",
     "draining",
+    "stalled",
     "deadline_passed",
     "upload_timeout",
     "client_gone",
@@ -83,9 +86,17 @@ class Metrics:
     Args:
         queue_depth: Photographs that wait for the network, asked at each scrape.
         ready: Whether requests are answered, asked at each scrape.
+        stalled: Whether a step in a thread hangs, asked at each scrape.
+        running_s: Seconds that the oldest step of a kind has been running, asked at each scrape.
     """
 
-    def __init__(self, queue_depth: Callable[[], int], ready: Callable[[], bool]) -> None:
+    def __init__(
+        self,
+        queue_depth: Callable[[], int],
+        ready: Callable[[], bool],
+        stalled: Callable[[], bool] = lambda: False,
+        running_s: Callable[[Step], float] = lambda _: 0.0,
+    ) -> None:
         self._registry = registry = CollectorRegistry()
         self._requests = Counter(
             "segdec_requests",
@@ -119,6 +130,17 @@ class Metrics:
             queue_depth
         )
         Gauge("segdec_ready", "1 while requests are answered, else 0.", registry=registry).set_function(ready)
+        Gauge("segdec_stalled", "1 while a step in a thread hangs, else 0.", registry=registry).set_function(
+            stalled
+        )
+        running = Gauge(
+            "segdec_running_seconds",
+            "For how long the oldest step of each kind that is not done has been running; 0 if none runs.",
+            ("step",),
+            registry=registry,
+        )
+        for step in THREAD_STEPS:
+            running.labels(step).set_function(partial(running_s, step))
         ProcessCollector(registry=registry)  # resident memory, open files, processor time
 
     def _add_problem_metrics(self, registry: CollectorRegistry) -> None:

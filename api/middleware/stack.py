@@ -4,6 +4,7 @@ from fastapi import FastAPI
 from starlette.middleware.cors import CORSMiddleware
 
 from api.middleware.access import AccessMiddleware
+from api.middleware.draining import DrainMiddleware
 from api.middleware.keys import KeyMiddleware, Keyring, describe_keys
 from api.middleware.metrics import Metrics
 from api.middleware.rate_limit import RateLimiter, RateLimitMiddleware
@@ -38,13 +39,14 @@ def add_middleware(app: FastAPI, settings: Settings, metrics: Metrics) -> None:
     """Adds the middleware to `app`.
 
     A request meets them in this order: errors of /v2, access log, CORS (so that a browser can read every
-    refusal, and a preflight, which carries no key, is answered), request id, key, rate limit, route.
+    refusal, and a preflight, which carries no key, is answered), request id, end of the drain time, key, rate
+    limit, route.
 
     Raises:
         ConfigError: If a key file cannot be used.
     """
     app.state.metrics = metrics
-    keyring = Keyring.read(settings)
+    keyring = app.state.keyring = Keyring.read(settings)
     metrics.expect_keys(keyring.names)
     describe_keys(app, keyring)
     # The one added last is met first.
@@ -52,6 +54,7 @@ def add_middleware(app: FastAPI, settings: Settings, metrics: Metrics) -> None:
         limiter = RateLimiter(settings.rate_limit, settings.rate_burst)
         app.add_middleware(RateLimitMiddleware, limiter=limiter, metrics=metrics)
     app.add_middleware(KeyMiddleware, keyring=keyring, metrics=metrics)
+    app.add_middleware(DrainMiddleware, metrics=metrics)
     app.add_middleware(RequestIdMiddleware)
     if settings.cors_origins:
         app.add_middleware(

@@ -38,7 +38,7 @@ BODY: dict[str, Any] = {
 @router.post(
     "/predict/batch",
     response_model=BatchAnswer,
-    responses=describe_problems(400, 404, 408, 413, 415, 500, 503),
+    responses=describe_problems(400, 404, 408, 413, 415, 500, 503, 504),
     openapi_extra={"parameters": describe_parameters(), "requestBody": BODY},
 )
 async def predict_batch(request: Request) -> Response:
@@ -51,7 +51,7 @@ async def predict_batch(request: Request) -> Response:
     reading = partial(read_uploads, request, settings.max_body_bytes, settings.max_batch_files)
     with model.in_use():
         note(request, model=model.identity.name, version=model.identity.version)
-        uploads = await service.receive(reading)
+        uploads = await service.receive(reading, params.deadline)
         works = [partial(_inspect_item, service, model, upload, params) for upload in uploads]
         note_photographs(request, len(uploads))
         items = await until_disconnected(request, gather_bounded(service, works))

@@ -1,8 +1,9 @@
 """Liveness and readiness. They touch nothing that can block, so that load never looks like death."""
 
 from fastapi import APIRouter
+from starlette.requests import Request
 
-from api.dependencies import ServiceDep
+from api.dependencies import ServiceDep, check_alive
 from api.errors import describe_problems
 from segdec.schemas import Health
 
@@ -10,15 +11,16 @@ router = APIRouter(tags=["health"])
 
 
 @router.head("/livez", include_in_schema=False)
-@router.get("/livez", responses=describe_problems())
-async def live() -> Health:
-    """The process answers."""
+@router.get("/livez", responses=describe_problems(503))
+async def live(request: Request) -> Health:
+    """The process answers; 503 when a thread of it has been hanging for so long that only a new one helps."""
+    check_alive(request)
     return Health(status="alive")
 
 
 @router.head("/readyz", include_in_schema=False)
 @router.get("/readyz", responses=describe_problems(503))
 async def ready(service: ServiceDep) -> Health:
-    """The models are loaded and warm; 503 before that, and once the service has been told to stop."""
+    """The models are loaded and warm; 503 before that, while a thread hangs, and once told to stop."""
     service.check_ready()
     return Health(status="ready")

@@ -76,7 +76,8 @@ async def _respond(request: Request, name: str | None = None, version: str | Non
         )
     service.queue.check()  # a full service does not read the body first
     with model.in_use():
-        upload = await service.receive(partial(read_upload, request, service.settings.max_body_bytes))
+        reading = partial(read_upload, request, service.settings.max_body_bytes)
+        upload = await service.receive(reading, params.deadline)
         work = inspect_photograph(
             service,
             model,

@@ -13,7 +13,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from api.admission import until_disconnected
-from api.dependencies import ModelVersionDep, NamedModelDep, ServiceDep
+from api.deadlines import answered_by
+from api.dependencies import ModelVersionDep, NamedModelDep, ServiceDep, check_alive
 from api.errors import RequestError, describe_problems
 from api.middleware.access import note, note_photographs
 from api.models.registry import ServedModel
@@ -80,15 +81,16 @@ async def describe_server() -> ServerMetadata:
     return ServerMetadata(name="segdec", version=__version__, extensions=["binary_tensor_data"])
 
 
-@router.get("/health/live", responses=describe_problems())
-async def live() -> ServerLive:
-    """The process answers."""
+@router.get("/health/live", responses=describe_problems(503))
+async def live(request: Request) -> ServerLive:
+    """The process answers; 503 when a thread of it has been hanging for so long that only a new one helps."""
+    check_alive(request)
     return ServerLive(live=True)
 
 
 @router.get("/health/ready", responses=describe_problems(503))
 async def ready(service: ServiceDep) -> ServerReady:
-    """The models are loaded and warm; 503 before that, and once the service has been told to stop."""
+    """The models are loaded and warm; 503 before that, while a thread hangs, and once told to stop."""
     service.check_ready()
     return ServerReady(ready=True)
 
@@ -158,19 +160,20 @@ async def infer_with_version(request: Request, service: ServiceDep, model: Model
 
 
 async def _respond(request: Request, service: Service, model: ServedModel) -> Response:
-    begun, allowed_ms = time.perf_counter(), read_deadline_ms(request)
+    begun = time.perf_counter()
+    deadline = begun + read_deadline_ms(request) / 1000
     _refuse_encoding(request)
     service.queue.check()  # a full service does not read the body first
     settings = service.settings
     with model.in_use():
         note(request, model=model.identity.name, version=model.identity.version)
-        body = await service.receive(partial(read_body, request, settings.max_body_bytes))
+        body = await service.receive(partial(read_body, request, settings.max_body_bytes), deadline)
         header_length = request.headers.get(HEADER_LENGTH)
-        asked = await asyncio.to_thread(parse_inference_request, body, header_length, settings)
+        async with answered_by(deadline):
+            asked = await asyncio.to_thread(parse_inference_request, body, header_length, settings)
         note_photographs(request, len(asked.sources))
         if asked.timeout_us:
-            allowed_ms = min(allowed_ms, asked.timeout_us / 1e3)
-        deadline = begun + allowed_ms / 1000
+            deadline = min(deadline, begun + asked.timeout_us / 1e6)
         outputs = await until_disconnected(request, _inspect_all(service, model, asked, deadline))
     content, headers = await asyncio.to_thread(write_answer, asked.id, model.identity, asked.outputs, outputs)
     return Response(content, headers=headers)

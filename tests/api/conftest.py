@@ -1,9 +1,14 @@
 import asyncio
+import os
+import subprocess
+import sys
 import threading
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import httpx
 import numpy as np
@@ -18,6 +23,10 @@ from segdec.config import InputConfig, ModelConfig, NetworkConfig
 from segdec.engines import Logits
 from segdec.images import encode_png
 from segdec.postprocessing import Prediction, Region
+
+T = TypeVar("T")
+
+ROOT = Path(__file__).parents[2]
 
 CLASSES = ("good", "scratch", "spot")
 
@@ -113,6 +122,10 @@ class ServiceClient:
     def __exit__(self, *failure: object) -> None:
         self._stack.close()
 
+    def run(self, function: Callable[[], Awaitable[T]]) -> T:
+        """Runs `function` in the service's event loop."""
+        return self._portal.call(function)
+
     def request(self, method: str, url: str, **words: Any) -> httpx.Response:
         async def ask() -> httpx.Response:
             async with asyncio.timeout(60):
@@ -177,3 +190,53 @@ def app(make_app: Callable[..., FastAPI]) -> FastAPI:
 def client(app: FastAPI) -> Iterator[ServiceClient]:
     with ServiceClient(app) as client:
         yield client
+
+
+@dataclass(frozen=True)
+class Stubbed:
+    """The real server, as a process, with a stub for its model."""
+
+    process: subprocess.Popen[str]
+    address: tuple[str, int]
+    log: Path
+
+    def wait_for_log(self, words: str) -> None:
+        """Returns when a line of the log has `words`."""
+        while words not in self.log.read_text():
+            assert self.process.poll() is None, self.log.read_text()
+            time.sleep(0.01)
+
+    def wait_for(self, step: str) -> None:
+        """Returns when the step begins."""
+        assert step in iter(lambda: self.process.stdout.readline().strip(), "")
+
+
+@pytest.fixture
+def start_stubbed(tmp_path: Path) -> Iterator[Callable[..., Stubbed]]:
+    """Starts the real server with a stub for its model, which hangs in the step that is named."""
+    running = []
+
+    def start_one(*flags: str, hangs: str = "") -> Stubbed:
+        log = tmp_path / f"stderr{len(running)}"
+        command = [sys.executable, "-m", "tests.api.stubbed_server", *flags]
+        with log.open("w") as stderr:
+            process = subprocess.Popen(
+                command,
+                cwd=ROOT,
+                env={**os.environ, "HANGS": hangs},
+                stdout=subprocess.PIPE,
+                stderr=stderr,
+                text=True,
+            )
+        running.append((process, threading.Timer(120, process.kill)))
+        running[-1][1].start()
+        line = process.stdout.readline()
+        assert line.startswith("Serving"), log.read_text()
+        port = int(line.rsplit(":", 1)[1])
+        return Stubbed(process, ("127.0.0.1", port), log)
+
+    yield start_one
+    for process, timer in running:
+        timer.cancel()
+        process.kill()
+        process.communicate()

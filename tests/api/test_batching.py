@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from api.batching import InferenceResult, InferenceThread, choose_batch
-from api.errors import RequestError
+from api.watchdog import Watchdog
 from tests.api.conftest import StubPredictor
 
 SIZES = (1, 2, 4, 8)
@@ -18,14 +18,27 @@ def image(shape: tuple[int, int, int], brightness: int) -> np.ndarray:
     return np.full(shape, brightness, np.uint8)
 
 
+def defaults() -> dict[str, Any]:
+    watchdog = Watchdog(stall_s=60, lost_s=60)
+    return {
+        "batch_sizes": SIZES,
+        "max_batch_pixels": 10_000,
+        "observe_batch": lambda _: None,
+        "watchdog": watchdog,
+    }
+
+
 @asynccontextmanager
 async def thread(**settings: Any) -> AsyncIterator[InferenceThread]:
-    defaults = {"batch_sizes": SIZES, "max_batch_pixels": 10_000, "observe_batch": lambda _: None}
-    inference = InferenceThread(**(defaults | settings))
+    inference = InferenceThread(**(defaults() | settings))
     try:
         yield inference
     finally:
-        inference.close()
+        inference.close(timeout_s=30)
+
+
+async def infer(inference: InferenceThread, predictor: StubPredictor, image: np.ndarray) -> InferenceResult:
+    return await inference.submit(predictor, image).future
 
 
 async def behind_a_running_photograph(
@@ -33,7 +46,7 @@ async def behind_a_running_photograph(
 ) -> list[Any]:
     """The outcomes of what `submit` brings while the thread is busy with a photograph of `FIRST` size."""
     predictor.gate.clear()
-    first = asyncio.create_task(inference.infer(predictor, image(FIRST, 0)))
+    first = asyncio.create_task(infer(inference, predictor, image(FIRST, 0)))
     await asyncio.to_thread(predictor.entered.acquire)
     tasks = [asyncio.create_task(work) for work in submit()]
     while inference.waiting < len(tasks):
@@ -64,7 +77,7 @@ def test_waiting_photographs_of_one_shape_go_through_the_network_together(predic
                 predictor,
                 inference,
                 lambda: [
-                    inference.infer(predictor, image(shape, brightness))
+                    infer(inference, predictor, image(shape, brightness))
                     for shape, brightness in [
                         (SMALL, 10),
                         (LARGE, 20),
@@ -87,7 +100,7 @@ def test_padding_is_no_photograph(predictor):
 
     async def scenario() -> list[InferenceResult]:
         async with thread(observe_batch=sizes.append) as inference:
-            work = lambda: [inference.infer(predictor, image(SMALL, b)) for b in (1, 2, 3)]  # noqa: E731
+            work = lambda: [infer(inference, predictor, image(SMALL, b)) for b in (1, 2, 3)]  # noqa: E731
             return await behind_a_running_photograph(predictor, inference, work)
 
     answers = asyncio.run(scenario())
@@ -102,7 +115,7 @@ def test_batch_holds_no_more_pixels_than_allowed(predictor):
             assert inference.sizes_for(predictor, SMALL) == (1, 2)
             assert inference.sizes_for(predictor, (100, 100, 1)) == (1,)
             predictor.batch_pixels = 64  # the setting counts
-            work = lambda: [inference.infer(predictor, image(SMALL, b)) for b in range(4)]  # noqa: E731
+            work = lambda: [infer(inference, predictor, image(SMALL, b)) for b in range(4)]  # noqa: E731
             await behind_a_running_photograph(predictor, inference, work)
 
     asyncio.run(scenario())
@@ -124,44 +137,26 @@ def test_photographs_of_two_models_are_not_mixed(predictor):
 
     async def scenario() -> list[InferenceResult]:
         async with thread() as inference:
-            work = lambda: [inference.infer(p, image(SMALL, 9)) for p in (predictor, other, predictor)]  # noqa: E731
+            work = lambda: [infer(inference, p, image(SMALL, 9)) for p in (predictor, other, predictor)]  # noqa: E731
             return await behind_a_running_photograph(predictor, inference, work)
 
     assert [answer.batch_size for answer in asyncio.run(scenario())] == [2, 1, 2]
     assert (predictor.shapes[1:], other.shapes) == ([(2, *SMALL)], [(1, *SMALL)])
 
 
-def test_passed_deadline_is_skipped(predictor):
-    async def scenario() -> list[Any]:
-        async with thread() as inference:
-            work = lambda: [  # noqa: E731
-                inference.infer(predictor, image(SMALL, 1), deadline=0.0),
-                inference.infer(predictor, image(SMALL, 2)),
-            ]
-            return await behind_a_running_photograph(predictor, inference, work)
-
-    late, answered = asyncio.run(scenario())
-    assert isinstance(late, RequestError)
-    assert (late.status, late.code) == (504, "deadline_passed")
-    assert answered.batch_size == 1
-    assert predictor.shapes[1:] == [(1, *SMALL)]
-
-
-def test_photograph_of_a_disconnected_client_is_skipped(predictor):
+def test_photograph_that_is_taken_back_is_skipped(predictor):
     async def scenario() -> None:
         async with thread() as inference:
             predictor.gate.clear()
-            first = asyncio.create_task(inference.infer(predictor, image(LARGE, 1)))
+            first = asyncio.create_task(infer(inference, predictor, image(LARGE, 1)))
             await asyncio.to_thread(predictor.entered.acquire)
-            disconnected = asyncio.create_task(inference.infer(predictor, image(SMALL, 1)))
-            while not inference.waiting:
-                await asyncio.sleep(0)
-            disconnected.cancel()
-            await asyncio.gather(disconnected, return_exceptions=True)
+            pending = inference.submit(predictor, image(SMALL, 1))
+            inference.withdraw(pending)
+            assert pending.future.cancelled()
             assert not inference.waiting  # nothing is kept for it
             predictor.gate.set()
             await first
-            await inference.infer(predictor, image(SMALL, 2))
+            await infer(inference, predictor, image(SMALL, 2))
 
     asyncio.run(scenario())
     assert predictor.shapes == [(1, *LARGE), (1, *SMALL)]
@@ -173,9 +168,9 @@ def test_failure_reaches_the_whole_batch_and_the_thread_goes_on(predictor):
 
     async def scenario() -> list[Any]:
         async with thread() as inference:
-            work = lambda: [inference.infer(broken, image(SMALL, b)) for b in (1, 2)]  # noqa: E731
+            work = lambda: [infer(inference, broken, image(SMALL, b)) for b in (1, 2)]  # noqa: E731
             failed = await behind_a_running_photograph(predictor, inference, work)
-            return [*failed, await inference.infer(predictor, image(SMALL, 3))]
+            return [*failed, await infer(inference, predictor, image(SMALL, 3))]
 
     first, second, answered = asyncio.run(scenario())
     assert first is second is broken.failure
@@ -190,7 +185,7 @@ def test_failure_of_whatever_is_told_about_batches_is_no_end(predictor):
         async with thread(observe_batch=fail) as inference:
             for _ in range(2):
                 with pytest.raises(RuntimeError, match="no counter for 1"):
-                    await inference.infer(predictor, image(SMALL, 1))
+                    await infer(inference, predictor, image(SMALL, 1))
             return inference.alive
 
     assert asyncio.run(scenario())
@@ -201,7 +196,7 @@ def test_call_runs_between_batches_and_gives_its_result(predictor):
         async with thread() as inference:
             return [
                 await inference.call(lambda: 7),
-                (await inference.infer(predictor, image(SMALL, 255))).batch_size,
+                (await infer(inference, predictor, image(SMALL, 255))).batch_size,
             ]
 
     assert asyncio.run(scenario()) == [7, 1]
@@ -210,18 +205,18 @@ def test_call_runs_between_batches_and_gives_its_result(predictor):
 def test_full_batch_does_not_wait_for_more(predictor):
     async def scenario() -> list[InferenceResult]:
         async with thread(batch_sizes=(1, 2), wait_s=3600.0) as inference:
-            return await asyncio.gather(*(inference.infer(predictor, image(SMALL, b)) for b in (1, 2)))
+            return await asyncio.gather(*(infer(inference, predictor, image(SMALL, b)) for b in (1, 2)))
 
     assert [answer.batch_size for answer in asyncio.run(scenario())] == [2, 2]
 
 
 def test_end_cancels_what_still_waits(predictor):
     async def scenario() -> list[Any]:
-        inference = InferenceThread(batch_sizes=(1,), max_batch_pixels=10_000, observe_batch=lambda _: None)
+        inference = InferenceThread(**(defaults() | {"batch_sizes": (1,)}))
         predictor.gate.clear()
-        tasks = [asyncio.create_task(inference.infer(predictor, image(SMALL, b))) for b in (1, 2)]
+        tasks = [asyncio.create_task(infer(inference, predictor, image(SMALL, b))) for b in (1, 2)]
         await asyncio.to_thread(predictor.entered.acquire)
-        closing = asyncio.create_task(asyncio.to_thread(inference.close))
+        closing = asyncio.create_task(asyncio.to_thread(inference.close, timeout_s=30))
         while not inference.closed:
             await asyncio.sleep(0)
         predictor.gate.set()
@@ -231,3 +226,37 @@ def test_end_cancels_what_still_waits(predictor):
     first, second = asyncio.run(scenario())
     assert isinstance(first, InferenceResult)
     assert isinstance(second, asyncio.CancelledError)
+
+
+def test_end_does_not_wait_for_what_hangs(predictor):
+    async def scenario() -> list[Any]:
+        inference = InferenceThread(**(defaults() | {"batch_sizes": (1,)}))
+        predictor.gate.clear()
+        tasks = [asyncio.create_task(infer(inference, predictor, image(SMALL, b))) for b in (1, 2)]
+        await asyncio.to_thread(predictor.entered.acquire)
+        await asyncio.to_thread(inference.close, timeout_s=0)
+        (waited,) = await asyncio.gather(tasks[1], return_exceptions=True)
+        assert not tasks[0].done()
+        predictor.gate.set()
+        return [await tasks[0], waited]
+
+    first, second = asyncio.run(scenario())
+    assert isinstance(first, InferenceResult)
+    assert isinstance(second, asyncio.CancelledError)
+
+
+def test_watchdog_is_told_what_runs(predictor):
+    watchdog = Watchdog(stall_s=0, lost_s=3600)
+
+    async def scenario() -> None:
+        async with thread(watchdog=watchdog) as inference:
+            predictor.gate.clear()
+            task = asyncio.create_task(infer(inference, predictor, image(SMALL, 1)))
+            await asyncio.to_thread(predictor.entered.acquire)
+            assert watchdog.running_s("infer") > 0
+            predictor.gate.set()
+            await task
+            assert await inference.call(lambda: watchdog.running_s("load")) > 0
+            assert watchdog.running_s("infer") == 0
+
+    asyncio.run(scenario())

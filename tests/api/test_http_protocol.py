@@ -155,6 +155,13 @@ def test_slow_body_is_given_up(connect):
     assert wire.ended()
 
 
+def test_deadline_covers_the_body(wire, part):
+    wire.send(POST, b"X-Deadline-Ms: 50\r\n", length(len(part)), part[:20])
+    assert wire.response().problem() == (504, "deadline_passed")
+    wire.send(part[20:], LIVE)  # the rest is no request
+    assert wire.response().status == 200
+
+
 def test_full_service_answers_before_the_body_comes(connect, predictor, part):
     busy, late = connect(queue_size=0), connect()
     drain(predictor)
@@ -208,6 +215,63 @@ def ask(wire: Wire, path: str) -> WireResponse:
 def drain(predictor) -> None:
     while predictor.entered.acquire(blocking=False):
         pass
+
+
+# === Clients that send no more ===
+
+
+@pytest.mark.parametrize("version", [b"1.1", b"1.0"])
+def test_answer_comes_although_the_client_sends_no_more(wire, part, version):
+    wire.send(POST.replace(b"1.1", version), length(len(part)), part)
+    wire.end()
+    response = wire.response()
+    assert (response.status, response.body["decision"]["label"]) == (200, "scratch")
+    assert wire.ended()
+
+
+def test_answer_comes_although_the_client_ended_while_the_network_ran(connect, predictor, part):
+    wire, other = connect(), connect()
+    drain(predictor)
+    predictor.gate.clear()
+    wire.send(POST, length(len(part)), part)
+    assert predictor.entered.acquire(timeout=30)
+    wire.end()
+    for _ in range(100):  # the end has been seen meanwhile, and looked at
+        assert ask(other, "/livez").status == 200
+    predictor.gate.set()
+    assert wire.response().status == 200
+    assert wire.ended()
+
+
+def test_all_requests_are_answered_although_the_client_sends_no_more(wire, part):
+    wire.send(LIVE, POST, length(len(part)), part, LIVE)
+    wire.end()
+    assert [wire.response().status for _ in range(3)] == [200, 200, 200]
+    assert wire.ended()
+
+
+def test_refusal_comes_although_the_client_sends_no_more(wire):
+    wire.send(POST, length(4), b"text")
+    wire.end()
+    assert wire.response().problem() == (422, "unsupported_type")
+    assert wire.ended()
+
+
+def test_client_that_goes_after_it_has_sent_its_last_is_noticed(connect, predictor, part):
+    first, second, third = connect(), connect(), connect()
+    drain(predictor)
+    predictor.gate.clear()
+    first.send(POST, length(len(part)), part)
+    assert predictor.entered.acquire(timeout=30)
+    second.send(POST, length(len(part)), part)
+    second.end()
+    for _ in range(100):
+        assert ask(third, "/livez").status == 200
+    second.close()
+    gone = b'segdec_rejections_total{reason="client_gone"} 1.0'
+    assert any(gone in ask(third, "/metrics").content for _ in range(10_000))
+    predictor.gate.set()
+    assert first.response().status == 200
 
 
 # === Heads ===

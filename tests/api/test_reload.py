@@ -14,6 +14,7 @@ from api.middleware.keys import make_key
 from api.models import model_loader
 from api.models.registry import ModelRegistry
 from api.models.reload_log import log_reload
+from api.reloading import Reloader
 from api.settings import Settings
 from segdec.artifact import digest
 from segdec.export.export import ModelCard, export_model
@@ -343,3 +344,24 @@ def test_reload_that_a_stop_breaks_off_is_one_line_without_a_traceback(told):
     asyncio.run(break_off())
     line = told()
     assert (line["level"], line["traceback"], line["result"]) == ("WARNING", False, "CancelledError")
+
+
+def test_signal_reloads_every_model_in_turn(client, shelf, versions, caplog):
+    async def read_again() -> None:
+        await Reloader(client.app, None).reload()
+
+    def found() -> set[tuple[str, str]]:
+        models = client.get("/v1/models").json()["models"]
+        return {(model["name"], model["version"]) for model in models}
+
+    shelf.put("2")
+    shelf.label(stable="2")
+    shutil.copytree(versions.parent / "other", shelf.folder / "other" / "1")
+    client.run(read_again)
+    assert found() == {("tiny", "2"), ("other", "1")}
+    shelf.label(stable="9")
+    shutil.rmtree(shelf.folder / "other")
+    client.run(read_again)
+    assert found() == {("tiny", "2")}
+    lines = [record.getMessage() for record in caplog.records if record.name == "api.reloading"]
+    assert any(line.startswith("SIGHUP: models kept as before: tiny: ") for line in lines)

@@ -1,6 +1,7 @@
 import asyncio
 import signal
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import httpx
@@ -9,8 +10,11 @@ import pytest
 import uvicorn
 
 from api.server import DrainingServer
+from api.watchdog import LEAVE_AFTER_S, Watchdog
 from segdec.images import encode_png
+from tests.api.test_http_protocol import LIVE, Wire, ask
 from tests.api.test_server import start
+from tests.marks import slow_case
 
 PNG = {"Content-Type": "image/png"}
 PHOTOGRAPHS = 12
@@ -73,3 +77,87 @@ def test_delay_ends(serve, make_app):
         server = DrainingServer(uvicorn.Config(client.app), client.app, drain_delay_s=1e-9)
         server.handle_exit(signal.SIGTERM, None)
         assert asyncio.run(server.on_tick(1))
+
+
+# === What cannot be finished ===
+
+
+def post(part: bytes, path: bytes = b"/v1/predict", headers: bytes = b"") -> bytes:
+    head = b"POST %s HTTP/1.1\r\nHost: test\r\nContent-Type: image/png\r\n" % path
+    return b"%s%sContent-Length: %d\r\n\r\n%s" % (head, headers, len(part), part)
+
+
+@pytest.mark.parametrize("step", ["infer", slow_case("prepare")])
+def test_what_is_not_answered_when_the_time_is_over_is_told_so(start_stubbed, part, step):
+    stubbed = start_stubbed("--drain-s", "0", hangs=step)
+    with closing(Wire(stubbed.address)) as wire, closing(Wire(stubbed.address)) as idle:
+        wire.send(post(part, headers=b"X-Request-ID: part-7\r\n"))
+        stubbed.wait_for(step)
+        stubbed.process.send_signal(signal.SIGTERM)
+        answer = wire.response()
+        assert answer.problem() == (503, "draining")
+        assert answer.body["request_id"] == answer.headers["x-request-id"] == "part-7"
+        assert (answer.headers["connection"], answer.headers["retry-after"]) == ("close", "1")
+        assert wire.ended()
+        assert idle.ended()
+    assert stubbed.process.wait(timeout=60) == 70
+    log = stubbed.log.read_text()
+    assert "Traceback" not in log
+    assert "1 request was not finished" in log
+
+
+@pytest.mark.slow
+def test_body_that_is_still_on_its_way_when_the_time_is_over_is_told_so(start_stubbed, part):
+    stubbed = start_stubbed("--drain-s", "0")
+    with closing(Wire(stubbed.address)) as wire:
+        wire.send(post(part)[:-10])
+        with closing(Wire(stubbed.address)) as other:  # so the first one has been read
+            other.send(LIVE)
+            assert other.response().status == 200
+        stubbed.process.send_signal(signal.SIGTERM)
+        assert wire.response().problem() == (503, "draining")
+        assert wire.ended()
+    assert stubbed.process.wait(timeout=60) == 70
+
+
+def test_engine_that_hangs_for_nobody_holds_up_no_stop(start_stubbed, part):
+    """Its client has gone, so that nothing is left to do but to go."""
+    stubbed = start_stubbed(hangs="infer")
+    with closing(Wire(stubbed.address)) as wire:
+        wire.send(post(part))
+        stubbed.wait_for("infer")
+    with closing(Wire(stubbed.address)) as wire:
+        gone = b'segdec_rejections_total{reason="client_gone"} 1.0'
+        assert any(gone in ask(wire, "/metrics").content for _ in range(10_000))
+        stubbed.process.send_signal(signal.SIGTERM)
+        assert wire.ended()
+    assert stubbed.process.wait(timeout=60) == 0
+
+
+@pytest.mark.parametrize("times", [1, slow_case(2)])
+def test_interrupt_ends_the_service_while_its_engine_hangs(start_stubbed, part, times):
+    stubbed = start_stubbed("--drain-s", "0" if times == 1 else "3600", hangs="infer")
+    with closing(Wire(stubbed.address)) as wire, closing(Wire(stubbed.address)) as idle:
+        wire.send(post(part))
+        stubbed.wait_for("infer")
+        for _ in range(times):
+            stubbed.process.send_signal(signal.SIGINT)
+            assert idle.ended()  # two signals at once would count as one
+        assert wire.response().problem() == (503, "draining")
+    assert stubbed.process.wait(timeout=60) == 130
+    assert "interrupted" in stubbed.log.read_text().splitlines()[-1]
+
+
+def test_service_that_nobody_replaces_leaves_by_itself(serve, make_app):
+    with serve(make_app(engine_timeout_s=1.0, engine_lost_s=1.0)) as client:
+        now = 0.0
+        service = client.app.state.service
+        service.watchdog = Watchdog(1, 1, clock=lambda: now)
+        server = DrainingServer(uvicorn.Config(client.app), client.app, drain_delay_s=3600.0)
+        with service.watchdog.watch("infer"):
+            assert not asyncio.run(server.on_tick(0))
+            now = 2.0
+            assert not asyncio.run(server.on_tick(0))
+            now = 2.0 + LEAVE_AFTER_S
+            assert asyncio.run(server.on_tick(0))
+            assert (server.exit_code, service.state) == (70, "draining")

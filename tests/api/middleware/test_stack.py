@@ -54,6 +54,8 @@ async def ready() -> str:
 class NoModels:
     """Stands where the service with its models would."""
 
+    state = "ready"
+
     async def start(self) -> None:
         """There is nothing to load."""
 

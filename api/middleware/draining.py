@@ -1,0 +1,47 @@
+"""The end of requests that are still running when the time to stop is over."""
+
+import asyncio
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from api.errors import problem_response
+from api.middleware.metrics import Metrics
+
+
+class DrainMiddleware:
+    """Answers 503 for a request that the server cancels at the end of its drain time.
+
+    An answer that has begun cannot become another one: its connection is closed.
+    """
+
+    def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
+        self.app = app
+        self.metrics = metrics
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handles one request."""
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        started = False
+
+        async def send_and_see(message: Message) -> None:
+            nonlocal started
+            started = started or message["type"] == "http.response.start"
+            await send(message)
+
+        try:
+            await self.app(scope, receive, send_and_see)
+        except asyncio.CancelledError:
+            service = scope["app"].state.service
+            if service is None or service.state != "draining":
+                raise
+            if not started:
+                await self._refuse(scope, receive, send, service.settings.retry_after_s)
+
+    async def _refuse(self, scope: Scope, receive: Receive, send: Send, retry_after_s: int) -> None:
+        self.metrics.reject("draining")
+        detail = "The service stopped before this was answered. Ask another replica."
+        headers = {"Connection": "close", "Retry-After": str(retry_after_s)}
+        response = problem_response(scope["state"]["request_id"], 503, "draining", detail, headers)
+        await response(scope, receive, send)
