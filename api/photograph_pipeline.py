@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from api.batching import InferenceResult, deadline_passed
+from api.memory_budget import MemoryFullError, Place
 from api.models.registry import ServedModel
 from api.service import Service
 from api.uploads import Upload
@@ -79,12 +80,15 @@ async def inspect_photograph(
         The photograph with its prediction, and what `encode` made of it.
 
     Raises:
-        RequestError: 503 if the queue is full, 504 if the deadline passed in it.
+        RequestError: 413 if it is too large for the memory, 503 if the queue is full, 504 if the deadline
+            passed in it.
         ImageError: If the photograph cannot be used.
     """
     run = partial(asyncio.get_running_loop().run_in_executor, service.image_threads)
-    with service.queue.admit():
-        prepared = await run(_prepare, source, model, service, deadline, time.perf_counter())
+    with service.place(model) as place:
+        prepared = await run(_prepare, source, model, service, place, deadline, time.perf_counter())
+        if place.grows:
+            await service.give_back_memory()
         result = await service.inference_thread.infer(model.predictor, prepared.image, deadline)
         inspected, answer = await run(_finish, model, prepared, result, threshold, encode)
     service.metrics.observe_answer(
@@ -97,6 +101,40 @@ async def inspect_photograph(
         encode_ms=_ms_since(inspected.interpreted_from),
     )
     return inspected, answer
+
+
+class Siblings:
+    """The photographs of one request, which wait for one another's memory instead of being refused.
+
+    They may be of any size, and a client that sent them together cannot send the rest later.
+    """
+
+    def __init__(self) -> None:
+        self._running = 0
+        self._ended = asyncio.Event()
+
+    async def attempt(self, work: Callable[[], Awaitable[T]]) -> T:
+        """Does `work`, again after the end of another one as long as there is no memory for it beside them.
+
+        Raises:
+            MemoryFullError: If there is none and no other photograph of the request would make room.
+        """
+        while True:
+            ended = self._ended
+            self._running += 1
+            waits = False
+            try:
+                return await work()
+            except MemoryFullError:
+                waits = self._running > 1
+                if not waits:
+                    raise
+            finally:
+                self._running -= 1
+                if not waits:  # those who wait try again, whatever came of this one
+                    self._ended.set()
+                    self._ended = asyncio.Event()
+            await ended.wait()
 
 
 async def gather_bounded(service: Service, works: Iterable[Callable[[], Awaitable[T]]]) -> list[T]:
@@ -125,6 +163,7 @@ def _prepare(
     source: Upload | NDArray[np.uint8],
     model: ServedModel,
     service: Service,
+    place: Place,
     deadline: float,
     submitted: float,
 ) -> PreparedPhotograph:
@@ -132,8 +171,10 @@ def _prepare(
     if begun > deadline:
         raise deadline_passed()
     if isinstance(source, Upload):
-        photograph = source.decode(service.settings, model.config.input)
+        check_size = partial(place.take_memory, name=source.name)
+        photograph = source.decode(service.settings, model.config.input, check_size)
     else:
+        place.take_memory(source.shape[0], source.shape[1], "The photograph")
         photograph = Photograph(source, "pixels", bit_depth=8)
     height, width = photograph.pixels.shape[:2]
     facts = ImageFacts(width=width, height=height, bit_depth=photograph.bit_depth, format=photograph.format)

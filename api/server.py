@@ -21,6 +21,7 @@ from api.settings import Settings
 from segdec.cli_runtime import quiet_tensorflow
 from segdec.engines import ENGINES
 from segdec.errors import ConfigError
+from segdec.process_memory import make_memory_returnable
 from segdec.threads import leave_cores_to_engine
 
 
@@ -60,6 +61,7 @@ def serve(settings: Settings) -> None:
         app, tls = create_app(settings), tls_arguments(settings)
         configure_logging(settings)  # first: TensorFlow adds a form of its own where it finds none
         if _may_need_tensorflow(settings):
+            make_memory_returnable()
             quiet_tensorflow()
         leave_cores_to_engine()
         config = configure(app, settings, **tls)

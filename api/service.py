@@ -2,26 +2,35 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Literal, TypeVar
 
-from api.admission import AdmissionLimit
+from api.admission import AdmissionLimit, ByteLimit
 from api.batching import ImagePredictor, InferenceThread
 from api.errors import RequestError, busy
+from api.memory_budget import KEPT_BYTES, MemoryBudget, Place
 from api.middleware.metrics import Metrics
 from api.models.model_loader import ModelLoader, Phases, warm
 from api.models.registry import ModelRegistry, ServedModel
 from api.models.store import STABLE, ModelFolder, ModelStore, SingleModel
 from api.settings import Settings
-from api.uploads import warm_decoder
+from api.uploads import MOST_COPIES, warm_decoder
 from segdec.errors import ConfigError
-from segdec.schemas import ModelIdentity, ReloadAnswer
+from segdec.process_memory import memory_limit
+from segdec.schemas import ModelDetail, ModelIdentity, ReloadAnswer
 
 T = TypeVar("T")
 
 State = Literal["not_ready", "ready", "draining"]
 """Models are loaded and warmed, then requests are answered, then only those that have begun."""
+
+UPLOAD_SHARE = 1 / 8
+"""Of the memory, for bodies."""
+
+GIVE_BACK_S = 10.0
+"""Seconds after which what large photographs took is given back."""
 
 UNNAMED = ModelIdentity(name="unnamed", version="0", sha256=None)
 logger = logging.getLogger(__name__)
@@ -39,6 +48,8 @@ class Service:
         state: What the service can do now.
         queue: Bounds the photographs that wait or are worked on.
         uploads: Bounds the bodies that are being read.
+        bodies: Bounds the memory of the bodies that are read or worked on.
+        memory: Bounds that of the photographs.
         image_threads: Decode photographs and encode answers.
     """
 
@@ -56,6 +67,14 @@ class Service:
         self.uploads = AdmissionLimit(
             settings.max_uploads, "uploads_full", "bodies are being read", settings.retry_after_s
         )
+        limit = settings.memory_bytes or memory_limit()
+        largest_body = MOST_COPIES * settings.max_body_bytes
+        body_bytes = max(settings.max_upload_bytes or int(UPLOAD_SHARE * limit), largest_body)
+        self.bodies = ByteLimit(body_bytes, settings.retry_after_s)
+        self.memory = MemoryBudget(
+            limit, body_bytes, settings.max_pixels, settings.deadline_ms, settings.retry_after_s
+        )
+        self._giving_back: asyncio.Task[None] | None = None
         self.image_threads = ThreadPoolExecutor(settings.image_threads, thread_name_prefix="image")
         self.inference_thread = InferenceThread(
             batch_sizes=settings.batch_sizes,
@@ -68,6 +87,7 @@ class Service:
                 open_store(settings),
                 self.models,
                 self.inference_thread,
+                self.memory,
                 settings.drain_s,
                 settings.engine,
                 settings.threads,
@@ -92,6 +112,7 @@ class Service:
             model = ServedModel(UNNAMED, (STABLE,), self._predictor)
             self.models.replace(UNNAMED.name, {UNNAMED.version: model})
         self.publish_models()
+        self._giving_back = asyncio.create_task(self._give_back_regularly())
         if self.state == "not_ready":  # a stop during the start stays a stop
             self.state = "ready"
         logger.info(
@@ -139,6 +160,24 @@ class Service:
         self.check_state()
         return self.models.find(name, version)
 
+    def describe(self, models: Iterable[ServedModel]) -> list[ModelDetail]:
+        """Describes `models` for a listing."""
+        return [model.detail(self.memory.largest(model.cost)) for model in models]
+
+    def place(self, model: ServedModel) -> Place:
+        """Returns the place that a photograph for `model` can take."""
+        return Place(self.queue, self.memory, model.cost, model.config.input)
+
+    async def give_back_memory(self) -> None:
+        """Gives back what photographs took and nothing uses now; runs between two batches."""
+        await self.inference_thread.call(partial(_give_back_memory, self.models.all(), self.memory))
+
+    async def _give_back_regularly(self) -> None:
+        while self.inference_thread.alive:
+            await asyncio.sleep(GIVE_BACK_S)
+            if self.memory.kept_bytes > KEPT_BYTES:
+                await self.give_back_memory()
+
     def publish_models(self) -> None:
         """Tells the metrics what is served."""
         self.metrics.set_models([(model.identity, model.labels) for model in self.models.all()])
@@ -182,8 +221,16 @@ class Service:
     async def close(self) -> None:
         """Ends the threads when what they do is done."""
         self.drain()
+        if self._giving_back is not None:
+            self._giving_back.cancel()
         await asyncio.to_thread(self.inference_thread.close)
         await asyncio.to_thread(self.image_threads.shutdown, cancel_futures=True)
+
+
+def _give_back_memory(models: Sequence[ServedModel], memory: MemoryBudget) -> None:
+    for model in models:
+        model.release_memory()
+    memory.return_free()
 
 
 def open_store(settings: Settings) -> ModelStore:
