@@ -113,7 +113,8 @@ class MemoryBudget:
 
     def return_free(self) -> None:
         """Gives free memory back to the system; for the inference thread as well."""
-        self.kept_bytes = 0.0
+        with self._lock:
+            self.kept_bytes = max((share.total for share in self._admitted), default=0.0)
         give_back_memory()
 
     def check_room(self, cost: NetworkCost, pixels: int) -> None:
