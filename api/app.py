@@ -7,6 +7,7 @@ from fastapi import FastAPI
 
 from api.batching import ImagePredictor
 from api.errors import add_error_handlers
+from api.memory_metrics import MemoryMetrics
 from api.middleware.metrics import Metrics
 from api.middleware.stack import add_middleware
 from api.routes import admin, batch, health, metrics, models, predict, v2
@@ -54,10 +55,12 @@ def _make_metrics(app: FastAPI) -> Metrics:
         running: Service | None = app.state.service
         return running
 
-    return Metrics(
+    metrics = Metrics(
         queue_depth=lambda: running.inference_thread.waiting if (running := service()) else 0,
         ready=lambda: running.ready if (running := service()) else False,
     )
+    metrics.register(MemoryMetrics(service))
+    return metrics
 
 
 @asynccontextmanager

@@ -116,7 +116,7 @@ def test_photographs_of_one_request_wait_for_one_another(client, predictor, part
         tensor = {"name": "image", "datatype": "BYTES", "shape": [6], "data": [encoded] * 6}
         answer = client.post("/v2/models/unnamed/infer", json={"inputs": [tensor]})
         assert answer.status_code == 200, answer.text
-    assert {shape for shape in predictor.shapes[4:]} == {(1, 24, 40, 1)}
+    assert set(predictor.shapes[4:]) == {(1, 24, 40, 1)}
     assert client.app.state.service.memory.taken_bytes == 0
 
 

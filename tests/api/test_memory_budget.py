@@ -1,4 +1,4 @@
-"""What fits into memory, in numbers worked out by hand: of 1,600 bytes 100 are spare, 200 for bodies, 300 held."""
+"""What fits into memory, worked out by hand: of 1,600 bytes 100 are spare, 200 for bodies and 300 held."""
 
 import pytest
 
@@ -108,7 +108,9 @@ def test_refusals_say_what_arrived_what_is_taken_and_why():
     assert "1,000 MiB for photographs, of 1,600 MiB" in str(refused.value)
     assert "at most 4,096,000 pixels" in str(refused.value)
     place = make_place(make_budget(limit=10**9, deadline_ms=1000), NetworkCost(s_per_pixel=1e-4))
-    with pytest.raises(RequestError, match=r"takes 1\.7 s or more.*at most 10,000.*1 s of --deadline") as late:
+    with pytest.raises(
+        RequestError, match=r"takes 1\.7 s or more.*at most 10,000.*1 s of --deadline"
+    ) as late:
         place.take_memory(100, 160, "part.png")
     assert (late.value.status, late.value.code) == (413, "too_many_pixels_for_deadline")
 
@@ -139,7 +141,7 @@ def test_bodies_are_bounded_by_bytes():
     with limit.hold() as first, limit.hold() as second:
         first.add(60)
         second.add(40)
-        with pytest.raises(RequestError, match="take 100 bytes.*more than the 100") as refused:
+        with pytest.raises(RequestError, match=r"take 100 bytes.*more than the 100") as refused:
             second.add(1)
         assert (refused.value.status, refused.value.code) == (503, "uploads_full")
     assert limit.held == 0
