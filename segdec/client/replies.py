@@ -113,8 +113,8 @@ def _loss(reply: Reply) -> ServiceError:
     lost = "the gateway lost its replica" if isinstance(reply, httpx.Response) else str(reply) or "it broke"
     return ServiceError(
         f"The connection to {reply.request.url} ended without an answer ({lost}), as it did when the request "
-        "was sent before. Two replicas may have died of this photograph: it is not sent again. Keep it, and look "
-        "into the service's log.",
+        "was sent before. Two replicas may have died of this photograph: it is not sent again. Keep it, and "
+        "look into the service's log.",
         code="replica_lost",
         status=reply.status_code if isinstance(reply, httpx.Response) else None,
         request_id=reply.request.headers[REQUEST_ID],
