@@ -22,7 +22,7 @@ from segdec.process_memory import give_back_memory, resident_bytes
 
 BYTES_PER_PIXEL = 32
 """Of a photograph, outside of the network: while it is decoded, waits and becomes an answer. The most among
-all kinds of files and of masks; `benchmarks.serving.memory` measures them."""
+all kinds of files and of masks; `benchmarks/photograph_memory.py` measures them."""
 
 SPARE = 1 / 16
 """Share of the limit."""

@@ -23,7 +23,7 @@ SAFETY = 1.3
 """Times what was measured: photographs of other shapes, batches, and what free memory is broken into."""
 
 UNMEASURED_BYTES_PER_PIXEL = 1500.0
-"""Where the system does not tell the peak: more than any preset takes in `benchmarks.serving.memory`."""
+"""Where the system does not tell the peak: more than twice what `benchmarks/serving/memory_bound.py` met."""
 
 
 @dataclass(frozen=True)

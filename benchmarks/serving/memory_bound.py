@@ -1,10 +1,10 @@
 """Does the service keep to the memory that it is given, whatever is sent, and give back what it took?
 
-    python -m benchmarks.serving.memory_bound [--memory-mb 2500] [--engine tensorflow] [--model FOLDER] [--json FILE]
+    python -m benchmarks.serving.memory_bound [--memory-mb 2500] [--engine NAME] [--model FOLDER]
 
-A model with native input says which photographs it takes (`GET /v1/models`). Then come: a grey one of 4096 × 4096
-px, which is a file of some kilobytes; the largest that is taken; many of all sizes from 16 clients at once; 64
-bodies of 31 MB at once. MB are 10⁶ bytes; the peak is the most that the process ever had in use (`VmHWM`).
+A model with native input says which photographs it takes (`GET /v1/models`). Then come: a grey one of 4096 ×
+4096 px, which is a file of some kilobytes; the largest that is taken; many of all sizes from 16 clients at
+once; 64 bodies of 31 MB at once. MB are 10⁶ bytes; the peak is the most that the process ever had in use.
 """
 
 import sys

@@ -1,3 +1,5 @@
+import ctypes
+import subprocess
 import sys
 from pathlib import Path
 
@@ -84,3 +86,26 @@ def test_peak_is_that_of_the_work_and_not_of_what_came_before() -> None:
     assert peak is not None
     assert 90 * MEBI < peak - before < 150 * MEBI
     give_back_memory()
+
+
+FREED = """
+import ctypes, numpy as np
+from segdec.process_memory import give_back_memory, make_memory_returnable, resident_bytes
+make_memory_returnable()
+before = resident_bytes()
+blocks = [np.ones(40 * 2**20, np.uint8) for _ in range(5)]
+del blocks
+kept = resident_bytes()
+give_back_memory()
+print(kept - before, resident_bytes() - before)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="glibc's allocator")
+def test_free_memory_is_kept_until_it_is_given_back() -> None:
+    if not hasattr(ctypes.CDLL(None), "malloc_trim"):
+        pytest.skip("another C library")
+    done = subprocess.run([sys.executable, "-c", FREED], capture_output=True, text=True, check=True)
+    kept, left = map(int, done.stdout.split())
+    assert kept > 190 * MEBI
+    assert left < 30 * MEBI
