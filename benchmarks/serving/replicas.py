@@ -15,6 +15,7 @@ replica is killed (SIGKILL). Three times:
 import json
 import os
 import pwd
+import re
 import shutil
 import sys
 import tempfile
@@ -60,6 +61,10 @@ http {{
 }}
 """
 """What an installed nginx has around the file. It writes to one folder alone, so that any user may run it."""
+
+
+BETWEEN = ", | : "
+"""Attempts in nginx's log: at the next replica by itself, and by another location of the file."""
 
 
 class Attempt(NamedTuple):
@@ -231,7 +236,7 @@ def read_attempts(log: Path) -> list[list[Attempt]]:
         [
             Attempt(replica, int(status), connected != "-")
             for replica, status, connected in zip(
-                *(line[key].split(", ") for key in ("replicas", "statuses", "connected")), strict=True
+                *(re.split(BETWEEN, line[key]) for key in ("replicas", "statuses", "connected")), strict=True
             )
         ]
         for line in lines
