@@ -126,7 +126,7 @@ class Siblings:
             try:
                 return await work()
             except MemoryFullError:
-                waits = self._running > 1
+                waits = self._running > 1 or ended.is_set()  # one may have made room meanwhile
                 if not waits:
                     raise
             finally:

@@ -15,8 +15,9 @@ from starlette.requests import Request
 from api.admission import ByteLimit
 from api.app import create_app
 from api.errors import RequestError
-from api.memory_budget import BYTES_PER_PIXEL, SPARE
+from api.memory_budget import BYTES_PER_PIXEL, SPARE, MemoryFullError
 from api.network_cost import NetworkCost
+from api.photograph_pipeline import Siblings
 from api.service import Service
 from api.settings import Settings
 from api.uploads import COPIES, JSON_COPIES, read_upload
@@ -126,6 +127,29 @@ def test_photograph_of_several_that_never_fits_leaves_the_others_alone(client, p
     items = client.post("/v1/predict/batch", files=files).json()["items"]
     codes = [item["problem"] and item["problem"]["code"] for item in items]
     assert codes == [None, "too_many_pixels_for_memory"] * 2
+
+
+def test_photograph_that_was_refused_while_another_one_ended_is_tried_again():
+    async def scenario() -> list[str]:
+        siblings, first_ended, attempts = Siblings(), asyncio.Event(), []
+
+        async def first() -> str:
+            return "first"
+
+        async def second() -> str:
+            attempts.append(first_ended.is_set())
+            if len(attempts) == 1:
+                await first_ended.wait()
+                raise MemoryFullError(1, 1)  # decided before the first one gave its memory back
+            return "second"
+
+        waiting = asyncio.create_task(siblings.attempt(second))
+        await asyncio.sleep(0)
+        results = [await siblings.attempt(first)]
+        first_ended.set()
+        return [*results, await waiting]
+
+    assert asyncio.run(scenario()) == ["first", "second"]
 
 
 # === Bodies ===

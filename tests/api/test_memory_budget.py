@@ -128,10 +128,12 @@ def test_what_was_left_by_smaller_ones_is_given_back_before_a_larger_one():
 
 
 def test_cost_is_the_line_through_two_runs():
-    runs = [Run(100, 5000, 1.0, 0.5), Run(300, 9000, 2.0, 1.0)]
+    runs = [Run(100, 1000, 1.0, 0.5), Run(300, 9000, 2.0, 1.0)]
     cost = _cost_of_squares(runs, batch_pixels=64, threads=2)
-    assert cost == NetworkCost(1.3 * 3000, 1.3 * 20, 1.0 / 200 / 2, 64)
-    assert _cost_of_squares([runs[1], Run(400, 8000, 1.0, 1.0)], 64, 1) == NetworkCost(1.3 * 9000, 0, 0, 64)
+    assert cost == NetworkCost(0, 1.3 * 40, 1.0 / 200 / 2, 64)
+    # What a run takes whatever comes counts for each pixel: of larger ones less is known.
+    flat = _cost_of_squares([runs[1], Run(400, 8000, 1.0, 1.0)], 64, 1)
+    assert flat == NetworkCost(1.3 * (9000 - 20 * 300), 1.3 * 20, 0, 64)
     unknown = _cost_of_squares([Run(100, None, 1, 1), Run(300, None, 2, 1)], 64, 1)
     assert unknown.bytes_per_pixel == 1500
 
