@@ -9,6 +9,7 @@ with one number for all of them.
 import io
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, get_args
 
 import cv2
@@ -44,7 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def measure_files(side: int) -> list[dict[str, object]]:
     """Returns a row for each kind of file."""
     return [
-        {"step": f"decode {name}", "bytes a pixel": grown(lambda data=data: _decode(data)) / side**2}
+        {"step": f"decode {name}", "bytes a pixel": grown(partial(_decode, data)) / side**2}
         for name, data in make_files(side).items()
     ]
 
@@ -59,7 +60,7 @@ def measure_answers(side: int) -> list[dict[str, object]]:
             classes=("good", "defect"),
         )
         for form in get_args(MaskForm):
-            taken = grown(lambda config=config, form=form: _answer(side, config, form))
+            taken = grown(partial(_answer, side, config, form))
             rows.append({"step": f"answer, stride {stride}, mask {form}", "bytes a pixel": taken / side**2})
     return rows
 
