@@ -62,6 +62,57 @@ class AdmissionLimit:
             self.admitted -= 1
 
 
+class ByteLimit:
+    """Bounds the memory of what is held at a time. Only the event loop's thread may use it.
+
+    Args:
+        limit: Bytes that are held at most.
+        retry_after_s: Seconds that a refused client is asked to wait.
+
+    Attributes:
+        held: Bytes that are held now.
+    """
+
+    def __init__(self, limit: int, retry_after_s: int) -> None:
+        self.limit = limit
+        self.retry_after_s = retry_after_s
+        self.held = 0
+
+    @contextmanager
+    def hold(self) -> Iterator["HeldBytes"]:
+        """Holds what the block adds, until it ends."""
+        held = HeldBytes(self)
+        try:
+            yield held
+        finally:
+            self.held -= held.count
+
+
+class HeldBytes:
+    """What one request holds of a `ByteLimit`."""
+
+    def __init__(self, limit: ByteLimit) -> None:
+        self._limit = limit
+        self.count = 0
+
+    def add(self, count: int) -> None:
+        """Holds `count` bytes more.
+
+        Raises:
+            RequestError: 503 with Retry-After, if there would be too many.
+        """
+        limit = self._limit
+        if limit.held + count > limit.limit:
+            raise busy(
+                "uploads_full",
+                f"The bodies that are being worked on take {limit.held:,} bytes; with this one it would be "
+                f"more than the {limit.limit:,} that are kept for them. Retry later.",
+                limit.retry_after_s,
+            )
+        limit.held += count
+        self.count += count
+
+
 async def until_disconnected(request: Request, work: Coroutine[Any, Any, T]) -> T:
     """Does `work` unless the client goes first; the request's body must have been read.
 

@@ -7,6 +7,7 @@ from fastapi import FastAPI
 
 from api.batching import ImagePredictor
 from api.errors import add_error_handlers
+from api.memory_metrics import MemoryMetrics
 from api.middleware.metrics import Metrics
 from api.middleware.stack import add_middleware
 from api.routes import admin, batch, health, metrics, models, predict, v2
@@ -55,12 +56,14 @@ def _make_metrics(app: FastAPI) -> Metrics:
         running: Service | None = app.state.service
         return running
 
-    return Metrics(
+    metrics = Metrics(
         queue_depth=lambda: running.inference_thread.waiting if (running := service()) else 0,
         ready=lambda: running.ready if (running := service()) else False,
         stalled=lambda: running.watchdog.stalled if (running := service()) else False,
         running_s=lambda step: running.watchdog.running_s(step) if (running := service()) else 0.0,
     )
+    metrics.register(MemoryMetrics(service))
+    return metrics
 
 
 @asynccontextmanager

@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeVar
 
 import numpy as np
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 
 from api.batching import InferenceResult
 from api.deadlines import answered_by
+from api.memory_budget import MemoryFullError, Place
 from api.models.registry import ServedModel
 from api.service import Service
 from api.uploads import Upload
@@ -79,12 +81,15 @@ async def inspect_photograph(
         The photograph with its prediction, and what `encode` made of it.
 
     Raises:
-        RequestError: 503 if the queue is full, 504 at the deadline.
+        RequestError: 413 if it is too large for the memory, 503 if the queue is full, 504 at the deadline.
         ImageError: If the photograph cannot be used.
     """
     async with answered_by(deadline):
-        with service.hold(service.queue.admit()) as steps:
-            prepared = await steps.run("decode", _prepare, source, model, service, time.perf_counter())
+        place = service.place(model)
+        with service.hold(place) as steps:
+            prepared = await steps.run("decode", _prepare, source, model, service, place, time.perf_counter())
+            if place.grows:
+                await service.give_back_memory()
             result = await steps.infer(model.predictor, prepared.image)
             inspected, answer = await steps.run("encode", _finish, model, prepared, result, threshold, encode)
     service.metrics.observe_answer(
@@ -97,6 +102,40 @@ async def inspect_photograph(
         encode_ms=_ms_since(inspected.interpreted_from),
     )
     return inspected, answer
+
+
+class Siblings:
+    """The photographs of one request, which wait for one another's memory instead of being refused.
+
+    They may be of any size, and a client that sent them together cannot send the rest later.
+    """
+
+    def __init__(self) -> None:
+        self._running = 0
+        self._ended = asyncio.Event()
+
+    async def attempt(self, work: Callable[[], Awaitable[T]]) -> T:
+        """Does `work`, again after the end of another one as long as there is no memory for it beside them.
+
+        Raises:
+            MemoryFullError: If there is none and no other photograph of the request would make room.
+        """
+        while True:
+            ended = self._ended
+            self._running += 1
+            waits = False
+            try:
+                return await work()
+            except MemoryFullError:
+                waits = self._running > 1 or ended.is_set()  # one may have made room meanwhile
+                if not waits:
+                    raise
+            finally:
+                self._running -= 1
+                if not waits:  # those who wait try again, whatever came of this one
+                    self._ended.set()
+                    self._ended = asyncio.Event()
+            await ended.wait()
 
 
 async def gather_bounded(service: Service, works: Iterable[Callable[[], Awaitable[T]]]) -> list[T]:
@@ -125,12 +164,15 @@ def _prepare(
     source: Upload | NDArray[np.uint8],
     model: ServedModel,
     service: Service,
+    place: Place,
     submitted: float,
 ) -> PreparedPhotograph:
     waited_ms, begun = _ms_since(submitted), time.perf_counter()
     if isinstance(source, Upload):
-        photograph = source.decode(service.settings, model.config.input)
+        check_size = partial(place.take_memory, name=source.name)
+        photograph = source.decode(service.settings, model.config.input, check_size)
     else:
+        place.take_memory(source.shape[0], source.shape[1], "The photograph")
         photograph = Photograph(source, "pixels", bit_depth=8)
     height, width = photograph.pixels.shape[:2]
     facts = ImageFacts(

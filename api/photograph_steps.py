@@ -36,7 +36,7 @@ class PhotographSteps:
 
     def __init__(
         self,
-        admission: AbstractContextManager[None],
+        admission: AbstractContextManager[object],
         image_threads: Executor,
         inference_thread: InferenceThread,
         watchdog: Watchdog,

@@ -28,6 +28,7 @@ from api.watchdog import Watchdog
 from segdec.cli_runtime import EXIT_INTERRUPTED, quiet_tensorflow
 from segdec.engines import ENGINES
 from segdec.errors import ConfigError
+from segdec.process_memory import make_memory_returnable
 from segdec.threads import leave_cores_to_engine
 
 EXIT_UNFINISHED = 70
@@ -116,6 +117,7 @@ def serve(settings: Settings) -> NoReturn:
         open_store(settings).names()  # what is wrong is told before the seconds of TensorFlow's import
         app, tls = create_app(settings), tls_arguments(settings)
         if _may_need_tensorflow(settings):
+            make_memory_returnable()
             quiet_tensorflow()
         leave_cores_to_engine()
         config = configure(app, settings, **tls)

@@ -3,15 +3,17 @@
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
+from functools import partial
 from typing import Literal, TypeVar
 
-from api.admission import AdmissionLimit
+from api.admission import AdmissionLimit, ByteLimit
 from api.batching import ImagePredictor, InferenceThread
 from api.deadlines import deadline_passed
 from api.errors import RequestError, busy
+from api.memory_budget import KEPT_BYTES, MemoryBudget, Place
 from api.middleware.metrics import Metrics
 from api.models.model_loader import ModelLoader, Phases, warm
 from api.models.registry import ModelRegistry, ServedModel
@@ -19,10 +21,11 @@ from api.models.reload_log import log_reload
 from api.models.store import STABLE, ModelFolder, ModelStore, SingleModel
 from api.photograph_steps import PhotographSteps
 from api.settings import Settings
-from api.uploads import warm_decoder
+from api.uploads import MOST_COPIES, warm_decoder
 from api.watchdog import Watchdog
 from segdec.errors import ConfigError
-from segdec.schemas import ModelIdentity, ReloadAnswer
+from segdec.process_memory import memory_limit
+from segdec.schemas import ModelDetail, ModelIdentity, ReloadAnswer
 
 T = TypeVar("T")
 
@@ -31,6 +34,11 @@ State = Literal["not_ready", "ready", "draining"]
 
 CLOSE_S = 0.5
 """Seconds that threads may take to end when nobody waits for them any more."""
+UPLOAD_SHARE = 1 / 8
+"""Of the memory, for bodies."""
+
+GIVE_BACK_S = 10.0
+"""Seconds after which what large photographs took is given back."""
 
 UNNAMED = ModelIdentity(name="unnamed", version="0", sha256=None)
 logger = logging.getLogger(__name__)
@@ -48,6 +56,8 @@ class Service:
         state: What the service can do now.
         queue: Bounds the photographs that wait or are worked on.
         uploads: Bounds the bodies that are being read.
+        bodies: Bounds the memory of the bodies that are read or worked on.
+        memory: Bounds that of the photographs.
         image_threads: Decode photographs and encode answers.
         watchdog: Knows whether something in a thread hangs.
     """
@@ -67,6 +77,14 @@ class Service:
             settings.max_uploads, "uploads_full", "bodies are being read", settings.retry_after_s
         )
         self.watchdog = Watchdog(settings.engine_timeout_s, settings.engine_lost_s)
+        limit = settings.memory_bytes or memory_limit()
+        largest_body = MOST_COPIES * settings.max_body_bytes
+        body_bytes = max(settings.max_upload_bytes or int(UPLOAD_SHARE * limit), largest_body)
+        self.bodies = ByteLimit(body_bytes, settings.retry_after_s)
+        self.memory = MemoryBudget(
+            limit, body_bytes, settings.max_pixels, settings.deadline_ms, settings.retry_after_s
+        )
+        self._giving_back: asyncio.Task[None] | None = None
         self.image_threads = ThreadPoolExecutor(settings.image_threads, thread_name_prefix="image")
         self.inference_thread = InferenceThread(
             batch_sizes=settings.batch_sizes,
@@ -80,6 +98,7 @@ class Service:
                 open_store(settings),
                 self.models,
                 self.inference_thread,
+                self.memory,
                 settings.drain_s,
                 settings.engine,
                 settings.threads,
@@ -104,6 +123,7 @@ class Service:
             model = ServedModel(UNNAMED, (STABLE,), self._predictor)
             self.models.replace(UNNAMED.name, {UNNAMED.version: model})
         self.publish_models()
+        self._giving_back = asyncio.create_task(self._give_back_regularly())
         if self.state == "not_ready":  # a stop during the start stays a stop
             self.state = "ready"
         logger.info(
@@ -164,6 +184,24 @@ class Service:
         self.check_state()
         return self.models.find(name, version)
 
+    def describe(self, models: Iterable[ServedModel]) -> list[ModelDetail]:
+        """Describes `models` for a listing."""
+        return [model.detail(self.memory.largest(model.cost)) for model in models]
+
+    def place(self, model: ServedModel) -> Place:
+        """Returns the place that a photograph for `model` can take."""
+        return Place(self.queue, self.memory, model.cost, model.config.input)
+
+    async def give_back_memory(self) -> None:
+        """Gives back what photographs took and nothing uses now; runs between two batches."""
+        await self.inference_thread.call(partial(_give_back_memory, self.models.all(), self.memory))
+
+    async def _give_back_regularly(self) -> None:
+        while self.inference_thread.alive:
+            await asyncio.sleep(GIVE_BACK_S)
+            if self.memory.kept_bytes > KEPT_BYTES:
+                await self.give_back_memory()
+
     def publish_models(self) -> None:
         """Tells the metrics what is served."""
         self.metrics.set_models([(model.identity, model.labels) for model in self.models.all()])
@@ -188,7 +226,7 @@ class Service:
         self.publish_models()
         return done
 
-    def hold(self, admission: AbstractContextManager[None]) -> PhotographSteps:
+    def hold(self, admission: AbstractContextManager[object]) -> PhotographSteps:
         """Returns the block in which a photograph takes its steps, admitted by `admission`."""
         return PhotographSteps(admission, self.image_threads, self.inference_thread, self.watchdog)
 
@@ -221,8 +259,16 @@ class Service:
     async def close(self) -> None:
         """Ends the threads; one that hangs is left behind."""
         self.drain()
+        if self._giving_back is not None:
+            self._giving_back.cancel()
         self.image_threads.shutdown(wait=False, cancel_futures=True)
         await asyncio.to_thread(self.inference_thread.close, CLOSE_S)
+
+
+def _give_back_memory(models: Sequence[ServedModel], memory: MemoryBudget) -> None:
+    for model in models:
+        model.release_memory()
+    memory.return_free()
 
 
 def open_store(settings: Settings) -> ModelStore:

@@ -58,9 +58,8 @@ class Settings(BaseSettings):
     max_pixels: int = Field(
         2**24,
         gt=0,
-        description="largest photograph, height × width; a model with native input runs the network "
-        "on every pixel and takes 128 bytes of memory for each (preset compact; the others more); a tile "
-        "model's network memory does not grow with it",
+        description="largest photograph, height × width; less where a model, measured when it is loaded, "
+        "would take more memory than there is, or longer than deadline-ms",
     )
     max_side: int = Field(2**14, gt=0, description="longest side of a photograph, px")
     accept_webp: bool = Field(
@@ -70,6 +69,18 @@ class Settings(BaseSettings):
     )
     max_batch_files: int = Field(64, gt=0, description="photographs in one request for several")
     max_uploads: int = Field(64, gt=0, description="request bodies read at the same time; more get a 503")
+    max_upload_bytes: int | None = Field(
+        None,
+        gt=0,
+        description="memory for request bodies, from their first byte to their answer; more get a 503; "
+        "default: an eighth of memory-bytes, and room for the largest one",
+    )
+    memory_bytes: int | None = Field(
+        None,
+        gt=0,
+        description="memory that the process may take; default: the least that its control groups (a "
+        "container's limit) and the machine allow",
+    )
     upload_timeout_s: float = Field(30.0, gt=0, description="seconds that a body may take to arrive")
 
     # === Scheduling ===

@@ -14,10 +14,11 @@ from starlette.datastructures import FormData, Headers, UploadFile
 from starlette.formparsers import MultiPartException, MultiPartParser
 from starlette.requests import Request
 
+from api.admission import HeldBytes
 from api.errors import RequestError
 from api.settings import Settings
 from segdec.config import InputConfig
-from segdec.images import Photograph, decode_image, encode_png
+from segdec.images import CheckSize, Photograph, decode_image, encode_png
 
 FIELD = "file"
 FORM = "multipart/form-data"
@@ -31,6 +32,11 @@ MAX_NAME = 256
 """Longest name of a photograph in JSON."""
 VALUES_PER_IMAGE = 16
 """More than the JSON of a photograph has, but for the commas in its name."""
+COPIES = 2
+JSON_COPIES = 4
+MOST_COPIES = max(COPIES, JSON_COPIES)
+"""How many times a body's size is taken while it is read, at most: in pieces and as a whole; in JSON as text
+and decoded besides."""
 EXAMPLES = (
     "Send the image as the body, with its type (curl --data-binary @part.png -H 'Content-Type: image/png'), "
     f"as multipart/form-data in the field '{FIELD}' (curl -F {FIELD}=@part.png), "
@@ -72,8 +78,13 @@ class Upload:
     data: bytes
     name: str
 
-    def decode(self, settings: Settings, config: InputConfig) -> Photograph:
+    def decode(self, settings: Settings, config: InputConfig, check_size: CheckSize) -> Photograph:
         """Decodes to uint8 [H, W, C] as the model wants it; slow, so not for the event loop.
+
+        Args:
+            settings: Limit the size.
+            config: The model's input.
+            check_size: Told height and width before any pixel is decoded; may raise.
 
         Raises:
             ImageError: If the content is no whole photograph that can be used.
@@ -85,6 +96,7 @@ class Upload:
             max_side=settings.max_side,
             white_level=config.white_level,
             accept_webp=settings.accept_webp,
+            check_size=check_size,
         )
 
 
@@ -97,24 +109,29 @@ def warm_decoder() -> None:
     decode_image(encode_png(np.zeros((8, 8), np.uint8)), "warm-up")
 
 
-async def read_upload(request: Request, limit: int) -> Upload:
+async def read_upload(request: Request, limit: int, held: HeldBytes) -> Upload:
     """Takes the encoded photograph out of a raw, multipart or JSON body of at most `limit` bytes.
 
+    Args:
+        request: Its body has not been read.
+        limit: Most bytes of the body.
+        held: Told the memory that it takes, before it arrives where its length is known.
+
     Raises:
-        RequestError: 413 for a larger body, 415 for another kind of body, 400 for a broken form, JSON or
-            base64.
+        RequestError: 413 for a larger body, 503 if there is no memory for it, 415 for another kind of body,
+            400 for a broken form, JSON or base64.
     """
     kind = _kind(request)
     if kind == FORM:
-        return (await read_form(request, limit, FIELD, most=1))[0]
+        return (await read_form(request, limit, held, FIELD, most=1))[0]
     if kind == JSON:
-        return await asyncio.to_thread(parse_one, await read_body(request, limit))
+        return await asyncio.to_thread(parse_one, await read_body(request, limit, held))
     if kind in RAW or kind.startswith("image/"):
-        return Upload(await read_body(request, limit), "The request body")
+        return Upload(await read_body(request, limit, held), "The request body")
     raise _unsupported(request, EXAMPLES)
 
 
-async def read_uploads(request: Request, limit: int, most: int) -> list[Upload]:
+async def read_uploads(request: Request, limit: int, held: HeldBytes, most: int) -> list[Upload]:
     """Takes up to `most` encoded photographs out of a multipart or JSON body of at most `limit` bytes.
 
     Raises:
@@ -122,31 +139,37 @@ async def read_uploads(request: Request, limit: int, most: int) -> list[Upload]:
     """
     kind = _kind(request)
     if kind == FORM:
-        return await read_form(request, limit, FIELD, most)
+        return await read_form(request, limit, held, FIELD, most)
     if kind == JSON:
-        return await asyncio.to_thread(parse_several, await read_body(request, limit), most)
+        return await asyncio.to_thread(parse_several, await read_body(request, limit, held), most)
     raise _unsupported(request, f"Send them as multipart/form-data, each in a field '{FIELD}'.")
 
 
-async def read_body(request: Request, limit: int) -> bytes:
+async def read_body(request: Request, limit: int, held: HeldBytes) -> bytes:
     """Reads the whole body.
 
     Raises:
-        RequestError: 413 if it has more than `limit` bytes.
+        RequestError: 413 if it has more than `limit` bytes, 503 if `held` has no room for it.
     """
-    async with aclosing(_limited(request, limit)) as chunks:
+    async with aclosing(_limited(request, limit, held)) as chunks:
         return b"".join([chunk async for chunk in chunks])
 
 
-async def _limited(request: Request, limit: int) -> AsyncGenerator[bytes, None]:
+async def _limited(request: Request, limit: int, held: HeldBytes) -> AsyncGenerator[bytes, None]:
     declared = request.headers.get("content-length", "")
     if declared.isdecimal() and (len(declared) > MAX_LENGTH_DIGITS or int(declared) > limit):
         raise _too_large(declared[:MAX_LENGTH_DIGITS], limit)
+    copies = COPIES if _kind(request) in RAW | {FORM} or _kind(request).startswith("image/") else JSON_COPIES
+    expected = int(declared) if declared.isdecimal() else 0
+    held.add(copies * expected)
     received = 0
     async for chunk in request.stream():
         received += len(chunk)
         if received > limit:
             raise _too_large(f"more than {limit}", limit)
+        if received > expected:
+            held.add(copies * (received - expected))
+            expected = received
         yield chunk
 
 
@@ -169,14 +192,15 @@ def _unsupported(request: Request, help_text: str) -> RequestError:
 # === Forms ===
 
 
-async def read_form(request: Request, limit: int, field: str, most: int) -> list[Upload]:
+async def read_form(request: Request, limit: int, held: HeldBytes, field: str, most: int) -> list[Upload]:
     """Reads the files, at most `most`, in the fields `field` of a form.
 
     Raises:
-        RequestError: 413 for a larger body, 400 if the form is broken or holds something else.
+        RequestError: 413 for a larger body, 503 if `held` has no room for it, 400 if the form is broken or
+            holds something else.
     """
     expected = f"Expected {'one file' if most == 1 else f'1 to {most} files'}. {EXAMPLES}"
-    async with aclosing(_limited(request, limit)) as chunks:
+    async with aclosing(_limited(request, limit, held)) as chunks:
         try:
             headers = _without_charset(request.headers)
             form = await FormParser(headers, chunks, max_files=most, max_fields=1).parse()

@@ -4,6 +4,7 @@ A photograph that cannot be read whole is refused, never filled up: an inspectio
 picture as good is worse than one that stops.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -39,6 +40,10 @@ DEFAULT_MAX_SIDE = 2**16
 
 MASK_WHITE_LEVEL = 255
 """Masks are no photographs: a value of 1 in 16 bits marks a defect too, so they are not scaled."""
+
+
+CheckSize = Callable[[int, int], None]
+"""Is told a picture's height and width, px, before its pixels are decoded; raises to refuse it."""
 
 
 class ImageFile(Protocol):
@@ -78,6 +83,7 @@ def decode_image(
     max_side: int = DEFAULT_MAX_SIDE,
     white_level: int | None = None,
     accept_webp: bool = False,
+    check_size: CheckSize | None = None,
 ) -> Photograph:
     """Decodes an image file held in memory; its type is judged by content, not by name.
 
@@ -93,6 +99,7 @@ def decode_image(
         white_level: Value of a 16-bit photograph that becomes 255, as the model's
             `input.white_level` says.
         accept_webp: Whether WebP is decoded, though its damage goes unnoticed; else it is refused.
+        check_size: Asked once the header is accepted, before any pixel is decoded; what it raises passes.
 
     Raises:
         ImageError: With the code `empty_image`, `unsupported_type`, `truncated_image`,
@@ -101,7 +108,7 @@ def decode_image(
     """
     if not accept_webp:
         refuse_webp(data, name)
-    photograph, _ = _decode(data, name, max_pixels, max_side, white_level)
+    photograph, _ = _decode(data, name, max_pixels, max_side, white_level, check_size)
     return photograph
 
 
@@ -231,13 +238,20 @@ def encode_png(image: NDArray[np.uint8]) -> bytes:
 
 
 def _decode(
-    data: bytes, name: str, max_pixels: int, max_side: int, white_level: int | None
+    data: bytes,
+    name: str,
+    max_pixels: int,
+    max_side: int,
+    white_level: int | None,
+    check_size: CheckSize | None = None,
 ) -> tuple[Photograph, bool]:
     """The photograph, and whether a pixel of it is not opaque."""
     data, animated = _checked(data, name, max_pixels)
     with open_header(data, name, max_pixels, max_side) as picture:
         bit_depth = check_depth(picture, data, name)
         check_channels(picture, bit_depth, name)
+        if check_size is not None:
+            check_size(picture.height, picture.width)
         kind = FORMATS[str(picture.format)]
         # Only EXIF counts: what texts or XMP say, viewers do not follow either. Pillow turns TIFF itself.
         orientation = read_orientation(picture.info.get("exif", b""))

@@ -96,6 +96,12 @@ class Predictor:
         """What the user must know of how the engine runs on this machine; mostly nothing."""
         return tuple(getattr(self.engine, "notes", ()))
 
+    def release_memory(self) -> None:
+        """Frees what the largest photographs took, where the engine keeps it; the next ones take it anew."""
+        release = getattr(self.engine, "release_memory", None)
+        if release is not None:
+            release()
+
     def warm_shape(self) -> tuple[int, int, int]:
         """Returns the shape [h, w, c] of the prepared photograph that is likely to come first.
 

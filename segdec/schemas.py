@@ -163,6 +163,13 @@ class ModelDetail(ModelIdentity):
 
     labels: list[str] = Field(description="names of the version that may move, for example stable or canary")
     manifest: dict[str, Any] = Field(description="network, input, classes, thresholds, metrics, files")
+    max_pixels: int | None = Field(
+        None, description="height × width of the largest photograph that it is given here; null: not told"
+    )
+    limited_by: str | None = Field(
+        None,
+        description="what that comes from: `max_pixels`, the setting, or `memory` or `deadline`, measured",
+    )
 
 
 class ModelList(AnswerPart):

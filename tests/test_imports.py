@@ -32,6 +32,7 @@ WITH_TENSORFLOW = {
     "segdec/network/network.py",
     "segdec/export/saved_model.py",
     "segdec/cli_runtime.py",  # imports it when told to
+    "segdec/gpu.py",  # asks it why it uses no GPU
 }
 
 

@@ -117,6 +117,11 @@ class Metrics:
         for reason in REASONS:
             self._rejections.labels(reason)  # at 0 from the start, so that the first one is seen as a rise
         self._add_problem_metrics(registry)
+        self._resent = Counter(
+            "segdec_resent_requests",
+            "Requests that are sent again because another replica was lost while it worked on them.",
+            registry=registry,
+        )
         self._batches = Histogram(
             "segdec_batch_size",
             "Photographs that went through the network together.",
@@ -224,6 +229,10 @@ class Metrics:
         """Counts a request that was given up for `reason`, one of `REASONS`."""
         self._rejections.labels(reason).inc()
 
+    def count_resent(self) -> None:
+        """Counts a request that is sent again."""
+        self._resent.inc()
+
     def observe_batch(self, size: int) -> None:
         """Counts a run of the network on `size` photographs, without the padding."""
         self._batches.observe(size)
@@ -250,6 +259,10 @@ class Metrics:
     def set_models(self, models: Iterable[tuple[ModelIdentity, Sequence[str]]]) -> None:
         """Replaces the models that are said to be served by `models`, identities with their labels."""
         self._models.replace(models)
+
+    def register(self, collector: Collector) -> None:
+        """Adds what `collector` yields at each scrape."""
+        self._registry.register(collector)
 
     def render(self) -> tuple[bytes, str]:
         """Returns all of it in Prometheus' text format, and the content type of that."""

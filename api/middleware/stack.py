@@ -9,6 +9,7 @@ from api.middleware.keys import KeyMiddleware, Keyring, describe_keys
 from api.middleware.metrics import Metrics
 from api.middleware.rate_limit import RateLimiter, RateLimitMiddleware
 from api.middleware.request_id import RequestIdMiddleware
+from api.middleware.resend import ResendMiddleware
 from api.middleware.v2_errors import ProtocolErrorMiddleware
 from api.settings import Settings
 
@@ -18,6 +19,7 @@ CORS_REQUEST_HEADERS = (
     "X-API-Key",
     "X-Request-ID",
     "X-Deadline-Ms",
+    "X-Segdec-Resend",
     "Inference-Header-Content-Length",
 )
 CORS_ANSWER_HEADERS = (
@@ -39,8 +41,8 @@ def add_middleware(app: FastAPI, settings: Settings, metrics: Metrics) -> None:
     """Adds the middleware to `app`.
 
     A request meets them in this order: errors of /v2, access log, CORS (so that a browser can read every
-    refusal, and a preflight, which carries no key, is answered), request id, end of the drain time, key, rate
-    limit, route.
+    refusal, and a preflight, which carries no key, is answered), request id, end of the drain time, key, mark
+    of a request that is sent again, rate limit, route.
 
     Raises:
         ConfigError: If a key file cannot be used.
@@ -53,6 +55,7 @@ def add_middleware(app: FastAPI, settings: Settings, metrics: Metrics) -> None:
     if settings.rate_limit is not None:
         limiter = RateLimiter(settings.rate_limit, settings.rate_burst)
         app.add_middleware(RateLimitMiddleware, limiter=limiter, metrics=metrics)
+    app.add_middleware(ResendMiddleware, metrics=metrics)
     app.add_middleware(KeyMiddleware, keyring=keyring, metrics=metrics)
     app.add_middleware(DrainMiddleware, metrics=metrics)
     app.add_middleware(RequestIdMiddleware)

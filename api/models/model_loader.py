@@ -13,13 +13,16 @@ import numpy as np
 
 from api.batching import ImagePredictor, InferenceThread
 from api.errors import RequestError
+from api.memory_budget import MEBI, MemoryBudget
 from api.models.registry import ModelRegistry, ServedModel
 from api.models.store import ModelStore, Offer
+from api.network_cost import NetworkCost, measure_cost
 from segdec.artifact import digest
 from segdec.errors import ArtifactError, SegdecError
 from segdec.export.self_test import run_self_test
 from segdec.predictor import Predictor
 from segdec.schemas import ModelIdentity, ReloadAnswer, ReloadTiming
+from segdec.threads import available_cores
 
 logger = logging.getLogger(__name__)
 
@@ -41,6 +44,7 @@ class ModelLoader:
         store: Where the models lie.
         registry: Where they are served from.
         inference_thread: Runs them.
+        budget: Told what the process takes with its models, and asked what fits beside them.
         drain_s: Seconds that requests to a replaced model may still take.
         engine: Runs them; None for the first that each was exported for and that is installed.
         threads: Of their engine; None for its own choice.
@@ -51,6 +55,7 @@ class ModelLoader:
         store: ModelStore,
         registry: ModelRegistry,
         inference_thread: InferenceThread,
+        budget: MemoryBudget,
         drain_s: float,
         engine: str | None = None,
         threads: int | None = None,
@@ -58,6 +63,7 @@ class ModelLoader:
         self.store = store
         self.registry = registry
         self.inference_thread = inference_thread
+        self.budget = budget
         self.drain_s = drain_s
         self.engine = engine
         self.threads = threads
@@ -111,6 +117,7 @@ class ModelLoader:
         done = self._describe(name, before, phases)
         del before
         await asyncio.to_thread(gc.collect)  # a network is full of cycles, and rarely replaced
+        await self.inference_thread.call(self.budget.note_held)
         return done
 
     async def _load_name(self, name: str, phases: Phases) -> None:
@@ -145,10 +152,33 @@ class ModelLoader:
         await self.inference_thread.call(partial(run_self_test, predictor, folder))
         tested = time.perf_counter()
         await warm(predictor, self.inference_thread)
+        cost = await self._measure(predictor, identity)
         phases.load += (loaded - begun) * 1000
         phases.self_test += (tested - loaded) * 1000
         phases.warm += (time.perf_counter() - tested) * 1000
-        return ServedModel(identity, (), predictor)
+        return ServedModel(identity, (), predictor, cost)
+
+    async def _measure(self, predictor: Predictor, identity: ModelIdentity) -> NetworkCost:
+        threads = self.threads or available_cores()
+        cost = await measure_cost(predictor, self.inference_thread, threads)
+        await self.inference_thread.call(self.budget.note_held)
+        largest = self.budget.largest(cost)
+        logger.info(
+            "%s %s: photographs of at most %d pixels, limited by %s; the network takes %.0f MiB and %.0f "
+            "bytes a pixel, %.0f ns a pixel or more; the process holds %.0f MiB of %.0f MiB",
+            identity.name,
+            identity.version,
+            largest.pixels,
+            largest.limited_by,
+            cost.base_bytes / MEBI,
+            cost.bytes_per_pixel,
+            cost.s_per_pixel * 1e9,
+            self.budget.held_bytes / MEBI,
+            self.budget.limit_bytes / MEBI,
+        )
+        height, width, _ = predictor.warm_shape()
+        self.budget.check_room(cost, height * width)
+        return cost
 
     async def _drain(self, before: Mapping[str, ServedModel], phases: Phases) -> None:
         begun = time.perf_counter()
@@ -166,7 +196,7 @@ class ModelLoader:
         now = self.registry.versions(name)
         same = {v for v, model in now.items() if v in before and before[v].usage is model.usage}
         return ReloadAnswer(
-            models=[model.detail() for model in now.values()],
+            models=[model.detail(self.budget.largest(model.cost)) for model in now.values()],
             loaded=[version for version in now if version not in same],
             kept=[version for version in now if version in same],
             removed=[version for version in before if version not in now],

@@ -8,7 +8,9 @@ from typing import Any
 
 from api.batching import ImagePredictor
 from api.errors import RequestError
+from api.memory_budget import LargestPhotograph
 from api.models.store import STABLE
+from api.network_cost import NetworkCost
 from segdec.config import ModelConfig
 from segdec.schemas import ModelDetail, ModelIdentity
 
@@ -28,6 +30,7 @@ class ServedModel:
     identity: ModelIdentity
     labels: tuple[str, ...]
     predictor: ImagePredictor
+    cost: NetworkCost = field(default_factory=NetworkCost)
     usage: Usage = field(default_factory=Usage, repr=False)
 
     @property
@@ -35,10 +38,22 @@ class ServedModel:
         """Its network, input, classes and thresholds."""
         return self.predictor.config
 
-    def detail(self) -> ModelDetail:
-        """Returns the identity with the manifest, for the listing."""
+    def detail(self, largest: LargestPhotograph) -> ModelDetail:
+        """Returns the identity with the manifest and the `largest` photograph it takes, for the listing."""
         manifest: dict[str, Any] = self.config.model_dump(mode="json")
-        return ModelDetail(**self.identity.model_dump(), labels=list(self.labels), manifest=manifest)
+        return ModelDetail(
+            **self.identity.model_dump(),
+            labels=list(self.labels),
+            manifest=manifest,
+            max_pixels=largest.pixels,
+            limited_by=largest.limited_by,
+        )
+
+    def release_memory(self) -> None:
+        """Frees what its engine keeps of the largest photographs."""
+        release = getattr(self.predictor, "release_memory", None)
+        if release is not None:
+            release()
 
     def labelled(self, labels: tuple[str, ...]) -> "ServedModel":
         """Returns the same model under other labels."""

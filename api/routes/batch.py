@@ -13,7 +13,7 @@ from api.dependencies import get_service
 from api.errors import REFUSALS, RequestError, describe_error, describe_problems, status_of
 from api.middleware.access import note, note_photographs
 from api.models.registry import ServedModel
-from api.photograph_pipeline import gather_bounded, inspect_photograph
+from api.photograph_pipeline import Siblings, gather_bounded, inspect_photograph
 from api.raw_route import BINARY, RawRoute, describe_body
 from api.request_params import RequestParams, describe_parameters, read_request_params
 from api.responses import make_answer
@@ -48,11 +48,12 @@ async def predict_batch(request: Request) -> Response:
     params = read_request_params(request)
     model, settings = service.find_model(), service.settings
     service.queue.check()
-    reading = partial(read_uploads, request, settings.max_body_bytes, settings.max_batch_files)
-    with model.in_use():
+    with model.in_use(), service.bodies.hold() as held:
         note(request, model=model.identity.name, version=model.identity.version)
+        reading = partial(read_uploads, request, settings.max_body_bytes, held, settings.max_batch_files)
         uploads = await service.receive(reading, params.deadline)
-        works = [partial(_inspect_item, service, model, upload, params) for upload in uploads]
+        siblings = Siblings()
+        works = [partial(_inspect_item, service, model, upload, params, siblings) for upload in uploads]
         note_photographs(request, len(uploads))
         items = await until_disconnected(request, gather_bounded(service, works))
     note_photographs(request, len(items), [item for item in items if item.problem])
@@ -61,17 +62,19 @@ async def predict_batch(request: Request) -> Response:
 
 
 async def _inspect_item(
-    service: Service, model: ServedModel, upload: Upload, params: RequestParams
+    service: Service, model: ServedModel, upload: Upload, params: RequestParams, siblings: Siblings
 ) -> BatchItem:
+    work = partial(
+        inspect_photograph,
+        service,
+        model,
+        upload,
+        threshold=params.query.threshold,
+        deadline=params.deadline,
+        encode=partial(make_answer, params=params),
+    )
     try:
-        _, answer = await inspect_photograph(
-            service,
-            model,
-            upload,
-            threshold=params.query.threshold,
-            deadline=params.deadline,
-            encode=partial(make_answer, params=params),
-        )
+        _, answer = await siblings.attempt(work)
     except (RequestError, ImageError) as error:
         if status_of(error) in REFUSALS:
             service.metrics.reject(error.code)

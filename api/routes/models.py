@@ -13,10 +13,10 @@ router = APIRouter(prefix="/v1/models", tags=["models"])
 async def list_models(service: ServiceDep) -> ModelList:
     """Every served version of every model with its labels and manifest."""
     service.check_state()
-    return ModelList(models=[model.detail() for model in service.models.all()])
+    return ModelList(models=service.describe(service.models.all()))
 
 
 @router.get("/{name}", responses=describe_problems(404, 503))
 async def get_model(name: str, service: ServiceDep, model: NamedModelDep) -> ModelList:  # noqa: ARG001
     """Every served version of one model with its labels and manifest."""
-    return ModelList(models=[served.detail() for served in service.models.versions(name).values()])
+    return ModelList(models=service.describe(service.models.versions(name).values()))

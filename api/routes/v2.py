@@ -18,7 +18,7 @@ from api.dependencies import ModelVersionDep, NamedModelDep, ServiceDep, check_a
 from api.errors import RequestError, describe_problems
 from api.middleware.access import note, note_photographs
 from api.models.registry import ServedModel
-from api.photograph_pipeline import gather_bounded, inspect_photograph
+from api.photograph_pipeline import Siblings, gather_bounded, inspect_photograph
 from api.protocol_v2.inference_request import INPUTS, InferenceRequest, parse_inference_request
 from api.protocol_v2.input_tensors import HEADER_LENGTH
 from api.protocol_v2.outputs import PhotographOutputs, describe_outputs, make_outputs, write_answer
@@ -165,9 +165,9 @@ async def _respond(request: Request, service: Service, model: ServedModel) -> Re
     _refuse_encoding(request)
     service.queue.check()  # a full service does not read the body first
     settings = service.settings
-    with model.in_use():
+    with model.in_use(), service.bodies.hold() as held:
         note(request, model=model.identity.name, version=model.identity.version)
-        body = await service.receive(partial(read_body, request, settings.max_body_bytes), deadline)
+        body = await service.receive(partial(read_body, request, settings.max_body_bytes, held), deadline)
         header_length = request.headers.get(HEADER_LENGTH)
         async with answered_by(deadline):
             asked = await asyncio.to_thread(parse_inference_request, body, header_length, settings)
@@ -195,17 +195,20 @@ async def _inspect_all(
     service: Service, model: ServedModel, asked: InferenceRequest, deadline: float
 ) -> Sequence[PhotographOutputs]:
     """Inspects the photographs and keeps their order; the first failure ends all."""
+    siblings = Siblings()
 
     async def inspect_one(index: int, source: Upload | NDArray[np.uint8]) -> PhotographOutputs:
+        work = partial(
+            inspect_photograph,
+            service,
+            model,
+            source,
+            threshold=asked.threshold,
+            deadline=deadline,
+            encode=partial(make_outputs, names=asked.outputs),
+        )
         try:
-            _, outputs = await inspect_photograph(
-                service,
-                model,
-                source,
-                threshold=asked.threshold,
-                deadline=deadline,
-                encode=partial(make_outputs, names=asked.outputs),
-            )
+            _, outputs = await siblings.attempt(work)
         except ImageError as error:
             raise ImageError(f"{asked.input}[{index}]: {error}", code=error.code) from error
         return outputs

@@ -15,6 +15,7 @@ replica is killed (SIGKILL). Three times:
 import json
 import os
 import pwd
+import re
 import shutil
 import sys
 import tempfile
@@ -37,9 +38,9 @@ from segdec.client import Client
 from segdec.errors import ConfigError, ServiceError
 
 BALANCER = ROOT / "deploy" / "nginx" / "segdec.conf"
-SENT_AGAIN = "proxy_next_upstream error timeout http_503 non_idempotent;"
-NEVER_SENT_AGAIN = "proxy_next_upstream error;"
-"""nginx then only asks another replica where the first one took no connection."""
+SENT_AGAIN = "error_page 502 = $segdec_unanswered;"
+NEVER_SENT_AGAIN = ""
+"""nginx then only asks another replica where the first one took no connection, or answered 503."""
 
 MAIN = """
 user {user};
@@ -60,6 +61,10 @@ http {{
 }}
 """
 """What an installed nginx has around the file. It writes to one folder alone, so that any user may run it."""
+
+
+BETWEEN = ", | : "
+"""Attempts in nginx's log: at the next replica by itself, and by another location of the file."""
 
 
 class Attempt(NamedTuple):
@@ -214,8 +219,8 @@ def balance(folder: Path, ports: tuple[int, int], directive: str) -> ServerProce
     shipped = ("127.0.0.1:8001", "127.0.0.1:8002", "listen 8000;", SENT_AGAIN)
     here = (*(f"127.0.0.1:{replica}" for replica in ports), f"listen 127.0.0.1:{port};", directive)
     for before, after in zip(shipped, here, strict=True):
-        if text.count(before) != 1:
-            raise ConfigError(f"{BALANCER} has {before!r} {text.count(before)} times. Expected once.")
+        if before not in text:
+            raise ConfigError(f"{BALANCER} has no {before!r}. Expected it, to put {after!r} in its place.")
         text = text.replace(before, after)
     (folder / "segdec.conf").write_text(text, encoding="utf-8")
     user = pwd.getpwuid(os.getuid()).pw_name
@@ -231,7 +236,7 @@ def read_attempts(log: Path) -> list[list[Attempt]]:
         [
             Attempt(replica, int(status), connected != "-")
             for replica, status, connected in zip(
-                *(line[key].split(", ") for key in ("replicas", "statuses", "connected")), strict=True
+                *(re.split(BETWEEN, line[key]) for key in ("replicas", "statuses", "connected")), strict=True
             )
         ]
         for line in lines

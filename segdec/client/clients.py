@@ -19,7 +19,7 @@ from segdec.client.calls import (
 )
 from segdec.client.connection import describe_connection
 from segdec.client.replies import Reply
-from segdec.client.retries import NO_RETRY, RetryPolicy
+from segdec.client.retries import NO_RETRY, Attempts, RetryPolicy
 from segdec.errors import MissingExtraError
 from segdec.schemas import Answer, ModelDetail, Problem, ReloadAnswer
 
@@ -38,6 +38,8 @@ class Client:
     Sent again are requests whose connection failed or broke and those answered 429, 502 or 503, after
     a growing, random time, which is never shorter than what Retry-After names. That is safe: a prediction
     changes nothing, so asking twice gives the same answer. All attempts of a call carry one X-Request-ID.
+    But who took a request and did not answer may have died of it: after a connection that broke when it had
+    been sent whole, or a 502, it is sent again once at most, marked by X-Segdec-Resend.
     Threads may share a client.
 
     Args:
@@ -131,13 +133,11 @@ class Client:
 
     def _run(self, call: Call[T]) -> T:
         request = call.build(self._http)
-        policy = self._policy if call.retried else NO_RETRY
+        attempts = Attempts(self._policy if call.retried else NO_RETRY, request)
         reply = self._send(request)
-        attempt = 0
-        while (wait_s := policy.wait_s(attempt, reply)) is not None:
+        while (wait_s := attempts.wait_s(reply)) is not None:
             self._sleep(wait_s)
             reply = self._send(request)
-            attempt += 1
         return call.read(reply)
 
     def _send(self, request: httpx.Request) -> Reply:
@@ -204,13 +204,11 @@ class AsyncClient:
 
     async def _run(self, call: Call[T]) -> T:
         request = call.build(self._http)
-        policy = self._policy if call.retried else NO_RETRY
+        attempts = Attempts(self._policy if call.retried else NO_RETRY, request)
         reply = await self._send(request)
-        attempt = 0
-        while (wait_s := policy.wait_s(attempt, reply)) is not None:
+        while (wait_s := attempts.wait_s(reply)) is not None:
             await self._sleep(wait_s)
             reply = await self._send(request)
-            attempt += 1
         return call.read(reply)
 
     async def _send(self, request: httpx.Request) -> Reply:

@@ -19,7 +19,30 @@ Reply = httpx.Response | httpx.RequestError
 Part = TypeVar("Part", bound=BaseModel)
 
 REQUEST_ID = "X-Request-ID"
+
+RESEND = "X-Segdec-Resend"
+"""Marks a request that is sent again after a replica may have died of it, and the answers of a balancer that
+has sent one again. What is marked is not sent again."""
+
+LOST_ERRORS = (httpx.ReadError, httpx.RemoteProtocolError)
+"""The connection broke after the request had been sent whole: whoever took it may have died of it."""
+
 NOT_READY_STATUSES = frozenset({502, 503, 504})
+
+
+def is_loss(reply: Reply) -> bool:
+    """Returns whether who took the request may have died of its photograph."""
+    if reply.request.method != "POST":
+        return False
+    if isinstance(reply, httpx.RequestError):
+        return isinstance(reply, LOST_ERRORS)
+    return reply.status_code == httpx.codes.BAD_GATEWAY
+
+
+def is_last_loss(reply: Reply) -> bool:
+    """Returns whether that is so, and the request had already been sent again after such a loss."""
+    resent = RESEND in reply.request.headers
+    return is_loss(reply) and (resent or (isinstance(reply, httpx.Response) and RESEND in reply.headers))
 
 
 def expect(kind: type[Part]) -> Callable[[Reply], Part]:
@@ -71,6 +94,8 @@ def read_ready(reply: Reply) -> bool:
 
 
 def _answered(reply: Reply) -> httpx.Response:
+    if is_last_loss(reply):
+        raise _loss(reply)
     if isinstance(reply, httpx.Response):
         return reply
     request_id = reply.request.headers[REQUEST_ID]
@@ -82,6 +107,18 @@ def _answered(reply: Reply) -> httpx.Response:
         status=None,
         request_id=request_id,
     ) from reply
+
+
+def _loss(reply: Reply) -> ServiceError:
+    lost = "the gateway lost its replica" if isinstance(reply, httpx.Response) else str(reply) or "it broke"
+    return ServiceError(
+        f"The connection to {reply.request.url} ended without an answer ({lost}), as it did when the request "
+        "was sent before. Two replicas may have died of this photograph: it is not sent again. Keep it, and "
+        "look into the service's log.",
+        code="replica_lost",
+        status=reply.status_code if isinstance(reply, httpx.Response) else None,
+        request_id=reply.request.headers[REQUEST_ID],
+    )
 
 
 def _refusal(response: httpx.Response) -> ServiceError:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
-from segdec.client.replies import Reply
+from segdec.client.replies import RESEND, Reply, is_last_loss, is_loss
 from segdec.errors import MissingExtraError
 
 try:
@@ -62,6 +62,30 @@ class RetryPolicy:
 
 
 NO_RETRY = RetryPolicy(retries=0)
+
+
+class Attempts:
+    """Counts the attempts at one request, and marks it once who took it may have died of it.
+
+    Args:
+        policy: Says whether and when there is another one.
+        request: That is sent each time.
+    """
+
+    def __init__(self, policy: RetryPolicy, request: httpx.Request) -> None:
+        self._policy = policy
+        self._request = request
+        self._made = 0
+
+    def wait_s(self, reply: Reply) -> float | None:
+        """Returns the seconds to wait after `reply` before the next attempt; None if it is final."""
+        wait_s = self._policy.wait_s(self._made, reply)
+        if wait_s is None or is_last_loss(reply):
+            return None
+        if is_loss(reply):
+            self._request.headers[RESEND] = "1"
+        self._made += 1
+        return wait_s
 
 
 def is_passing(reply: Reply) -> bool:

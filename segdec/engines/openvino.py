@@ -41,6 +41,7 @@ class OpenVINOEngine:
     batch_pixels = BATCH_PIXELS
 
     def __init__(self, model: Any, notes: tuple[str, ...] = ()) -> None:
+        self._model = model
         self._request = model.create_infer_request()
         self._one_at_a_time = Lock()
         self.notes = notes
@@ -75,6 +76,11 @@ class OpenVINOEngine:
         with self._one_at_a_time:
             found = self._request.infer({"images": images})
             return Logits(np.array(found["mask_logits"]), np.array(found["class_logits"]))
+
+    def release_memory(self) -> None:
+        """Frees what the largest images took, which OpenVINO keeps; the next ones take it anew."""
+        with self._one_at_a_time:
+            self._model.release_memory()
 
 
 ENGINE = OpenVINOEngine

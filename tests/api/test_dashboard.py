@@ -3,10 +3,14 @@ import json
 import re
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
+from api.memory_budget import MemoryBudget
+from api.memory_metrics import MemoryMetrics
 from api.middleware.metrics import STEPS, Metrics
+from api.network_cost import NetworkCost
 from segdec.schemas import ModelIdentity
 
 FILE = Path(__file__).parents[2] / "deploy" / "grafana" / "segdec.json"
@@ -29,9 +33,16 @@ def exported() -> dict[str, set[str]]:
     metrics.observe_batch(1)
     metrics.observe_answer(model, "good", 0.1, **{f"{step}_ms": 1.0 for step in STEPS})
     metrics.set_models([(model, ["stable"])])
+    metrics.register(MemoryMetrics(lambda: service_with(model)))
     lines = metrics.render()[0].decode().splitlines()
     series = (re.match(r"(\w+)(?:\{(.*)\})? ", line) for line in lines if not line.startswith("#"))
     return {found[1]: set(re.findall(r'(\w+)="', found[2] or "")) for found in series if found}
+
+
+def service_with(model: ModelIdentity) -> Any:
+    memory = MemoryBudget(2**32, 2**29, 2**24, 30_000, 1)
+    served = Mock(identity=model, cost=NetworkCost())
+    return Mock(memory=memory, bodies=Mock(held=0), models=Mock(all=lambda: [served]))
 
 
 def expressions(dashboard: dict[str, Any]) -> list[tuple[str, str]]:

@@ -27,9 +27,13 @@ def test_what_the_log_tells(tmp_path):
         "connected": "-, 0.001",
     }
     asked_for_health = {"path": "/readyz", "replicas": OTHER, "statuses": "200", "connected": "0.000"}
+    sent_again = passed_on | {"replicas": f"{KILLED} : {OTHER}", "statuses": "502 : 200"}
+    sent_again["connected"] = "0.001 : 0.001"
     log = tmp_path / "attempts.jsonl"
-    log.write_text("".join(json.dumps(entry) + "\n" for entry in (asked_for_health, line, passed_on)))
-    assert replicas.read_attempts(log) == [[LOST], [GONE, ANSWERED]]
+    log.write_text(
+        "".join(json.dumps(entry) + "\n" for entry in (asked_for_health, line, passed_on, sent_again))
+    )
+    assert replicas.read_attempts(log) == [[LOST], [GONE, ANSWERED], [LOST, ANSWERED]]
 
 
 def test_who_was_under_way_and_who_came_back():

@@ -62,10 +62,12 @@ class Line:
     def __init__(self, *replies: Reply) -> None:
         self.replies = list(replies)
         self.requests: list[httpx.Request] = []
+        self.marks: list[str | None] = []
         self.waits: list[float] = []
 
     def __call__(self, request: httpx.Request) -> httpx.Response:
         self.requests.append(request)
+        self.marks.append(request.headers.get("X-Segdec-Resend"))
         reply = self.replies.pop(0) if self.replies else httpx.Response(200, json=ANSWER)
         if isinstance(reply, Exception):
             raise reply
@@ -142,7 +144,7 @@ def test_lasting_refusals_are_not_retried(ask: Ask, status: int) -> None:
     [
         (httpx.ConnectError("no route"), 4, "unreachable"),
         (httpx.ConnectTimeout(""), 4, "timeout"),
-        (httpx.RemoteProtocolError("disconnected without an answer"), 4, "unreachable"),
+        (httpx.WriteError("broken pipe"), 4, "unreachable"),
         (httpx.ReadTimeout(""), 1, "timeout"),
     ],
 )
@@ -156,6 +158,35 @@ def test_broken_connections_are_retried_and_slow_answers_not(
         ask(line, "predict", b"photograph")
     assert (len(line.requests), caught.value.code, caught.value.status) == (attempts, code, None)
     assert caught.value.request_id == line.requests[0].headers["X-Request-ID"]
+
+
+BROKEN = httpx.RemoteProtocolError("disconnected without an answer")
+
+
+@pytest.mark.parametrize("loss", [BROKEN, httpx.ReadError("reset"), httpx.Response(502, html="Bad Gateway")])
+def test_what_a_replica_may_have_died_of_is_sent_once_more_and_marked(ask: Ask, loss: Reply) -> None:
+    line = Line(refused(503), loss, refused(503))
+    assert ask(line, "predict", b"photograph").decision.score == 0.8
+    assert line.marks == [None, None, "1", "1"]
+    line = Line(loss, refused(503), loss)
+    with pytest.raises(ServiceError, match="Two replicas may have died of this photograph") as caught:
+        ask(line, "predict", b"photograph", retries=9)
+    assert len(line.requests) == 3
+    assert caught.value.code == "replica_lost"
+    assert caught.value.request_id == line.requests[0].headers["X-Request-ID"]
+
+
+def test_only_photographs_are_counted(ask: Ask) -> None:
+    line = Line(BROKEN, BROKEN, BROKEN, httpx.Response(200, json={"models": [MODEL]}))
+    assert len(ask(line, "models")) == 1
+    assert line.marks == [None] * 4
+
+
+def test_what_a_balancer_has_sent_again_is_not_sent_again(ask: Ask) -> None:
+    line = Line(refused(502, **{"X-Segdec-Resend": "1"}))
+    with pytest.raises(ServiceError) as caught:
+        ask(line, "predict", b"photograph")
+    assert (caught.value.code, caught.value.status, len(line.requests)) == ("replica_lost", 502, 1)
 
 
 @pytest.mark.parametrize(("draw", "waits"), [(0.0, [0.25, 0.5, 0.75]), (1.0, [0.5, 1.0, 1.5])])

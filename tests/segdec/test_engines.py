@@ -155,6 +155,15 @@ def test_damaged_openvino_model_is_refused(tmp_path: Path) -> None:
         OpenVINOEngine.load(tmp_path)
 
 
+@pytest.mark.parametrize("name", ["tensorflow", "openvino"])
+def test_answers_are_the_same_after_memory_was_released(name: str, every_engine: Path) -> None:
+    predictor = Predictor.load(every_engine, name)
+    images = np.random.default_rng(5).integers(0, 256, (1, 64, 48, 1), dtype=np.uint8)
+    before = predictor.infer(images)
+    predictor.release_memory()
+    np.testing.assert_array_equal(predictor.infer(images).mask, before.mask)
+
+
 def test_openvino_takes_the_threads_it_is_given(every_engine: Path) -> None:
     asked = images(1, 64, 48)
     one = Predictor.load(every_engine, "openvino", threads=1).infer(asked)

@@ -1,0 +1,136 @@
+"""Does the service keep to the memory that it is given, whatever is sent, and give back what it took?
+
+    python -m benchmarks.serving.memory_bound [--memory-mb 2500] [--engine NAME] [--model FOLDER]
+
+A model with native input says which photographs it takes (`GET /v1/models`). Then come: a grey one of 4096 ×
+4096 px, which is a file of some kilobytes; the largest that is taken; many of all sizes from 16 clients at
+once; 64 bodies of 31 MB at once. MB are 10⁶ bytes; the peak is the most that the process ever had in use.
+"""
+
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import httpx
+import numpy as np
+
+from benchmarks.reporting import Target, benchmark_parser, conclude
+from benchmarks.serving.server_process import ServerProcess, start_service
+from benchmarks.untrained_models import given_or_untrained
+from segdec.cli_runtime import clean_exit
+from segdec.config import InputConfig, ModelConfig, NetworkConfig
+from segdec.images import encode_png
+
+NATIVE = ModelConfig(
+    network=NetworkConfig(preset="compact", normalization="instance", mask_stride=2),
+    input=InputConfig(),
+    classes=("good", "defect"),
+)
+"""What `make demo` trains."""
+
+BEYOND = 4096
+CLIENTS = 16
+BODIES = 64
+BODY_BYTES = 31 * 10**6
+GIVEN_BACK_S = 25.0
+"""Longer than the service takes to give memory back."""
+
+KEPT_MB = 268.0
+"""What may be in use in the end beyond what was when it was ready: less the service does not give back."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measures and prints; returns the exit code."""
+    parser = benchmark_parser(__doc__)
+    parser.add_argument("--memory-mb", type=float, default=2500.0, help="for it (default: %(default)s)")
+    parser.add_argument("--engine", default="tensorflow", help="of the service (default: %(default)s)")
+    parser.add_argument("--rounds", type=int, default=4, help="of all sizes (default: %(default)s)")
+    parser.add_argument(
+        "--model", type=Path, metavar="FOLDER", help="an artifact (default: an untrained one, as the demo's)"
+    )
+    options = parser.parse_args(arguments)
+    with clean_exit(extra="tensorflow"), tempfile.TemporaryDirectory() as place:
+        model = given_or_untrained(options.model, Path(place), NATIVE, "native")
+        limit = str(int(options.memory_mb * 1e6))
+        flags = ("--model", str(model), "--engine", options.engine, "--memory-bytes", limit)
+        with start_service(*flags, "--deadline-ms", "600000") as service:
+            rows, facts = press(service, options.rounds)
+    return conclude(options.json, rows, targets(rows, options.memory_mb), **facts)
+
+
+def press(service: ServerProcess, rounds: int) -> tuple[list[dict[str, object]], dict[str, object]]:
+    """Sends everything; a row for each load, and what the service said of itself."""
+    rows = [_row(service, "ready", Counter())]
+    with httpx.Client(base_url=f"http://127.0.0.1:{service.port}", timeout=600) as client:
+        model = client.get("/v1/models").json()["models"][0]
+        largest = model["max_pixels"]
+        side = int(largest**0.5) // 8 * 8
+        sizes = [side, *(max(side * eighths // 64 * 8, 8) for eighths in (2, 6, 3, 7, 1, 5, 4))]
+        loads = {
+            f"{BEYOND} × {BEYOND}": [_grey(BEYOND)],
+            f"{side} × {side}, the largest": [_grey(side)],
+            "of all sizes": [_grey(size) for size in sizes * rounds],
+            f"{BODIES} bodies of 31 MB": [bytes(BODY_BYTES)] * BODIES,
+        }
+        for name, bodies in loads.items():
+            rows.append(_row(service, name, _ask(client, bodies)))
+    time.sleep(GIVEN_BACK_S)
+    rows.append(_row(service, f"{GIVEN_BACK_S:g} s later", Counter()))
+    return rows, {"max_pixels": largest, "limited_by": model["limited_by"]}
+
+
+def _ask(client: httpx.Client, bodies: Sequence[bytes]) -> Counter[str]:
+    """Sends all bodies, each when a client is free; counts what came of them."""
+
+    def ask(body: bytes) -> str:
+        try:
+            response = client.post(
+                "/v1/predict?mask=none", content=body, headers={"Content-Type": "image/png"}
+            )
+        except httpx.TransportError as error:  # refused before the body had been sent
+            return type(error).__name__
+        return "200" if response.is_success else f"{response.status_code} {response.json()['code']}"
+
+    clients = BODIES if len(bodies[0]) == BODY_BYTES else CLIENTS
+    with ThreadPoolExecutor(clients) as threads:
+        return Counter(threads.map(ask, bodies))
+
+
+def _row(service: ServerProcess, load: str, answers: Counter[str]) -> dict[str, object]:
+    return {
+        "load": load,
+        "answers": ", ".join(f"{count} × {what}" for what, count in sorted(answers.items())) or "–",
+        "in use, MB": service.resident_kib() * 1024 / 1e6,
+        "peak so far, MB": service.peak_mb(),
+    }
+
+
+def _grey(side: int) -> bytes:
+    return encode_png(np.full((side, side), 120, np.uint8))
+
+
+def targets(rows: Sequence[dict[str, object]], memory_mb: float) -> list[Target]:
+    """Returns what was to be reached."""
+    ready, beyond, largest, *_, last = rows
+    return [
+        Target("peak, MB", float(str(last["peak so far, MB"])), highest=memory_mb),
+        Target(
+            f"{BEYOND} × {BEYOND} refused or answered",
+            float(str(beyond["answers"]) in ("1 × 413 too_many_pixels_for_memory", "1 × 200")),
+            lowest=1,
+        ),
+        Target("the largest answered", float(largest["answers"] == "1 × 200"), lowest=1),
+        Target(
+            "in use in the end, MB more than when it was ready",
+            float(str(last["in use, MB"])) - float(str(ready["in use, MB"])),
+            highest=KEPT_MB,
+        ),
+    ]
+
+
+if __name__ == "__main__":
+    sys.exit(main())
