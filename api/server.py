@@ -21,6 +21,7 @@ from api.settings import Settings
 from segdec.cli_runtime import quiet_tensorflow
 from segdec.engines import ENGINES
 from segdec.errors import ConfigError
+from segdec.signatures import TrustedKeys
 from segdec.threads import leave_cores_to_engine
 
 
@@ -57,6 +58,8 @@ def serve(settings: Settings) -> None:
     """
     with bind(settings.host, settings.port) as listener:
         open_store(settings).names()  # what is wrong is told before the seconds of TensorFlow's import
+        if settings.require_signature is not None:
+            TrustedKeys.read(settings.require_signature)
         app, tls = create_app(settings), tls_arguments(settings)
         configure_logging(settings)  # first: TensorFlow adds a form of its own where it finds none
         if _may_need_tensorflow(settings):
