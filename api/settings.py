@@ -49,8 +49,8 @@ class Settings(BaseSettings):
     )
     require_signature: Path | None = Field(
         None,
-        description="PEM file of trusted public keys: a model that none of them signed is not served; it is read "
-        "anew at each reload",
+        description="PEM file of trusted public keys, read anew at each reload: a model that none of them "
+        "signed is not served",
     )
     host: str = Field("127.0.0.1", description="address to listen on")
     port: int = Field(8000, ge=0, le=65535, description="port to listen on; 0 takes a free one")

@@ -266,10 +266,10 @@ def _read_small(folder: Path, name: str) -> bytes:
 
 
 def _digest(
-    folder: Path, name: str, take: Callable[[bytes], object] | None = None, *, most: int = MOST_BYTES
+    folder: Path, name: str, take: Callable[[bytes], object] | None = None, *, most: int | None = None
 ) -> str:
     """Reads a file once and returns its SHA-256; `take` gets its content piece by piece."""
-    sha256, taken = hashlib.sha256(), 0
+    sha256, taken, most = hashlib.sha256(), 0, most or MOST_BYTES
     with _open_plain(folder, name) as file:
         while piece := file.read(2**20):
             taken += len(piece)

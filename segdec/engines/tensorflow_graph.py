@@ -128,12 +128,12 @@ def check_saved_model(folder: Path) -> None:
         saved = saved_model_pb2.SavedModel.FromString(path.read_bytes())
     except DecodeError as error:
         raise ValueError(f"{path.name} is damaged: {error}") from error
-    _check_fields(path, saved)
     if len(saved.meta_graphs) != 1 or not saved.meta_graphs[0].object_graph_def.nodes:
         raise _refusal(path, "another number of graphs than one with its objects", "exactly one")
     (graph,) = saved.meta_graphs
     _check_functions(path, {one.signature.name: one for one in graph.graph_def.library.function})
     _check_objects(path, graph.object_graph_def)
+    _check_fields(path, saved)
     _check_weights(folder)
 
 
