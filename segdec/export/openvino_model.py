@@ -125,5 +125,9 @@ def _kernel(layer: FourierConv2D) -> NDArray[np.float32]:
 
 
 def _save(model: Any, folder: Path) -> None:
+    """Writes a model, its operations named by their places: OpenVINO counts those of the whole process."""
+    for place, node in enumerate(model.get_ordered_ops()):
+        if node.get_type_name() != "Parameter":
+            node.set_friendly_name(f"{node.get_type_name()}_{place}")
     folder.mkdir(parents=True, exist_ok=True)
     ov.save_model(model, folder / MODEL, compress_to_fp16=False)

@@ -276,7 +276,7 @@ def test_pipe_in_place_of_a_file_is_refused_without_waiting(folder: Path) -> Non
 
 def test_file_without_end_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("segdec.artifact.MOST_BYTES", 5)
-    assert "photograph.png is larger than 5 bytes" in refusal(folder)
+    assert "is larger than 5 bytes" in refusal(folder)
 
 
 @pytest.mark.parametrize("name", ["tensorflow/saved_model.pbtxt", "tensorflow/assets/a", "self_test/a.png"])
