@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from getpass import getpass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 from segdec.errors import ArtifactError, ConfigError, MissingExtraError
 from segdec.files import write_bytes_atomic
@@ -116,7 +116,10 @@ def make_keys(private: Path) -> tuple[Path, str]:
         ConfigError: If one of the files exists or cannot be written.
         MissingExtraError: If the extra `sign` is not installed.
     """
-    ed25519, serialization = _cryptography()
+    _require_cryptography()
+    from cryptography.hazmat.primitives import serialization
+    from cryptography.hazmat.primitives.asymmetric import ed25519
+
     public = private.with_suffix(".pub")
     key = ed25519.Ed25519PrivateKey.generate()
     secret = key.private_bytes(
@@ -146,10 +149,13 @@ def read_private_key(path: Path) -> "Ed25519PrivateKey":
         ConfigError: If the file cannot be read, or is no private key of this kind.
         MissingExtraError: If the extra `sign` is not installed.
     """
-    ed25519, serialization = _cryptography()
+    _require_cryptography()
+    from cryptography.hazmat.primitives import serialization
+    from cryptography.hazmat.primitives.asymmetric import ed25519
+
     data = _read_key_file(path)
     try:
-        key = _load_private_key(serialization, data, path)
+        key = serialization.load_pem_private_key(data, _passphrase(path, data))
     except (ValueError, TypeError) as error:
         raise ConfigError(
             f"{path} is no private key that can be read. Expected PEM, Ed25519, and the right passphrase if "
@@ -200,7 +206,10 @@ def _read_key_file(path: Path) -> bytes:
 
 
 def _public_key(path: Path, text: bytes) -> "Ed25519PublicKey":
-    ed25519, serialization = _cryptography()
+    _require_cryptography()
+    from cryptography.hazmat.primitives import serialization
+    from cryptography.hazmat.primitives.asymmetric import ed25519
+
     try:
         key = serialization.load_pem_public_key(text)
     except ValueError as error:
@@ -210,20 +219,16 @@ def _public_key(path: Path, text: bytes) -> "Ed25519PublicKey":
     return key
 
 
-def _load_private_key(serialization: Any, data: bytes, path: Path) -> object:
-    if b"-----BEGIN ENCRYPTED" not in data:
-        return serialization.load_pem_private_key(data, password=None)
+def _passphrase(path: Path, key: bytes) -> bytes | None:
+    if b"-----BEGIN ENCRYPTED" not in key:
+        return None
     if not sys.stdin.isatty():
-        raise ConfigError(
-            f"{path} asks for a passphrase, and nobody is here to type it. Expected a terminal."
-        )
-    return serialization.load_pem_private_key(data, password=getpass(f"Passphrase of {path}: ").encode())
+        raise ConfigError(f"{path} asks for a passphrase. Expected a terminal where it can be typed.")
+    return getpass(f"Passphrase of {path}: ").encode()
 
 
-def _cryptography() -> tuple[Any, Any]:
+def _require_cryptography() -> None:
     try:
-        from cryptography.hazmat.primitives import serialization
-        from cryptography.hazmat.primitives.asymmetric import ed25519
+        import cryptography.hazmat.primitives.asymmetric.ed25519  # noqa: F401
     except ImportError as error:
         raise MissingExtraError("cryptography", "sign") from error
-    return ed25519, serialization

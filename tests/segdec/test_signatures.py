@@ -125,7 +125,7 @@ def test_private_key_with_a_passphrase(private: Path, monkeypatch: pytest.Monkey
 
 
 def test_missing_package_names_the_extra(private: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "cryptography.hazmat.primitives.asymmetric", None)
+    monkeypatch.setitem(sys.modules, "cryptography.hazmat.primitives.asymmetric.ed25519", None)
     with pytest.raises(MissingExtraError, match="extra 'sign'"):
         TrustedKeys.read(private.with_suffix(".pub"))
 
