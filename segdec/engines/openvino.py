@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from segdec.cpu_features import computes_bfloat16
 from segdec.engines import Logits, Precision
 from segdec.engines.openvino_graph import KERNEL, MODEL, check_openvino_model
-from segdec.errors import ArtifactError
+from segdec.errors import ArtifactError, SegdecError
 from segdec.network.fourier import kernel_spectra
 from segdec.openvino_package import import_openvino, openvino_core
 from segdec.threads import available_cores
@@ -65,7 +65,9 @@ class OpenVINOEngine:
                 "INFERENCE_NUM_THREADS": available_cores() if threads is None else threads,
             }
             return cls(core.compile_model(model, "CPU", settings), notes)
-        except (OSError, ValueError, RuntimeError) as error:
+        except SegdecError:
+            raise
+        except Exception as error:  # damaged models fail in any way
             raise ArtifactError(
                 f"{folder} holds no model that OpenVINO {ov.__version__} can load ({error}). Export it "
                 "again, with the version of OpenVINO that is installed here."

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from segdec.cpu_features import computes_bfloat16
 from segdec.engines import Logits, Precision
 from segdec.engines.tensorflow_graph import check_saved_model
-from segdec.errors import ArtifactError, ConfigError, MissingExtraError
+from segdec.errors import ArtifactError, ConfigError, MissingExtraError, SegdecError
 from segdec.network.fourier import kernel_spectra
 
 try:
@@ -64,7 +64,9 @@ class TensorFlowEngine:
         try:
             check_saved_model(folder)
             return cls(tf.saved_model.load(str(folder)), (SLOW_BFLOAT16,) if slow else ())
-        except (OSError, ValueError, tf.errors.OpError) as error:
+        except SegdecError:
+            raise
+        except Exception as error:  # damaged objects and functions fail in any way
             raise ArtifactError(
                 f"{folder} holds no SavedModel that TensorFlow {tf.__version__} can load ({error}). "
                 "Export the model again."
