@@ -64,7 +64,7 @@ class SelfTest(Config):
     mask_scores: str = Field("self_test/mask_scores.png", description="path inside the folder; 255 = 1.0")
     height: int = Field(ge=1, description="of the photograph, px")
     width: int = Field(ge=1, description="of the photograph, px")
-    label: str = Field(description="class that the photograph must get")
+    label: Text = Field(description="class that the photograph must get")
     score: Fraction = Field(description="image score that the photograph must get")
     score_tolerance: Fraction = Field(
         1e-3, description="of the image score: float32 on another CPU, TF32 on a GPU"
@@ -79,7 +79,7 @@ class Manifest(ModelConfig):
     name: Text = Field(description="of the model")
     version: Text = Field(description="of the model")
     classes: Annotated[tuple[Text, ...], Field(min_length=2)]
-    segdec_version: str = Field(description="of the code that wrote the artifact")
+    segdec_version: Text = Field(description="of the code that wrote the artifact")
     metrics: dict[str, FiniteFloat] = Field({}, description="measured on `metrics_split`")
     metrics_split: str = Field("", description="part of the data the metrics were measured on")
     data_fingerprint: str = Field("", description="of the data set the model was trained on")
@@ -325,9 +325,10 @@ def _parse(path: Path, content: bytes) -> Manifest:
         raise ArtifactError(f"{path} is no manifest ({error!r:.200}). Export the model again.") from error
     if found != FORMAT_VERSION:
         age = "a newer" if found > FORMAT_VERSION else "an older"
+        wrote = str(values.get("segdec_version", "unknown")).encode("unicode_escape").decode()[:40]
         raise ArtifactError(
             f"{path} has format_version {found}. Expected {FORMAT_VERSION}: {age} segdec "
-            f"({values.get('segdec_version', 'unknown')}) wrote it; export the model again with this one "
+            f"({wrote}) wrote it; export the model again with this one "
             f"({__version__}), or install that one."
         )
     try:

@@ -94,9 +94,7 @@ def _put_in_place(staged: Path, target: Path, overwrite: bool) -> None:
         except BaseException:
             old.rename(target)
             raise
-        shutil.rmtree(
-            old, ignore_errors=True
-        )  # the new one is in place: what cannot be removed is no failure
+        shutil.rmtree(old, ignore_errors=True)  # what cannot be removed is no failure: the new one is there
 
 
 @contextmanager
@@ -114,16 +112,13 @@ def _staged(target: Path) -> Iterator[Path]:
 @contextmanager
 def _held(folder: Path) -> Iterator[None]:
     """Marks a folder as in work, under whatever name; the kernel removes the mark when the process dies."""
-    if fcntl is None:
+    with ExitStack() as stack:
+        if fcntl is not None:
+            with suppress(OSError):  # it has gone, or lies on a network file system that locks no folders
+                descriptor = os.open(folder, os.O_RDONLY)
+                stack.callback(os.close, descriptor)
+                fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield
-        return
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        with suppress(OSError):  # some network file systems lock no folders
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(descriptor)
 
 
 def _remove_abandoned(target: Path) -> None:

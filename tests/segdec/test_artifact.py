@@ -322,3 +322,9 @@ def test_error_of_an_engine_names_the_artifact_and_not_the_copy(folder: Path) ->
         open_artifact(folder).private_copy("tensorflow") as files,
     ):
         raise ArtifactError(f"{files} is odd")
+
+
+def test_version_of_a_stranger_is_told_without_its_control_characters(folder: Path) -> None:
+    rewrite(folder, format_version=6, segdec_version="9.0\x1b[2J" + "x" * 1000)
+    assert r"a newer segdec (9.0\x1b[2Jxxx" in refusal(folder)
+    assert len(refusal(folder)) < 400
