@@ -12,7 +12,6 @@ from segdec.config import PRESETS, NetworkConfig
 from segdec.errors import ArtifactError
 from segdec.predictor import Predictor
 from tests.forged_artifact import forge
-from tests.marks import slow_case
 
 Hostile = Callable[[Any, str], Any]
 """TensorFlow and the path of a file to write → what is added to the mask logits, 0.0 mostly."""
@@ -343,22 +342,22 @@ def test_checkpoint_that_names_its_own_saver_is_refused(artifact_copy: Path, mar
 # === What we write ===
 
 
-@pytest.mark.parametrize("stride", [slow_case(8), slow_case(1)])
+@pytest.mark.slow
 @pytest.mark.parametrize("preset", PRESETS)
 def test_export_of_every_preset_holds_what_is_allowed(
     preset: str,
-    stride: int,
     tensorflow_devices: list[str],  # noqa: ARG001
     tmp_path: Path,
 ) -> None:
+    """With the finest mask, which takes the most kinds of operations."""
     from segdec.engines import ENGINES
     from segdec.export.export import write_engine
     from segdec.network.network import build_network
 
     sizes = {"segmentation_widths": ((4,), (4,), (32,)), "feature_width": 64, "feature_kernel": 9}
-    narrow = {"decision_widths": (4, 4, 4), "decoder_widths": (4, 4, 4), "mask_stride": stride}
+    narrow = {"decision_widths": (4, 4, 4), "decoder_widths": (4, 4, 4), "mask_stride": 1}
     network = build_network(NetworkConfig(preset=preset, **sizes, **narrow))
     photographs = list(np.random.default_rng(0).integers(0, 256, (2, 64, 48, 1), dtype=np.uint8))
-    for engine, kind in ENGINES.items():
+    for engine in ENGINES.keys() - {"openvino-bfloat16"}:  # whose files are those of `openvino`
         write_engine(engine, network, tmp_path / engine, photographs)
-        kind.load(tmp_path / engine)
+        ENGINES[engine].load(tmp_path / engine)
