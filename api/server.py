@@ -29,6 +29,7 @@ from segdec.cli_runtime import EXIT_INTERRUPTED, quiet_tensorflow
 from segdec.engines import ENGINES
 from segdec.errors import ConfigError
 from segdec.process_memory import make_memory_returnable
+from segdec.signatures import TrustedKeys
 from segdec.threads import leave_cores_to_engine
 
 EXIT_UNFINISHED = 70
@@ -115,6 +116,8 @@ def serve(settings: Settings) -> NoReturn:
     configure_logging(settings)  # first: TensorFlow adds a form of its own where it finds none
     with bind(settings.host, settings.port) as listener:
         open_store(settings).names()  # what is wrong is told before the seconds of TensorFlow's import
+        if settings.require_signature is not None:
+            TrustedKeys.read(settings.require_signature)
         app, tls = create_app(settings), tls_arguments(settings)
         if _may_need_tensorflow(settings):
             make_memory_returnable()

@@ -102,6 +102,7 @@ class Service:
                 settings.drain_s,
                 settings.engine,
                 settings.threads,
+                settings.require_signature,
             )
             if predictor is None
             else None

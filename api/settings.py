@@ -48,6 +48,11 @@ class Settings(BaseSettings):
     default_model: str | None = Field(
         None, description="name of the model that /v1/predict uses; not needed when there is only one"
     )
+    require_signature: Path | None = Field(
+        None,
+        description="PEM file of trusted public keys, read anew at each reload: a model that none of them "
+        "signed is not served",
+    )
     host: str = Field("127.0.0.1", description="address to listen on")
     port: int = Field(8000, ge=0, le=65535, description="port to listen on; 0 takes a free one")
     tls_certificate: Path | None = Field(None, description="PEM file of the certificate chain: serves https")

@@ -1,4 +1,4 @@
-"""Predicts image files: `segdec predict IMAGE… --model FOLDER`, or `--url` for a service.
+"""Predicts image files: `segdec predict IMAGE… --model FOLDER`, or `--url` for a service; signs models.
 
 In place of a file, a folder stands for all photographs below it, a list for those it names, a pattern for
 those that match it. With `--results` any number of them, on any number of machines, go into Parquet files.
@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from segdec import __version__
 from segdec.cli_runtime import allow_pixels, clean_exit, pixel_limit
@@ -18,10 +18,14 @@ from segdec.command_line.inspection_loop import NOT_INSPECTED, TerminalTable, in
 from segdec.command_line.inspectors import Inspector, LocalInspector, RemoteInspector
 from segdec.command_line.overlay_folder import OverlayFolder
 from segdec.command_line.photographs import find_photographs, parse_shard
+from segdec.command_line.signing import add_signing
 from segdec.engines import ENGINES
 from segdec.errors import ConfigError
 from segdec.images import DEFAULT_MAX_PIXELS
 from segdec.threads import leave_cores_to_engine, thread_count
+
+if TYPE_CHECKING:
+    Commands = argparse._SubParsersAction[argparse.ArgumentParser]
 
 EXIT_SOME_FAILED = 1
 KEY_VARIABLE = "SEGDEC_API_KEY"
@@ -31,6 +35,7 @@ MODEL_OPTIONS = {
     "threads": "--threads",
     "engine": "--engine",
     "results": "--results",
+    "require_signature": "--require-signature",
 }
 URL_OPTIONS = {"model_name": "--model-name", "model_version": "--version", "api_key_file": "--api-key-file"}
 
@@ -39,15 +44,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command line; returns 0, or 1 if some of the images could not be predicted.
 
     Raises:
-        SystemExit: With 2 on a wrong argument, an unusable model, service or output folder.
+        SystemExit: With 2 on a wrong argument, an unusable model, service, key or output folder.
     """
     options = build_parser().parse_args(arguments)
     with clean_exit():
-        check_options(options)
-        images = find_photographs(options.images)
-        if options.shard is not None:
-            images = options.shard.select(images)
-        return predict(images, options) if options.results is None else predict_many(images, options)
+        return int(options.run(options))
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -55,9 +56,16 @@ def build_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog=program_name(), description="Find defects in photographs.")
     parser.add_argument("--version", action="version", version=f"segdec {__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    _add_predict(commands)
+    add_signing(commands)
+    return parser
+
+
+def _add_predict(commands: "Commands") -> None:
     command = commands.add_parser(
         "predict", help="label images, write masks and overlays", description="Label images."
     )
+    command.set_defaults(run=inspect_images)
     command.add_argument(
         "images",
         nargs="+",
@@ -98,6 +106,12 @@ def build_parser() -> argparse.ArgumentParser:
         "reading, preparing, interpreting and writing take one more each, which is short beside it",
     )
     command.add_argument(
+        "--require-signature",
+        type=Path,
+        metavar="PUBLIC_KEYS",
+        help="with --model: PEM file of trusted public keys; a model that none of them signed is refused",
+    )
+    command.add_argument(
         "--threshold", type=float, metavar="T", help="score from which an image is defective, 0…1"
     )
     scale = command.add_argument_group("many photographs")
@@ -124,12 +138,20 @@ def build_parser() -> argparse.ArgumentParser:
     service.add_argument(
         "--api-key-file", type=Path, metavar="FILE", help=f"holds the key; default: ${KEY_VARIABLE}, if set"
     )
-    return parser
 
 
 def program_name() -> str:
     """Returns what the command line was called as: the installed command, or the module."""
     return "segdec" if Path(sys.argv[0]).name == "segdec" else "python -m segdec"
+
+
+def inspect_images(options: argparse.Namespace) -> int:
+    """Predicts the images that the command line names."""
+    check_options(options)
+    images = find_photographs(options.images)
+    if options.shard is not None:
+        images = options.shard.select(images)
+    return predict(images, options) if options.results is None else predict_many(images, options)
 
 
 def check_options(options: argparse.Namespace) -> None:
@@ -211,6 +233,7 @@ def model_settings(options: argparse.Namespace) -> dict[str, Any]:
         "threads": options.threads,
         "engine": options.engine,
         "accept_webp": bool(options.accept_webp),
+        "trusted": options.require_signature,
     }
 
 

@@ -3,33 +3,58 @@
     model/
     ├── manifest.json      what the model is and the SHA-256 of every other file
     ├── manifest.sha256    the SHA-256 of the manifest; `sha256sum -c` checks it
+    ├── signatures/        of the manifest, see `segdec.signatures`; they change nothing else
     ├── self_test/         a photograph and the mask scores it must get
     └── tensorflow/        files of one engine; a folder for each that it was exported for
 
-It is written whole or not at all, and refused if anything in it has changed.
+It is written whole or not at all, and refused if anything in it has changed. What is read of it is what was
+checked: an engine gets a private copy of its files, made while they are compared with their checksums.
 """
 
 import hashlib
 import json
+import os
+import re
+import stat
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path, PurePosixPath
-from typing import Any
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any, BinaryIO
 
-from pydantic import Field, FiniteFloat, ValidationError
+from pydantic import AfterValidator, Field, FiniteFloat, ValidationError
 
 from segdec import __version__
 from segdec.config import Config, Fraction, ModelConfig, explain
 from segdec.engines import ENGINES
 from segdec.errors import ArtifactError
 from segdec.files import new_folder
+from segdec.signatures import TrustedKeys
 from segdec.variants import Variant
 
-FORMAT_VERSION = 4
+FORMAT_VERSION = 5
 """Of the folder, counted up whenever it changes; no other one is read."""
 
 MANIFEST = "manifest.json"
 CHECKSUM = "manifest.sha256"
+
+MOST_BYTES = 2**32
+"""In one file; the weights of the largest preset take 0.06 GB."""
+MOST_MANIFEST_BYTES = 2**22
+
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*(?:/[A-Za-z0-9_][A-Za-z0-9_.-]*)*")
+"""Of a file in a manifest: what every system reads alike, and nothing that leads out of the folder."""
+
+
+def _check_printable(text: str) -> str:
+    if not text.isprintable():
+        raise ValueError("it has control characters, which terminals obey; expected plain text")
+    return text
+
+
+Text = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_check_printable)]
+"""What is shown to people."""
 
 
 class SelfTest(Config):
@@ -39,7 +64,7 @@ class SelfTest(Config):
     mask_scores: str = Field("self_test/mask_scores.png", description="path inside the folder; 255 = 1.0")
     height: int = Field(ge=1, description="of the photograph, px")
     width: int = Field(ge=1, description="of the photograph, px")
-    label: str = Field(description="class that the photograph must get")
+    label: Text = Field(description="class that the photograph must get")
     score: Fraction = Field(description="image score that the photograph must get")
     score_tolerance: Fraction = Field(
         1e-3, description="of the image score: float32 on another CPU, TF32 on a GPU"
@@ -51,10 +76,10 @@ class Manifest(ModelConfig):
     """What an artifact holds and where it comes from."""
 
     format_version: int = Field(FORMAT_VERSION, description="of the folder; others are refused")
-    name: str = Field(min_length=1, description="of the model")
-    version: str = Field(min_length=1, description="of the model")
-    segdec_version: str = Field(description="of the code that wrote the artifact")
-    created: str = Field(description="ISO 8601, UTC")
+    name: Text = Field(description="of the model")
+    version: Text = Field(description="of the model")
+    classes: Annotated[tuple[Text, ...], Field(min_length=2)]
+    segdec_version: Text = Field(description="of the code that wrote the artifact")
     metrics: dict[str, FiniteFloat] = Field({}, description="measured on `metrics_split`")
     metrics_split: str = Field("", description="part of the data the metrics were measured on")
     data_fingerprint: str = Field("", description="of the data set the model was trained on")
@@ -65,6 +90,99 @@ class Manifest(ModelConfig):
     files: dict[str, str] = Field({}, description="path inside the folder → SHA-256")
 
 
+@dataclass(frozen=True)
+class Artifact:
+    """An artifact whose manifest was read; its files are checked whenever one of them is.
+
+    Attributes:
+        folder: Where it lies.
+        manifest: What it says of itself.
+        content: The manifest as it was read, which is what a signature covers.
+        signed_by: Identifies the trusted key that signed it; None where no signature was asked for.
+    """
+
+    folder: Path
+    manifest: Manifest
+    content: bytes = field(repr=False)
+    signed_by: str | None = None
+
+    @property
+    def sha256(self) -> str:
+        """Of the manifest: the identity of the model, as it covers all files."""
+        return hashlib.sha256(self.content).hexdigest()
+
+    def check_files(self, *, besides: str | None = None) -> None:
+        """Compares every file with its checksum, but for those below the folder `besides`.
+
+        Raises:
+            ArtifactError: If one is missing, has changed or is no plain file, or there are further ones
+                among them.
+        """
+        _check_unlisted(self.folder, self.manifest)
+        for name in self.manifest.files:
+            if not _is_below(name, besides):
+                _check_digest(self.folder, name, _digest(self.folder, name), self.manifest.files[name])
+
+    @contextmanager
+    def private_copy(self, part: str) -> Iterator[Path]:
+        """Copies the files below the folder `part` to where nobody else can change them, and checks them.
+
+        Yields the copy of that folder, which is there until the block ends.
+
+        Raises:
+            ArtifactError: As `check_files`, or if there is no room for the copy. What is raised in the block
+                names the artifact instead of the copy.
+        """
+        with tempfile.TemporaryDirectory(prefix="segdec-") as place:
+            private = Path(place)
+            for name in self.manifest.files:
+                if _is_below(name, part):
+                    self._copy(name, private / name)
+            (private / part).mkdir(exist_ok=True)
+            try:
+                yield private / part
+            except ArtifactError as error:
+                raise ArtifactError(str(error).replace(place, str(self.folder))) from error
+
+    def _copy(self, name: str, target: Path) -> None:
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            with target.open("xb") as file:
+                found = _digest(self.folder, name, file.write)
+        except OSError as error:
+            raise ArtifactError(
+                f"{self.folder / name} cannot be copied to {target.parent} ({error.strerror}). Expected room "
+                "for the files of one engine; TMPDIR names another place."
+            ) from error
+        _check_digest(self.folder, name, found, self.manifest.files[name])
+
+
+def open_artifact(folder: Path, trusted: TrustedKeys | None = None) -> Artifact:
+    """Reads the manifest in `folder`; its files are checked when they are read.
+
+    Args:
+        folder: The artifact.
+        trusted: Keys of which one must have signed the manifest; None if nobody need.
+
+    Raises:
+        ArtifactError: If the folder or the manifest is missing, has changed, is of another format, or is not
+            signed by a trusted key.
+        MissingExtraError: If a signature is asked for and what checks it is not installed.
+    """
+    if not folder.is_dir():
+        raise ArtifactError(
+            f"{folder} is no folder. Expected an artifact, as python -m training export RUN FOLDER writes "
+            "it; check the path."
+        )
+    content = _read_small(folder, MANIFEST)
+    _check_checksum(folder, content)
+    signed_by = None if trusted is None else trusted.check(folder, content)
+    manifest = _parse(folder / MANIFEST, content)
+    _check_self_test(folder, manifest)
+    _check_variants(folder, manifest)
+    return Artifact(folder, manifest, content, signed_by)
+
+
 def read_manifest(folder: Path) -> Manifest:
     """Reads the manifest in `folder` and checks every file that it names.
 
@@ -72,12 +190,9 @@ def read_manifest(folder: Path) -> Manifest:
         ArtifactError: If the folder or a file is missing, a file has changed since the export, or
             the format is another than this code's; the message says which.
     """
-    manifest = read_manifest_file(folder)
-    for name, expected in manifest.files.items():
-        _check_file(folder, name, expected)
-    _check_self_test(folder, manifest)
-    _check_variants(folder, manifest)
-    return manifest
+    artifact = open_artifact(folder)
+    artifact.check_files()
+    return artifact.manifest
 
 
 def read_manifest_file(folder: Path) -> Manifest:
@@ -86,14 +201,7 @@ def read_manifest_file(folder: Path) -> Manifest:
     Raises:
         ArtifactError: If the folder or the manifest is missing, has changed, or is of another format.
     """
-    if not folder.is_dir():
-        raise ArtifactError(
-            f"{folder} is no folder. Expected an artifact, as python -m training export RUN FOLDER writes "
-            "it; check the path."
-        )
-    content = _read(folder / MANIFEST)
-    _check_checksum(folder, content)
-    return _parse(folder / MANIFEST, content)
+    return open_artifact(folder).manifest
 
 
 def digest(folder: Path) -> str:
@@ -102,7 +210,25 @@ def digest(folder: Path) -> str:
     Raises:
         ArtifactError: If there is no manifest.
     """
-    return hashlib.sha256(_read(folder / MANIFEST)).hexdigest()
+    return hashlib.sha256(_read_small(folder, MANIFEST)).hexdigest()
+
+
+def read_file(folder: Path, manifest: Manifest, name: str) -> bytes:
+    """Reads one of an artifact's files.
+
+    Args:
+        folder: The artifact.
+        manifest: Its manifest; while an artifact is being written it knows no checksums yet.
+        name: Path inside the folder.
+
+    Raises:
+        ArtifactError: If the file is missing, is no plain file, or has changed since the export.
+    """
+    content = bytearray()
+    found = _digest(folder, name, content.extend)
+    expected = manifest.files.get(name, found)
+    _check_digest(folder, name, found, expected)
+    return bytes(content)
 
 
 def write_artifact(folder: Path, build: Callable[[Path], Manifest], *, overwrite: bool = False) -> Manifest:
@@ -133,19 +259,56 @@ def write_artifact(folder: Path, build: Callable[[Path], Manifest], *, overwrite
 # === Reading ===
 
 
-def _read(path: Path) -> bytes:
+def _read_small(folder: Path, name: str) -> bytes:
+    content = bytearray()
+    _digest(folder, name, content.extend, most=MOST_MANIFEST_BYTES)
+    return bytes(content)
+
+
+def _digest(
+    folder: Path, name: str, take: Callable[[bytes], object] | None = None, *, most: int | None = None
+) -> str:
+    """Reads a file once and returns its SHA-256; `take` gets its content piece by piece."""
+    sha256, taken, most = hashlib.sha256(), 0, most or MOST_BYTES
+    with _open_plain(folder, name) as file:
+        while piece := file.read(2**20):
+            taken += len(piece)
+            if taken > most:
+                raise ArtifactError(
+                    f"{folder / name} is larger than {most} bytes. No model is; check the file."
+                )
+            sha256.update(piece)
+            if take is not None:
+                take(piece)
+    return sha256.hexdigest()
+
+
+def _open_plain(folder: Path, name: str) -> BinaryIO:
+    """Opens a file that lies in the folder itself: no link out of it, no device, nothing that would wait."""
+    path = folder / name
+    inside = [folder.joinpath(*Path(name).parts[:depth]) for depth in range(1, len(Path(name).parts) + 1)]
+    flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
     try:
-        return path.read_bytes()
+        link = next((one for one in inside if one.is_symlink()), None)
+        file = None if link else os.fdopen(os.open(path, flags), "rb")
     except FileNotFoundError:
         raise ArtifactError(
             f"{path.parent} has no {path.name}. Expected a complete artifact; export or copy it again."
         ) from None
     except OSError as error:
         raise ArtifactError(f"{path} cannot be read: {error.strerror}. Check its permissions.") from error
+    if file is None or not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        if file is not None:
+            file.close()
+        raise ArtifactError(
+            f"{link or path} is {'a link' if link else 'no plain file'}. Expected the files themselves: copy "
+            "the artifact with cp --recursive --dereference."
+        )
+    return file
 
 
 def _check_checksum(folder: Path, content: bytes) -> None:
-    expected = _read(folder / CHECKSUM)
+    expected = _read_small(folder, CHECKSUM)
     found = f"{hashlib.sha256(content).hexdigest()}  {MANIFEST}"
     if expected.rstrip() != found.encode():
         raise ArtifactError(
@@ -158,31 +321,57 @@ def _parse(path: Path, content: bytes) -> Manifest:
     try:
         values: Any = json.loads(content)
         found = int(values["format_version"])
-    except (ValueError, KeyError, TypeError) as error:
-        raise ArtifactError(f"{path} is no manifest ({error!r}). Export the model again.") from error
+    except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
+        raise ArtifactError(f"{path} is no manifest ({error!r:.200}). Export the model again.") from error
     if found != FORMAT_VERSION:
         age = "a newer" if found > FORMAT_VERSION else "an older"
+        wrote = str(values.get("segdec_version", "unknown")).encode("unicode_escape").decode()[:40]
         raise ArtifactError(
             f"{path} has format_version {found}. Expected {FORMAT_VERSION}: {age} segdec "
-            f"({values.get('segdec_version', 'unknown')}) wrote it; export the model again with this one "
+            f"({wrote}) wrote it; export the model again with this one "
             f"({__version__}), or install that one."
         )
     try:
-        return Manifest.model_validate(values)
+        manifest = Manifest.model_validate(values)
     except ValidationError as error:
         raise ArtifactError(f"{path} is no valid manifest. {explain(error, Manifest)}") from error
+    _check_names(path, manifest)
+    return manifest
 
 
-def _check_file(folder: Path, name: str, expected: str) -> None:
-    path = PurePosixPath(name)
-    if path.is_absolute() or ".." in path.parts:
-        raise ArtifactError(f"{folder / MANIFEST} names {name!r}. Expected only files inside its folder.")
-    found = hashlib.sha256(_read(folder / name)).hexdigest()
+def _check_names(path: Path, manifest: Manifest) -> None:
+    for name in manifest.files:
+        if not _NAME.fullmatch(name):
+            raise ArtifactError(
+                f"{path} names {name!r:.200}. Expected only files inside its folder, named by letters, "
+                "digits, '.', '_' and '-'; export the model again."
+            )
+
+
+def _is_below(name: str, part: str | None) -> bool:
+    return part is not None and name.startswith(f"{part}/")
+
+
+def _check_digest(folder: Path, name: str, found: str, expected: str) -> None:
     if found != expected:
         raise ArtifactError(
             f"{folder / name} has changed since the export: its SHA-256 is {found[:12]}…, expected "
             f"{expected[:12]}…. Export or copy the artifact again."
         )
+
+
+def _check_unlisted(folder: Path, manifest: Manifest) -> None:
+    """Refuses further files among those with a checksum; beside their folders, notes may lie."""
+    for top in sorted({name.split("/")[0] for name in manifest.files if "/" in name}):
+        for place, folders, files in os.walk(folder / top):
+            links = [one for one in folders if (Path(place) / one).is_symlink()]
+            for name in (*links, *files):
+                found = (Path(place) / name).relative_to(folder).as_posix()
+                if found not in manifest.files:
+                    raise ArtifactError(
+                        f"{folder / found} is none of the artifact's files: it came after the export. "
+                        "Expected an untouched artifact; remove it, or export or copy the artifact again."
+                    )
 
 
 def _check_self_test(folder: Path, manifest: Manifest) -> None:

@@ -36,7 +36,7 @@ def _check_among(*allowed: int) -> AfterValidator:
 
 OddSide = Annotated[int, Field(gt=0), AfterValidator(_check_odd)]
 Width = Annotated[int, Field(gt=0)]
-Side = Annotated[int, Field(gt=0, multiple_of=STRIDE)]
+Side = Annotated[int, Field(gt=0, le=2**15, multiple_of=STRIDE)]
 Fraction = Annotated[float, Field(ge=0.0, le=1.0)]
 
 
@@ -263,7 +263,7 @@ def _explain_one(detail: dict[str, Any], model: type[BaseModel]) -> str:
     if not path:  # what arrived is the whole configuration
         return f"{where}: {detail['msg']}"
     if detail["type"] != "extra_forbidden":
-        return f"{where}: {detail['msg']} (got {detail['input']!r})"
+        return f"{where}: {detail['msg']} (got {detail['input']!r:.200})"
     return f"{where}: unknown key. Did you mean '{nearest_key(where, model)}'?"
 
 

@@ -1,11 +1,21 @@
 """Writing files and folders so that a reader never meets half of one."""
 
+import glob
 import os
 import shutil
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from uuid import uuid4
+
+try:
+    import fcntl
+except ImportError:  # Windows, where no folder can be locked: age decides
+    fcntl = None  # type: ignore[assignment]
+
+ABANDONED_S = 86_400.0
+"""Age from which on a half-written folder counts as left behind, where folders cannot be locked."""
 
 
 def write_bytes_atomic(path: Path, data: bytes) -> None:
@@ -37,7 +47,8 @@ def new_folder(folder: Path, *, overwrite: bool = False) -> Iterator[Path]:
 
     Yields an empty folder beside `folder` to fill; missing parents are made. If the block ends well it
     takes the place of `folder`, and what lay there is removed; if the block fails it vanishes. A
-    symbolic link is followed.
+    symbolic link is followed. What killed processes left of the same folder is removed, too; what others
+    are writing just now stays.
 
     Raises:
         FileExistsError: If `folder` exists and `overwrite` is false, or it is no folder. Nothing was made.
@@ -46,13 +57,15 @@ def new_folder(folder: Path, *, overwrite: bool = False) -> Iterator[Path]:
     target = folder.resolve()
     if target.exists() and not (overwrite and target.is_dir()):
         raise FileExistsError(f"{folder} exists. Choose another folder or allow to overwrite a folder.")
-    staged = _beside(target)
-    staged.mkdir(parents=True)
-    try:
-        yield staged
-        _put_in_place(staged, target, overwrite)
-    finally:
-        shutil.rmtree(staged, ignore_errors=True)
+    if target.exists():  # else what a killed process left may be the last copy
+        _remove_abandoned(target)
+    with _staged(target) as staged:
+        try:
+            yield staged
+            _put_in_place(staged, target, overwrite)
+        finally:
+            shutil.rmtree(staged, ignore_errors=True)
+    _remove_abandoned(target)
 
 
 def remove_leftovers(folder: Path, name: str | None = None) -> None:
@@ -62,8 +75,7 @@ def remove_leftovers(folder: Path, name: str | None = None) -> None:
         folder: Where they wrote; it may be missing.
         name: Only what was to become, or had been, the folder of this name.
     """
-    pattern = ".*.tmp" if name is None else f".{name}.{'[0-9a-f]' * 32}.tmp"
-    for path in folder.glob(pattern):
+    for path in folder.glob(".*.tmp" if name is None else _leftovers_of(name)):
         if path.is_dir():
             shutil.rmtree(path, ignore_errors=True)
         else:
@@ -75,13 +87,66 @@ def _put_in_place(staged: Path, target: Path, overwrite: bool) -> None:
         staged.rename(target)
         return
     old = _beside(target)
-    target.rename(old)
-    try:
-        staged.rename(target)
-    except BaseException:
-        old.rename(target)
-        raise
-    shutil.rmtree(old, ignore_errors=True)  # the new folder is in place: what cannot be removed is no failure
+    with _held(target):
+        target.rename(old)
+        try:
+            staged.rename(target)
+        except BaseException:
+            old.rename(target)
+            raise
+        shutil.rmtree(old, ignore_errors=True)  # what cannot be removed is no failure: the new one is there
+
+
+@contextmanager
+def _staged(target: Path) -> Iterator[Path]:
+    """Makes an empty folder beside `target` that nobody else takes for abandoned."""
+    while True:
+        staged = _beside(target)
+        staged.mkdir(parents=True)
+        with _held(staged):
+            if staged.exists():  # else it was taken for abandoned before it was held
+                yield staged
+                return
+
+
+@contextmanager
+def _held(folder: Path) -> Iterator[None]:
+    """Marks a folder as in work, under whatever name; the kernel removes the mark when the process dies."""
+    with ExitStack() as stack:
+        if fcntl is not None:
+            with suppress(OSError):  # it has gone, or lies on a network file system that locks no folders
+                descriptor = os.open(folder, os.O_RDONLY)
+                stack.callback(os.close, descriptor)
+                fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+
+
+def _remove_abandoned(target: Path) -> None:
+    """Removes the folders beside `target` in which processes were killed that wrote it."""
+    for path in target.parent.glob(_leftovers_of(target.name)):
+        with suppress(OSError):  # another process removes it, too
+            _remove_if_abandoned(path)
+
+
+def _remove_if_abandoned(path: Path) -> None:
+    old = time.time() - path.stat().st_mtime > ABANDONED_S
+    with ExitStack() as stack:
+        if fcntl is not None:
+            descriptor = os.open(path, os.O_RDONLY)
+            stack.callback(os.close, descriptor)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                old = True
+            except BlockingIOError:
+                return  # its writer is alive
+            except OSError:
+                pass
+        if old:
+            shutil.rmtree(path, ignore_errors=True)
+
+
+def _leftovers_of(name: str) -> str:
+    return f".{glob.escape(name)}.{'[0-9a-f]' * 32}.tmp"
 
 
 def _beside(path: Path) -> Path:

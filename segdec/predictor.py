@@ -8,13 +8,15 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from segdec.artifact import Manifest, read_manifest
+from segdec.artifact import Artifact, Manifest, open_artifact
 from segdec.batching import Batcher, PendingPhotograph
-from segdec.config import ModelConfig
+from segdec.config import STRIDE, ModelConfig
 from segdec.engines import ENGINES, Engine, Logits, check_engine, choose_engine
+from segdec.errors import ArtifactError
 from segdec.pipeline import Pipeline
 from segdec.postprocessing import Prediction, interpret
 from segdec.preprocessing import input_size, prepare_image
+from segdec.signatures import TrustedKeys
 from segdec.tiling import infer_tiles
 from segdec.variants import check_versions
 
@@ -68,6 +70,7 @@ class Predictor:
         *,
         batch_pixels: int | None = None,
         threads: int | None = None,
+        trusted: TrustedKeys | None = None,
     ) -> Self:
         """Loads the artifact in `folder` after checking all of its files.
 
@@ -76,19 +79,37 @@ class Predictor:
             engine: One of those that it was exported for; None for the first that is installed.
             batch_pixels: As in the class.
             threads: Of the engine; None for its own choice, all cores that the process may use.
+            trusted: Keys of which one must have signed it; None if nobody need.
 
         Raises:
-            ArtifactError: If the artifact is damaged, incomplete, of another format, or not for this engine.
+            ArtifactError: If the artifact is damaged, incomplete, of another format, not signed by a trusted
+                key, holds what no export writes, or is not for this engine.
             ConfigError: If there is no such engine, or it has started with another number of threads.
             MissingExtraError: If the engine's package is not installed.
         """
         if engine is not None:
             check_engine(engine)
-        manifest = read_manifest(folder)
-        name = choose_engine(folder, tuple(manifest.variants), engine)
+        artifact = open_artifact(folder, trusted)
+        return cls.of_artifact(artifact, engine, batch_pixels=batch_pixels, threads=threads)
+
+    @classmethod
+    def of_artifact(
+        cls,
+        artifact: Artifact,
+        engine: str | None = None,
+        *,
+        batch_pixels: int | None = None,
+        threads: int | None = None,
+    ) -> Self:
+        """Loads an artifact that was opened, and perhaps its signature checked; see `load`."""
+        manifest = artifact.manifest
+        name = choose_engine(artifact.folder, tuple(manifest.variants), engine)
         if ENGINES[name].is_installed:  # else loading says what to install
             check_versions(name, manifest.variants[name])
-        loaded = ENGINES[name].load(folder / name, threads)
+        artifact.check_files(besides=name)
+        with artifact.private_copy(name) as files:
+            loaded = ENGINES[name].load(files, threads)
+        _check_answer(loaded, manifest, artifact.folder)
         return cls(loaded, manifest, batch_pixels=batch_pixels, engine_name=name)
 
     @property
@@ -216,6 +237,26 @@ class Predictor:
             batcher.infer,
             batcher.interpret,
             ahead=batcher.ahead if ahead is None else ahead,
+        )
+
+
+def _check_answer(engine: Engine, config: ModelConfig, folder: Path) -> None:
+    """Refuses files that are loaded and answer something else than the manifest says."""
+    network = config.network
+    try:
+        found = engine.infer(np.zeros((1, STRIDE, STRIDE, network.input_channels), np.uint8))
+        shapes = found.mask.shape, found.classes.shape
+    except Exception as error:  # an engine may raise anything, and its own words are for programmers
+        raise ArtifactError(
+            f"{folder} cannot answer ({type(error).__name__}). Expected the network that its manifest "
+            "describes; export the model again."
+        ) from error
+    side = STRIDE // network.mask_stride
+    expected = (1, side, side, 1), (1, network.num_classes)
+    if shapes != expected:
+        raise ArtifactError(
+            f"{folder} answers with mask logits {shapes[0]} and class logits {shapes[1]}. Expected "
+            f"{expected[0]} and {expected[1]}, as its manifest says; export the model again."
         )
 
 

@@ -1,12 +1,17 @@
 """What a manifest says of the forms in which an artifact holds its model, one for each engine."""
 
+import re
 from importlib import metadata
+from typing import Annotated, Literal
 
 from pydantic import Field, FiniteFloat
 
 from segdec.config import Config, Fraction
 from segdec.engines import Precision
 from segdec.errors import ArtifactError
+
+Release = Annotated[str, Field(pattern=r"^[0-9]{1,4}\.[0-9]{1,4}[0-9A-Za-z.+-]{0,40}$")]
+"""Version of a package, of which the first two numbers are compared."""
 
 
 class Figures(Config):
@@ -34,7 +39,9 @@ class Variant(Config):
     """The model as one engine runs it, in the artifact's folder of the engine's name."""
 
     precision: Precision = Field("float32", description="in which it multiplies")
-    built_with: dict[str, str] = Field({}, description="package → version that wrote it")
+    built_with: dict[Literal["tensorflow", "openvino"], Release] = Field(
+        {}, description="package → version that wrote it"
+    )
     score_tolerance: FiniteFloat = Field(0.0, ge=0, description="added to that of the self-test")
     mask_tolerance: FiniteFloat = Field(0.0, ge=0, description="added to that of the self-test")
     verification: Verification | None = Field(
@@ -63,4 +70,4 @@ def check_versions(name: str, variant: Variant) -> None:
 
 
 def _release(version: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in version.split(".")[:2])
+    return tuple(int(number) for number in re.findall("[0-9]+", version)[:2])

@@ -17,11 +17,12 @@ from api.memory_budget import MEBI, MemoryBudget
 from api.models.registry import ModelRegistry, ServedModel
 from api.models.store import ModelStore, Offer
 from api.network_cost import NetworkCost, measure_cost
-from segdec.artifact import digest
+from segdec.artifact import Artifact, open_artifact
 from segdec.errors import ArtifactError, SegdecError
 from segdec.export.self_test import run_self_test
 from segdec.predictor import Predictor
 from segdec.schemas import ModelIdentity, ReloadAnswer, ReloadTiming
+from segdec.signatures import TrustedKeys
 from segdec.threads import available_cores
 
 logger = logging.getLogger(__name__)
@@ -48,6 +49,8 @@ class ModelLoader:
         drain_s: Seconds that requests to a replaced model may still take.
         engine: Runs them; None for the first that each was exported for and that is installed.
         threads: Of their engine; None for its own choice.
+        trusted: File of public keys, of which one must have signed each of them; None if nobody need. It is
+            read whenever models are loaded, so that keys come and go without a new start.
     """
 
     def __init__(
@@ -59,6 +62,7 @@ class ModelLoader:
         drain_s: float,
         engine: str | None = None,
         threads: int | None = None,
+        trusted: Path | None = None,
     ) -> None:
         self.store = store
         self.registry = registry
@@ -67,6 +71,7 @@ class ModelLoader:
         self.drain_s = drain_s
         self.engine = engine
         self.threads = threads
+        self.trusted = trusted
         self._busy: set[str] = set()
 
     async def load_all(self) -> Phases:
@@ -140,11 +145,12 @@ class ModelLoader:
         self.registry.replace(name, {})
 
     async def _load_version(self, folder: Path, before: ServedModel | None, phases: Phases) -> ServedModel:
-        if before is not None and before.identity.sha256 == await asyncio.to_thread(digest, folder):
-            return before
         begun = time.perf_counter()
+        artifact = await asyncio.to_thread(self._open, folder)
+        if before is not None and before.identity.sha256 == artifact.sha256:
+            return before
         identity, predictor = await asyncio.to_thread(
-            load_artifact, folder, self.inference_thread.max_batch_pixels, self.engine, self.threads
+            load_artifact, artifact, self.inference_thread.max_batch_pixels, self.engine, self.threads
         )
         for note in predictor.notes:
             logger.warning("%s: %s", folder, note)
@@ -180,6 +186,13 @@ class ModelLoader:
         self.budget.check_room(cost, height * width)
         return cost
 
+    def _open(self, folder: Path) -> Artifact:
+        if self.trusted is None:
+            return open_artifact(folder)
+        artifact = open_artifact(folder, TrustedKeys.read(self.trusted))
+        logger.info("%s is signed with the key %s", folder, artifact.signed_by)
+        return artifact
+
     async def _drain(self, before: Mapping[str, ServedModel], phases: Phases) -> None:
         begun = time.perf_counter()
         kept = {id(model.usage) for model in self.registry.all()}
@@ -205,27 +218,24 @@ class ModelLoader:
 
 
 def load_artifact(
-    folder: Path, batch_pixels: int | None, engine: str | None = None, threads: int | None = None
+    artifact: Artifact, batch_pixels: int | None, engine: str | None = None, threads: int | None = None
 ) -> tuple[ModelIdentity, Predictor]:
-    """Loads the artifact in `folder` after checking all of its files.
+    """Loads an artifact after checking all of its files.
 
     Args:
-        folder: The artifact.
+        artifact: As it was opened.
         batch_pixels: Most pixels in a batch of tiles; None for what the engine advises.
         engine: Runs it; None for the first that it was exported for and that is installed.
         threads: Of the engine; None for its own choice.
 
     Raises:
-        ArtifactError: If it is damaged, incomplete, too new, for other engines, or changes while it is read.
+        ArtifactError: If it is damaged, incomplete, for other engines, or holds what no export writes.
         ConfigError: If the engine has started with another number of threads.
         MissingExtraError: If what runs it is not installed.
     """
-    sha256 = digest(folder)
-    predictor = Predictor.load(folder, engine, batch_pixels=batch_pixels, threads=threads)
-    if digest(folder) != sha256 or predictor.manifest is None:
-        raise ArtifactError(f"{folder} changed while it was read. Copy it whole, then reload.")
-    manifest = predictor.manifest
-    return ModelIdentity(name=manifest.name, version=manifest.version, sha256=sha256), predictor
+    predictor = Predictor.of_artifact(artifact, engine, batch_pixels=batch_pixels, threads=threads)
+    manifest = artifact.manifest
+    return ModelIdentity(name=manifest.name, version=manifest.version, sha256=artifact.sha256), predictor
 
 
 async def warm(predictor: ImagePredictor, inference_thread: InferenceThread) -> None:

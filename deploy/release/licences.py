@@ -32,7 +32,7 @@ GPU_IMAGES = {"serve-gpu", "train"}
 
 SHIPPED = {
     "0BSD", "Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "CC0-1.0", "LicenseRef-Matplotlib", "MIT",
-    "MIT-CMU", "MPL-2.0", "PSF-2.0", "Zlib",
+    "MIT-0", "MIT-CMU", "MPL-2.0", "PSF-2.0", "Zlib",
 }  # fmt: skip
 """What may stand beside Apache-2.0 code. MPL-2.0 asks for its files' source: certifi, tqdm are Python."""
 

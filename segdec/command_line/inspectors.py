@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from segdec.artifact import digest, read_manifest
+from segdec.artifact import open_artifact
 from segdec.batching import Batcher, PendingPhotograph
 from segdec.cli_runtime import quiet_tensorflow
 from segdec.decoding.integrity import Integrity
@@ -19,6 +19,7 @@ from segdec.mask_decoding import unpack_mask
 from segdec.pipeline import Stage
 from segdec.predictor import Predictor
 from segdec.schemas import Answer, ModelDetail
+from segdec.signatures import TrustedKeys
 
 if TYPE_CHECKING:
     from segdec.client import Client
@@ -99,6 +100,7 @@ class LocalInspector:
         threads: Of the engine; None for all cores that the process may use.
         engine: Runs the network; None for the artifact's first that is installed.
         accept_webp: Whether WebP is inspected, though its damage goes unnoticed.
+        trusted: File of the public keys of which one must have signed it; None if nobody need.
 
     Raises:
         ArtifactError: If the artifact cannot be used.
@@ -119,16 +121,17 @@ class LocalInspector:
         threads: int | None = None,
         engine: str | None = None,
         accept_webp: bool = False,
+        trusted: Path | None = None,
     ) -> None:
-        manifest = read_manifest(model)
-        name = choose_engine(model, tuple(manifest.variants), engine)  # before the slow import
+        artifact = open_artifact(model, None if trusted is None else TrustedKeys.read(trusted))
+        name = choose_engine(model, tuple(artifact.manifest.variants), engine)  # before the slow import
         if ENGINES[name].package == "tensorflow":
             quiet_tensorflow()
-        predictor = Predictor.load(model, name, threads=threads)
+        predictor = Predictor.of_artifact(artifact, name, threads=threads)
         self.notes = predictor.notes
         self.identity = {
-            "model": f"{manifest.name} {manifest.version}",
-            "sha256": digest(model),
+            "model": f"{artifact.manifest.name} {artifact.manifest.version}",
+            "sha256": artifact.sha256,
             "engine": name,
             "threshold": threshold,
         }

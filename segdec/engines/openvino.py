@@ -9,14 +9,14 @@ from numpy.typing import NDArray
 
 from segdec.cpu_features import computes_bfloat16
 from segdec.engines import Logits, Precision
-from segdec.errors import ArtifactError
+from segdec.engines.openvino_graph import KERNEL, MODEL, check_openvino_model
+from segdec.errors import ArtifactError, SegdecError
 from segdec.network.fourier import kernel_spectra
 from segdec.openvino_package import import_openvino, openvino_core
 from segdec.threads import available_cores
 
 ov = import_openvino()
 
-MODEL = "model.xml"
 SPECTRA = "spectra_"
 """Begins the names of inputs that are spectra of a kernel, which lies beside the model as `LAYER.npy`."""
 
@@ -51,12 +51,13 @@ class OpenVINOEngine:
         """Loads the model in `folder`, to run with `threads` threads; None for all cores.
 
         Raises:
-            ArtifactError: If OpenVINO cannot load it.
+            ArtifactError: If it holds what no export writes, or OpenVINO cannot load it.
         """
         core = openvino_core()
         hint = "bf16" if precision != "float32" and computes_bfloat16() else "f32"
         notes = (NO_BFLOAT16,) if precision == "bfloat16" and hint == "f32" else ()
         try:
+            check_openvino_model(folder)
             model = core.read_model(folder / MODEL)
             _insert_spectra(model, folder)
             settings = {
@@ -65,7 +66,9 @@ class OpenVINOEngine:
                 "INFERENCE_NUM_THREADS": available_cores() if threads is None else threads,
             }
             return cls(core.compile_model(model, "CPU", settings), notes)
-        except (OSError, ValueError, RuntimeError) as error:
+        except SegdecError:
+            raise
+        except Exception as error:  # damaged models fail in any way
             raise ArtifactError(
                 f"{folder} holds no model that OpenVINO {ov.__version__} can load ({error}). Export it "
                 "again, with the version of OpenVINO that is installed here."
@@ -91,8 +94,18 @@ def _insert_spectra(model: Any, folder: Path) -> None:
     for port in list(model.inputs):
         name = port.any_name
         if name.startswith(SPECTRA):
-            kernel = np.load(folder / f"{name.removeprefix(SPECTRA)}.npy", allow_pickle=False)
+            kernel = _read_kernel(folder, f"{name.removeprefix(SPECTRA)}.npy")
             constant = ov.op.Constant(kernel_spectra(kernel), shared_memory=True)
             parameter = port.get_node()
             parameter.output(0).replace(constant.output(0))
             model.remove_parameter(parameter)
+
+
+def _read_kernel(folder: Path, name: str) -> NDArray[np.float32]:
+    """The kernel [k, k, C, D] in the file `name`, which the model chose."""
+    if not KERNEL.fullmatch(name):
+        raise ValueError(f"it asks for the kernel {name!r}, expected the name of a layer")
+    kernel = np.lib.format.open_memmap(folder / name, mode="r")  # takes no memory for what is not there
+    if kernel.dtype != np.float32 or kernel.ndim != 4 or kernel.shape[0] != kernel.shape[1]:
+        raise ValueError(f"{name} holds {kernel.dtype} {kernel.shape}, expected float32 [k, k, C, D]")
+    return np.array(kernel)

@@ -8,7 +8,8 @@ from numpy.typing import NDArray
 
 from segdec.cpu_features import computes_bfloat16
 from segdec.engines import Logits, Precision
-from segdec.errors import ArtifactError, ConfigError, MissingExtraError
+from segdec.engines.tensorflow_graph import check_saved_model
+from segdec.errors import ArtifactError, ConfigError, MissingExtraError, SegdecError
 from segdec.network.fourier import kernel_spectra
 
 try:
@@ -54,15 +55,18 @@ class TensorFlowEngine:
         """Loads the SavedModel in `folder`, to run with `threads` threads; None for all cores.
 
         Raises:
-            ArtifactError: If TensorFlow cannot load it.
+            ArtifactError: If it holds what no export writes, or TensorFlow cannot load it.
             ConfigError: If TensorFlow has started with another number of threads.
         """
         if threads is not None:
             limit_threads(threads)
         slow = precision == "bfloat16" and not _has_gpu() and not computes_bfloat16()
         try:
+            check_saved_model(folder)
             return cls(tf.saved_model.load(str(folder)), (SLOW_BFLOAT16,) if slow else ())
-        except (OSError, ValueError, tf.errors.OpError) as error:
+        except SegdecError:
+            raise
+        except Exception as error:  # damaged objects and functions fail in any way
             raise ArtifactError(
                 f"{folder} holds no SavedModel that TensorFlow {tf.__version__} can load ({error}). "
                 "Export the model again."

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
-from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ from segdec.config import STRIDE, ModelConfig, explain
 from segdec.engines import ENGINES, Engine, check_engine
 from segdec.engines.tensorflow import NetworkEngine
 from segdec.errors import ArtifactError, ConfigError
+from segdec.export.reduced_graph import reduce_saved_model
 from segdec.export.saved_model import save_network
 from segdec.export.self_test import expected_answer, noise_photograph, run_self_test, write_self_test
 from segdec.network.folding import fold_network
@@ -148,6 +148,7 @@ def write_engine(name: str, network: SegDecNet, folder: Path, prepared: Sequence
     if kind.package == "tensorflow":
         dtype = "mixed_bfloat16" if kind.precision == "bfloat16" else None
         save_network(fold_network(network, dtype), folder)
+        reduce_saved_model(folder)
         return
     from segdec.export import openvino_model  # not above: its package is an extra
 
@@ -220,7 +221,6 @@ def _manifest(config: ModelConfig, card: ModelCard, self_test: SelfTest, engines
             **config.model_dump(include=set(ModelConfig.model_fields)),
             **asdict(card),
             segdec_version=__version__,
-            created=datetime.now(UTC).isoformat(timespec="seconds"),
             self_test=self_test,
             variants={engine: Variant(precision=ENGINES[engine].precision) for engine in engines},
         )

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from segdec.config import NetworkConfig
-from segdec.engines.openvino import MODEL, SPECTRA
+from segdec.engines.openvino import SPECTRA
+from segdec.engines.openvino_graph import MODEL
 from segdec.errors import ConfigError, MissingExtraError
 from segdec.export.saved_model import save_fourier_network, save_network
 from segdec.network.folding import fourier_layers
@@ -21,6 +22,8 @@ from segdec.openvino_package import import_openvino
 
 ov = import_openvino()
 
+_ORIGIN = ["conversion_parameters", "input_model"]
+"""Where a converted model says what it was made of."""
 
 WORTHWHILE, WORTHWHILE_INT8 = 6.0, 12.0
 """From so many times fewer multiplications on, transforms are faster than a direct convolution in float32,
@@ -107,7 +110,9 @@ def _convert(network: SegDecNet, layers: Sequence[FourierConv2D] = ()) -> Any:
             save_fourier_network(network, Path(saved), layers)
         else:
             save_network(network, Path(saved))
-        return ov.convert_model(saved)
+        model = ov.convert_model(saved)
+    model.set_rt_info("", _ORIGIN)  # a folder of this process, else: each export would be another
+    return model
 
 
 def _save_kernels(layers: Sequence[FourierConv2D], folder: Path) -> None:
@@ -120,5 +125,9 @@ def _kernel(layer: FourierConv2D) -> NDArray[np.float32]:
 
 
 def _save(model: Any, folder: Path) -> None:
+    """Writes a model, its operations named by their places: OpenVINO counts those of the whole process."""
+    for place, node in enumerate(model.get_ordered_ops()):
+        if node.get_type_name() != "Parameter":
+            node.set_friendly_name(f"{node.get_type_name()}_{place}")
     folder.mkdir(parents=True, exist_ok=True)
     ov.save_model(model, folder / MODEL, compress_to_fp16=False)

@@ -15,10 +15,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from segdec.artifact import SelfTest
+from segdec.artifact import Manifest, SelfTest, read_file
 from segdec.config import STRIDE, ModelConfig
 from segdec.errors import ArtifactError, ImageError, MissingExtraError, SegdecError
-from segdec.images import read_image, write_png
+from segdec.images import decode_image, write_png
 from segdec.postprocessing import Prediction
 from segdec.predictor import DEFAULT_SIZE, Predictor
 from segdec.variants import Variant
@@ -62,7 +62,7 @@ def run_self_test(predictor: Predictor, folder: Path) -> SelfTestResult:
         raise ValueError("The predictor has no manifest. Expected one that was loaded from an artifact.")
     expected = predictor.manifest.self_test
     variant = predictor.manifest.variants[predictor.engine_name]
-    photograph, mask_scores = _read(folder, expected)
+    photograph, mask_scores = _read(folder, predictor.manifest)
     found = _predict(predictor, photograph, folder)
     result = SelfTestResult(
         score_difference=abs(found.score - expected.score),
@@ -99,11 +99,14 @@ def noise_photograph(config: ModelConfig) -> NDArray[np.uint8]:
 # === Comparison ===
 
 
-def _read(folder: Path, expected: SelfTest) -> tuple[NDArray[np.uint8], NDArray[np.float32]]:
+def _read(folder: Path, manifest: Manifest) -> tuple[NDArray[np.uint8], NDArray[np.float32]]:
     """Photograph [H, W, C] and mask scores [H, W], decoded as any other file."""
+    expected = manifest.self_test
+    names = expected.photograph, expected.mask_scores
     try:
-        photograph = read_image(folder / expected.photograph).pixels
-        stored = read_image(folder / expected.mask_scores).pixels
+        photograph, stored = (
+            decode_image(read_file(folder, manifest, name), str(folder / name)).pixels for name in names
+        )
     except ImageError as error:
         raise ArtifactError(f"The self-test of {folder} cannot be run: {error}") from error
     size = (expected.height, expected.width)

@@ -16,10 +16,13 @@ from api.models.registry import ModelRegistry
 from api.models.reload_log import log_reload
 from api.reloading import Reloader
 from api.settings import Settings
-from segdec.artifact import digest
+from segdec.artifact import digest, open_artifact
+from segdec.errors import ArtifactError
 from segdec.export.export import ModelCard, export_model
 from segdec.schemas import ReloadAnswer
+from segdec.signatures import make_keys, read_private_key, write_signature
 from tests.api.conftest import ServiceClient
+from tests.forged_artifact import forge
 
 PNG = {"Content-Type": "image/png"}
 RELOAD = "/v1/admin/models/tiny/reload"
@@ -365,3 +368,91 @@ def test_signal_reloads_every_model_in_turn(client, shelf, versions, caplog):
     assert found() == {("tiny", "2")}
     lines = [record.getMessage() for record in caplog.records if record.name == "api.reloading"]
     assert any(line.startswith("SIGHUP: models kept as before: tiny: ") for line in lines)
+
+
+# === Signatures ===
+
+
+@pytest.fixture
+def release(tmp_path_factory) -> Path:
+    """The private key of whoever releases models; its public one is `.pub`, and trusted in `trusted.pem`."""
+    private = tmp_path_factory.mktemp("keys") / "release.key"
+    shown, _ = make_keys(private)
+    shutil.copy(shown, private.with_name("trusted.pem"))
+    return private
+
+
+def sign(folder: Path, private: Path) -> str:
+    return write_signature(folder, open_artifact(folder).content, read_private_key(private))
+
+
+@pytest.fixture
+def signed(shelf, release) -> Iterator[ServiceClient]:
+    """A service that trusts one key."""
+    sign(shelf.folder / "tiny" / "1", release)
+    keys = release.with_name("admin.keys")
+    keys.write_text(LINE)
+    settings = Settings(
+        models=shelf.folder,
+        batch_sizes=(1,),
+        admin_keys=keys,
+        require_signature=release.with_name("trusted.pem"),
+    )
+    with ServiceClient(create_app(settings)) as client:
+        yield client
+
+
+def test_service_does_not_start_with_an_unsigned_model(shelf, release):
+    settings = Settings(
+        models=shelf.folder, batch_sizes=(1,), require_signature=release.with_name("trusted.pem")
+    )
+    with pytest.raises(ArtifactError, match="is not signed"), ServiceClient(create_app(settings)):
+        pytest.fail("it must not serve")
+
+
+def test_unsigned_version_leaves_the_signed_one(signed, shelf, release, part):
+    assert ask(signed, part)["model"]["version"] == "1"
+    folder = shelf.put("2")
+    shelf.label(stable="2")
+    answer = reload(signed)
+    assert (answer.status_code, answer.json()["code"]) == (422, "unusable_model")
+    assert "is not signed" in answer.json()["detail"]
+    assert ask(signed, part)["model"]["version"] == "1"
+    sign(folder, release)
+    assert reload(signed).json()["loaded"] == ["2"]
+    assert ask(signed, part)["model"]["sha256"] == digest(folder)
+
+
+def test_keys_come_and_go_without_a_new_start(signed, shelf, release):
+    second = release.with_name("second.key")
+    make_keys(second)
+    sign(shelf.put("2"), second)
+    shelf.label(stable="2")
+    assert "unknown keys" in reload(signed).json()["detail"]
+    trusted = release.with_name("trusted.pem")
+    shown = [key.with_suffix(".pub").read_bytes() for key in (release, second)]
+    trusted.write_bytes(b"".join(shown))
+    assert reload(signed).json()["loaded"] == ["2"]
+    trusted.write_bytes(shown[0])  # the second one was stolen: what it signed is not taken again
+    assert "unknown keys" in reload(signed).json()["detail"]
+
+
+def test_missing_keys_leave_what_is_served(signed, release, part):
+    release.with_name("trusted.pem").unlink()
+    assert "trusted.pem cannot be read" in reload(signed).json()["detail"]
+    assert ask(signed, part)["model"]["version"] == "1"
+
+
+def test_model_that_would_write_a_file_is_not_served(client, shelf, part):
+    """With the right checksums: only what is in its graph gives it away."""
+    folder = shelf.put("2")
+    from tensorflow.core.protobuf import saved_model_pb2
+
+    path = folder / "tensorflow" / "saved_model.pb"
+    saved = saved_model_pb2.SavedModel.FromString(path.read_bytes())
+    saved.meta_graphs[0].graph_def.library.function[0].node_def.add(name="x", op="WriteFile")
+    path.write_bytes(saved.SerializeToString())
+    forge(folder)
+    shelf.label(stable="2")
+    assert "'WriteFile'" in reload(client).json()["detail"]
+    assert ask(client, part)["model"]["version"] == "1"

@@ -1,5 +1,7 @@
 import hashlib
 import json
+import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -7,10 +9,11 @@ from typing import Any
 
 import pytest
 
-from segdec.artifact import Manifest, SelfTest, digest, read_manifest, write_artifact
+from segdec.artifact import Manifest, SelfTest, digest, open_artifact, read_manifest, write_artifact
 from segdec.config import InputConfig, ModelConfig, NetworkConfig
 from segdec.errors import ArtifactError
 from segdec.variants import Variant
+from tests.forged_artifact import write_manifest
 
 MANIFEST = Manifest(
     network=NetworkConfig(preset="compact"),
@@ -19,7 +22,6 @@ MANIFEST = Manifest(
     name="part",
     version="1",
     segdec_version="0.1.0",
-    created="2030-01-01T00:00:00+00:00",
     metrics={"ap": 0.5},
     self_test=SelfTest(height=8, width=8, label="good", score=0.25),
     variants={"tensorflow": Variant()},
@@ -54,9 +56,7 @@ def rewrite(folder: Path, without: str | None = None, **changes: Any) -> None:
     """Changes the manifest and its checksum, as another writer would have written them."""
     values = json.loads((folder / "manifest.json").read_text())
     values.pop(without, None)
-    content = json.dumps({**values, **changes}).encode()
-    (folder / "manifest.json").write_bytes(content)
-    (folder / "manifest.sha256").write_text(f"{hashlib.sha256(content).hexdigest()}  manifest.json\n")
+    write_manifest(folder, json.dumps({**values, **changes}).encode())
 
 
 def flip_byte(path: Path) -> None:
@@ -154,18 +154,18 @@ def test_flipped_byte_in_the_manifest_or_its_checksum(name: str, folder: Path) -
     assert "do not agree" in refusal(folder)
 
 
-@pytest.mark.parametrize("part", ["saved_model.pb", "fingerprint.pb", "variables.index", "variables.data"])
+@pytest.mark.parametrize("part", ["saved_model.pb", "variables.index", "variables.data"])
 def test_flipped_byte_in_a_model_file_is_named(part: str, artifact_copy: Path) -> None:
     (damaged,) = (path for path in artifact_copy.rglob("*") if path.name.startswith(part))
     flip_byte(damaged)
     assert f"{damaged} has changed since the export" in refusal(artifact_copy)
 
 
-@pytest.mark.parametrize(("version", "age"), [(3, "an older"), (5, "a newer")])
+@pytest.mark.parametrize(("version", "age"), [(4, "an older"), (6, "a newer")])
 def test_other_format_is_refused_before_its_unknown_fields(version: int, age: str, folder: Path) -> None:
     rewrite(folder, format_version=version, segdec_version="9.0", novelty=True)
     text = refusal(folder)
-    assert f"format_version {version}. Expected 4: {age} segdec (9.0) wrote it; export" in text
+    assert f"format_version {version}. Expected 5: {age} segdec (9.0) wrote it; export" in text
 
 
 @pytest.mark.parametrize("part", ["self_test", "variants"])
@@ -186,8 +186,7 @@ def test_unknown_field_is_named_with_the_nearest_one(folder: Path) -> None:
 
 @pytest.mark.parametrize("content", [b"[]", b"{}", b"no json", b'{"format_version": "x"}'])
 def test_manifest_that_is_none(content: bytes, folder: Path) -> None:
-    (folder / "manifest.json").write_bytes(content)
-    (folder / "manifest.sha256").write_text(f"{hashlib.sha256(content).hexdigest()}  manifest.json\n")
+    write_manifest(folder, content)
     assert "is no manifest" in refusal(folder)
 
 
@@ -204,3 +203,128 @@ def test_further_files_are_ignored(folder: Path) -> None:
 
 def test_manifest_is_a_model_configuration() -> None:
     assert isinstance(MANIFEST, ModelConfig)
+
+
+# === Artifacts of strangers ===
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"[" * 100_000,
+        b'{"format_version": 1e999}',
+        b'{"format_version": ' + b"9" * 5000 + b"}",
+        b'{"format_version": null}',
+        b'{"format_version": NaN}',
+        b"\xff\xfe",
+        b"{" + b" " * 2**22 + b"}",
+    ],
+    ids=["deep", "infinite", "long", "null", "nan", "bytes", "large"],
+)
+def test_hostile_manifest_is_refused(content: bytes, folder: Path) -> None:
+    write_manifest(folder, content)
+    assert re.search("is no manifest|is larger than", refusal(folder))
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"name": "a\x1b[2J"}, "name: .*control characters"),
+        ({"name": "a\nb"}, "name: .*control characters"),
+        ({"classes": ["good", "bad\r\nX-Header: 1"]}, "classes.1: .*control characters"),
+        ({"version": "x" * 201}, "version: .*at most 200"),
+        ({"input": {"policy": "resize", "height": 8 * 10**9, "width": 8}}, "input.height: .*32768"),
+        ({"variants": {"tensorflow": {"built_with": {"nothing": "1.0"}}}}, "built_with"),
+        ({"variants": {"tensorflow": {"built_with": {"tensorflow": "new"}}}}, "built_with"),
+        ({"metrics": {"ap": 10**400}}, "metrics.ap: "),
+        ({"thresholds": {"score": "nan"}}, "thresholds.score: "),
+    ],
+)
+def test_hostile_value_is_named(change: dict[str, Any], words: str, folder: Path) -> None:
+    rewrite(folder, **change)
+    text = refusal(folder)
+    assert re.search(words, text)
+    assert len(text) < 1000
+
+
+@pytest.mark.parametrize(
+    "name", ["a/../../b", "./a", "a//b", "", "a\\b", "C:b", "a\0b", "tensorflow/", ".hidden"]
+)
+def test_name_of_a_file_that_leads_elsewhere_is_refused(name: str, folder: Path) -> None:
+    rewrite(folder, files={name: "0" * 64})
+    assert "Expected only files inside its folder" in refusal(folder)
+
+
+@pytest.mark.parametrize("name", ["manifest.json", "tensorflow/saved_model.pb", "tensorflow"])
+def test_links_are_not_followed_out_of_the_folder(name: str, folder: Path, tmp_path: Path) -> None:
+    (folder / name).rename(tmp_path / "elsewhere")
+    (folder / name).symlink_to(tmp_path / "elsewhere")
+    assert f"{folder / name} is a link. Expected the files themselves" in refusal(folder)
+
+
+def test_artifact_that_is_itself_behind_a_link_is_read(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "current").symlink_to(folder)
+    assert read_manifest(tmp_path / "current").name == "part"
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs pipes")
+def test_pipe_in_place_of_a_file_is_refused_without_waiting(folder: Path) -> None:
+    (folder / "tensorflow/saved_model.pb").unlink()
+    os.mkfifo(folder / "tensorflow/saved_model.pb")
+    assert "is no plain file" in refusal(folder)
+
+
+def test_file_without_end_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("segdec.artifact.MOST_BYTES", 5)
+    assert "is larger than 5 bytes" in refusal(folder)
+
+
+@pytest.mark.parametrize("name", ["tensorflow/saved_model.pbtxt", "tensorflow/assets/a", "self_test/a.png"])
+def test_file_beside_those_with_a_checksum_is_refused(name: str, folder: Path) -> None:
+    (folder / name).parent.mkdir(exist_ok=True)
+    (folder / name).write_bytes(b"")
+    assert f"{folder / name} is none of the artifact's files" in refusal(folder)
+
+
+def test_engine_gets_what_was_checked_whatever_happens_meanwhile(folder: Path) -> None:
+    artifact = open_artifact(folder)
+    with artifact.private_copy("tensorflow") as files:
+        assert files.parent.stat().st_mode & 0o077 == 0
+        (folder / "tensorflow/saved_model.pb").write_bytes(b"another one")
+        assert (files / "saved_model.pb").read_bytes() == b"graph"
+        assert sorted(path.name for path in files.rglob("*")) == [
+            "saved_model.pb",
+            "variables",
+            "variables.index",
+        ]
+        kept = files
+    assert not kept.exists()
+    with pytest.raises(ArtifactError, match="has changed"), artifact.private_copy("tensorflow"):
+        pytest.fail("nothing may be loaded")
+
+
+def test_copy_without_room_says_where_to_find_some(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    artifact = open_artifact(folder)
+    monkeypatch.setattr(Path, "mkdir", full)
+    with (
+        pytest.raises(ArtifactError, match=r"No space left on device.*TMPDIR"),
+        artifact.private_copy("self_test"),
+    ):
+        pytest.fail("nothing may be loaded")
+
+
+def test_error_of_an_engine_names_the_artifact_and_not_the_copy(folder: Path) -> None:
+    with (
+        pytest.raises(ArtifactError, match=re.escape(f"{folder}/tensorflow is odd")),
+        open_artifact(folder).private_copy("tensorflow") as files,
+    ):
+        raise ArtifactError(f"{files} is odd")
+
+
+def test_version_of_a_stranger_is_told_without_its_control_characters(folder: Path) -> None:
+    rewrite(folder, format_version=6, segdec_version="9.0\x1b[2J" + "x" * 1000)
+    assert r"a newer segdec (9.0\x1b[2Jxxx" in refusal(folder)
+    assert len(refusal(folder)) < 400

@@ -1,10 +1,18 @@
+import errno
+import fcntl
 import os
 import shutil
+import subprocess
+import sys
+import time
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from segdec.files import new_folder, remove_leftovers, write_bytes_atomic, write_text_atomic
+
+ROOT = Path(__file__).parents[2]
 
 
 def test_text_is_written_as_given(tmp_path):
@@ -122,3 +130,81 @@ def test_what_killed_writers_left_is_removed(tmp_path, monkeypatch):
     remove_leftovers(tmp_path)
     assert {path.name for path in tmp_path.iterdir()} == {"kept.tmp", ".hidden"}
     remove_leftovers(tmp_path / "nowhere")
+
+
+# === Killed writers ===
+
+WRITER = """
+import sys
+from pathlib import Path
+from segdec.files import new_folder
+with new_folder(Path(sys.argv[1]), overwrite=True) as staged:
+    (staged / "half.txt").write_text("half")
+    print("writing", flush=True)
+    sys.stdin.read()
+"""
+
+
+@contextmanager
+def writer(folder):
+    """A process that is in the middle of writing `folder`, and ends well unless it is killed."""
+    command = [sys.executable, "-c", WRITER, str(folder)]
+    with subprocess.Popen(
+        command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout.readline() == "writing\n"
+        yield process
+
+
+@pytest.mark.parametrize("existed", [True, False])
+def test_next_writer_removes_what_a_killed_one_left(existed, tmp_path):
+    if existed:
+        fill(tmp_path / "model", "before")
+    with writer(tmp_path / "model") as killed:
+        killed.kill()
+    assert len(list(tmp_path.glob(".model.*.tmp"))) == 1
+    fill(tmp_path / "model", "after", overwrite=True)
+    assert [path.name for path in tmp_path.iterdir()] == ["model"]
+
+
+def test_what_another_process_is_writing_stays(tmp_path):
+    with writer(tmp_path / "model") as running:
+        fill(tmp_path / "model", "first", overwrite=True)
+        (theirs,) = tmp_path.glob(".model.*.tmp")
+        assert (theirs / "half.txt").read_text() == "half"
+        running.communicate("")
+        assert running.returncode == 0
+    assert [path.name for path in tmp_path.iterdir()] == ["model"]
+    assert (tmp_path / "model" / "half.txt").read_text() == "half"
+
+
+def test_failed_writer_keeps_what_may_be_the_last_copy(tmp_path):
+    """Killed between two renames, a writer leaves the former folder under such a name, and none in place."""
+    last = tmp_path / f".model.{'0' * 32}.tmp"
+    last.mkdir()
+    with pytest.raises(KeyboardInterrupt):
+        fill(tmp_path / "model", "", failing=True)
+    assert last.exists()
+    fill(tmp_path / "model", "")
+    assert not last.exists()
+
+
+def test_leftovers_of_others_stay(tmp_path):
+    for name in (f".other.{'0' * 32}.tmp", ".model.notes.tmp", f".model.{'0' * 31}.tmp"):
+        (tmp_path / name).mkdir()
+    fill(tmp_path / "model", "")
+    assert len(list(tmp_path.iterdir())) == 4
+
+
+@pytest.mark.parametrize(("age_s", "removed"), [(60, False), (2 * 86_400, True)])
+def test_without_locks_age_decides(age_s, removed, tmp_path, monkeypatch):
+    leftover = tmp_path / f".model.{'0' * 32}.tmp"
+    leftover.mkdir()
+    os.utime(leftover, (time.time() - age_s,) * 2)
+
+    def unsupported(*_):
+        raise OSError(errno.EOPNOTSUPP, "Operation not supported")
+
+    monkeypatch.setattr(fcntl, "flock", unsupported)
+    fill(tmp_path / "model", "")
+    assert leftover.exists() is not removed

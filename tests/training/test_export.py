@@ -1,6 +1,7 @@
 import csv
 import json
 import shutil
+import warnings
 from pathlib import Path
 
 import cv2
@@ -157,6 +158,29 @@ def test_damaged_weights_are_refused(finished_run, tmp_path):
     (run / "network.weights.h5").write_bytes(b"no weights")
     with pytest.raises(RunError, match="Cannot read the weights"):
         RunFolder.finished(run).network()
+
+
+def test_code_in_a_file_of_weights_is_not_run(finished_run, tmp_path):
+    """A whole Keras model in their place, with a layer that is a program."""
+    import keras
+
+    def write_and_pass(x, path):
+        Path(path).write_text("from a layer")
+        return x
+
+    mark = tmp_path / "mark"
+    run = tmp_path / "run"
+    shutil.copytree(finished_run, run)
+    inputs = keras.Input((1,))
+    layer = keras.layers.Lambda(write_and_pass, output_shape=(1,), arguments={"path": str(mark)})
+    model = keras.Model(inputs, keras.layers.Dense(1)(layer(inputs)))
+    with warnings.catch_warnings(action="ignore"):
+        model.save(tmp_path / "model.h5")
+    mark.unlink(missing_ok=True)
+    (tmp_path / "model.h5").replace(run / "network.weights.h5")
+    with warnings.catch_warnings(action="ignore"), pytest.raises(RunError, match="Cannot read the weights"):
+        export_run(run, tmp_path / "model")
+    assert not mark.exists()
 
 
 def test_command_line_from_run_to_artifact(tiny_experiment, tmp_path, capsys):

@@ -83,7 +83,6 @@ def manifest(**values: Any) -> Manifest:
         name="part",
         version="1",
         segdec_version="0.1.0",
-        created="2030",
         variants={"tensorflow": Variant()},
         **values,
     )

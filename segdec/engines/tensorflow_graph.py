@@ -1,0 +1,254 @@
+"""What a SavedModel may hold before TensorFlow sees it: arithmetic on photographs and weights.
+
+To TensorFlow a model is a program: it may write files, read them, call Python, and have things done while it
+is loaded. Ours computes. So its files are read here first, without loading them, and whatever an export does
+not write is refused: another file, another field, another operation. A list of what is known to be harmful
+would lack the next one.
+"""
+
+import math
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from segdec.errors import ArtifactError
+
+GRAPH = "saved_model.pb"
+WEIGHTS = "variables/variables"
+FILES = frozenset({GRAPH, f"{WEIGHTS}.index", f"{WEIGHTS}.data-00000-of-00001"})
+
+OPERATIONS = frozenset(
+    (
+        *("AddV2", "FloorDiv", "Maximum", "Mul", "Neg", "RealDiv", "Rsqrt", "Sqrt", "Square", "Sub"),
+        *("BatchMatMulV2", "BiasAdd", "Conv2D", "MatMul", "MaxPool", "Relu", "Sigmoid", "SquaredDifference"),
+        *("Max", "Mean", "Sum", "Less", "LogicalAnd", "SelectV2", "Cast", "StopGradient"),
+        *("ConcatV2", "GatherV2", "Pack", "Pad", "Reshape", "Shape", "Slice", "Squeeze", "StridedSlice"),
+        *("Transpose", "Unpack", "Const", "Identity", "NoOp", "Range", "ReadVariableOp"),
+        *("StatelessWhile", "While"),
+        *("TensorListFromTensor", "TensorListGetItem", "TensorListReserve", "TensorListSetItem"),
+        "TensorListStack",
+    )
+)
+"""What the networks of every preset are computed with. Each makes its result of its inputs, and no more."""
+
+ATTRIBUTES = frozenset(
+    (
+        *("T", "N", "DstT", "SrcT", "Index", "Taxis", "Tindices", "Tparams", "dtype", "element_dtype"),
+        *("axis", "begin_mask", "end_mask", "new_axis_mask", "shrink_axis_mask", "keep_dims", "num", "value"),
+        *("ksize", "strides", "padding", "body", "cond", "output_shapes", "shape_type"),
+        *("_lower_using_switch_merge", "_num_original_outputs", "_output_shapes"),
+        *("_read_only_resource_inputs", "_user_specified_name", "_construction_context", "_input_shapes"),
+    )
+)
+"""Of operations, functions and their arguments. Others choose devices, compilers or other functions."""
+
+FIELDS: Mapping[str, str] = {
+    # === Functions ===
+    "SavedModel": "meta_graphs saved_model_schema_version",
+    "MetaGraphDef": "graph_def meta_info_def object_graph_def",
+    "MetaGraphDef.MetaInfoDef": "tags tensorflow_version",
+    "GraphDef": "library versions",
+    "VersionDef": "producer min_consumer",
+    "FunctionDefLibrary": "function",
+    "FunctionDef": "signature attr arg_attr node_def ret control_ret",
+    "FunctionDef.ArgAttrs": "attr",
+    "OpDef": "name input_arg output_arg control_output is_stateful",
+    "OpDef.ArgDef": "name type handle_data",
+    "ResourceHandleProto.DtypeAndShape": "dtype shape",
+    "NodeDef": "name op input attr experimental_type",
+    "FullTypeDef": "type_id args",
+    "AttrValue": "b f i s func list shape tensor type",
+    "AttrValue.ListValue": "i shape type",
+    "NameAttrList": "name",
+    "TensorProto": "dtype tensor_shape tensor_content bool_val float_val half_val int_val int64_val",
+    "TensorShapeProto": "dim unknown_rank",
+    "TensorShapeProto.Dim": "size",
+    # === Objects ===
+    "SavedObjectGraph": "nodes concrete_functions",
+    "SavedObject": "children dependencies user_object function bare_concrete_function variable",
+    "SavedUserObject": "identifier version",
+    "SavedVariable": "dtype shape trainable aggregation name",
+    "SavedFunction": "concrete_functions function_spec",
+    "SavedConcreteFunction": "bound_inputs canonicalized_input_signature output_signature",
+    "SavedBareConcreteFunction": "concrete_function_name argument_keywords allowed_positional_arguments "
+    "function_spec",
+    "FunctionSpec": "fullargspec input_signature",
+    "StructuredValue": "none_value string_value tensor_spec_value list_value tuple_value dict_value "
+    "named_tuple_value",
+    "ListValue": "values",
+    "TupleValue": "values",
+    "DictValue": "fields",
+    "NamedTupleValue": "name values",
+    "PairValue": "key value",
+    "TensorSpecProto": "name shape dtype",
+    # === Weights ===
+    "TrackableObjectGraph": "nodes",
+    "TrackableObjectGraph.TrackableObject": "children attributes has_checkpoint_values",
+    "TrackableObjectGraph.TrackableObject.ObjectReference": "node_id local_name",
+    "TrackableObjectGraph.TrackableObject.SerializedTensor": "name full_name checkpoint_key",
+    "BoolValue": "value",
+}
+"""Message → its fields that an export sets. Left out are those that have something done at loading (assets,
+initialisers, savers, registered classes), on a device, or in place of a gradient or of another function."""
+
+_FIELDS = frozenset(f"{message}.{field}" for message, fields in FIELDS.items() for field in fields.split())
+
+IDENTIFIERS = frozenset({"_generic_user_object", "trackable_list_wrapper"})
+"""Of saved objects: the network, and the list of its weights."""
+
+MOST_NUMBERS = 2**20
+"""In one constant; a few bytes can stand for any number of equal ones. Ours have 13 thousand at most."""
+
+MOST_NODES = 2**20
+"""With every function counted wherever it is called."""
+
+_ADVICE = (
+    "It may do more than compute, so nothing of it was loaded. Export the model again from its run with this "
+    "version of segdec, or ask whoever made it; a layer of your own: see docs/extending.md."
+)
+
+
+def check_saved_model(folder: Path) -> None:
+    """Refuses a SavedModel that holds more than an export writes. Loads nothing.
+
+    Args:
+        folder: Of the SavedModel; it must not change until it is loaded, see `segdec.artifact`.
+
+    Raises:
+        ArtifactError: If there is a file, a field, an operation or an amount that no export writes.
+        OSError: If a file cannot be read.
+        ValueError: If a file is damaged.
+    """
+    from google.protobuf.message import DecodeError
+    from tensorflow.core.protobuf import saved_model_pb2
+
+    _check_files(folder)
+    path = folder / GRAPH
+    try:
+        saved = saved_model_pb2.SavedModel.FromString(path.read_bytes())
+    except DecodeError as error:
+        raise ValueError(f"{path.name} is damaged: {error}") from error
+    if len(saved.meta_graphs) != 1 or not saved.meta_graphs[0].object_graph_def.nodes:
+        raise _refusal(path, "another number of graphs than one with its objects", "exactly one")
+    (graph,) = saved.meta_graphs
+    _check_functions(path, {one.signature.name: one for one in graph.graph_def.library.function})
+    _check_objects(path, graph.object_graph_def)
+    _check_fields(path, saved)
+    _check_weights(folder)
+
+
+def _check_files(folder: Path) -> None:
+    found = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if not path.is_dir()}
+    if foreign := sorted(found - FILES):
+        raise _refusal(folder, f"the file {foreign[0]!r}", ", ".join(sorted(FILES)))
+
+
+def _check_fields(path: Path, message: Any) -> None:
+    for name in _set_fields(message):
+        if name not in _FIELDS:
+            owner, _, field = name.rpartition(".")
+            allowed = FIELDS.get(owner, "no field of it").replace(" ", ", ")
+            raise _refusal(path, f"the field {field!r} of a {owner}", allowed)
+
+
+def _set_fields(message: Any) -> Iterator[str]:
+    """Names of what is set in a message and in those below it, without the package's name before."""
+    for field, value in message.ListFields():
+        yield field.full_name.removeprefix("tensorflow.").removeprefix("google.protobuf.")
+        if field.message_type is None:
+            continue
+        if field.message_type.GetOptions().map_entry:
+            below = value.values() if field.message_type.fields_by_name["value"].message_type else ()
+        else:
+            below = value if field.is_repeated else (value,)
+        for one in below:
+            yield from _set_fields(one)
+
+
+# === Functions ===
+
+
+def _check_functions(path: Path, functions: Mapping[str, Any]) -> None:
+    for name, function in functions.items():
+        for node in function.node_def:
+            _check_node(path, name, node)
+        keys = {*function.attr, *(key for one in function.arg_attr.values() for key in one.attr)}
+        _check_attributes(path, f"the function {name!r}", keys)
+    sizes: dict[str, int] = {}
+    for name in functions:
+        _count_nodes(path, name, functions, sizes, ())
+
+
+def _check_node(path: Path, function: str, node: Any) -> None:
+    where = f"the operation {node.op!r} ({node.name!r} in the function {function!r})"
+    if node.op not in OPERATIONS:
+        raise _refusal(path, where, ", ".join(sorted(OPERATIONS)))
+    _check_attributes(path, where, node.attr)
+    for value in node.attr.values():
+        if value.HasField("tensor"):
+            size = math.prod(one.size for one in value.tensor.tensor_shape.dim)
+            if not 0 <= size <= MOST_NUMBERS or value.tensor.tensor_shape.unknown_rank:
+                raise _refusal(path, f"a constant of {size} numbers in {where}", f"at most {MOST_NUMBERS}")
+
+
+def _check_attributes(path: Path, where: str, names: Any) -> None:
+    if foreign := sorted(set(names) - ATTRIBUTES):
+        raise _refusal(path, f"the attribute {foreign[0]!r} of {where}", ", ".join(sorted(ATTRIBUTES)))
+
+
+def _count_nodes(
+    path: Path, name: str, functions: Mapping[str, Any], sizes: dict[str, int], callers: tuple[str, ...]
+) -> int:
+    """Nodes of a function and of those that it calls: a loop may be unrolled into its caller."""
+    if name in callers or len(callers) > 16:
+        raise _refusal(
+            path, f"the function {name!r}, which calls itself or is called too deep", "a plain tree"
+        )
+    if name not in sizes:
+        nodes = functions[name].node_def
+        called = [value.func.name for node in nodes for value in node.attr.values() if value.HasField("func")]
+        for other in called:
+            if other not in functions:
+                raise _refusal(path, f"a call of {other!r}, which it does not hold", ", ".join(functions))
+        inside = sum(_count_nodes(path, other, functions, sizes, (*callers, name)) for other in called)
+        sizes[name] = len(nodes) + inside
+    if sizes[name] > MOST_NODES:
+        raise _refusal(path, f"{sizes[name]} operations in the function {name!r}", f"at most {MOST_NODES}")
+    return sizes[name]
+
+
+# === Objects and weights ===
+
+
+def _check_objects(path: Path, objects: Any) -> None:
+    for node in objects.nodes:
+        kind = node.WhichOneof("kind")
+        if kind == "user_object" and node.user_object.identifier not in IDENTIFIERS:
+            allowed = ", ".join(sorted(IDENTIFIERS))
+            raise _refusal(path, f"an object of the class {node.user_object.identifier!r}", allowed)
+    held = path.with_name("variables").joinpath("variables.data-00000-of-00001").stat().st_size
+    numbers = sum(
+        math.prod(max(one.size, 0) for one in node.variable.shape.dim)
+        for node in objects.nodes
+        if node.WhichOneof("kind") == "variable"
+    )
+    if numbers > held:  # each takes a byte at least
+        raise _refusal(path, f"{numbers} weights", f"those in its {held} bytes of weights")
+
+
+def _check_weights(folder: Path) -> None:
+    """What a checkpoint says of its objects, which TensorFlow restores with savers that it may name."""
+    import tensorflow as tf
+    from google.protobuf.message import DecodeError
+    from tensorflow.core.protobuf import trackable_object_graph_pb2
+
+    try:
+        described = tf.train.load_checkpoint(str(folder / WEIGHTS)).get_tensor("_CHECKPOINTABLE_OBJECT_GRAPH")
+        objects = trackable_object_graph_pb2.TrackableObjectGraph.FromString(described)
+    except (DecodeError, TypeError, RuntimeError, tf.errors.OpError) as error:
+        raise ValueError(f"{WEIGHTS}.index is damaged: {error}") from error
+    _check_fields(folder / f"{WEIGHTS}.index", objects)
+
+
+def _refusal(path: Path, what: str, allowed: str) -> ArtifactError:
+    return ArtifactError(f"{path} holds {what}. Expected {allowed}. {_ADVICE}")

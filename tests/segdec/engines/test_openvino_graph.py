@@ -1,0 +1,103 @@
+"""Models of OpenVINO that would do something, or take the memory of the machine."""
+
+import pickle
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from segdec.engines.openvino import OpenVINOEngine
+from segdec.errors import ArtifactError
+
+
+@pytest.fixture
+def model(every_engine: Path, tmp_path: Path) -> Path:
+    """The files of the engine, for a test to change."""
+    return Path(shutil.copytree(every_engine / "openvino", tmp_path / "openvino"))
+
+
+def refusal(folder: Path) -> str:
+    with pytest.raises(ArtifactError) as caught:
+        OpenVINOEngine.load(folder)
+    return str(caught.value)
+
+
+def replace(folder: Path, old: str, new: str) -> None:
+    text = (folder / "model.xml").read_text()
+    assert old in text
+    (folder / "model.xml").write_text(text.replace(old, new, 1))
+
+
+BODY = """<body><layers><layer id="0" name="x" type="Assign" version="opset6"/></layers></body>"""
+
+TEXTS = {
+    "custom operation": ('type="Sigmoid" version="opset1"', 'type="Shell" version="opset1"', "'Shell'"),
+    "extension": ('type="Sigmoid" version="opset1"', 'type="Sigmoid" version="extension"', "of 'extension'"),
+    "other version": ('type="Sigmoid" version="opset1"', 'type="Sigmoid" version="opset99"', "'opset99'"),
+    "no type": ('type="Sigmoid" version="opset1"', "", "''"),
+    "loop": ("<layers>", f"<layers>{BODY}", "the operation 'Assign' of 'opset6'"),
+    "encoding": ('<?xml version="1.0"?>', '<?xml version="1.0" encoding="UTF-16"?>', "another beginning"),
+    "declaration": ("<layers>", '<!DOCTYPE net [<!ENTITY a "a">]><layers>', "damaged"),
+    "damaged": ("</layers>", "</layer>", "damaged"),
+    "kernel elsewhere": ("spectra_features", "spectra_../../secret", "the kernel '../../secret.npy'"),
+    "kernel missing": ("spectra_features", "spectra_other", "other.npy"),
+}
+
+
+@pytest.mark.parametrize(("old", "new", "words"), TEXTS.values(), ids=TEXTS)
+def test_text_that_no_export_writes_is_refused(old: str, new: str, words: str, model: Path) -> None:
+    if old.startswith("spectra"):
+        text = (model / "model.xml").read_text()
+        (model / "model.xml").write_text(text.replace(old, new))
+    else:
+        replace(model, old, new)
+    assert words in refusal(model)
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"\x08\x07ONNX", b"<net/>", b'\xef\xbb\xbf<?xml version="1.0"?>\n<net ']
+)
+def test_model_of_another_format_is_refused(content: bytes, model: Path) -> None:
+    (model / "model.xml").write_bytes(content)
+    assert "another beginning" in refusal(model)
+
+
+def test_declaration_before_the_model_is_refused(model: Path) -> None:
+    replace(
+        model, '<?xml version="1.0"?>\n', '<?xml version="1.0"?>\n<!DOCTYPE net SYSTEM "file:///etc/passwd">'
+    )
+    assert "another beginning" in refusal(model)
+
+
+@pytest.mark.parametrize("name", ["extension.so", "model.onnx", "a b.npy"])
+def test_file_that_no_export_writes_is_refused(name: str, model: Path) -> None:
+    (model / name).write_bytes(b"")
+    assert f"holds '{name}'" in refusal(model)
+
+
+def objects(path: Path) -> None:
+    np.save(path, np.array([print], dtype=object), allow_pickle=True)
+
+
+def plain_pickle(path: Path) -> None:
+    path.write_bytes(pickle.dumps([1]))
+
+
+def endless(path: Path) -> None:
+    """A terabyte, by its header."""
+    header = {"descr": "<f4", "fortran_order": False, "shape": (2**19, 2**19, 1, 1)}
+    with path.open("wb") as file:
+        np.lib.format.write_array_header_1_0(file, header)
+
+
+def oblong(path: Path) -> None:
+    """Whose spectrum would be a hundred thousand times as large."""
+    np.save(path, np.zeros((1, 99_999, 1, 1), np.float32))
+
+
+@pytest.mark.parametrize("write", [objects, plain_pickle, endless, oblong], ids=lambda one: one.__name__)
+def test_kernel_that_is_no_kernel_is_refused(write: Callable[[Path], None], model: Path) -> None:
+    write(model / "features.npy")
+    assert "holds no model that OpenVINO" in refusal(model)

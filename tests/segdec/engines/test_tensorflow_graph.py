@@ -1,0 +1,363 @@
+"""Models that would do something: each is well-formed, has the right checksums, and is refused unloaded."""
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from segdec.config import PRESETS, NetworkConfig
+from segdec.errors import ArtifactError
+from segdec.predictor import Predictor
+from tests.forged_artifact import forge
+
+Hostile = Callable[[Any, str], Any]
+"""TensorFlow and the path of a file to write → what is added to the mask logits, 0.0 mostly."""
+
+
+def write_file(tf: Any, mark: str) -> Any:
+    with tf.control_dependencies([tf.io.write_file(mark, "from the graph")]):
+        return tf.constant(0.0)
+
+
+def nested(tf: Any, mark: str) -> Any:
+    inner = tf.function(lambda: write_file(tf, mark))
+    return tf.function(lambda: inner() + 0.0)()
+
+
+def loop_body(tf: Any, mark: str) -> Any:
+    def body(x: Any) -> tuple[Any]:
+        return (x + 1.0 + write_file(tf, mark),)
+
+    return tf.while_loop(lambda x: x < 1.0, body, (tf.constant(0.0),))[0]
+
+
+def branch(tf: Any, mark: str) -> Any:
+    return tf.cond(tf.random.uniform([]) < 2.0, lambda: write_file(tf, mark), lambda: tf.constant(0.0))
+
+
+def python_call(tf: Any, mark: str) -> Any:
+    def call() -> np.float32:
+        Path(mark).write_text("from Python")
+        return np.float32(0)
+
+    return tf.numpy_function(call, [], tf.float32)
+
+
+def gradient(tf: Any, mark: str) -> Any:
+    @tf.custom_gradient
+    def with_gradient(x: Any) -> Any:
+        return x + 0.0, lambda upstream: upstream + write_file(tf, mark)
+
+    return with_gradient(tf.constant(0.0))
+
+
+def read_file(tf: Any, mark: str) -> Any:
+    return tf.cast(tf.strings.length(tf.io.read_file(str(Path(mark).with_name("secret")))), tf.float32) * 0.0
+
+
+def list_files(tf: Any, mark: str) -> Any:
+    return tf.cast(tf.size(tf.io.matching_files(str(Path(mark).parent / "*"))), tf.float32) * 0.0
+
+
+def printed(tf: Any, _mark: str) -> Any:
+    with tf.control_dependencies([tf.print("to the log")]):
+        return tf.constant(0.0)
+
+
+def saved(tf: Any, mark: str) -> Any:
+    save = tf.raw_ops.Save(filename=mark, tensor_names=["a"], data=[tf.constant(0.0)])
+    with tf.control_dependencies([save]):
+        return tf.constant(0.0)
+
+
+def huge_constant(tf: Any, _mark: str) -> Any:
+    return tf.reduce_max(tf.constant(0.0, shape=[2**28]))  # 1 GB, from four bytes
+
+
+def elsewhere(tf: Any, _mark: str) -> Any:
+    with tf.device("/job:worker/task:7"):
+        return tf.constant(0.0) + 0.0
+
+
+OPERATIONS = {
+    write_file: "WriteFile",
+    nested: "PartitionedCall",
+    loop_body: "WriteFile",
+    branch: "operation",
+    python_call: "PyFunc",
+    gradient: "IdentityN",
+    read_file: "ReadFile",
+    list_files: "MatchingFiles",
+    printed: "StringFormat",
+    saved: "'Save'",
+    huge_constant: "a constant of 268435456 numbers",
+    elsewhere: "the field 'device'",
+}
+
+
+@pytest.fixture
+def mark(tmp_path: Path) -> Path:
+    """What a hostile model would write."""
+    (tmp_path / "secret").write_text("of this machine")
+    return tmp_path / "mark"
+
+
+def module_with(hostile: Hostile, mark: Path) -> Any:
+    """A model that answers, with something beside."""
+    import tensorflow as tf
+
+    def serve(images: Any) -> Any:
+        zeros = tf.cast(images[:, ::8, ::8], tf.float32) * 0.0
+        classes = tf.concat([tf.reduce_mean(zeros, [1, 2])] * 2, axis=1)
+        return {"mask_logits": zeros + hostile(tf, str(mark)), "class_logits": classes}
+
+    module = tf.Module()
+    module.weights = [tf.Variable(0.0)]
+    module.serve = tf.function(
+        serve, input_signature=[tf.TensorSpec([None, None, None, 1], tf.uint8, name="images")]
+    )
+    return module
+
+
+def check_refused(artifact: Path, mark: Path, words: str) -> None:
+    forge(artifact)
+    with pytest.raises(ArtifactError) as caught:
+        Predictor.load(artifact, "tensorflow").predict([np.zeros((16, 16, 1), np.uint8)])
+    assert words in str(caught.value)
+    assert str(artifact) in str(caught.value)
+    assert not mark.exists()
+
+
+# === Functions ===
+
+
+@pytest.mark.parametrize(("hostile", "words"), OPERATIONS.items(), ids=[one.__name__ for one in OPERATIONS])
+def test_graph_that_does_more_than_compute_is_refused(
+    hostile: Hostile, words: str, artifact_copy: Path, mark: Path
+) -> None:
+    import tensorflow as tf
+
+    from segdec.export.reduced_graph import reduce_saved_model
+
+    folder = artifact_copy / "tensorflow"
+    shutil.rmtree(folder)
+    tf.saved_model.save(module_with(hostile, mark), str(folder), signatures={})
+    reduce_saved_model(folder)
+    check_refused(artifact_copy, mark, words)
+
+
+def test_graph_that_only_computes_passes(artifact_copy: Path, mark: Path) -> None:
+    """What the tests above add something to."""
+    import tensorflow as tf
+
+    from segdec.export.reduced_graph import reduce_saved_model
+
+    folder = artifact_copy / "tensorflow"
+    shutil.rmtree(folder)
+    tf.saved_model.save(module_with(lambda tf, _: tf.constant(0.0), mark), str(folder), signatures={})
+    reduce_saved_model(folder)
+    forge(artifact_copy)
+    assert Predictor.load(artifact_copy).predict([np.zeros((16, 16, 1), np.uint8)])[0].score == 0.5
+
+
+def test_what_would_run_at_loading_does_not(artifact_copy: Path, mark: Path) -> None:
+    import tensorflow as tf
+    from tensorflow.python.trackable.resource import CapturableResource
+
+    class Table(CapturableResource):
+        def _create_resource(self) -> Any:
+            return tf.raw_ops.StackV2(max_size=1, elem_type=tf.float32)
+
+        def _initialize(self) -> Any:
+            tf.io.write_file(str(mark), "before the first photograph")
+            return tf.constant(1)
+
+    module = module_with(lambda tf, _: tf.constant(0.0), mark)
+    module.table = Table()
+    shutil.rmtree(artifact_copy / "tensorflow")
+    tf.saved_model.save(module, str(artifact_copy / "tensorflow"))
+    mark.unlink(missing_ok=True)
+    check_refused(artifact_copy, mark, "holds the f")
+
+
+def test_savedmodel_as_tensorflow_writes_it_is_refused(artifact_copy: Path, mark: Path) -> None:
+    import tensorflow as tf
+
+    shutil.rmtree(artifact_copy / "tensorflow")
+    tf.saved_model.save(module_with(lambda tf, _: tf.constant(0.0), mark), str(artifact_copy / "tensorflow"))
+    check_refused(artifact_copy, mark, "holds the file 'fingerprint.pb'")
+
+
+# === Single fields ===
+
+
+def loop(graph: Any) -> Any:
+    """The function with a loop, and the node of it."""
+    return next(
+        (function, node)
+        for function in graph.graph_def.library.function
+        for node in function.node_def
+        if node.op in ("While", "StatelessWhile")
+    )
+
+
+def call_itself(graph: Any) -> None:
+    function, node = loop(graph)
+    node.attr["body"].func.name = function.signature.name
+
+
+def call_nothing(graph: Any) -> None:
+    loop(graph)[1].attr["body"].func.name = "not_here"
+
+
+def unroll(graph: Any) -> None:
+    """Eight functions, each with sixty-four loops of the next one: 2⁴⁸ operations from a few kB."""
+    library = graph.graph_def.library
+    _, node = loop(graph)
+    for level in range(8):
+        function = library.function.add()
+        function.signature.name = f"level_{level}"
+        for index in range(64):
+            copy = function.node_def.add()
+            copy.CopyFrom(node)
+            copy.name = f"loop_{index}"
+            for key in ("body", "cond"):
+                copy.attr[key].func.name = f"level_{level + 1}" if level < 7 else node.attr[key].func.name
+
+
+def add_weights(graph: Any) -> None:
+    variable = next(one.variable for one in graph.object_graph_def.nodes if one.HasField("variable"))
+    variable.shape.dim[0].size = 2**40
+
+
+def first_node(graph: Any) -> Any:
+    return graph.graph_def.library.function[0].node_def[0]
+
+
+FIELDS: dict[str, tuple[Callable[[Any], object], str]] = {
+    "saver": (lambda graph: graph.saver_def.__setattr__("filename_tensor_name", "x"), "'saver_def'"),
+    "collection": (
+        lambda graph: graph.collection_def["saved_model_main_op"].node_list.value.append("x"),
+        "'collection_def'",
+    ),
+    "signature": (
+        lambda graph: graph.signature_def["__saved_model_init_op"].outputs["x"].__setattr__("name", "y"),
+        "'signature_def'",
+    ),
+    "main graph": (lambda graph: graph.graph_def.node.add(name="x", op="WriteFile"), "'node' of a GraphDef"),
+    "asset": (lambda graph: graph.asset_file_def.add(filename="/etc/passwd"), "'asset_file_def'"),
+    "gradient": (
+        lambda graph: graph.graph_def.library.gradient.add(function_name="a", gradient_func="b"),
+        "'gradient' of a FunctionDefLibrary",
+    ),
+    "device": (lambda graph: first_node(graph).__setattr__("device", "/job:w"), "'device' of a NodeDef"),
+    "compiler": (
+        lambda graph: first_node(graph).attr["_XlaMustCompile"].__setattr__("b", True),
+        "'_XlaMustCompile'",
+    ),
+    "other implementation": (
+        lambda graph: graph.graph_def.library.function[0].attr["api_implements"].__setattr__("s", b"x"),
+        "'api_implements'",
+    ),
+    "class": (
+        lambda graph: graph.object_graph_def.nodes[0].__setattr__("registered_name", "Custom"),
+        "'registered_name' of a SavedObject",
+    ),
+    "kind": (
+        lambda graph: graph.object_graph_def.nodes[0].user_object.__setattr__("identifier", "optimizer"),
+        "the class 'optimizer'",
+    ),
+    "saved saver": (
+        lambda graph: graph.object_graph_def.nodes[0].saveable_objects["a"].__setattr__("save_function", 1),
+        "'saveable_objects'",
+    ),
+    "resource": (
+        lambda graph: graph.object_graph_def.nodes.add().resource.__setattr__("device", "x"),
+        "'resource' of a SavedObject",
+    ),
+    "no objects": (lambda graph: graph.ClearField("object_graph_def"), "number of graphs"),
+    "recursion": (call_itself, "calls itself"),
+    "call": (call_nothing, "a call of 'not_here'"),
+    "unrolling": (unroll, "operations in the function"),
+    "weights": (add_weights, "weights. Expected those in its"),
+}
+
+
+@pytest.mark.parametrize(("change", "words"), FIELDS.values(), ids=FIELDS)
+def test_field_that_no_export_sets_is_refused(
+    change: Callable[[Any], object], words: str, every_engine: Path, tmp_path: Path
+) -> None:
+    from tensorflow.core.protobuf import saved_model_pb2
+
+    from segdec.engines.tensorflow_graph import check_saved_model
+
+    folder = Path(shutil.copytree(every_engine / "tensorflow", tmp_path / "tensorflow"))
+    check_saved_model(folder)
+    saved = saved_model_pb2.SavedModel.FromString((folder / "saved_model.pb").read_bytes())
+    change(saved.meta_graphs[0])
+    (folder / "saved_model.pb").write_bytes(saved.SerializeToString())
+    with pytest.raises(ArtifactError) as caught:
+        check_saved_model(folder)
+    assert words in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "name", ["saved_model.pbtxt", "assets/a.txt", "variables/variables.data-00001-of-00002"]
+)
+def test_file_that_no_export_writes_is_refused(name: str, artifact_copy: Path, mark: Path) -> None:
+    foreign = artifact_copy / "tensorflow" / name
+    foreign.parent.mkdir(exist_ok=True)
+    foreign.write_bytes(b"")
+    check_refused(artifact_copy, mark, f"holds the file '{name}'")
+
+
+@pytest.mark.parametrize("name", ["saved_model.pb", "variables/variables.index"])
+@pytest.mark.parametrize("content", [b"", b"\xff" * 64])
+def test_damaged_file_is_refused(name: str, content: bytes, artifact_copy: Path, mark: Path) -> None:
+    (artifact_copy / "tensorflow" / name).write_bytes(content)
+    check_refused(artifact_copy, mark, "")
+
+
+def test_checkpoint_that_names_its_own_saver_is_refused(artifact_copy: Path, mark: Path) -> None:
+    import tensorflow as tf
+    from tensorflow.core.protobuf import trackable_object_graph_pb2
+
+    described = trackable_object_graph_pb2.TrackableObjectGraph()
+    described.nodes.add().registered_saver.name = "Custom.saver"
+    prefix = artifact_copy / "tensorflow/variables/variables"
+    tf.raw_ops.SaveV2(
+        prefix=str(prefix),
+        tensor_names=["_CHECKPOINTABLE_OBJECT_GRAPH"],
+        shape_and_slices=[""],
+        tensors=[tf.constant(described.SerializeToString())],
+    )
+    data = prefix.with_name("variables.data-00000-of-00001")
+    data.write_bytes(data.read_bytes() + bytes(2**16))  # as large as the weights that are missing
+    check_refused(artifact_copy, mark, "'registered_saver'")
+
+
+# === What we write ===
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("preset", PRESETS)
+def test_export_of_every_preset_holds_what_is_allowed(
+    preset: str,
+    tensorflow_devices: list[str],  # noqa: ARG001
+    tmp_path: Path,
+) -> None:
+    """With the finest mask, which takes the most kinds of operations."""
+    from segdec.engines import ENGINES
+    from segdec.export.export import write_engine
+    from segdec.network.network import build_network
+
+    sizes = {"segmentation_widths": ((4,), (4,), (32,)), "feature_width": 64, "feature_kernel": 9}
+    narrow = {"decision_widths": (4, 4, 4), "decoder_widths": (4, 4, 4), "mask_stride": 1}
+    network = build_network(NetworkConfig(preset=preset, **sizes, **narrow))
+    photographs = list(np.random.default_rng(0).integers(0, 256, (2, 64, 48, 1), dtype=np.uint8))
+    for engine in ENGINES.keys() - {"openvino-bfloat16"}:  # whose files are those of `openvino`
+        write_engine(engine, network, tmp_path / engine, photographs)
+        ENGINES[engine].load(tmp_path / engine)
