@@ -14,6 +14,7 @@ from segdec.network.network import build_network
 from segdec.predictor import Predictor
 from training.config import ExperimentConfig
 from training.data.input_pipeline import InputPipeline
+from training.data.reading_pool import ReadingPool
 from training.data.run_data import RunData, load_run_data, record_reader
 from training.distribution.cluster import Cluster
 from training.distribution.interruption import Interruption, RunInterruptedError
@@ -74,9 +75,8 @@ class Trainer:
         self.process_group.check_same(run_digest(self.config, data), "experiment or data")
 
         # === Input ===
-        serves_workers = self.process_group.coordinator is not None
-        threads = config.data.decode_threads * (self.process_group.workers if serves_workers else 1)
-        self.pipeline = InputPipeline(data.examples, data.shape, self.config, threads)
+        pool = ReadingPool(config.data.decode_threads * self.process_group.fed_replicas)
+        self.pipeline = InputPipeline(data.examples, data.shape, self.config, pool)
 
         # === Network ===
         with self.process_group.needed(), self.strategy.scope():
