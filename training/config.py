@@ -65,15 +65,16 @@ class DataConfig(Config):
         False, description="leave out what cannot be used, and list it in the run folder, instead of stopping"
     )
     cache_mb: Changeable[Steps] = Field(
-        2048, description="prepared images kept in memory, MB; beyond it they go to cache_folder"
+        2048,
+        description="decoded images of training and validation kept in memory, MB; beyond it they go to cache_folder",
     )
     cache_folder: Changeable[Path | None] = Field(
         None,
-        description="folder for prepared images that find no room in memory, in a file that goes with the "
+        description="folder for decoded images that find no room in memory, in a file that goes with the "
         "process; without it they are read again",
     )
     disk_cache_mb: Changeable[Steps] = Field(
-        50_000, description="prepared images kept in cache_folder, MB; beyond it they are read again"
+        50_000, description="decoded images kept in cache_folder, MB; beyond it they are read again"
     )
     drop_remainder: Changeable[bool] = Field(
         False,

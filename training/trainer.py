@@ -15,7 +15,7 @@ from segdec.predictor import Predictor
 from training.config import ExperimentConfig
 from training.data.input_pipeline import InputPipeline
 from training.data.reading_pool import ReadingPool
-from training.data.run_data import RunData, load_run_data, record_reader
+from training.data.run_data import RunData, keeping_reader, load_run_data, record_reader
 from training.distribution.cluster import Cluster
 from training.distribution.interruption import Interruption, RunInterruptedError
 from training.distribution.process_group_context import ProcessGroupContext
@@ -85,8 +85,9 @@ class Trainer:
         self.validator = Validator(
             Predictor(NetworkEngine(self.validated), data.model),
             data.dataset.of_split("val"),
-            record_reader(config),
+            keeping_reader(record_reader(config), data.cache),
             config.batch_size,  # predicting needs no batch that divides
+            pool,
         )
 
         # === Resume ===

@@ -19,7 +19,7 @@ from datasets.splitting import SPLITS
 from segdec.config import ModelConfig, explain
 from segdec.errors import DatasetError
 from training.config import DataConfig, ExperimentConfig
-from training.data.example_cache import ExampleCache
+from training.data.example_cache import Example, ExampleCache
 from training.data.example_source import ExampleSource, build_source, known_shape, prepare_sample
 
 
@@ -31,6 +31,7 @@ class RunData:
         dataset: The records of all splits, checked, with shapes and digests.
         model: The model that these classes and the experiment ask for.
         examples: Those of the training split.
+        cache: Keeps them, and whatever else is read again and again.
         shape: Their common shape (h, w, C).
         fingerprint: SHA-256 over names, splits, labels, annotations and file contents of all these records.
         left_out: What cannot be used, where the experiment goes on without it.
@@ -39,6 +40,7 @@ class RunData:
     dataset: Dataset
     model: ModelConfig
     examples: ExampleSource
+    cache: ExampleCache
     shape: tuple[int, ...]
     fingerprint: str
     left_out: tuple[Problem, ...] = ()
@@ -62,6 +64,7 @@ def load_run_data(config: ExperimentConfig) -> RunData:
         replace(checked, problems=()),
         model,
         examples,
+        cache,
         examples.check_one_size(),
         fingerprint(checked.records),
         checked.problems,
@@ -71,6 +74,20 @@ def load_run_data(config: ExperimentConfig) -> RunData:
 def record_reader(config: ExperimentConfig) -> Callable[[Record], Sample]:
     """Reads a record as the experiment says; see `datasets.reading.read`."""
     return partial(read, white_level=config.input.white_level, max_pixels=config.data.max_pixels)
+
+
+def keeping_reader(read: Callable[[Record], Sample], cache: ExampleCache) -> Callable[[Record], Sample]:
+    """Returns what reads as `read` does, and decodes no photograph again that the cache has kept."""
+
+    def read_once(record: Record) -> Sample:
+        kept = cache.get(record.name)
+        if kept is not None:
+            return Sample(record.name, kept.image, kept.mask, record.label, record.supervision)
+        sample = read(record)
+        cache.put(record.name, Example(sample.image, sample.mask))
+        return sample
+
+    return read_once
 
 
 def load_data(config: DataConfig, splits: Path | None) -> Dataset:

@@ -8,6 +8,7 @@ from segdec.engines.tensorflow import NetworkEngine
 from segdec.postprocessing import Prediction
 from segdec.predictor import Predictor
 from training.config import ExperimentConfig
+from training.data.reading_pool import ReadingPool
 from training.data.run_data import record_reader, run_records
 from training.evaluation.evaluation import evaluate
 from training.evaluation.gallery import Show
@@ -33,7 +34,8 @@ def evaluate_run(path: Path, split: Split) -> str:
     records = run_records(experiment.data, folder.splits, result.model.classes, split)
     predictor = Predictor(NetworkEngine(folder.network()), result.model)
     read = record_reader(experiment)
-    evaluation = evaluate(predictor, records, read, batch_size=experiment.batch_size)
+    pool = ReadingPool(experiment.data.decode_threads)
+    evaluation = evaluate(predictor, records, read, batch_size=experiment.batch_size, pool=pool)
     save_evaluation(path, evaluation, split=split, seed=experiment.seed)
     write_report(
         path / "report.html",

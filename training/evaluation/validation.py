@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from datasets.sample import Record, Sample
 from segdec.config import ModelConfig, Thresholds
 from segdec.predictor import Predictor
+from training.data.reading_pool import ReadingPool
 from training.evaluation.classification_metrics import auroc, average_precision, count_errors
 from training.evaluation.evaluation import evaluate
 from training.evaluation.pixel_histogram import PixelHistogram
@@ -74,6 +75,7 @@ class Validator:
         records: The validation images.
         read: Reads a record.
         batch_size: Images a forward pass.
+        pool: Reads ahead.
     """
 
     def __init__(
@@ -82,11 +84,13 @@ class Validator:
         records: Sequence[Record],
         read: Callable[[Record], Sample],
         batch_size: int,
+        pool: ReadingPool,
     ) -> None:
         self._predictor = predictor
         self._records = records
         self._read = read
         self._batch_size = batch_size
+        self._pool = pool
 
     def measure(self) -> Validation:
         """Goes once over the validation images."""
@@ -97,6 +101,7 @@ class Validator:
             batch_size=self._batch_size,
             progress=False,
             resamples=0,
+            pool=self._pool,
         )
         labels = np.array([result.truth for result in evaluation.results], np.int64)
         scores = np.array([result.score for result in evaluation.results], np.float64)

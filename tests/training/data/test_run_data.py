@@ -15,7 +15,7 @@ from datasets.sharding.packing import pack
 from datasets.splitting import SPLITS
 from segdec.errors import ConfigError, DatasetError, RunError
 from segdec.images import read_image, write_png
-from training.data.run_data import load_run_data
+from training.data.run_data import load_data, load_run_data
 from training.evaluation.run_evaluation import evaluate_run
 from training.experiment_file import load_experiment
 from training.run.folder import RunFolder
@@ -49,6 +49,20 @@ def test_each_photograph_is_read_once_at_the_start(load, toy_root, monkeypatch):
     monkeypatch.setattr(Path, "read_bytes", lambda path: reads.update([path]) or read_bytes(path))
     load_run_data(load())
     assert {reads[path] for path in toy_root.rglob("*.png")} == {1}
+
+
+def test_validation_decodes_each_photograph_once(load, monkeypatch):
+    trainer = Trainer(load())
+    reads = Counter()
+    read_bytes = Path.read_bytes
+    monkeypatch.setattr(Path, "read_bytes", lambda path: reads.update([path]) or read_bytes(path))
+    first, again = trainer.validator.measure(), trainer.validator.measure()
+    trainer.validator.panel()
+    trainer.folder.close()
+    records = load_data(trainer.config.data, trainer.folder.splits).of_split("val")
+    assert {reads[record.image_file] for record in records} == {1}
+    np.testing.assert_array_equal(again.scores, first.scores)
+    assert again.pixel_f1() == first.pixel_f1()
 
 
 def test_limit_on_pixels_counts_for_files_and_shards(load, packed):
