@@ -9,11 +9,12 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from functools import partial
+from typing import TypeGuard
 
 import numpy as np
 
-from datasets.reading import content_digest, decode, read_files
+from datasets.known_checks import SAVE_EVERY, Facts, KnownChecks
+from datasets.reading import Files, content_digest, decode, read_files
 from datasets.sample import Dataset, Problem, Record, Sample
 from segdec.errors import DatasetError, MissingExtraError, SegdecError
 from segdec.images import DEFAULT_MAX_PIXELS
@@ -65,6 +66,7 @@ def check_dataset(
     progress: Progress = iter,
     examine: Examine | None = None,
     trusted: Trusted | None = None,
+    known: KnownChecks | None = None,
 ) -> CheckedDataset:
     """Reads every photograph and mask once, as many at a time as there are threads.
 
@@ -77,11 +79,13 @@ def check_dataset(
         examine: Looks at each sample; raises a `SegdecError` if it cannot be used.
         trusted: Whether a record whose index has its shape and digests needs no reading: it was checked when
             it was packed. Raises as `examine`.
+        known: What was found before: files that have not changed since are not read. What is found now is
+            added and saved, also if checking is interrupted.
 
     Raises:
         MissingExtraError: If what reads the files is not installed.
     """
-    look = partial(_look, white_level=white_level, max_pixels=max_pixels, examine=examine, trusted=trusted)
+    look = _Look(white_level, max_pixels, examine, trusted, known)
     looks = list(_in_threads(look, dataset.records, threads or min(8, os.cpu_count() or 1), progress))
     photographs = _same_digests([found for found in looks if isinstance(found, CheckedPhotograph)])
     contradictions = list(_contradictions(dataset.classes, photographs))
@@ -130,7 +134,7 @@ def problem_line(problem: Problem) -> str:
 
 
 def _in_threads(
-    look: Callable[[Record], CheckedPhotograph | Problem],
+    look: "_Look",
     records: Sequence[Record],
     threads: int,
     progress: Progress,
@@ -139,43 +143,64 @@ def _in_threads(
     pool = ThreadPoolExecutor(threads, thread_name_prefix="check")
     try:
         found = pool.map(look, records)
-        for _ in progress(records):
+        for number, _ in enumerate(progress(records), start=1):
             yield next(found)
+            if look.known and number % SAVE_EVERY == 0:
+                look.known.save()
     finally:
         pool.shutdown(cancel_futures=True)  # whoever interrupts does not wait for the rest
+        if look.known:
+            look.known.save()
 
 
-def _look(
-    record: Record,
-    *,
-    white_level: int | None,
-    max_pixels: int,
-    examine: Examine | None,
-    trusted: Trusted | None,
-) -> CheckedPhotograph | Problem:
-    try:
-        if trusted and record.shape is not None and record.digests is not None:
-            fits = record.shape[0] * record.shape[1] <= max_pixels  # else reading it says what is wrong
-            if fits and trusted(record):
+@dataclass(frozen=True)
+class _Look:
+    """Looks at one record; the attributes are arguments of `check_dataset`."""
+
+    white_level: int | None
+    max_pixels: int
+    examine: Examine | None
+    trusted: Trusted | None
+    known: KnownChecks | None
+
+    def __call__(self, record: Record) -> CheckedPhotograph | Problem:
+        try:
+            if self.trusted and record.digests and self._fits(record.shape) and self.trusted(record):
                 return CheckedPhotograph(record, *record.shape, defect_px=None, digest=record.digests[0])
-        files = read_files(record, max_pixels=max_pixels)
-        sample = decode(record, files, white_level=white_level, max_pixels=max_pixels)
+            facts = self._read(record) if self.known is None else self._read_if_new(record, self.known)
+        except MissingExtraError:
+            raise
+        except SegdecError as error:
+            return Problem(str(record.image_file), str(error), record.name)
+        found = replace(record, shape=facts.shape, digests=facts.digests)
+        return CheckedPhotograph(found, *facts.shape, defect_px=facts.defect_px, digest=facts.pixels)
+
+    def _fits(self, shape: tuple[int, int, int] | None) -> TypeGuard[tuple[int, int, int]]:
+        """Whether the size is known and within the limit; reading a larger one says what is wrong."""
+        return shape is not None and shape[0] * shape[1] <= self.max_pixels
+
+    def _read_if_new(self, record: Record, known: KnownChecks) -> Facts:
+        state = known.state(record)
+        facts = known.find(state)
+        if facts is None or not self._fits(facts.shape):
+            files = read_files(record, max_pixels=self.max_pixels)
+            facts = known.find_equal(state, files.digests())
+            if facts is None or not self._fits(facts.shape):
+                facts = self._decode(record, files)
+            known.keep(state, facts)
+        return facts
+
+    def _read(self, record: Record) -> Facts:
+        return self._decode(record, read_files(record, max_pixels=self.max_pixels))
+
+    def _decode(self, record: Record, files: Files) -> Facts:
+        sample = decode(record, files, white_level=self.white_level, max_pixels=self.max_pixels)
         _check_class(record, sample)
-        if examine:
-            examine(sample)
-    except MissingExtraError:
-        raise
-    except SegdecError as error:
-        return Problem(str(record.image_file), str(error), record.name)
-    height, width, channels = sample.image.shape
-    return CheckedPhotograph(
-        replace(record, shape=(height, width, channels), digests=files.digests()),
-        height,
-        width,
-        channels,
-        defect_px=0 if sample.mask is None else int(np.count_nonzero(sample.mask)),
-        digest=content_digest(sample),
-    )
+        if self.examine:
+            self.examine(sample)
+        height, width, channels = sample.image.shape
+        defect_px = 0 if sample.mask is None else int(np.count_nonzero(sample.mask))
+        return Facts((height, width, channels), files.digests(), defect_px, content_digest(sample))
 
 
 def _check_class(record: Record, sample: Sample) -> None:

@@ -105,6 +105,8 @@ class Trainer:
     def _open_folder(self, data: RunData, *, fresh: bool) -> RunFolder:
         """The chief makes it, or takes it up; the others come when it is there."""
         folder = RunFolder.open(self.config, data, fresh=fresh) if self.is_chief else None
+        if folder is not None:
+            data.known.save(parents=True)
         self.process_group.wait()
         return folder or RunFolder(self.config.folder)
 

@@ -10,6 +10,7 @@ from pydantic import ValidationError
 from tqdm import tqdm
 
 from datasets.checking import check_dataset, describe_problems
+from datasets.known_checks import KnownChecks
 from datasets.leaks import refuse_unusable
 from datasets.loading import load_dataset
 from datasets.name_lists import read_name_list
@@ -34,6 +35,7 @@ class RunData:
         cache: Keeps them, and whatever else is read again and again.
         shape: Their common shape (h, w, C).
         fingerprint: SHA-256 over names, splits, labels, annotations and file contents of all these records.
+        known: What was found of their files.
         left_out: What cannot be used, where the experiment goes on without it.
     """
 
@@ -43,11 +45,14 @@ class RunData:
     cache: ExampleCache
     shape: tuple[int, ...]
     fingerprint: str
+    known: KnownChecks
     left_out: tuple[Problem, ...] = ()
 
 
 def load_run_data(config: ExperimentConfig) -> RunData:
-    """Checks every photograph of every split, test included: each is read once, none where an index tells.
+    """Checks every photograph of every split, test included: each is read once.
+
+    Those are not read of which an index tells, or which have not changed since a former start has read them.
 
     Raises:
         SegdecError: If photographs cannot be used or lie in two splits (all are listed), do not fit the
@@ -55,7 +60,8 @@ def load_run_data(config: ExperimentConfig) -> RunData:
     """
     dataset = load_data(config.data, config.data.splits)
     model = build_model_config(config, dataset.classes)
-    checked = check_data(config, dataset, model.network.input_channels)
+    known = known_checks(config, model.network.input_channels)
+    checked = check_data(config, dataset, model.network.input_channels, known)
     for split in ("train", "val"):
         check_split(split, checked.of_split(split))
     cache = build_cache(config.data)
@@ -67,6 +73,7 @@ def load_run_data(config: ExperimentConfig) -> RunData:
         cache,
         examples.check_one_size(),
         fingerprint(checked.records),
+        known,
         checked.problems,
     )
 
@@ -135,7 +142,7 @@ def run_records(data: DataConfig, splits: Path, classes: tuple[str, ...], split:
     return dataset.of_split(split)
 
 
-def check_data(config: ExperimentConfig, dataset: Dataset, channels: int) -> Dataset:
+def check_data(config: ExperimentConfig, dataset: Dataset, channels: int, known: KnownChecks) -> Dataset:
     """Checks the records that have a split; problems are left if the experiment goes on without them.
 
     Raises:
@@ -153,11 +160,20 @@ def check_data(config: ExperimentConfig, dataset: Dataset, channels: int) -> Dat
         progress=lambda records: tqdm(records, desc="checking", unit="image", leave=False, disable=None),
         examine=examine,
         trusted=lambda record: known_shape(record, config.input, channels) is not None,
+        known=known,
     )
     refuse_unusable(
         dataset, checked, allowed_leaks=config.data.allowed_leaks, skip_broken=config.data.skip_broken
     )
     return checked.dataset
+
+
+def known_checks(config: ExperimentConfig, channels: int) -> KnownChecks:
+    """Returns what former starts have found of the files, as far as it is true of this experiment."""
+    # What `prepare_sample` refuses depends on no other setting of the input.
+    settings = [config.input.white_level, config.input.convert_color, channels]
+    root, trust = str(config.data.root), not config.data.recheck
+    return KnownChecks(config.checked_folder, root, repr(settings), trust=trust)
 
 
 def build_cache(config: DataConfig) -> ExampleCache:

@@ -76,9 +76,11 @@ def test_the_end_waits_for_what_has_begun_and_begins_no_more(monkeypatch, end):
 
 
 def test_no_thread_outlives_the_pool():
+    others = threading.enumerate()
     pool = ReadingPool(2)
     list(pool.map(lambda item: item, range(4), 2))
-    threads = [thread for thread in threading.enumerate() if thread.name.startswith("read")]
+    threads = [thread for thread in threading.enumerate() if thread not in others]
+    assert threads
     del pool
     gc.collect()
     for thread in threads:

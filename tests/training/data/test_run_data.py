@@ -8,6 +8,7 @@ import pytest
 
 pytest.importorskip("tensorflow")
 
+from datasets import known_checks
 from datasets.layouts.toy import write_toy
 from datasets.loading import load_dataset
 from datasets.sharding import file_systems
@@ -49,6 +50,32 @@ def test_each_photograph_is_read_once_at_the_start(load, toy_root, monkeypatch):
     monkeypatch.setattr(Path, "read_bytes", lambda path: reads.update([path]) or read_bytes(path))
     load_run_data(load())
     assert {reads[path] for path in toy_root.rglob("*.png")} == {1}
+
+
+def test_another_start_reads_no_photograph(load, monkeypatch):
+    """Of the same run, or of another one on the same data."""
+    monkeypatch.setattr(known_checks, "SETTLED_S", -3600.0)
+    first = load_run_data(load())
+    first.known.save(parents=True)
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "read_bytes", refuse_images(Path.read_bytes))
+        again = load_run_data(load("--name", "other", "--input.policy", "resize", *SIZE))
+    assert again.fingerprint == first.fingerprint
+    assert again.dataset == first.dataset
+    with monkeypatch.context() as patch, pytest.raises(AssertionError, match="was read"):
+        patch.setattr(Path, "read_bytes", refuse_images(Path.read_bytes))
+        load_run_data(load("--data.recheck"))
+
+
+SIZE = ["--input.height", "16", "--input.width", "16"]
+
+
+def refuse_images(read_bytes):
+    def read(path):
+        assert path.suffix != ".png", f"{path} was read"
+        return read_bytes(path)
+
+    return read
 
 
 def test_validation_decodes_each_photograph_once(load, monkeypatch):
