@@ -9,13 +9,13 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import TypeGuard
+from typing import TypeGuard, overload
 
 import numpy as np
 
 from datasets.known_checks import SAVE_EVERY, Facts, KnownChecks
 from datasets.reading import Files, content_digest, decode, read_files
-from datasets.sample import Dataset, Problem, Record, Sample
+from datasets.sample import Dataset, LazyRecords, Problem, Record, Sample
 from segdec.errors import DatasetError, MissingExtraError, SegdecError
 from segdec.images import DEFAULT_MAX_PIXELS
 
@@ -24,7 +24,7 @@ ANY_WHITE_LEVEL = 65535
 
 Progress = Callable[[Sequence[Record]], Iterable[Record]]
 Examine = Callable[[Sample], object]
-Trusted = Callable[[Record], bool]
+Trusted = Callable[[tuple[int, int, int]], bool]
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,42 @@ class CheckedDataset:
     """A data set without its broken records, which are among its problems now, and what was found."""
 
     dataset: Dataset
-    photographs: tuple[CheckedPhotograph, ...]
+    photographs: Sequence[CheckedPhotograph]
+
+
+class UnreadPhotographs(Sequence[CheckedPhotograph]):
+    """Photographs whose index is trusted, each made when it is asked for.
+
+    Args:
+        records: Theirs.
+    """
+
+    def __init__(self, records: LazyRecords) -> None:
+        self._records = records
+
+    def __len__(self) -> int:
+        return len(self._records)
+
+    @overload
+    def __getitem__(self, index: int) -> CheckedPhotograph: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> tuple[CheckedPhotograph, ...]: ...
+
+    def __getitem__(self, index: int | slice) -> CheckedPhotograph | tuple[CheckedPhotograph, ...]:
+        if isinstance(index, slice):
+            return tuple(map(_unread, self._records[index]))
+        return _unread(self._records[index])
+
+    def equal(self) -> list[tuple[CheckedPhotograph, ...]]:
+        """Returns one tuple for each picture that is there more than once."""
+        return [tuple(self[index] for index in same) for same in self._records.equal_files()]
+
+
+def _unread(record: Record) -> CheckedPhotograph:
+    if record.shape is None or not record.digests:
+        raise ValueError(f"The index knows neither shape nor digests of {record.name}; expected both.")
+    return CheckedPhotograph(record, *record.shape, defect_px=None, digest=record.digests[0])
 
 
 def check_dataset(
@@ -77,8 +112,8 @@ def check_dataset(
         threads: How many read; None for one a core, eight at most. Each holds a photograph and its mask.
         progress: Shows how far it is.
         examine: Looks at each sample; raises a `SegdecError` if it cannot be used.
-        trusted: Whether a record whose index has its shape and digests needs no reading: it was checked when
-            it was packed. Raises as `examine`.
+        trusted: Whether a photograph of this shape whose index has its digests needs no reading: it was
+            checked when it was packed. Raises as `examine`.
         known: What was found before: files that have not changed since are not read. What is found now is
             added and saved, also if checking is interrupted.
 
@@ -86,6 +121,10 @@ def check_dataset(
         MissingExtraError: If what reads the files is not installed.
     """
     look = _Look(white_level, max_pixels, examine, trusted, known)
+    if isinstance(dataset.records, LazyRecords) and all(map(look.trusts, dataset.records.shapes())):
+        unread = UnreadPhotographs(dataset.records)
+        if not list(_contradictions(dataset.classes, unread)):
+            return CheckedDataset(dataset, unread)
     looks = list(_in_threads(look, dataset.records, threads or min(8, os.cpu_count() or 1), progress))
     photographs = _same_digests([found for found in looks if isinstance(found, CheckedPhotograph)])
     contradictions = list(_contradictions(dataset.classes, photographs))
@@ -165,8 +204,8 @@ class _Look:
 
     def __call__(self, record: Record) -> CheckedPhotograph | Problem:
         try:
-            if self.trusted and record.digests and self._fits(record.shape) and self.trusted(record):
-                return CheckedPhotograph(record, *record.shape, defect_px=None, digest=record.digests[0])
+            if record.digests and self.trusts(record.shape):
+                return _unread(record)
             facts = self._read(record) if self.known is None else self._read_if_new(record, self.known)
         except MissingExtraError:
             raise
@@ -174,6 +213,10 @@ class _Look:
             return Problem(str(record.image_file), str(error), record.name)
         found = replace(record, shape=facts.shape, digests=facts.digests)
         return CheckedPhotograph(found, *facts.shape, defect_px=facts.defect_px, digest=facts.pixels)
+
+    def trusts(self, shape: tuple[int, int, int] | None) -> bool:
+        """Whether photographs of this shape need no reading where an index has their digests."""
+        return self.trusted is not None and self._fits(shape) and self.trusted(shape)
 
     def _fits(self, shape: tuple[int, int, int] | None) -> TypeGuard[tuple[int, int, int]]:
         """Whether the size is known and within the limit; reading a larger one says what is wrong."""
@@ -238,6 +281,8 @@ def _same_digests(photographs: list[CheckedPhotograph]) -> list[CheckedPhotograp
 
 def equal_pictures(photographs: Sequence[CheckedPhotograph]) -> list[tuple[CheckedPhotograph, ...]]:
     """Returns one tuple for each picture that is there more than once."""
+    if isinstance(photographs, UnreadPhotographs):
+        return photographs.equal()
     same: dict[str, list[CheckedPhotograph]] = defaultdict(list)
     for photograph in photographs:
         same[photograph.digest].append(photograph)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -45,7 +45,8 @@ WHOLE_BATCH = InputShard()
 """All rows, for one replica."""
 
 
-class _Place(NamedTuple):
+@dataclass(frozen=True)
+class _Place:
     """An example, and the row among all of a stage for which it is augmented."""
 
     stage_index: int

@@ -1,11 +1,12 @@
 """The images of a run, checked before anything is written."""
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
+import numpy as np
 from pydantic import ValidationError
 from tqdm import tqdm
 
@@ -15,7 +16,7 @@ from datasets.leaks import refuse_unusable
 from datasets.loading import load_dataset
 from datasets.name_lists import read_name_list
 from datasets.reading import read
-from datasets.sample import Dataset, Problem, Record, Sample, Split
+from datasets.sample import Dataset, LazyRecords, Problem, Record, Sample, Split, labels_of
 from datasets.splitting import SPLITS
 from segdec.config import ModelConfig, explain
 from segdec.errors import DatasetError
@@ -113,7 +114,7 @@ def load_data(config: DataConfig, splits: Path | None) -> Dataset:
     )
 
 
-def run_records(data: DataConfig, splits: Path, classes: tuple[str, ...], split: Split) -> tuple[Record, ...]:
+def run_records(data: DataConfig, splits: Path, classes: tuple[str, ...], split: Split) -> Sequence[Record]:
     """Lists the images of a split as a run was started with it, whatever was added since.
 
     Args:
@@ -152,14 +153,13 @@ def check_data(config: ExperimentConfig, dataset: Dataset, channels: int, known:
     def examine(sample: Sample) -> None:
         prepare_sample(sample, config.input, channels)
 
-    used = replace(dataset, records=tuple(r for r in dataset.records if r.split is not None))
     checked = check_dataset(
-        used,
+        dataset.assigned(),
         white_level=config.input.white_level,
         max_pixels=config.data.max_pixels,
         progress=lambda records: tqdm(records, desc="checking", unit="image", leave=False, disable=None),
         examine=examine,
-        trusted=lambda record: known_shape(record, config.input, channels) is not None,
+        trusted=lambda shape: known_shape(shape, config.input, channels) is not None,
         known=known,
     )
     refuse_unusable(
@@ -206,7 +206,7 @@ def check_split(split: str, records: Sequence[Record]) -> None:
     Raises:
         DatasetError: If one kind is missing.
     """
-    defective = sum(record.label != 0 for record in records)
+    defective = int(np.count_nonzero(labels_of(records)))
     good = len(records) - defective
     if not good or not defective:
         raise DatasetError(
@@ -219,10 +219,13 @@ def check_split(split: str, records: Sequence[Record]) -> None:
 def fingerprint(records: Sequence[Record]) -> str:
     """Returns the SHA-256 over names, splits, labels, annotations and file contents of checked records."""
     digest = hashlib.sha256()
-    for record in sorted(records, key=lambda record: record.name):
-        digest.update(f"{record.name}\0{record.split}\0{record.label}\0".encode())
-        if (record.supervision, record.mask_threshold) != ("mask", None):
-            digest.update(f"{record.supervision}\0{record.mask_threshold}\0".encode())
-        for sha256 in record.digests or ():
-            digest.update(bytes.fromhex(sha256))
+    for identity in _identities(records):
+        digest.update(identity)
     return digest.hexdigest()
+
+
+def _identities(records: Sequence[Record]) -> Iterator[bytes]:
+    """In the order of the names."""
+    if isinstance(records, LazyRecords):
+        return records.identities()
+    return (record.identity() for record in sorted(records, key=lambda record: record.name))

@@ -1,13 +1,14 @@
 """Running a model over a split: one result a photograph, and the figures of all."""
 
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from itertools import islice
 
+import numpy as np
 from tqdm import tqdm
 
-from datasets.sample import Record, Sample
+from datasets.sample import Record, Sample, labels_of
 from segdec.errors import DatasetError
 from segdec.postprocessing import Prediction
 from segdec.predictor import Predictor
@@ -95,17 +96,19 @@ def evaluate(
     return Evaluation(config.classes, tuple(results), metrics, histogram)
 
 
-def check_classes(records: Iterable[Record], classes: tuple[str, ...]) -> None:
+def check_classes(records: Sequence[Record], classes: tuple[str, ...]) -> None:
     """Refuses records whose class index the model does not have.
 
     Raises:
         DatasetError: If there is one; names the first and their number.
     """
-    unknown = [record for record in records if not 0 <= record.label < len(classes)]
+    labels = labels_of(records)
+    unknown = np.flatnonzero((labels < 0) | (labels >= len(classes))).tolist()
     if unknown:
+        first = records[unknown[0]]
         raise DatasetError(
             f"{len(unknown)} images have a class the model does not know, the first is "
-            f"'{unknown[0].name}' with class {unknown[0].label}. Expected 0 to {len(classes) - 1} "
+            f"'{first.name}' with class {first.label}. Expected 0 to {len(classes) - 1} "
             f"({', '.join(classes)}): evaluate on the classes the model was trained with."
         )
 

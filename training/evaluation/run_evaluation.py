@@ -1,6 +1,6 @@
 """The evaluation of a finished run: what is measured, and what is written into its folder."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from datasets.sample import Record, Sample, Split
@@ -49,7 +49,7 @@ def evaluate_run(path: Path, split: Split) -> str:
     return f"{describe(evaluation)}\n\n{evaluation_table(evaluation)}\nReport: {path / 'report.html'}"
 
 
-def _show(predictor: Predictor, records: tuple[Record, ...], read: Callable[[Record], Sample]) -> Show:
+def _show(predictor: Predictor, records: Sequence[Record], read: Callable[[Record], Sample]) -> Show:
     by_name = {record.name: record for record in records}
 
     def show(name: str) -> tuple[Sample, Prediction]:
