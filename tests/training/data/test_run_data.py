@@ -1,5 +1,6 @@
 import json
 import shutil
+import tracemalloc
 from collections import Counter
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import pytest
 
 pytest.importorskip("tensorflow")
 
+from benchmarks.training_input import write_index_alone
 from datasets import known_checks
 from datasets.layouts.toy import write_toy
 from datasets.loading import load_dataset
@@ -106,6 +108,21 @@ def test_shards_are_not_read_at_the_start(load, packed, monkeypatch):
     assert data.fingerprint == from_files.fingerprint
     assert data.shape == from_files.shape
     assert data.model == from_files.model
+
+
+def test_shards_take_little_memory(load, tmp_path):
+    """Objects for each of them take ten times as much."""
+    count = 20_000
+    write_index_alone(tmp_path / "many", count)
+    config = load(*from_shards(str(tmp_path / "many" / "set")))
+    config = config.model_copy(update={"data": config.data.model_copy(update={"splits": None})})
+    tracemalloc.start()
+    data = load_run_data(config)
+    held, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert len(data.dataset.records) == count
+    assert held < 200 * count
+    assert peak < 500 * count
 
 
 def test_grey_stored_as_colour_is_judged_by_its_pixels(load, toy_root, tmp_path, monkeypatch):
