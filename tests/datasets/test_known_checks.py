@@ -2,16 +2,20 @@
 
 import os
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from datasets import known_checks
+from datasets.annotations.boxed_mask import BoxedMask
+from datasets.annotations.drawn_mask import DrawnMask
+from datasets.annotations.shapes import Box
 from datasets.checking import check_dataset
 from datasets.known_checks import KnownChecks
 from datasets.layouts.folder import index
-from datasets.supervision import cut_masks
+from datasets.supervision import apply_supervision, cut_masks
 from segdec.images import read_image, write_png
 
 
@@ -160,3 +164,22 @@ def test_no_folders_are_made_before_anybody_says_so(tmp_path, folder_root):
     assert not (tmp_path / "runs").exists()
     known.save(parents=True)
     assert len(list((tmp_path / "runs" / ".checked").iterdir())) == 1
+
+
+def test_drawn_masks_and_boxes_are_known_by_what_they_hold(start, folder_root, tmp_path):
+    """A drawing by its shapes, boxes by the file that they are drawn around."""
+    (tmp_path / "supervision.txt").write_text("box dent\n")
+    boxed = apply_supervision(index(folder_root), tmp_path / "supervision.txt")
+    dent, *others = boxed.records
+    assert isinstance(dent.mask_file, BoxedMask)
+
+    def drawn(side):
+        height, width = read_image(others[-1].image_file).pixels.shape[:2]
+        mask = DrawnMask("drawn.json, entry 1", height, width, (Box(1.0, 1.0, 1.0 + side, 3.0),))
+        return replace(boxed, records=(dent, *others[:-1], replace(others[-1], mask_file=mask)))
+
+    assert {dent.image_file.name, others[-1].image_file.name} <= start(dataset=drawn(2.0))[1]
+    assert start(dataset=drawn(2.0))[1] == set()
+    assert start(dataset=drawn(4.0))[1] == {others[-1].image_file.name}
+    touch(dent.mask_file.mask)
+    assert dent.image_file.name in start(dataset=drawn(4.0))[1]
