@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from segdec.cli_runtime import clean_exit, quiet_tensorflow
 
 if TYPE_CHECKING:
+    from datasets.sample import Split
     from training.config import ExperimentConfig
 
 T = TypeVar("T")
@@ -255,11 +256,10 @@ def write_index_alone(folder: Path, count: int) -> None:
 
     def packed(number: int) -> PackedRecord:
         digest, name = hashlib.sha256(str(number).encode()).hexdigest(), f"line-{number % 8}/{number:09}"
-        split, label = ("val" if number % 5 == 0 else "train"), int(number % 7 == 0)
-        mask = digest if label else None
-        return PackedRecord(
-            name, split, label, name, "mask", None, 0, number, 1, (512, 1408, 1), digest, mask
-        )  # fmt: skip
+        split: Split = "train" if number % 5 else "val"
+        label = int(number % 7 == 0)
+        mask, shape = digest if label else None, (512, 1408, 1)
+        return PackedRecord(name, split, label, name, "mask", None, 0, number, 1, shape, digest, mask)
 
     place = folder / "set"
     place.mkdir(parents=True)
