@@ -148,12 +148,13 @@ def build_bare(config: ExperimentConfig, *, xla: bool = False) -> Callable[[bool
 
     from segdec.network.network import build_network
     from training.data.input_pipeline import InputPipeline
+    from training.data.reading_pool import ReadingPool
     from training.data.run_data import load_run_data
     from training.optimization.objective import stage_losses
     from training.stages import STAGES
 
     data, stage, settings = load_run_data(config), STAGES[-1], config.stages.joint
-    pipeline = InputPipeline(data.examples, data.shape, config)
+    pipeline = InputPipeline(data.examples, data.shape, config, ReadingPool(config.data.decode_threads))
     batches = pipeline.batches(len(STAGES) - 1, 0, settings.steps)
     network = build_network(data.model.network)
     variables = stage.trainable_variables(network)

@@ -9,12 +9,13 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from functools import partial
+from typing import TypeGuard, overload
 
 import numpy as np
 
-from datasets.reading import content_digest, decode, read_files
-from datasets.sample import Dataset, Problem, Record, Sample
+from datasets.known_checks import SAVE_EVERY, Facts, KnownChecks
+from datasets.reading import Files, content_digest, decode, read_files
+from datasets.sample import Dataset, LazyRecords, Problem, Record, Sample
 from segdec.decoding.integrity import is_webp
 from segdec.errors import DatasetError, MissingExtraError, SegdecError
 from segdec.images import DEFAULT_MAX_PIXELS
@@ -24,7 +25,7 @@ ANY_WHITE_LEVEL = 65535
 
 Progress = Callable[[Sequence[Record]], Iterable[Record]]
 Examine = Callable[[Sample], object]
-Trusted = Callable[[Record], bool]
+Trusted = Callable[[tuple[int, int, int]], bool]
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,42 @@ class CheckedDataset:
     """A data set without its broken records, which are among its problems now, and what was found."""
 
     dataset: Dataset
-    photographs: tuple[CheckedPhotograph, ...]
+    photographs: Sequence[CheckedPhotograph]
+
+
+class UnreadPhotographs(Sequence[CheckedPhotograph]):
+    """Photographs whose index is trusted, each made when it is asked for.
+
+    Args:
+        records: Theirs.
+    """
+
+    def __init__(self, records: LazyRecords) -> None:
+        self._records = records
+
+    def __len__(self) -> int:
+        return len(self._records)
+
+    @overload
+    def __getitem__(self, index: int) -> CheckedPhotograph: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> tuple[CheckedPhotograph, ...]: ...
+
+    def __getitem__(self, index: int | slice) -> CheckedPhotograph | tuple[CheckedPhotograph, ...]:
+        if isinstance(index, slice):
+            return tuple(map(_unread, self._records[index]))
+        return _unread(self._records[index])
+
+    def equal(self) -> list[tuple[CheckedPhotograph, ...]]:
+        """Returns one tuple for each picture that is there more than once."""
+        return [tuple(self[index] for index in same) for same in self._records.equal_files()]
+
+
+def _unread(record: Record) -> CheckedPhotograph:
+    if record.shape is None or not record.digests:
+        raise ValueError(f"The index knows neither shape nor digests of {record.name}; expected both.")
+    return CheckedPhotograph(record, *record.shape, defect_px=None, digest=record.digests[0])
 
 
 def check_dataset(
@@ -68,6 +104,7 @@ def check_dataset(
     progress: Progress = iter,
     examine: Examine | None = None,
     trusted: Trusted | None = None,
+    known: KnownChecks | None = None,
 ) -> CheckedDataset:
     """Reads every photograph and mask once, as many at a time as there are threads.
 
@@ -78,13 +115,19 @@ def check_dataset(
         threads: How many read; None for one a core, eight at most. Each holds a photograph and its mask.
         progress: Shows how far it is.
         examine: Looks at each sample; raises a `SegdecError` if it cannot be used.
-        trusted: Whether a record whose index has its shape and digests needs no reading: it was checked when
-            it was packed. Raises as `examine`.
+        trusted: Whether a photograph of this shape whose index has its digests needs no reading: it was
+            checked when it was packed. Raises as `examine`.
+        known: What was found before: files that have not changed since are not read. What is found now is
+            added and saved, also if checking is interrupted.
 
     Raises:
         MissingExtraError: If what reads the files is not installed.
     """
-    look = partial(_look, white_level=white_level, max_pixels=max_pixels, examine=examine, trusted=trusted)
+    look = _Look(white_level, max_pixels, examine, trusted, known)
+    if isinstance(dataset.records, LazyRecords) and all(map(look.trusts, dataset.records.shapes())):
+        unread = UnreadPhotographs(dataset.records)
+        if not list(_contradictions(dataset.classes, unread)):
+            return CheckedDataset(dataset, unread)
     looks = list(_in_threads(look, dataset.records, threads or min(8, os.cpu_count() or 1), progress))
     photographs = _same_digests([found for found in looks if isinstance(found, CheckedPhotograph)])
     contradictions = list(_contradictions(dataset.classes, photographs))
@@ -124,6 +167,8 @@ def describe_problems(problems: Sequence[Problem]) -> str:
 
 def describe_risks(checked: CheckedDataset) -> list[str]:
     """Returns a line for each doubt about photographs that can be used."""
+    if isinstance(checked.photographs, UnreadPhotographs):
+        return []
     webp = [photograph.record.name for photograph in checked.photographs if photograph.webp]
     if not webp:
         return []
@@ -147,7 +192,7 @@ def problem_line(problem: Problem) -> str:
 
 
 def _in_threads(
-    look: Callable[[Record], CheckedPhotograph | Problem],
+    look: "_Look",
     records: Sequence[Record],
     threads: int,
     progress: Progress,
@@ -156,44 +201,71 @@ def _in_threads(
     pool = ThreadPoolExecutor(threads, thread_name_prefix="check")
     try:
         found = pool.map(look, records)
-        for _ in progress(records):
+        for number, _ in enumerate(progress(records), start=1):
             yield next(found)
+            if look.known and number % SAVE_EVERY == 0:
+                look.known.save()
     finally:
         pool.shutdown(cancel_futures=True)  # whoever interrupts does not wait for the rest
+        if look.known:
+            look.known.save()
 
 
-def _look(
-    record: Record,
-    *,
-    white_level: int | None,
-    max_pixels: int,
-    examine: Examine | None,
-    trusted: Trusted | None,
-) -> CheckedPhotograph | Problem:
-    try:
-        if trusted and record.shape is not None and record.digests is not None:
-            fits = record.shape[0] * record.shape[1] <= max_pixels  # else reading it says what is wrong
-            if fits and trusted(record):
-                return CheckedPhotograph(record, *record.shape, defect_px=None, digest=record.digests[0])
-        files = read_files(record, max_pixels=max_pixels)
-        sample = decode(record, files, white_level=white_level, max_pixels=max_pixels)
+@dataclass(frozen=True)
+class _Look:
+    """Looks at one record; the attributes are arguments of `check_dataset`."""
+
+    white_level: int | None
+    max_pixels: int
+    examine: Examine | None
+    trusted: Trusted | None
+    known: KnownChecks | None
+
+    def __call__(self, record: Record) -> CheckedPhotograph | Problem:
+        try:
+            if record.digests and self.trusts(record.shape):
+                return _unread(record)
+            facts = self._read(record) if self.known is None else self._read_if_new(record, self.known)
+        except MissingExtraError:
+            raise
+        except SegdecError as error:
+            return Problem(str(record.image_file), str(error), record.name)
+        found = replace(record, shape=facts.shape, digests=facts.digests)
+        return CheckedPhotograph(
+            found, *facts.shape, defect_px=facts.defect_px, digest=facts.pixels, webp=facts.webp
+        )
+
+    def trusts(self, shape: tuple[int, int, int] | None) -> bool:
+        """Whether photographs of this shape need no reading where an index has their digests."""
+        return self.trusted is not None and self._fits(shape) and self.trusted(shape)
+
+    def _fits(self, shape: tuple[int, int, int] | None) -> TypeGuard[tuple[int, int, int]]:
+        """Whether the size is known and within the limit; reading a larger one says what is wrong."""
+        return shape is not None and shape[0] * shape[1] <= self.max_pixels
+
+    def _read_if_new(self, record: Record, known: KnownChecks) -> Facts:
+        state = known.state(record)
+        facts = known.find(state)
+        if facts is None or not self._fits(facts.shape):
+            files = read_files(record, max_pixels=self.max_pixels)
+            facts = known.find_equal(state, files.digests())
+            if facts is None or not self._fits(facts.shape):
+                facts = self._decode(record, files)
+            known.keep(state, facts)
+        return facts
+
+    def _read(self, record: Record) -> Facts:
+        return self._decode(record, read_files(record, max_pixels=self.max_pixels))
+
+    def _decode(self, record: Record, files: Files) -> Facts:
+        sample = decode(record, files, white_level=self.white_level, max_pixels=self.max_pixels)
         _check_class(record, sample)
-        if examine:
-            examine(sample)
-    except MissingExtraError:
-        raise
-    except SegdecError as error:
-        return Problem(str(record.image_file), str(error), record.name)
-    height, width, channels = sample.image.shape
-    return CheckedPhotograph(
-        replace(record, shape=(height, width, channels), digests=files.digests()),
-        height,
-        width,
-        channels,
-        defect_px=0 if sample.mask is None else int(np.count_nonzero(sample.mask)),
-        digest=content_digest(sample),
-        webp=is_webp(files.photograph),
-    )
+        if self.examine:
+            self.examine(sample)
+        height, width, channels = sample.image.shape
+        defect_px = 0 if sample.mask is None else int(np.count_nonzero(sample.mask))
+        shape, pixels = (height, width, channels), content_digest(sample)
+        return Facts(shape, files.digests(), defect_px, pixels, is_webp(files.photograph))
 
 
 def _check_class(record: Record, sample: Sample) -> None:
@@ -231,6 +303,8 @@ def _same_digests(photographs: list[CheckedPhotograph]) -> list[CheckedPhotograp
 
 def equal_pictures(photographs: Sequence[CheckedPhotograph]) -> list[tuple[CheckedPhotograph, ...]]:
     """Returns one tuple for each picture that is there more than once."""
+    if isinstance(photographs, UnreadPhotographs):
+        return photographs.equal()
     same: dict[str, list[CheckedPhotograph]] = defaultdict(list)
     for photograph in photographs:
         same[photograph.digest].append(photograph)

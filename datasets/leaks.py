@@ -13,10 +13,11 @@ Leak = tuple[CheckedPhotograph, ...]
 
 def find_leaks(photographs: Sequence[CheckedPhotograph]) -> list[Leak]:
     """Finds every picture that lies in more than one split; photographs without a split do not count."""
-    assigned = [photograph for photograph in photographs if photograph.record.split is not None]
-    return [
-        same for same in equal_pictures(assigned) if len({photograph.record.split for photograph in same}) > 1
-    ]
+    assigned = (
+        tuple(photograph for photograph in same if photograph.record.split is not None)
+        for same in equal_pictures(photographs)
+    )
+    return [same for same in assigned if len({photograph.record.split for photograph in same}) > 1]
 
 
 def unallowed_leaks(
@@ -32,14 +33,14 @@ def unallowed_leaks(
     Raises:
         DatasetError: If one of the names is not there; it tells the nearest.
     """
-    known = known_names(dataset)
+    known = known_names(dataset) if allowed else set()
     for name in allowed:
         if name not in known:
             raise DatasetError(
                 f"'{name}' is named in data.allowed_leaks (or --allow-leak), but no photograph and no group "
                 f"is named so. {nearest_known(name, known)}"
             )
-    by_name = records_by_name([photograph.record for photograph in photographs])
+    by_name = records_by_name([photograph.record for photograph in photographs] if allowed else [])
     passing = {record.name for name in allowed for record in by_name.get(name, ())}
     return [leak for leak in find_leaks(photographs) if any(f.record.name not in passing for f in leak)]
 

@@ -216,7 +216,7 @@ def _text(result: Conversion, path: Path) -> str:
     return "\n".join([*lines, ""])
 
 
-def _assigned(dataset: Dataset, listed: Listed) -> tuple[Record, ...]:
+def _assigned(dataset: Dataset, listed: Listed) -> Sequence[Record]:
     """The listed records in their splits, in the order of their names."""
     splits = {record.name: split for split, entries in listed.items() for record, _ in entries}
     assigned = replace(dataset, records=tuple(r.assigned(splits.get(r.name)) for r in dataset.records))

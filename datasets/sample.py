@@ -1,6 +1,7 @@
 """The contract of every layout: records that can be listed cheaply, samples that hold pixels."""
 
-from collections.abc import Callable
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
@@ -46,9 +47,80 @@ class Record:
     shape: tuple[int, int, int] | None = None
     digests: tuple[str, ...] | None = None
 
+    def identity(self) -> bytes:
+        """Returns name, split, label, annotation and digests of the record, as what it is known by."""
+        contents = b"".join(map(bytes.fromhex, self.digests or ()))
+        return identity(self.name, self.split, self.label, self.supervision, self.mask_threshold, contents)
+
     def assigned(self, split: Split | None) -> "Record":
         """Returns the same record in `split`."""
         return replace(self, split=split)
+
+
+def identity(
+    name: str,
+    split: Split | None,
+    label: int,
+    supervision: Supervision,
+    mask_threshold: int | None,
+    contents: bytes,
+) -> bytes:
+    """Returns `Record.identity` of a record with these attributes; `contents` are the digests, joined."""
+    text = f"{name}\0{split}\0{label}\0"
+    if (supervision, mask_threshold) != ("mask", None):
+        text += f"{supervision}\0{mask_threshold}\0"
+    return text.encode() + contents
+
+
+class LazyRecords(Sequence[Record], ABC):
+    """Records in the order of their names, each made when it is asked for; all of them have a split.
+
+    A million of them take a small part of the memory, and of the time, that as many objects take: what is
+    asked about all of them is answered without making any.
+    """
+
+    @abstractmethod
+    def of_split(self, split: Split) -> "LazyRecords":
+        """Returns those of `split`."""
+
+    @abstractmethod
+    def labels(self) -> NDArray[np.int64]:
+        """Returns the class of each, [N]."""
+
+    @abstractmethod
+    def placeless(self) -> NDArray[np.bool_]:
+        """Returns of which it is not known where their defect is, [N]."""
+
+    @abstractmethod
+    def shapes(self) -> dict[tuple[int, int, int], int]:
+        """Returns the shapes that occur, each with the place of its first photograph."""
+
+    @abstractmethod
+    def identities(self) -> Iterator[bytes]:
+        """Yields `Record.identity` of each."""
+
+    @abstractmethod
+    def equal_files(self) -> list[tuple[int, ...]]:
+        """Returns the places of each photograph whose file is there more than once."""
+
+
+def labels_of(records: Sequence[Record]) -> NDArray[np.int64]:
+    """Returns the class of each record, [N]."""
+    if isinstance(records, LazyRecords):
+        return records.labels()
+    return np.array([record.label for record in records], np.int64)
+
+
+def placeless(records: Sequence[Record]) -> NDArray[np.bool_]:
+    """Returns which photographs show a defect of which nobody knows where it is, [N]."""
+    if isinstance(records, LazyRecords):
+        return records.placeless()
+    return np.array([is_placeless(record) for record in records], np.bool_)
+
+
+def is_placeless(record: Record) -> bool:
+    """Returns whether a photograph shows a defect of which nobody knows where it is."""
+    return record.label != 0 and (record.mask_file is None or record.supervision == "label")
 
 
 @dataclass(frozen=True)
@@ -96,12 +168,20 @@ class Dataset:
     """
 
     classes: tuple[str, ...]
-    records: tuple[Record, ...]
+    records: Sequence[Record]
     problems: tuple[Problem, ...] = ()
 
-    def of_split(self, split: Split) -> tuple[Record, ...]:
+    def of_split(self, split: Split) -> Sequence[Record]:
         """Returns the records of `split`, in the order of their names."""
+        if isinstance(self.records, LazyRecords):
+            return self.records.of_split(split)
         return tuple(record for record in self.records if record.split == split)
+
+    def assigned(self) -> "Dataset":
+        """Returns the same data set without the records that have no split."""
+        if isinstance(self.records, LazyRecords):
+            return self
+        return replace(self, records=tuple(record for record in self.records if record.split is not None))
 
 
 Layout = Callable[[Path], Dataset]

@@ -65,15 +65,25 @@ class DataConfig(Config):
         False, description="leave out what cannot be used, and list it in the run folder, instead of stopping"
     )
     cache_mb: Changeable[Steps] = Field(
-        2048, description="prepared images kept in memory, MB; beyond it they go to cache_folder"
+        2048,
+        description="decoded images of training and validation kept in memory, MB; beyond it they go to "
+        "cache_folder",
     )
     cache_folder: Changeable[Path | None] = Field(
         None,
-        description="folder for prepared images that find no room in memory, in a file that goes with the "
+        description="folder for decoded images that find no room in memory, in a file that goes with the "
         "process; without it they are read again",
     )
     disk_cache_mb: Changeable[Steps] = Field(
-        50_000, description="prepared images kept in cache_folder, MB; beyond it they are read again"
+        50_000, description="decoded images kept in cache_folder, MB; beyond it they are read again"
+    )
+    checked_folder: Changeable[Path | None] = Field(
+        None,
+        description="folder for what was found when the files were checked: those that have not changed are "
+        "not read again at the next start, of whatever run; none = .checked in the folder of all runs",
+    )
+    recheck: Changeable[bool] = Field(
+        False, description="read all files at the start, also those that were checked and have not changed"
     )
     drop_remainder: Changeable[bool] = Field(
         False,
@@ -363,6 +373,11 @@ class ExperimentConfig(BaseSettings):
     def folder(self) -> Path:
         """Where the run lies."""
         return self.runs / self.name
+
+    @property
+    def checked_folder(self) -> Path:
+        """Where it is kept what was found when files were checked."""
+        return self.data.checked_folder or self.runs / ".checked"
 
     def flatten(self) -> dict[str, Any]:
         """Returns all settings by their dotted names, such as `data.root`, as JSON holds them."""

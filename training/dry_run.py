@@ -99,6 +99,8 @@ class RunEstimate:
 def dry_run(config: ExperimentConfig) -> RunEstimate:
     """Takes two steps of each stage, validates, checkpoints, evaluates and exports, in a temporary folder.
 
+    What checking the files has found stays in `checked_folder`, for the run.
+
     Raises:
         SegdecError: If anything of it cannot be done; a run would have failed there, too.
     """
@@ -129,6 +131,7 @@ def shorten(config: ExperimentConfig, folder: Path) -> ExperimentConfig:
     }
     changes = {
         "runs": folder,
+        "data": config.data.model_copy(update={"checked_folder": config.checked_folder}),
         "stages": StagesConfig(**stages),
         "validate_every": STEPS,
         "log_every": 1,

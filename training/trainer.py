@@ -15,7 +15,8 @@ from segdec.network.network import build_network
 from segdec.predictor import Predictor
 from training.config import ExperimentConfig
 from training.data.input_pipeline import InputPipeline
-from training.data.run_data import RunData, load_run_data, record_reader
+from training.data.reading_pool import ReadingPool
+from training.data.run_data import RunData, keeping_reader, load_run_data, record_reader
 from training.distribution.cluster import Cluster
 from training.distribution.interruption import Interruption, RunInterruptedError
 from training.distribution.process_group_context import ProcessGroupContext
@@ -76,9 +77,8 @@ class Trainer:
         self.process_group.check_same(run_digest(self.config, data), "experiment or data")
 
         # === Input ===
-        serves_workers = self.process_group.coordinator is not None
-        threads = config.data.decode_threads * (self.process_group.workers if serves_workers else 1)
-        self.pipeline = InputPipeline(data.examples, data.shape, self.config, threads)
+        pool = ReadingPool(config.data.decode_threads * self.process_group.fed_replicas)
+        self.pipeline = InputPipeline(data.examples, data.shape, self.config, pool)
 
         # === Network ===
         with self.process_group.needed(), self.strategy.scope():
@@ -88,8 +88,9 @@ class Trainer:
         self.validator = Validator(
             self.predictor,
             data.dataset.of_split("val"),
-            record_reader(config),
+            keeping_reader(record_reader(config), data.cache),
             config.batch_size,  # predicting needs no batch that divides
+            pool,
         )
 
         # === Resume ===
@@ -107,6 +108,8 @@ class Trainer:
     def _open_folder(self, data: RunData, *, fresh: bool) -> RunFolder:
         """The chief makes it, or takes it up; the others come when it is there."""
         folder = RunFolder.open(self.config, data, fresh=fresh) if self.is_chief else None
+        if folder is not None:
+            data.known.save(parents=True)
         self.process_group.wait()
         return folder or RunFolder(self.config.folder)
 

@@ -7,6 +7,8 @@ from typing import Any
 
 from segdec.errors import DatasetError, MissingExtraError
 
+CHUNK_BYTES = 2**24
+
 LOCAL_SCHEMES = {"", "file"}
 
 
@@ -62,10 +64,13 @@ def size(place: str) -> int | None:
             return None
 
 
-def read(place: str) -> bytes:
+def read(place: str) -> bytearray:
     """Returns all bytes of the file at `place`; DatasetError if it cannot be read."""
+    data = bytearray()
     with _dataset_errors(place, "read"), tensorflow().io.gfile.GFile(place, "rb") as file:
-        return bytes(file.read())
+        for start in range(0, file.size(), CHUNK_BYTES):  # read whole it would be in memory twice
+            data += file.read(min(CHUNK_BYTES, file.size() - start))
+    return data
 
 
 def read_range(place: str, offset: int, length: int) -> bytes:

@@ -8,6 +8,8 @@ from datasets.checking import ANY_WHITE_LEVEL, check_dataset, refuse_problems
 from datasets.reading import Files, read_files
 from datasets.sample import Dataset, Record
 from datasets.sharding import file_systems
+from datasets.sharding.index_parts import PackedShard
+from datasets.sharding.record_table import PackedRecord, RecordTable
 from datasets.sharding.shard_file import (
     FOOTER_BYTES,
     HEADER_BYTES,
@@ -16,14 +18,7 @@ from datasets.sharding.shard_file import (
     PHOTOGRAPH,
     encode_record,
 )
-from datasets.sharding.shard_index import (
-    INDEX_FILE,
-    PackedRecord,
-    PackedShard,
-    ShardIndex,
-    read_index,
-    write_index,
-)
+from datasets.sharding.shard_index import INDEX_FILE, TABLE_FILE, ShardIndex, read_index, write_index
 from datasets.sharding.shard_plan import PlannedShard, packable, plan_shards
 from segdec.errors import DatasetError
 from segdec.files import new_folder
@@ -69,10 +64,8 @@ def pack(
     shards = plan_shards(_checked(dataset, max_pixels), shard_mb * 1_000_000)
     with _new_set(out, overwrite) as folder:
         written = [_write_shard(folder, shard, max_pixels, advance) for shard in shards]
-        records = sorted((entry for _, entries in written for entry in entries), key=lambda e: e.name)
-        index = ShardIndex(
-            classes=dataset.classes, shards=tuple(shard for shard, _ in written), records=tuple(records)
-        )
+        records = RecordTable.of(entry for _, entries in written for entry in entries)
+        index = ShardIndex(dataset.classes, tuple(shard for shard, _ in written), records)
         write_index(folder, index)
     return index
 
@@ -129,11 +122,11 @@ def _remove_set(out: str) -> None:
     place = file_systems.join(out, INDEX_FILE)
     if file_systems.size(place) is None:
         return
-    shards = [file_systems.join(out, shard.name) for shard in read_index(out).shards]
+    files = [TABLE_FILE, *(shard.name for shard in read_index(out).shards)]
     file_systems.remove(place)
-    for shard in shards:
-        if file_systems.size(shard) is not None:
-            file_systems.remove(shard)
+    for file in (file_systems.join(out, name) for name in files):
+        if file_systems.size(file) is not None:
+            file_systems.remove(file)
 
 
 def _write_shard(

@@ -1,86 +1,46 @@
-"""The index of a set of shards: what lies where, and the digest of each file."""
+"""The index of a set of shards: what lies where, and the digest of each file.
 
-from typing import Annotated, Literal, Self
+index.json     classes, shards, and size and digest of the table; written last, so a set that has one is whole
+records.table  a row for each photograph (`datasets.sharding.record_table`)
+"""
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+import hashlib
+from dataclasses import dataclass
+from typing import Annotated, Literal
 
-from datasets.sample import Split, Supervision
+import numpy as np
+from pydantic import Field, ValidationError
+
 from datasets.sharding import file_systems
+from datasets.sharding.index_parts import Digest, IndexHeader, IndexPart, PackedShard
+from datasets.sharding.listed_index import ListedIndex
+from datasets.sharding.record_table import RecordTable
 from segdec.errors import DatasetError
 
 INDEX_FILE = "index.json"
-VERSION = 2
-"""1 told nothing of supervision and mask thresholds: every annotation was a mask, above 0."""
-
-Bytes = Annotated[int, Field(ge=0)]
-Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
-FileName = Annotated[str, Field(pattern=r"^[\w-][\w.-]*$")]
+TABLE_FILE = "records.table"
+VERSION = 3
+"""1 and 2 listed the records in `index.json` itself."""
 
 
-class _IndexPart(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+@dataclass(frozen=True)
+class ShardIndex:
+    """What is known of a set of shards."""
 
-
-class IndexHeader(BaseModel):
-    """What every version of the index begins with."""
-
-    format: Literal["segdec shards"]
-    version: int
-
-
-class PackedShard(_IndexPart):
-    """One TFRecord file: its name beside the index and its size, bytes."""
-
-    name: FileName
-    bytes: Bytes
-
-
-class PackedRecord(_IndexPart):
-    """One photograph.
-
-    Attributes:
-        name: As in the layout it came from, like all up to `mask_threshold`.
-        shard: Number of the shard that holds it.
-        offset: Where its record starts there, bytes.
-        bytes: Length of the record with its frame.
-        shape: Height, width (px) and channels of the photograph.
-        photograph_sha256: Digest of the photograph's file, in hex.
-        mask_sha256: Digest of the mask's file; None without a mask.
-    """
-
-    name: str
-    split: Split
-    label: Annotated[int, Field(ge=0)]
-    group: str
-    supervision: Supervision = "mask"
-    mask_threshold: Annotated[int, Field(ge=0, le=254)] | None = None
-    shard: Annotated[int, Field(ge=0)]
-    offset: Bytes
-    bytes: Bytes
-    shape: tuple[int, int, int]
-    photograph_sha256: Digest
-    mask_sha256: Digest | None
-
-
-class ShardIndex(_IndexPart):
-    """What `index.json` holds. It is written last, so a set that has one is whole."""
-
-    format: Literal["segdec shards"] = "segdec shards"
-    version: Literal[1, 2] = 2
     classes: tuple[str, ...]
     shards: tuple[PackedShard, ...]
-    records: tuple[PackedRecord, ...]
+    records: RecordTable
 
-    @model_validator(mode="after")
-    def _check_references(self) -> Self:
-        if len({record.name for record in self.records}) < len(self.records):
-            raise ValueError("two records have one name")
-        for record in self.records:
-            if record.shard >= len(self.shards) or record.label >= len(self.classes):
-                raise ValueError(f"the record '{record.name}' names a shard or a class that is not listed")
-            if record.offset + record.bytes > self.shards[record.shard].bytes:
-                raise ValueError(f"the record '{record.name}' lies beyond the end of its shard")
-        return self
+
+class _Index(IndexPart):
+    """What `index.json` holds."""
+
+    format: Literal["segdec shards"] = "segdec shards"
+    version: Literal[3] = 3
+    classes: tuple[str, ...]
+    shards: tuple[PackedShard, ...]
+    records: Annotated[int, Field(ge=0)]
+    table_sha256: Digest
 
 
 def read_index(root: str) -> ShardIndex:
@@ -103,7 +63,10 @@ def read_index(root: str) -> ShardIndex:
                 f"{place} has the format version {found.version}, this program reads up to {VERSION}. "
                 "Use a newer program, or pack the set again with this one."
             )
-        return ShardIndex.model_validate_json(text)
+        if found.version < VERSION:
+            listed = ListedIndex.model_validate_json(text)
+            return ShardIndex(listed.classes, listed.shards, listed.table())
+        index = _Index.model_validate_json(text)
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"])) or "the whole"
@@ -111,8 +74,44 @@ def read_index(root: str) -> ShardIndex:
             f"{place} is damaged or no index of shards ({where}: {first['msg']}). Copy it again, or pack the "
             "set anew."
         ) from error
+    return ShardIndex(index.classes, index.shards, _read_table(root, index))
+
+
+def _read_table(root: str, index: _Index) -> RecordTable:
+    place = file_systems.join(root, TABLE_FILE)
+    data = file_systems.read(place)
+    if hashlib.sha256(data).hexdigest() != index.table_sha256:
+        raise DatasetError(
+            f"{place} is damaged, or does not belong to {INDEX_FILE} beside it. Copy both again, or pack the "
+            "set anew."
+        )
+    try:
+        table = RecordTable.from_bytes(data, index.records)
+        _check_references(index, table)
+    except ValueError as error:
+        index_place = file_systems.join(root, INDEX_FILE)
+        raise DatasetError(
+            f"{index_place} is damaged or no index of shards ({error}). Copy it again, or pack the set anew."
+        ) from error
+    return table
+
+
+def _check_references(index: _Index, table: RecordTable) -> None:
+    rows, sizes = table.rows, np.array([shard.bytes for shard in index.shards], np.uint64)
+    if (rows["shard"] >= len(index.shards)).any() or (rows["label"] >= len(index.classes)).any():
+        raise ValueError("a record names a shard or a class that is not listed")
+    if (rows["offset"] + rows["bytes"] > sizes[rows["shard"]]).any():
+        raise ValueError("a record lies beyond the end of its shard")
 
 
 def write_index(root: str, index: ShardIndex) -> None:
     """Writes `index` to `root`; DatasetError if it cannot be written."""
-    file_systems.write(file_systems.join(root, INDEX_FILE), index.model_dump_json(indent=1).encode())
+    table = index.records.to_bytes()
+    header = _Index(
+        classes=index.classes,
+        shards=index.shards,
+        records=len(index.records),
+        table_sha256=hashlib.sha256(table).hexdigest(),
+    )
+    file_systems.write(file_systems.join(root, TABLE_FILE), table)
+    file_systems.write(file_systems.join(root, INDEX_FILE), header.model_dump_json(indent=1).encode())

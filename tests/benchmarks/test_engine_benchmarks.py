@@ -32,6 +32,16 @@ def test_engine_overhead():
 
 
 @pytest.mark.slow
+def test_training_input():
+    small = ["--rounds", "1", "--steps", "2", "--side", "64", "--count", "24", "--files", "40"]
+    printed = run("training_input", *small, "--records", "100")
+    cost = rf"{NUMBER} s, {NUMBER} s of CPU"
+    assert len(re.findall(rf"2 batches of 8, \d+ threads, op determinism (?:on|off): {cost}", printed)) == 4
+    for words in ("start on 40 files", "the next start", "start on shards of 100 records", "the next time"):
+        assert re.search(rf"{words}: {cost}, \d+ MB", printed), printed
+
+
+@pytest.mark.slow
 def test_asynchronous_training(toy_root, tmp_path):
     steps = [word for stage in ("segment", "decision", "joint") for word in (f"--stages.{stage}.steps", "2")]
     small = ["--data.root", str(toy_root), "--network.feature-width", "8", *steps]

@@ -201,9 +201,7 @@ def test_what_an_index_knows_is_not_read(tmp_path, write_picture):
         "twin", Unreadable("twin"), None, 0, "twin", shape=(12, 20, 1), digests=alone.record.digests
     )
     records = (known("a", "0"), known("b", "0"), known("c", "1"), read, twin)
-    photographs = check_dataset(
-        Dataset(("good",), records), trusted=lambda record: record.name != "x"
-    ).photographs
+    photographs = check_dataset(Dataset(("good",), records), trusted=lambda _: True).photographs
     assert [photograph.defect_px for photograph in photographs] == [None, None, None, 0, None]
     named = [[photograph.record.name for photograph in same] for same in equal_pictures(photographs)]
     assert named == [["a", "b"], ["read", "twin"]]

@@ -142,6 +142,8 @@ def test_what_may_change_when_a_run_is_resumed():
         "data.cache_mb",
         "data.cache_folder",
         "data.disk_cache_mb",
+        "data.checked_folder",
+        "data.recheck",
         "data.drop_remainder",
         "data.decode_threads",
     }

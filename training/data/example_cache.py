@@ -1,4 +1,4 @@
-"""Keeps prepared examples: in memory first, then in a file that has no name, then not at all."""
+"""Keeps decoded images: in memory first, then in a file that has no name, then not at all."""
 
 import errno
 import math
@@ -18,13 +18,16 @@ from segdec.errors import ConfigError
 
 BYTES_A_MB = 1_000_000
 
+Key = int | str
+"""A training example has a number, a photograph that is kept as it was decoded its record's name."""
+
 
 @dataclass(frozen=True)
 class Example:
     """A prepared sample: as the network takes it, not yet augmented.
 
     Attributes:
-        image: uint8 [h, w, C], as the network takes it.
+        image: uint8 [h, w, C].
         mask: uint8 [h, w], 255 where there is a defect; None where there is none, or none is known.
         supervised: False for a defective image whose mask is not known.
     """
@@ -50,7 +53,7 @@ class _Place:
 
 
 class ExampleCache:
-    """Examples by index; may be used by several threads.
+    """Examples by key; may be used by several threads.
 
     The file has no name, so it goes with the process, however that ends, and is never found stale. When
     its disk turns out full, a warning says so and what does not fit is no longer kept.
@@ -65,41 +68,41 @@ class ExampleCache:
     """
 
     def __init__(self, memory_mb: int, folder: Path | None = None, disk_mb: int = 0) -> None:
-        self._memory: dict[int, Example] = {}
+        self._memory: dict[Key, Example] = {}
         self._free_memory = memory_mb * BYTES_A_MB
         self._file = _open(folder) if folder is not None else None
         if self._file is not None:
             weakref.finalize(self, self._file.close)
         self._free_disk = disk_mb * BYTES_A_MB
-        self._places: dict[int, _Place] = {}
+        self._places: dict[Key, _Place] = {}
         self._end = 0
         self._lock = threading.Lock()
 
-    def get(self, index: int) -> Example | None:
+    def get(self, key: Key) -> Example | None:
         """Returns the example, or None if it was not kept."""
-        kept = self._memory.get(index)
-        if kept is not None or self._file is None or index not in self._places:
+        kept = self._memory.get(key)
+        if kept is not None or self._file is None or key not in self._places:
             return kept
-        place = self._places[index]
+        place = self._places[key]
         image = _read_array(self._file, place.shape, place.offset)
         if not place.masked:
             return Example(image, None, place.supervised)
         mask = _read_array(self._file, place.shape[:2], place.offset + image.nbytes)
         return Example(image, mask, place.supervised)
 
-    def put(self, index: int, example: Example) -> None:
+    def put(self, key: Key, example: Example) -> None:
         """Keeps the example where there is room for it."""
         with self._lock:
-            if index in self._memory or index in self._places:
+            if key in self._memory or key in self._places:
                 return
             if example.nbytes <= self._free_memory:
                 self._free_memory -= example.nbytes
-                self._memory[index] = example
+                self._memory[key] = example
             elif self._file is not None and example.nbytes <= self._free_disk:
                 self._free_disk -= example.nbytes
-                self._write(self._file, index, example)
+                self._write(self._file, key, example)
 
-    def _write(self, file: BinaryIO, index: int, example: Example) -> None:
+    def _write(self, file: BinaryIO, key: Key, example: Example) -> None:
         mask = b"" if example.mask is None else example.mask.tobytes()
         data = example.image.tobytes() + mask
         try:
@@ -113,7 +116,7 @@ class ExampleCache:
                 file=sys.stderr,
             )
             return
-        self._places[index] = _Place(self._end, example.image.shape, bool(mask), example.supervised)
+        self._places[key] = _Place(self._end, example.image.shape, bool(mask), example.supervised)
         self._end += len(data)
 
 

@@ -1,13 +1,13 @@
 """The training examples by number: whole photographs, or tiles of them."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from datasets.sample import Record, Sample
+from datasets.sample import LazyRecords, Record, Sample, is_placeless, labels_of, placeless
 from segdec.config import InputConfig, ModelConfig
 from segdec.errors import ConfigError, ImageError
 from segdec.preprocessing import input_size, prepare_image, prepare_mask
@@ -78,8 +78,8 @@ class PhotographSource:
     ) -> None:
         self.records = records
         self.channels = channels
-        self.labels = [record.label for record in records]
-        self.supervised = [not _is_placeless(record) for record in records]
+        self.labels: list[int] = labels_of(records).tolist()
+        self.supervised: list[bool] = (~placeless(records)).tolist()
         self._read = read
         self._input = input_config
         self._cache = cache
@@ -109,7 +109,7 @@ class PhotographSource:
         Raises:
             ConfigError: If the prepared images differ in size, so that no batch can be formed.
         """
-        shapes = {self.shape(index): record.name for index, record in enumerate(self.records)}
+        shapes = {self.shape(index): self.records[index].name for index in self._distinct()}
         if len(shapes) > 1:
             (one, first), (other, second) = list(shapes.items())[:2]
             raise ConfigError(
@@ -121,14 +121,19 @@ class PhotographSource:
 
     def shape(self, index: int) -> tuple[int, ...]:
         """Returns the shape (h, w, C) of a prepared photograph, read only if the record does not tell."""
-        known = known_shape(self.records[index], self._input, self.channels)
+        shape = self.records[index].shape
+        known = None if shape is None else known_shape(shape, self._input, self.channels)
         return self[index].image.shape if known is None else known
+
+    def _distinct(self) -> Iterable[int]:
+        """Photographs among which there is one of every shape."""
+        return self.records.shapes().values() if isinstance(self.records, LazyRecords) else range(len(self))
 
     def _prepare(self, record: Record) -> Example:
         sample = self._read(record)
         image = prepare_sample(sample, self._input, self.channels)
-        if sample.mask is None or _is_placeless(record):
-            return Example(image, None, supervised=not _is_placeless(record))
+        if sample.mask is None or is_placeless(record):
+            return Example(image, None, supervised=not is_placeless(record))
         mask = prepare_mask(sample.mask, self._input)
         return Example(image, mask if mask.any() else None)
 
@@ -170,8 +175,7 @@ class TileSource:
         self._photographs = photographs
         self._size = input_size(input_config, 1, 1)
         self._overlap = overlap_px
-        known = zip(photographs.records, photographs.supervised, strict=True)
-        unknown = [record.name for record, supervised in known if not supervised]
+        unknown = [photographs.name(index) for index, known in enumerate(photographs.supervised) if not known]
         if unknown:
             raise ConfigError(
                 f"Of {len(unknown)} defective training photographs the class alone is known, so that their "
@@ -221,11 +225,6 @@ def _masked(mask: NDArray[np.uint8] | None, part: tuple[slice, slice]) -> NDArra
     return mask[part] if mask is not None and mask[part].any() else None
 
 
-def _is_placeless(record: Record) -> bool:
-    """Whether a photograph shows a defect of which nobody knows where it is."""
-    return record.label != 0 and (record.mask_file is None or record.supervision == "label")
-
-
 def prepare_sample(sample: Sample, config: InputConfig, channels: int) -> NDArray[np.uint8]:
     """Prepares the sample's image as the network takes it, uint8 [h, w, C].
 
@@ -238,11 +237,15 @@ def prepare_sample(sample: Sample, config: InputConfig, channels: int) -> NDArra
         raise ImageError(f"{sample.name}: {error}", code=error.code) from error
 
 
-def known_shape(record: Record, config: InputConfig, channels: int) -> tuple[int, ...] | None:
-    """Returns the shape (h, w, C) of the prepared image; None if only its pixels tell whether it fits."""
-    if record.shape is None:
-        return None
-    height, width, stored = record.shape
+def known_shape(shape: tuple[int, int, int], config: InputConfig, channels: int) -> tuple[int, ...] | None:
+    """Returns the shape (h, w, C) of the prepared image; None if only its pixels tell whether it fits.
+
+    Args:
+        shape: Of the photograph.
+        config: Geometry of the input, and whether colour may be reduced to grey.
+        channels: Of the input.
+    """
+    height, width, stored = shape
     if channels < stored and not config.convert_color:  # grey stored as colour fits, colour does not
         return None
     return (*input_size(config, height, width), channels)

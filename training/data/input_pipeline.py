@@ -1,6 +1,8 @@
 """One tf.data pipeline outside the replicas: the global batches of a stage, in an order set by the seed."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -11,6 +13,7 @@ from segdec.errors import ConfigError, SegdecError
 from training.config import ExperimentConfig
 from training.data.augmentation import augment
 from training.data.example_source import ExampleSource
+from training.data.reading_pool import ReadingPool
 from training.data.sampling import draw_order
 from training.data.targets import build_targets
 from training.stages import STAGES
@@ -42,6 +45,15 @@ WHOLE_BATCH = InputShard()
 """All rows, for one replica."""
 
 
+@dataclass(frozen=True)
+class _Place:
+    """An example, and the row among all of a stage for which it is augmented."""
+
+    stage_index: int
+    position: int
+    index: int
+
+
 class InputPipeline:
     """Batches of prepared, augmented examples.
 
@@ -49,23 +61,23 @@ class InputPipeline:
         source: The training examples.
         shape: Their common image shape (h, w, C).
         config: Order, augmentation, targets, global batch size and seed.
-        threads: Threads that read and augment, for each replica.
+        pool: Reads and augments.
 
     Raises:
         ConfigError: If a stage trains the mask alone and no defect's mask is known.
 
     Attributes:
-        error: Why the last example could not be read, where it could not.
+        error: Why a batch could not be read, where one could not.
     """
 
     def __init__(
-        self, source: ExampleSource, shape: tuple[int, ...], config: ExperimentConfig, threads: int = 2
+        self, source: ExampleSource, shape: tuple[int, ...], config: ExperimentConfig, pool: ReadingPool
     ) -> None:
         self._source = source
         self._shape = shape
         self._config = config
         self._batch_size = config.batch_size
-        self._threads = threads
+        self._pool = pool
         self.error: SegdecError | OSError | None = None
         self._check_masks()
 
@@ -84,14 +96,14 @@ class InputPipeline:
         positions = np.arange(first_step * self._batch_size, steps * self._batch_size)
         positions = positions.reshape(-1, shard.processes, rows)[:, shard.index].ravel()
         order = self._order(stage_index, steps)
-        dataset = tf.data.Dataset.from_tensor_slices((positions, order[positions]))
-        dataset = dataset.map(
-            lambda position, index: self._row(stage_index, position, index),
-            num_parallel_calls=self._threads * shard.replicas,
-            deterministic=True,
-        )
-        batches = dataset.batch(rows // shard.replicas, drop_remainder=True)
-        return batches.prefetch(2 * shard.replicas)
+        size = rows // shard.replicas
+
+        def read() -> Iterator[dict[str, NDArray[Any]]]:
+            places = (_Place(stage_index, int(at), int(order[at])) for at in positions)
+            return self._read(places, size, ahead=2 * rows)
+
+        batches = tf.data.Dataset.from_generator(read, output_signature=self._signature(size))
+        return batches.prefetch(shard.replicas)
 
     def distribute(
         self, strategy: tf.distribute.Strategy, stage_index: int, first_step: int, steps: int
@@ -139,27 +151,30 @@ class InputPipeline:
                 "the segmentation network in the joint stage."
             )
 
-    def _row(self, stage_index: int, position: tf.Tensor, index: tf.Tensor) -> Batch:
-        """What one example gives a batch, without its first axis."""
-        height, width, _ = self._shape
+    def _signature(self, size: int) -> dict[str, tf.TensorSpec]:
+        height, width, channels = self._shape
         stride = self._config.network.mask_stride
-        mask_shape = (height // stride, width // stride, 1)
-        shapes = {"image": self._shape, "target": mask_shape, "weight": mask_shape}
-        arrays = tf.numpy_function(self._load, [stage_index, position, index], [tf.float32] * len(shapes))
-        row = {
-            name: tf.ensure_shape(array, shape)
-            for (name, shape), array in zip(shapes.items(), arrays, strict=True)
-        }
-        return {**row, "label": tf.gather(tf.constant(self._source.labels, tf.int32), index)}
+        mask = tf.TensorSpec((size, height // stride, width // stride, 1), tf.float32)
+        image = tf.TensorSpec((size, height, width, channels), tf.float32)
+        return {"image": image, "target": mask, "weight": mask, "label": tf.TensorSpec((size,), tf.int32)}
 
-    def _load(self, stage_index: Any, position: Any, index: Any) -> tuple[NDArray[np.float32], ...]:
+    def _read(self, places: Iterator[_Place], size: int, ahead: int) -> Iterator[dict[str, NDArray[Any]]]:
+        """Batches of `size` rows; `ahead` rows lie ready while the threads work on others."""
+        rows = self._pool.map(self._load, places, ahead + self._pool.threads)
         try:
-            example = self._source[int(index)]
+            while batch := list(islice(rows, size)):
+                yield {name: np.stack([row[name] for row in batch]) for name in batch[0]}
         except (SegdecError, OSError) as error:
             self.error = error  # TensorFlow turns the exception into text; the trainer raises this one
             raise
+        finally:
+            rows.close()
+
+    def _load(self, place: _Place) -> dict[str, NDArray[Any]]:
+        """What one example gives a batch, without its first axis."""
         config = self._config
-        random = np.random.default_rng([config.seed, int(stage_index), int(position)])
+        example = self._source[place.index]
+        random = np.random.default_rng([config.seed, place.stage_index, place.position])
         image, mask = augment(example.image, example.mask, random, config.augmentation)
         share, weight = build_targets(
             mask,
@@ -168,4 +183,5 @@ class InputPipeline:
             config.network.mask_stride,
             supervised=example.supervised,
         )
-        return image, share, weight
+        label = np.asarray(self._source.labels[place.index], np.int32)
+        return {"image": image, "target": share, "weight": weight, "label": label}

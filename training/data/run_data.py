@@ -2,25 +2,27 @@
 
 import hashlib
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
+import numpy as np
 from pydantic import ValidationError
 from tqdm import tqdm
 
 from datasets.checking import check_dataset, describe_problems, describe_risks
+from datasets.known_checks import KnownChecks
 from datasets.leaks import refuse_unusable
 from datasets.loading import load_dataset
 from datasets.name_lists import read_name_list
 from datasets.reading import read
-from datasets.sample import Dataset, Problem, Record, Sample, Split
+from datasets.sample import Dataset, LazyRecords, Problem, Record, Sample, Split, labels_of
 from datasets.splitting import SPLITS
 from segdec.config import ModelConfig, explain
 from segdec.errors import DatasetError
 from training.config import DataConfig, ExperimentConfig
-from training.data.example_cache import ExampleCache
+from training.data.example_cache import Example, ExampleCache
 from training.data.example_source import ExampleSource, build_source, known_shape, prepare_sample
 from training.data.targets import grow_sample
 
@@ -33,21 +35,27 @@ class RunData:
         dataset: The records of all splits, checked, with shapes and digests.
         model: The model that these classes and the experiment ask for.
         examples: Those of the training split.
+        cache: Keeps them, and whatever else is read again and again.
         shape: Their common shape (h, w, C).
         fingerprint: SHA-256 over names, splits, labels, annotations and file contents of all these records.
+        known: What was found of their files.
         left_out: What cannot be used, where the experiment goes on without it.
     """
 
     dataset: Dataset
     model: ModelConfig
     examples: ExampleSource
+    cache: ExampleCache
     shape: tuple[int, ...]
     fingerprint: str
+    known: KnownChecks
     left_out: tuple[Problem, ...] = ()
 
 
 def load_run_data(config: ExperimentConfig) -> RunData:
-    """Checks every photograph of every split, test included: each is read once, none where an index tells.
+    """Checks every photograph of every split, test included: each is read once.
+
+    Those are not read of which an index tells, or which have not changed since a former start has read them.
 
     Raises:
         SegdecError: If photographs cannot be used or lie in two splits (all are listed), do not fit the
@@ -55,7 +63,8 @@ def load_run_data(config: ExperimentConfig) -> RunData:
     """
     dataset = load_data(config.data, config.data.splits)
     model = build_model_config(config, dataset.classes)
-    checked = check_data(config, dataset, model.network.input_channels)
+    known = known_checks(config, model.network.input_channels)
+    checked = check_data(config, dataset, model.network.input_channels, known)
     for split in ("train", "val"):
         check_split(split, checked.of_split(split))
     cache = build_cache(config.data)
@@ -64,8 +73,10 @@ def load_run_data(config: ExperimentConfig) -> RunData:
         replace(checked, problems=()),
         model,
         examples,
+        cache,
         examples.check_one_size(),
         fingerprint(checked.records),
+        known,
         checked.problems,
     )
 
@@ -79,6 +90,20 @@ def training_reader(config: ExperimentConfig) -> Callable[[Record], Sample]:
     """Reads a record as `record_reader` does, its mask grown where it grows in the photograph's pixels."""
     read_record = record_reader(config)
     return lambda record: grow_sample(read_record(record), config.target)
+
+
+def keeping_reader(read: Callable[[Record], Sample], cache: ExampleCache) -> Callable[[Record], Sample]:
+    """Returns what reads as `read` does, and decodes no photograph again that the cache has kept."""
+
+    def read_once(record: Record) -> Sample:
+        kept = cache.get(record.name)
+        if kept is not None:
+            return Sample(record.name, kept.image, kept.mask, record.label, record.supervision)
+        sample = read(record)
+        cache.put(record.name, Example(sample.image, sample.mask))
+        return sample
+
+    return read_once
 
 
 def load_data(config: DataConfig, splits: Path | None) -> Dataset:
@@ -97,7 +122,7 @@ def load_data(config: DataConfig, splits: Path | None) -> Dataset:
     )
 
 
-def run_records(data: DataConfig, splits: Path, classes: tuple[str, ...], split: Split) -> tuple[Record, ...]:
+def run_records(data: DataConfig, splits: Path, classes: tuple[str, ...], split: Split) -> Sequence[Record]:
     """Lists the images of a split as a run was started with it, whatever was added since.
 
     Args:
@@ -126,7 +151,7 @@ def run_records(data: DataConfig, splits: Path, classes: tuple[str, ...], split:
     return dataset.of_split(split)
 
 
-def check_data(config: ExperimentConfig, dataset: Dataset, channels: int) -> Dataset:
+def check_data(config: ExperimentConfig, dataset: Dataset, channels: int, known: KnownChecks) -> Dataset:
     """Checks the records that have a split; problems are left if the experiment goes on without them.
 
     Raises:
@@ -136,14 +161,14 @@ def check_data(config: ExperimentConfig, dataset: Dataset, channels: int) -> Dat
     def examine(sample: Sample) -> None:
         prepare_sample(sample, config.input, channels)
 
-    used = replace(dataset, records=tuple(r for r in dataset.records if r.split is not None))
     checked = check_dataset(
-        used,
+        dataset.assigned(),
         white_level=config.input.white_level,
         max_pixels=config.data.max_pixels,
         progress=lambda records: tqdm(records, desc="checking", unit="image", leave=False, disable=None),
         examine=examine,
-        trusted=lambda record: known_shape(record, config.input, channels) is not None,
+        trusted=lambda shape: known_shape(shape, config.input, channels) is not None,
+        known=known,
     )
     for risk in describe_risks(checked):
         print(f"warning: {risk}", file=sys.stderr)
@@ -151,6 +176,14 @@ def check_data(config: ExperimentConfig, dataset: Dataset, channels: int) -> Dat
         dataset, checked, allowed_leaks=config.data.allowed_leaks, skip_broken=config.data.skip_broken
     )
     return checked.dataset
+
+
+def known_checks(config: ExperimentConfig, channels: int) -> KnownChecks:
+    """Returns what former starts have found of the files, as far as it is true of this experiment."""
+    # What `prepare_sample` refuses depends on no other setting of the input.
+    settings = [config.input.white_level, config.input.convert_color, channels]
+    root, trust = str(config.data.root), not config.data.recheck
+    return KnownChecks(config.checked_folder, root, repr(settings), trust=trust)
 
 
 def build_cache(config: DataConfig) -> ExampleCache:
@@ -183,7 +216,7 @@ def check_split(split: str, records: Sequence[Record]) -> None:
     Raises:
         DatasetError: If one kind is missing.
     """
-    defective = sum(record.label != 0 for record in records)
+    defective = int(np.count_nonzero(labels_of(records)))
     good = len(records) - defective
     if not good or not defective:
         raise DatasetError(
@@ -196,10 +229,13 @@ def check_split(split: str, records: Sequence[Record]) -> None:
 def fingerprint(records: Sequence[Record]) -> str:
     """Returns the SHA-256 over names, splits, labels, annotations and file contents of checked records."""
     digest = hashlib.sha256()
-    for record in sorted(records, key=lambda record: record.name):
-        digest.update(f"{record.name}\0{record.split}\0{record.label}\0".encode())
-        if (record.supervision, record.mask_threshold) != ("mask", None):
-            digest.update(f"{record.supervision}\0{record.mask_threshold}\0".encode())
-        for sha256 in record.digests or ():
-            digest.update(bytes.fromhex(sha256))
+    for identity in _identities(records):
+        digest.update(identity)
     return digest.hexdigest()
+
+
+def _identities(records: Sequence[Record]) -> Iterator[bytes]:
+    """In the order of the names."""
+    if isinstance(records, LazyRecords):
+        return records.identities()
+    return (record.identity() for record in sorted(records, key=lambda record: record.name))

@@ -37,6 +37,7 @@ class ProcessGroupContext:
         coordinator: Sends the steps of asynchronous training to the workers; None in other training.
         workers: Number of processes that compute gradients.
         is_chief: Whether this process writes, validates and decides.
+        fed_replicas: How many replicas, or workers of asynchronous training, this process reads images for.
 
     Raises:
         ConfigError: If machine or cluster cannot give what `config` names.
@@ -56,6 +57,9 @@ class ProcessGroupContext:
         reclaim_signals()
         self.coordinator = (
             tf.distribute.coordinator.ClusterCoordinator(self.strategy) if asynchronous else None
+        )
+        self.fed_replicas = (
+            self.workers if asynchronous else self.strategy.num_replicas_in_sync // self.workers
         )
         self._total: Callable[[tf.Tensor], tf.Tensor] = tf.function(
             lambda number: self.strategy.reduce(

@@ -1,14 +1,18 @@
 """Running a model over a split: one result a photograph, and the figures of all."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
+from itertools import islice
 
+import numpy as np
 from tqdm import tqdm
 
-from datasets.sample import Record, Sample
+from datasets.sample import Record, Sample, labels_of
 from segdec.errors import DatasetError
 from segdec.postprocessing import Prediction
 from segdec.predictor import Predictor
+from training.data.reading_pool import ReadingPool
 from training.evaluation.intervals import RESAMPLES
 from training.evaluation.metrics import Metrics, measure
 from training.evaluation.photograph_results import PhotographResult
@@ -51,11 +55,12 @@ def evaluate(
     batch_size: int = 8,
     progress: bool = True,
     resamples: int = RESAMPLES,
+    pool: ReadingPool | None = None,
 ) -> Evaluation:
     """Runs the model over `records` and compares its answers with the truth.
 
-    At most `batch_size` photographs and masks are in memory at a time. The thresholds are those of
-    the predictor's configuration.
+    At most `batch_size` photographs and masks are in memory at a time, with a pool three times as many. The
+    thresholds are those of the predictor's configuration.
 
     Args:
         predictor: The model.
@@ -64,6 +69,7 @@ def evaluate(
         batch_size: Photographs a step.
         progress: Whether to show a progress bar on standard error.
         resamples: Of the bootstrap intervals; none are computed for 0.
+        pool: Reads two batches ahead while the model looks at one; None reads a batch when it is needed.
 
     Raises:
         DatasetError: If a record has a class the model does not know.
@@ -73,9 +79,11 @@ def evaluate(
     check_classes(records, config.classes)
     histogram = PixelHistogram()
     results: list[PhotographResult] = []
-    with tqdm(total=len(records), desc="evaluate", unit="image", disable=None if progress else True) as bar:
-        for batch in _batches(records, batch_size):
-            samples = [read(record) for record in batch]
+    bar = tqdm(total=len(records), desc="evaluate", unit="image", disable=None if progress else True)
+    with bar, closing(_read(records, read, pool, 2 * batch_size)) as found:
+        for start in range(0, len(records), batch_size):
+            batch = records[start : start + batch_size]
+            samples = list(islice(found, len(batch)))
             predictions = predictor.predict([sample.image for sample in samples], batch_size=batch_size)
             for record, sample, prediction in zip(batch, samples, predictions, strict=True):
                 results.append(_compare(record, sample, prediction, config.classes))
@@ -88,24 +96,27 @@ def evaluate(
     return Evaluation(config.classes, tuple(results), metrics, histogram)
 
 
-def check_classes(records: Iterable[Record], classes: tuple[str, ...]) -> None:
+def check_classes(records: Sequence[Record], classes: tuple[str, ...]) -> None:
     """Refuses records whose class index the model does not have.
 
     Raises:
         DatasetError: If there is one; names the first and their number.
     """
-    unknown = [record for record in records if not 0 <= record.label < len(classes)]
+    labels = labels_of(records)
+    unknown = np.flatnonzero((labels < 0) | (labels >= len(classes))).tolist()
     if unknown:
+        first = records[unknown[0]]
         raise DatasetError(
             f"{len(unknown)} images have a class the model does not know, the first is "
-            f"'{unknown[0].name}' with class {unknown[0].label}. Expected 0 to {len(classes) - 1} "
+            f"'{first.name}' with class {first.label}. Expected 0 to {len(classes) - 1} "
             f"({', '.join(classes)}): evaluate on the classes the model was trained with."
         )
 
 
-def _batches(records: Sequence[Record], size: int) -> Iterator[Sequence[Record]]:
-    for start in range(0, len(records), size):
-        yield records[start : start + size]
+def _read(
+    records: Sequence[Record], read: Callable[[Record], Sample], pool: ReadingPool | None, ahead: int
+) -> Generator[Sample, None, None]:
+    return (read(record) for record in records) if pool is None else pool.map(read, records, ahead)
 
 
 def _is_known(sample: Sample) -> bool:

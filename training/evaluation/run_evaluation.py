@@ -1,6 +1,6 @@
 """The evaluation of a finished run: what is measured, and what is written into its folder."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from datasets.sample import Record, Sample, Split
@@ -8,6 +8,7 @@ from segdec.engines.tensorflow import NetworkEngine
 from segdec.postprocessing import Prediction
 from segdec.predictor import Predictor
 from training.config import ExperimentConfig
+from training.data.reading_pool import ReadingPool
 from training.data.run_data import record_reader, run_records
 from training.evaluation.evaluation import evaluate
 from training.evaluation.gallery import Show
@@ -33,7 +34,8 @@ def evaluate_run(path: Path, split: Split) -> str:
     records = run_records(experiment.data, folder.splits, result.model.classes, split)
     predictor = Predictor(NetworkEngine(folder.network()), result.model)
     read = record_reader(experiment)
-    evaluation = evaluate(predictor, records, read, batch_size=experiment.batch_size)
+    pool = ReadingPool(experiment.data.decode_threads)
+    evaluation = evaluate(predictor, records, read, batch_size=experiment.batch_size, pool=pool)
     save_evaluation(path, evaluation, split=split, seed=experiment.seed)
     write_report(
         path / "report.html",
@@ -47,7 +49,7 @@ def evaluate_run(path: Path, split: Split) -> str:
     return f"{describe(evaluation)}\n\n{evaluation_table(evaluation)}\nReport: {path / 'report.html'}"
 
 
-def _show(predictor: Predictor, records: tuple[Record, ...], read: Callable[[Record], Sample]) -> Show:
+def _show(predictor: Predictor, records: Sequence[Record], read: Callable[[Record], Sample]) -> Show:
     by_name = {record.name: record for record in records}
 
     def show(name: str) -> tuple[Sample, Prediction]:

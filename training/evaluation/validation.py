@@ -2,19 +2,23 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from datasets.sample import Record, Sample
+from datasets.sample import Record, Sample, labels_of
 from segdec.config import ModelConfig, Thresholds
 from segdec.predictor import Predictor
+from training.data.reading_pool import ReadingPool
 from training.evaluation.classification_metrics import auroc, average_precision, count_errors
 from training.evaluation.evaluation import evaluate
 from training.evaluation.pixel_histogram import PixelHistogram
 from training.evaluation.thresholds import choose_mask_threshold, choose_score_threshold
 from training.stages import Stage
 from training.tracking.panel import draw_picture
+
+Choice = TypeVar("Choice")
 
 CERTAIN = 1e-7
 """A score nearer to 0 or 1 counts as this near in the score loss."""
@@ -74,6 +78,7 @@ class Validator:
         records: The validation images.
         read: Reads a record.
         batch_size: Images a forward pass.
+        pool: Reads ahead.
     """
 
     def __init__(
@@ -82,11 +87,13 @@ class Validator:
         records: Sequence[Record],
         read: Callable[[Record], Sample],
         batch_size: int,
+        pool: ReadingPool,
     ) -> None:
         self._predictor = predictor
         self._records = records
         self._read = read
         self._batch_size = batch_size
+        self._pool = pool
 
     def measure(self) -> Validation:
         """Goes once over the validation images."""
@@ -97,6 +104,7 @@ class Validator:
             batch_size=self._batch_size,
             progress=False,
             resamples=0,
+            pool=self._pool,
         )
         labels = np.array([result.truth for result in evaluation.results], np.int64)
         scores = np.array([result.score for result in evaluation.results], np.float64)
@@ -128,12 +136,12 @@ class Validator:
 
 def choose_panel(records: Sequence[Record]) -> list[Record]:
     """Chooses some defective and some good images, each kind taken evenly from the list."""
-    defective = [record for record in records if record.label != 0]
-    good = [record for record in records if record.label == 0]
-    return spread(defective, PANEL_DEFECTIVE) + spread(good, PANEL_GOOD)
+    labels = labels_of(records)
+    defective, good = (np.flatnonzero(kind).tolist() for kind in (labels != 0, labels == 0))
+    return [records[place] for place in spread(defective, PANEL_DEFECTIVE) + spread(good, PANEL_GOOD)]
 
 
-def spread(records: Sequence[Record], count: int) -> list[Record]:
-    """Returns at most `count` of `records`, taken evenly."""
-    places = np.linspace(0, len(records) - 1, min(count, len(records))).round().astype(int)
-    return [records[place] for place in places]
+def spread(choice: Sequence[Choice], count: int) -> list[Choice]:
+    """Returns at most `count` of `choice`, taken evenly."""
+    places = np.linspace(0, len(choice) - 1, min(count, len(choice))).round().astype(int)
+    return [choice[place] for place in places.tolist()]

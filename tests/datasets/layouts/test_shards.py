@@ -9,9 +9,11 @@ pytest.importorskip("tensorflow")
 
 from datasets.loading import FOLDERS, load_dataset
 from datasets.reading import read
+from datasets.sample import is_placeless
 from datasets.sharding import file_systems
 from datasets.sharding.packing import pack
 from datasets.sharding.shard_file import ShardFile
+from datasets.sharding.shard_index import read_index
 from segdec.errors import DatasetError, MissingExtraError
 
 SHARD = "train-00000-of-00001.tfrecord"
@@ -28,6 +30,20 @@ def edit(root, change):
     index = json.loads((root / "index.json").read_text())
     change(index)
     (root / "index.json").write_text(json.dumps(index))
+
+
+def list_records(root):
+    """Gives the set an index of version 2, which lists every record."""
+    index = read_index(str(root))
+    listed = {
+        "format": "segdec shards",
+        "version": 2,
+        "classes": index.classes,
+        "shards": [shard.model_dump() for shard in index.shards],
+        "records": [record._asdict() for record in index.records],
+    }
+    (root / "index.json").write_text(json.dumps(listed))
+    (root / "records.table").unlink()
 
 
 def equal(one, other):
@@ -72,7 +88,7 @@ def test_records_can_be_read_by_several_threads(packed):
     records = load_dataset("shards", packed).records
     expected = {record.name: read(record).image for record in records}
     with ThreadPoolExecutor(8) as pool:
-        for sample in pool.map(read, records * 25):
+        for sample in pool.map(read, list(records) * 25):
             np.testing.assert_array_equal(sample.image, expected[sample.name])
 
 
@@ -96,6 +112,12 @@ def test_a_missing_shard_is_named(packed):
         load_dataset("shards", packed)
 
 
+def test_an_index_of_version_2_lists_the_same_records(packed):
+    now = load_dataset("shards", packed)
+    list_records(packed)
+    assert load_dataset("shards", packed) == now
+
+
 def test_an_index_of_version_1_holds_masks_above_0(packed):
     def to_version_1(index):
         index.update(version=1)
@@ -103,15 +125,16 @@ def test_an_index_of_version_1_holds_masks_above_0(packed):
             del entry["supervision"], entry["mask_threshold"]
 
     now = load_dataset("shards", packed)
+    list_records(packed)
     edit(packed, to_version_1)
     assert load_dataset("shards", packed) == now
     assert {(record.supervision, record.mask_threshold) for record in now.records} == {("mask", None)}
 
 
 def test_a_newer_format_says_so(packed):
-    edit(packed, lambda index: index.update(version=3, more="things"))
+    edit(packed, lambda index: index.update(version=4, more="things"))
     with pytest.raises(
-        DatasetError, match=r"index.json has the format version 3, this program reads up to 2"
+        DatasetError, match=r"index.json has the format version 4, this program reads up to 3"
     ):
         load_dataset("shards", packed)
 
@@ -128,10 +151,70 @@ def test_a_newer_format_says_so(packed):
         (lambda index: index["shards"][0].update(name="../away"), r"shards\.0\.name"),
     ],
 )
+def test_a_damaged_index_of_version_2_is_refused(packed, change, words):
+    list_records(packed)
+    edit(packed, change)
+    with pytest.raises(DatasetError, match=rf"index.json is damaged.*{words}"):
+        load_dataset("shards", packed)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda index: index.pop("classes"), "classes"),
+        (lambda index: index["classes"].pop(), "not listed"),
+        (lambda index: index["shards"].clear(), "not listed"),
+        (lambda index: index["shards"][0].update(bytes=9), "beyond the end"),
+        (lambda index: index["shards"][0].update(name="../away"), r"shards\.0\.name"),
+        (lambda index: index.update(records=10**6), "smaller"),
+        (lambda index: index.update(records=-1), "records"),
+    ],
+)
 def test_a_damaged_index_is_refused(packed, change, words):
     edit(packed, change)
     with pytest.raises(DatasetError, match=rf"index.json is damaged.*{words}"):
         load_dataset("shards", packed)
+
+
+@pytest.mark.parametrize("damage", [lambda data: data[:-1], lambda data: b"?" + data[1:]])
+def test_a_damaged_table_is_refused(packed, damage):
+    table = packed / "records.table"
+    table.write_bytes(damage(table.read_bytes()))
+    with pytest.raises(DatasetError, match=r"records\.table is damaged, or does not belong to index\.json"):
+        load_dataset("shards", packed)
+    table.unlink()
+    with pytest.raises(DatasetError, match=r"records\.table cannot be read"):
+        load_dataset("shards", packed)
+
+
+def test_what_is_asked_about_all_records_is_what_they_say(folder_root, tmp_path):
+    """Answered by the table, without making any record."""
+    supervision = tmp_path / "supervision.txt"
+    supervision.write_text("label scratch\n")
+    (folder_root / "splits.txt").write_text("train good\nval dent\ntest scratch\n")
+    pack(load_dataset("folder", folder_root, None, supervision), str(tmp_path / "set"))
+    dataset = load_dataset("shards", tmp_path / "set")
+    records = list(dataset.records)
+    assert [record.name for record in records] == ["dent/c", "good/a", "good/b", "scratch/d"]
+    for split in ("train", "val", "test"):
+        assert list(dataset.of_split(split)) == [r for r in records if r.split == split]
+        assert dataset.of_split(split).labels().tolist() == [r.label for r in records if r.split == split]
+    assert dataset.records.placeless().tolist() == [is_placeless(record) for record in records]
+    assert {records[index].shape for index in dataset.records.shapes().values()} == {r.shape for r in records}
+    assert list(dataset.records.identities()) == [record.identity() for record in records]
+    assert list(dataset.records[1:3]) == records[1:3]
+    assert dataset.records[-1] == records[-1]
+    with pytest.raises(IndexError):
+        dataset.records[4]
+    assert dataset.assigned() is dataset
+
+
+def test_equal_files_are_found(folder_root, tmp_path):
+    (folder_root / "good/e.png").write_bytes((folder_root / "good/a.png").read_bytes())
+    (folder_root / "splits.txt").write_text("train good\ntrain dent\ntrain scratch\n")
+    pack(load_dataset("folder", folder_root), str(tmp_path / "set"))
+    records = load_dataset("shards", tmp_path / "set").records
+    assert [[records[i].name for i in same] for same in records.equal_files()] == [["good/a", "good/e"]]
 
 
 def test_an_index_that_is_cut_is_refused(packed):

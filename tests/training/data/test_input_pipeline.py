@@ -1,6 +1,10 @@
 """What a batch holds depends on seed, stage and step alone."""
 
+import os
 import re
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,11 +16,13 @@ from training.experiment_file import load_experiment
 pytest.importorskip("tensorflow")
 
 from training.data.input_pipeline import InputPipeline, InputShard
+from training.data.reading_pool import ReadingPool
 from training.data.run_data import load_run_data
 
 pytestmark = pytest.mark.usefixtures("tensorflow_devices")
 
 BATCH = 8
+ROOT = Path(__file__).parents[3]
 
 
 CHANGES = AugmentationConfig(
@@ -38,7 +44,7 @@ def data(config):
 def make(config, data):
     def make(seed=0, threads=2, **changes):
         changed = config.model_copy(update={"seed": seed, "augmentation": CHANGES, **changes})
-        return InputPipeline(data.examples, data.shape, changed, threads)
+        return InputPipeline(data.examples, data.shape, changed, ReadingPool(threads))
 
     return make
 
@@ -59,6 +65,23 @@ def test_a_batch_is_the_same_whenever_it_is_asked_for(make):
     for ours, theirs in zip(later, whole[3:], strict=True):
         check_equal(ours, theirs)
     assert any((whole[0]["image"] != other["image"]).any() for other in whole[1:])
+
+
+def test_op_determinism_leaves_the_reads_parallel(tiny_experiment, config, make, tmp_path):
+    """As on a GPU, where it is on: tf.data then takes whatever calls Python one by one."""
+    flags = ["--batch-size", str(BATCH)]
+    driver = Path(__file__).with_name("op_determinism_driver.py")
+    done = subprocess.run(
+        [sys.executable, str(driver), str(tiny_experiment), str(tmp_path / "batches.npz"), *flags],
+        env={**os.environ, "CUDA_VISIBLE_DEVICES": "-1", "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    with np.load(tmp_path / "batches.npz") as found:
+        expected = collect(make(augmentation=config.augmentation).batches(0, 0, 3))
+        check_equal(found, {name: np.stack([batch[name] for batch in expected]) for name in expected[0]})
 
 
 @pytest.mark.parametrize(("seed", "stage"), [(1, 1), (0, 2)])
@@ -135,7 +158,7 @@ def supervise(tiny_experiment, data, tmp_path):
 def test_the_mask_is_learnt_where_it_is_known(supervise):
     """Photographs without a mask wait for the decision, whose stages draw them as all others."""
     unmasked, config, data = supervise(2)
-    pipeline = InputPipeline(data.examples, data.shape, config)
+    pipeline = InputPipeline(data.examples, data.shape, config, ReadingPool(2))
     segment, joint = ([pipeline.global_batch(stage, step) for step in range(1, 9)] for stage in (0, 2))
     assert not unmasked & {name for names, _ in segment for name in names}
     assert all(batch["weight"].min() == 1 for _, batch in segment)
@@ -147,10 +170,15 @@ def test_the_mask_is_learnt_where_it_is_known(supervise):
 def test_a_stage_without_masks_is_refused(supervise):
     _, config, data = supervise("all")
     with pytest.raises(ConfigError, match=re.escape("set stages.segment.steps = 0")):
-        InputPipeline(data.examples, data.shape, config)
+        InputPipeline(data.examples, data.shape, config, ReadingPool(2))
     stages = config.stages.model_copy(update={"segment": StageConfig()})
     decided = config.model_copy(update={"stages": stages})
-    assert InputPipeline(data.examples, data.shape, decided).global_batch(2, 1)[1]["weight"].max() == 1
+    assert (
+        InputPipeline(data.examples, data.shape, decided, ReadingPool(2))
+        .global_batch(2, 1)[1]["weight"]
+        .max()
+        == 1
+    )
 
 
 def test_batches_of_tiles(tiny_experiment):
@@ -172,7 +200,7 @@ def test_batches_of_tiles(tiny_experiment):
         data.dataset.of_split("train")
     )  # of 32×32 px: rows 0, 8, 16; columns 0, 8
     still = config.model_copy(update={"augmentation": AugmentationConfig()})
-    names, batch = InputPipeline(data.examples, data.shape, still).global_batch(0, 1)
+    names, batch = InputPipeline(data.examples, data.shape, still, ReadingPool(2)).global_batch(0, 1)
     assert batch["image"].shape == (4, 16, 24, 1)
     assert batch["label"].tolist() == [1, 0, 1, 0]
     assert (batch["target"].max(axis=(1, 2, 3)) > 0).tolist() == [True, False, True, False]

@@ -1,5 +1,6 @@
 import json
 import shutil
+import tracemalloc
 from collections import Counter
 from pathlib import Path
 
@@ -9,6 +10,8 @@ import pytest
 
 pytest.importorskip("tensorflow")
 
+from benchmarks.training_input import write_index_alone
+from datasets import known_checks
 from datasets.layouts.toy import write_toy
 from datasets.loading import load_dataset
 from datasets.sharding import file_systems
@@ -17,7 +20,7 @@ from datasets.splitting import SPLITS
 from segdec.errors import ConfigError, DatasetError, RunError
 from segdec.images import read_image, read_mask, write_png
 from segdec.preprocessing import prepare_mask
-from training.data.run_data import load_run_data
+from training.data.run_data import load_data, load_run_data
 from training.evaluation.run_evaluation import evaluate_run
 from training.experiment_file import load_experiment
 from training.run.folder import RunFolder
@@ -79,6 +82,46 @@ def test_tiles_know_no_defects_grown_before(load):
         load(*tiles, "--target.dilation-at", "photograph")
 
 
+def test_another_start_reads_no_photograph(load, monkeypatch):
+    """Of the same run, or of another one on the same data."""
+    monkeypatch.setattr(known_checks, "SETTLED_S", -3600.0)
+    first = load_run_data(load())
+    first.known.save(parents=True)
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "read_bytes", refuse_images(Path.read_bytes))
+        again = load_run_data(load("--name", "other", "--input.policy", "resize", *SIZE))
+    assert again.fingerprint == first.fingerprint
+    assert again.dataset == first.dataset
+    with monkeypatch.context() as patch, pytest.raises(AssertionError, match="was read"):
+        patch.setattr(Path, "read_bytes", refuse_images(Path.read_bytes))
+        load_run_data(load("--data.recheck"))
+
+
+SIZE = ["--input.height", "16", "--input.width", "16"]
+
+
+def refuse_images(read_bytes):
+    def read(path):
+        assert path.suffix != ".png", f"{path} was read"
+        return read_bytes(path)
+
+    return read
+
+
+def test_validation_decodes_each_photograph_once(load, monkeypatch):
+    trainer = Trainer(load())
+    reads = Counter()
+    read_bytes = Path.read_bytes
+    monkeypatch.setattr(Path, "read_bytes", lambda path: reads.update([path]) or read_bytes(path))
+    first, again = trainer.validator.measure(), trainer.validator.measure()
+    trainer.validator.panel()
+    trainer.folder.close()
+    records = load_data(trainer.config.data, trainer.folder.splits).of_split("val")
+    assert {reads[record.image_file] for record in records} == {1}
+    np.testing.assert_array_equal(again.scores, first.scores)
+    assert again.pixel_f1() == first.pixel_f1()
+
+
 def test_limit_on_pixels_counts_for_files_and_shards(load, packed):
     for source in ([], from_shards(packed)):
         assert load_run_data(load("--data.max-pixels", "1024", *source)).shape == (32, 32, 1)
@@ -104,6 +147,21 @@ def test_shards_are_not_read_at_the_start(load, packed, monkeypatch):
     assert data.fingerprint == from_files.fingerprint
     assert data.shape == from_files.shape
     assert data.model == from_files.model
+
+
+def test_shards_take_little_memory(load, tmp_path):
+    """Objects for each of them take ten times as much."""
+    count = 20_000
+    write_index_alone(tmp_path / "many", count)
+    config = load(*from_shards(str(tmp_path / "many" / "set")))
+    config = config.model_copy(update={"data": config.data.model_copy(update={"splits": None})})
+    tracemalloc.start()
+    data = load_run_data(config)
+    held, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert len(data.dataset.records) == count
+    assert held < 200 * count
+    assert peak < 500 * count
 
 
 def test_grey_stored_as_colour_is_judged_by_its_pixels(load, toy_root, tmp_path, monkeypatch):

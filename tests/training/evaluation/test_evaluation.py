@@ -1,11 +1,13 @@
 import csv
 import sys
+import threading
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from segdec.errors import DatasetError
+from training.data.reading_pool import ReadingPool
 from training.evaluation.evaluation import evaluate
 from training.evaluation.photograph_results import COLUMNS, write_predictions
 from training.evaluation.pixel_counts import PixelCounts
@@ -118,6 +120,21 @@ def test_no_more_than_a_batch_is_read_ahead(make_predictor, mixed):
     )
     assert most == [2, 2, 1]
     assert predictor.engine.largest_batch == 2
+
+
+def test_a_pool_reads_several_at_a_time_and_changes_nothing(predictor, make_samples):
+    records, read = make_samples(*((f"good/{i}", 0, 40 + 20 * i, False) for i in range(8)))
+    meeting = threading.Barrier(2, timeout=60.0)
+
+    def read_together(record):
+        meeting.wait()
+        return read(record)
+
+    alone = evaluate(predictor, records, read, batch_size=3, progress=False)
+    pool = ReadingPool(2)
+    together = evaluate(predictor, records, read_together, batch_size=3, progress=False, pool=pool)
+    assert together.results == alone.results
+    assert together.metrics == alone.metrics
 
 
 def test_batch_size_does_not_change_the_result(predictor, mixed, evaluation):

@@ -4,6 +4,7 @@ import pytest
 from datasets.sample import Sample
 from segdec.overlay import PREDICTED, TRUTH
 from segdec.postprocessing import Prediction
+from training.data.reading_pool import ReadingPool
 from training.evaluation.validation import Validator, choose_panel
 from training.tracking.panel import draw_example, draw_picture, join_pictures
 
@@ -99,7 +100,7 @@ def test_panel_holds_the_same_defective_and_good_images_each_time(predictor, mak
         (f"good/{i:02}", 0, None, False) for i in range(10)
     ]
     records, read = make_samples(*entries)
-    validator = Validator(predictor, records, read, batch_size=2)
+    validator = Validator(predictor, records, read, 2, ReadingPool(1))
     panel = validator.panel()
     names = ["defect/00", "defect/03", "defect/06", "defect/09", "good/00", "good/09"]
     assert list(panel) == list(validator.panel()) == names

@@ -1,0 +1,108 @@
+"""The records of a set of shards, made from its table one by one."""
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from typing import Any, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from datasets.sample import LazyRecords, Record, Split
+from datasets.sharding.record_table import SPLITS, SUPERVISIONS, RecordTable
+from datasets.sharding.shard_file import MASK, PHOTOGRAPH, ShardFile
+
+
+class ShardRecords(LazyRecords):
+    """Records of a table, or some of them.
+
+    Args:
+        table: Those of the whole set.
+        shards: Path or URL of each shard.
+        places: Which ones, ascending; None for all.
+    """
+
+    def __init__(
+        self, table: RecordTable, shards: Sequence[str], places: NDArray[np.int32] | None = None
+    ) -> None:
+        self._table = table
+        self._shards = shards
+        self._places = np.arange(len(table), dtype=np.int32) if places is None else places
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    @overload
+    def __getitem__(self, index: int) -> Record: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> "ShardRecords": ...
+
+    def __getitem__(self, index: int | slice) -> "Record | ShardRecords":
+        if isinstance(index, slice):
+            return ShardRecords(self._table, self._shards, self._places[index])
+        return self._record(int(self._places[index]))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and list(self) == list(other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def of_split(self, split: Split) -> "ShardRecords":
+        """Returns those of `split`."""
+        chosen = self._places[self._column("split") == SPLITS.index(split)]
+        return ShardRecords(self._table, self._shards, chosen)
+
+    def labels(self) -> NDArray[np.int64]:
+        """Returns the class of each, [N]."""
+        return self._column("label").astype(np.int64)
+
+    def placeless(self) -> NDArray[np.bool_]:
+        """Returns of which it is not known where their defect is, [N]."""
+        by_label = self._column("supervision") == SUPERVISIONS.index("label")
+        placeless: NDArray[np.bool_] = (self._column("label") != 0) & (~self._column("masked") | by_label)
+        return placeless
+
+    def shapes(self) -> dict[tuple[int, int, int], int]:
+        """Returns the shapes that occur, each with the place of its first photograph."""
+        shapes, first = np.unique(self._column("shape"), axis=0, return_index=True)
+        return {
+            (height, width, channels): index
+            for (height, width, channels), index in zip(shapes.tolist(), first.tolist(), strict=True)
+        }
+
+    def equal_files(self) -> list[tuple[int, ...]]:
+        """Returns the places of each photograph whose file is there more than once."""
+        digests = np.ascontiguousarray(self._column("photograph"))
+        beginnings = digests.view("<u8")[:, 0]
+        order = np.argsort(beginnings, kind="stable")
+        alike = np.flatnonzero(np.diff(beginnings[order]) == 0)
+        same: dict[bytes, list[int]] = defaultdict(list)
+        for index in sorted(set(order[alike].tolist()) | set(order[alike + 1].tolist())):
+            same[digests[index].tobytes()].append(index)
+        return [tuple(found) for found in same.values() if len(found) > 1]
+
+    def identities(self) -> Iterator[bytes]:
+        """Yields what tells each from any other, in their order."""
+        return self._table.identities(self._places)
+
+    def _column(self, name: str) -> NDArray[Any]:
+        column: NDArray[Any] = self._table.rows[name][self._places]
+        return column
+
+    def _record(self, place: int) -> Record:
+        entry = self._table[place]
+        shard, where = self._shards[entry.shard], (entry.offset, entry.bytes, entry.name)
+        photograph = ShardFile(shard, *where, PHOTOGRAPH, entry.photograph_sha256)
+        mask = ShardFile(shard, *where, MASK, entry.mask_sha256) if entry.mask_sha256 else None
+        return Record(
+            entry.name,
+            photograph,
+            mask,
+            label=entry.label,
+            group=entry.group,
+            split=entry.split,
+            supervision=entry.supervision,
+            mask_threshold=entry.mask_threshold,
+            shape=entry.shape,
+            digests=(entry.photograph_sha256, *([entry.mask_sha256] if entry.mask_sha256 else [])),
+        )

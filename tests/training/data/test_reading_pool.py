@@ -1,0 +1,88 @@
+"""Order, bound, errors and the end of reading ahead; nothing here waits for a time to pass."""
+
+import gc
+import threading
+
+import pytest
+
+from segdec.errors import DatasetError
+from training.data import reading_pool
+from training.data.reading_pool import ReadingPool
+
+PATIENCE_S = 60.0
+
+
+def test_results_come_in_the_order_of_the_items():
+    """Also where a later one is done first."""
+    later = threading.Event()
+
+    def work(item):
+        if item == 1:
+            later.set()
+        assert item != 0 or later.wait(PATIENCE_S)
+        return item
+
+    assert list(ReadingPool(2).map(work, range(20), 4)) == list(range(20))
+
+
+def test_as_many_work_at_a_time_as_there_are_threads():
+    meeting = threading.Barrier(3, timeout=PATIENCE_S)
+    assert len(list(ReadingPool(3).map(lambda _: meeting.wait(), range(9), 6))) == 9
+
+
+@pytest.mark.parametrize("ahead", [1, 3])
+def test_it_is_ahead_by_no_more_than_asked(ahead):
+    taken = []
+    results = ReadingPool(2).map(lambda item: item, (taken.append(i) or i for i in range(20)), ahead)
+    for number in range(20):
+        assert next(results) == number
+        assert len(taken) == min(number + ahead, 20)
+    assert next(results, None) is None
+
+
+def test_an_error_is_raised_in_its_place_and_ends_the_whole():
+    def work(item):
+        if item == 2:
+            raise DatasetError("parts/0002.png is cut off")
+        return item
+
+    results = ReadingPool(2).map(work, range(9), 4)
+    assert [next(results), next(results)] == [0, 1]
+    with pytest.raises(DatasetError, match=r"parts/0002\.png"):
+        next(results)
+    assert next(results, None) is None
+
+
+@pytest.mark.parametrize("end", ["close", "drop"])
+def test_the_end_waits_for_what_has_begun_and_begins_no_more(monkeypatch, end):
+    begun, done, gate = [], [], threading.Event()
+    waits = reading_pool.wait
+    monkeypatch.setattr(reading_pool, "wait", lambda futures: gate.set() or waits(futures))
+
+    def work(item):
+        begun.append(item)
+        assert item == 0 or gate.wait(PATIENCE_S)
+        done.append(item)
+
+    pool = ReadingPool(1)
+    results = pool.map(work, range(9), 6)
+    next(results)
+    if end == "close":
+        results.close()
+    del results
+    assert begun == done
+    assert list(pool.map(lambda item: item, "ab", 2)) == ["a", "b"]
+    assert begun in ([0], [0, 1])
+
+
+def test_no_thread_outlives_the_pool():
+    others = threading.enumerate()
+    pool = ReadingPool(2)
+    list(pool.map(lambda item: item, range(4), 2))
+    threads = [thread for thread in threading.enumerate() if thread not in others]
+    assert threads
+    del pool
+    gc.collect()
+    for thread in threads:
+        thread.join(PATIENCE_S)
+        assert not thread.is_alive()
