@@ -4,6 +4,7 @@ import gzip
 import json
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tomllib
@@ -20,6 +21,9 @@ from api.middleware.metrics import REASONS, Metrics
 from api.settings import ENV_PREFIX, Settings
 from deploy.release.locks import lock_file, read_lock
 from segdec import __version__
+from segdec.cli_runtime import EXIT_ERROR
+from training.distribution.interruption import EXIT_CODES, EXIT_PEER_LOST
+from training.experiment_file import load_experiment
 
 DEPLOY = Path(__file__).parents[1] / "deploy"
 BASE = DEPLOY / "kubernetes" / "base"
@@ -78,13 +82,28 @@ def test_overlays_patch_the_deployment_to_a_valid_one(overlay: str, version: str
     assert container["resources"]["limits"]["memory"]
 
 
+def own_resources(overlay: str) -> list[Path]:
+    """Files that an overlay adds to the base."""
+    folder = DEPLOY / "kubernetes" / "overlays" / overlay
+    return [path for path in folder.glob("*.yaml") if path.name != "kustomization.yaml"]
+
+
+@pytest.mark.parametrize("version", KUBERNETES)
+@pytest.mark.parametrize("overlay", ["cpu", "gpu"])
+def test_overlays_add_resources_of_kubernetes(overlay: str, version: str) -> None:
+    listed = load(DEPLOY / "kubernetes" / "overlays" / overlay / "kustomization.yaml")["resources"]
+    assert {"../../base", *(path.name for path in own_resources(overlay))} == set(listed)
+    for path in own_resources(overlay):
+        kubernetes_validate.validate(load(path), version, strict=True)
+
+
 @pytest.mark.skipif(shutil.which("kubectl") is None, reason="needs kubectl")
 @pytest.mark.parametrize("overlay", ["cpu", "gpu"])
 def test_kustomize_makes_of_an_overlay_what_is_checked_here(overlay: str) -> None:
     folder = DEPLOY / "kubernetes" / "overlays" / overlay
     done = subprocess.run(["kubectl", "kustomize", str(folder)], capture_output=True, text=True, check=True)
     resources = list(yaml.safe_load_all(done.stdout))
-    assert len(resources) == len(load(BASE / "kustomization.yaml")["resources"])
+    assert len(resources) == len(load(BASE / "kustomization.yaml")["resources"]) + len(own_resources(overlay))
     for resource in resources:
         kubernetes_validate.validate(resource, KUBERNETES[-1], strict=True)
     assert [one for one in resources if one["kind"] == "Deployment"] == [patched(overlay)]
@@ -151,12 +170,20 @@ def test_custom_resources_are_those_of_kserve_and_kubeflow(file: str, schema: st
         validator.validate(resource)
 
 
-def test_compose_file_is_one() -> None:
+@pytest.mark.parametrize("file", ["compose.yaml", "gpu.yaml"])
+def test_compose_files_are_such(file: str) -> None:
     command = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", "vendor.compose-spec"]
     done = subprocess.run(
-        [*command, str(DEPLOY / "compose" / "compose.yaml")], capture_output=True, text=True, check=False
+        [*command, str(DEPLOY / "compose" / file)], capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_compose_with_a_gpu_changes_what_is_there() -> None:
+    base, gpu = (load(DEPLOY / "compose" / name)["services"] for name in ("compose.yaml", "gpu.yaml"))
+    assert set(gpu) <= set(base)
+    assert gpu["segdec"]["image"] == f"segdec-gpu:{__version__}"
+    assert gpu["segdec"]["build"]["target"] == "serve-gpu"
 
 
 def test_compose_mounts_what_is_there() -> None:
@@ -184,6 +211,138 @@ def test_alerts_ask_for_metrics_that_the_service_has() -> None:
         promql_parser.parse(rule["expr"])
     scaled = load(BASE / "autoscaler.yaml")["spec"]["metrics"][0]["pods"]["metric"]["name"]
     assert scaled in names
+
+
+# === GPUs ===
+
+JOB = DEPLOY / "kubernetes" / "training" / "eight-gpus.yaml"
+GPU = "nvidia.com/gpu"
+BINARY = {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30}
+
+
+def in_bytes(quantity: str) -> int:
+    return int(quantity[:-2]) * BINARY[quantity[-2:]]
+
+
+def pods(manifest: Any) -> list[Any]:
+    """All specifications of pods, at whatever depth."""
+    if isinstance(manifest, list):
+        return [one for part in manifest for one in pods(part)]
+    if not isinstance(manifest, dict):
+        return []
+    return [manifest] if "containers" in manifest else [one for part in manifest.values() for one in pods(part)]
+
+
+def mounted(pod: Any) -> dict[str, Any]:
+    """Where the volumes of a pod with one container lie in it, and what they are."""
+    volumes = {volume["name"]: volume for volume in pod["volumes"]}
+    (container,) = pod["containers"]
+    return {mount["mountPath"]: volumes[mount["name"]] | mount for mount in container["volumeMounts"]}
+
+
+def pods_with_gpus() -> list[tuple[str, Any]]:
+    files = [JOB, *sorted((DEPLOY / "kubeflow").glob("*.yaml"))]
+    found = [(path.name, pod) for path in files for pod in pods(load(path))]
+    found.append(("overlay gpu", pods(patched("gpu"))[0]))
+    return [
+        (name, pod) for name, pod in found if GPU in pod["containers"][0].get("resources", {}).get("limits", {})
+    ]
+
+
+def image_variables(target: str) -> dict[str, str]:
+    """What the last stage of a target sets, without the stages it is made from."""
+    text = (DEPLOY.parent / "Dockerfile").read_text(encoding="utf-8").replace("\\\n", " ")
+    (stage,) = re.findall(rf"^FROM \S+ AS {target}$(.*?)(?=^FROM|\Z)", text, flags=re.MULTILINE | re.DOTALL)
+    lines = re.findall(r"^ENV (.*)$", stage, flags=re.MULTILINE)
+    return dict(pair.split("=", 1) for line in lines for pair in line.split())
+
+
+@pytest.mark.parametrize("version", KUBERNETES)
+def test_job_on_eight_gpus_is_one_of_kubernetes(version: str) -> None:
+    kubernetes_validate.validate(load(JOB), version, strict=True)
+
+
+def test_job_trains_on_the_gpus_that_it_asks_for() -> None:
+    (container,) = containers(load(JOB))
+    words = container["args"]
+    assert words[0] == "run"
+    config = load_experiment(DEPLOY.parent / words[1], words[2:])
+    gpus = int(container["resources"]["limits"][GPU])
+    assert gpus == 8
+    assert config.devices is None
+    assert config.batch_size % gpus == 0
+    assert int(container["resources"]["requests"]["cpu"]) >= gpus * config.data.decode_threads
+    found = mounted(load(JOB)["spec"]["template"]["spec"])
+    assert found[str(config.runs)]["persistentVolumeClaim"].get("readOnly", False) is False
+    assert found["/data"]["readOnly"]
+    assert str(config.data.root).startswith("/data/")
+
+
+def test_job_goes_on_after_what_passes_and_ends_with_what_does_not() -> None:
+    """A second process on a run folder is refused, so that the first one must be gone before the next starts."""
+    spec = load(JOB)["spec"]
+    assert spec["template"]["spec"]["restartPolicy"] == "Never"  # a policy for failures asks for it
+    assert spec["podReplacementPolicy"] == "Failed"
+    assert spec["backoffLimit"] > 0
+    rules = spec["podFailurePolicy"]["rules"]
+    by_code = {
+        code: rule["action"] for rule in rules for code in rule.get("onExitCodes", {}).get("values", [])
+    }
+    assert by_code == {EXIT_CODES[signal.SIGTERM]: "Ignore", EXIT_ERROR: "FailJob"}
+    assert {
+        condition["type"]: rule["action"] for rule in rules for condition in rule.get("onPodConditions", [])
+    } == {"DisruptionTarget": "Ignore"}
+    assert EXIT_PEER_LOST not in by_code  # nobody to lose
+
+
+def test_training_pods_have_time_for_a_checkpoint() -> None:
+    for path in [JOB, *sorted((DEPLOY / "kubeflow").glob("*.yaml"))]:
+        for pod in pods(load(path)):
+            assert pod["terminationGracePeriodSeconds"] >= 300, path.name
+
+
+def test_gpus_of_one_pod_have_shared_memory_for_nccl() -> None:
+    """Docker and Kubernetes give 64 MiB; what lies there counts as memory of the container."""
+    several = [(name, pod) for name, pod in pods_with_gpus() if pod["containers"][0]["resources"]["limits"][GPU] != "1"]
+    assert several
+    for name, pod in several:
+        shared = mounted(pod)["/dev/shm"]["emptyDir"]
+        assert shared["medium"] == "Memory", name
+        assert 2**30 <= in_bytes(shared["sizeLimit"]) < in_bytes(pod["containers"][0]["resources"]["limits"]["memory"])
+
+
+@pytest.mark.parametrize("target", ["serve-gpu", "train"])
+def test_images_keep_what_the_driver_compiles(target: str) -> None:
+    found = image_variables(target)
+    assert int(found["CUDA_CACHE_MAXSIZE"]) == 4 * 2**30
+    text = (DEPLOY.parent / "Dockerfile").read_text(encoding="utf-8")
+    stage = text.partition(f" AS {target}\n")[2].partition("\nFROM")[0]
+    assert f"VOLUME {found['CUDA_CACHE_PATH']}\n" in stage  # writable where the root file system is not
+    assert stage.index("RUN install") < stage.index("VOLUME") < stage.index("USER 10001")
+
+
+def test_pods_with_gpus_keep_what_the_driver_compiles() -> None:
+    place = image_variables("train")["CUDA_CACHE_PATH"]
+    assert place == image_variables("serve-gpu")["CUDA_CACHE_PATH"]
+    assert len(pods_with_gpus()) == 4
+    for name, pod in pods_with_gpus():
+        volume = mounted(pod)[place]
+        assert volume["persistentVolumeClaim"]["claimName"] == "segdec-cache", name
+        assert not volume.get("readOnly"), name
+        assert pod["securityContext"]["fsGroup"] == 10001, name
+    gpu = load(DEPLOY / "compose" / "gpu.yaml")
+    (mount,) = gpu["services"]["segdec"]["volumes"]
+    assert mount == f"cache:{place}"
+    assert "cache" in gpu["volumes"]
+    claim = load(DEPLOY / "kubernetes" / "overlays" / "gpu" / "cache-volume.yaml")
+    assert claim["metadata"]["name"] == "segdec-cache"
+    assert in_bytes(claim["spec"]["resources"]["requests"]["storage"]) > 4 * 2**30
+
+
+def test_a_first_start_on_a_new_gpu_is_not_cut_short() -> None:
+    """TensorFlow says that compiling may take half an hour or longer; a probe must not begin it anew."""
+    probe = containers(patched("gpu"))[0]["startupProbe"]
+    assert probe["periodSeconds"] * probe["failureThreshold"] >= 45 * 60
 
 
 # === Images ===
