@@ -1,6 +1,7 @@
 """The files in deploy against the official schemas, and against what the service really has."""
 
 import gzip
+import importlib.util
 import json
 import re
 import shutil
@@ -230,7 +231,16 @@ def pods(manifest: Any) -> list[Any]:
         return [one for part in manifest for one in pods(part)]
     if not isinstance(manifest, dict):
         return []
-    return [manifest] if "containers" in manifest else [one for part in manifest.values() for one in pods(part)]
+    if "containers" in manifest:
+        return [manifest]
+    return [one for part in manifest.values() for one in pods(part)]
+
+
+def limits(pod: Any) -> dict[str, str]:
+    """Those of a pod with one container."""
+    (container,) = pod["containers"]
+    found: dict[str, str] = container.get("resources", {}).get("limits", {})
+    return found
 
 
 def mounted(pod: Any) -> dict[str, Any]:
@@ -244,9 +254,7 @@ def pods_with_gpus() -> list[tuple[str, Any]]:
     files = [JOB, *sorted((DEPLOY / "kubeflow").glob("*.yaml"))]
     found = [(path.name, pod) for path in files for pod in pods(load(path))]
     found.append(("overlay gpu", pods(patched("gpu"))[0]))
-    return [
-        (name, pod) for name, pod in found if GPU in pod["containers"][0].get("resources", {}).get("limits", {})
-    ]
+    return [(name, pod) for name, pod in found if GPU in limits(pod)]
 
 
 def image_variables(target: str) -> dict[str, str]:
@@ -279,7 +287,7 @@ def test_job_trains_on_the_gpus_that_it_asks_for() -> None:
 
 
 def test_job_goes_on_after_what_passes_and_ends_with_what_does_not() -> None:
-    """A second process on a run folder is refused, so that the first one must be gone before the next starts."""
+    """A run folder lets in one process, so that the first one must be gone before the next starts."""
     spec = load(JOB)["spec"]
     assert spec["template"]["spec"]["restartPolicy"] == "Never"  # a policy for failures asks for it
     assert spec["podReplacementPolicy"] == "Failed"
@@ -303,12 +311,12 @@ def test_training_pods_have_time_for_a_checkpoint() -> None:
 
 def test_gpus_of_one_pod_have_shared_memory_for_nccl() -> None:
     """Docker and Kubernetes give 64 MiB; what lies there counts as memory of the container."""
-    several = [(name, pod) for name, pod in pods_with_gpus() if pod["containers"][0]["resources"]["limits"][GPU] != "1"]
+    several = [(name, pod) for name, pod in pods_with_gpus() if limits(pod)[GPU] != "1"]
     assert several
     for name, pod in several:
         shared = mounted(pod)["/dev/shm"]["emptyDir"]
         assert shared["medium"] == "Memory", name
-        assert 2**30 <= in_bytes(shared["sizeLimit"]) < in_bytes(pod["containers"][0]["resources"]["limits"]["memory"])
+        assert 2**30 <= in_bytes(shared["sizeLimit"]) < in_bytes(limits(pod)["memory"])
 
 
 @pytest.mark.parametrize("target", ["serve-gpu", "train"])
@@ -319,6 +327,19 @@ def test_images_keep_what_the_driver_compiles(target: str) -> None:
     stage = text.partition(f" AS {target}\n")[2].partition("\nFROM")[0]
     assert f"VOLUME {found['CUDA_CACHE_PATH']}\n" in stage  # writable where the root file system is not
     assert stage.index("RUN install") < stage.index("VOLUME") < stage.index("USER 10001")
+
+
+def test_documents_name_the_gpus_that_tensorflow_has_binaries_for() -> None:
+    """Read from its wheel's build information; importing TensorFlow takes seconds."""
+    spec = importlib.util.find_spec("tensorflow")
+    assert spec is not None and spec.origin is not None
+    text = (Path(spec.origin).parent / "python" / "platform" / "build_info.py").read_text(encoding="utf-8")
+    built = re.findall(r"(?:sm|compute)_(\d)(\d)", text)
+    if not built:
+        pytest.skip("TensorFlow without CUDA")
+    named = [f"{major}.{minor}" for major, minor in built]
+    page = " ".join((DEPLOY.parent / "docs" / "distributed.md").read_text(encoding="utf-8").split())
+    assert f"compute capability {', '.join(named[:-1])} and {named[-1]}," in page
 
 
 def test_pods_with_gpus_keep_what_the_driver_compiles() -> None:
