@@ -60,6 +60,12 @@ COPY --from=train-packages /opt/venv /opt/venv
 COPY --from=code /opt/code /opt/code
 COPY datasets datasets
 COPY training training
+# What the driver compiles where a GPU is newer than TensorFlow's binaries: a volume mounted here outlives the
+# container. Without one the engine makes its own, so that the root file system may be read-only.
+RUN install --directory --owner 10001 --group 10001 /cache
+ENV CUDA_CACHE_PATH=/cache \
+    CUDA_CACHE_MAXSIZE=4294967296
+VOLUME /cache
 USER 10001:10001
 ENTRYPOINT ["python", "-m", "training"]
 
@@ -67,6 +73,11 @@ FROM service AS serve-gpu
 COPY --from=serve-gpu-packages /opt/venv /opt/venv
 COPY --from=code /opt/code /opt/code
 COPY api api
+# As in the target 'train'.
+RUN install --directory --owner 10001 --group 10001 /cache
+ENV CUDA_CACHE_PATH=/cache \
+    CUDA_CACHE_MAXSIZE=4294967296
+VOLUME /cache
 USER 10001:10001
 
 FROM service AS serve

@@ -1,9 +1,11 @@
 """The files in deploy against the official schemas, and against what the service really has."""
 
 import gzip
+import importlib.util
 import json
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tomllib
@@ -21,7 +23,10 @@ from api.middleware.metrics import BELOW_THE_APP, REASONS, RESULTS, STEPS, Metri
 from api.settings import ENV_PREFIX, Settings
 from deploy.release.locks import lock_file, read_lock
 from segdec import __version__
+from segdec.cli_runtime import EXIT_ERROR
 from segdec.schemas import ModelIdentity
+from training.distribution.interruption import EXIT_CODES, EXIT_PEER_LOST
+from training.experiment_file import load_experiment
 
 DEPLOY = Path(__file__).parents[1] / "deploy"
 BASE = DEPLOY / "kubernetes" / "base"
@@ -40,11 +45,12 @@ def load(file: Path) -> Any:
 def rendered(overlay: str) -> list[Any]:
     """The resources of an overlay, as `kubectl kustomize` would patch them."""
     changes = load(OVERLAYS / overlay / "kustomization.yaml")
-    (below,) = changes["resources"]
+    below, *own = changes["resources"]
     if below == "../../base":
         resources = [load(BASE / name) for name in load(BASE / "kustomization.yaml")["resources"]]
     else:
         resources = rendered(below.removeprefix("../"))
+    resources += [load(OVERLAYS / overlay / name) for name in own]
     for resource in resources:
         for container in containers(resource):
             for image in changes.get("images", []):
@@ -68,6 +74,10 @@ def apply(step: Any, resource: Any) -> None:
         place.append(step["value"])
     else:
         place[last] = step["value"]
+
+
+def by_name(resources: list[Any]) -> list[Any]:
+    return sorted(resources, key=lambda one: (one["kind"], one["metadata"]["name"]))
 
 
 def only(resources: list[Any], kind: str) -> Any:
@@ -101,16 +111,20 @@ def test_overlays_patch_the_base_to_valid_resources(overlay: str, version: str) 
     assert container["resources"]["limits"]["memory"]
 
 
+@pytest.mark.parametrize("overlay", FINISHED)
+def test_every_file_of_an_overlay_is_part_of_it(overlay: str) -> None:
+    listed = load(OVERLAYS / overlay / "kustomization.yaml")["resources"]
+    files = {path.name for path in (OVERLAYS / overlay).glob("*.yaml")} - {"kustomization.yaml"}
+    assert files == set(listed[1:])
+
+
 @pytest.mark.skipif(shutil.which("kubectl") is None, reason="needs kubectl")
 @pytest.mark.parametrize("overlay", FINISHED)
 def test_kustomize_makes_of_an_overlay_what_is_checked_here(overlay: str) -> None:
     folder = OVERLAYS / overlay
     done = subprocess.run(["kubectl", "kustomize", str(folder)], capture_output=True, text=True, check=True)
     resources = list(yaml.safe_load_all(done.stdout))
-    here = rendered(overlay)
-    for kind in {one["kind"] for one in resources}:
-        assert only(resources, kind) == only(here, kind)
-    assert len(resources) == len(here)
+    assert by_name(resources) == by_name(rendered(overlay))
 
 
 @pytest.mark.parametrize(("overlay", "secure"), [("cpu", False), ("gpu", False), ("tls", True)])
@@ -204,12 +218,20 @@ def test_custom_resources_are_those_of_kserve_and_kubeflow(file: str, schema: st
         validator.validate(resource)
 
 
-def test_compose_file_is_one() -> None:
+@pytest.mark.parametrize("file", ["compose.yaml", "gpu.yaml"])
+def test_compose_files_are_such(file: str) -> None:
     command = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", "vendor.compose-spec"]
     done = subprocess.run(
-        [*command, str(DEPLOY / "compose" / "compose.yaml")], capture_output=True, text=True, check=False
+        [*command, str(DEPLOY / "compose" / file)], capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_compose_with_a_gpu_changes_what_is_there() -> None:
+    base, gpu = (load(DEPLOY / "compose" / name)["services"] for name in ("compose.yaml", "gpu.yaml"))
+    assert set(gpu) <= set(base)
+    assert gpu["segdec"]["image"] == f"segdec-gpu:{__version__}"
+    assert gpu["segdec"]["build"]["target"] == "serve-gpu"
 
 
 def test_compose_mounts_what_is_there() -> None:
@@ -276,6 +298,158 @@ def test_alerts_fire_when_they_should() -> None:
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+# === GPUs ===
+
+JOB = DEPLOY / "kubernetes" / "training" / "eight-gpus.yaml"
+GPU = "nvidia.com/gpu"
+BINARY = {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30}
+
+
+def in_bytes(quantity: str) -> int:
+    return int(quantity[:-2]) * BINARY[quantity[-2:]]
+
+
+def pods(manifest: Any) -> list[Any]:
+    """All specifications of pods, at whatever depth."""
+    if isinstance(manifest, list):
+        return [one for part in manifest for one in pods(part)]
+    if not isinstance(manifest, dict):
+        return []
+    if "containers" in manifest:
+        return [manifest]
+    return [one for part in manifest.values() for one in pods(part)]
+
+
+def limits(pod: Any) -> dict[str, str]:
+    """Those of a pod with one container."""
+    (container,) = pod["containers"]
+    found: dict[str, str] = container.get("resources", {}).get("limits", {})
+    return found
+
+
+def mounted(pod: Any) -> dict[str, Any]:
+    """Where the volumes of a pod with one container lie in it, and what they are."""
+    volumes = {volume["name"]: volume for volume in pod["volumes"]}
+    (container,) = pod["containers"]
+    return {mount["mountPath"]: volumes[mount["name"]] | mount for mount in container["volumeMounts"]}
+
+
+def pods_with_gpus() -> list[tuple[str, Any]]:
+    files = [JOB, *sorted((DEPLOY / "kubeflow").glob("*.yaml"))]
+    found = [(path.name, pod) for path in files for pod in pods(load(path))]
+    found.append(("overlay gpu", pods(rendered("gpu"))[0]))
+    return [(name, pod) for name, pod in found if GPU in limits(pod)]
+
+
+def image_variables(target: str) -> dict[str, str]:
+    """What the last stage of a target sets, without the stages it is made from."""
+    text = (DEPLOY.parent / "Dockerfile").read_text(encoding="utf-8").replace("\\\n", " ")
+    (stage,) = re.findall(rf"^FROM \S+ AS {target}$(.*?)(?=^FROM|\Z)", text, flags=re.MULTILINE | re.DOTALL)
+    lines = re.findall(r"^ENV (.*)$", stage, flags=re.MULTILINE)
+    return dict(pair.split("=", 1) for line in lines for pair in line.split())
+
+
+@pytest.mark.parametrize("version", KUBERNETES)
+def test_job_on_eight_gpus_is_one_of_kubernetes(version: str) -> None:
+    kubernetes_validate.validate(load(JOB), version, strict=True)
+
+
+def test_job_trains_on_the_gpus_that_it_asks_for() -> None:
+    (container,) = containers(load(JOB))
+    words = container["args"]
+    assert words[0] == "run"
+    config = load_experiment(DEPLOY.parent / words[1], words[2:])
+    gpus = int(container["resources"]["limits"][GPU])
+    assert gpus == 8
+    assert config.devices is None
+    assert config.batch_size % gpus == 0
+    assert int(container["resources"]["requests"]["cpu"]) >= gpus * config.data.decode_threads
+    found = mounted(load(JOB)["spec"]["template"]["spec"])
+    assert found[str(config.runs)]["persistentVolumeClaim"].get("readOnly", False) is False
+    assert found["/data"]["readOnly"]
+    assert str(config.data.root).startswith("/data/")
+
+
+def test_job_goes_on_after_what_passes_and_ends_with_what_does_not() -> None:
+    """A run folder lets in one process, so that the first one must be gone before the next starts."""
+    spec = load(JOB)["spec"]
+    assert spec["template"]["spec"]["restartPolicy"] == "Never"  # a policy for failures asks for it
+    assert spec["podReplacementPolicy"] == "Failed"
+    assert spec["backoffLimit"] > 0
+    rules = spec["podFailurePolicy"]["rules"]
+    by_code = {
+        code: rule["action"] for rule in rules for code in rule.get("onExitCodes", {}).get("values", [])
+    }
+    assert by_code == {EXIT_CODES[signal.SIGTERM]: "Ignore", EXIT_ERROR: "FailJob"}
+    assert {
+        condition["type"]: rule["action"] for rule in rules for condition in rule.get("onPodConditions", [])
+    } == {"DisruptionTarget": "Ignore"}
+    assert EXIT_PEER_LOST not in by_code  # nobody to lose
+
+
+def test_training_pods_have_time_for_a_checkpoint() -> None:
+    for path in [JOB, *sorted((DEPLOY / "kubeflow").glob("*.yaml"))]:
+        for pod in pods(load(path)):
+            assert pod["terminationGracePeriodSeconds"] >= 300, path.name
+
+
+def test_gpus_of_one_pod_have_shared_memory_for_nccl() -> None:
+    """Docker and Kubernetes give 64 MiB; what lies there counts as memory of the container."""
+    several = [(name, pod) for name, pod in pods_with_gpus() if limits(pod)[GPU] != "1"]
+    assert several
+    for name, pod in several:
+        shared = mounted(pod)["/dev/shm"]["emptyDir"]
+        assert shared["medium"] == "Memory", name
+        assert 2**30 <= in_bytes(shared["sizeLimit"]) < in_bytes(limits(pod)["memory"])
+
+
+@pytest.mark.parametrize("target", ["serve-gpu", "train"])
+def test_images_keep_what_the_driver_compiles(target: str) -> None:
+    found = image_variables(target)
+    assert int(found["CUDA_CACHE_MAXSIZE"]) == 4 * 2**30
+    text = (DEPLOY.parent / "Dockerfile").read_text(encoding="utf-8")
+    stage = text.partition(f" AS {target}\n")[2].partition("\nFROM")[0]
+    assert f"VOLUME {found['CUDA_CACHE_PATH']}\n" in stage  # writable where the root file system is not
+    assert stage.index("RUN install") < stage.index("VOLUME") < stage.index("USER 10001")
+
+
+def test_documents_name_the_gpus_that_tensorflow_has_binaries_for() -> None:
+    """Read from its wheel's build information; importing TensorFlow takes seconds."""
+    spec = importlib.util.find_spec("tensorflow")
+    assert spec is not None and spec.origin is not None
+    text = (Path(spec.origin).parent / "python" / "platform" / "build_info.py").read_text(encoding="utf-8")
+    built = re.findall(r"(?:sm|compute)_(\d)(\d)", text)
+    if not built:
+        pytest.skip("TensorFlow without CUDA")
+    named = [f"{major}.{minor}" for major, minor in built]
+    page = " ".join((DEPLOY.parent / "docs" / "distributed.md").read_text(encoding="utf-8").split())
+    assert f"compute capability {', '.join(named[:-1])} and {named[-1]}," in page
+
+
+def test_pods_with_gpus_keep_what_the_driver_compiles() -> None:
+    place = image_variables("train")["CUDA_CACHE_PATH"]
+    assert place == image_variables("serve-gpu")["CUDA_CACHE_PATH"]
+    assert len(pods_with_gpus()) == 4
+    for name, pod in pods_with_gpus():
+        volume = mounted(pod)[place]
+        assert volume["persistentVolumeClaim"]["claimName"] == "segdec-cache", name
+        assert not volume.get("readOnly"), name
+        assert pod["securityContext"]["fsGroup"] == 10001, name
+    gpu = load(DEPLOY / "compose" / "gpu.yaml")
+    (mount,) = gpu["services"]["segdec"]["volumes"]
+    assert mount == f"cache:{place}"
+    assert "cache" in gpu["volumes"]
+    claim = load(DEPLOY / "kubernetes" / "overlays" / "gpu" / "cache-volume.yaml")
+    assert claim["metadata"]["name"] == "segdec-cache"
+    assert in_bytes(claim["spec"]["resources"]["requests"]["storage"]) > 4 * 2**30
+
+
+def test_a_first_start_on_a_new_gpu_is_not_cut_short() -> None:
+    """TensorFlow says that compiling may take half an hour or longer; a probe must not begin it anew."""
+    probe = containers(only(rendered("gpu"), "Deployment"))[0]["startupProbe"]
+    assert probe["periodSeconds"] * probe["failureThreshold"] >= 45 * 60
 
 
 # === Images ===

@@ -84,6 +84,7 @@ NOT_RUN = {
     "kubectl create namespace inspection": "needs a cluster; see test_deploy.py",
     "kubectl --namespace inspection apply --kustomize deploy/kubernetes/overlays/cpu": "as above",
     "kubectl --namespace inspection apply -f deploy/kubeflow/multi-worker.yaml": "as above",
+    "kubectl --namespace inspection apply -f deploy/kubernetes/training/eight-gpus.yaml": "as above",
     "uv pip compile pyproject.toml --extra tensorflow --group serve --constraint constraints.txt "
     "--generate-hashes --python-version 3.11 --python-platform x86_64-manylinux_2_28 --no-header "
     "--no-annotate -o deploy/image/serve.txt": "asks a package index; see test_deploy.py",
@@ -95,6 +96,8 @@ NOT_RUN_PREFIXES = {
     "python -m training run training/experiments/folder_compact.toml --data.root data/parts "
     "--data.splits halves": "a fold is a run like the others",
     "docker run --detach": "needs a Docker engine",
+    "docker run --gpus all": "as above",
+    "kubectl --namespace inspection patch job segdec-eight-gpus": "needs a cluster",
 }
 
 PORT = "--port 8000"

@@ -9,7 +9,9 @@ import tensorflow as tf
 class WeightEMA(tf.Module):
     """Exponential moving average of variables, moving statistics included.
 
-    It is made within the strategy's scope. Reference: Tabernik et al. 2019 evaluate with averaged weights.
+    It is made within the strategy's scope. Of replicas in one process the first alone keeps the average: no
+    other one is ever read, and each would take three kernels a variable and step. Reference: Tabernik et al.
+    2019 evaluate with averaged weights.
 
     Args:
         variables: The network's variables.
@@ -34,14 +36,12 @@ class WeightEMA(tf.Module):
         self._updates.assign_add(1)
         count = tf.cast(self._updates, tf.float32)
         rate = 1.0 - tf.minimum(self._decay, (1.0 + count) / (10.0 + count))
-        for shadow, variable in zip(self.shadows, self._variables, strict=True):
-            strategy.extended.update(shadow, _move, args=(variable, rate))
+        for variables in zip(self.shadows, self._variables, strict=True):
+            shadow, variable = (strategy.experimental_local_results(one)[0] for one in variables)
+            with tf.device(shadow.device):
+                shadow.assign_sub((shadow - variable) * tf.cast(rate, shadow.dtype))
 
     def copy_to(self, network: Any) -> None:
         """Gives a network of the same shape, outside the strategy, the averaged weights."""
         for variable, shadow in zip(network.variables, self.shadows, strict=True):
             variable.assign(shadow)
-
-
-def _move(shadow: tf.Variable, variable: tf.Tensor, rate: tf.Tensor) -> None:
-    shadow.assign_sub((shadow - variable) * tf.cast(rate, shadow.dtype))

@@ -6,6 +6,7 @@ import keras
 from keras import ops
 
 from training.config import StageConfig
+from training.optimization.fused_adam import FusedAdam
 
 
 @keras.saving.register_keras_serializable(package="segdec")
@@ -74,4 +75,4 @@ def build_optimizer(config: StageConfig, name: str, step: Any) -> keras.optimize
     rate = (lambda: schedule(step)) if callable(schedule) else schedule
     if config.optimizer == "sgd":
         return keras.optimizers.SGD(rate, momentum=config.momentum, name=name)
-    return keras.optimizers.Adam(rate, name=name)  # adamw is the same with decay
+    return FusedAdam(rate, name=name)  # adamw is the same with decay
