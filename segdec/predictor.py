@@ -73,7 +73,7 @@ class Predictor:
 
         Args:
             folder: The artifact.
-            engine: One of those that it was exported for; None for the first that is installed.
+            engine: One of those that it was exported for; None for the preferred one that is installed.
             batch_pixels: As in the class.
             threads: Of the engine; None for its own choice, all cores that the process may use.
 
@@ -85,7 +85,7 @@ class Predictor:
         if engine is not None:
             check_engine(engine)
         manifest = read_manifest(folder)
-        name = choose_engine(folder, tuple(manifest.variants), engine)
+        name = choose_engine(folder, manifest.preference, engine)
         if ENGINES[name].is_installed:  # else loading says what to install
             check_versions(name, manifest.variants[name])
         loaded = ENGINES[name].load(folder / name, threads)

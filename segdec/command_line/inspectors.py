@@ -93,7 +93,7 @@ class LocalInspector:
         threshold: Replaces its image threshold, 0…1.
         max_pixels: Limit on height × width of a photograph, which is held whole.
         threads: Of the engine; None for all cores that the process may use.
-        engine: Runs the network; None for the artifact's first that is installed.
+        engine: Runs the network; None for the artifact's preferred one that is installed.
 
     Raises:
         ArtifactError: If the artifact cannot be used.
@@ -115,7 +115,7 @@ class LocalInspector:
         engine: str | None = None,
     ) -> None:
         manifest = read_manifest(model)
-        name = choose_engine(model, tuple(manifest.variants), engine)  # before the slow import
+        name = choose_engine(model, manifest.preference, engine)  # before the slow import
         if ENGINES[name].package == "tensorflow":
             quiet_tensorflow()
         predictor = Predictor.load(model, name, threads=threads)

@@ -10,11 +10,11 @@ import pytest
 pytest.importorskip("tensorflow")
 pytest.importorskip("openvino")
 
-from segdec.config import NetworkConfig  # noqa: E402
-from segdec.engines.openvino import MODEL  # noqa: E402
-from segdec.export.export import write_engine  # noqa: E402
-from segdec.network.network import build_network  # noqa: E402
-from segdec.openvino_package import openvino_core  # noqa: E402
+from segdec.config import NetworkConfig
+from segdec.engines.openvino import MODEL
+from segdec.export.export import write_engine
+from segdec.network.network import build_network
+from segdec.openvino_package import openvino_core
 
 pytestmark = pytest.mark.usefixtures("tensorflow_devices")
 
