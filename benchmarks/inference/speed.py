@@ -9,9 +9,9 @@ batch and instance normalisation alone: beside `jim2019` and `comind2021` there 
 
 Each competitor is a process of its own with the threads that its library takes by itself. It gets photographs
 as uint8 [B, H, W, 1] and answers logits; scaling to 0…1 is part of its work. All have the same weights: the
-table says how far mask scores and class logits are from those of PyTorch, or of plain TensorFlow. The memory peak is that of the
-process since its start, after three inferences before the rounds, one that does not count, and one a round.
-A case whose competitors would not fit into the memory that is free is left out.
+table says how far mask scores and class logits are from those of PyTorch, or of plain TensorFlow. The memory
+peak is that of the process since its start, after three inferences before the rounds, one that does not
+count, and one a round. A case whose competitors would not fit into the memory that is free is left out.
 
 The share of the peak is that of the arithmetic of the network computed directly; an algorithm with fewer
 multiplications can pass 100 %. The peak is the fastest float32 matrix product in the same rounds.
@@ -82,9 +82,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--batches", nargs="+", type=int, default=[1, 8], help="sizes of a batch (default: %(default)s)"
     )
-    parser.add_argument(
-        "--quick", action="store_true", help=f"one round of the smallest case of '{RECOMMENDED}'"
-    )
+    parser.add_argument("--quick", action="store_true", help=f"one round, one case of '{RECOMMENDED}'")
     options = parser.parse_args(arguments)
     if options.quick:
         options.networks, options.batches, options.rounds = [RECOMMENDED], [1], 1
@@ -165,7 +163,7 @@ def tabulate(
 
 
 def beside_plain(timing: Timing, competitor: str) -> float:
-    """Returns how many times less processor time one of our engines takes than its plain conversion; else NaN."""
+    """Returns how many times the processor time of our engine its plain conversion takes; else NaN."""
     plain = {engine_name(engine): plain_name(engine) for engine in ENGINES}
     return timing.least_cpu(plain.get(competitor, "")) / timing.least_cpu(competitor)
 

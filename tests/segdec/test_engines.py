@@ -300,7 +300,9 @@ def test_engine_built_wrongly_is_not_exported(
     other = build_network(wide_config.network)
     save = segdec.export.openvino_model.save_float
     monkeypatch.setattr(
-        segdec.export.openvino_model, "save_float", lambda _network, folder: save(other, folder)
+        segdec.export.openvino_model,
+        "save_float",
+        lambda _network, folder, **form: save(other, folder, **form),
     )
     with pytest.raises(ArtifactError, match="logits differ from the network's"):
         export_model(
