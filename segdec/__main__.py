@@ -79,8 +79,8 @@ def build_parser() -> argparse.ArgumentParser:
     command.add_argument(
         "--engine",
         metavar="ENGINE",
-        help=f"with --model: what runs the network, {', '.join(ENGINES)} (default: the first that the model "
-        "was exported for and that is installed)",
+        help=f"with --model: what runs the network, {', '.join(ENGINES)} (default: of those that the "
+        "model was exported for and that are installed, the preferred one)",
     )
     command.add_argument(
         "--threads",

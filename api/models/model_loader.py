@@ -42,7 +42,7 @@ class ModelLoader:
         registry: Where they are served from.
         inference_thread: Runs them.
         drain_s: Seconds that requests to a replaced model may still take.
-        engine: Runs them; None for the first that each was exported for and that is installed.
+        engine: Runs them; None for the preferred one that is installed, of each.
         threads: Of their engine; None for its own choice.
     """
 

@@ -1,7 +1,7 @@
 """Seconds an image, memory peak and agreement of every engine and of its peers, for every preset.
 
     python -m benchmarks.inference.speed [--rounds 5] [--networks …] [--engines …] [--peers …] [--batches …]
-        [--run RUN] [--quick] [--json FILE]
+        [--sizes …] [--run RUN] [--quick] [--json FILE]
 
 Every engine stands beside a plain conversion of the same network, see `plain_conversion`: both by processor
 time, the least of the rounds, so that other work on the machine decides nothing. The peers' network knows
@@ -48,6 +48,7 @@ Shape = tuple[int, int, int]
 Floats = NDArray[np.float64]
 CASES: tuple[Shape, ...] = ((1, 704, 256), (8, 704, 256), (1, 1408, 512), (8, 1408, 512))
 """Batch, height and width, px."""
+SIZES = tuple(dict.fromkeys(f"{height}x{width}" for _, height, width in CASES))
 AIMED: Shape = CASES[2]
 """What the targets are about."""
 PUBLISHED = "seed"
@@ -82,10 +83,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--batches", nargs="+", type=int, default=[1, 8], help="sizes of a batch (default: %(default)s)"
     )
+    parser.add_argument("--sizes", nargs="+", choices=SIZES, default=list(SIZES), help="(default: both)")
     parser.add_argument("--quick", action="store_true", help=f"one round, one case of '{RECOMMENDED}'")
     options = parser.parse_args(arguments)
     if options.quick:
-        options.networks, options.batches, options.rounds = [RECOMMENDED], [1], 1
+        options.networks, options.batches, options.sizes, options.rounds = [RECOMMENDED], [1], SIZES[:1], 1
     if options.run:
         options.networks = [PUBLISHED]  # whose place the run's takes
     rows: list[dict[str, object]] = []
@@ -94,7 +96,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with clean_exit():
         for name in options.networks:
             batches = options.batches if name == PUBLISHED else [1]
-            asked = [shape for shape in CASES if shape[0] in batches][: 1 if options.quick else None]
+            asked = [shape for shape in CASES if shape[0] in batches and size_name(shape) in options.sizes]
             left_out += measure(name, asked, options, rows, versions)
     return conclude(
         options.json,
@@ -208,6 +210,11 @@ def plain_targets(rows: Sequence[Mapping[str, object]], engines: Sequence[str]) 
             case = min(ratios, key=lambda name: ratios[name])
             found.append(Target(f"{engine}, {BESIDE_PLAIN}, least: {case}", ratios[case], lowest=1.0))
     return found
+
+
+def size_name(shape: Shape) -> str:
+    """Returns the size of a case as the command line names it."""
+    return f"{shape[1]}x{shape[2]}"
 
 
 def describe(shape: Shape) -> str:

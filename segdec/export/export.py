@@ -131,7 +131,8 @@ def export_model(
 
     def build(staged: Path) -> Manifest:
         write_self_test(staged, photograph, answer)
-        described, cpu_ms = manifest, {}
+        described = manifest
+        cpu_ms: dict[str, float] = {}
         for engine in engines:
             write_engine(engine, network, staged / engine, inputs, usual if measure else None)
             loaded = ENGINES[engine].load(staged / engine)
