@@ -128,8 +128,8 @@ class Settings(BaseSettings):
     retry_after_s: int = Field(1, ge=0, description="seconds that a 503 asks the client to wait")
     engine: Annotated[str, AfterValidator(_known_engine)] | None = Field(
         None,
-        description=f"what runs the models, {', '.join(ENGINES)}; default: the first that each was "
-        "exported for and that is installed",
+        description=f"what runs the models, {', '.join(ENGINES)}; default: of those that each was "
+        "exported for and that are installed, the preferred one",
     )
     threads: int | None = Field(
         None,

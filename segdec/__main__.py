@@ -95,8 +95,8 @@ def _add_predict(commands: "Commands") -> None:
     command.add_argument(
         "--engine",
         metavar="ENGINE",
-        help=f"with --model: what runs the network, {', '.join(ENGINES)} (default: the first that the model "
-        "was exported for and that is installed)",
+        help=f"with --model: what runs the network, {', '.join(ENGINES)} (default: of those that the "
+        "model was exported for and that are installed, the preferred one)",
     )
     command.add_argument(
         "--threads",

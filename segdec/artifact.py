@@ -31,7 +31,7 @@ from segdec.engines import ENGINES
 from segdec.errors import ArtifactError
 from segdec.files import new_folder
 from segdec.signatures import TrustedKeys
-from segdec.variants import Variant
+from segdec.variants import Speed, Variant, order_by_speed
 
 FORMAT_VERSION = 5
 """Of the folder, counted up whenever it changes; no other one is read."""
@@ -85,9 +85,15 @@ class Manifest(ModelConfig):
     data_fingerprint: str = Field("", description="of the data set the model was trained on")
     self_test: SelfTest
     variants: dict[str, Variant] = Field(
-        min_length=1, description="engine → its form of the model, the best one first"
+        min_length=1, description="engine → its form of the model, in the order in which the user named them"
     )
+    speed: Speed | None = Field(None, description="of the engines; absent where it was not measured")
     files: dict[str, str] = Field({}, description="path inside the folder → SHA-256")
+
+    @property
+    def preference(self) -> tuple[str, ...]:
+        """The engines, the one first that runs the model if none is asked for."""
+        return order_by_speed(tuple(self.variants), self.speed)
 
 
 @dataclass(frozen=True)

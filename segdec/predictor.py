@@ -76,7 +76,7 @@ class Predictor:
 
         Args:
             folder: The artifact.
-            engine: One of those that it was exported for; None for the first that is installed.
+            engine: One of those that it was exported for; None for the preferred one that is installed.
             batch_pixels: As in the class.
             threads: Of the engine; None for its own choice, all cores that the process may use.
             trusted: Keys of which one must have signed it; None if nobody need.
@@ -103,7 +103,7 @@ class Predictor:
     ) -> Self:
         """Loads an artifact that was opened, and perhaps its signature checked; see `load`."""
         manifest = artifact.manifest
-        name = choose_engine(artifact.folder, tuple(manifest.variants), engine)
+        name = choose_engine(artifact.folder, manifest.preference, engine)
         if ENGINES[name].is_installed:  # else loading says what to install
             check_versions(name, manifest.variants[name])
         artifact.check_files(besides=name)

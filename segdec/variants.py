@@ -1,13 +1,14 @@
 """What a manifest says of the forms in which an artifact holds its model, one for each engine."""
 
 import re
+from collections.abc import Sequence
 from importlib import metadata
 from typing import Annotated, Literal
 
 from pydantic import Field, FiniteFloat
 
 from segdec.config import Config, Fraction
-from segdec.engines import Precision
+from segdec.engines import ENGINES, Precision
 from segdec.errors import ArtifactError
 
 Release = Annotated[str, Field(pattern=r"^[0-9]{1,4}\.[0-9]{1,4}[0-9A-Za-z.+-]{0,40}$")]
@@ -47,6 +48,44 @@ class Variant(Config):
     verification: Verification | None = Field(
         None, description="absent where no validation photographs were at hand"
     )
+
+
+CLEARLY = 1.1
+"""From so many times as fast on, one goes before what else would come first: what is nearer may be chance."""
+
+Milliseconds = Annotated[FiniteFloat, Field(gt=0)]
+
+
+class Speed(Config):
+    """How long the engines took for one photograph where the artifact was written."""
+
+    height: int = Field(ge=1, description="of the photograph, or tile, as the network sees it, px")
+    width: int = Field(ge=1, description="of the photograph, or tile, as the network sees it, px")
+    processor: str = Field(description="on which it was measured")
+    threads: int = Field(ge=1, description="that the engines could use")
+    cpu_ms: dict[str, Milliseconds] = Field(
+        min_length=1, description="engine → processor time of all its threads, ms: the least of a few runs"
+    )
+
+
+def order_by_speed(named: Sequence[str], speed: Speed | None) -> tuple[str, ...]:
+    """Orders engines by preference: as they were named, but of the exact ones the fastest goes first.
+
+    The exact ones (`float32`) answer alike, so that only speed tells them apart. A reduced one keeps its
+    place: it answers differently, which nobody but the user can weigh.
+
+    Args:
+        named: Engines in the order in which the user named them.
+        speed: What was measured; None leaves the order.
+    """
+    exact = [name for name in named if ENGINES[name].precision == "float32"]
+    if speed is None or not exact or not set(exact) <= set(speed.cpu_ms):
+        return tuple(named)
+    fastest = min(exact, key=lambda name: speed.cpu_ms[name])
+    if speed.cpu_ms[fastest] * CLEARLY > speed.cpu_ms[exact[0]]:
+        return tuple(named)
+    ranked = iter([fastest, *(name for name in exact if name != fastest)])
+    return tuple(next(ranked) if name in exact else name for name in named)
 
 
 def check_versions(name: str, variant: Variant) -> None:

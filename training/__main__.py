@@ -87,7 +87,13 @@ def _add_artifacts(commands: "Commands") -> None:
         nargs="+",
         default=["tensorflow"],
         metavar="ENGINE",
-        help=f"what shall run it, the preferred one first: {', '.join(ENGINES)} (default: tensorflow)",
+        help=f"what shall run it: {', '.join(ENGINES)} (default: tensorflow). The first one is preferred, "
+        "or, if it computes in float32, the fastest of those that do",
+    )
+    write.add_argument(
+        "--no-measure",
+        action="store_true",
+        help="prefer the first of --engines without measuring which is the fastest",
     )
     write.add_argument(
         "--force", action="store_true", help="export engines that decide worse than the network, too"
@@ -228,7 +234,7 @@ def compare(options: argparse.Namespace) -> None:
 def export(options: argparse.Namespace) -> None:
     """Writes the artifact of a run."""
     quiet_tensorflow()
-    from training.evaluation.verification import describe_variant
+    from training.evaluation.verification import describe_speed, describe_variant
     from training.export import ExportOptions, export_run
 
     chosen = ExportOptions(
@@ -237,11 +243,14 @@ def export(options: argparse.Namespace) -> None:
         engines=list(dict.fromkeys(options.engines)),
         with_sample=not options.no_sample,
         force=options.force,
+        measure=not options.no_measure,
         overwrite=options.overwrite,
     )
     manifest = export_run(options.run, options.out, chosen)
     for name, variant in manifest.variants.items():
         print(describe_variant(name, variant))
+    if manifest.speed:
+        print(describe_speed(manifest.speed, manifest.preference[0]))
     print(f"Wrote {manifest.name} {manifest.version} to {options.out}.")
     print(f"Serve it with: python -m api --model {options.out}")
 

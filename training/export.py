@@ -44,6 +44,7 @@ class ExportOptions:
         with_sample: Whether a validation photograph travels in the artifact for its self-test; seeded
             noise does otherwise, or if the photographs cannot be read any more.
         force: Whether to export engines that decide worse than the network.
+        measure: Whether to measure how long several engines take, so that the fastest exact one is preferred.
         overwrite: Whether to replace an artifact.
     """
 
@@ -52,6 +53,7 @@ class ExportOptions:
     engines: Sequence[str] = ("tensorflow",)
     with_sample: bool = True
     force: bool = False
+    measure: bool = True
     overwrite: bool = False
 
 
@@ -81,6 +83,7 @@ def export_run(path: Path, out: Path, options: ExportOptions = DEFAULTS) -> Mani
         ModelCard(name, options.version, metrics, split, result.data_fingerprint),
         engines=options.engines,
         validation=_validation_photographs(folder, Predictor(NetworkEngine(network), result.model), options),
+        measure=options.measure,
         overwrite=options.overwrite,
     )
 

@@ -47,7 +47,7 @@ class ModelLoader:
         inference_thread: Runs them.
         budget: Told what the process takes with its models, and asked what fits beside them.
         drain_s: Seconds that requests to a replaced model may still take.
-        engine: Runs them; None for the first that each was exported for and that is installed.
+        engine: Runs them; None for the preferred one that is installed, of each.
         threads: Of their engine; None for its own choice.
         trusted: File of public keys, of which one must have signed each of them; None if nobody need. It is
             read whenever models are loaded, so that keys come and go without a new start.

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from benchmarks.environments import peer_program
 from benchmarks.inference.competitor import Competitor
+from benchmarks.inference.plain_conversion import plain_counterpart
 from benchmarks.inference.workload import IMAGES, REQUIREMENTS
 
 EAGER = "PyTorch eager"
@@ -25,8 +26,13 @@ def engine_name(engine: str) -> str:
     return f"segdec {engine}"
 
 
+def plain_name(engine: str) -> str:
+    """Returns the name in the tables of the plain conversion that stands beside one of our engines."""
+    return f"plain {plain_counterpart(engine)}"
+
+
 def inference_competitors(
-    folder: Path, engines: Sequence[str], peers: Sequence[str]
+    folder: Path, engines: Sequence[str], peers: Sequence[str], plain: Sequence[str] = ()
 ) -> dict[str, Competitor]:
     """Returns the competitors by name; each leaves its logits in the file `logits_file` names.
 
@@ -34,6 +40,7 @@ def inference_competitors(
         folder: Of the workload and its images.
         engines: Ours.
         peers: Names in `PEERS`.
+        plain: Engines whose plain conversions take part.
     """
     ours = (sys.executable, "-m", "benchmarks.inference.artifact_inference")
     commands: dict[str, tuple[str, ...]] = {
@@ -42,6 +49,9 @@ def inference_competitors(
     for peer in peers:
         module, variant = PEERS[peer]
         commands[peer] = (*peer_module(module), str(folder), variant)
+    converted = (sys.executable, "-m", "benchmarks.inference.plain_conversion")
+    for engine in plain:
+        commands[plain_name(engine)] = (*converted, str(folder), engine)
     return {
         name: Competitor([*command, str(folder / IMAGES), str(logits_file(folder, name))])
         for name, command in commands.items()

@@ -132,16 +132,17 @@ def draw(parts: Mapping[str, Figures], file: Path) -> None:
 
 
 def draw_speed(axes: Axes, rows: Sequence[Figures]) -> None:
-    """Draws a bar for each competitor of the largest case of one image."""
-    case = [row["case"] for row in rows if row["case"].endswith("batch 1")][-1]
-    shown = [row for row in rows if row["case"] == case]
+    """Draws a bar for each competitor of the first network's largest case of one image."""
+    first = [row for row in rows if row["network"] == rows[0]["network"]]
+    case = [row["case"] for row in first if row["case"].endswith("batch 1")][-1]
+    shown = [row for row in first if row["case"] == case]
     medians = [row[f"{SECONDS}, median"] for row in shown]
     ends = ([row[f"{SECONDS}, {end}"] for row in shown] for end in ("min", "max"))
     errors = [[abs(value - median) for value, median in zip(end, medians, strict=True)] for end in ends]
     colors = ["C0" if row["competitor"].startswith("segdec") else "C7" for row in shown]
     axes.barh([row["competitor"] for row in shown], medians, xerr=errors, color=colors)
     axes.invert_yaxis()
-    axes.set(title=case, xlabel=f"{SECONDS}: median, fastest, slowest")
+    axes.set(title=f"{rows[0]['network']}, {case}", xlabel=f"{SECONDS}: median, fastest, slowest")
 
 
 def draw_size(axes: Axes, rows: Sequence[Figures]) -> None:

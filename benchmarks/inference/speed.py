@@ -1,18 +1,23 @@
-"""Seconds an image, memory peak and agreement of every engine and of its peers.
+"""Seconds an image, memory peak and agreement of every engine and of its peers, for every preset.
 
-    python -m benchmarks.inference.speed [--rounds 5] [--engines …] [--peers …] [--batches …]
-        [--run RUN] [--quick] [--json FILE]
+    python -m benchmarks.inference.speed [--rounds 5] [--networks …] [--engines …] [--peers …] [--batches …]
+        [--sizes …] [--run RUN] [--quick] [--json FILE]
+
+Every engine stands beside a plain conversion of the same network, see `plain_conversion`: both by processor
+time, the least of the rounds, so that other work on the machine decides nothing. The peers' network knows
+batch and instance normalisation alone: beside `jim2019` and `comind2021` there are none.
 
 Each competitor is a process of its own with the threads that its library takes by itself. It gets photographs
 as uint8 [B, H, W, 1] and answers logits; scaling to 0…1 is part of its work. All have the same weights: the
-table says how far mask scores and class logits are from those of PyTorch. The memory peak is that of the
-process since its start, after three inferences before the rounds, one that does not count, and one a round.
-A case whose competitors would not fit into the memory that is free is left out.
+table says how far mask scores and class logits are from those of PyTorch, or of plain TensorFlow. The memory
+peak is that of the process since its start, after three inferences before the rounds, one that does not
+count, and one a round. A case whose competitors would not fit into the memory that is free is left out.
 
 The share of the peak is that of the arithmetic of the network computed directly; an algorithm with fewer
 multiplications can pass 100 %. The peak is the fastest float32 matrix product in the same rounds.
 """
 
+import argparse
 import math
 import sys
 import tempfile
@@ -23,9 +28,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.inference.arithmetic import network_flop
-from benchmarks.inference.competitors import EAGER, PEERS, engine_name, inference_competitors, logits_file
+from benchmarks.inference.competitors import (
+    EAGER,
+    PEERS,
+    engine_name,
+    inference_competitors,
+    logits_file,
+    plain_name,
+)
 from benchmarks.inference.interleaved_timing import Timing, time_interleaved
-from benchmarks.inference.workload import write_images, write_workload
+from benchmarks.inference.plain_conversion import plain_counterpart
+from benchmarks.inference.workload import peers_know, write_images, write_workload
 from benchmarks.reporting import Target, benchmark_parser, conclude, spread
 from segdec.cli_runtime import clean_exit
 from segdec.config import NetworkConfig
@@ -35,11 +48,23 @@ Shape = tuple[int, int, int]
 Floats = NDArray[np.float64]
 CASES: tuple[Shape, ...] = ((1, 704, 256), (8, 704, 256), (1, 1408, 512), (8, 1408, 512))
 """Batch, height and width, px."""
-QUICK: Shape = CASES[0]
+SIZES = tuple(dict.fromkeys(f"{height}x{width}" for _, height, width in CASES))
 AIMED: Shape = CASES[2]
 """What the targets are about."""
+PUBLISHED = "seed"
+"""The network that the targets against PyTorch are about, and the only one that is measured in batches."""
+RECOMMENDED = "compact, instance"
+NETWORKS = {
+    PUBLISHED: NetworkConfig(preset="seed"),
+    "jim2019": NetworkConfig(preset="jim2019"),
+    "comind2021": NetworkConfig(preset="comind2021"),
+    "compact": NetworkConfig(preset="compact"),
+    RECOMMENDED: NetworkConfig(preset="compact", normalization="instance", gradient_gate=True),
+}
+"""All presets, and the network of `training/experiments/folder_compact.toml`."""
 HELD_MAPS = 4
 """Maps of the widest layer at full resolution that a process holds at once, about."""
+BESIDE_PLAIN = "times less CPU time than plain"
 EXACT_TIMES, REDUCED_TIMES = 3.5, 8.0
 MASK_DIFFERENCE = 1e-4
 EXACT_MB, INT8_MB = 1500.0, 700.0
@@ -49,38 +74,63 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Measures and prints; returns the exit code."""
     parser = benchmark_parser(__doc__)
     parser.add_argument("--rounds", type=int, default=5, help="inferences of each (default: %(default)s)")
+    parser.add_argument(
+        "--networks", nargs="+", choices=NETWORKS, default=list(NETWORKS), help="(default: all)"
+    )
     parser.add_argument("--engines", nargs="+", choices=ENGINES, default=list(ENGINES), help="(default: all)")
     parser.add_argument("--peers", nargs="*", choices=PEERS, default=list(PEERS), help="(default: all)")
     parser.add_argument("--run", type=Path, help="a finished run (default: an untrained network)")
     parser.add_argument(
         "--batches", nargs="+", type=int, default=[1, 8], help="sizes of a batch (default: %(default)s)"
     )
-    parser.add_argument("--quick", action="store_true", help="one round of the smallest case")
+    parser.add_argument("--sizes", nargs="+", choices=SIZES, default=list(SIZES), help="(default: both)")
+    parser.add_argument("--quick", action="store_true", help=f"one round, one case of '{RECOMMENDED}'")
     options = parser.parse_args(arguments)
-    asked = tuple(shape for shape in CASES if shape[0] in options.batches)
-    cases, rounds = ((QUICK,), 1) if options.quick else (asked, options.rounds)
+    if options.quick:
+        options.networks, options.batches, options.sizes, options.rounds = [RECOMMENDED], [1], SIZES[:1], 1
+    if options.run:
+        options.networks = [PUBLISHED]  # whose place the run's takes
     rows: list[dict[str, object]] = []
     versions: dict[str, str] = {}
-    with clean_exit(), tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        network = write_workload(folder, NetworkConfig(preset="seed"), options.engines, run=options.run)
-        fitting = fitting_cases(cases, network, len(options.engines) + len(options.peers))
-        for shape in fitting:
-            write_images(folder, shape)
-            competitors = inference_competitors(folder, options.engines, options.peers)
-            timing = time_interleaved(competitors, rounds)
-            logits = {name: read_answer(folder, name) for name in competitors}
-            rows += tabulate(shape, timing, logits, network_flop(network, *shape[1:]))
-            versions |= timing.versions
-    aimed = {str(row["competitor"]): row for row in rows if row["case"] == describe(AIMED)}
+    left_out: list[str] = []
+    with clean_exit():
+        for name in options.networks:
+            batches = options.batches if name == PUBLISHED else [1]
+            asked = [shape for shape in CASES if shape[0] in batches and size_name(shape) in options.sizes]
+            left_out += measure(name, asked, options, rows, versions)
     return conclude(
         options.json,
         rows,
-        targets(aimed, options.engines),
+        targets(rows, options.engines),
         versions=versions,
-        left_out=[describe(shape) for shape in cases if shape not in fitting],
-        rounds=rounds,
+        left_out=left_out,
+        rounds=options.rounds,
     )
+
+
+def measure(
+    name: str,
+    cases: Sequence[Shape],
+    options: argparse.Namespace,
+    rows: list[dict[str, object]],
+    versions: dict[str, str],
+) -> list[str]:
+    """Measures the cases of a network, adds to `rows` and `versions`, and returns what did not fit."""
+    plain = list(dict.fromkeys(map(plain_counterpart, options.engines)))
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place)
+        network = write_workload(folder, NETWORKS[name], options.engines, plain=plain, run=options.run)
+        peers = options.peers if peers_know(network) else []
+        fitting = fitting_cases(cases, network, len(options.engines) + len(peers) + len(plain))
+        for shape in fitting:
+            write_images(folder, shape)
+            competitors = inference_competitors(folder, options.engines, peers, plain)
+            timing = time_interleaved(competitors, options.rounds)
+            logits = {each: read_answer(folder, each) for each in competitors}
+            found = tabulate(shape, timing, logits, network_flop(network, *shape[1:]))
+            rows += [{"network": name, **row} for row in found]
+            versions |= timing.versions
+    return [f"{name}, {describe(shape)}" for shape in cases if shape not in fitting]
 
 
 def tabulate(
@@ -94,7 +144,8 @@ def tabulate(
         answers: Mask scores and class logits of each competitor.
         flop: Of the network, an image.
     """
-    reference = EAGER if EAGER in answers else next(iter(answers))
+    known = [name for name in (EAGER, plain_name("tensorflow")) if name in answers]
+    reference = [*known, *answers][0]
     rows: list[dict[str, object]] = []
     for name, seconds in timing.seconds.items():
         mask, classes = (
@@ -104,6 +155,7 @@ def tabulate(
         row: dict[str, object] = {"case": describe(shape), "competitor": name}
         row |= {f"s an image, {key}": value / shape[0] for key, value in spread(seconds).items()}
         row |= {"times as fast as PyTorch eager": timing.ratio(name, EAGER)}
+        row |= {"CPU s an image": timing.least_cpu(name) / shape[0], BESIDE_PLAIN: beside_plain(timing, name)}
         row |= {
             "% of peak": timing.peak_share(name, flop * shape[0]),
             "memory peak, MB": timing.peak_mb[name],
@@ -112,17 +164,28 @@ def tabulate(
     return rows
 
 
-def targets(rows: Mapping[str, Mapping[str, object]], engines: Sequence[str]) -> list[Target]:
+def beside_plain(timing: Timing, competitor: str) -> float:
+    """Returns how many times the processor time of our engine its plain conversion takes; else NaN."""
+    plain = {engine_name(engine): plain_name(engine) for engine in ENGINES}
+    return timing.least_cpu(plain.get(competitor, "")) / timing.least_cpu(competitor)
+
+
+def targets(rows: Sequence[Mapping[str, object]], engines: Sequence[str]) -> list[Target]:
     """Returns what was to be reached; what was not measured is NaN, which misses.
 
     Args:
-        rows: Of the case that the targets are about, by competitor.
+        rows: Of all networks and cases.
         engines: Ours.
     """
+    aimed = {
+        str(row["competitor"]): row
+        for row in rows
+        if (row["network"], row["case"]) == (PUBLISHED, describe(AIMED))
+    }
 
     def figures(column: str, *precisions: str) -> list[float]:
         names = [engine_name(engine) for engine in engines if ENGINES[engine].precision in precisions]
-        return [float(str(rows[name][column])) for name in names if name in rows] or [math.nan]
+        return [float(str(aimed[name][column])) for name in names if name in aimed] or [math.nan]
 
     times, memory = "times as fast as PyTorch eager", "memory peak, MB"
     exact, reduced = ("float32",), ("bfloat16", "int8")
@@ -133,7 +196,25 @@ def targets(rows: Mapping[str, Mapping[str, object]], engines: Sequence[str]) ->
         Target(f"exact engines, {mask}", max(figures(mask, *exact)), highest=MASK_DIFFERENCE),
         Target(f"exact engines, largest {memory}", max(figures(memory, *exact)), highest=EXACT_MB),
         Target(f"int8, {memory}", max(figures(memory, "int8")), highest=INT8_MB),
+        *plain_targets(rows, engines),
     ]
+
+
+def plain_targets(rows: Sequence[Mapping[str, object]], engines: Sequence[str]) -> list[Target]:
+    """Returns for each engine how it stands beside its plain conversion where it gains the least."""
+    found = []
+    for engine in engines:
+        own = [row for row in rows if row["competitor"] == engine_name(engine)]
+        ratios = {f"{row['network']}, {row['case']}": float(str(row[BESIDE_PLAIN])) for row in own}
+        if ratios:
+            case = min(ratios, key=lambda name: ratios[name])
+            found.append(Target(f"{engine}, {BESIDE_PLAIN}, least: {case}", ratios[case], lowest=1.0))
+    return found
+
+
+def size_name(shape: Shape) -> str:
+    """Returns the size of a case as the command line names it."""
+    return f"{shape[1]}x{shape[2]}"
 
 
 def describe(shape: Shape) -> str:

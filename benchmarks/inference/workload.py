@@ -1,6 +1,7 @@
 """What the competitors compute: one network, written for each of them, and images.
 
     python -m benchmarks.inference.workload FOLDER (--network JSON | --run RUN) [--engines ENGINE …]
+        [--plain ENGINE …]
 
 A process of its own, so that TensorFlow takes no memory and no threads while others are measured. Without a
 finished run the network is a `NetworkConfig` with random weights: what it has learned costs no time. Its
@@ -31,14 +32,20 @@ FITTING_SIDE = 128
 
 
 def write_workload(
-    folder: Path, network: NetworkConfig, engines: Sequence[str] = (), *, run: Path | None = None
+    folder: Path,
+    network: NetworkConfig,
+    engines: Sequence[str] = (),
+    *,
+    plain: Sequence[str] = (),
+    run: Path | None = None,
 ) -> NetworkConfig:
-    """Writes `network.json` and `weights.npz`, with `engines` an artifact and `network.onnx` too.
+    """Writes `network.json` and `weights.npz`; with `engines` an artifact, and `network.onnx` for peers.
 
     Args:
         folder: Where to.
         network: Shape of the network.
         engines: Ours.
+        plain: Those of which the plain conversions are written too, see `plain_conversion`.
         run: A finished run, whose network takes the place of `network`.
 
     Returns:
@@ -48,11 +55,18 @@ def write_workload(
         RunError: If one cannot be written.
     """
     source = ("--run", str(run)) if run else ("--network", network.model_dump_json())
-    words = (str(folder), *source, "--engines", *engines)
+    words = (str(folder), *source, "--engines", *engines, "--plain", *plain)
     run_command(sys.executable, "-m", "benchmarks.inference.workload", *words)
-    if engines:
+    written = NetworkConfig.model_validate_json((folder / DESCRIPTION).read_text(encoding="utf-8"))
+    if engines and peers_know(written):
         run_command(peer_program(REQUIREMENTS), "-m", "benchmarks.inference.peers.onnx_export", str(folder))
-    return NetworkConfig.model_validate_json((folder / DESCRIPTION).read_text(encoding="utf-8"))
+    return written
+
+
+def peers_know(network: NetworkConfig) -> bool:
+    """Whether the peers' network can be one of this shape, see `peers.torch_network`."""
+    mask = network.mask_normalization, network.mask_activation
+    return network.normalization in ("batch", "instance") and mask == ("none", "sigmoid")
 
 
 def write_images(folder: Path, shape: tuple[int, int, int]) -> None:
@@ -76,12 +90,18 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--network", type=NetworkConfig.model_validate_json)
     parser.add_argument("--run", type=Path)
     parser.add_argument("--engines", nargs="*", default=[])
+    parser.add_argument("--plain", nargs="*", default=[])
     options = parser.parse_args(arguments)
     with clean_exit(group="train"):
         quiet_tensorflow()
         options.folder.mkdir(parents=True, exist_ok=True)
         write = write_trained if options.run else write_untrained
         network = write(options.folder / "artifact", options.run or options.network, options.engines)
+        if options.plain:
+            from benchmarks.inference.plain_conversion import write_plain_conversions
+
+            calibration = list(photographs(*CALIBRATION))
+            write_plain_conversions(network, options.folder, options.plain, calibration)
         text = network.config.model_dump_json()
         (options.folder / DESCRIPTION).write_text(text, encoding="utf-8")
         weights: dict[str, Any] = named_weights(network)
@@ -119,6 +139,7 @@ def build_signalling_network(config: NetworkConfig) -> Any:
     for layer in _layers(network):
         if hasattr(layer, "gamma"):
             layer.gamma.assign(random.uniform(0.5, 1.5, layer.gamma.shape))
+        if getattr(layer, "beta", None) is not None:
             layer.beta.assign(random.normal(0.0, 0.3, layer.beta.shape))
         if hasattr(layer, "momentum"):
             layer.momentum = 0.0  # the moving statistics become those of the next batch

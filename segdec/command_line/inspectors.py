@@ -98,7 +98,7 @@ class LocalInspector:
         threshold: Replaces its image threshold, 0…1.
         max_pixels: Limit on height × width of a photograph, which is held whole.
         threads: Of the engine; None for all cores that the process may use.
-        engine: Runs the network; None for the artifact's first that is installed.
+        engine: Runs the network; None for the artifact's preferred one that is installed.
         accept_webp: Whether WebP is inspected, though its damage goes unnoticed.
         trusted: File of the public keys of which one must have signed it; None if nobody need.
 
@@ -124,7 +124,7 @@ class LocalInspector:
         trusted: Path | None = None,
     ) -> None:
         artifact = open_artifact(model, None if trusted is None else TrustedKeys.read(trusted))
-        name = choose_engine(model, tuple(artifact.manifest.variants), engine)  # before the slow import
+        name = choose_engine(model, artifact.manifest.preference, engine)  # before the slow import
         if ENGINES[name].package == "tensorflow":
             quiet_tensorflow()
         predictor = Predictor.of_artifact(artifact, name, threads=threads)

@@ -1,8 +1,11 @@
 """A trained network to an artifact: what each engine loads, checked against what the network answers."""
 
+import shutil
+import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -15,18 +18,21 @@ from pydantic import ValidationError
 from segdec import __version__
 from segdec.artifact import Manifest, SelfTest, write_artifact
 from segdec.config import STRIDE, ModelConfig, explain
-from segdec.engines import ENGINES, Engine, check_engine
+from segdec.cpu_features import cpu_name
+from segdec.engines import ENGINES, Engine, EngineKind, check_engine
 from segdec.engines.tensorflow import NetworkEngine
 from segdec.errors import ArtifactError, ConfigError
 from segdec.export.reduced_graph import reduce_saved_model
 from segdec.export.saved_model import save_network
 from segdec.export.self_test import expected_answer, noise_photograph, run_self_test, write_self_test
+from segdec.export.timing import least_cpu_ms
 from segdec.network.folding import fold_network
 from segdec.network.network import SegDecNet
 from segdec.postprocessing import Prediction
 from segdec.predictor import Predictor
 from segdec.preprocessing import prepare_image
-from segdec.variants import Variant, Verification
+from segdec.threads import available_cores
+from segdec.variants import CLEARLY, Speed, Variant, Verification
 
 TOLERANCE = 1e-4
 """Largest difference between a logit of the network and of an exact engine, absolute plus relative."""
@@ -84,17 +90,24 @@ def export_model(
     *,
     engines: Sequence[str] = ("tensorflow",),
     validation: ValidationPhotographs = NO_PHOTOGRAPHS,
+    measure: bool = True,
     overwrite: bool = False,
 ) -> Manifest:
     """Writes `network` as an artifact for `engines` with a self-test, and checks what each of them answers.
+
+    How long several engines take stands in the manifest, so that the fastest exact one runs the model where
+    none is asked for. For OpenVINO it is also measured whether Fourier transforms pay at the input's size.
 
     Args:
         network: Trained.
         folder: Where the artifact shall lie.
         config: What the model is, with its thresholds.
         card: Name, version and origin of the model.
-        engines: Names, see `segdec.engines.ENGINES`; the first one is preferred where it is installed.
+        engines: Names, see `segdec.engines.ENGINES`. The first one is preferred, or, if it is exact, the
+            fastest of the exact ones.
         validation: To test, calibrate and compare with.
+        measure: Whether to measure how long they take. Without it, or where TensorFlow sees a GPU, the first
+            one is preferred, and two exports of one network are alike.
         overwrite: Whether to replace an artifact at `folder`.
 
     Raises:
@@ -113,12 +126,15 @@ def export_model(
         answer = Predictor(reference, config).predict([photograph])[0]
     manifest = _manifest(config, card, expected_answer(photograph, answer), engines)
     inputs = [_network_input(one, config) for one in validation.calibration]
+    usual = _network_input(photograph, config)
+    measure = measure and not tf.config.list_physical_devices("GPU")
 
     def build(staged: Path) -> Manifest:
         write_self_test(staged, photograph, answer)
         described = manifest
+        cpu_ms: dict[str, float] = {}
         for engine in engines:
-            write_engine(engine, network, staged / engine, inputs)
+            write_engine(engine, network, staged / engine, inputs, usual if measure else None)
             loaded = ENGINES[engine].load(staged / engine)
             with full_precision():
                 if ENGINES[engine].precision == "float32":
@@ -126,12 +142,20 @@ def export_model(
                 variant = _describe(engine, Predictor(loaded, config), photograph, answer, validation.verify)
                 described = described.model_copy(update={"variants": {**described.variants, engine: variant}})
                 run_self_test(Predictor(loaded, described, engine_name=engine), staged)
-        return described
+            if measure and len(engines) > 1:
+                cpu_ms |= least_cpu_ms({engine: partial(loaded.infer, usual[None])})
+        return described.model_copy(update={"speed": _speed(usual, cpu_ms)})
 
     return write_artifact(folder, build, overwrite=overwrite)
 
 
-def write_engine(name: str, network: SegDecNet, folder: Path, prepared: Sequence[NDArray[np.uint8]]) -> None:
+def write_engine(
+    name: str,
+    network: SegDecNet,
+    folder: Path,
+    prepared: Sequence[NDArray[np.uint8]],
+    usual: NDArray[np.uint8] | None = None,
+) -> None:
     """Writes what the engine `name` loads into `folder`, which is made.
 
     Args:
@@ -139,6 +163,8 @@ def write_engine(name: str, network: SegDecNet, folder: Path, prepared: Sequence
         network: Trained.
         folder: Inside the artifact.
         prepared: Photographs as the network sees them, uint8 [h, w, C] each, to calibrate int8 with.
+        usual: What the network will see, uint8 [h, w, C], to measure with which form of it is the fastest;
+            None for the one that mostly is.
 
     Raises:
         ConfigError: If int8 is to be calibrated without photographs.
@@ -155,8 +181,30 @@ def write_engine(name: str, network: SegDecNet, folder: Path, prepared: Sequence
     served = fold_network(network)
     if kind.precision == "int8":
         openvino_model.save_int8(served, folder, prepared)
-    else:
-        openvino_model.save_float(served, folder)
+        return
+    transformed = openvino_model.save_float(served, folder)
+    if transformed and usual is not None:
+        with tempfile.TemporaryDirectory() as other:
+            openvino_model.save_float(served, Path(other), transform=False)
+            if _is_clearly_faster(kind, Path(other), folder, usual):
+                shutil.rmtree(folder)
+                shutil.copytree(other, folder)
+
+
+def _is_clearly_faster(kind: EngineKind, one: Path, other: Path, usual: NDArray[np.uint8]) -> bool:
+    """Whether the engine is faster with the files in the folder `one`, by more than chance."""
+    engines = {str(folder): kind.load(folder) for folder in (one, other)}
+    took = least_cpu_ms({name: partial(engine.infer, usual[None]) for name, engine in engines.items()})
+    return took[str(one)] * CLEARLY <= took[str(other)]
+
+
+def _speed(usual: NDArray[np.uint8], cpu_ms: Mapping[str, float]) -> Speed | None:
+    """The manifest's section of what was measured on `usual` [h, w, C]."""
+    if not cpu_ms:
+        return None
+    height, width = usual.shape[:2]
+    rounded = {name: float(f"{value:.3g}") for name, value in cpu_ms.items()}
+    return Speed(height=height, width=width, processor=cpu_name(), threads=available_cores(), cpu_ms=rounded)
 
 
 def _network_input(photograph: NDArray[np.uint8], config: ModelConfig) -> NDArray[np.uint8]:

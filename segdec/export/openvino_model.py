@@ -30,15 +30,24 @@ WORTHWHILE, WORTHWHILE_INT8 = 6.0, 12.0
 and in int8. OpenVINO transforms all of an image at once, outside the cache."""
 
 
-def save_float(network: SegDecNet, folder: Path) -> None:
+def save_float(network: SegDecNet, folder: Path, *, transform: bool = True) -> bool:
     """Writes the network with its large convolutions by Fourier transforms, and their kernels beside it.
 
     Where it is loaded it may be told to multiply in bfloat16. The kernels' spectra, five times as
     large, are computed there.
+
+    Args:
+        network: As it shall be served.
+        folder: Is made.
+        transform: Whether to convolve so; directly otherwise.
+
+    Returns:
+        Whether there is a convolution by Fourier transforms in it.
     """
-    layers = fourier_layers(network, WORTHWHILE)
+    layers = fourier_layers(network, WORTHWHILE) if transform else []
     _save(_convert(network, layers), folder)
     _save_kernels(layers, folder)
+    return bool(layers)
 
 
 def save_int8(network: SegDecNet, folder: Path, photographs: Sequence[NDArray[np.uint8]]) -> None:

@@ -15,8 +15,11 @@ from benchmarks.inference.arithmetic import network_flop
 from benchmarks.inference.competitor import Competitor
 from benchmarks.inference.competitors import EAGER
 from benchmarks.inference.interleaved_timing import Timing
+from benchmarks.inference.plain_conversion import plain_counterpart
+from benchmarks.inference.workload import peers_know
 from benchmarks.reporting import interleave
-from segdec.config import NetworkConfig
+from segdec.config import PRESETS, NetworkConfig
+from segdec.engines import ENGINES
 from segdec.errors import RunError
 
 TRIVIAL = """
@@ -111,11 +114,15 @@ def test_the_feature_convolution_is_two_thirds_of_the_published_network():
 
 def test_rows_compare_with_pytorch():
     mask, classes = np.full((2, 1, 1, 1), 0.25), np.array([[0.5, 0.5]] * 2)
+    plain = "plain tensorflow"
     answers = {"segdec tensorflow": (mask + 0.125, classes), EAGER: (mask, classes - 0.25)}
-    timing = Timing(
-        {"segdec tensorflow": [1.0], EAGER: [4.0]}, 100.0, {"segdec tensorflow": 7.0, EAGER: 8.0}, {}
-    )
-    row, _ = speed.tabulate((2, 704, 256), timing, answers, flop=25)
+    answers |= {plain: answers[EAGER]}
+    seconds = {"segdec tensorflow": [1.0], EAGER: [4.0], plain: [2.0]}
+    cpu_seconds = {"segdec tensorflow": [4.0, 3.0, 9.0], EAGER: [8.0], plain: [3.75, 9.0]}
+    peak_mb = {"segdec tensorflow": 7.0, EAGER: 8.0, plain: 9.0}
+    timing = Timing(seconds, 100.0, peak_mb, {}, cpu_seconds)
+    row, eager, _ = speed.tabulate((2, 704, 256), timing, answers, flop=25)
+    assert math.isnan(eager[speed.BESIDE_PLAIN])
     assert row == {
         "case": "704 × 256, batch 2",
         "competitor": "segdec tensorflow",
@@ -123,11 +130,21 @@ def test_rows_compare_with_pytorch():
         "s an image, min": 0.5,
         "s an image, max": 0.5,
         "times as fast as PyTorch eager": 4,
+        "CPU s an image": 1.5,
+        "times less CPU time than plain": 1.25,
         "% of peak": 50,
         "memory peak, MB": 7,
         "mask differs by": 0.125,
         "class logits differ by": 0.25,
     }
+
+
+def test_answers_are_compared_with_plain_tensorflow_where_pytorch_is_missing():
+    mask, classes = np.full((1, 1, 1, 1), 0.25), np.array([[0.5, 0.5]])
+    answers = {"segdec openvino": (mask + 0.5, classes), "plain tensorflow": (mask, classes)}
+    timing = Timing({name: [1.0] for name in answers}, 100.0, dict.fromkeys(answers, 7.0), {})
+    row, plain = speed.tabulate((1, 704, 256), timing, answers, flop=25)
+    assert (row["mask differs by"], plain["mask differs by"]) == (0.5, 0.0)
 
 
 def test_targets_judge_exact_and_reduced_engines_apart():
@@ -139,12 +156,41 @@ def test_targets_judge_exact_and_reduced_engines_apart():
         "segdec openvino-int8": (9.0, 3e-2, 600.0),
         EAGER: (1.0, 0.0, 2000.0),
     }
-    rows = {name: dict(zip(columns, values, strict=True)) for name, values in figures.items()}
+    aimed = {"network": speed.PUBLISHED, "case": speed.describe(speed.AIMED), speed.BESIDE_PLAIN: 1.5}
+    rows = [
+        aimed | {"competitor": name} | dict(zip(columns, values, strict=True))
+        for name, values in figures.items()
+    ]
     ours = [name.removeprefix("segdec ") for name in figures if name != EAGER]
-    assert [target.value for target in speed.targets(rows, ours)] == [3.6, 9.0, 2e-5, 1400.0, 600.0]
-    assert all(target.met for target in speed.targets(rows, ours))
+    found = speed.targets(rows, ours)
+    assert [target.value for target in found] == [3.6, 9.0, 2e-5, 1400.0, 600.0, *[1.5] * len(ours)]
+    assert all(target.met for target in found)
     without = speed.targets(rows, ours[:1])
-    assert [target.met for target in without] == [True, False, True, True, False]
+    assert [target.met for target in without] == [True, False, True, True, False, True]
+    others = speed.targets([row | {"network": "compact"} for row in rows], ours[:1])
+    assert [target.met for target in others] == [False] * 5 + [True]
+
+
+def test_every_engine_must_not_be_slower_than_its_plain_conversion_anywhere():
+    rows = [
+        {"network": network, "case": "c", "competitor": "segdec openvino", speed.BESIDE_PLAIN: ratio}
+        for network, ratio in {"seed": 3.0, "compact, instance": 0.25}.items()
+    ]
+    (target,) = speed.plain_targets(rows, ["openvino", "tensorflow"])
+    assert (target.value, target.met) == (0.25, False)
+    assert "compact, instance, c" in target.name
+
+
+@pytest.mark.parametrize("name", speed.NETWORKS)
+def test_all_presets_are_measured_and_the_peers_join_where_they_can(name):
+    assert {network.preset for network in speed.NETWORKS.values()} == set(PRESETS)
+    assert peers_know(speed.NETWORKS[name]) == (name not in ("jim2019", "comind2021"))
+
+
+def test_tensorflow_has_one_plain_conversion():
+    counterparts = {engine: plain_counterpart(engine) for engine in ENGINES}
+    assert counterparts.pop("tensorflow-bfloat16") == "tensorflow"
+    assert all(engine == plain for engine, plain in counterparts.items())
 
 
 def test_cases_that_do_not_fit_are_left_out():
@@ -188,7 +234,7 @@ def row(competitor, median):
         "s an image, min": median - 0.25,
         "s an image, max": median + 0.5,
     }
-    return {"case": "704 × 256, batch 1", "competitor": competitor, **seconds}
+    return {"network": "seed", "case": "704 × 256, batch 1", "competitor": competitor, **seconds}
 
 
 @pytest.fixture
@@ -226,7 +272,7 @@ def test_the_page_holds_the_figures(figures, tmp_path):
     assert "Rounds: 5. Libraries: torch 1. Left out, for want of memory: 1408 × 512, batch 8.\n\n" in text
     assert "\n\n- b: falls back.\n\n" in text
     assert "(performance.svg)" in text
-    assert "| 704 × 256, batch 1 | PyTorch eager | 1.75 | 1.5 | 2.25 |" in text
+    assert "| seed | 704 × 256, batch 1 | PyTorch eager | 1.75 | 1.5 | 2.25 |" in text
     assert "| competitor | s a step, median |\n| --- | --: |\n| ours | 0.1235 |" in text
     assert "| times | ≥ 3.5 | 3.6 | met |" in text
     assert "| int8, MB | ≤ 700 | not measured | missed |" in text

@@ -78,6 +78,7 @@ def every_engine(
         ModelCard("wide", "1"),
         engines=list(ENGINES),
         validation=ValidationPhotographs(calibration=list(photographs)),
+        measure=False,
     )
     return folder
 

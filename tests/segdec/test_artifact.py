@@ -12,7 +12,7 @@ import pytest
 from segdec.artifact import Manifest, SelfTest, digest, open_artifact, read_manifest, write_artifact
 from segdec.config import InputConfig, ModelConfig, NetworkConfig
 from segdec.errors import ArtifactError
-from segdec.variants import Variant
+from segdec.variants import Speed, Variant
 from tests.forged_artifact import write_manifest
 
 MANIFEST = Manifest(
@@ -328,3 +328,27 @@ def test_version_of_a_stranger_is_told_without_its_control_characters(folder: Pa
     rewrite(folder, format_version=6, segdec_version="9.0\x1b[2J" + "x" * 1000)
     assert r"a newer segdec (9.0\x1b[2Jxxx" in refusal(folder)
     assert len(refusal(folder)) < 400
+
+
+def test_measured_speed_comes_back_and_an_artifact_without_it_is_read(folder: Path, tmp_path: Path) -> None:
+    assert read_manifest(folder).speed is None
+    rewrite(folder, without="speed")  # as artifacts were before it was measured
+    assert read_manifest(folder).preference == ("tensorflow",)
+    speed = Speed(
+        height=8, width=8, processor="a CPU", threads=2, cpu_ms={"openvino": 3.0, "tensorflow": 1.5}
+    )
+    variants = {"openvino": Variant(), "tensorflow": Variant()}
+
+    def build_two(staged: Path) -> Manifest:
+        return build(staged).model_copy(update={"speed": speed, "variants": variants})
+
+    write_artifact(tmp_path / "two", build_two)
+    found = read_manifest(tmp_path / "two")
+    assert found.speed == speed
+    assert found.preference == ("tensorflow", "openvino")
+
+
+@pytest.mark.parametrize("cpu_ms", [{}, {"openvino": 0}, {"openvino": "fast"}])
+def test_speed_that_is_none_is_refused(cpu_ms: dict[str, object], folder: Path) -> None:
+    rewrite(folder, speed={"height": 8, "width": 8, "processor": "", "threads": 1, "cpu_ms": cpu_ms})
+    assert "speed.cpu_ms" in refusal(folder)

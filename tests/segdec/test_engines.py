@@ -1,6 +1,8 @@
 import re
 import subprocess
 import sys
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -8,11 +10,15 @@ import numpy as np
 import pytest
 
 from segdec.artifact import read_manifest
+from segdec.config import ModelConfig
 from segdec.engines import ENGINES, choose_engine
+from segdec.engines.tensorflow import NetworkEngine
 from segdec.errors import ArtifactError, ConfigError, MissingExtraError
+from segdec.export.export import ModelCard, export_model, write_engine
 from segdec.export.self_test import run_self_test
+from segdec.export.timing import least_cpu_ms
 from segdec.predictor import Predictor
-from segdec.variants import Variant, check_versions
+from segdec.variants import Speed, Variant, check_versions, order_by_speed
 
 EXACT = [name for name, kind in ENGINES.items() if kind.precision == "float32"]
 FOLDER = Path("model")
@@ -47,6 +53,127 @@ def test_engine_the_model_was_not_exported_for_is_refused() -> None:
         choose_engine(FOLDER, ("tensorflow",), "openvino")
     with pytest.raises(ConfigError, match="engine 'abacus' is unknown"):
         choose_engine(FOLDER, ("tensorflow",), "abacus")
+
+
+# === Preference ===
+
+
+@pytest.mark.parametrize(
+    ("named", "measured", "expected"),
+    [
+        ("openvino tensorflow", {"openvino": 74, "tensorflow": 21}, "tensorflow openvino"),
+        ("tensorflow openvino", {"openvino": 74, "tensorflow": 21}, "tensorflow openvino"),
+        ("openvino tensorflow", {"openvino": 22, "tensorflow": 21}, "openvino tensorflow"),  # by chance
+        # What answers differently keeps its place: first where the user put it first, and only there.
+        (
+            "openvino-int8 openvino tensorflow",
+            {"openvino-int8": 9, "openvino": 3, "tensorflow": 1},
+            "openvino-int8 tensorflow openvino",
+        ),
+        (
+            "tensorflow openvino-bfloat16 openvino",
+            {"tensorflow": 9, "openvino-bfloat16": 1, "openvino": 3},
+            "openvino openvino-bfloat16 tensorflow",
+        ),
+        ("openvino-int8 openvino-bfloat16", {"openvino-int8": 9, "openvino-bfloat16": 1}, None),
+        ("openvino tensorflow", {"tensorflow": 1}, None),  # one was not measured
+    ],
+)
+def test_the_fastest_exact_engine_is_preferred(
+    named: str, measured: dict[str, float], expected: str | None
+) -> None:
+    order = tuple(named.split())
+    found = order_by_speed(order, Speed(height=64, width=48, processor="", threads=2, cpu_ms=measured))
+    assert found == (tuple(expected.split()) if expected else order)
+    assert order_by_speed(order, None) == order
+
+
+def fake_times(monkeypatch: pytest.MonkeyPatch, *rounds: Sequence[float]) -> list[set[str]]:
+    """Lets each measurement find the next of `rounds`, ms; returns what will have been measured."""
+    import segdec.export.export
+
+    waiting, asked = list(rounds), []
+
+    def measure(works: Mapping[str, Callable[[], object]]) -> dict[str, float]:
+        asked.append({Path(name).name for name in works})
+        for work in works.values():
+            work()
+        return dict(zip(works, waiting.pop(0), strict=True))
+
+    monkeypatch.setattr(segdec.export.export, "least_cpu_ms", measure)
+    return asked
+
+
+def export_two(tiny_network: Any, tiny_config: ModelConfig, folder: Path, **options: Any) -> Predictor:
+    names = ["openvino", "tensorflow"]
+    export_model(tiny_network, folder, tiny_config, ModelCard("t", "1"), engines=names, **options)
+    return Predictor.load(folder)
+
+
+def test_export_measures_and_the_faster_engine_runs_the_model(
+    tiny_network: Any, tiny_config: ModelConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = fake_times(monkeypatch, [74.04], [21.0])
+    predictor = export_two(tiny_network, tiny_config, tmp_path / "model")
+    assert asked == [{"openvino"}, {"tensorflow"}]
+    assert predictor.engine_name == "tensorflow"
+    assert predictor.manifest is not None
+    found = predictor.manifest.speed
+    assert found is not None
+    assert found.cpu_ms == {"openvino": 74.0, "tensorflow": 21.0}
+    assert (found.height, found.width) == predictor.warm_shape()[:2]
+    assert list(predictor.manifest.variants) == ["openvino", "tensorflow"]
+    assert Predictor.load(tmp_path / "model", "openvino").engine_name == "openvino"
+
+
+def test_export_without_measuring_keeps_the_order(
+    tiny_network: Any, tiny_config: ModelConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = fake_times(monkeypatch)
+    predictor = export_two(tiny_network, tiny_config, tmp_path / "model", measure=False)
+    assert asked == []
+    assert predictor.engine_name == "openvino"
+    assert predictor.manifest is not None
+    assert predictor.manifest.speed is None
+
+
+@pytest.mark.parametrize(("direct", "transformed", "kernels"), [(1.0, 2.0, 0), (1.0, 1.05, 1), (2.0, 1.0, 1)])
+def test_fourier_transforms_that_do_not_pay_are_left_out(
+    direct: float,
+    transformed: float,
+    kernels: int,
+    wide_network: Any,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    fake_times(monkeypatch, [direct, transformed])
+    asked = images(1, 64, 48)
+    write_engine("openvino", wide_network, tmp_path / "model", [], asked[0])
+    assert len(list((tmp_path / "model").glob("*.npy"))) == kernels
+    found = ENGINES["openvino"].load(tmp_path / "model").infer(asked)
+    expected = NetworkEngine(wide_network).infer(asked)
+    np.testing.assert_allclose(found.mask, expected.mask, rtol=1e-4, atol=1e-4)
+
+
+def test_least_processor_time_of_work_in_turn() -> None:
+    seconds = {"a": [9.0, 3.0, 2.0, 4.0, 5.0, 5.0], "b": [1.0, 7.0, 8.0, 7.5, 9.0, 9.0]}  # the first: warm-up
+    now, order = [0.0], []
+
+    def work(name: str) -> None:
+        now[0] += seconds[name][order.count(name)] / 100
+        order.append(name)
+
+    works = {name: partial(work, name) for name in seconds}
+    assert least_cpu_ms(works, lambda: now[0]) == pytest.approx({"a": 20.0, "b": 70.0})
+    assert order == ["a", "b"] * 6
+    order.clear()
+    now[0] = 0.0
+    seconds = {name: [100 * one for one in values] for name, values in seconds.items()}
+    assert least_cpu_ms(works, lambda: now[0]) == pytest.approx({"a": 2000.0, "b": 7000.0})
+    assert len(order) == 2 * 3  # so long that three rounds are enough
+
+
+# === Answers ===
 
 
 def images(batch: int, height: int, width: int) -> np.ndarray[Any, np.dtype[np.uint8]]:
@@ -183,7 +310,9 @@ def test_engine_built_wrongly_is_not_exported(
     other = build_network(wide_config.network)
     save = segdec.export.openvino_model.save_float
     monkeypatch.setattr(
-        segdec.export.openvino_model, "save_float", lambda _network, folder: save(other, folder)
+        segdec.export.openvino_model,
+        "save_float",
+        lambda _network, folder, **form: save(other, folder, **form),
     )
     with pytest.raises(ArtifactError, match="logits differ from the network's"):
         export_model(

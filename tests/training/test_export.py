@@ -1,5 +1,6 @@
 import csv
 import json
+import re
 import shutil
 import warnings
 from pathlib import Path
@@ -259,6 +260,10 @@ def test_engines_are_exported_and_verified(finished_run, toy_root, tmp_path, cap
     told = capsys.readouterr().out
     assert "openvino: float32, AP " in told
     assert "openvino-int8: int8, AP " in told
+    assert re.search(
+        r"processor time of \d+ × \d+ px: openvino [\d.e+]+ ms, openvino-int8 [\d.e+]+ ms; ", told
+    )
+    assert "; 'openvino' runs the model unless --engine chooses another one" in told  # int8 never by itself
     variants = Predictor.load(tmp_path / "model").manifest.variants
     exact = variants["openvino"].verification
     assert (exact.decisions_changed, exact.photographs) == (0, len(validation(toy_root)))
@@ -267,6 +272,15 @@ def test_engines_are_exported_and_verified(finished_run, toy_root, tmp_path, cap
     image = read(validation(toy_root)[0]).image
     by_both = [Predictor.load(tmp_path / "model", name).predict([image])[0].score for name in variants]
     assert by_both[0] == pytest.approx(by_both[1], abs=0.2)
+
+
+def test_export_that_measures_nothing_says_nothing_of_it(finished_run, tmp_path, capsys):
+    engines = ["--engines", "openvino", "tensorflow"]
+    main(["export", str(finished_run), str(tmp_path / "model"), *engines, "--no-measure"])
+    assert "processor time" not in capsys.readouterr().out
+    predictor = Predictor.load(tmp_path / "model")
+    assert predictor.manifest.speed is None
+    assert predictor.engine_name == "openvino"
 
 
 def test_unknown_engine_is_refused(finished_run, tmp_path, capsys):

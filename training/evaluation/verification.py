@@ -8,7 +8,7 @@ from datasets.sample import Record, Sample
 from segdec.errors import ArtifactError
 from segdec.postprocessing import Prediction
 from segdec.predictor import Predictor
-from segdec.variants import Figures, Variant, Verification
+from segdec.variants import Figures, Speed, Variant, Verification
 from training.evaluation.classification_metrics import average_precision, count_errors
 from training.evaluation.thresholds import choose_score_threshold
 
@@ -90,6 +90,15 @@ def describe_variant(name: str, variant: Variant) -> str:
         f"{name}: {variant.precision}, AP {_number(found.before)} → {_number(found.after)}, "
         f"{found.decisions_changed} of {found.photographs} photographs with another label, "
         f"scores by {found.score_difference:.2g}, masks by {found.mask_difference:.2g} at most{forced}"
+    )
+
+
+def describe_speed(speed: Speed, preferred: str) -> str:
+    """Returns a line for the terminal."""
+    took = ", ".join(f"{name} {cpu_ms:g} ms" for name, cpu_ms in speed.cpu_ms.items())
+    return (
+        f"processor time of {speed.height} × {speed.width} px: {took}; '{preferred}' runs the model unless "
+        "--engine chooses another one"
     )
 
 

@@ -23,7 +23,9 @@ Answer = tuple[NDArray[Any], NDArray[Any]]
 
 
 def answer_requests(prepare: Callable[[], tuple[Work, str]]) -> None:
-    """Prepares, then does the work once for each line on stdin and answers seconds and memory peak as JSON.
+    """Prepares, then does the work once for each line on stdin and answers what it took as JSON.
+
+    That is seconds, processor time of all threads, and the memory peak.
 
     Args:
         prepare: Returns the work, which returns what else it has to tell, and the version of the library.
@@ -40,9 +42,11 @@ def answer_requests(prepare: Callable[[], tuple[Work, str]]) -> None:
         work()
     tell(version=version, **first)
     for _ in sys.stdin:
-        begun = time.perf_counter()
+        begun, cpu_begun = time.perf_counter(), time.process_time()
         figures = work()
-        tell(seconds=time.perf_counter() - begun, peak_mb=peak_memory_mb(), **figures)
+        cpu_seconds = time.process_time() - cpu_begun  # of all threads
+        seconds = time.perf_counter() - begun
+        tell(seconds=seconds, cpu_seconds=cpu_seconds, peak_mb=peak_memory_mb(), **figures)
 
 
 def answer_inferences(load: Callable[[Path, str], tuple[Callable[[NDArray[np.uint8]], Answer], str]]) -> None:

@@ -10,6 +10,7 @@ from segdec.network.layers import (  # noqa: E402
     ComputePolicy,
     FeatureNormalization,
     GradientGate,
+    InstanceNormalization,
     ReplicaBatchNormalization,
     ignore_dummy_images,
     normalization,
@@ -72,6 +73,8 @@ def test_upsampling_is_that_of_opencv(factor, size):
     [
         (FeatureNormalization(epsilon=0.01), 2),
         (FeatureNormalization(center=False), 1),
+        (InstanceNormalization(epsilon=0.01), 2),
+        (InstanceNormalization(center=False), 1),
         (GradientGate(), 0),
         (BilinearUpsampling(4), 0),
         (ReplicaBatchNormalization(momentum=0.8), 4),
@@ -172,8 +175,9 @@ def test_compute_policy_reaches_the_layer():
     assert layer.dtype_policy.name == "mixed_bfloat16"
 
 
-def test_instance_normalization_matches_its_definition():
-    layer = normalization(NetworkConfig(normalization="instance"))
+@pytest.mark.parametrize("folded", [False, True], ids=["trained", "served"])
+def test_instance_normalization_matches_its_definition(folded):
+    layer = normalization(NetworkConfig(normalization="instance"), policy=ComputePolicy(folded=folded))
     image = np.random.default_rng(2).normal(3.0, 2.0, (2, 6, 7, 3)).astype(np.float32)
     mean, variance = image.mean((1, 2), keepdims=True), image.var((1, 2), keepdims=True)
     np.testing.assert_allclose(layer(image), (image - mean) / np.sqrt(variance + 1e-3), atol=1e-5)
