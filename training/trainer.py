@@ -163,7 +163,7 @@ class Trainer:
             if self.config.stages[STAGES[index].name].steps:
                 self._run_stage(index, log)
             self._advance(index)
-            if self._is_stopping():
+            if self.process_group.any(self._asked_to_stop):
                 self._stop(f"after stage '{STAGES[index].name}'")
 
     def _run_stage(self, index: int, log: RunLog | None) -> None:
@@ -180,8 +180,8 @@ class Trainer:
         # === Steps ===
         with closing(runner), meter, self._explained(index):
             for step in range(first + 1, steps + 1):
-                self._count(runner.take(), meter)
-                last, stopping = step == steps, self._is_stopping()
+                self._count(runner.take(self._asked_to_stop), meter)
+                last, stopping = step == steps, runner.shall_stop(self._asked_to_stop)
                 validating = step % config.validate_every == 0 or last
                 saving = (state.is_due(step) or stopping) and not last
                 if validating or saving:
@@ -207,7 +207,8 @@ class Trainer:
                 train_step, batches, self.pipeline, coordinator, self.process_group.workers
             )
         batches = self.pipeline.distribute(self.strategy, index, first, steps)
-        return SynchronousStepRunner(train_step, batches, self.pipeline)
+        several = self.process_group.workers > 1
+        return SynchronousStepRunner(train_step, batches, self.pipeline, several=several)
 
     def _workload(self, stage: Stage) -> Workload:
         images = (self.config.batch_size, *self.image_shape)
@@ -272,8 +273,9 @@ class Trainer:
             self.state.restore()
         self.process_group.check_same(self._place_digest(), "run folder or checkpoint")
 
-    def _is_stopping(self) -> bool:
-        return self.process_group.any(self.interruption.received is not None)
+    @property
+    def _asked_to_stop(self) -> bool:
+        return self.interruption.received is not None
 
     def _stop(self, place: str) -> NoReturn:
         """Leaves, once the chief has written the checkpoint; a signal to one process stops all."""

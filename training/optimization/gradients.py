@@ -1,4 +1,4 @@
-"""A replica's part of the gradient: in slices where memory is short, clipped by the global norm."""
+"""A replica's part of the gradient, in slices where memory is short, and the one reduction of a step."""
 
 from collections.abc import Callable
 from typing import Any
@@ -8,7 +8,7 @@ import tensorflow as tf
 from training.data.input_pipeline import Batch
 
 Losses = dict[str, tf.Tensor]
-"""Scalars of a step, or one value an image, by name; `loss` is what is minimised."""
+"""Numbers of a step, or one value an image, by name; `loss` is what is minimised."""
 
 
 def replica_gradients(
@@ -17,23 +17,19 @@ def replica_gradients(
     batch: Batch,
     *,
     parts: int,
-    clip_norm: float | None,
     scale: tf.Tensor | None = None,
-) -> tuple[list[tf.Tensor], Losses, tf.Tensor]:
+) -> tuple[list[tf.Tensor], Losses]:
     """Differentiates the loss of this replica's images, in replica context.
 
     Args:
-        summed_losses: The losses of some of the replica's images, summed, in units of the global batch.
+        summed_losses: The losses of some of the replica's images, summed.
         variables: What to differentiate `loss` by.
         batch: The replica's images.
         parts: How many equal parts the images are taken in, one after the other.
-        clip_norm: Largest norm of the global batch's gradient, all variables together.
         scale: Factor of the loss on its way backwards, out of the gradients again: for float16.
 
     Returns:
-        The replica's gradients, whose sum over replicas is that of the global batch; its losses; and the
-        norm of the global batch's gradient before clipping, the same number on every replica. It is
-        finite if and only if the gradients of all replicas are.
+        The replica's own gradients, and its losses.
     """
     gradients: list[tf.Tensor] = []
     losses: Losses = {}
@@ -47,8 +43,32 @@ def replica_gradients(
         losses = {name: losses[name] + loss if losses else loss for name, loss in part_losses.items()}
     if scale is not None:
         gradients = [gradient / scale for gradient in gradients]
-    norm = _global_norm(gradients)
-    return gradients if clip_norm is None else _clip(gradients, norm, clip_norm), losses, norm
+    return gradients, losses
+
+
+def sum_over_replicas(gradients: list[tf.Tensor], numbers: Losses) -> tuple[list[tf.Tensor], Losses]:
+    """Adds up what all replicas have, in one reduction of a step: each more is one more wait for all of them.
+
+    Args:
+        gradients: Of this replica.
+        numbers: Of this replica; they take on the type of the gradients, which go into one message.
+
+    Returns:
+        The sums, on every replica the same.
+    """
+    dtype = gradients[0].dtype
+    own = [*gradients, *(tf.cast(number, dtype) for number in numbers.values())]
+    sums = tf.distribute.get_replica_context().all_reduce("SUM", own)
+    return sums[: len(gradients)], dict(zip(numbers, sums[len(gradients) :], strict=True))
+
+
+def clip(gradients: list[tf.Tensor], norm: tf.Tensor, clip_norm: float) -> list[tf.Tensor]:
+    """Shortens gradients of the global `norm` to `clip_norm`, all together; shorter ones stay as they are.
+
+    After the reduction: the norms of single replicas do not add up to the global one.
+    """
+    scale = clip_norm / tf.maximum(norm, clip_norm)
+    return [gradient * scale for gradient in gradients]
 
 
 def _part(batch: Batch, index: int, parts: int, after: list[tf.Tensor]) -> Batch:
@@ -61,14 +81,3 @@ def _part(batch: Batch, index: int, parts: int, after: list[tf.Tensor]) -> Batch
 
 def _add(total: list[tf.Tensor], gradients: list[tf.Tensor]) -> list[tf.Tensor]:
     return [one + other for one, other in zip(total, gradients, strict=True)] if total else gradients
-
-
-def _global_norm(gradients: list[tf.Tensor]) -> tf.Tensor:
-    """The norm after the reduction: those of single replicas do not add up to it."""
-    return tf.linalg.global_norm(tf.distribute.get_replica_context().all_reduce("SUM", gradients))
-
-
-def _clip(gradients: list[tf.Tensor], norm: tf.Tensor, clip_norm: float) -> list[tf.Tensor]:
-    """The optimiser reduces the gradients itself, so every replica scales its own by the global norm."""
-    scale = clip_norm / tf.maximum(norm, clip_norm)
-    return [gradient * scale for gradient in gradients]

@@ -9,23 +9,25 @@ from segdec.network.layers import ignore_dummy_images
 from segdec.network.network import SegDecNet
 from training.config import ExperimentConfig
 from training.data.input_pipeline import Batch
-from training.optimization.gradients import Losses, replica_gradients
+from training.optimization.gradients import Losses, clip, replica_gradients, sum_over_replicas
 from training.optimization.objective import stage_losses
 from training.optimization.train_state import TrainState
 from training.optimization.weight_decay import shrink
 from training.stages import Stage
 
+STOP_REQUESTS = "stop_requests"
+"""Name of the number of replicas whose process was asked to stop, where the step is told of its own."""
 BY_REPLICA = "replica_losses"
 """Name of the one loss that is no scalar: [replicas], until it is taken apart."""
 
 
 def build_step(
     strategy: tf.distribute.Strategy, state: TrainState, stage: Stage, config: ExperimentConfig
-) -> Callable[[Batch], Losses]:
+) -> Callable[..., Losses]:
     """Compiles the step of one stage.
 
-    Losses are sums over the replica's images divided by the global number of images, so that their
-    sum over replicas, and with it the summed gradient, is that of the global batch.
+    Losses are sums over the replica's images. They, their gradients and the number of images are summed over
+    the replicas in one reduction; divided by the global number of images they are those of the global batch.
 
     With a loss scale, a step whose gradient overflows on any replica changes nothing on any of them but
     the scale: not weights, moving statistics, averages, nor the optimiser's state.
@@ -41,11 +43,12 @@ def build_step(
         `gradient_norm`, before clipping, and the step's `learning_rate`. Of several replicas also
         `replica_loss_0` and so on, the mean loss of each one's own images, 0 without any. With a loss scale
         also `loss_scale` and `skipped_steps`, and the norm of a skipped step counts as 0: any number that is
-        not finite is then a true failure.
+        not finite is then a true failure. Told as a second argument whether this process is asked to stop,
+        1.0 or 0.0, it also answers `stop_requests`, the sum over all replicas.
     """
     step = _Step(strategy, state, stage, config)
     # Batches of another size take the graph that is there, where tracing anew would take long.
-    compiled: Callable[[Batch], Losses] = tf.function(step.take, reduce_retracing=True)
+    compiled: Callable[..., Losses] = tf.function(step.take, reduce_retracing=True)
     return compiled
 
 
@@ -65,16 +68,17 @@ class _Step:
         self._variables = stage.trainable_variables(state.network)
         self._kernels = stage.trainable_kernels(state.network)
 
-    def take(self, batch: Batch) -> Losses:
+    def take(self, batch: Batch, stop_requests: tf.Tensor | None = None) -> Losses:
         strategy, state = self._strategy, self._state
         # The forward pass moves the statistics before anyone knows whether the gradient is finite.
         statistics = _Statistics(state.network) if state.loss_scale else None
-        gradients, per_replica, norms = strategy.run(self._differentiate, args=(batch,))
-        losses = {name: strategy.reduce("SUM", loss, axis=None) for name, loss in per_replica.items()}
+        gradients, per_replica = strategy.run(self._differentiate, args=(batch, stop_requests))
+        # They are the same on every replica.
+        losses = {name: strategy.experimental_local_results(loss)[0] for name, loss in per_replica.items()}
         if BY_REPLICA in losses:
             own = tf.unstack(losses.pop(BY_REPLICA))
             losses |= {f"replica_loss_{index}": loss for index, loss in enumerate(own)}
-        norm = strategy.experimental_local_results(norms)[0]  # it is the same on every replica
+        norm = losses.pop("gradient_norm")
         if state.loss_scale is None or statistics is None:
             self._update(gradients)
             report = {"gradient_norm": norm}
@@ -89,39 +93,54 @@ class _Step:
         state.step.assign_add(1)  # last: balance, update and rate read it
         return {**losses, **report, "learning_rate": rate}
 
-    def _differentiate(self, batch: Batch) -> tuple[list[tf.Tensor], Losses, tf.Tensor]:
+    def _differentiate(self, batch: Batch, stop_requests: tf.Tensor | None) -> tuple[list[tf.Tensor], Losses]:
+        """The gradients and numbers of the global batch, the same on every replica."""
+        own_gradients, own_losses = self._differentiate_own(batch)
+        images = tf.cast(tf.shape(batch["label"])[0], own_losses["loss"].dtype)
+        numbers = {"images": images, **_by_replica(own_losses["loss"] * self._config.batch_size, images)}
+        if stop_requests is not None:
+            numbers[STOP_REQUESTS] = stop_requests
+        sums, numbers = sum_over_replicas(own_gradients, {**own_losses, **numbers})
         # Replicas may have different numbers of images: a mean of their means would weigh images unequally.
-        images = tf.cast(tf.shape(batch["label"])[0], batch["target"].dtype)
-        global_images = tf.distribute.get_replica_context().all_reduce("SUM", images)
+        share = self._config.batch_size / numbers.pop("images")
+        gradients = [gradient * share for gradient in sums]
+        numbers |= {name: numbers[name] * share for name in own_losses}
+        numbers["gradient_norm"] = norm = tf.linalg.global_norm(gradients)
+        clip_norm = self._settings.clip_norm
+        return gradients if clip_norm is None else clip(gradients, norm, clip_norm), numbers
+
+    def _differentiate_own(self, batch: Batch) -> tuple[list[tf.Tensor], Losses]:
+        """Gradients and losses of this replica's images, in units of a whole batch."""
 
         def summed_losses(part: Batch) -> Losses:
             part, present = _stand_in(part)
             with ignore_dummy_images(present):
                 losses = stage_losses(self._state.network, self._stage, self._config, part, self._state.step)
-            return {name: tf.reduce_sum(term) * present / global_images for name, term in losses.items()}
+            share = present / self._config.batch_size
+            return {name: tf.reduce_sum(term) * share for name, term in losses.items()}
 
         scale = self._state.loss_scale
-        gradients, losses, norm = replica_gradients(
+        return replica_gradients(
             summed_losses,
             [variable.value for variable in self._variables],
             batch,
             parts=self._settings.accumulate,
-            clip_norm=self._settings.clip_norm,
             scale=None if scale is None else tf.identity(scale.value),
         )
-        return gradients, {**losses, **_by_replica(losses["loss"] * global_images, images)}, norm
 
     def _update(self, gradients: list[tf.Tensor]) -> None:
-        settings = self._settings
+        settings, optimizer = self._settings, self._optimizer
+        rate = keras.ops.convert_to_tensor(optimizer.learning_rate)
         if settings.weight_decay and settings.weight_decay_kind == "decoupled":
-            rate = keras.ops.convert_to_tensor(self._optimizer.learning_rate)
             shrink(self._strategy, self._kernels, rate * settings.weight_decay)
 
-        def apply(own: list[tf.Tensor]) -> None:
-            # The optimiser sums the gradients over the replicas itself.
-            self._optimizer.apply_gradients(zip(own, self._variables, strict=True))
+        def move(variable: tf.Variable, gradient: tf.Tensor) -> None:
+            optimizer.update_step(gradient, variable, rate)
 
-        self._strategy.run(apply, (gradients,))
+        # Not `apply_gradients`, which would sum the gradients over the replicas once more.
+        for variable, gradient in zip(self._variables, gradients, strict=True):
+            self._strategy.extended.update(variable.value, move, args=(gradient,), group=False)
+        optimizer.iterations.assign_add(1)
         self._state.ema.update(self._strategy)
 
 

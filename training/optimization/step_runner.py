@@ -11,8 +11,9 @@ import tensorflow as tf
 
 from training.data.input_pipeline import Batch, InputPipeline
 from training.optimization.gradients import Losses
+from training.optimization.step import STOP_REQUESTS
 
-TrainStep = Callable[[Any], Losses]
+TrainStep = Callable[..., Losses]
 
 PENDING_PER_WORKER = 2
 """Steps that wait at each worker: one that runs, and one whose batch is already there."""
@@ -49,8 +50,16 @@ class StepRunner(ABC):
         self._pipeline = pipeline
 
     @abstractmethod
-    def take(self) -> list[TakenStep]:
-        """Starts the next step; returns the steps that have come to their end by then."""
+    def take(self, asked_to_stop: bool = False) -> list[TakenStep]:
+        """Starts the next step; returns the steps that have come to their end by then.
+
+        Args:
+            asked_to_stop: Whether this process is; who trains in step with it learns it from the step.
+        """
+
+    def shall_stop(self, asked_to_stop: bool) -> bool:
+        """Returns whether to stop after the step just taken, the same in all processes that train in step."""
+        return asked_to_stop
 
     @abstractmethod
     def drain(self) -> list[TakenStep]:
@@ -74,12 +83,41 @@ class StepRunner(ABC):
 
 
 class SynchronousStepRunner(StepRunner):
-    """All replicas take each step together."""
+    """All replicas take each step together.
 
-    def take(self) -> list[TakenStep]:
+    Args:
+        several: Whether the replicas belong to several processes, which have to stop after the same step.
+    """
+
+    def __init__(
+        self,
+        train_step: TrainStep,
+        batches: Iterable[Batch],
+        pipeline: InputPipeline,
+        *,
+        several: bool = False,
+    ) -> None:
+        super().__init__(train_step, batches, pipeline)
+        self._several = several
+        self._stop_requests: deque[tf.Tensor] = deque()
+
+    def take(self, asked_to_stop: bool = False) -> list[TakenStep]:
         """Takes the step; returns it."""
         batch, wait_s = self._next()
-        return [TakenStep(self._train_step(batch), wait_s)]
+        if not self._several:
+            return [TakenStep(self._train_step(batch), wait_s)]
+        losses = dict(self._train_step(batch, tf.constant(float(asked_to_stop))))
+        self._stop_requests.append(losses.pop(STOP_REQUESTS))
+        return [TakenStep(losses, wait_s)]
+
+    def shall_stop(self, asked_to_stop: bool) -> bool:
+        """Returns whether any process was asked to before it took the step before this one.
+
+        Those of this step come with its reduction, and to wait for it would leave the devices idle.
+        """
+        if not self._several:
+            return asked_to_stop
+        return len(self._stop_requests) > 1 and float(self._stop_requests.popleft()) > 0
 
     def drain(self) -> list[TakenStep]:
         """Returns nothing: nothing is ever left over."""
@@ -107,7 +145,7 @@ class AsynchronousStepRunner(StepRunner):
         self._limit = PENDING_PER_WORKER * workers
         self._pending: deque[tuple[Any, float]] = deque()
 
-    def take(self) -> list[TakenStep]:
+    def take(self, asked_to_stop: bool = False) -> list[TakenStep]:  # noqa: ARG002
         """Sends the step to the workers; waits for the oldest one if enough are pending."""
         batch, wait_s = self._next()
         self._pending.append((self._coordinator.schedule(self._train_step, args=(batch,)), wait_s))

@@ -11,7 +11,7 @@ tf = pytest.importorskip("tensorflow")
 from segdec.network.network import build_network  # noqa: E402
 from training.distribution.strategies import choose_strategy  # noqa: E402
 from training.optimization.ema import WeightEMA  # noqa: E402
-from training.optimization.gradients import replica_gradients  # noqa: E402
+from training.optimization.gradients import clip, replica_gradients  # noqa: E402
 from training.optimization.schedules import build_optimizer  # noqa: E402
 from training.optimization.step import build_step  # noqa: E402
 from training.optimization.train_state import TrainState  # noqa: E402
@@ -100,7 +100,7 @@ def test_parts_and_clipping_go_together(tiny_config, clipped):
     check_equal(train(tiny_config, accumulate=2, clip_norm=0.05)[0], clipped[0])
 
 
-def test_global_norm_by_hand():
+def test_clipping_by_hand():
     """Gradients 3 and 4 have norm 5; clipped to 1 they are 0.6 and 0.8."""
     first, second = tf.Variable(0.0), tf.Variable(0.0)
 
@@ -110,9 +110,25 @@ def test_global_norm_by_hand():
     @tf.function
     def run(parts, clip_norm):
         batch = {"label": tf.constant([0.5, 0.5])}
-        return replica_gradients(losses, [first, second], batch, parts=parts, clip_norm=clip_norm)[0]
+        gradients, _ = replica_gradients(losses, [first, second], batch, parts=parts)
+        return clip(gradients, tf.linalg.global_norm(gradients), clip_norm)
 
     for parts in (1, 2):
-        np.testing.assert_allclose(run(parts, None), [3.0, 4.0], rtol=1e-6)
         np.testing.assert_allclose(run(parts, 1.0), [0.6, 0.8], rtol=1e-6)
         np.testing.assert_allclose(run(parts, 9.0), [3.0, 4.0], rtol=1e-6)
+
+
+@pytest.mark.parametrize(("devices", "clip_norm"), [("cpu:1", None), ("cpu:2", 0.05)])
+def test_a_step_reduces_once(tiny_config, monkeypatch, devices, clip_norm):
+    """Gradients, losses, numbers of images and requests to stop go into one message."""
+    reductions = []
+    true = tf.distribute.ReplicaContext.all_reduce
+
+    def count(context, *words, **options):
+        reductions.append(context.replica_id_in_sync_group)
+        return true(context, *words, **options)
+
+    monkeypatch.setattr(tf.distribute.ReplicaContext, "all_reduce", count)
+    train(tiny_config, devices, clip_norm=clip_norm)
+    assert all(type(replica) is int for replica in reductions)
+    assert sorted(reductions) == [0] if devices == "cpu:1" else [0, 1]
