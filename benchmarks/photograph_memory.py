@@ -119,7 +119,7 @@ def _by_pillow(image: NDArray[np.uint8], kind: str, *, palette: bool = False, **
 
 
 def _decode(data: bytes) -> None:
-    decode_image(data, "photograph", white_level=65535)
+    decode_image(data, "photograph", white_level=65535, accept_webp=True)
 
 
 def _answer(side: int, config: ModelConfig, form: MaskForm) -> None:

@@ -52,6 +52,7 @@ NOT_RUN = {
     "docker build -t segdec .": "needs a Docker engine",
     "docker run --read-only --tmpfs /tmp -p 8000:8000 -v ./models/parts:/models:ro segdec": "as above",
     "python -m benchmarks.asynchronous_training": "minutes of training; see tests/benchmarks",
+    "python -m benchmarks.step_graph": "a minute of tracing; see tests/benchmarks",
     "python -m benchmarks.inference.speed --run runs/parts --batches 1 --peers": "minutes of measuring; see "
     "tests/benchmarks",
     "make bench": "most of an hour of measuring; see tests/benchmarks",

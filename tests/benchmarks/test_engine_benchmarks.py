@@ -42,6 +42,14 @@ def test_training_input():
 
 
 @pytest.mark.slow
+def test_step_graph():
+    printed = run("step_graph", "--replicas", "1", "2").splitlines()
+    for line, replicas in zip(printed, (1, 2), strict=True):
+        pattern = rf"{replicas} replica\(s\): traced in {NUMBER} s, first step {NUMBER} s, \d+ operations .*"
+        assert re.fullmatch(rf"{pattern}, \d+ kernels", line), printed
+
+
+@pytest.mark.slow
 def test_asynchronous_training(toy_root, tmp_path):
     steps = [word for stage in ("segment", "decision", "joint") for word in (f"--stages.{stage}.steps", "2")]
     small = ["--data.root", str(toy_root), "--network.feature-width", "8", *steps]

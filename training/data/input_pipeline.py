@@ -124,12 +124,8 @@ class InputPipeline:
         """Reads once more what step `step` (from 1) saw: names of its first images, and their arrays."""
         first = (step - 1) * self._batch_size
         indices = self._order(stage_index, step)[first:][:most].tolist()
-        rows = [self._load(stage_index, first + row, index) for row, index in enumerate(indices)]
-        batch = {
-            name: np.stack(arrays)
-            for name, arrays in zip(("image", "target", "weight"), zip(*rows, strict=True), strict=True)
-        }
-        batch["label"] = np.array([self._source.labels[index] for index in indices], np.int32)
+        places = (_Place(stage_index, first + row, index) for row, index in enumerate(indices))
+        (batch,) = self._read(places, len(indices), ahead=0)
         return [self._source.name(index) for index in indices], batch
 
     def _order(self, stage_index: int, steps: int) -> NDArray[np.int64]:

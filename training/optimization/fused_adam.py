@@ -1,4 +1,4 @@
-"""Adam, one kernel a variable."""
+"""Adam, by one kernel a variable."""
 
 from typing import Any
 
@@ -8,10 +8,10 @@ import tensorflow as tf
 
 @keras.saving.register_keras_serializable(package="segdec")
 class FusedAdam(keras.optimizers.Adam):
-    """Keras' Adam, with the same state, by TensorFlow's own kernel for it.
+    """Keras' Adam, with the same state, by the kernel that TensorFlow has for it.
 
-    Keras takes some twenty operations a variable and replica, the correction of the rate among them, which is
-    the same for all variables of a step.
+    Keras takes some twenty operations a variable on each replica. Among them is the correction of the rate,
+    which is the same for all variables of a step.
 
     Reference: Kingma and Ba, "Adam: a method for stochastic optimization", 2015.
     """
@@ -21,9 +21,8 @@ class FusedAdam(keras.optimizers.Adam):
         self._powers = _Powers()
 
     def update_step(self, gradient: Any, variable: Any, learning_rate: Any) -> None:
-        """Moves a variable, and its two averages, by its gradient."""
-        index = self._get_variable_index(variable)
-        dtype = variable.dtype
+        """Moves a variable, and the averages of its gradient and of its square."""
+        index, dtype = self._get_variable_index(variable), variable.dtype
         first, second = self._powers.at(self.iterations, (self.beta_1, self.beta_2), variable)
         tf.raw_ops.ResourceApplyAdam(
             var=variable.handle,
@@ -40,19 +39,26 @@ class FusedAdam(keras.optimizers.Adam):
 
 
 class _Powers:
-    """The powers of both decays at a step, once for each device of a graph."""
+    """The powers of the decays at a step: in a graph computed once for each device."""
 
     def __init__(self) -> None:
         self._graph: Any = None
-        self._known: dict[tuple[str, Any], list[Any]] = {}
+        self._known: dict[Any, list[tf.Tensor]] = {}
+        self._moved: set[Any] = set()
 
-    def at(self, iterations: Any, decays: tuple[float, float], variable: Any) -> list[Any]:
-        """Returns them for the step after so many, of the type and on the device of `variable`."""
-        graph = None if tf.executing_eagerly() else tf.compat.v1.get_default_graph()
-        if graph is None or graph is not self._graph:
-            self._graph, self._known = graph, {}
+    def at(self, iterations: Any, decays: tuple[float, float], variable: Any) -> list[tf.Tensor]:
+        """Returns them for the present step, of the type of `variable`, which it is about to move."""
+        if tf.executing_eagerly():
+            return self._compute(iterations, decays, variable.dtype)
+        graph = tf.compat.v1.get_default_graph()
+        if graph is not self._graph or variable.ref() in self._moved:  # a variable moves once a step
+            self._graph, self._known, self._moved = graph, {}, set()
+        self._moved.add(variable.ref())
         place = (variable.device, variable.dtype)
-        if graph is None or place not in self._known:
-            step = tf.cast(iterations.value + 1, variable.dtype)
-            self._known[place] = [tf.pow(tf.constant(decay, variable.dtype), step) for decay in decays]
+        if place not in self._known:
+            self._known[place] = self._compute(iterations, decays, variable.dtype)
         return self._known[place]
+
+    def _compute(self, iterations: Any, decays: tuple[float, float], dtype: tf.DType) -> list[tf.Tensor]:
+        step = tf.cast(iterations.value + 1, dtype)
+        return [tf.pow(tf.constant(decay, dtype), step) for decay in decays]

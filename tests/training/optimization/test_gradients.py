@@ -124,11 +124,12 @@ def test_a_step_reduces_once(tiny_config, monkeypatch, devices, clip_norm):
     reductions = []
     true = tf.distribute.ReplicaContext.all_reduce
 
-    def count(context, *words, **options):
-        reductions.append(context.replica_id_in_sync_group)
-        return true(context, *words, **options)
+    def count(context, operation, values, options=None):
+        reductions.append(len(tf.nest.flatten(values)))
+        return true(context, operation, values, options)
 
     monkeypatch.setattr(tf.distribute.ReplicaContext, "all_reduce", count)
     train(tiny_config, devices, clip_norm=clip_norm)
-    assert all(type(replica) is int for replica in reductions)
-    assert sorted(reductions) == [0] if devices == "cpu:1" else [0, 1]
+    replicas = int(devices.removeprefix("cpu:"))
+    assert len(reductions) == replicas  # while the one graph of the step is traced
+    assert min(reductions) > 10

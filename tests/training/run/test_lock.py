@@ -60,7 +60,7 @@ def test_a_second_process_is_refused(tiny_experiment, tmp_path, folder, holder, 
     printed = capsys.readouterr().err
     assert printed.startswith(f"error: The run folder '{folder.path}' is in use by process {holder.pid} on ")
     assert contents(folder) == before
-    assert [path.name for path in tmp_path.iterdir()] == ["tiny"]
+    assert {path.name for path in tmp_path.iterdir()} == {"tiny", ".checked"}
 
 
 def test_death_lets_others_in(folder, holder):
@@ -101,4 +101,4 @@ def test_leftovers_of_killed_processes_go(config, folder):
     RunFolder.open(config, load_run_data(config), fresh=False).close()
     kept = {"config.toml", "environment.json", "lock", "splits.txt"}
     assert {path.name for path in folder.path.iterdir()} == kept
-    assert {path.name for path in folder.path.parent.iterdir()} == {"tiny", other.name}
+    assert {path.name for path in folder.path.parent.iterdir()} == {"tiny", ".checked", other.name}

@@ -1,0 +1,163 @@
+"""How large the graph of a training step is, and how long it takes to trace, by number of replicas.
+
+    python -m benchmarks.step_graph [--replicas 1 2 4 8] [--normalization instance]
+
+The step is that of the joint stage of the compact network, on logical CPU devices. Times are of the
+processor, so that other work on the machine does not count. Counted are the operations of the step as it was
+traced, and what is left of them for the devices after TensorFlow's optimisations, without constants and
+arguments.
+"""
+
+import argparse
+import resource
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from segdec.cli_runtime import clean_exit, quiet_tensorflow
+from training.config import ExperimentConfig
+
+SIZE_PX = 64
+"""Side of the images; the graph is the same for all sizes."""
+
+IMAGES = 2
+"""Of a replica."""
+
+PARTS = {
+    "reductions": ("/distribute/cross_device_ops.py", "/distribute/cross_device_utils.py"),
+    "average": ("/optimization/ema.py",),
+    "optimiser": ("/optimization/fused_adam.py", "/keras/src/optimizers/", "/optimization/weight_decay.py"),
+    "backward": ("/eager/backprop.py",),
+    "forward": ("/optimization/objective.py",),
+}
+"""Files in whose calls the operations of a part are made; the first part that fits takes them."""
+
+OTHERS = "others"
+NO_KERNELS = {"Const", "Placeholder", "_Arg", "_Retval", "NoOp", "Identity"}
+
+
+@dataclass(frozen=True)
+class StepGraph:
+    """What `measure` found.
+
+    Attributes:
+        replicas: Number of logical devices.
+        trace_s: Time of the processor for tracing the step, s.
+        first_step_s: The same for its first execution: optimising, placing, running.
+        traced: Operations as traced, by part.
+        kernels: Operations that are left to run.
+    """
+
+    replicas: int
+    trace_s: float
+    first_step_s: float
+    traced: Counter[str]
+    kernels: int
+
+    def __str__(self) -> str:
+        """Returns a line for the terminal."""
+        parts = ", ".join(f"{name} {self.traced[name]}" for name in (*PARTS, OTHERS))
+        return (
+            f"{self.replicas} replica(s): traced in {self.trace_s:.1f} s, first step "
+            f"{self.first_step_s:.1f} s, {self.traced.total()} operations ({parts}), {self.kernels} kernels"
+        )
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Prints a line for each number of replicas."""
+    parser = argparse.ArgumentParser(description="How large the graph of a training step is.")
+    parser.add_argument("--replicas", type=int, nargs="+", default=[1, 2, 4, 8], help="default: 1 2 4 8")
+    parser.add_argument("--normalization", default="instance", help="of the network (default: %(default)s)")
+    options = parser.parse_args(arguments)
+    with clean_exit(group="train"):
+        quiet_tensorflow()
+        from training.distribution.devices import find_devices
+
+        find_devices(f"cpu:{max(options.replicas)}")
+        for replicas in options.replicas:
+            print(measure(build_experiment(options.normalization), replicas), flush=True)
+
+
+def build_experiment(normalization: str) -> ExperimentConfig:
+    """Builds the joint stage of the compact network."""
+    return ExperimentConfig.model_validate(
+        {
+            "network": {"preset": "compact", "normalization": normalization},
+            "stages": {"joint": {"steps": 1}},
+        }
+    )
+
+
+def measure(config: ExperimentConfig, replicas: int) -> StepGraph:
+    """Traces the joint step and takes it once."""
+    import tensorflow as tf
+
+    from training.distribution.strategies import choose_strategy
+    from training.optimization.step import build_step
+    from training.optimization.train_state import build_train_state
+    from training.stages import STAGES
+
+    strategy = choose_strategy("single" if replicas == 1 else "mirrored", f"cpu:{replicas}")
+    with strategy.scope():
+        state = build_train_state(config)
+    step: Any = build_step(strategy, state, STAGES[-1], config)
+    side = SIZE_PX // config.network.mask_stride
+
+    def images(_: Any) -> dict[str, tf.Tensor]:
+        return {
+            "image": tf.zeros((IMAGES, SIZE_PX, SIZE_PX, config.network.input_channels)),
+            "target": tf.zeros((IMAGES, side, side, 1)),
+            "weight": tf.ones((IMAGES, side, side, 1)),
+            "label": tf.zeros(IMAGES, tf.int32),
+        }
+
+    batch = strategy.experimental_distribute_values_from_function(images)
+    began = processor_s()
+    graph = step.get_concrete_function(batch).graph
+    traced_at = processor_s()
+    kernels = count_kernels(lambda: step(batch))
+    return StepGraph(
+        replicas, traced_at - began, processor_s() - traced_at, count_parts(graph.get_operations()), kernels
+    )
+
+
+def count_parts(operations: Sequence[Any]) -> Counter[str]:
+    """Counts operations by the part of a step in whose code they were made."""
+
+    def part(operation: Any) -> str:
+        files = [frame.filename for frame in operation.traceback]
+        fitting = (
+            name for name, places in PARTS.items() if any(one in file for file in files for one in places)
+        )
+        return next(fitting, OTHERS)
+
+    return Counter(part(operation) for operation in operations)
+
+
+def count_kernels(take: Any) -> int:
+    """Counts what runs on the devices when a function that has been traced is called for the first time."""
+    from tensorflow.python.eager import context  # TensorFlow shows optimised graphs nowhere else
+
+    runtime = context.context()
+    runtime.enable_graph_collection()
+    try:
+        take()
+        functions = runtime.export_run_metadata().function_graphs
+    finally:
+        runtime.disable_graph_collection()
+    sizes = [
+        sum(node.op not in NO_KERNELS for graph in function.partition_graphs for node in graph.node)
+        for function in functions
+    ]
+    return max(sizes)
+
+
+def processor_s() -> float:
+    """Time that all threads of this process have computed, s."""
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    return used.ru_utime + used.ru_stime
+
+
+if __name__ == "__main__":
+    main()

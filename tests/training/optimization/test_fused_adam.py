@@ -1,0 +1,90 @@
+"""Adam by one kernel a variable, against the paper and against Keras."""
+
+import numpy as np
+import pytest
+
+keras = pytest.importorskip("keras")
+tf = pytest.importorskip("tensorflow")
+
+from training.optimization.fused_adam import FusedAdam  # noqa: E402
+
+pytestmark = pytest.mark.usefixtures("tensorflow_devices")
+
+START = {"kernel": [[1.0, -2.0], [0.5, 3.0]], "bias": [0.1, 0.0]}
+RATE, STEPS = 2.0**-7, 5  # a rate that float32 holds, as Keras does
+
+
+def gradients(step):
+    random = np.random.default_rng(step)
+    return [random.normal(size=np.shape(value)) for value in START.values()]
+
+
+def by_the_paper():
+    """Algorithm 1, with the rate of the remark in section 2: epsilon beside the uncorrected root."""
+    values = [np.array(value) for value in START.values()]
+    first, second = ([np.zeros_like(value) for value in values] for _ in range(2))
+    for step in range(STEPS):
+        rate = RATE * np.sqrt(1 - 0.999 ** (step + 1)) / (1 - 0.9 ** (step + 1))
+        for index, gradient in enumerate(gradients(step)):
+            first[index] += 0.1 * (gradient - first[index])
+            second[index] += 0.001 * (gradient**2 - second[index])
+            values[index] -= rate * first[index] / (np.sqrt(second[index]) + 1e-7)
+    return values
+
+
+def make(optimizer_class, dtype="float64"):
+    variables = [keras.Variable(value, dtype=dtype, name=name) for name, value in START.items()]
+    optimizer = optimizer_class(RATE)
+    optimizer.build(variables)
+    return variables, optimizer
+
+
+def eagerly(optimizer, variables):
+    for step in range(STEPS):
+        optimizer.apply([tf.constant(one) for one in gradients(step)], variables)
+
+
+def in_a_graph(optimizer, variables):
+    apply = tf.function(lambda own: optimizer.apply(own, variables))
+    for step in range(STEPS):
+        apply([tf.constant(one) for one in gradients(step)])
+
+
+def all_in_one_graph(optimizer, variables):
+    """The second step of a graph has other powers than the first."""
+
+    @tf.function
+    def apply():
+        for step in range(STEPS):
+            optimizer.apply([tf.constant(one) for one in gradients(step)], variables)
+
+    apply()
+
+
+@pytest.mark.parametrize("take", [eagerly, in_a_graph, all_in_one_graph])
+def test_steps_are_those_of_the_paper(take):
+    variables, optimizer = make(FusedAdam)
+    take(optimizer, variables)
+    for ours, theirs in zip(variables, by_the_paper(), strict=True):
+        np.testing.assert_allclose(ours.numpy(), theirs, rtol=1e-12)
+
+
+def test_steps_in_float32_are_those_of_keras():
+    """To 1e-4 of what a step moves: float32 has no 0.999, and Keras takes 1 − 0.999 in float64."""
+    ours, theirs = make(FusedAdam, "float32"), make(keras.optimizers.Adam, "float32")
+    for variables, optimizer in (ours, theirs):
+        for step in range(STEPS):
+            optimizer.apply([tf.constant(one, tf.float32) for one in gradients(step)], variables)
+    for one, other, start in zip(ours[0], theirs[0], START.values(), strict=True):
+        np.testing.assert_allclose(one.numpy() - start, other.numpy() - start, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize(("saved", "restored"), [(keras.optimizers.Adam, FusedAdam), (FusedAdam, FusedAdam)])
+def test_a_checkpoint_of_keras_adam_goes_on(saved, restored, tmp_path):
+    variables, optimizer = make(saved)
+    in_a_graph(optimizer, variables)
+    path = tf.train.Checkpoint(optimizer=optimizer).write(str(tmp_path / "adam"))
+    _, other = make(restored)
+    tf.train.Checkpoint(optimizer=other).read(path).assert_consumed()
+    for one, same in zip(optimizer.variables, other.variables, strict=True):
+        np.testing.assert_array_equal(one.numpy(), same.numpy())
