@@ -24,12 +24,12 @@ ov = import_openvino()
 
 
 WORTHWHILE: dict[Precision, float] = {"float32": 6.0, "bfloat16": 12.0, "int8": 12.0}
-"""From so many times fewer multiplications on, transforms are faster than a direct convolution, which gains the
-most by a reduced precision. OpenVINO transforms all of an image at once, outside the cache."""
+"""From so many times fewer multiplications on, transforms are faster than a direct convolution, which reduced
+precision speeds up the most. OpenVINO transforms all of an image at once, outside the cache."""
 
 EXACT_KINDS = {"MatMul", "MVN"}
-"""Operations that int8 leaves as they are: the dense layer, Fourier transforms, and instance normalisation, which
-would take means and variances of rounded numbers."""
+"""Operations that int8 leaves as they are: the dense layer, Fourier transforms, and instance normalisation,
+whose means and variances would be those of rounded numbers."""
 
 
 def save_float(
