@@ -25,7 +25,7 @@ help:
 	@echo "make audit    known vulnerabilities in what the images ship; ADVISORIES=all.zip without a network"
 	@echo "make notes    release notes of this version, or of VERSION=..."
 	@echo "make serve    serve the artifact MODEL ($(MODEL)) on PORT ($(PORT))"
-	@echo "make bench    measure inference and training step beside their peers, about 20 minutes on two idle cores;"
+	@echo "make bench    measure inference and training step beside their peers, an hour or more on two idle cores;"
 	@echo "              figures in build/bench and docs/performance.md; FLAGS=--quick only shows that it works"
 	@echo "make bench-serving  measure the service beside its peers, half an hour; figures in build/bench-serving"
 	@echo "make clean    remove $(VENV) and caches; runs and data stay"

@@ -64,6 +64,8 @@ NETWORKS = {
 """All presets, and the network of `training/experiments/folder_compact.toml`."""
 HELD_MAPS = 4
 """Maps of the widest layer at full resolution that a process holds at once, about."""
+AS_FAST = 0.95
+"""Times less processor time than a plain conversion: two runs of one graph differ by so much."""
 BESIDE_PLAIN = "times less CPU time than plain"
 EXACT_TIMES, REDUCED_TIMES = 3.5, 8.0
 MASK_DIFFERENCE = 1e-4
@@ -208,7 +210,7 @@ def plain_targets(rows: Sequence[Mapping[str, object]], engines: Sequence[str]) 
         ratios = {f"{row['network']}, {row['case']}": float(str(row[BESIDE_PLAIN])) for row in own}
         if ratios:
             case = min(ratios, key=lambda name: ratios[name])
-            found.append(Target(f"{engine}, {BESIDE_PLAIN}, least: {case}", ratios[case], lowest=1.0))
+            found.append(Target(f"{engine}, {BESIDE_PLAIN}, least: {case}", ratios[case], lowest=AS_FAST))
     return found
 
 

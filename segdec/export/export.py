@@ -182,10 +182,10 @@ def write_engine(
     if kind.precision == "int8":
         openvino_model.save_int8(served, folder, prepared)
         return
-    transformed = openvino_model.save_float(served, folder)
+    transformed = openvino_model.save_float(served, folder, kind.precision)
     if transformed and usual is not None:
         with tempfile.TemporaryDirectory() as other:
-            openvino_model.save_float(served, Path(other), transform=False)
+            openvino_model.save_float(served, Path(other), kind.precision, transform=False)
             if _is_clearly_faster(kind, Path(other), folder, usual):
                 shutil.rmtree(folder)
                 shutil.copytree(other, folder)

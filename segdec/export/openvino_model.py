@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from segdec.config import NetworkConfig
+from segdec.engines import Precision
 from segdec.engines.openvino import SPECTRA
 from segdec.engines.openvino_graph import MODEL
 from segdec.errors import ConfigError, MissingExtraError
@@ -25,26 +26,32 @@ ov = import_openvino()
 _ORIGIN = ["conversion_parameters", "input_model"]
 """Where a converted model says what it was made of."""
 
-WORTHWHILE, WORTHWHILE_INT8 = 6.0, 12.0
-"""From so many times fewer multiplications on, transforms are faster than a direct convolution in float32,
-and in int8. OpenVINO transforms all of an image at once, outside the cache."""
+WORTHWHILE: dict[Precision, float] = {"float32": 6.0, "bfloat16": 12.0, "int8": 12.0}
+"""From so many times fewer multiplications on, transforms are faster than a direct convolution, which reduced
+precision speeds up the most. OpenVINO transforms all of an image at once, outside the cache."""
+
+EXACT_KINDS = {"MatMul", "MVN"}
+"""Operations that int8 leaves as they are: the dense layer, Fourier transforms, and instance normalisation,
+whose means and variances would be those of rounded numbers."""
 
 
-def save_float(network: SegDecNet, folder: Path, *, transform: bool = True) -> bool:
+def save_float(
+    network: SegDecNet, folder: Path, precision: Precision = "float32", *, transform: bool = True
+) -> bool:
     """Writes the network with its large convolutions by Fourier transforms, and their kernels beside it.
 
-    Where it is loaded it may be told to multiply in bfloat16. The kernels' spectra, five times as
-    large, are computed there.
+    The kernels' spectra, five times as large, are computed where it is loaded.
 
     Args:
         network: As it shall be served.
         folder: Is made.
+        precision: In which it will multiply: bfloat16 is a setting where it is loaded.
         transform: Whether to convolve so; directly otherwise.
 
     Returns:
         Whether there is a convolution by Fourier transforms in it.
     """
-    layers = fourier_layers(network, WORTHWHILE) if transform else []
+    layers = fourier_layers(network, WORTHWHILE[precision]) if transform else []
     _save(_convert(network, layers), folder)
     _save_kernels(layers, folder)
     return bool(layers)
@@ -72,11 +79,12 @@ def save_int8(network: SegDecNet, folder: Path, photographs: Sequence[NDArray[np
     except ImportError as error:
         raise MissingExtraError("nncf", group="quantize") from error
     nncf.set_log_level(logging.ERROR)  # it tells of each layer
-    layers = fourier_layers(network, WORTHWHILE_INT8)
+    layers = fourier_layers(network, WORTHWHILE["int8"])
     model = _convert(network, layers)
     spectra = {SPECTRA + layer.name: kernel_spectra(_kernel(layer)) for layer in layers}
     inputs = nncf.Dataset([{"images": photograph[None], **spectra} for photograph in photographs])
-    exact = nncf.IgnoredScope(names=_kept_exact(model, network.config), types=["MatMul"])
+    kinds = sorted(EXACT_KINDS & {node.get_type_name() for node in model.get_ops()})
+    exact = nncf.IgnoredScope(names=_kept_exact(model, network.config), types=kinds)
     quantized = nncf.quantize(model, inputs, subset_size=len(photographs), ignored_scope=exact)
     _save(quantized, folder)
     _save_kernels(layers, folder)

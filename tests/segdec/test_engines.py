@@ -312,7 +312,7 @@ def test_engine_built_wrongly_is_not_exported(
     monkeypatch.setattr(
         segdec.export.openvino_model,
         "save_float",
-        lambda _network, folder, **form: save(other, folder, **form),
+        lambda _network, *where, **form: save(other, *where, **form),
     )
     with pytest.raises(ArtifactError, match="logits differ from the network's"):
         export_model(

@@ -20,6 +20,7 @@ pytestmark = pytest.mark.usefixtures("tensorflow_devices")
 
 COMPACT: dict[str, Any] = {"preset": "compact"}
 SMALL: dict[str, Any] = {"segmentation_widths": ((4,), (4,), (4,)), "feature_width": 8, "feature_kernel": 5}
+WIDE: dict[str, Any] = {"feature_width": 128, "feature_kernel": 9}
 POOLED = 2
 """Means that the decision network takes, of its features and of the mask."""
 
@@ -52,3 +53,14 @@ def test_instance_normalisation_is_one_operation(
 def test_batch_normalisation_leaves_no_operation(tmp_path: Path) -> None:
     found = operations(tmp_path, SMALL)
     assert (found["MVN"], found["ReduceMean"], found["BatchNormInference"]) == (0, POOLED, 0)
+
+
+@pytest.mark.parametrize(
+    ("engine", "transformed"), [("openvino", ["features.npy"]), ("openvino-bfloat16", [])]
+)
+def test_transforms_that_save_little_are_left_to_float32(
+    engine: str, transformed: list[str], tmp_path: Path
+) -> None:
+    """With 7 times fewer multiplications they are not faster than a direct convolution in bfloat16."""
+    operations(tmp_path, SMALL | {"segmentation_widths": ((4,), (4,), (32,))} | WIDE, engine)
+    assert [path.name for path in tmp_path.glob("*.npy")] == transformed
