@@ -25,6 +25,7 @@ OPERATIONS = {
     "opset2": "LogicalXor",
     "opset3": "ShapeOf",
     "opset4": "Range",
+    "opset6": "MVN",
     "opset8": "Gather MaxPool Slice",
 }
 """Version → operations that the networks of every preset are computed with. An extension has no `opset`."""
