@@ -79,6 +79,7 @@ def test_pictures_of_both_splits(finished_run):
     assert all(tag.startswith("panel/") and steps == [3, 5] for tag, steps in shown.items())
 
 
+@pytest.mark.slow
 def test_a_stage_that_makes_nothing_better_shows_its_first_and_last_pictures(
     tiny_experiment, tmp_path, monkeypatch
 ):
