@@ -199,7 +199,8 @@ class Trainer:
 
     def _step_runner(self, index: int, first: int) -> StepRunner:
         stage, coordinator = STAGES[index], self.process_group.coordinator
-        train_step = build_step(self.strategy, self.train_state, stage, self.config)
+        several = coordinator is None and self.process_group.workers > 1
+        train_step = build_step(self.strategy, self.train_state, stage, self.config, several=several)
         steps = self.config.stages[stage.name].steps
         if coordinator is not None:
             batches = self.pipeline.batches(index, first, steps)
@@ -207,7 +208,6 @@ class Trainer:
                 train_step, batches, self.pipeline, coordinator, self.process_group.workers
             )
         batches = self.pipeline.distribute(self.strategy, index, first, steps)
-        several = self.process_group.workers > 1
         return SynchronousStepRunner(train_step, batches, self.pipeline, several=several)
 
     def _workload(self, stage: Stage) -> Workload:

@@ -22,7 +22,12 @@ BY_REPLICA = "replica_losses"
 
 
 def build_step(
-    strategy: tf.distribute.Strategy, state: TrainState, stage: Stage, config: ExperimentConfig
+    strategy: tf.distribute.Strategy,
+    state: TrainState,
+    stage: Stage,
+    config: ExperimentConfig,
+    *,
+    several: bool = False,
 ) -> Callable[..., Losses]:
     """Compiles the step of one stage.
 
@@ -37,25 +42,28 @@ def build_step(
         state: Is changed by each step.
         stage: What the step trains.
         config: Settings of the stage, the targets and the loss.
+        several: Whether several processes take it together, which then learn who was asked to stop.
 
     Returns:
         A function: distributed batch → numbers of the global batch: `loss` and those of its terms,
         `gradient_norm`, before clipping, and the step's `learning_rate`. Of several replicas also
         `replica_loss_0` and so on, the mean loss of each one's own images, 0 without any. With a loss scale
         also `loss_scale` and `skipped_steps`, and the norm of a skipped step counts as 0: any number that is
-        not finite is then a true failure. Told as a second argument whether this process is asked to stop,
-        1.0 or 0.0, it also answers `stop_requests`, the sum over all replicas.
+        not finite is then a true failure. Of several processes it takes as a second argument whether this
+        one was asked to stop, 1.0 or 0.0, and answers `stop_requests` too, the sum over all replicas.
     """
     step = _Step(strategy, state, stage, config)
     # Batches of another size take the graph that is there, where tracing anew would take long.
-    compiled: Callable[..., Losses] = tf.function(step.take, reduce_retracing=True)
+    compiled: Callable[..., Losses] = tf.function(
+        step.take_with_others if several else step.take, reduce_retracing=True
+    )
     return compiled
 
 
 class _Step:
     """A step before it is compiled.
 
-    `take` and `_update` run once, in cross-replica context, where variables of all replicas can be changed;
+    `_take` and `_update` run once, in cross-replica context, where variables of all replicas can be changed;
     `_differentiate` runs on every replica, where its own images and its own copy of the weights are seen.
     """
 
@@ -68,7 +76,13 @@ class _Step:
         self._variables = stage.trainable_variables(state.network)
         self._kernels = stage.trainable_kernels(state.network)
 
-    def take(self, batch: Batch, stop_requests: tf.Tensor | None = None) -> Losses:
+    def take(self, batch: Batch) -> Losses:
+        return self._take(batch, None)
+
+    def take_with_others(self, batch: Batch, stop_requests: tf.Tensor) -> Losses:
+        return self._take(batch, stop_requests)
+
+    def _take(self, batch: Batch, stop_requests: tf.Tensor | None) -> Losses:
         strategy, state = self._strategy, self._state
         # The forward pass moves the statistics before anyone knows whether the gradient is finite.
         statistics = _Statistics(state.network) if state.loss_scale else None
@@ -99,7 +113,7 @@ class _Step:
         images = tf.cast(tf.shape(batch["label"])[0], own_losses["loss"].dtype)
         numbers = {"images": images, **_by_replica(own_losses["loss"] * self._config.batch_size, images)}
         if stop_requests is not None:
-            numbers[STOP_REQUESTS] = stop_requests
+            numbers[STOP_REQUESTS] = tf.identity(stop_requests)  # on the replica's device
         sums, numbers = sum_over_replicas(own_gradients, {**own_losses, **numbers})
         # Replicas may have different numbers of images: a mean of their means would weigh images unequally.
         share = self._config.batch_size / numbers.pop("images")
