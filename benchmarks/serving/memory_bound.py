@@ -57,7 +57,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         model = given_or_untrained(options.model, Path(place), NATIVE, "native")
         limit = str(int(options.memory_mb * 1e6))
         flags = ("--model", str(model), "--engine", options.engine, "--memory-bytes", limit)
-        with start_service(*flags, "--deadline-ms", "600000") as service:
+        patient = ("--deadline-ms", "600000", "--engine-timeout-s", "600", "--engine-lost-s", "1200")
+        with start_service(*flags, *patient) as service:
             rows, facts = press(service, options.rounds)
     return conclude(options.json, rows, targets(rows, options.memory_mb), **facts)
 

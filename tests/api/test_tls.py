@@ -64,6 +64,12 @@ def test_https_is_served_with_the_certificate():
             httpx.get(f"http://127.0.0.1:{port}/livez")
 
 
+@pytest.fixture(autouse=True)
+def logger_is_on(monkeypatch):
+    """Libraries that set up logging by `logging.config` switch off all loggers that are there."""
+    monkeypatch.setattr(logging.getLogger("api.tls_handshakes"), "disabled", False)
+
+
 def failed_handshake(caplog: pytest.LogCaptureFixture) -> logging.LogRecord:
     """The line that the log has of one, as soon as it is there."""
     for _ in range(3000):
