@@ -65,8 +65,9 @@ def test_https_is_served_with_the_certificate():
 
 
 @pytest.fixture(autouse=True)
-def logger_is_on(monkeypatch):
-    """Libraries that set up logging by `logging.config` switch off all loggers that are there."""
+def logger_is_on(monkeypatch, caplog):
+    """Libraries that other tests import may raise the root's level, or switch off loggers that are there."""
+    caplog.set_level(logging.WARNING, logger="api.tls_handshakes")
     monkeypatch.setattr(logging.getLogger("api.tls_handshakes"), "disabled", False)
 
 
