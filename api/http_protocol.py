@@ -10,6 +10,7 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from api.errors import MEDIA_TYPE, make_problem
 from api.half_close import BegunTransport, was_reset
+from api.middleware.metrics import UNMATCHED
 from segdec.schemas import Problem
 
 MAX_HEAD_BYTES = 2**16
@@ -17,9 +18,6 @@ MAX_HEAD_BYTES = 2**16
 
 LONGEST_PATH = 200
 """Letters of a path in the log: that of a refused head may be of any length."""
-
-UNMATCHED = "unmatched"
-"""Route under which the metrics count what no path template took."""
 
 logger = logging.getLogger(__name__)
 LOOK_EVERY_S = 0.2

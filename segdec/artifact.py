@@ -201,15 +201,6 @@ def read_manifest(folder: Path) -> Manifest:
     return artifact.manifest
 
 
-def read_manifest_file(folder: Path) -> Manifest:
-    """Reads the manifest in `folder` without looking at the files that it names.
-
-    Raises:
-        ArtifactError: If the folder or the manifest is missing, has changed, or is of another format.
-    """
-    return open_artifact(folder).manifest
-
-
 def digest(folder: Path) -> str:
     """Returns the SHA-256 of the manifest in `folder`: the identity of the model, as it covers all files.
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from segdec.artifact import MANIFEST, read_manifest_file
+from segdec.artifact import MANIFEST, open_artifact
 from segdec.errors import ArtifactError, ConfigError
 
 LABELS = "labels.json"
@@ -51,14 +51,14 @@ class SingleModel:
 
     def names(self) -> list[str]:
         """Returns the one name, which stays the same for as long as the service runs."""
-        self._name = self._name or read_manifest_file(self.folder).name
+        self._name = self._name or open_artifact(self.folder).manifest.name
         return [self._name]
 
     def offer(self, name: str) -> Offer | None:
         """Returns its one version, labelled stable."""
         if name not in self.names():
             return None
-        manifest = read_manifest_file(self.folder)
+        manifest = open_artifact(self.folder).manifest
         if manifest.name != name:
             raise ArtifactError(
                 f"{self.folder} holds the model {manifest.name} now, {name} is served. Export it with "
@@ -156,7 +156,7 @@ def _natural(version: str) -> list[tuple[int, str]]:
 
 
 def _check_identity(folder: Path, name: str, version: str) -> None:
-    manifest = read_manifest_file(folder)
+    manifest = open_artifact(folder).manifest
     if (manifest.name, manifest.version) != (name, version):
         raise ArtifactError(
             f"{folder} holds version {manifest.version} of {manifest.name}, by its manifest. Expected the "

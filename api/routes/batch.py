@@ -46,7 +46,7 @@ async def predict_batch(request: Request) -> Response:
     service = await get_service(request)
     service.check_state()
     params = read_request_params(request)
-    model, settings = service.find_model(), service.settings
+    model, settings = service.models.find(), service.settings
     service.queue.check()
     with model.in_use(), service.bodies.hold() as held:
         note(request, model=model.identity.name, version=model.identity.version)

@@ -66,7 +66,7 @@ async def _respond(request: Request, name: str | None = None, version: str | Non
     service = await get_service(request)
     service.check_state()
     params = read_request_params(request)
-    model = service.find_model(name, version)
+    model = service.models.find(name, version)
     wants_file = prefers_png(request.headers.get("accept", ""))
     if wants_file and params.query.mask not in ("png", "scores"):
         raise RequestError(

@@ -9,7 +9,7 @@ import re
 from pathlib import Path
 from xml.parsers import expat
 
-from segdec.errors import ArtifactError
+from segdec.engines.refusal import refusal
 
 MODEL, WEIGHTS = "model.xml", "model.bin"
 KERNEL = re.compile(r"[A-Za-z0-9_]+\.npy")
@@ -32,11 +32,6 @@ OPERATIONS = {
 
 _OPERATIONS = frozenset((kind, version) for version, kinds in OPERATIONS.items() for kind in kinds.split())
 
-_ADVICE = (
-    "It may do more than compute, so nothing of it was loaded. Export the model again from its run with this "
-    "version of segdec, or ask whoever made it; a layer of your own: see docs/extending.md."
-)
-
 
 def check_openvino_model(folder: Path) -> None:
     """Refuses a model that holds more than an export writes. Loads nothing.
@@ -51,11 +46,11 @@ def check_openvino_model(folder: Path) -> None:
     """
     for path in sorted(folder.iterdir()):
         if path.name not in (MODEL, WEIGHTS) and not KERNEL.fullmatch(path.name):
-            raise _refusal(folder, f"{path.name!r}", f"{MODEL}, {WEIGHTS}, and LAYER.npy for kernels")
+            raise refusal(folder, f"{path.name!r}", f"{MODEL}, {WEIGHTS}, and LAYER.npy for kernels")
     path = folder / MODEL
     text = path.read_bytes()
     if not text.startswith(BEGINNING):
-        raise _refusal(path, "another beginning than a model of OpenVINO", repr(BEGINNING.decode()))
+        raise refusal(path, "another beginning than a model of OpenVINO", repr(BEGINNING.decode()))
     _check_text(path, text)
 
 
@@ -66,7 +61,7 @@ def _check_text(path: Path, text: bytes) -> None:
         kind, version = attributes.get("type", ""), attributes.get("version", "")
         if name == "layer" and (kind, version) not in _OPERATIONS:
             allowed = "; ".join(f"{version}: {kinds}" for version, kinds in OPERATIONS.items())
-            raise _refusal(path, f"the operation {kind!r} of {version or 'no opset'!r}", allowed)
+            raise refusal(path, f"the operation {kind!r} of {version or 'no opset'!r}", allowed)
 
     parser = expat.ParserCreate("utf-8")
     parser.StartElementHandler = check_element
@@ -74,7 +69,3 @@ def _check_text(path: Path, text: bytes) -> None:
         parser.Parse(text, True)
     except expat.ExpatError as error:
         raise ValueError(f"{path.name} is damaged: {error}") from error
-
-
-def _refusal(path: Path, what: str, allowed: str) -> ArtifactError:
-    return ArtifactError(f"{path} holds {what}. Expected {allowed}. {_ADVICE}")
