@@ -8,6 +8,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
@@ -51,7 +52,7 @@ class PendingPhotograph:
 
     predictor: ImagePredictor
     image: NDArray[np.uint8]  # [h, w, c]
-    future: "asyncio.Future[InferenceResult]"
+    future: "Future[InferenceResult]" = field(default_factory=Future)
     submitted: float = field(default_factory=time.perf_counter)
 
     def batches_with(self, other: "PendingPhotograph | PendingCall") -> bool:
@@ -68,7 +69,7 @@ class PendingCall:
     """A function that waits for the inference thread, for example to warm a model."""
 
     function: Callable[[], Any]
-    future: "asyncio.Future[Any]"
+    future: "Future[Any]" = field(default_factory=Future)
 
     def batches_with(self, other: "PendingPhotograph | PendingCall") -> bool:
         """Returns whether `other` is this call: a call runs alone."""
@@ -109,7 +110,6 @@ class InferenceThread:
         self._waiting: deque[Pending] = deque()
         self._changed = threading.Condition()
         self.closed = False
-        self._loop = asyncio.get_running_loop()
         self._thread = threading.Thread(target=self._work, name="inference", daemon=True)
         self._thread.start()
 
@@ -123,8 +123,8 @@ class InferenceThread:
         """What waits: photographs, and now and then a call."""
         return len(self._waiting)
 
-    def submit(self, predictor: ImagePredictor, image: NDArray[np.uint8]) -> PendingPhotograph:
-        """Lets a prepared photograph [h, w, c] wait for `predictor`'s network; its `future` gets the result.
+    def submit(self, predictor: ImagePredictor, image: NDArray[np.uint8]) -> "Future[InferenceResult]":
+        """Lets a prepared photograph [h, w, c] wait for `predictor`'s network; from any thread.
 
         Args:
             predictor: Holds the network.
@@ -133,27 +133,32 @@ class InferenceThread:
         Raises:
             RuntimeError: If the thread has ended.
         """
-        photograph = PendingPhotograph(predictor, image, self._loop.create_future())
+        photograph = PendingPhotograph(predictor, image)
         self._append(photograph)
-        return photograph
+        return photograph.future
+
+    def submit_call(self, function: Callable[[], T]) -> "Future[T]":
+        """Lets `function` wait for the thread, behind the photographs that wait; from any thread.
+
+        Raises:
+            RuntimeError: If the thread has ended.
+        """
+        call = PendingCall(function)
+        self._append(call)
+        return call.future
 
     async def call(self, function: Callable[[], T]) -> T:
         """Runs `function` on the thread, between two batches."""
-        call = PendingCall(function, self._loop.create_future())
-        self._append(call)
-        try:
-            return await asyncio.shield(call.future)
-        except asyncio.CancelledError:
-            self.withdraw(call)
-            raise
+        return await asyncio.wrap_future(self.submit_call(function))
 
-    def withdraw(self, item: Pending) -> None:
+    def withdraw(self, future: "Future[Any]") -> None:
         """Takes back what still waits, and cancels its future; what runs already goes on to its end."""
         with self._changed:
-            if item not in self._waiting:
+            found = next((item for item in self._waiting if item.future is future), None)
+            if found is None:
                 return
-            self._waiting.remove(item)
-        item.future.cancel()
+            self._waiting.remove(found)
+        future.cancel()
 
     def sizes_for(self, predictor: ImagePredictor, shape: Sequence[int]) -> tuple[int, ...]:
         """Returns the batch sizes that photographs prepared to `shape` [h, w, c] may have."""
@@ -173,7 +178,7 @@ class InferenceThread:
             waiting = list(self._waiting)
             self._waiting.clear()
         for item in waiting:
-            self._loop.call_soon_threadsafe(item.future.cancel)
+            item.future.cancel()
 
     def _append(self, item: Pending) -> None:
         with self._changed:
@@ -190,18 +195,11 @@ class InferenceThread:
                 with self._watchdog.watch("load" if isinstance(batch[0], PendingCall) else "infer"):
                     results = self._run(batch)
             except BaseException as error:  # whatever it is, somebody waits for it
-                self._tell(_fail, batch, error)
+                _fail(batch, error)
             else:
-                self._tell(_resolve, batch, results)
+                _resolve(batch, results)
                 del results
             del batch  # a thread that waits holds no photograph
-
-    def _tell(self, function: Callable[..., None], *arguments: Any) -> None:
-        try:
-            self._loop.call_soon_threadsafe(function, *arguments)
-        except RuntimeError:
-            if not self.closed:  # after `close` the loop may have ended, and nobody waits any more
-                raise
 
     def _next_batch(self) -> list[Pending]:
         """Takes what to run next, all of one kind, the oldest first; nothing if the thread shall end."""
@@ -210,8 +208,10 @@ class InferenceThread:
                 if self._waiting:
                     if self._wait_s and self._fill():
                         continue
-                    return self._take()
-                self._changed.wait()
+                    if taken := [item for item in self._take() if item.future.set_running_or_notify_cancel()]:
+                        return taken
+                else:
+                    self._changed.wait()
         return []
 
     def _fill(self) -> bool:
@@ -271,11 +271,9 @@ def choose_batch(waiting: int, sizes: Sequence[int]) -> tuple[int, int]:
 
 def _resolve(items: Sequence[Pending], results: Sequence[Any]) -> None:
     for item, result in zip(items, results, strict=True):
-        if not item.future.done():
-            item.future.set_result(result)
+        item.future.set_result(result)
 
 
 def _fail(items: Sequence[Pending], error: BaseException) -> None:
     for item in items:
-        if not item.future.done():
-            item.future.set_exception(error)
+        item.future.set_exception(error)

@@ -191,8 +191,6 @@ class Place:
         self._config = config
         self._admission: AbstractContextManager[None] | None = None
         self._share: Share | None = None
-        self._lock = threading.Lock()
-        self._left = False
         self.grows = False
 
     def __enter__(self) -> Self:
@@ -206,10 +204,8 @@ class Place:
         return self
 
     def __exit__(self, *failure: object) -> None:
-        with self._lock:
-            self._left = True
-            if self._share is not None:
-                self._budget.give_back(self._share)
+        if self._share is not None:
+            self._budget.give_back(self._share)
         if self._admission is not None:
             self._admission.__exit__(None, None, None)
 
@@ -242,11 +238,8 @@ class Place:
                 f"{self._budget.deadline_s:g} s of --deadline-ms. Crop or shrink it, allow more time, or "
                 "serve a model with a faster engine or a fixed input size.",
             )
-        with self._lock:
-            if self._left:  # while it waited for an image thread
-                raise RequestError(400, "client_gone", "The client went before the photograph was decoded.")
-            self.grows = self._budget.take(share)
-            self._share = share
+        self.grows = self._budget.take(share)
+        self._share = share
 
     def _explain_memory(self, arrived: str, share: Share, largest: LargestPhotograph) -> str:
         budget = self._budget

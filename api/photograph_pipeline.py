@@ -5,15 +5,15 @@ import time
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from api.batching import InferenceResult
-from api.deadlines import answered_by
-from api.memory_budget import MemoryFullError, Place
+from api.memory_budget import MemoryFullError
 from api.models.registry import ServedModel
+from api.photograph_job import PhotographJob
 from api.service import Service
 from api.uploads import Upload
 from segdec.images import Photograph
@@ -21,20 +21,6 @@ from segdec.postprocessing import Prediction
 from segdec.schemas import ImageFacts, ModelIdentity
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True)
-class PreparedPhotograph:
-    """A photograph that waits for the network: its input [h, w, c], and what the answer says of it.
-
-    The photograph's own pixels are not kept: many may wait.
-    """
-
-    image: NDArray[np.uint8]
-    facts: ImageFacts
-    warnings: tuple[str, ...]
-    waited_ms: float
-    decode_ms: float
 
 
 @dataclass(frozen=True)
@@ -84,14 +70,11 @@ async def inspect_photograph(
         RequestError: 413 if it is too large for the memory, 503 if the queue is full, 504 at the deadline.
         ImageError: If the photograph cannot be used.
     """
-    async with answered_by(deadline):
-        place = service.place(model)
-        with service.hold(place) as steps:
-            prepared = await steps.run("decode", _prepare, source, model, service, place, time.perf_counter())
-            if place.grows:
-                await service.give_back_memory()
-            result = await steps.infer(model.predictor, prepared.image)
-            inspected, answer = await steps.run("encode", _finish, model, prepared, result, threshold, encode)
+    inspection = _Inspection(service, model, source, threshold, encode)
+    job = PhotographJob(
+        service.threads, inspection.place, inspection.decode, model.predictor, inspection.encode
+    )
+    inspected, answer = await job.run(deadline)
     service.metrics.observe_answer(
         model.identity,
         inspected.prediction.label,
@@ -157,57 +140,71 @@ async def gather_bounded(service: Service, works: Iterable[Callable[[], Awaitabl
     return [task.result() for task in tasks]
 
 
-# === In the image threads ===
+class _Inspection(Generic[T]):
+    """What image threads do for one photograph, before the network and after it.
 
+    The photograph's own pixels are not kept: many may wait for the network.
+    """
 
-def _prepare(
-    source: Upload | NDArray[np.uint8],
-    model: ServedModel,
-    service: Service,
-    place: Place,
-    submitted: float,
-) -> PreparedPhotograph:
-    waited_ms, begun = _ms_since(submitted), time.perf_counter()
-    if isinstance(source, Upload):
-        check_size = partial(place.take_memory, name=source.name)
-        photograph = source.decode(service.settings, model.config.input, check_size)
-    else:
-        place.take_memory(source.shape[0], source.shape[1], "The photograph")
-        photograph = Photograph(source, "pixels", bit_depth=8)
-    height, width = photograph.pixels.shape[:2]
-    facts = ImageFacts(
-        width=width,
-        height=height,
-        bit_depth=photograph.bit_depth,
-        format=photograph.format,
-        integrity=photograph.integrity,
-    )
-    image = model.predictor.prepare(photograph.pixels)
-    return PreparedPhotograph(image, facts, photograph.warnings, waited_ms, _ms_since(begun))
+    def __init__(
+        self,
+        service: Service,
+        model: ServedModel,
+        source: Upload | NDArray[np.uint8],
+        threshold: float | None,
+        encode: Callable[[InspectedPhotograph], T],
+    ) -> None:
+        self.place = service.place(model)
+        self._service, self._model = service, model
+        self._source, self._threshold, self._encode = source, threshold, encode
+        self._submitted = time.perf_counter()
 
+    def decode(self) -> NDArray[np.uint8]:
+        """Returns the network's input [h, w, c]; notes what the answer says of the photograph."""
+        begun = time.perf_counter()
+        self._waited_ms = (begun - self._submitted) * 1000
+        photograph = self._photograph()
+        if self.place.grows:  # before this one's turn
+            self._service.give_back_memory()
+        height, width = photograph.pixels.shape[:2]
+        self._facts = ImageFacts(
+            width=width,
+            height=height,
+            bit_depth=photograph.bit_depth,
+            format=photograph.format,
+            integrity=photograph.integrity,
+        )
+        self._warnings = photograph.warnings
+        image = self._model.predictor.prepare(photograph.pixels)
+        self._decode_ms = _ms_since(begun)
+        return image
 
-def _finish(
-    model: ServedModel,
-    prepared: PreparedPhotograph,
-    result: InferenceResult,
-    threshold: float | None,
-    encode: Callable[[InspectedPhotograph], T],
-) -> tuple[InspectedPhotograph, T]:
-    interpreted_from = time.perf_counter()
-    size = (prepared.facts.height, prepared.facts.width)
-    prediction = model.predictor.interpret(result.logits, result.row, size, threshold=threshold)
-    inspected = InspectedPhotograph(
-        model=model.identity,
-        image=prepared.facts,
-        warnings=prepared.warnings,
-        prediction=prediction,
-        batch_size=result.batch_size,
-        queue_ms=prepared.waited_ms + result.queue_ms,
-        decode_ms=prepared.decode_ms,
-        infer_ms=result.infer_ms,
-        interpreted_from=interpreted_from,
-    )
-    return inspected, encode(inspected)
+    def _photograph(self) -> Photograph:
+        if isinstance(self._source, Upload):
+            check_size = partial(self.place.take_memory, name=self._source.name)
+            return self._source.decode(self._service.settings, self._model.config.input, check_size)
+        self.place.take_memory(self._source.shape[0], self._source.shape[1], "The photograph")
+        return Photograph(self._source, "pixels", bit_depth=8)
+
+    def encode(self, result: InferenceResult) -> tuple[InspectedPhotograph, T]:
+        """Returns the photograph with its prediction, and its answer."""
+        interpreted_from = time.perf_counter()
+        size = (self._facts.height, self._facts.width)
+        prediction = self._model.predictor.interpret(
+            result.logits, result.row, size, threshold=self._threshold
+        )
+        inspected = InspectedPhotograph(
+            model=self._model.identity,
+            image=self._facts,
+            warnings=self._warnings,
+            prediction=prediction,
+            batch_size=result.batch_size,
+            queue_ms=self._waited_ms + result.queue_ms,
+            decode_ms=self._decode_ms,
+            infer_ms=result.infer_ms,
+            interpreted_from=interpreted_from,
+        )
+        return inspected, self._encode(inspected)
 
 
 def _ms_since(moment: float) -> float:

@@ -4,8 +4,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from typing import Literal, TypeVar
 
@@ -19,7 +18,7 @@ from api.models.model_loader import ModelLoader, Phases, warm
 from api.models.registry import ModelRegistry, ServedModel
 from api.models.reload_log import log_reload
 from api.models.store import STABLE, ModelFolder, ModelStore, SingleModel
-from api.photograph_steps import PhotographSteps
+from api.photograph_job import Threads
 from api.settings import Settings
 from api.uploads import MOST_COPIES, warm_decoder
 from api.watchdog import Watchdog
@@ -58,7 +57,7 @@ class Service:
         uploads: Bounds the bodies that are being read.
         bodies: Bounds the memory of the bodies that are read or worked on.
         memory: Bounds that of the photographs.
-        image_threads: Decode photographs and encode answers.
+        threads: Work on the photographs.
         watchdog: Knows whether something in a thread hangs.
     """
 
@@ -85,7 +84,7 @@ class Service:
             limit, body_bytes, settings.max_pixels, settings.deadline_ms, settings.retry_after_s
         )
         self._giving_back: asyncio.Task[None] | None = None
-        self.image_threads = ThreadPoolExecutor(settings.image_threads, thread_name_prefix="image")
+        image_threads = ThreadPoolExecutor(settings.image_threads, thread_name_prefix="image")
         self.inference_thread = InferenceThread(
             batch_sizes=settings.batch_sizes,
             max_batch_pixels=settings.batch_pixels,
@@ -93,6 +92,7 @@ class Service:
             observe_batch=self.metrics.observe_batch,
             watchdog=self.watchdog,
         )
+        self.threads = Threads(image_threads, self.inference_thread, self.watchdog)
         self.loader = (
             ModelLoader(
                 open_store(settings),
@@ -115,7 +115,7 @@ class Service:
         Raises:
             SegdecError: If a model cannot be used.
         """
-        await asyncio.get_running_loop().run_in_executor(self.image_threads, warm_decoder)
+        await asyncio.get_running_loop().run_in_executor(self.threads.image, warm_decoder)
         phases = Phases()
         if self.loader is not None:
             phases = await self.loader.load_all()
@@ -193,15 +193,15 @@ class Service:
         """Returns the place that a photograph for `model` can take."""
         return Place(self.queue, self.memory, model.cost, model.config.input)
 
-    async def give_back_memory(self) -> None:
-        """Gives back what photographs took and nothing uses now; runs between two batches."""
-        await self.inference_thread.call(partial(_give_back_memory, self.models.all(), self.memory))
+    def give_back_memory(self) -> "Future[None]":
+        """Gives back what photographs took and nothing uses now, between two batches; from any thread."""
+        return self.inference_thread.submit_call(partial(_give_back_memory, self.models.all(), self.memory))
 
     async def _give_back_regularly(self) -> None:
         while self.inference_thread.alive:
             await asyncio.sleep(GIVE_BACK_S)
             if self.memory.kept_bytes > KEPT_BYTES:
-                await self.give_back_memory()
+                await asyncio.wrap_future(self.give_back_memory())
 
     def publish_models(self) -> None:
         """Tells the metrics what is served."""
@@ -226,10 +226,6 @@ class Service:
         done = await self.loader.reload(name)
         self.publish_models()
         return done
-
-    def hold(self, admission: AbstractContextManager[object]) -> PhotographSteps:
-        """Returns the block in which a photograph takes its steps, admitted by `admission`."""
-        return PhotographSteps(admission, self.image_threads, self.inference_thread, self.watchdog)
 
     async def receive(self, reading: Callable[[], Awaitable[T]], deadline: float) -> T:
         """Awaits `reading`, which takes a request's body, until the `time.perf_counter` `deadline`.
@@ -262,7 +258,7 @@ class Service:
         self.drain()
         if self._giving_back is not None:
             self._giving_back.cancel()
-        self.image_threads.shutdown(wait=False, cancel_futures=True)
+        self.threads.image.shutdown(wait=False, cancel_futures=True)
         await asyncio.to_thread(self.inference_thread.close, CLOSE_S)
 
 

@@ -38,7 +38,7 @@ async def thread(**settings: Any) -> AsyncIterator[InferenceThread]:
 
 
 async def infer(inference: InferenceThread, predictor: StubPredictor, image: np.ndarray) -> InferenceResult:
-    return await inference.submit(predictor, image).future
+    return await asyncio.wrap_future(inference.submit(predictor, image))
 
 
 async def behind_a_running_photograph(
@@ -152,7 +152,7 @@ def test_photograph_that_is_taken_back_is_skipped(predictor):
             await asyncio.to_thread(predictor.entered.acquire)
             pending = inference.submit(predictor, image(SMALL, 1))
             inference.withdraw(pending)
-            assert pending.future.cancelled()
+            assert pending.cancelled()
             assert not inference.waiting  # nothing is kept for it
             predictor.gate.set()
             await first

@@ -80,16 +80,6 @@ def test_photograph_that_fits_alone_is_taken_and_given_back():
     assert budget.taken_bytes == 0
 
 
-def test_photograph_whose_client_went_before_it_was_decoded_takes_nothing():
-    budget = make_budget(limit=16_000)
-    with make_place(budget, NetworkCost()) as place:
-        pass
-    with pytest.raises(RequestError) as gone:  # in an image thread, where nobody waits for it any more
-        place.take_memory(8, 8, "The image")
-    assert gone.value.code == "client_gone"
-    assert budget.taken_bytes == 0
-
-
 def test_photograph_counts_as_it_is_prepared():
     budget = make_budget(limit=10**6)
     for config, pixels in (

@@ -4,6 +4,7 @@ import itertools
 import json
 import re
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -357,7 +358,8 @@ def test_failure_of_one_leaves_nothing_behind(app, http):
     answer = http.post(INFER, content=message([{**EMPTY, "shape": [20], "data": data}]))
     assert (answer.status_code, answer.json()["code"]) == (422, "empty_image")
     assert answer.json()["error"].startswith("image[19]: ")
-    assert app.state.service.queue.admitted == 0
+    while app.state.service.queue.admitted:  # a thread may still hold another one of them
+        time.sleep(0.001)
 
 
 def test_failure_of_the_network_tells_no_internals(app, http, monkeypatch):
