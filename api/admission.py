@@ -1,9 +1,8 @@
 """Which requests are worked on: no more than a bound at a time, and only while their client is there."""
 
 import asyncio
-from collections.abc import Coroutine, Iterator
-from contextlib import contextmanager
-from typing import Any, TypeVar
+from collections.abc import Coroutine
+from typing import Any, Self, TypeVar
 
 from starlette.requests import ClientDisconnect, Request
 
@@ -15,7 +14,7 @@ T = TypeVar("T")
 class AdmissionLimit:
     """Bounds what is admitted at a time; what is beyond is refused at once instead of waiting without end.
 
-    Only the event loop's thread may use it.
+    Each block of a `with` statement admits one more. Only the event loop's thread may use it.
 
     Args:
         limit: How many are admitted at a time.
@@ -47,19 +46,19 @@ class AdmissionLimit:
                 self.retry_after_s,
             )
 
-    @contextmanager
-    def admit(self) -> Iterator[None]:
-        """Admits one until the block ends.
+    def __enter__(self) -> Self:
+        """Admits one.
 
         Raises:
             RequestError: 503 with Retry-After, if as many are admitted as may be.
         """
         self.check()
         self.admitted += 1
-        try:
-            yield
-        finally:
-            self.admitted -= 1
+        return self
+
+    def __exit__(self, *failure: object) -> None:
+        """Lets it go."""
+        self.admitted -= 1
 
 
 class ByteLimit:
@@ -78,22 +77,25 @@ class ByteLimit:
         self.retry_after_s = retry_after_s
         self.held = 0
 
-    @contextmanager
-    def hold(self) -> Iterator["HeldBytes"]:
-        """Holds what the block adds, until it ends."""
-        held = HeldBytes(self)
-        try:
-            yield held
-        finally:
-            self.held -= held.count
+    def hold(self) -> "HeldBytes":
+        """Returns the block that holds what is added in it, until it ends."""
+        return HeldBytes(self)
 
 
 class HeldBytes:
-    """What one request holds of a `ByteLimit`."""
+    """What one request holds of a `ByteLimit` until the block ends."""
 
     def __init__(self, limit: ByteLimit) -> None:
         self._limit = limit
         self.count = 0
+
+    def __enter__(self) -> Self:
+        """Holds nothing yet."""
+        return self
+
+    def __exit__(self, *failure: object) -> None:
+        """Holds nothing any more."""
+        self._limit.held -= self.count
 
     def add(self, count: int) -> None:
         """Holds `count` bytes more.

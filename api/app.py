@@ -38,6 +38,7 @@ def create_app(settings: Settings, predictor: ImagePredictor | None = None) -> F
         redoc_url=None,
         redirect_slashes=False,  # it would send the client to whatever host it named
         lifespan=_lifespan,
+        telemetry={"tracing": False, "metrics": False, "logs": False},  # looked up for every request
     )
     app.state.settings = settings
     app.state.predictor = predictor

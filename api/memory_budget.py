@@ -7,7 +7,6 @@ photographs: what each one takes itself, and what the network takes for the larg
 
 import threading
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from math import prod
 from typing import Self
@@ -189,7 +188,6 @@ class Place:
         self._budget = budget
         self._cost = cost
         self._config = config
-        self._admission: AbstractContextManager[None] | None = None
         self._share: Share | None = None
         self.grows = False
 
@@ -199,15 +197,13 @@ class Place:
         Raises:
             RequestError: 503 with Retry-After, if as many are admitted as may be.
         """
-        self._admission = self._queue.admit()
-        self._admission.__enter__()
+        self._queue.__enter__()
         return self
 
     def __exit__(self, *failure: object) -> None:
         if self._share is not None:
             self._budget.give_back(self._share)
-        if self._admission is not None:
-            self._admission.__exit__(None, None, None)
+        self._queue.__exit__(*failure)
 
     def take_memory(self, height: int, width: int, name: str) -> None:
         """Takes the memory of the photograph, once its size is known and before it is decoded; in any thread.

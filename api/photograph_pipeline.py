@@ -57,7 +57,7 @@ async def inspect_photograph(
 
     Args:
         service: Has the queue and the threads.
-        model: Answers; the caller holds it `in_use`.
+        model: Answers; the caller counts its `usage`.
         source: An encoded photograph, or pixels uint8 [H, W, C].
         threshold: Replaces the model's image threshold, 0…1.
         deadline: `time.perf_counter` at which a photograph that is not answered is given up.

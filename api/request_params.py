@@ -47,6 +47,10 @@ class PredictQuery(BaseModel):
         return values
 
 
+NO_QUERY = PredictQuery()
+"""What is meant where a URL asks for nothing."""
+
+
 @dataclass(frozen=True)
 class RequestParams:
     """What a request asks with, beside its photographs.
@@ -73,7 +77,8 @@ def read_request_params(request: Request) -> RequestParams:
     """
     begun = time.perf_counter()
     try:
-        query = PredictQuery.model_validate(_single_values(request))
+        asked = request.scope["query_string"]
+        query = PredictQuery.model_validate(_single_values(request)) if asked else NO_QUERY
     except ValidationError as error:
         raise _invalid(error, "query") from error
     deadline = begun + read_deadline_ms(request) / 1000

@@ -234,7 +234,7 @@ class Service:
             RequestError: 503 if too many bodies are read, 408 if it takes too long, 504 at the deadline.
         """
         left_s = deadline - time.perf_counter()
-        with self.uploads.admit():
+        with self.uploads:
             try:
                 async with asyncio.timeout(min(self.settings.upload_timeout_s, left_s)):
                     return await reading()

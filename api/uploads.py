@@ -151,26 +151,46 @@ async def read_body(request: Request, limit: int, held: HeldBytes) -> bytes:
     Raises:
         RequestError: 413 if it has more than `limit` bytes, 503 if `held` has no room for it.
     """
-    async with aclosing(_limited(request, limit, held)) as chunks:
-        return b"".join([chunk async for chunk in chunks])
+    size = _BodySize(request, limit, held)
+    chunks = []
+    async for chunk in request.stream():
+        size.add(chunk)
+        chunks.append(chunk)
+    return b"".join(chunks)
 
 
 async def _limited(request: Request, limit: int, held: HeldBytes) -> AsyncGenerator[bytes, None]:
-    declared = request.headers.get("content-length", "")
-    if declared.isdecimal() and (len(declared) > MAX_LENGTH_DIGITS or int(declared) > limit):
-        raise _too_large(declared[:MAX_LENGTH_DIGITS], limit)
-    copies = COPIES if _kind(request) in RAW | {FORM} or _kind(request).startswith("image/") else JSON_COPIES
-    expected = int(declared) if declared.isdecimal() else 0
-    held.add(copies * expected)
-    received = 0
+    size = _BodySize(request, limit, held)
     async for chunk in request.stream():
-        received += len(chunk)
-        if received > limit:
-            raise _too_large(f"more than {limit}", limit)
-        if received > expected:
-            held.add(copies * (received - expected))
-            expected = received
+        size.add(chunk)
         yield chunk
+
+
+class _BodySize:
+    """Bounds a body that arrives, and its memory: before it arrives where its length is known.
+
+    Raises:
+        RequestError: Here and in `add`: 413 if it is larger than `limit`, 503 if `held` has no room for it.
+    """
+
+    def __init__(self, request: Request, limit: int, held: HeldBytes) -> None:
+        declared, kind = request.headers.get("content-length", ""), _kind(request)
+        if declared.isdecimal() and (len(declared) > MAX_LENGTH_DIGITS or int(declared) > limit):
+            raise _too_large(declared[:MAX_LENGTH_DIGITS], limit)
+        plain = kind in RAW or kind == FORM or kind.startswith("image/")
+        self._limit, self._held = limit, held
+        self._copies = COPIES if plain else JSON_COPIES
+        self._expected = int(declared) if declared.isdecimal() else 0
+        self._received = 0
+        held.add(self._copies * self._expected)
+
+    def add(self, chunk: bytes) -> None:
+        self._received += len(chunk)
+        if self._received > self._limit:
+            raise _too_large(f"more than {self._limit}", self._limit)
+        if self._received > self._expected:
+            self._held.add(self._copies * (self._received - self._expected))
+            self._expected = self._received
 
 
 def _too_large(size: str, limit: int) -> RequestError:

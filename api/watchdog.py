@@ -1,12 +1,9 @@
 """Sees from outside a thread how long it has been at one piece of work, and whether it hangs."""
 
-import itertools
 import logging
-import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import Literal, NamedTuple, get_args
+from collections.abc import Callable
+from typing import Literal, Self, get_args
 
 Step = Literal["decode", "infer", "encode", "load"]
 """What a thread does: for a photograph, for a batch, or for a model (its self-test, its first batches)."""
@@ -20,11 +17,27 @@ LEAVE_AFTER_S = 60.0
 logger = logging.getLogger(__name__)
 
 
-class Running(NamedTuple):
-    """A piece of work in a thread that is not done; `since` is of the watchdog's clock."""
+class Running:
+    """A piece of work in a thread, which its watchdog knows of until the block ends.
 
-    step: Step
-    since: float
+    Attributes:
+        step: What it is.
+        since: When it began, of the watchdog's clock.
+    """
+
+    def __init__(self, step: Step, since: float, all_running: "set[Running]") -> None:
+        self.step = step
+        self.since = since
+        self._all = all_running
+
+    def __enter__(self) -> Self:
+        """Tells the watchdog."""
+        self._all.add(self)
+        return self
+
+    def __exit__(self, *failure: object) -> None:
+        """Tells it that the work is over."""
+        self._all.remove(self)
 
 
 class Watchdog:
@@ -43,26 +56,16 @@ class Watchdog:
         self.stall_s = stall_s
         self.lost_s = lost_s
         self._clock = clock
-        self._numbers = itertools.count()
-        self._running: dict[int, Running] = {}
-        self._lock = threading.Lock()
+        self._running: set[Running] = set()  # added to, removed from and copied whole: each is atomic
         self._told: Running | None = None
 
-    @contextmanager
-    def watch(self, step: Step) -> Iterator[None]:
-        """Notes that the thread does `step` until the block ends."""
-        with self._lock:
-            number = next(self._numbers)
-            self._running[number] = Running(step, self._clock())
-        try:
-            yield
-        finally:
-            with self._lock:
-                del self._running[number]
+    def watch(self, step: Step) -> Running:
+        """Returns the block in which the thread does `step`, which is to be entered at once."""
+        return Running(step, self._clock(), self._running)
 
     def running_s(self, step: Step) -> float:
         """Returns for how many seconds the oldest `step` has been running; 0 if none runs."""
-        return max((self._age(work) for work in self._snapshot() if work.step == step), default=0.0)
+        return max((self._age(work) for work in list(self._running) if work.step == step), default=0.0)
 
     @property
     def stalled(self) -> bool:
@@ -100,15 +103,12 @@ class Watchdog:
 
     def _exceeds(self, limit_s: float, more_s: float = 0.0) -> Running | None:
         """Returns the oldest work that has been running for longer than its limit and `more_s`."""
-        over = (work for work in self._snapshot() if self._age(work) > limit_s * _factor(work) + more_s)
+        running = list(self._running)
+        over = [work for work in running if self._age(work) > limit_s * _factor(work) + more_s]
         return min(over, key=lambda work: work.since, default=None)
 
     def _age(self, work: Running) -> float:
         return self._clock() - work.since
-
-    def _snapshot(self) -> list[Running]:
-        with self._lock:
-            return list(self._running.values())
 
 
 def _factor(work: Running) -> int:

@@ -1,7 +1,7 @@
 """What the service counts and measures, for Prometheus."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial
+from functools import cache, partial
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
@@ -98,19 +98,22 @@ class Metrics:
         running_s: Callable[[Step], float] = lambda _: 0.0,
     ) -> None:
         self._registry = registry = CollectorRegistry()
-        self._requests = Counter(
+        # What every answer counts is looked up in a cache: the library builds the key of a series anew.
+        requests = Counter(
             "segdec_requests",
             "Requests by method, path template and status code.",
             ("method", "route", "code"),
             registry=registry,
         )
-        self._request_ms = Histogram(
+        self._requests = cache(requests.labels)
+        request_ms = Histogram(
             "segdec_request_duration_milliseconds",
             "From a request's first byte to the end of its answer.",
             ("method", "route"),
             buckets=MILLISECONDS,
             registry=registry,
         )
+        self._request_ms = cache(request_ms.labels)
         self._rejections = Counter(
             "segdec_rejections", "Requests given up, by reason.", ("reason",), registry=registry
         )
@@ -155,19 +158,20 @@ class Metrics:
             ("code", "status", "key"),
             registry=registry,
         )
-        self._photographs = Counter(
+        photographs = Counter(
             "segdec_photographs",
             "Photographs that were sent, by the name of the key and what became of them.",
             ("key", "result"),
             registry=registry,
         )
+        self._photographs = cache(photographs.labels)
         self.expect_keys(())
         for code, status in BELOW_THE_APP.items():  # at 0 from the start, so that the first one is a rise
             self._problems.labels(code, str(status or ""), "")
 
     def _add_model_metrics(self, registry: CollectorRegistry) -> None:
         model = ("model", "version")
-        self._steps_ms = [
+        steps_ms = [
             Histogram(
                 f"segdec_{step}_milliseconds",
                 f"Time of an answer spent in the step '{step}'.",
@@ -177,18 +181,16 @@ class Metrics:
             )
             for step in STEPS
         ]
-        self._scores = Histogram(
-            "segdec_score", "Scores, 1 − P(good).", model, buckets=SCORES, registry=registry
-        )
-        self._decisions = Counter(
-            "segdec_decisions", "Decisions by label.", (*model, "label"), registry=registry
-        )
+        scores = Histogram("segdec_score", "Scores, 1 − P(good).", model, buckets=SCORES, registry=registry)
+        decisions = Counter("segdec_decisions", "Decisions by label.", (*model, "label"), registry=registry)
+        self._steps_ms = [cache(histogram.labels) for histogram in steps_ms]
+        self._scores, self._decisions = cache(scores.labels), cache(decisions.labels)
 
     def expect_keys(self, names: Iterable[str]) -> None:
         """Begins to count for the keys `names` at 0: so a key's first refusal is seen, and its silence."""
         for key in ("", *names):
             for result in RESULTS:
-                self._photographs.labels(key, result)
+                self._photographs(key, result)
 
     def count_request(self, method: str, route: str, status: int, duration_ms: float | None) -> None:
         """Counts a request that was answered.
@@ -200,9 +202,9 @@ class Metrics:
             duration_ms: From its first byte to the end of its answer; None if that is not known.
         """
         method = method if method in METHODS else "other"
-        self._requests.labels(method, route, str(status)).inc()
+        self._requests(method, route, str(status)).inc()
         if duration_ms is not None:
-            self._request_ms.labels(method, route).observe(duration_ms)
+            self._request_ms(method, route).observe(duration_ms)
 
     def count_problem(self, code: str, status: int | None, key: str = "") -> None:
         """Counts an error.
@@ -223,7 +225,7 @@ class Metrics:
             count: How many.
         """
         result = RESULTS[0 if status < 400 else 1 if status < 500 else 2]
-        self._photographs.labels(key, result).inc(count)
+        self._photographs(key, result).inc(count)
 
     def reject(self, reason: str) -> None:
         """Counts a request that was given up for `reason`, one of `REASONS`."""
@@ -249,12 +251,10 @@ class Metrics:
         encode_ms: float,
     ) -> None:
         """Counts an answer: what `model` decided, and where its time went."""
-        for histogram, took_ms in zip(
-            self._steps_ms, (queue_ms, decode_ms, infer_ms, encode_ms), strict=True
-        ):
-            histogram.labels(model.name, model.version).observe(took_ms)
-        self._scores.labels(model.name, model.version).observe(score)
-        self._decisions.labels(model.name, model.version, label).inc()
+        for step_ms, took_ms in zip(self._steps_ms, (queue_ms, decode_ms, infer_ms, encode_ms), strict=True):
+            step_ms(model.name, model.version).observe(took_ms)
+        self._scores(model.name, model.version).observe(score)
+        self._decisions(model.name, model.version, label).inc()
 
     def set_models(self, models: Iterable[tuple[ModelIdentity, Sequence[str]]]) -> None:
         """Replaces the models that are said to be served by `models`, identities with their labels."""

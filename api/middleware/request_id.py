@@ -3,7 +3,7 @@
 import logging
 import uuid
 
-from starlette.datastructures import Headers, MutableHeaders
+from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -38,16 +38,16 @@ class RequestIdMiddleware:
         if sent and refusal:  # in the log all the same, so that the client's own records can be found
             note(Request(scope), sent_id=sent[:MAX_LENGTH].encode("unicode_escape").decode("ascii"))
         scope.setdefault("state", {})["request_id"] = request_id
+        added = [(HEADER.lower().encode(), request_id.encode())]
+        if refusal:
+            added.append((REFUSED_HEADER.lower().encode(), refusal.encode()))
         started = False
 
         async def send_with_id(message: Message) -> None:
             nonlocal started
             if message["type"] == "http.response.start":
                 started = True
-                headers = MutableHeaders(scope=message)
-                headers[HEADER] = request_id
-                if refusal:
-                    headers[REFUSED_HEADER] = refusal
+                message["headers"] = [*message.get("headers", ()), *added]
             await send(message)
 
         try:

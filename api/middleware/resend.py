@@ -2,12 +2,11 @@
 
 import logging
 
-from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from api.middleware.metrics import Metrics
 
-HEADER = "X-Segdec-Resend"
+HEADER = b"x-segdec-resend"
 logger = logging.getLogger(__name__)
 
 
@@ -24,7 +23,7 @@ class ResendMiddleware:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handles one request."""
-        if scope["type"] == "http" and HEADER in Headers(scope=scope):
+        if scope["type"] == "http" and any(name == HEADER for name, _ in scope["headers"]):
             request_id = scope["state"]["request_id"]
             self.metrics.count_resent()
             logger.warning(

@@ -1,10 +1,9 @@
 """The served models: found by name and version, swapped whole while requests go on."""
 
 import asyncio
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Self
 
 from api.batching import ImagePredictor
 from api.errors import RequestError
@@ -17,10 +16,21 @@ from segdec.schemas import ModelDetail, ModelIdentity
 
 @dataclass(eq=False)
 class Usage:
-    """How many requests a model is answering."""
+    """How many requests a model is answering: each block of a `with` statement is one."""
 
     count: int = 0
     idle: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def __enter__(self) -> Self:
+        """Counts one more."""
+        self.count += 1
+        return self
+
+    def __exit__(self, *failure: object) -> None:
+        """Counts one less."""
+        self.count -= 1
+        if not self.count:
+            self.idle.set()
 
 
 @dataclass(frozen=True)
@@ -58,17 +68,6 @@ class ServedModel:
     def labelled(self, labels: tuple[str, ...]) -> "ServedModel":
         """Returns the same model under other labels."""
         return replace(self, labels=labels)
-
-    @contextmanager
-    def in_use(self) -> Iterator[None]:
-        """Counts a request that the model answers, until the block ends."""
-        self.usage.count += 1
-        try:
-            yield
-        finally:
-            self.usage.count -= 1
-            if not self.usage.count:
-                self.usage.idle.set()
 
     async def drained(self) -> None:
         """Returns when no request is answered by the model any more."""

@@ -48,7 +48,7 @@ async def predict_batch(request: Request) -> Response:
     params = read_request_params(request)
     model, settings = service.models.find(), service.settings
     service.queue.check()
-    with model.in_use(), service.bodies.hold() as held:
+    with model.usage, service.bodies.hold() as held:
         note(request, model=model.identity.name, version=model.identity.version)
         reading = partial(read_uploads, request, settings.max_body_bytes, held, settings.max_batch_files)
         uploads = await service.receive(reading, params.deadline)

@@ -75,7 +75,7 @@ async def _respond(request: Request, name: str | None = None, version: str | Non
             f"Accept: image/png with mask={params.query.mask}. Expected mask=png or mask=scores with it.",
         )
     service.queue.check()  # a full service does not read the body first
-    with model.in_use(), service.bodies.hold() as held:
+    with model.usage, service.bodies.hold() as held:
         reading = partial(read_upload, request, service.settings.max_body_bytes, held)
         upload = await service.receive(reading, params.deadline)
         work = inspect_photograph(

@@ -165,7 +165,7 @@ async def _respond(request: Request, service: Service, model: ServedModel) -> Re
     _refuse_encoding(request)
     service.queue.check()  # a full service does not read the body first
     settings = service.settings
-    with model.in_use(), service.bodies.hold() as held:
+    with model.usage, service.bodies.hold() as held:
         note(request, model=model.identity.name, version=model.identity.version)
         body = await service.receive(partial(read_body, request, settings.max_body_bytes, held), deadline)
         header_length = request.headers.get(HEADER_LENGTH)

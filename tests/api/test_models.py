@@ -76,8 +76,8 @@ def test_replaced_model_is_drained_when_its_last_request_ends(serve_models):
     model = serve_models(BOLTS).find()
 
     async def scenario() -> list[bool]:
-        with model.in_use():
-            with model.in_use():
+        with model.usage:
+            with model.usage:
                 draining = asyncio.create_task(model.drained())
                 await asyncio.sleep(0)
             await asyncio.sleep(0)

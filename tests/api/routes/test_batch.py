@@ -1,4 +1,6 @@
 import base64
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 import httpx
 import pytest
@@ -24,9 +26,20 @@ def test_each_photograph_gets_an_answer_or_a_problem(client, part):
 
 
 def test_photographs_of_one_request_share_batches(client, predictor, part):
-    items = send(client, *[(f"{number}.png", part) for number in range(8)]).json()["items"]
-    assert max(item["answer"]["batch_size"] for item in items) > 1
-    assert sum(shape[0] for shape in predictor.shapes[4:]) >= 8
+    files = [(f"{number}.png", part) for number in range(8)]
+    while predictor.entered.acquire(blocking=False):
+        pass
+    predictor.gate.clear()  # the network is busy with another one until all of them wait
+    with ThreadPoolExecutor(2) as senders:
+        other = senders.submit(send, client, files[0])
+        assert predictor.entered.acquire(timeout=30)
+        answer = senders.submit(send, client, *files)
+        while client.app.state.service.inference_thread.waiting < len(files):
+            assert not answer.done()
+            time.sleep(0.001)
+        predictor.gate.set()
+    assert other.result().json()["items"][0]["answer"]["batch_size"] == 1
+    assert [item["answer"]["batch_size"] for item in answer.result().json()["items"]] == [8] * 8
 
 
 def test_json_holds_several_photographs(client, part):
