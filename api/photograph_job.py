@@ -1,4 +1,4 @@
-"""One photograph in the threads: each step hands it to the next, and the event loop waits for the last."""
+"""One photograph from its bytes to its answer: each step hands it to the next, whatever thread does that."""
 
 import asyncio
 import logging
@@ -48,6 +48,8 @@ class PhotographJob(Generic[T]):
         decode: Makes the network's input [h, w, c], in an image thread.
         predictor: Holds the network.
         encode: Makes the answer of the network's result, in an image thread.
+        small: Whether `decode` and `encode` take less time than a change of threads: then the event loop
+            does them itself.
     """
 
     def __init__(
@@ -57,12 +59,15 @@ class PhotographJob(Generic[T]):
         decode: Callable[[], NDArray[np.uint8]],
         predictor: ImagePredictor,
         encode: Callable[[InferenceResult], T],
+        *,
+        small: bool,
     ) -> None:
         self._threads = threads
         self._admission = admission
         self._decode = decode
         self._predictor = predictor
         self._encode = encode
+        self._small = small
         self._loop = asyncio.get_running_loop()
         self._answer: asyncio.Future[T] = self._loop.create_future()
         self._waiting: Future[InferenceResult] | None = None
@@ -83,13 +88,14 @@ class PhotographJob(Generic[T]):
         self._admission.__enter__()
         timer = self._loop.call_later(left_s, self._give_up)
         try:
-            self._hand_on(self._decode_image)
+            if self._small:
+                self._do(self._decode_image)
+            else:
+                self._threads.image.submit(self._do, self._decode_image)
             return await self._answer
         finally:
             timer.cancel()
             self._leave()
-            if not self._answer.cancelled():
-                self._answer.exception()  # seen, also where the client went in the same moment
 
     def _give_up(self) -> None:
         if not self._answer.done():
@@ -99,64 +105,66 @@ class PhotographJob(Generic[T]):
         self._left = True
         if self._waiting is not None and not self._waiting.done():
             self._threads.inference.withdraw(self._waiting)
+        if not self._answer.cancelled():
+            self._answer.exception()  # seen, also where the client went in the same moment
 
     def _end(self, answer: T | None, error: BaseException | None) -> None:
-        """Called once, when no thread has the photograph any more."""
+        """Is called once, on the event loop, when no thread has the photograph any more."""
         self._admission.__exit__(None, None, None)
         if self._answer.done():
             if error is not None and not isinstance(error, SegdecError | _LeftError):
                 logger.error("A photograph that nobody waited for any more failed", exc_info=error)
-        elif isinstance(error, _LeftError):  # the threads have ended
+        elif isinstance(error, _LeftError):  # the service has ended
             self._answer.cancel()
         elif error is not None:
             self._answer.set_exception(error)
         else:
             self._answer.set_result(answer)  # type: ignore[arg-type]  # without an error there is one
 
-    # === In the threads ===
+    # === In an image thread, or on the event loop ===
 
-    def _hand_on(self, step: Callable[[], None]) -> None:
-        """Lets `step` wait for an image thread; what goes wrong in it ends the job."""
+    def _do(self, step: Callable[[], None]) -> None:
+        """Does `step`; what goes wrong in it ends the job."""
         try:
-            self._threads.image.submit(step).add_done_callback(self._see)
-        except RuntimeError as error:  # the threads have ended
-            self._tell(None, error)
-
-    def _see(self, step: "Future[Any]") -> None:
-        error = _failure(step)
-        if error is not None:
+            if self._left:
+                raise _LeftError
+            step()
+        except BaseException as error:  # whatever it is, somebody waits for it
             self._tell(None, error)
 
     def _decode_image(self) -> None:
-        self._check_left()
         with self._threads.watchdog.watch("decode"):
             image = self._decode()
         self._waiting = waiting = self._threads.inference.submit(self._predictor, image)
-        if self._left:  # since it was looked at last; now that it can be found, whoever leaves takes it back
+        if self._left:  # since it was looked at last; from now on, whoever leaves finds it
             self._threads.inference.withdraw(waiting)
         waiting.add_done_callback(self._encode_later)
 
-    def _encode_later(self, inferred: "Future[InferenceResult]") -> None:
-        error = _failure(inferred)
-        if error is None:
-            self._hand_on(partial(self._encode_answer, inferred.result()))
-        else:
-            self._tell(None, error)
-
     def _encode_answer(self, result: InferenceResult) -> None:
-        self._check_left()
         with self._threads.watchdog.watch("encode"):
             answer = self._encode(result)
         self._tell(answer, None)
 
-    def _check_left(self) -> None:
-        if self._left:
-            raise _LeftError
-
     def _tell(self, answer: T | None, error: BaseException | None) -> None:
-        with suppress(RuntimeError):  # the loop has ended, and nobody waits any more
-            self._loop.call_soon_threadsafe(self._end, answer, error)
+        if self._small:
+            self._end(answer, error)
+        else:
+            self._call_loop(self._end, answer, error)
 
+    # === In the inference thread, or where the photograph is taken back from it ===
 
-def _failure(work: "Future[Any]") -> BaseException | None:
-    return _LeftError() if work.cancelled() else work.exception()
+    def _encode_later(self, inferred: "Future[InferenceResult]") -> None:
+        error = _LeftError() if inferred.cancelled() else inferred.exception()
+        if error is not None:
+            self._call_loop(self._end, None, error)
+            return
+        step = partial(self._encode_answer, inferred.result())
+        if self._small:
+            self._call_loop(self._do, step)
+        else:
+            with suppress(RuntimeError):  # the image threads have ended, and nobody waits any more
+                self._threads.image.submit(self._do, step)
+
+    def _call_loop(self, function: Callable[..., None], *arguments: Any) -> None:
+        with suppress(RuntimeError):  # it has ended, and nobody waits any more
+            self._loop.call_soon_threadsafe(function, *arguments)

@@ -258,7 +258,7 @@ class Service:
         self.drain()
         if self._giving_back is not None:
             self._giving_back.cancel()
-        self.threads.image.shutdown(wait=False, cancel_futures=True)
+        self.threads.image.shutdown(wait=False)
         await asyncio.to_thread(self.inference_thread.close, CLOSE_S)
 
 

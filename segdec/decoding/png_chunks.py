@@ -6,6 +6,9 @@ from collections.abc import Iterator
 from segdec.errors import ImageError
 
 SIGNATURE = b"\x89PNG\r\n\x1a\n"
+HEADER_BEGIN = SIGNATURE + b"\0\0\0\x0dIHDR"
+"""The first chunk, of 13 bytes, follows at once; it begins with width and height."""
+
 MAX_CHUNKS = 100_000
 """More than any encoder writes; a file of millions of empty ones would keep a decoder busy for seconds."""
 
@@ -21,6 +24,13 @@ CHANNELS = {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}
 
 LENGTH_BYTES, KIND_BYTES, CHECKSUM_BYTES = 4, 4, 4
 PIXELS, TRANSPARENCY, EXIF, ANIMATION = b"IDAT", b"tRNS", b"eXIf", b"acTL"
+
+
+def read_size(data: bytes) -> tuple[int, int] | None:
+    """Returns height and width of a PNG, px, as its first bytes say; None for any other file."""
+    if data[: len(HEADER_BEGIN)] != HEADER_BEGIN or len(data) < len(HEADER_BEGIN) + 8:
+        return None
+    return int.from_bytes(data[20:24]), int.from_bytes(data[16:20])
 
 
 def essential_chunks(data: bytes, name: str) -> tuple[bytes, bool]:

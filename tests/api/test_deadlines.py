@@ -8,11 +8,18 @@ import httpx
 import pytest
 from fastapi import FastAPI
 
-from tests.api.conftest import ServiceClient, StubPredictor
+from api.photograph_pipeline import SMALL_PIXELS
+from segdec.images import encode_png
+from tests.api.conftest import ServiceClient, StubPredictor, part_image
 
 SOON = {"Content-Type": "image/png", "X-Deadline-Ms": "50"}
 PNG = {"Content-Type": "image/png"}
 INFER = "/v2/models/unnamed/infer"
+
+
+SMALL = encode_png(part_image())
+LARGE = encode_png(part_image(SMALL_PIXELS, 16))  # is decoded and answered by an image thread
+SIZES = {"small": SMALL, "large": LARGE}
 
 
 class Held:
@@ -77,9 +84,12 @@ def wait_until(client: ServiceClient, true: Callable[[], bool]) -> None:
     client.run(wait)
 
 
-@pytest.mark.parametrize("step", ["prepare", "infer", "interpret"])
-def test_deadline_is_answered_while_a_step_hangs_and_behind_it(client, hold, part, step):
-    held = hold(step)
+STEPS = [("prepare", "large"), ("infer", "large"), ("infer", "small"), ("interpret", "large")]
+
+
+@pytest.mark.parametrize(("step", "size"), STEPS)
+def test_deadline_is_answered_while_a_step_hangs_and_behind_it(client, hold, step, size):
+    held, part = hold(step), SIZES[size]
     hang(client, held, part)
     for _ in range(3):
         answer = client.post("/v1/predict", content=part, headers=SOON)
@@ -87,9 +97,9 @@ def test_deadline_is_answered_while_a_step_hangs_and_behind_it(client, hold, par
     assert not held.entered.acquire(timeout=0)
 
 
-def test_deadline_holds_for_each_of_several_photographs(client, hold, part):
+def test_deadline_holds_for_each_of_several_photographs(client, hold):
     hold("infer")
-    files = [("file", (f"{number}.png", part)) for number in range(12)]
+    files = [("file", (f"{number}.png", LARGE if number % 2 else SMALL)) for number in range(12)]
     answer = client.post("/v1/predict/batch", files=files, headers={"X-Deadline-Ms": "50"})
     assert answer.status_code == 200
     assert [item["problem"]["code"] for item in answer.json()["items"]] == ["deadline_passed"] * 12
@@ -104,10 +114,12 @@ def test_deadline_holds_in_the_open_inference_protocol(client, hold):
     assert refused(answer) == (504, "deadline_passed")
 
 
-@pytest.mark.parametrize(("step", "kept"), [("prepare", 3), ("infer", 1), ("interpret", 3)])
-def test_photograph_that_a_thread_holds_keeps_its_place(client, hold, part, step, kept):
+@pytest.mark.parametrize(
+    ("step", "size", "kept"), [(*step, kept) for step, kept in zip(STEPS, (3, 1, 1, 3), strict=True)]
+)
+def test_photograph_that_a_thread_holds_keeps_its_place(client, hold, step, size, kept):
     """It still takes memory. One that waited for the network alone is let go; the image thread's are not."""
-    queue = client.app.state.service.queue
+    queue, part = client.app.state.service.queue, SIZES[size]
     held = hold(step)
     hang(client, held, part)
     for _ in range(2):
@@ -118,19 +130,20 @@ def test_photograph_that_a_thread_holds_keeps_its_place(client, hold, part, step
     assert client.post("/v1/predict", content=part, headers=PNG).status_code == 200
 
 
-def test_photograph_given_up_before_its_decoding_is_not_decoded(client, hold, part):
+def test_photograph_given_up_before_its_decoding_is_not_decoded(client, hold):
     held = hold("prepare")
-    hang(client, held, part)
+    hang(client, held, LARGE)
     for _ in range(2):
-        client.post("/v1/predict", content=part, headers=SOON)
+        client.post("/v1/predict", content=LARGE, headers=SOON)
     held.let_go()
     wait_until(client, lambda: client.app.state.service.queue.admitted == 0)
     assert not held.entered.acquire(timeout=0)
 
 
-def test_failure_that_nobody_waits_for_is_logged(client, hold, predictor, part, caplog):
+@pytest.mark.parametrize("size", SIZES)
+def test_failure_that_nobody_waits_for_is_logged(client, hold, predictor, size, caplog):
     held = hold("infer")
-    hang(client, held, part)
+    hang(client, held, SIZES[size])
     predictor.failure = RuntimeError("out of memory")
     held.let_go()
     wait_until(client, lambda: client.app.state.service.queue.admitted == 0)
