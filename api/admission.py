@@ -10,6 +10,9 @@ from api.errors import busy
 
 T = TypeVar("T")
 
+WATCH_AFTER_S = 0.05
+"""Seconds after which it is looked whether a client is still there: most have their answer before."""
+
 
 class AdmissionLimit:
     """Bounds what is admitted at a time; what is beyond is refused at once instead of waiting without end.
@@ -121,7 +124,8 @@ async def until_disconnected(request: Request, work: Coroutine[Any, Any, T]) -> 
     Raises:
         ClientDisconnect: If the client went; `work` was cancelled.
     """
-    working = asyncio.current_task()
+    working, loop = asyncio.current_task(), asyncio.get_running_loop()
+    watching: asyncio.Task[None] | None = None
     disconnected = False
 
     async def watch() -> None:
@@ -132,7 +136,11 @@ async def until_disconnected(request: Request, work: Coroutine[Any, Any, T]) -> 
         if working:
             working.cancel()
 
-    watching = asyncio.create_task(watch())
+    def begin_to_watch() -> None:
+        nonlocal watching
+        watching = loop.create_task(watch())
+
+    timer = loop.call_later(WATCH_AFTER_S, begin_to_watch)
     try:
         return await work
     except asyncio.CancelledError:
@@ -140,4 +148,6 @@ async def until_disconnected(request: Request, work: Coroutine[Any, Any, T]) -> 
             raise ClientDisconnect from None
         raise
     finally:
-        watching.cancel()
+        timer.cancel()
+        if watching is not None:
+            watching.cancel()

@@ -220,25 +220,23 @@ class Place:
         prepared = prod(input_size(self._config, height, width))
         share = Share(BYTES_PER_PIXEL * max(height * width, prepared), self._cost.bytes_for(prepared))
         arrived = f"{name} has {width} × {height} = {width * height:,} pixels"
-        largest = self._budget.largest(self._cost)
         if share.total > self._budget.available_bytes:
-            raise RequestError(
-                413, "too_many_pixels_for_memory", self._explain_memory(arrived, share, largest)
-            )
+            raise RequestError(413, "too_many_pixels_for_memory", self._explain_memory(arrived, share))
         if prepared * self._cost.s_per_pixel > self._budget.deadline_s:
             raise RequestError(
                 413,
                 "too_many_pixels_for_deadline",
                 f"{arrived}, for which the network takes {prepared * self._cost.s_per_pixel:.1f} s or more. "
-                f"Expected at most {largest.pixels:,}, which is what it does in the "
+                f"Expected at most {self._budget.largest(self._cost).pixels:,}, which is what it does in the "
                 f"{self._budget.deadline_s:g} s of --deadline-ms. Crop or shrink it, allow more time, or "
                 "serve a model with a faster engine or a fixed input size.",
             )
         self.grows = self._budget.take(share)
         self._share = share
 
-    def _explain_memory(self, arrived: str, share: Share, largest: LargestPhotograph) -> str:
+    def _explain_memory(self, arrived: str, share: Share) -> str:
         budget = self._budget
+        largest = budget.largest(self._cost)
         return (
             f"{arrived}, which takes about {_mib(share.total)} of memory with this model; there are "
             f"{_mib(budget.available_bytes)} for photographs, of {_mib(budget.limit_bytes)} for the service. "

@@ -29,7 +29,7 @@ T = TypeVar("T")
 SMALL_PIXELS = 128 * 128
 SMALL_BYTES = 2**14
 """Photographs of no more, the network's input included, are decoded and answered by the event loop. It does
-nothing else meanwhile: for a fraction of a millisecond, and for the worst file of that size some 10 ms."""
+nothing else meanwhile: for a fraction of a millisecond, and for the worst file of that size some 30 ms."""
 
 
 @dataclass(frozen=True)

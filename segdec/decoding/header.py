@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 FORMATS = {"JPEG": "jpeg", "MPO": "jpeg", "PNG": "png", "BMP": "bmp", "TIFF": "tiff", "WEBP": "webp"}
 """Names of the accepted formats: Pillow's and ours. MPO is a JPEG with further pictures behind it."""
 
+OPENED = [key for key in FORMATS if key != "MPO"]
+"""What Pillow is asked for: it finds a MPO as a JPEG."""
+
 SIGNATURES = {b"\x89PNG": "PNG", b"\xff\xd8\xff": "JPEG", b"BM": "BMP", b"II*\0": "TIFF", b"MM\0*": "TIFF"}
 EXPECTED = "Expected an image of 8 or 16 bits a channel as PNG, JPEG, BMP or TIFF"
 
@@ -44,7 +47,7 @@ def open_header(data: bytes, name: str, max_pixels: int, max_side: int) -> "Pict
     """
     image = pillow()
     try:
-        picture: Picture = image.open(io.BytesIO(data), formats=[key for key in FORMATS if key != "MPO"])
+        picture: Picture = image.open(io.BytesIO(data), formats=OPENED)
     except (image.DecompressionBombError, image.DecompressionBombWarning) as error:
         most = image.MAX_IMAGE_PIXELS * (1 if isinstance(error, Warning) else 2)  # where Pillow stops
         raise _too_large(f"more than {most:,}", name, max_pixels, most) from error
