@@ -93,17 +93,17 @@ class _Step:
             own = tf.unstack(losses.pop(BY_REPLICA))
             losses |= {f"replica_loss_{index}": loss for index, loss in enumerate(own)}
         norm = losses.pop("gradient_norm")
+        rate = keras.ops.convert_to_tensor(self._optimizer.learning_rate)
         if state.loss_scale is None or statistics is None:
-            self._update(gradients)
+            self._update(gradients, rate)
             report = {"gradient_norm": norm}
         else:
             harmless = state.loss_scale.decide(
                 tf.math.is_finite(norm),
-                lambda: self._update(gradients),
+                lambda: self._update(gradients, rate),
                 lambda: statistics.restore(strategy),
             )
             report = {"gradient_norm": tf.where(harmless, 0.0, norm), **state.loss_scale.report()}
-        rate = keras.ops.convert_to_tensor(self._optimizer.learning_rate)
         state.step.assign_add(1)  # last: balance, update and rate read it
         return {**losses, **report, "learning_rate": rate}
 
@@ -113,7 +113,7 @@ class _Step:
         images = tf.cast(tf.shape(batch["label"])[0], own_losses["loss"].dtype)
         numbers = {"images": images, **_by_replica(own_losses["loss"] * self._config.batch_size, images)}
         if stop_requests is not None:
-            numbers[STOP_REQUESTS] = tf.identity(stop_requests)  # on the replica's device
+            numbers[STOP_REQUESTS] = stop_requests
         sums, numbers = sum_over_replicas(own_gradients, {**own_losses, **numbers})
         # Replicas may have different numbers of images: a mean of their means would weigh images unequally.
         share = self._config.batch_size / numbers.pop("images")
@@ -142,9 +142,8 @@ class _Step:
             scale=None if scale is None else tf.identity(scale.value),
         )
 
-    def _update(self, gradients: list[tf.Tensor]) -> None:
+    def _update(self, gradients: list[tf.Tensor], rate: tf.Tensor) -> None:
         settings, optimizer = self._settings, self._optimizer
-        rate = keras.ops.convert_to_tensor(optimizer.learning_rate)
         if settings.weight_decay and settings.weight_decay_kind == "decoupled":
             shrink(self._strategy, self._kernels, rate * settings.weight_decay)
 

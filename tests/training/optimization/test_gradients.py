@@ -11,7 +11,7 @@ tf = pytest.importorskip("tensorflow")
 from segdec.network.network import build_network  # noqa: E402
 from training.distribution.strategies import choose_strategy  # noqa: E402
 from training.optimization.ema import WeightEMA  # noqa: E402
-from training.optimization.gradients import clip, replica_gradients  # noqa: E402
+from training.optimization.gradients import clip, replica_gradients, sum_over_replicas  # noqa: E402
 from training.optimization.schedules import build_optimizer  # noqa: E402
 from training.optimization.step import build_step  # noqa: E402
 from training.optimization.train_state import TrainState  # noqa: E402
@@ -35,7 +35,7 @@ def batches():
     return tf.data.Dataset.from_tensor_slices(examples).batch(BATCH)
 
 
-def train(tiny_config, devices="cpu:1", **settings):
+def train(tiny_config, devices="cpu:1", *, several=False, **settings):
     """Weights after two joint steps, how far they moved, and the losses."""
     keras.utils.set_random_seed(1)
     strategy = choose_strategy("auto", devices)
@@ -48,8 +48,11 @@ def train(tiny_config, devices="cpu:1", **settings):
         ema = WeightEMA(network.variables, 0.5)
     start = [np.asarray(variable.value).copy() for variable in network.variables]
     state = TrainState(network, {"joint": optimizer}, ema, steps_taken)
-    step = build_step(strategy, state, JOINT, ExperimentConfig(stages=StagesConfig(joint=config)))
-    losses = [float(step(batch)["loss"]) for batch in strategy.experimental_distribute_dataset(batches())]
+    experiment = ExperimentConfig(stages=StagesConfig(joint=config))
+    step = build_step(strategy, state, JOINT, experiment, several=several)
+    stop_requests = (tf.constant(0.0),) if several else ()
+    distributed = strategy.experimental_distribute_dataset(batches())
+    losses = [float(step(batch, *stop_requests)["loss"]) for batch in distributed]
     weights = [np.asarray(variable.value) for variable in network.variables]
     return (
         weights,
@@ -118,18 +121,46 @@ def test_clipping_by_hand():
         np.testing.assert_allclose(run(parts, 9.0), [3.0, 4.0], rtol=1e-6)
 
 
-@pytest.mark.parametrize(("devices", "clip_norm"), [("cpu:1", None), ("cpu:2", 0.05)])
-def test_a_step_reduces_once(tiny_config, monkeypatch, devices, clip_norm):
+def test_a_step_reduces_once(tiny_config, monkeypatch):
     """Gradients, losses, numbers of images and requests to stop go into one message."""
-    reductions = []
-    true = tf.distribute.ReplicaContext.all_reduce
+    messages = []
 
-    def count(context, operation, values, options=None):
-        reductions.append(len(tf.nest.flatten(values)))
-        return true(context, operation, values, options)
+    def watch(name):
+        true = getattr(tf.distribute.CrossDeviceOps, name)
 
-    monkeypatch.setattr(tf.distribute.ReplicaContext, "all_reduce", count)
-    train(tiny_config, devices, clip_norm=clip_norm)
-    replicas = int(devices.removeprefix("cpu:"))
-    assert len(reductions) == replicas  # while the one graph of the step is traced
-    assert min(reductions) > 10
+        def count(self, operation, values, *rest, **options):
+            messages.append(values)
+            return true(self, operation, values, *rest, **options)
+
+        monkeypatch.setattr(tf.distribute.CrossDeviceOps, name, count)
+
+    watch("reduce")
+    watch("batch_reduce")
+    # With this on each replica the time to trace a step would grow with their square.
+    monkeypatch.setattr(tf.distribute.ReplicaContext, "all_reduce", None)
+    train(tiny_config, "cpu:2", several=True, clip_norm=0.05)
+    assert len(messages) == 1  # while the one graph of the step is traced
+    assert len(messages[0]) > 10
+
+
+@pytest.mark.parametrize("name", ["single", "mirrored", "central-storage"])
+def test_replicas_add_up_what_they_have_and_what_they_share(name):
+    strategy = choose_strategy(name, "cpu:1" if name == "single" else "cpu:2")
+    replicas = strategy.num_replicas_in_sync
+
+    @tf.function
+    def run(shared):
+        def add_up():
+            place = tf.distribute.get_replica_context().replica_id_in_sync_group
+            own = tf.cast(place, tf.float64) + tf.constant([1.0, 2.0], tf.float64)
+            return sum_over_replicas([own, shared], {"own": tf.cast(place, tf.float32), "shared": shared})
+
+        return strategy.run(add_up)
+
+    gradients, numbers = run(tf.constant(0.5, tf.float64))
+    expected = [[1.0, 2.0], 0.5, 0.0, 0.5] if replicas == 1 else [[3.0, 5.0], 1.0, 1.0, 1.0]
+    for summed, value in zip([*gradients, *numbers.values()], expected, strict=True):
+        copies = strategy.experimental_local_results(summed)
+        assert len(copies) == replicas
+        for copy in copies:
+            np.testing.assert_array_equal(copy, value)
