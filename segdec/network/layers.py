@@ -119,7 +119,34 @@ def _gather(count: Any, mean: Any, variance: Any) -> Any:
     if replica is None or replica.num_replicas_in_sync == 1:
         return row[None]
     place = tf.one_hot(replica.replica_id_in_sync_group, replica.num_replicas_in_sync, dtype=row.dtype)
-    return replica.all_reduce("SUM", place[:, None] * row[None])
+    return _fill_rows(place[:, None] * row[None])
+
+
+def _fill_rows(own: Any) -> Any:
+    """Adds up what the replicas have, of which each has a row of its own and zeros elsewhere.
+
+    `ReplicaContext.all_reduce` and its gradient, but for the time to trace it: that wraps the sum in
+    `tf.custom_gradient`, which looks for variables between result and argument, on each replica through the
+    graphs of all. Here only an identity is wrapped, and the sum joins it as a constant; own + (sum − own) is
+    the sum to the bit, since one of the two is 0 in each row.
+    """
+    import tensorflow as tf
+
+    @tf.custom_gradient
+    def mark(x: Any) -> tuple[Any, Any]:
+        return tf.identity(x), _sum_over_replicas
+
+    own = mark(own)
+    return own + tf.stop_gradient(_sum_over_replicas(own) - own)
+
+
+def _sum_over_replicas(value: Any) -> Any:
+    import tensorflow as tf
+
+    def merge(strategy: Any, merged: Any) -> Any:
+        return strategy.extended.batch_reduce_to("SUM", [(merged, merged)])[0]
+
+    return tf.distribute.get_replica_context().merge_call(merge, args=(value,))
 
 
 def _combine(rows: Any) -> tuple[Any, Any, Any]:
