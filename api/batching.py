@@ -149,15 +149,19 @@ class InferenceThread:
 
     async def call(self, function: Callable[[], T]) -> T:
         """Runs `function` on the thread, between two batches."""
-        return await asyncio.wrap_future(self.submit_call(function))
+        future = self.submit_call(function)
+        try:
+            return await asyncio.wrap_future(future)
+        except asyncio.CancelledError:
+            self.withdraw(future)
+            raise
 
     def withdraw(self, future: "Future[Any]") -> None:
         """Takes back what still waits, and cancels its future; what runs already goes on to its end."""
         with self._changed:
             found = next((item for item in self._waiting if item.future is future), None)
-            if found is None:
-                return
-            self._waiting.remove(found)
+            if found is not None:
+                self._waiting.remove(found)
         future.cancel()
 
     def sizes_for(self, predictor: ImagePredictor, shape: Sequence[int]) -> tuple[int, ...]:

@@ -30,8 +30,8 @@ class Threads(NamedTuple):
     watchdog: Watchdog
 
 
-class _LeftError(Exception):
-    """A step that was not begun, because nobody waits for the photograph any more."""
+class _GivenUpError(Exception):
+    """A step that was not begun: nobody waits for the photograph any more, or the service has ended."""
 
 
 class PhotographJob(Generic[T]):
@@ -45,11 +45,11 @@ class PhotographJob(Generic[T]):
     Args:
         threads: Do the steps.
         admission: Is entered while the photograph is worked on.
-        decode: Makes the network's input [h, w, c], in an image thread.
+        decode: Makes the network's input [h, w, c].
         predictor: Holds the network.
-        encode: Makes the answer of the network's result, in an image thread.
-        small: Whether `decode` and `encode` take less time than a change of threads: then the event loop
-            does them itself.
+        encode: Makes the answer of the network's result.
+        small: Whether `decode` and `encode` take less time than a change of threads. Then the event loop does
+            them itself, else an image thread. What hangs there, nobody sees and no deadline ends.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class PhotographJob(Generic[T]):
         """Returns the answer.
 
         Args:
-            deadline: `time.perf_counter` until which it is waited for, whatever the threads do.
+            deadline: `time.perf_counter` until which it is waited for, whatever a thread does.
 
         Raises:
             RequestError: 504 at the deadline, or what the admission refuses with.
@@ -91,7 +91,7 @@ class PhotographJob(Generic[T]):
             if self._small:
                 self._do(self._decode_image)
             else:
-                self._threads.image.submit(self._do, self._decode_image)
+                self._submit(self._decode_image)
             return await self._answer
         finally:
             timer.cancel()
@@ -105,16 +105,17 @@ class PhotographJob(Generic[T]):
         self._left = True
         if self._waiting is not None and not self._waiting.done():
             self._threads.inference.withdraw(self._waiting)
-        if not self._answer.cancelled():
+        if self._answer.done() and not self._answer.cancelled():
             self._answer.exception()  # seen, also where the client went in the same moment
 
     def _end(self, answer: T | None, error: BaseException | None) -> None:
         """Is called once, on the event loop, when no thread has the photograph any more."""
+        self._waiting = None  # it refers to this job, and both would keep the photograph
         self._admission.__exit__(None, None, None)
         if self._answer.done():
-            if error is not None and not isinstance(error, SegdecError | _LeftError):
+            if error is not None and not isinstance(error, SegdecError | _GivenUpError):
                 logger.error("A photograph that nobody waited for any more failed", exc_info=error)
-        elif isinstance(error, _LeftError):  # the service has ended
+        elif isinstance(error, _GivenUpError):  # the service has ended
             self._answer.cancel()
         elif error is not None:
             self._answer.set_exception(error)
@@ -126,8 +127,7 @@ class PhotographJob(Generic[T]):
     def _do(self, step: Callable[[], None]) -> None:
         """Does `step`; what goes wrong in it ends the job."""
         try:
-            if self._left:
-                raise _LeftError
+            self._check_left()
             step()
         except BaseException as error:  # whatever it is, somebody waits for it
             self._tell(None, error)
@@ -135,10 +135,11 @@ class PhotographJob(Generic[T]):
     def _decode_image(self) -> None:
         with self._threads.watchdog.watch("decode"):
             image = self._decode()
+        self._check_left()
         self._waiting = waiting = self._threads.inference.submit(self._predictor, image)
         if self._left:  # since it was looked at last; from now on, whoever leaves finds it
             self._threads.inference.withdraw(waiting)
-        waiting.add_done_callback(self._encode_later)
+        waiting.add_done_callback(self._go_on)
 
     def _encode_answer(self, result: InferenceResult) -> None:
         with self._threads.watchdog.watch("encode"):
@@ -151,10 +152,15 @@ class PhotographJob(Generic[T]):
         else:
             self._call_loop(self._end, answer, error)
 
-    # === In the inference thread, or where the photograph is taken back from it ===
+    def _check_left(self) -> None:
+        if self._left:
+            raise _GivenUpError
 
-    def _encode_later(self, inferred: "Future[InferenceResult]") -> None:
-        error = _LeftError() if inferred.cancelled() else inferred.exception()
+    # === In any thread ===
+
+    def _go_on(self, inferred: "Future[InferenceResult]") -> None:
+        """Takes what the network gave, or that the photograph was taken back from it."""
+        error = _GivenUpError() if inferred.cancelled() else inferred.exception()
         if error is not None:
             self._call_loop(self._end, None, error)
             return
@@ -162,8 +168,13 @@ class PhotographJob(Generic[T]):
         if self._small:
             self._call_loop(self._do, step)
         else:
-            with suppress(RuntimeError):  # the image threads have ended, and nobody waits any more
-                self._threads.image.submit(self._do, step)
+            self._submit(step)
+
+    def _submit(self, step: Callable[[], None]) -> None:
+        try:
+            self._threads.image.submit(self._do, step)
+        except RuntimeError as error:  # there is no thread, and none can be started
+            self._call_loop(self._end, None, error)
 
     def _call_loop(self, function: Callable[..., None], *arguments: Any) -> None:
         with suppress(RuntimeError):  # it has ended, and nobody waits any more

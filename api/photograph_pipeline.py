@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 from api.batching import InferenceResult
 from api.memory_budget import MemoryFullError
 from api.models.registry import ServedModel
-from api.photograph_job import PhotographJob
+from api.photograph_job import PhotographJob, Threads
 from api.service import Service
 from api.uploads import Upload
-from segdec.config import InputConfig
+from segdec.config import ModelConfig
 from segdec.decoding.png_chunks import read_size
 from segdec.images import Photograph
 from segdec.postprocessing import Prediction
@@ -27,9 +27,11 @@ from segdec.schemas import ImageFacts, ModelIdentity
 T = TypeVar("T")
 
 SMALL_PIXELS = 128 * 128
-SMALL_BYTES = 2**14
-"""Photographs of no more, the network's input included, are decoded and answered by the event loop. It does
-nothing else meanwhile: for a fraction of a millisecond, and for the worst file of that size some 30 ms."""
+SMALL_BYTES = 5 * 2**10
+SMALL_GRID = 32 * 32
+"""Photographs of no more pixels and bytes, the network's input included, whose mask has no more cells, are
+decoded and answered by the event loop. It does nothing else meanwhile: for a fraction of a millisecond, and
+for the worst file, or a mask all of dots, some 10 ms."""
 
 
 @dataclass(frozen=True)
@@ -81,12 +83,12 @@ async def inspect_photograph(
     """
     inspection = _Inspection(service, model, source, threshold, encode)
     job = PhotographJob(
-        service.threads,
+        Threads(service.image_threads, service.inference_thread, service.watchdog),
         inspection.place,
         inspection.decode,
         model.predictor,
         inspection.encode,
-        small=is_small(source, model.config.input),
+        small=is_small(source, model.config),
     )
     inspected, answer = await job.run(deadline)
     service.metrics.observe_answer(
@@ -144,6 +146,7 @@ async def gather_bounded(service: Service, works: Iterable[Callable[[], Awaitabl
 
     async def attempt(work: Callable[[], Awaitable[T]]) -> T:
         async with together:
+            await asyncio.sleep(0)  # small ones are done in one go: others have their turn between them
             return await work()
 
     try:
@@ -154,12 +157,12 @@ async def gather_bounded(service: Service, works: Iterable[Callable[[], Awaitabl
     return [task.result() for task in tasks]
 
 
-def is_small(source: Upload | NDArray[np.uint8], config: InputConfig) -> bool:
+def is_small(source: Upload | NDArray[np.uint8], config: ModelConfig) -> bool:
     """Returns whether a photograph takes less time to decode and to answer than to hand to threads and back.
 
     Args:
         source: A file, of which only a PNG tells its size at once, or pixels [H, W, C].
-        config: The model's input.
+        config: The model's network and input.
     """
     size: Sequence[int] | None
     if isinstance(source, Upload):
@@ -168,7 +171,8 @@ def is_small(source: Upload | NDArray[np.uint8], config: InputConfig) -> bool:
         size = source.shape[:2]
     if size is None or not 0 < prod(size) <= SMALL_PIXELS:
         return False
-    return prod(input_size(config, *size)) <= SMALL_PIXELS
+    prepared = prod(input_size(config.input, *size))
+    return prepared <= min(SMALL_PIXELS, SMALL_GRID * config.network.mask_stride**2)
 
 
 class _Inspection(Generic[T]):

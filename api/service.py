@@ -18,7 +18,6 @@ from api.models.model_loader import ModelLoader, Phases, warm
 from api.models.registry import ModelRegistry, ServedModel
 from api.models.reload_log import log_reload
 from api.models.store import STABLE, ModelFolder, ModelStore, SingleModel
-from api.photograph_job import Threads
 from api.settings import Settings
 from api.uploads import MOST_COPIES, warm_decoder
 from api.watchdog import Watchdog
@@ -57,7 +56,7 @@ class Service:
         uploads: Bounds the bodies that are being read.
         bodies: Bounds the memory of the bodies that are read or worked on.
         memory: Bounds that of the photographs.
-        threads: Work on the photographs.
+        image_threads: Decode photographs and encode answers.
         watchdog: Knows whether something in a thread hangs.
     """
 
@@ -84,7 +83,7 @@ class Service:
             limit, body_bytes, settings.max_pixels, settings.deadline_ms, settings.retry_after_s
         )
         self._giving_back: asyncio.Task[None] | None = None
-        image_threads = ThreadPoolExecutor(settings.image_threads, thread_name_prefix="image")
+        self.image_threads = ThreadPoolExecutor(settings.image_threads, thread_name_prefix="image")
         self.inference_thread = InferenceThread(
             batch_sizes=settings.batch_sizes,
             max_batch_pixels=settings.batch_pixels,
@@ -92,7 +91,6 @@ class Service:
             observe_batch=self.metrics.observe_batch,
             watchdog=self.watchdog,
         )
-        self.threads = Threads(image_threads, self.inference_thread, self.watchdog)
         self.loader = (
             ModelLoader(
                 open_store(settings),
@@ -115,7 +113,7 @@ class Service:
         Raises:
             SegdecError: If a model cannot be used.
         """
-        await asyncio.get_running_loop().run_in_executor(self.threads.image, warm_decoder)
+        await asyncio.get_running_loop().run_in_executor(self.image_threads, warm_decoder)
         phases = Phases()
         if self.loader is not None:
             phases = await self.loader.load_all()
@@ -193,15 +191,16 @@ class Service:
         """Returns the place that a photograph for `model` can take."""
         return Place(self.queue, self.memory, model.cost, model.config.input)
 
-    def give_back_memory(self) -> "Future[None]":
+    def give_back_memory(self) -> None:
         """Gives back what photographs took and nothing uses now, between two batches; from any thread."""
-        return self.inference_thread.submit_call(partial(_give_back_memory, self.models.all(), self.memory))
+        work = partial(_give_back_memory, self.models.all(), self.memory)
+        self.inference_thread.submit_call(work).add_done_callback(_log_failure)
 
     async def _give_back_regularly(self) -> None:
         while self.inference_thread.alive:
             await asyncio.sleep(GIVE_BACK_S)
             if self.memory.kept_bytes > KEPT_BYTES:
-                await asyncio.wrap_future(self.give_back_memory())
+                self.give_back_memory()
 
     def publish_models(self) -> None:
         """Tells the metrics what is served."""
@@ -258,7 +257,7 @@ class Service:
         self.drain()
         if self._giving_back is not None:
             self._giving_back.cancel()
-        self.threads.image.shutdown(wait=False)
+        self.image_threads.shutdown(wait=False)
         await asyncio.to_thread(self.inference_thread.close, CLOSE_S)
 
 
@@ -266,6 +265,11 @@ def _give_back_memory(models: Sequence[ServedModel], memory: MemoryBudget) -> No
     for model in models:
         model.release_memory()
     memory.return_free()
+
+
+def _log_failure(work: "Future[None]") -> None:
+    if not work.cancelled() and (error := work.exception()) is not None:
+        logger.error("Memory was not given back", exc_info=error)
 
 
 def open_store(settings: Settings) -> ModelStore:

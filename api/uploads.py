@@ -79,7 +79,7 @@ class Upload:
     name: str
 
     def decode(self, settings: Settings, config: InputConfig, check_size: CheckSize) -> Photograph:
-        """Decodes to uint8 [H, W, C] as the model wants it; slow, so not for the event loop.
+        """Decodes to uint8 [H, W, C] as the model wants it; slow but for small ones.
 
         Args:
             settings: Limit the size.

@@ -1,4 +1,7 @@
-"""Sees from outside a thread how long it has been at one piece of work, and whether it hangs."""
+"""Sees from outside a thread how long it has been at one piece of work, and whether it hangs.
+
+The event loop, which asks, does not see itself: what it decodes of small photographs is not watched.
+"""
 
 import logging
 import time

@@ -260,3 +260,22 @@ def test_watchdog_is_told_what_runs(predictor):
             assert watchdog.running_s("infer") == 0
 
     asyncio.run(scenario())
+
+
+def test_call_that_is_cancelled_waits_no_longer(predictor):
+    async def scenario() -> None:
+        async with thread() as inference:
+            predictor.gate.clear()
+            first = asyncio.create_task(infer(inference, predictor, image(SMALL, 1)))
+            await asyncio.to_thread(predictor.entered.acquire)
+            call = asyncio.create_task(inference.call(lambda: 7))
+            while not inference.waiting:
+                await asyncio.sleep(0)
+            call.cancel()
+            await asyncio.gather(call, return_exceptions=True)
+            assert call.cancelled()
+            assert not inference.waiting
+            predictor.gate.set()
+            await first
+
+    asyncio.run(scenario())
