@@ -8,6 +8,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Self
 
@@ -19,8 +20,8 @@ from segdec.errors import RunError
 START_S = 180.0
 STOP_S = 40.0
 POLL_S = 0.02
-SESSION, USER, SYSTEM = 3, 11, 12
-"""Places in /proc/PID/stat behind the command's name: session, ticks in user and in system mode."""
+PARENT, USER, SYSTEM = 1, 11, 12
+"""Places in /proc/PID/stat behind the command's name: parent, ticks in user and in system mode."""
 
 
 class ServerProcess:
@@ -85,11 +86,11 @@ class ServerProcess:
 
     def pause(self) -> None:
         """Takes the processor from the server: idle servers of some kinds are never quite idle."""
-        self._signal(signal.SIGSTOP)
+        self._signal_all(signal.SIGSTOP)
 
     def resume(self) -> None:
         """Lets a paused server go on."""
-        self._signal(signal.SIGCONT)
+        self._signal_all(signal.SIGCONT)
 
     def kill(self) -> None:
         """Ends the server at once, in the middle of what it does."""
@@ -110,8 +111,7 @@ class ServerProcess:
 
     def processor_s(self) -> float:
         """Returns the processor time that the server's processes have taken, s: of it and all it started."""
-        found = (_stat_fields(path) for path in Path("/proc").glob("[0-9]*/stat"))
-        ticks = sum(int(f[USER]) + int(f[SYSTEM]) for f in found if f and int(f[SESSION]) == self.pid)
+        ticks = sum(int(fields[USER]) + int(fields[SYSTEM]) for fields in _tree(self.pid).values())
         return ticks / os.sysconf("SC_CLK_TCK")
 
     def _status_kib(self, key: str) -> int:
@@ -140,6 +140,12 @@ class ServerProcess:
             self._process.wait()
             self._log.close()
 
+    def _signal_all(self, number: int) -> None:
+        """Signals workers with a session of their own too, as BentoML starts them."""
+        for pid in _tree(self.pid):
+            with suppress(ProcessLookupError):
+                os.kill(pid, number)
+
     def _signal(self, number: int) -> None:
         try:
             os.killpg(self._process.pid, number)
@@ -160,6 +166,19 @@ def free_port() -> int:
         listener.bind(("127.0.0.1", 0))
         port: int = listener.getsockname()[1]
         return port
+
+
+def _tree(root: int) -> dict[int, list[str]]:
+    """Returns what /proc says of a process and of all that came of it, by their ids."""
+    known = {int(path.parent.name): _stat_fields(path) for path in Path("/proc").glob("[0-9]*/stat")}
+    tree: dict[int, list[str]] = {}
+    wanted = [root]
+    while wanted:
+        parent = wanted.pop()
+        if known.get(parent):
+            tree[parent] = known[parent]
+            wanted += [pid for pid, fields in known.items() if fields and int(fields[PARENT]) == parent]
+    return tree
 
 
 def _stat_fields(path: Path) -> list[str]:
