@@ -135,13 +135,6 @@ def test_parameters(client, part, query, words):
     check(answer, 400, "bad_parameter", words)
 
 
-def test_deadline_that_is_no_time(client, part):
-    headers = {"Content-Type": "image/png", "X-Deadline-Ms": "soon"}
-    answer = client.post("/v1/predict", content=part, headers=headers)
-    words = "header x-deadline-ms is 'soon'. Expected a number of milliseconds above 0."
-    check(answer, 400, "bad_parameter", (words,))
-
-
 @pytest.mark.parametrize("path", ["/v1/predict", "/v1/predict/batch"])
 @pytest.mark.parametrize("declared", ["application/x-www-form-urlencoded", ""])
 def test_empty_body_of_no_known_type(client, path, declared):
