@@ -32,8 +32,11 @@ def print_health(words: Sequence[str]) -> int:
             are the service's, and win over those of the container's first process and the environment.
 
     Returns:
-        The exit code: 0 if the service is healthy, else 1.
+        The exit code: 0 if the service is healthy, else 1. `--help` lists the flags.
     """
+    if "--help" in words or "-h" in words:
+        _parser().print_help()
+        return 0
     path = "/livez" if "--live" in words else "/readyz"
     flags = [word for word in words if word != "--live"]
     try:
@@ -53,12 +56,7 @@ def address_of(flags: Sequence[str]) -> Address:
     Raises:
         ValueError: If a value cannot be used.
     """
-    variables = {name.upper(): value for name, value in os.environ.items() if value}
-    parser = _Parser(add_help=False, allow_abbrev=False)
-    parser.add_argument("--host", default=variables.get("SEGDEC_HOST", "127.0.0.1"))
-    parser.add_argument("--port", default=variables.get("SEGDEC_PORT", "8000"))
-    parser.add_argument("--tls-certificate", default=variables.get("SEGDEC_TLS_CERTIFICATE"))
-    found, _ = parser.parse_known_args(flags)
+    found, _ = _parser().parse_known_args(flags)
     if not found.port.isdecimal() or not 0 < int(found.port) < 2**16:
         raise ValueError(f"port {found.port!r}; expected the number that the service listens on, 1 to 65535.")
     return bool(found.tls_certificate), SELF.get(found.host, found.host), int(found.port)
@@ -115,6 +113,29 @@ def _detail(body: bytes) -> str:
         return str(json.loads(body)["detail"])
     except (ValueError, KeyError, TypeError):
         return "that is not the inspection service"
+
+
+def _parser() -> "_Parser":
+    variables = {name.upper(): value for name, value in os.environ.items() if value}
+    parser = _Parser(
+        "python -m api health",
+        description="Ask the service of this machine whether it is ready: 0 if it is, else 1 and a line why.",
+        epilog="Without flags it is asked as it was set: by the container's first process, or by SEGDEC_….",
+        add_help=False,
+        allow_abbrev=False,
+    )
+    parser.add_argument("--live", action="store_true", help="ask /livez in place of /readyz")
+    parser.add_argument(
+        "--host", default=variables.get("SEGDEC_HOST", "127.0.0.1"), help="default: %(default)s"
+    )
+    parser.add_argument("--port", default=variables.get("SEGDEC_PORT", "8000"), help="default: %(default)s")
+    parser.add_argument(
+        "--tls-certificate",
+        default=variables.get("SEGDEC_TLS_CERTIFICATE"),
+        metavar="FILE",
+        help="that of a service with https, which is then asked by https; it is not read",
+    )
+    return parser
 
 
 class _Parser(argparse.ArgumentParser):

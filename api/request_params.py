@@ -6,9 +6,8 @@ photograph's time; so it is read here, and described for the OpenAPI document he
 
 import time
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, get_args
 
-from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
 from pydantic.json_schema import SkipJsonSchema
 from starlette.requests import Request
@@ -20,6 +19,11 @@ from segdec.suggestions import nearest
 
 DEADLINE_HEADER = "x-deadline-ms"
 DEADLINE_MS: TypeAdapter[float] = TypeAdapter(Annotated[float, Field(gt=0, allow_inf_nan=False)])
+
+
+def _choices(kind: Any) -> str:
+    *most, last = (f"'{choice}'" for choice in get_args(kind))
+    return f"{', '.join(most)} or {last}"
 
 
 class PredictQuery(BaseModel):
@@ -47,6 +51,14 @@ class PredictQuery(BaseModel):
         return values
 
 
+EXPECTED = {
+    "threshold": "a number from 0 to 1",
+    "mask": _choices(MaskForm),
+    "space": _choices(MaskSpace),
+    DEADLINE_HEADER: "a number of milliseconds above 0",
+}
+"""Of each parameter, in words."""
+
 NO_QUERY = PredictQuery()
 """What is meant where a URL asks for nothing."""
 
@@ -73,7 +85,7 @@ def read_request_params(request: Request) -> RequestParams:
 
     Raises:
         RequestError: 400, if a parameter is there twice.
-        RequestValidationError: If a parameter cannot be used.
+        RequestError: 400 if a parameter cannot be used.
     """
     begun = time.perf_counter()
     try:
@@ -102,7 +114,7 @@ def read_deadline_ms(request: Request) -> float:
     They are the request's own, if it sends fewer than the settings allow.
 
     Raises:
-        RequestValidationError: If the header is no positive number.
+        RequestError: 400 if the header is no positive number.
     """
     longest_ms: float = request.app.state.settings.deadline_ms
     sent = request.headers.get(DEADLINE_HEADER)
@@ -114,8 +126,13 @@ def read_deadline_ms(request: Request) -> float:
         raise _invalid(error, "header", DEADLINE_HEADER) from error
 
 
-def _invalid(error: ValidationError, *place: str) -> RequestValidationError:
-    return RequestValidationError([{**detail, "loc": (*place, *detail["loc"])} for detail in error.errors()])
+def _invalid(error: ValidationError, place: str, header: str = "") -> RequestError:
+    sentences = {}  # by name: pydantic has an error for each type that a parameter could have
+    for detail in error.errors():
+        name = header or str(next(iter(detail["loc"]), ""))
+        what = f"{place} {name} is {repr(detail['input'])[:80]}. Expected {EXPECTED.get(name)}."
+        sentences[name] = what if name else f"{place}: {detail['ctx']['error']}"
+    return RequestError(400, "bad_parameter", " ".join(sentences.values()))
 
 
 # === For the OpenAPI document ===

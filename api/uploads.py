@@ -18,6 +18,7 @@ from api.admission import HeldBytes
 from api.errors import RequestError
 from api.settings import Settings
 from segdec.config import InputConfig
+from segdec.errors import ImageError
 from segdec.images import CheckSize, Photograph, decode_image, encode_png
 
 FIELD = "file"
@@ -89,15 +90,21 @@ class Upload:
         Raises:
             ImageError: If the content is no whole photograph that can be used.
         """
-        return decode_image(
-            self.data,
-            self.name,
-            max_pixels=settings.max_pixels,
-            max_side=settings.max_side,
-            white_level=config.white_level,
-            accept_webp=settings.accept_webp,
-            check_size=check_size,
-        )
+        try:
+            return decode_image(
+                self.data,
+                self.name,
+                max_pixels=settings.max_pixels,
+                max_side=settings.max_side,
+                white_level=config.white_level,
+                accept_webp=settings.accept_webp,
+                check_size=check_size,
+            )
+        except ImageError as error:
+            if error.code != "too_many_pixels":
+                raise
+            flags = "The limits of a service are its settings --max-pixels and --max-side."
+            raise ImageError(f"{error} {flags}", code=error.code) from error
 
 
 def warm_decoder() -> None:
@@ -119,7 +126,7 @@ async def read_upload(request: Request, limit: int, held: HeldBytes) -> Upload:
 
     Raises:
         RequestError: 413 for a larger body, 503 if there is no memory for it, 415 for another kind of body,
-            400 for a broken form, JSON or base64.
+            422 for an empty one of no known kind, 400 for a broken form, JSON or base64.
     """
     kind = _kind(request)
     if kind == FORM:
@@ -204,6 +211,13 @@ def _kind(request: Request) -> str:
 
 
 def _unsupported(request: Request, help_text: str) -> RequestError:
+    if request.headers.get("content-length") == "0":
+        return RequestError(
+            422,
+            "empty_image",
+            "The request body is empty (0 bytes); expected an image. Check the name of the file: curl sends "
+            f"nothing for one that is not there. {help_text}",
+        )
     declared = request.headers.get("content-type", "")
     arrived = f"Content-Type '{declared}'" if declared else "No Content-Type"
     return RequestError(415, "unsupported_content_type", f"{arrived}; expected an image. {help_text}")

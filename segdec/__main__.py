@@ -20,7 +20,7 @@ from segdec.command_line.overlay_folder import OverlayFolder
 from segdec.command_line.photographs import find_photographs, parse_shard
 from segdec.command_line.signing import add_signing
 from segdec.engines import ENGINES
-from segdec.errors import ConfigError
+from segdec.errors import ConfigError, ServiceError
 from segdec.images import DEFAULT_MAX_PIXELS
 from segdec.threads import leave_cores_to_engine, thread_count
 
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 EXIT_SOME_FAILED = 1
 KEY_VARIABLE = "SEGDEC_API_KEY"
+UNAUTHORIZED = 401
 MODEL_OPTIONS = {
     "max_pixels": "--max-pixels",
     "accept_webp": "--accept-webp",
@@ -186,7 +187,8 @@ def open_inspector(options: argparse.Namespace) -> Iterator[Inspector]:
         return
     from segdec.client import Client
 
-    with Client(options.url, api_key=read_key(options.api_key_file)) as client:
+    key = read_key(options.api_key_file)
+    with _explained_key(options, key), Client(options.url, api_key=key) as client:
         yield RemoteInspector(
             client,
             options.threshold,
@@ -196,14 +198,45 @@ def open_inspector(options: argparse.Namespace) -> Iterator[Inspector]:
         )
 
 
+@contextmanager
+def _explained_key(options: argparse.Namespace, key: str | None) -> Iterator[None]:
+    """Within the block, a service that wants another key is answered in words of the command line."""
+    try:
+        yield
+    except ServiceError as error:
+        if error.status != UNAUTHORIZED:
+            raise
+        detail = f"{options.url} asks for an API key. Give it with --api-key-file FILE."
+        if key is not None:
+            source = options.api_key_file or f"${KEY_VARIABLE}"
+            detail = (
+                f"{options.url} does not know the key in {source}. Check it, or ask whoever runs the service."
+            )
+        raise ServiceError(
+            detail, code=error.code, status=error.status, request_id=error.request_id
+        ) from error
+
+
 def read_key(file: Path | None) -> str | None:
     """Returns the API key in `file`, else in the environment, else None.
 
     Raises:
-        ConfigError: If the file cannot be read.
+        ConfigError: If the file cannot be read, or holds no key.
     """
+    from segdec.client.connection import is_key
+
     if file is None:
         return os.environ.get(KEY_VARIABLE) or None
+    key = _read_key_file(file)
+    if not is_key(key):
+        raise ConfigError(
+            f"--api-key-file {file} holds no usable key: it is empty, or has several words or letters beyond "
+            "ASCII. Expected the key alone."
+        )
+    return key
+
+
+def _read_key_file(file: Path) -> str:
     try:
         return file.read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:

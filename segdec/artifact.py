@@ -37,6 +37,8 @@ FORMAT_VERSION = 5
 """Of the folder, counted up whenever it changes; no other one is read."""
 
 MANIFEST = "manifest.json"
+RUN_FILE = "config.toml"
+"""What a training run's folder has, and no model."""
 CHECKSUM = "manifest.sha256"
 
 MOST_BYTES = 2**32
@@ -180,6 +182,7 @@ def open_artifact(folder: Path, trusted: TrustedKeys | None = None) -> Artifact:
             f"{folder} is no folder. Expected an artifact, as python -m training export RUN FOLDER writes "
             "it; check the path."
         )
+    _check_is_model(folder)
     content = _read_small(folder, MANIFEST)
     _check_checksum(folder, content)
     signed_by = None if trusted is None else trusted.check(folder, content)
@@ -254,6 +257,23 @@ def write_artifact(folder: Path, build: Callable[[Path], Manifest], *, overwrite
 
 
 # === Reading ===
+
+
+def _check_is_model(folder: Path) -> None:
+    """Refuses a folder that is something else, which people give in place of a model."""
+    if os.path.lexists(folder / MANIFEST):
+        return
+    if (folder / RUN_FILE).is_file():
+        raise ArtifactError(
+            f"{folder} is a run, not a model. Export it: python -m training export {folder} FOLDER."
+        )
+    for pattern in ("*", "*/*"):
+        model = next((path.parent for path in sorted(folder.glob(f"{pattern}/{MANIFEST}"))), None)
+        if model is not None:
+            several = "" if pattern == "*" else f" A service takes all of them by --models {folder}."
+            raise ArtifactError(
+                f"{folder} is no model, it holds some. Expected one of them, for example {model}.{several}"
+            )
 
 
 def _read_small(folder: Path, name: str) -> bytes:

@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import shutil
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -93,6 +94,22 @@ def quiet_tensorflow(*, trains: bool = False) -> None:
 
         tf.config.list_physical_devices()  # the search for GPUs prints too
     tf.get_logger().setLevel("ERROR")  # its warnings are about how TensorFlow is used, not about the run
+
+
+def bar_shape() -> dict[str, int]:
+    """Returns what `tqdm` has to be told of the terminal on stderr; empty where it finds out by itself.
+
+    A terminal that nobody looks at, such as that of `script` or of a container, may say that it has neither
+    columns nor lines, and a bar that keeps to them cannot be seen.
+    """
+    try:
+        size = os.get_terminal_size(sys.stderr.fileno())
+    except (AttributeError, OSError, ValueError):  # no terminal, or no file at all
+        return {}
+    if size.columns and size.lines:
+        return {}
+    usual = shutil.get_terminal_size()
+    return {"ncols": size.columns or usual.columns, "nrows": size.lines or usual.lines}
 
 
 def allow_pixels(max_pixels: int) -> None:

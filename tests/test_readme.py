@@ -40,6 +40,13 @@ NOT_RUN = {
     "see tests/api/test_reload.py",
     'curl -X POST -H "Authorization: Bearer $KEY" '
     "http://127.0.0.1:8000/v1/admin/models/parts/reload": "as above",
+    "python -m api --model models/parts --api-keys keys.txt --port 8000": "needs the key printed before it; "
+    "see tests/api/middleware/test_keys.py",
+    'curl --data-binary @part.png -H "Content-Type: image/png" -H "Authorization: Bearer $KEY" '
+    "http://127.0.0.1:8000/v1/predict": "as above",
+    "pip install -e '.[openvino]'": "installs packages",
+    "python -m training export runs/parts models/fast --engines tensorflow openvino": "a minute of "
+    "converting; see tests/training/test_export.py",
     "make serve MODEL=models/parts": "python -m api, which is run, after an install",
     "make serve MODEL=models/kolektor": "as above",
     "python -m benchmarks.http_agreement runs/fold_0": "needs photographs; see tests/benchmarks",

@@ -15,6 +15,7 @@ from training.config import ExperimentConfig, StagesConfig
 from training.evaluation.run_evaluation import evaluate_run
 from training.export import export_run
 from training.run.records import LEFT_OUT
+from training.tracking.durations import format_duration
 from training.tracking.run_log import check_tracking, read_log
 from training.trainer import Trainer
 
@@ -107,7 +108,7 @@ def dry_run(config: ExperimentConfig) -> RunEstimate:
     check_tracking(config.tracking)
     with tempfile.TemporaryDirectory() as folder:
         short = shorten(config, Path(folder))
-        trainer = Trainer(short)
+        trainer = Trainer(short, dry=True)
         _print_left_out(trainer.folder.path)
         path = trainer.run().path
         evaluate_run(path, "val")
@@ -145,14 +146,6 @@ def _print_left_out(run: Path) -> None:
     """What the run folder lists, which goes with the dry run."""
     with suppress(FileNotFoundError):
         print((run / LEFT_OUT).read_text(encoding="utf-8"), end="", file=sys.stderr)
-
-
-def format_duration(seconds: float) -> str:
-    """Writes a duration as `1 h 05 min`, `3 min 20 s` or `12.3 s`."""
-    if seconds < 60:
-        return f"{seconds:.1f} s"
-    minutes, rest = divmod(round(seconds), 60)
-    return f"{minutes // 60} h {minutes % 60:02d} min" if minutes >= 60 else f"{minutes} min {rest:02d} s"
 
 
 def _estimate_stage(config: ExperimentConfig, name: str, pace: dict[str, float]) -> StageEstimate:

@@ -52,6 +52,7 @@ class Trainer:
         config: The experiment.
         fresh: Start over even if the run folder exists.
         cluster: The processes that train together; None = this one alone.
+        dry: Whether it only tries the experiment: then nothing is said of how well the model does.
 
     Attributes:
         config: The experiment as it is run: classes counted, batch size divisible.
@@ -61,8 +62,14 @@ class Trainer:
     """
 
     def __init__(
-        self, config: ExperimentConfig, *, fresh: bool = False, cluster: Cluster | None = None
+        self,
+        config: ExperimentConfig,
+        *,
+        fresh: bool = False,
+        cluster: Cluster | None = None,
+        dry: bool = False,
     ) -> None:
+        self.dry = dry
         # === Data ===
         check_tracking(config.tracking)
         data = load_run_data(config)
@@ -250,7 +257,8 @@ class Trainer:
         first, last = step <= self.config.validate_every, step == self.config.stages[stage.name].steps
         if better or first or last:
             self._draw(index, step, log)
-        meter.validated(validation.metrics())
+        if not self.dry:
+            meter.validated(validation.metrics())
         log.scalars("val", stage.name, index, step, validation.metrics())
 
     def _draw(self, index: int, step: int, log: RunLog) -> None:
@@ -284,7 +292,7 @@ class Trainer:
 
     def _save_result(self, log: RunLog) -> None:
         self.state.copy_best_to_validated()
-        model, metrics, warnings = self.validator.choose_thresholds()
+        model, metrics, warnings = self.validator.choose_thresholds(trained=not self.dry)
         if not any(stage.trains_decision and self.config.stages[stage.name].steps for stage in STAGES):
             warnings.append("No stage trained the decision: class and score are by chance, the mask is not.")
         for warning in warnings:

@@ -7,6 +7,7 @@ from typing import Protocol, TextIO
 
 from tqdm import tqdm
 
+from segdec.cli_runtime import bar_shape
 from segdec.command_line.inspectors import InspectedFile, Inspector
 from segdec.errors import ImageError
 from segdec.pipeline import Pipeline, Stage
@@ -61,7 +62,11 @@ def inspect(images: Sequence[Path], inspector: Inspector, report: Report, *also:
 def _progress(images: Sequence[Path]) -> Iterable[Path]:
     """`images`, with a bar on stderr where that is a terminal and there are more than a few."""
     shown: Iterable[Path] = tqdm(
-        images, unit="image", leave=False, disable=None if len(images) > FEW_IMAGES else True
+        images,
+        unit="image",
+        leave=False,
+        disable=None if len(images) > FEW_IMAGES else True,
+        **bar_shape(),
     )
     return shown
 

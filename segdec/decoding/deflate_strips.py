@@ -60,6 +60,6 @@ def _check_strip(packed: memoryview, most_bytes: int, name: str) -> None:
 
 def _broken(code: str, name: str, what: str) -> ImageError:
     return ImageError(
-        f"The TIFF file {name} is not whole: {what}. Expected a whole image; copy or take it again.",
+        f"{name} is not whole as a TIFF file: {what}. Expected a whole image; copy or take it again.",
         code=code,
     )

@@ -4,6 +4,7 @@ import io
 from typing import TYPE_CHECKING, Any
 
 from segdec.decoding.integrity import is_webp
+from segdec.decoding.png_chunks import read_size
 from segdec.decoding.tiff_directory import (
     BITS,
     EXTRA_CHANNELS,
@@ -50,12 +51,11 @@ def open_header(data: bytes, name: str, max_pixels: int, max_side: int) -> "Pict
         picture: Picture = image.open(io.BytesIO(data), formats=OPENED)
     except (image.DecompressionBombError, image.DecompressionBombWarning) as error:
         most = image.MAX_IMAGE_PIXELS * (1 if isinstance(error, Warning) else 2)  # where Pillow stops
-        raise _too_large(f"more than {most:,}", name, max_pixels, most) from error
+        raise _too_large(_told_size(data) or f"more than {most:,}", name, max_pixels, most) from error
     except Exception as error:  # Pillow's plugins raise whatever their parsing meets
         raise _unrecognised(data, name) from error
     if picture.width * picture.height > max_pixels:
-        size = f"{picture.width} × {picture.height} = {picture.width * picture.height:,}"
-        raise _too_large(size, name, max_pixels, max_pixels)
+        raise _too_large(_size(picture.height, picture.width), name, max_pixels, max_pixels)
     if max(picture.size) > max_side:
         raise ImageError(
             f"{name} has {picture.width} × {picture.height} pixels. Expected sides of at most {max_side:,}; "
@@ -78,6 +78,16 @@ def pillow() -> Any:
     return PIL.Image
 
 
+def _size(height: int, width: int) -> str:
+    return f"{width} × {height} = {width * height:,}"
+
+
+def _told_size(data: bytes) -> str | None:
+    """Of a PNG, whose first bytes tell it."""
+    sides = read_size(data)
+    return None if sides is None else _size(*sides)
+
+
 def _too_large(size: str, name: str, max_pixels: int, most: int) -> ImageError:
     limit = "max_pixels" if max_pixels <= most else "PIL.Image.MAX_IMAGE_PIXELS"
     return ImageError(
@@ -98,9 +108,14 @@ def _unrecognised(data: bytes, name: str) -> ImageError:
             code="corrupt_image",
         )
     return ImageError(
-        f"{name} is not an image of a known type (it begins with {data[:8]!r}). {EXPECTED}.",
+        f"{name} is not an image of a known type (it begins with {_begin(data[:8])}). {EXPECTED}.",
         code="unsupported_type",
     )
+
+
+def _begin(data: bytes) -> str:
+    text = data.decode("latin-1")
+    return f"'{text}'" if text.isascii() and text.isprintable() else f"the bytes {data.hex(' ')}"
 
 
 def check_depth(picture: "Picture", data: bytes, name: str) -> int:

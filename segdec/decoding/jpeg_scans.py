@@ -98,7 +98,7 @@ def check_scans(data: bytes, name: str) -> None:
                 return  # the usual case: one scan holds all, and the rest need not be searched
     if frame is not None and not frame.complete:
         raise ImageError(
-            f"The JPEG file {name} ends before its last scan: the scans it has ({scans}) hold only a part of "
+            f"{name}, a JPEG file, ends before its last scan: the scans it has ({scans}) hold only a part of "
             "the picture. Expected a whole image; copy or take it again.",
             code="truncated_image",
         )
@@ -124,7 +124,7 @@ def _segments(data: bytes, name: str) -> Iterator[tuple[int, bytes]]:
 
 def _excessive(name: str, held: str, expected: str) -> ImageError:
     return ImageError(
-        f"The JPEG file {name} has {held}. Expected {expected}; save it again.", code="corrupt_image"
+        f"{name}, a JPEG file, has {held}. Expected {expected}; save it again.", code="corrupt_image"
     )
 
 
@@ -135,7 +135,7 @@ def _check_coding(marker: int, segment: bytes, name: str) -> None:
         coding = f"of {segment[0]} bits a sample"
     if coding:
         raise ImageError(
-            f"The JPEG file {name} is {coding} (frame {marker:#x}). Expected baseline or progressive "
+            f"{name}, a JPEG file, is {coding} (frame {marker:#x}). Expected baseline or progressive "
             "JPEG with Huffman coding and 8 bits a sample; save it as such, or as PNG.",
             code="unsupported_type",
         )

@@ -116,12 +116,19 @@ def _chunks(data: bytes, name: str, *, checksums: bool = True) -> Iterator[tuple
         if checksums and zlib.crc32(view[body : end - CHECKSUM_BYTES]) != int.from_bytes(
             view[end - CHECKSUM_BYTES : end]
         ):
-            raise _broken("corrupt_image", name, f"the checksum of its chunk {kind!r} is wrong")
+            raise _broken("corrupt_image", name, f"the checksum of its {_describe(kind, start)} is wrong")
         yield kind, view[start:end]
         if kind == b"IEND":
             return
         start = end
     raise _broken("corrupt_image", name, f"it has more than {MAX_CHUNKS:,} chunks")
+
+
+def _describe(kind: bytes, start: int) -> str:
+    if start == len(SIGNATURE):
+        return "first part"
+    name = kind.decode("ascii") if kind.isalpha() else f"bytes {kind.hex(' ')}"
+    return f"{'pixels' if kind == PIXELS else 'part'} ({name})"
 
 
 def _is_critical(kind: bytes) -> bool:
@@ -131,5 +138,6 @@ def _is_critical(kind: bytes) -> bool:
 
 def _broken(code: str, name: str, what: str) -> ImageError:
     return ImageError(
-        f"The PNG file {name} is not whole: {what}. Expected a whole image; copy or take it again.", code=code
+        f"{name} is not whole as a PNG file: {what}. Expected a whole image; copy or take it again.",
+        code=code,
     )

@@ -85,13 +85,13 @@ def check_directory(data: bytes, name: str, max_pixels: int) -> None:
         held += entry.count * TYPE_BYTES.get(entry.type, 0)
         if entry.type not in BYTE_TYPES and entry.count > MAX_VALUES:
             raise ImageError(
-                f"The TIFF file {name} has {entry.count:,} values in its tag {entry.tag}. Expected at most "
+                f"{name}, a TIFF file, has {entry.count:,} values in its tag {entry.tag}. Expected at most "
                 f"{MAX_VALUES:,}; save it with larger strips or tiles.",
                 code="corrupt_image",
             )
         if entry.tag in values:  # decoders disagree on which one counts
             raise ImageError(
-                f"The TIFF file {name} has its tag {entry.tag} twice. Expected it once; save it again.",
+                f"{name}, a TIFF file, has its tag {entry.tag} twice. Expected it once; save it again.",
                 code="corrupt_image",
             )
         values[entry.tag] = entry.value
@@ -99,7 +99,7 @@ def check_directory(data: bytes, name: str, max_pixels: int) -> None:
             _check_attached(data, entry.value, name)
     if held > len(data):  # tags that share their bytes are read once for each
         raise ImageError(
-            f"The TIFF file {name} has {len(data):,} bytes, its tags {held:,}. Expected tags within it; "
+            f"{name}, a TIFF file, has {len(data):,} bytes, its tags {held:,}. Expected tags within it; "
             "copy or save it again.",
             code="corrupt_image",
         )
@@ -113,7 +113,7 @@ def _check_attached(data: bytes, start: int, name: str) -> None:
     held = sum(entry.count for entry in _entries(data, start) if entry.type not in BYTE_TYPES)
     if held > MAX_NOTED_VALUES:
         raise ImageError(
-            f"The TIFF file {name} has {held:,} values in its notes. Expected at most {MAX_NOTED_VALUES:,}; "
+            f"{name}, a TIFF file, has {held:,} values in its notes. Expected at most {MAX_NOTED_VALUES:,}; "
             "save it without them.",
             code="corrupt_image",
         )
@@ -139,7 +139,7 @@ def numbers(tags: Tags, tag: int, name: str, default: tuple[int, ...] = ()) -> t
     values = found if isinstance(found, tuple) else (found,)
     if not all(isinstance(value, int) for value in values) or (tag in tags and not values):
         raise ImageError(
-            f"The TIFF file {name} holds no whole number in its tag {tag}. Expected one; save it again.",
+            f"{name}, a TIFF file, holds no whole number in its tag {tag}. Expected one; save it again.",
             code="corrupt_image",
         )
     return values
@@ -148,7 +148,7 @@ def numbers(tags: Tags, tag: int, name: str, default: tuple[int, ...] = ()) -> t
 def _check_tile(width: int, height: int, name: str, max_pixels: int) -> None:
     if width * height > max_pixels:
         raise ImageError(
-            f"The TIFF file {name} has tiles of {width} × {height} = {width * height:,} pixels. "
+            f"{name}, a TIFF file, has tiles of {width} × {height} = {width * height:,} pixels. "
             f"Expected at most {max_pixels:,}; save it with smaller tiles.",
             code="too_many_pixels",
         )
@@ -157,7 +157,7 @@ def _check_tile(width: int, height: int, name: str, max_pixels: int) -> None:
 def _check_compression(compression: int, name: str) -> None:
     if compression not in ACCEPTED_COMPRESSIONS:
         raise ImageError(
-            f"The TIFF file {name} is compressed by method {compression}. Expected none, LZW, deflate or "
+            f"{name}, a TIFF file, is compressed by method {compression}. Expected none, LZW, deflate or "
             "PackBits, whose early end is always noticed; save it with one of these, or as PNG.",
             code="unsupported_type",
         )

@@ -57,7 +57,7 @@ def check_parts(tags: Tags, name: str) -> None:
     too_short = found.lengths and held < _needed_bytes(tags, name)
     if len(found.places) < found.needed or 0 in found.lengths or too_short:
         raise ImageError(
-            f"The TIFF file {name} has {len(found.places)} parts of {held:,} bytes, fewer than its picture "
+            f"{name}, a TIFF file, has {len(found.places)} parts of {held:,} bytes, fewer than its picture "
             f"needs ({found.needed} parts). Expected a whole image; copy or take it again.",
             code="truncated_image",
         )

@@ -119,12 +119,13 @@ def test_other_content_types(client, part, declared):
 @pytest.mark.parametrize(
     ("query", "words"),
     [
-        ("threshold=2", ("query threshold", "less than or equal to 1", "'2'")),
-        ("threshold=-0.1", ("query threshold", "greater than or equal to 0")),
-        ("threshold=nan", ("query threshold",)),
-        ("threshold=high", ("query threshold", "number")),
-        ("mask=foo", ("query mask", "'none'", "'png'", "'foo'")),
-        ("space=grid", ("query space", "'input'", "'model'")),
+        *(
+            (f"threshold={value}", (f"query threshold is '{value}'. Expected a number from 0 to 1.",))
+            for value in ("2", "-0.1", "nan", "high")
+        ),
+        ("mask=foo", ("query mask is 'foo'. Expected 'none', 'png', 'rle', 'polygon' or 'scores'.",)),
+        ("space=grid", ("query space is 'grid'. Expected 'input' or 'model'.",)),
+        ("space=grid&threshold=2", ("space is 'grid'", "threshold is '2'")),
         ("threshold=0.1&threshold=0.9", ("twice", "Expected once")),
         ("treshold=0.3", ("unknown parameter 'treshold'", "did you mean 'threshold'")),
     ],
@@ -132,6 +133,23 @@ def test_other_content_types(client, part, declared):
 def test_parameters(client, part, query, words):
     answer = client.post(f"/v1/predict?{query}", content=part, headers={"Content-Type": "image/png"})
     check(answer, 400, "bad_parameter", words)
+
+
+@pytest.mark.parametrize("path", ["/v1/predict", "/v1/predict/batch"])
+@pytest.mark.parametrize("declared", ["application/x-www-form-urlencoded", ""])
+def test_empty_body_of_no_known_type(client, path, declared):
+    """As curl sends it for a file that is not there."""
+    headers = {"Content-Type": declared} if declared else {}
+    answer = client.post(path, content=b"", headers=headers)
+    check(answer, 422, "empty_image", ("The request body is empty (0 bytes)", "name of the file"))
+
+
+def test_too_large_a_picture_names_the_flag(client):
+    answer = client.post(
+        "/v1/predict", content=encode("L", "PNG", (200, 101)), headers={"Content-Type": "image/png"}
+    )
+    words = ("has 200 × 101 = 20,200 pixels", "raise the limit max_pixels", "--max-pixels")
+    check(answer, 413, "too_many_pixels", words)
 
 
 def test_form_without_a_file(client):

@@ -114,7 +114,8 @@ class FakeService:
     def _check_key(self, request: Request) -> None:
         sent = request.headers.get("Authorization", "")
         if self.key and sent != f"Bearer {self.key}":
-            detail = "This key is not known." if sent else "A key is needed."
+            detail = "The API key is not known here." if sent else "No API key arrived."
+            detail += " Send one as 'Authorization: Bearer KEY' or as 'X-API-Key: KEY'."
             raise RequestError(401, "unauthorized", detail, {"WWW-Authenticate": "Bearer"})
 
 

@@ -435,7 +435,9 @@ def test_key_is_asked_for_once_and_kept_in_the_tab(visit, service):
     user.drop(("a.png", PART), ("b.png", PART))
     page.locator("#key").fill("wrong")
     page.keyboard.press("Enter")
-    expect(page.locator("#key-reason")).to_have_text("This key is not known.")
+    expect(page.locator("#key-reason")).to_have_text(
+        "This key is not known here. Check it, or ask whoever runs the service."
+    )
     page.locator("#key").fill("open sesame")
     page.keyboard.press("Enter")
     expect(page.locator("#progress p")).to_have_text("2 of 2 inspected")

@@ -86,6 +86,18 @@ def test_digest_is_the_checksum_of_the_manifest(folder: Path) -> None:
         digest(folder.parent)
 
 
+def test_folder_that_holds_models_names_one(folder: Path, tmp_path: Path) -> None:
+    told = refusal(folder.parent)
+    assert f"{folder.parent} is no model, it holds some. Expected one of them, for example {folder}." in told
+    assert "--models" not in told
+    version = tmp_path / "models" / "parts" / "1"
+    version.parent.mkdir(parents=True)
+    folder.rename(version)
+    told = refusal(tmp_path / "models")
+    assert f"for example {version}." in told
+    assert f"A service takes all of them by --models {tmp_path / 'models'}." in told
+
+
 @pytest.mark.skipif(shutil.which("sha256sum") is None, reason="needs the coreutils")
 def test_checksum_file_is_understood_by_sha256sum(folder: Path) -> None:
     done = subprocess.run(

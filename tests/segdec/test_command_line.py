@@ -309,7 +309,12 @@ def test_service_is_asked_for_the_model_and_with_the_key(
     with pytest.raises(SystemExit) as caught:
         main(ask)
     assert caught.value.code == 2
-    assert "error: The key is missing or unknown. (401 unauthorized" in capsys.readouterr().err
+    assert f"error: {service_url} does not know the key in $SEGDEC_API_KEY. " in capsys.readouterr().err
+    monkeypatch.delenv("SEGDEC_API_KEY")
+    with pytest.raises(SystemExit):
+        main(ask)
+    told = f"error: {service_url} asks for an API key. Give it with --api-key-file FILE. (401 unauthorized"
+    assert told in capsys.readouterr().err
 
 
 def test_service_needs_no_tensorflow(photographs: Path, service_url: str) -> None:
@@ -361,6 +366,7 @@ def test_missing_service_is_one_clear_error(
         (["--url", "x:8000"], "'x:8000' is no address"),
         (["--url", "http://x", "--api-key-file", "no"], "--api-key-file no cannot be read: No such file"),
         (["--url", "http://x", "--api-key-file", "a/part.png"], "cannot be read: it is no text"),
+        (["--url", "http://x", "--api-key-file", "empty"], "--api-key-file empty holds no usable key"),
     ],
 )
 def test_options_that_do_not_go_together(
@@ -371,6 +377,7 @@ def test_options_that_do_not_go_together(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(photographs)
+    (photographs / "empty").write_text("\n")
     with pytest.raises(SystemExit) as caught:
         main(["predict", "a/part.png", *options])
     assert caught.value.code == 2

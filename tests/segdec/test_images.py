@@ -508,10 +508,29 @@ def test_small_file_of_a_huge_picture(side: int) -> None:
 
 def test_limit_of_pillow_is_named_where_it_is_the_lower_one() -> None:
     error = refusal(png(20_000, 20_000, 8, 2, b""), max_pixels=10**9)
-    assert "more than 178,956,970 pixels. Expected at most 178,956,970;" in str(error)
+    assert "part.png has 20000 × 20000 = 400,000,000 pixels. Expected at most 178,956,970;" in str(error)
     assert str(error).endswith("raise the limit PIL.Image.MAX_IMAGE_PIXELS.")
     error = refusal(png(20_000, 20_000, 8, 2, b""), max_pixels=10**6)
-    assert "more than 178,956,970 pixels. Expected at most 1,000,000;" in str(error)
+    assert "part.png has 20000 × 20000 = 400,000,000 pixels. Expected at most 1,000,000;" in str(error)
+    bmp = bytearray(encode(texture(), "BMP"))
+    bmp[18:26] = struct.pack("<ii", 20_000, 20_000)
+    assert "part.png has more than 178,956,970 pixels. Expected at most 178" in str(
+        refusal(bytes(bmp), max_pixels=10**9)
+    )
+
+
+def test_what_arrived_is_told_in_plain_words() -> None:
+    assert "part.png is not an image of a known type (it begins with 'hello wo')." in str(
+        refusal(b"hello world")
+    )
+    assert "(it begins with the bytes 00 01 ff)." in str(refusal(b"\0\1\xff"))
+    whole = encode(texture(), "PNG")
+    place = whole.index(b"IDAT") + 8
+    damaged = whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :]
+    expected = "part.png is not whole as a PNG file: the checksum of its pixels (IDAT) is wrong."
+    assert str(refusal(damaged)).startswith(expected)
+    nameless = png(8, 8, 8, 0, b"").replace(b"IHDR", b"\0HDR")
+    assert "the checksum of its first part is wrong" in str(refusal(nameless))
 
 
 @pytest.mark.parametrize("mode", ["1", "L"])

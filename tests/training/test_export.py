@@ -13,9 +13,10 @@ from datasets.loading import load_dataset
 from datasets.reading import read
 from datasets.sample import Record, Sample
 from segdec.__main__ import main as predict
+from segdec.artifact import open_artifact
 from segdec.config import InputConfig, ModelConfig, NetworkConfig
 from segdec.engines import Logits
-from segdec.errors import DatasetError, RunError
+from segdec.errors import ArtifactError, DatasetError, RunError
 from segdec.export.self_test import run_self_test
 from segdec.images import read_image
 from segdec.predictor import Predictor
@@ -296,6 +297,13 @@ def test_engines_are_compared_on_any_split(finished_run, toy_root, tmp_path, cap
     main(["verify", str(finished_run), str(tmp_path / "model"), "--split", "test"])
     count = len(load_dataset("folder", toy_root, toy_root / "splits.txt").of_split("test"))
     assert f"0 of {count} photographs with another label" in capsys.readouterr().out
+
+
+def test_run_in_place_of_a_model_is_told_how_to_become_one(finished_run):
+    how = f"python -m training export {finished_run} FOLDER"
+    with pytest.raises(ArtifactError) as caught:
+        open_artifact(finished_run)
+    assert str(caught.value) == f"{finished_run} is a run, not a model. Export it: {how}."
 
 
 def test_artifact_of_another_run_is_not_compared(finished_run, tiny_artifact, capsys):

@@ -19,6 +19,7 @@ from datasets.name_lists import read_name_list
 from datasets.reading import read
 from datasets.sample import Dataset, LazyRecords, Problem, Record, Sample, Split, labels_of
 from datasets.splitting import SPLITS
+from segdec.cli_runtime import bar_shape
 from segdec.config import ModelConfig, explain
 from segdec.errors import DatasetError
 from training.config import DataConfig, ExperimentConfig
@@ -165,7 +166,9 @@ def check_data(config: ExperimentConfig, dataset: Dataset, channels: int, known:
         dataset.assigned(),
         white_level=config.input.white_level,
         max_pixels=config.data.max_pixels,
-        progress=lambda records: tqdm(records, desc="checking", unit="image", leave=False, disable=None),
+        progress=lambda records: tqdm(
+            records, desc="checking", unit="image", leave=False, disable=None, **bar_shape()
+        ),
         examine=examine,
         trusted=lambda shape: known_shape(shape, config.input, channels) is not None,
         known=known,

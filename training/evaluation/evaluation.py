@@ -9,6 +9,7 @@ import numpy as np
 from tqdm import tqdm
 
 from datasets.sample import Record, Sample, labels_of
+from segdec.cli_runtime import bar_shape
 from segdec.errors import DatasetError
 from segdec.postprocessing import Prediction
 from segdec.predictor import Predictor
@@ -79,7 +80,13 @@ def evaluate(
     check_classes(records, config.classes)
     histogram = PixelHistogram()
     results: list[PhotographResult] = []
-    bar = tqdm(total=len(records), desc="evaluate", unit="image", disable=None if progress else True)
+    bar = tqdm(
+        total=len(records),
+        desc="evaluate",
+        unit="image",
+        disable=None if progress else True,
+        **bar_shape(),
+    )
     with bar, closing(_read(records, read, pool, 2 * batch_size)) as found:
         for start in range(0, len(records), batch_size):
             batch = records[start : start + batch_size]

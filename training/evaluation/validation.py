@@ -110,8 +110,13 @@ class Validator:
         scores = np.array([result.score for result in evaluation.results], np.float64)
         return Validation(labels, scores, evaluation.mask_scores)
 
-    def choose_thresholds(self) -> tuple[ModelConfig, dict[str, float | None], list[str]]:
-        """Chooses the model's thresholds: the model with them, its metrics, and what the user must know."""
+    def choose_thresholds(
+        self, *, trained: bool = True
+    ) -> tuple[ModelConfig, dict[str, float | None], list[str]]:
+        """Chooses the model's thresholds: the model with them, its metrics, and what the user must know.
+
+        Of a network that is not `trained`, scores that tell nothing apart are not worth a warning.
+        """
         validation = self.measure()
         score = choose_score_threshold(validation.labels, validation.scores)
         mask = choose_mask_threshold(validation.pixels)
@@ -119,7 +124,7 @@ class Validator:
         model = self._predictor.config.model_copy(update={"thresholds": thresholds})
         false_positives, false_negatives = count_errors(validation.labels, validation.scores, score.value)
         errors = {"false_positives": float(false_positives), "false_negatives": float(false_negatives)}
-        warnings = [choice.warning for choice in (score, mask) if choice.warning]
+        warnings = [choice.warning for choice in ((score, mask) if trained else (mask,)) if choice.warning]
         return model, {**validation.metrics(), **errors}, warnings
 
     def panel(self) -> dict[str, NDArray[np.uint8]]:

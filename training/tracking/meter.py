@@ -1,6 +1,7 @@
-"""The progress of a stage: a bar on the terminal, the same numbers for the log."""
+"""The progress of a stage: a bar or a line for each validation, the same numbers for the log."""
 
 import math
+import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -9,8 +10,10 @@ from typing import Any, Self
 
 from tqdm import tqdm
 
+from segdec.cli_runtime import bar_shape
 from segdec.errors import RunError
 from training.optimization.flops import Workload
+from training.tracking.durations import format_duration
 
 BAR = "{desc} {percentage:3.0f}%|{bar}| {n_fmt}/{total_fmt} [{elapsed}<{remaining}{postfix}]"
 
@@ -34,7 +37,7 @@ class NonFiniteError(RunError):
 
 
 class Meter:
-    """Shows the steps of one stage; silent if the output is not a terminal.
+    """Shows the steps of one stage on stderr: a bar on a terminal, else a line for each validation.
 
     Numbers of a step are kept as they come and turned into floats at the next reading, so that
     the host does not wait for the device at each step.
@@ -64,7 +67,10 @@ class Meter:
         self._stage = stage
         self._batch_size = batch_size
         self._workload = workload
+        self._first, self._total = first, steps
+        self._opened = time.perf_counter()
         self.step = first
+        shape = bar_shape()
         # Without smoothing the remaining time counts validations and checkpoints with their true weight.
         self._bar = tqdm(
             total=steps,
@@ -73,9 +79,11 @@ class Meter:
             unit="step",
             bar_format=BAR,
             smoothing=0,
-            dynamic_ncols=True,
+            dynamic_ncols=not shape,
             disable=None if shown else True,
+            **shape,
         )
+        self._prints = shown and bool(self._bar.disable)
         self._shown: dict[str, str] = {}
         self._kept: list[Mapping[str, Any]] = []
         self._last: dict[str, float] = {}
@@ -163,7 +171,18 @@ class Meter:
         """Shows the last validation."""
         for name, value in (("AP", metrics["average_precision"]), ("pixel F1", metrics["pixel_f1"])):
             self._shown[name] = f"{name} –" if value is None else f"{name} {value:.3f}"
+        if self._prints:
+            print(
+                f"{self._stage} {self.step}/{self._total}: {self._shown['AP']}{self._left()}", file=sys.stderr
+            )
         self._refresh()
+
+    def _left(self) -> str:
+        taken, left = self.step - self._first, self._total - self.step
+        if not taken or not left:
+            return ""
+        s_per_step = (time.perf_counter() - self._opened) / taken
+        return f", about {format_duration(s_per_step * left)} of this stage left"
 
     def _start(self) -> None:
         self._steps = 0

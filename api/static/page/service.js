@@ -4,6 +4,9 @@ const KEY_NAME = "segdec.key";
 const MOST_RETRIES = 4;
 const LONGEST_WAIT_S = 30;
 const BUSY = [429, 503];
+const UNAUTHORIZED = 401;
+const KEY_NEEDED = "A key is needed.";
+const KEY_UNKNOWN = "This key is not known here. Check it, or ask whoever runs the service.";
 
 /** The API key: kept for this tab only, asked for when the service wants one. */
 export class Key {
@@ -63,8 +66,11 @@ async function request(path, { method = "GET", body, key, onWait = () => {} }) {
     const used = key.value;
     const answer = await send(path, { method, body, headers: used ? { Authorization: `Bearer ${used}` } : {} });
     if (answer.ok) return answer;
+    if (answer.status === UNAUTHORIZED) {
+      if (await key.renew(used, used ? KEY_UNKNOWN : "")) continue;
+      throw new Error(used ? KEY_UNKNOWN : KEY_NEEDED); // the service's words are for programs
+    }
     const error = await explain(answer);
-    if (answer.status === 401 && (await key.renew(used, used ? error.message : ""))) continue;
     if (!BUSY.includes(answer.status) || !answer.headers.has("Retry-After") || attempt > MOST_RETRIES) throw error;
     const given = Number(answer.headers.get("Retry-After"));
     const asked = Number.isFinite(given) ? Math.max(given, 0) : 1; // a date, as proxies send it

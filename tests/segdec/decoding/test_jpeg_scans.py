@@ -60,7 +60,7 @@ def test_file_cut_between_any_two_scans_and_closed_is_refused(channels: int, qua
     for number, start in enumerate(starts):
         before = data.rindex(b"\xff\xc4", 0, start) if number else start  # tables of a scan come before it
         for cut in (start, before):
-            with pytest.raises(ImageError, match="part ends before its last scan") as caught:
+            with pytest.raises(ImageError, match="part, a JPEG file, ends before its last scan") as caught:
                 decode_image(data[:cut] + END_OF_IMAGE, "part")
             assert caught.value.code == "truncated_image"
 
@@ -168,7 +168,7 @@ OTHER_CODINGS = {
 @pytest.mark.parametrize("before", [b"", b"\xff\x01"], ids=["first", "behind a marker without length"])
 def test_coding_whose_early_end_goes_unnoticed_is_refused(marker: int, coding: str, before: bytes) -> None:
     body = before + frame(marker, 1, 2, 3) + scan(1, 2, 3)
-    with pytest.raises(ImageError, match=rf"part is {coding} \(frame {marker:#x}\)") as caught:
+    with pytest.raises(ImageError, match=rf"part, a JPEG file, is {coding} \(frame {marker:#x}\)") as caught:
         check_scans(b"\xff\xd8" + body + END_OF_IMAGE, "part")
     assert caught.value.code == "unsupported_type"
 
@@ -177,7 +177,7 @@ def test_frame_of_12_bits_is_refused_as_such() -> None:
     data = jpeg(3)
     place = data.index(b"\xff\xc0") + 4
     deep = data[: place - 3] + b"\xc1" + data[place - 2 : place] + b"\x0c" + data[place + 1 :]
-    with pytest.raises(ImageError, match=r"part is of 12 bits a sample \(frame 0xc1\)") as caught:
+    with pytest.raises(ImageError, match=r"part, a JPEG file, is of 12 bits a sample") as caught:
         decode_image(deep, "part")
     assert caught.value.code == "unsupported_type"
 
