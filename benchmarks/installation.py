@@ -42,7 +42,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         model, image = Path(name) / "model", Path(name) / "part.png"
         write_model(model)
         image.write_bytes(photograph(256, 256))
-        pythons = {engine: install_extras(engine) for engine in ENGINES}
+        pythons = {engine: install_extra(engine) for engine in ENGINES}
         peaks: dict[str, float] = {}
 
         def start(engine: str) -> float:
@@ -71,24 +71,26 @@ def write_model(folder: Path) -> None:
     export_network(network, COMPACT, folder, name="compact", engines=ENGINES)
 
 
-def install_extras(*extras: str) -> Path:
-    """Makes a new environment that has these extras alone, and returns its Python.
+def install_extra(extra: str, group: str | None = None) -> Path:
+    """Makes a new environment that has this extra, and a dependency group, alone; returns its Python.
 
     Raises:
         RunError: If it cannot be installed.
     """
-    folder = environment(*extras)
+    folder = environment(extra, group)
     python = folder / "bin" / "python"
     if not python.exists():
         run_command(sys.executable, "-m", "venv", str(folder))
     pip = (str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check")
-    run_command(*pip, "-e", f".[{','.join(extras)}]", "-c", "constraints.txt")
+    run_command(*pip, "pip>=25.1")  # the first that knows groups
+    groups = ("--group", group) if group else ()
+    run_command(*pip, "-e", f".[{extra}]", *groups, "-c", "constraints.txt")
     return python
 
 
-def environment(*extras: str) -> Path:
-    """Returns where the environment with these extras lies."""
-    return ENVIRONMENTS / "-".join(("extras", *extras))
+def environment(extra: str, group: str | None = None) -> Path:
+    """Returns where the environment with this extra, and a dependency group, lies."""
+    return ENVIRONMENTS / "-".join(("extra", extra, *((group,) if group else ())))
 
 
 def label(python: Path, engine: str, model: Path, image: Path) -> tuple[float, float]:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.installation import install_extras
+from benchmarks.installation import install_extra
 from benchmarks.reporting import Target, benchmark_parser, conclude
 from benchmarks.serving.load import closed_loop, encode_request, generators
 from benchmarks.serving.server_process import start_service
@@ -51,7 +51,7 @@ def measure(pool: Executor, model: Path, engine: str, image: bytes, count: int) 
     Raises:
         RunError: If one of them is not answered.
     """
-    python = install_extras("serve", ENGINES[engine].package)
+    python = install_extra(ENGINES[engine].package, "serve")
     flags = ("--model", str(model), "--engine", engine)
     with start_service(*flags, python=[str(python)]) as service:
         ready_mb = service.peak_mb()
