@@ -9,9 +9,11 @@ import numpy as np
 import pytest
 import uvicorn
 
+from api.photograph_pipeline import SMALL_PIXELS
 from api.server import DrainingServer
 from api.watchdog import LEAVE_AFTER_S, Watchdog
 from segdec.images import encode_png
+from tests.api.conftest import part_image
 from tests.api.test_http_protocol import LIVE, Wire, ask
 from tests.api.test_server import start
 from tests.marks import slow_case
@@ -88,8 +90,9 @@ def post(part: bytes, path: bytes = b"/v1/predict", headers: bytes = b"") -> byt
 
 
 @pytest.mark.parametrize("step", ["infer", slow_case("prepare")])
-def test_what_is_not_answered_when_the_time_is_over_is_told_so(start_stubbed, part, step):
+def test_what_is_not_answered_when_the_time_is_over_is_told_so(start_stubbed, step):
     stubbed = start_stubbed("--drain-s", "0", hangs=step)
+    part = encode_png(part_image(SMALL_PIXELS, 16))  # not decoded by the event loop, which nobody can end
     with closing(Wire(stubbed.address)) as wire, closing(Wire(stubbed.address)) as idle:
         wire.send(post(part, headers=b"X-Request-ID: part-7\r\n"))
         stubbed.wait_for(step)
