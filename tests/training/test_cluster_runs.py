@@ -157,7 +157,7 @@ def test_a_run_goes_on_under_another_strategy(start_run):
 @pytest.mark.slow
 def test_parameter_servers_go_on_without_a_worker_and_resume_without_a_server(start_run):
     run = start_run("asynchronous", ps=1, worker=2, chief=1)
-    steps = ["--stages.segment.steps", "600", "--checkpoint-every", "20"]
+    steps = ["--stages.segment.steps", "600", "--checkpoint-every", "20", "--validate-every", "200"]
     run.start(*steps).wait_for_records(30)
     run.kill("worker", 1)
     run.wait_for_records(len(read_log(run.folder / "tiny")) + 30)  # the other one goes on
