@@ -130,7 +130,7 @@ def test_deadline_that_has_passed_admits_nothing():
 
 
 def test_photograph_given_up_while_it_is_decoded_never_waits_for_the_network():
-    admission, go_on = Admission(), threading.Event()
+    admission, decoding, go_on = Admission(), threading.Event(), threading.Event()
 
     async def scenario() -> None:
         with threads() as three:
@@ -139,12 +139,16 @@ def test_photograph_given_up_while_it_is_decoded_never_waits_for_the_network():
             three.inference.submit = lambda *work: waited.append(work) or submit(*work)  # type: ignore[method-assign]
 
             def decode() -> Any:
+                decoding.set()
                 assert go_on.wait(timeout=30)
                 return IMAGE
 
             job = PhotographJob(three, admission, decode, StubPredictor(), lambda _: "answer", small=False)
-            with pytest.raises(RequestError):
-                await job.run(time.perf_counter() + 0.01)
+            answer = asyncio.create_task(job.run(time.perf_counter() + 30))
+            await asyncio.to_thread(decoding.wait)
+            answer.cancel()
+            await asyncio.gather(answer, return_exceptions=True)
+            assert answer.cancelled()
             go_on.set()
             while not admission.left:
                 await asyncio.sleep(0.001)
