@@ -6,6 +6,7 @@ import json
 import tracemalloc
 from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
+from unittest.mock import Mock
 
 import httpx
 import numpy as np
@@ -290,3 +291,18 @@ def test_model_that_does_not_fit_says_so_and_is_not_served(tiny_artifact):
     settings = Settings(model=tiny_artifact, memory_bytes=64 * MEBI, max_body_bytes=MEBI)
     with pytest.raises(Exception, match="is too little for this model"), ServiceClient(create_app(settings)):
         pass
+
+
+def test_memory_that_cannot_be_given_back_is_told_in_the_log(serve, make_app, predictor, caplog):
+    predictor.release_memory = Mock(side_effect=RuntimeError("broken"))
+    with serve(make_app()) as client:
+        service = client.app.state.service
+
+        async def give_back() -> None:
+            service.give_back_memory()
+            await service.inference_thread.call(lambda: None)
+
+        client.run(give_back)
+    (record,) = [record for record in caplog.records if record.exc_info]
+    assert record.message == "Memory was not given back"
+    assert "broken" in str(record.exc_info[1])
