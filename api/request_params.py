@@ -84,8 +84,7 @@ def read_request_params(request: Request) -> RequestParams:
     """Reads what a request asks with; its body is left alone.
 
     Raises:
-        RequestError: 400, if a parameter is there twice.
-        RequestError: 400 if a parameter cannot be used.
+        RequestError: 400 if a parameter is there twice, or cannot be used.
     """
     begun = time.perf_counter()
     try:

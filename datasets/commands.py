@@ -31,7 +31,7 @@ from datasets.sharding.packing import check_free
 from datasets.sharding.packing import pack as write_shards
 from datasets.sharding.shard_plan import packable
 from datasets.splitting import TEST_FRACTION, write_splits
-from segdec.cli_runtime import bar_shape, quiet_tensorflow
+from segdec.cli_runtime import progress_bar, quiet_tensorflow
 from segdec.errors import DatasetError
 from segdec.files import new_folder
 from segdec.images import write_png
@@ -126,8 +126,6 @@ def supervision(options: argparse.Namespace) -> None:
 
 def pack(options: argparse.Namespace) -> None:
     """Writes shards."""
-    from tqdm import tqdm
-
     quiet_tensorflow()
     dataset = _load(options, options.splits)
     check_free(dataset, options.out, overwrite=options.overwrite)
@@ -135,9 +133,7 @@ def pack(options: argparse.Namespace) -> None:
     checked = _check(options, packed, ANY_WHITE_LEVEL)
     refuse_unusable(dataset, checked, allowed_leaks=options.allow_leak, skip_broken=options.skip_broken)
     checked = _without_broken(checked)
-    with tqdm(
-        total=len(checked.photographs), desc="packing", unit="image", disable=None, **bar_shape()
-    ) as bar:
+    with progress_bar(total=len(checked.photographs), desc="packing", unit="image") as bar:
         index = write_shards(
             checked.dataset,
             options.out,
@@ -186,7 +182,5 @@ def _write_sheet(path: Path, sheet: NDArray[np.uint8]) -> None:
 
 
 def _progress(items: Iterable[Item], what: str) -> Iterable[Item]:
-    from tqdm import tqdm
-
-    bar: Iterable[Item] = tqdm(items, desc=what, unit="image", disable=None, **bar_shape())
+    bar: Iterable[Item] = progress_bar(items, desc=what, unit="image")
     return bar

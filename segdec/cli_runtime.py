@@ -5,9 +5,10 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
+from typing import Any
 
 from segdec.decoding.header import pillow
 from segdec.errors import MissingExtraError, SegdecError
@@ -96,7 +97,20 @@ def quiet_tensorflow(*, trains: bool = False) -> None:
     tf.get_logger().setLevel("ERROR")  # its warnings are about how TensorFlow is used, not about the run
 
 
-def bar_shape() -> dict[str, int]:
+def progress_bar(items: Iterable[Any] | None = None, *, shown: bool = True, **options: Any) -> Any:
+    """Returns a `tqdm` bar on stderr; it shows where that is a terminal.
+
+    Args:
+        items: What is gone through; None where `update` counts.
+        shown: Whether it may show at all.
+        options: Of `tqdm`.
+    """
+    from tqdm import tqdm
+
+    return tqdm(items, disable=None if shown else True, **(options | _bar_shape()))
+
+
+def _bar_shape() -> dict[str, int]:
     """Returns what `tqdm` has to be told of the terminal on stderr; empty where it finds out by itself.
 
     A terminal that nobody looks at, such as that of `script` or of a container, may say that it has neither
@@ -109,7 +123,11 @@ def bar_shape() -> dict[str, int]:
     if size.columns and size.lines:
         return {}
     usual = shutil.get_terminal_size()
-    return {"ncols": size.columns or usual.columns, "nrows": size.lines or usual.lines}
+    return {
+        "ncols": size.columns or usual.columns,
+        "nrows": size.lines or usual.lines,
+        "dynamic_ncols": False,  # it would look for itself again
+    }
 
 
 def allow_pixels(max_pixels: int) -> None:

@@ -7,7 +7,7 @@ from typing import Protocol, TextIO
 
 from tqdm import tqdm
 
-from segdec.cli_runtime import bar_shape
+from segdec.cli_runtime import progress_bar
 from segdec.command_line.inspectors import InspectedFile, Inspector
 from segdec.errors import ImageError
 from segdec.pipeline import Pipeline, Stage
@@ -61,13 +61,7 @@ def inspect(images: Sequence[Path], inspector: Inspector, report: Report, *also:
 
 def _progress(images: Sequence[Path]) -> Iterable[Path]:
     """`images`, with a bar on stderr where that is a terminal and there are more than a few."""
-    shown: Iterable[Path] = tqdm(
-        images,
-        unit="image",
-        leave=False,
-        disable=None if len(images) > FEW_IMAGES else True,
-        **bar_shape(),
-    )
+    shown: Iterable[Path] = progress_bar(images, unit="image", leave=False, shown=len(images) > FEW_IMAGES)
     return shown
 
 

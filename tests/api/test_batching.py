@@ -41,13 +41,21 @@ async def infer(inference: InferenceThread, predictor: StubPredictor, image: np.
     return await asyncio.wrap_future(inference.submit(predictor, image))
 
 
+async def occupy(
+    inference: InferenceThread, predictor: StubPredictor, image: np.ndarray
+) -> asyncio.Task[InferenceResult]:
+    """Begins to infer `image`, which does not end before the predictor's gate is set."""
+    predictor.gate.clear()
+    running = asyncio.create_task(infer(inference, predictor, image))
+    await asyncio.to_thread(predictor.entered.acquire)
+    return running
+
+
 async def behind_a_running_photograph(
     predictor: StubPredictor, inference: InferenceThread, submit: Callable[[], list[Coroutine[Any, Any, Any]]]
 ) -> list[Any]:
     """The outcomes of what `submit` brings while the thread is busy with a photograph of `FIRST` size."""
-    predictor.gate.clear()
-    first = asyncio.create_task(infer(inference, predictor, image(FIRST, 0)))
-    await asyncio.to_thread(predictor.entered.acquire)
+    first = await occupy(inference, predictor, image(FIRST, 0))
     tasks = [asyncio.create_task(work) for work in submit()]
     while inference.waiting < len(tasks):
         await asyncio.sleep(0)
@@ -147,9 +155,7 @@ def test_photographs_of_two_models_are_not_mixed(predictor):
 def test_photograph_that_is_taken_back_is_skipped(predictor):
     async def scenario() -> None:
         async with thread() as inference:
-            predictor.gate.clear()
-            first = asyncio.create_task(infer(inference, predictor, image(LARGE, 1)))
-            await asyncio.to_thread(predictor.entered.acquire)
+            first = await occupy(inference, predictor, image(LARGE, 1))
             pending = inference.submit(predictor, image(SMALL, 1))
             inference.withdraw(pending)
             assert pending.cancelled()
@@ -250,9 +256,7 @@ def test_watchdog_is_told_what_runs(predictor):
 
     async def scenario() -> None:
         async with thread(watchdog=watchdog) as inference:
-            predictor.gate.clear()
-            task = asyncio.create_task(infer(inference, predictor, image(SMALL, 1)))
-            await asyncio.to_thread(predictor.entered.acquire)
+            task = await occupy(inference, predictor, image(SMALL, 1))
             assert watchdog.running_s("infer") > 0
             predictor.gate.set()
             await task
@@ -265,9 +269,7 @@ def test_watchdog_is_told_what_runs(predictor):
 def test_call_that_is_cancelled_waits_no_longer(predictor):
     async def scenario() -> None:
         async with thread() as inference:
-            predictor.gate.clear()
-            first = asyncio.create_task(infer(inference, predictor, image(SMALL, 1)))
-            await asyncio.to_thread(predictor.entered.acquire)
+            first = await occupy(inference, predictor, image(SMALL, 1))
             call = asyncio.create_task(inference.call(lambda: 7))
             while not inference.waiting:
                 await asyncio.sleep(0)

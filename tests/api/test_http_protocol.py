@@ -191,11 +191,7 @@ def test_connection_goes_on_after_a_413(connect, part, declared):
 
 def test_photograph_of_a_client_that_has_gone_is_skipped(connect, predictor, part):
     first, second, third = connect(), connect(), connect()
-    drain(predictor)
-    predictor.gate.clear()
-    first.send(POST, length(len(part)), part)
-    assert predictor.entered.acquire(timeout=30)
-    second.send(POST, length(len(part)), part)
+    send_two(predictor, part, first, second)
     second.close()
     gone = b'segdec_rejections_total{reason="client_gone"} 1.0'
     assert any(gone in ask(third, "/metrics").content for _ in range(10_000))
@@ -215,6 +211,15 @@ def ask(wire: Wire, path: str) -> WireResponse:
 def drain(predictor) -> None:
     while predictor.entered.acquire(blocking=False):
         pass
+
+
+def send_two(predictor, part, first, second) -> None:
+    """Leaves the first one's photograph in the network, and the second one's behind it."""
+    drain(predictor)
+    predictor.gate.clear()
+    first.send(POST, length(len(part)), part)
+    assert predictor.entered.acquire(timeout=30)
+    second.send(POST, length(len(part)), part)
 
 
 # === Clients that send no more ===
@@ -259,11 +264,7 @@ def test_refusal_comes_although_the_client_sends_no_more(wire):
 
 def test_client_that_goes_after_it_has_sent_its_last_is_noticed(connect, predictor, part):
     first, second, third = connect(), connect(), connect()
-    drain(predictor)
-    predictor.gate.clear()
-    first.send(POST, length(len(part)), part)
-    assert predictor.entered.acquire(timeout=30)
-    second.send(POST, length(len(part)), part)
+    send_two(predictor, part, first, second)
     second.end()
     for _ in range(100):
         assert ask(third, "/livez").status == 200

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import numpy as np
 from pydantic import ValidationError
-from tqdm import tqdm
 
 from datasets.checking import check_dataset, describe_problems, describe_risks
 from datasets.known_checks import KnownChecks
@@ -19,7 +18,7 @@ from datasets.name_lists import read_name_list
 from datasets.reading import read
 from datasets.sample import Dataset, LazyRecords, Problem, Record, Sample, Split, labels_of
 from datasets.splitting import SPLITS
-from segdec.cli_runtime import bar_shape
+from segdec.cli_runtime import progress_bar
 from segdec.config import ModelConfig, explain
 from segdec.errors import DatasetError
 from training.config import DataConfig, ExperimentConfig
@@ -166,9 +165,7 @@ def check_data(config: ExperimentConfig, dataset: Dataset, channels: int, known:
         dataset.assigned(),
         white_level=config.input.white_level,
         max_pixels=config.data.max_pixels,
-        progress=lambda records: tqdm(
-            records, desc="checking", unit="image", leave=False, disable=None, **bar_shape()
-        ),
+        progress=lambda records: progress_bar(records, desc="checking", unit="image", leave=False),
         examine=examine,
         trusted=lambda shape: known_shape(shape, config.input, channels) is not None,
         known=known,

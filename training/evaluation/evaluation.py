@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from itertools import islice
 
 import numpy as np
-from tqdm import tqdm
 
 from datasets.sample import Record, Sample, labels_of
-from segdec.cli_runtime import bar_shape
+from segdec.cli_runtime import progress_bar
 from segdec.errors import DatasetError
 from segdec.postprocessing import Prediction
 from segdec.predictor import Predictor
@@ -80,13 +79,7 @@ def evaluate(
     check_classes(records, config.classes)
     histogram = PixelHistogram()
     results: list[PhotographResult] = []
-    bar = tqdm(
-        total=len(records),
-        desc="evaluate",
-        unit="image",
-        disable=None if progress else True,
-        **bar_shape(),
-    )
+    bar = progress_bar(total=len(records), desc="evaluate", unit="image", shown=progress)
     with bar, closing(_read(records, read, pool, 2 * batch_size)) as found:
         for start in range(0, len(records), batch_size):
             batch = records[start : start + batch_size]

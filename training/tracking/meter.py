@@ -8,9 +8,7 @@ from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, Self
 
-from tqdm import tqdm
-
-from segdec.cli_runtime import bar_shape
+from segdec.cli_runtime import progress_bar
 from segdec.errors import RunError
 from training.optimization.flops import Workload
 from training.tracking.durations import format_duration
@@ -70,18 +68,16 @@ class Meter:
         self._first, self._total = first, steps
         self._opened = time.perf_counter()
         self.step = first
-        shape = bar_shape()
         # Without smoothing the remaining time counts validations and checkpoints with their true weight.
-        self._bar = tqdm(
+        self._bar = progress_bar(
             total=steps,
             initial=first,
             desc=f"{stage:<8}",
             unit="step",
             bar_format=BAR,
             smoothing=0,
-            dynamic_ncols=not shape,
-            disable=None if shown else True,
-            **shape,
+            dynamic_ncols=True,
+            shown=shown,
         )
         self._prints = shown and bool(self._bar.disable)
         self._shown: dict[str, str] = {}
