@@ -26,7 +26,7 @@ from typing import Annotated, Any, BinaryIO
 from pydantic import AfterValidator, Field, FiniteFloat, ValidationError
 
 from segdec import __version__
-from segdec.config import Config, Fraction, ModelConfig, explain
+from segdec.config import Config, EncoderWeights, Fraction, ModelConfig, explain
 from segdec.engines import ENGINES
 from segdec.errors import ArtifactError
 from segdec.files import new_folder
@@ -85,6 +85,9 @@ class Manifest(ModelConfig):
     metrics: dict[str, FiniteFloat] = Field({}, description="measured on `metrics_split`")
     metrics_split: str = Field("", description="part of the data the metrics were measured on")
     data_fingerprint: str = Field("", description="of the data set the model was trained on")
+    encoder: EncoderWeights | None = Field(
+        None, description="where the weights that its encoder began with come from"
+    )
     self_test: SelfTest
     variants: dict[str, Variant] = Field(
         min_length=1, description="engine → its form of the model, in the order in which the user named them"

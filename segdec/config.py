@@ -2,8 +2,17 @@
 
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 
+from segdec.encoders import ENCODER_STRIDE, ENCODERS, SEGDECNET
 from segdec.errors import ConfigError
 from segdec.suggestions import nearest
 
@@ -15,6 +24,9 @@ KERNEL = 5
 
 DECODER_KERNEL = 3
 """Side of the decoder's convolutions."""
+
+SMOOTHING = 3
+"""Side of the square over which the features of an encoder are averaged."""
 
 
 def _check_odd(side: int) -> int:
@@ -50,15 +62,23 @@ class NetworkConfig(Config):
     """Shape of a SegDecNet.
 
     `preset` names the published variant that fills every field not given
-    (`seed`, `jim2019`, `comind2021`, `compact`).
+    (`seed`, `jim2019`, `comind2021`, `compact`), or `mobilenet`, which stands on a pretrained encoder.
     """
 
     preset: str = Field("seed", description="variant that fills the fields not given")
     input_channels: Annotated[int, _check_among(1, 3)] = Field(1, description="1 = grey, 3 = colour (RGB)")
     num_classes: int = Field(2, ge=2, description="classes, `good` included")
+    encoder: str = Field(
+        SEGDECNET,
+        description="what the segmentation network stands on: segdecnet = its own convolutions, as "
+        f"published, or a network of keras.applications: {', '.join(ENCODERS)}",
+    )
+    adapter_width: Width = Field(
+        64, description="channels to which the joined features of an encoder are reduced"
+    )
     segmentation_widths: tuple[tuple[Width, ...], tuple[Width, ...], tuple[Width, ...]] = Field(
         ((32, 32), (64, 64, 64), (64, 64, 64, 64)),
-        description="channels of each 5×5 convolution; each block ends in a 2×2 max-pool",
+        description="channels of each 5×5 convolution; each block ends in a 2×2 max-pool; segdecnet only",
     )
     feature_width: Width = Field(1024, description="channels of the feature convolution")
     feature_kernel: OddSide = Field(15, description="side of the feature kernel, odd")
@@ -91,6 +111,14 @@ class NetworkConfig(Config):
         "glorot_uniform", description="of the convolution kernels"
     )
 
+    @field_validator("encoder")
+    @classmethod
+    def _check_encoder(cls, name: str) -> str:
+        known = (SEGDECNET, *ENCODERS)
+        if name not in known:
+            raise ValueError(f"unknown encoder {name!r}; expected one of {', '.join(known)}")
+        return name
+
     @model_validator(mode="before")
     @classmethod
     def _fill_from_preset(cls, values: Any) -> Any:
@@ -112,6 +140,9 @@ class NetworkConfig(Config):
         for _ in range((STRIDE // self.mask_stride).bit_length() - 1):
             margin = -(-(margin + DECODER_KERNEL // 2 + 1) // 2)  # convolution, then interpolation to half
         side = 1 + 2 * margin + self.feature_kernel - 1
+        if self.encoder != SEGDECNET:  # enlarged between two coarse features, smoothed over 3 × 3
+            coarse = -(-side * STRIDE // ENCODER_STRIDE) + 1 + SMOOTHING - 1
+            return (coarse - 1) * ENCODER_STRIDE + ENCODERS[self.encoder].receptive_field
         for widths in reversed(self.segmentation_widths):
             side = 2 * side + (KERNEL - 1) * len(widths)
         return side
@@ -137,6 +168,12 @@ PRESETS: dict[str, dict[str, Any]] = {
         "segmentation_widths": ((16, 16), (32, 32, 32), (32, 32, 32, 32)),
         "feature_width": 128,
         "feature_kernel": 9,
+    },
+    "mobilenet": {
+        "encoder": "mobilenet",
+        "feature_width": 64,
+        "feature_kernel": 3,
+        "gradient_gate": True,
     },
 }
 
@@ -221,6 +258,16 @@ class Thresholds(Config):
 
     score: Fraction = 0.5
     mask: Fraction = 0.5
+
+
+class EncoderWeights(Config):
+    """Where the weights come from that a network's encoder began with."""
+
+    encoder: str = Field(description="its row in `segdec.encoders`")
+    weights: str = Field(description="imagenet, as keras.applications loads them, or the name of a file")
+    sha256: str = Field(pattern=r"^[0-9a-f]{64}$", description="of the file they were read from")
+    licence: str | None = Field(None, description="of the weights, where it is known")
+    trainable: Literal["frozen", "top", "all"] = Field(description="what of them training may have changed")
 
 
 class ModelConfig(Config):

@@ -7,6 +7,7 @@ from pydantic import BaseModel, Field, model_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from segdec.config import Config, Fraction, InputConfig, NetworkConfig, OddSide
+from segdec.encoders import SEGDECNET
 from segdec.images import DEFAULT_MAX_PIXELS, MOST_PIXELS
 
 Count = Annotated[int, Field(gt=0)]
@@ -23,6 +24,8 @@ Every other setting is part of what the result depends on, and stays as the run 
 """
 
 Strategy = Literal["auto", "single", "mirrored", "central-storage", "multi-worker", "parameter-server"]
+
+EncoderTrainable = Literal["frozen", "top", "all"]
 
 DEVICES = r"cpu:[1-9]\d*|gpu:\d+(,\d+)*"
 """How devices are named: a number of logical CPUs, or the numbers of GPUs."""
@@ -324,6 +327,18 @@ class ExperimentConfig(BaseSettings):
         "none",
         description="where else the log goes; mlflow: as MLFLOW_TRACKING_URI and its like say",
     )
+    encoder_weights: str = Field(
+        "imagenet",
+        description="what the encoder begins with: imagenet = what keras.applications loads, of its cache or "
+        "downloaded; a weights file that Keras wrote (.h5); none = drawn at random. Not with segdecnet",
+    )
+    encoder_trainable: EncoderTrainable = Field(
+        "frozen",
+        description="what of the encoder is trained: nothing; what lies behind its features of stride 8; all",
+    )
+    encoder_learning_rate: Positive = Field(
+        0.1, description="factor of the stage's learning rate for what of the encoder is trained"
+    )
     network: NetworkConfig = NetworkConfig()
     input: InputConfig = InputConfig()
     data: DataConfig = DataConfig()
@@ -352,6 +367,15 @@ class ExperimentConfig(BaseSettings):
         return self
 
     @model_validator(mode="after")
+    def _check_encoder(self) -> Self:
+        if self.has_encoder and self.encoder_weights == "none" and self.encoder_trainable != "all":
+            raise ValueError(
+                f"encoder_weights=none with encoder_trainable={self.encoder_trainable}, so that random "
+                "weights would stay; expected encoder_trainable=all, or encoder_weights=imagenet or a file"
+            )
+        return self
+
+    @model_validator(mode="after")
     def _check_batch_norm(self) -> Self:
         if self.synchronized_batch_norm and self.network.normalization != "batch":
             raise ValueError(
@@ -368,6 +392,11 @@ class ExperimentConfig(BaseSettings):
                 "defect defective; expected dilation_at=input: tiles have the photograph's scale anyhow"
             )
         return self
+
+    @property
+    def has_encoder(self) -> bool:
+        """Whether the network stands on a network of `keras.applications`."""
+        return self.network.encoder != SEGDECNET
 
     @property
     def folder(self) -> Path:

@@ -80,7 +80,7 @@ def export_run(path: Path, out: Path, options: ExportOptions = DEFAULTS) -> Mani
         network,
         out,
         result.model,
-        ModelCard(name, options.version, metrics, split, result.data_fingerprint),
+        ModelCard(name, options.version, metrics, split, result.data_fingerprint, result.encoder),
         engines=options.engines,
         validation=_validation_photographs(folder, Predictor(NetworkEngine(network), result.model), options),
         measure=options.measure,

@@ -24,6 +24,7 @@ from training.distribution.strategies import divisible_batch_size
 from training.evaluation.validation import Validator
 from training.optimization.flops import Workload, count_step_flops, strategy_peak
 from training.optimization.numerics import compute_dtype, emulates_bfloat16, set_numerics
+from training.optimization.pretrained import load_pretrained
 from training.optimization.step import build_step
 from training.optimization.step_runner import (
     AsynchronousStepRunner,
@@ -88,9 +89,13 @@ class Trainer:
         self.pipeline = InputPipeline(data.examples, data.shape, self.config, pool)
 
         # === Network ===
+        pretrained = load_pretrained(self.config)
+        self.encoder_weights = None if pretrained is None else pretrained.origin
         with self.process_group.needed(), self.strategy.scope():
-            self.train_state = build_train_state(self.config)
+            self.train_state = build_train_state(self.config, pretrained)
         self.validated = build_network(data.model.network)
+        if pretrained is not None:
+            pretrained.copy_to(self.validated)
         self.predictor = Predictor(NetworkEngine(self.validated), data.model)
         self.validator = Validator(
             self.predictor,
@@ -302,6 +307,7 @@ class Trainer:
             validation=metrics,
             warnings=tuple(warnings),
             data_fingerprint=self.data_fingerprint,
+            encoder=self.encoder_weights,
         )
         self.folder.save_result(self.validated, result)
         log.finish({**metrics, **model.thresholds.model_dump(include={"score", "mask"})})

@@ -17,7 +17,7 @@ from pydantic import ValidationError
 
 from segdec import __version__
 from segdec.artifact import Manifest, SelfTest, write_artifact
-from segdec.config import STRIDE, ModelConfig, explain
+from segdec.config import STRIDE, EncoderWeights, ModelConfig, explain
 from segdec.cpu_features import cpu_name
 from segdec.engines import ENGINES, Engine, EngineKind, check_engine
 from segdec.engines.tensorflow import NetworkEngine
@@ -54,6 +54,7 @@ class ModelCard:
         metrics: Measured on `metrics_split`.
         metrics_split: Part of the data, for example `test`.
         data_fingerprint: Identifies the training data.
+        encoder: Where the weights that the network's encoder began with come from.
     """
 
     name: str
@@ -61,6 +62,7 @@ class ModelCard:
     metrics: Mapping[str, float] = field(default_factory=dict)
     metrics_split: str = ""
     data_fingerprint: str = ""
+    encoder: EncoderWeights | None = None
 
 
 @dataclass(frozen=True)

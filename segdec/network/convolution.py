@@ -51,3 +51,14 @@ def first_weights(config: NetworkConfig) -> keras.initializers.Initializer | str
     if config.initializer == "normal_0.01":
         return keras.initializers.RandomNormal(stddev=0.01)
     return config.initializer
+
+
+def normalized_convolutions(model: keras.Model) -> dict[str, str]:
+    """Finds convolutions with batch normalisation behind them: name of the one → name of the other."""
+    found = {}
+    for layer in model.layers:
+        if isinstance(layer, layers.BatchNormalization):
+            before = layer.input._keras_history.operation
+            if isinstance(before, layers.Conv2D | layers.DepthwiseConv2D):
+                found[before.name] = layer.name
+    return found

@@ -4,9 +4,10 @@ import keras
 import numpy as np
 from numpy.typing import NDArray
 
+from segdec.network.convolution import normalized_convolutions
 from segdec.network.fourier import WORTHWHILE
 from segdec.network.fourier_convolution import FourierConv2D
-from segdec.network.layers import ComputePolicy
+from segdec.network.layers import ComputePolicy, all_layers
 from segdec.network.network import PIXEL_SCALE, SegDecNet, build_network
 
 FIRST = "segmentation_1_1"
@@ -28,23 +29,42 @@ def fold_network(network: SegDecNet, dtype: str | None = None) -> SegDecNet:
 
 def fourier_layers(network: SegDecNet, worthwhile: float = WORTHWHILE) -> list[FourierConv2D]:
     """Finds the convolutions that transforms save so many times their multiplications or more."""
-    layers = [*network.segmentation.layers, *network.decision.layers]
-    return [layer for layer in layers if isinstance(layer, FourierConv2D) and layer.saving >= worthwhile]
+    return [
+        layer
+        for layer in all_layers(network)
+        if isinstance(layer, FourierConv2D) and layer.saving >= worthwhile
+    ]
 
 
 def _copy_weights(trained: keras.Model, served: keras.Model) -> None:
     origin = {layer.name: layer for layer in trained.layers}
-    kept = {layer.name for layer in served.layers}
+    norms, kept = normalized_convolutions(trained), {layer.name for layer in served.layers}
     for layer in served.layers:
-        weights, norm = origin[layer.name].get_weights(), f"{layer.name}_norm"
+        if not layer.weights:
+            continue
+        before = origin[layer.name]
+        if isinstance(layer, keras.Model):
+            _copy_weights(before, layer)
+            continue
+        weights, norm = before.get_weights(), norms.get(layer.name)
         if layer.name == FIRST:
             weights[0] = weights[0] * np.float32(PIXEL_SCALE)
-        folded = norm in origin and norm not in kept
-        layer.set_weights(_fold(weights[0], origin[norm]) if folded else weights)
+        folded = norm is not None and norm not in kept
+        layer.set_weights(_fold(before, weights, origin[norm]) if folded else weights)
 
 
-def _fold(kernel: NDArray[np.float32], norm: keras.layers.BatchNormalization) -> list[NDArray[np.float32]]:
-    """The kernel [k, k, C, D] and the bias [D] that do what `kernel` and the normalisation behind it did."""
+def _fold(
+    convolution: keras.layers.Layer,
+    weights: list[NDArray[np.float32]],
+    norm: keras.layers.BatchNormalization,
+) -> list[NDArray[np.float32]]:
+    """The kernel and the bias [D] that do what the convolution and the normalisation behind it did.
+
+    The kernel is [k, k, C, D], or [k, k, D, 1] of a convolution of each channel for itself.
+    """
     gamma, beta, mean, variance = (np.asarray(weight, np.float64) for weight in norm.get_weights())
     scale = gamma / np.sqrt(variance + norm.epsilon)
-    return [(kernel * scale).astype(np.float32), (beta - mean * scale).astype(np.float32)]
+    kernel, *bias = weights
+    by_kernel = scale[:, None] if isinstance(convolution, keras.layers.DepthwiseConv2D) else scale
+    offset = beta + (sum(bias) - mean) * scale
+    return [(kernel * by_kernel).astype(np.float32), offset.astype(np.float32)]

@@ -316,3 +316,9 @@ def normalization(
         kind = InstanceNormalization if policy.folded else keras.layers.GroupNormalization
         return kind(groups=-1, **common)
     return FeatureNormalization(**common)
+
+
+def all_layers(model: keras.Model) -> Iterator[keras.layers.Layer]:
+    """Yields the layers of a model, those of models within it in their place."""
+    for layer in model.layers:
+        yield from all_layers(layer) if isinstance(layer, keras.Model) else (layer,)

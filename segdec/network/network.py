@@ -1,5 +1,6 @@
 """The two-stage segmentation and decision network, from Keras layers alone."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Self
 
@@ -7,9 +8,11 @@ import keras
 from keras import layers
 
 from segdec.config import KERNEL, STRIDE, NetworkConfig
+from segdec.encoders import JOINED_STRIDES, SEGDECNET
 from segdec.network.convolution import convolution, first_weights
 from segdec.network.decoder import refine_mask
-from segdec.network.layers import PLAIN, ComputePolicy, GradientGate, normalization
+from segdec.network.encoder import BACKBONE, CropToStride, build_encoder
+from segdec.network.layers import PLAIN, BilinearUpsampling, ComputePolicy, GradientGate, normalization
 from segdec.network.mask_prior import MaskPrior
 
 PIXEL_SCALE = 1.0 / 255.0
@@ -72,6 +75,16 @@ class SegDecNet(keras.Model):
         check_input_shape(tuple(inputs.shape), self.config.input_channels)
         return super().call(inputs, training=training, mask=mask)
 
+    @property
+    def encoder(self) -> keras.Model | None:
+        """What computes the features that the segmentation network stands on; None as published."""
+        return self.segmentation.get_layer("encoder") if self.config.encoder != SEGDECNET else None
+
+    @property
+    def backbone(self) -> keras.Model | None:
+        """The network of `keras.applications` within the encoder."""
+        return self.encoder.get_layer(BACKBONE) if self.encoder is not None else None
+
     def get_config(self) -> dict[str, Any]:
         """Returns the arguments that make this network again."""
         return {"config": self.config.model_dump(mode="json"), "name": self.name}
@@ -90,9 +103,15 @@ def build_network(config: NetworkConfig, policy: ComputePolicy = PLAIN) -> SegDe
 def build_segmentation(config: NetworkConfig, policy: ComputePolicy = PLAIN) -> keras.Model:
     """Builds image [B, H, W, C] → features [B, H/8, W/8, F], coarse [B, H/8, W/8, 1] and final mask logits.
 
-    The final ones [B, H/s, W/s, 1] are the coarse ones where the stride s is 8.
+    The final ones [B, H/s, W/s, 1] are the coarse ones where the stride s is 8. With an encoder the parts are
+    models of their own, `encoder` and `head`.
     """
-    dtype, image = policy.dtype, keras.Input((None, None, config.input_channels), name="image")
+    image = keras.Input((None, None, config.input_channels), name="image")
+    if config.encoder != SEGDECNET:
+        encoder = build_encoder(config, policy)
+        head = build_head(encoder, config, policy)
+        return keras.Model(image, head(encoder(image)), name="segmentation")
+    dtype = policy.dtype
     x = image
     if not policy.folded:
         x = layers.Rescaling(PIXEL_SCALE, dtype=keras.config.floatx(), name="scale")(image)
@@ -102,11 +121,51 @@ def build_segmentation(config: NetworkConfig, policy: ComputePolicy = PLAIN) -> 
             x = convolution(x, config, policy, width, KERNEL, f"segmentation_{block}_{index}")
         skips[2 ** (block - 1)] = x
         x = layers.MaxPooling2D(dtype=dtype, name=f"segmentation_{block}_pool")(x)  # H/2, H/4, H/8
+    return keras.Model(image, _masks(x, skips, config, policy), name="segmentation")
+
+
+def build_head(encoder: keras.Model, config: NetworkConfig, policy: ComputePolicy = PLAIN) -> keras.Model:
+    """Builds the encoder's features, by name → the same as the published segmentation stage.
+
+    A 1×1 convolution of the joined features is the sum of one of each stride, which costs less: those of the
+    coarse ones are taken before they are enlarged.
+    """
+    dtype = policy.dtype
+    features = {
+        name: keras.Input(one.shape[1:], dtype=one.dtype, name=name) for name, one in encoder.output.items()
+    }
+    adapted = []
+    for stride in JOINED_STRIDES:
+        adapt = layers.Conv2D(
+            config.adapter_width,
+            1,
+            use_bias=False,
+            kernel_initializer=first_weights(config),
+            dtype=dtype,
+            name=f"adapted_{stride}",
+        )
+        x = adapt(features[f"joined_{stride}"])
+        if stride > STRIDE:
+            x = BilinearUpsampling(stride // STRIDE, dtype=dtype, name=f"enlarged_{stride}")(x)
+            x = CropToStride(1, dtype=dtype, name=f"cut_{stride}")([x, features[f"joined_{STRIDE}"]])
+        adapted.append(x)
+    x = layers.Add(dtype=dtype, name="adapted")(adapted)
+    x = layers.ReLU(dtype=dtype, name="adapted_relu")(
+        normalization(config, policy=policy, name="adapted_norm")(x)
+    )
+    skips = {stride: features[f"skip_{stride}"] for stride in (4, 2, 1) if f"skip_{stride}" in features}
+    return keras.Model(features, _masks(x, skips, config, policy), name="head")
+
+
+def _masks(
+    x: Any, skips: Mapping[int, Any], config: NetworkConfig, policy: ComputePolicy
+) -> tuple[Any, Any, Any]:
+    """The features, the coarse mask logits and the final ones, of what is seen at 1/8 of the image."""
     features = convolution(x, config, policy, config.feature_width, config.feature_kernel, "features")
     coarse_logits = mask_logits = _mask_head(features, config, policy)
     if config.mask_stride < STRIDE:
         mask_logits = refine_mask(coarse_logits, features, skips, config, policy)
-    return keras.Model(image, (features, coarse_logits, mask_logits), name="segmentation")
+    return features, coarse_logits, mask_logits
 
 
 def build_decision(config: NetworkConfig, policy: ComputePolicy = PLAIN) -> keras.Model:

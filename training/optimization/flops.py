@@ -9,11 +9,14 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from segdec.network.encoder import PADDED
 from segdec.network.network import SegDecNet
 from training.stages import Stage
 
 PASSES = 3
 """Forward, gradient of the input, gradient of the weights: each as much as the first."""
+
+PRODUCTS = (keras.layers.Conv2D, keras.layers.DepthwiseConv2D, keras.layers.Dense)
 
 SIDES = {"CPU": 1024, "GPU": 8192}
 """Rows and columns of the matrices: enough to keep the device busy, done in a few milliseconds."""
@@ -55,20 +58,38 @@ def count_step_flops(network: SegDecNet, stage: Stage, images: Sequence[int]) ->
     """
     image = keras.KerasTensor(images)
     features, coarse_logits, _ = network.segmentation.compute_output_spec(image)
-    flops = count_forward_flops(network.segmentation, image) * (PASSES if stage.trains_segmentation else 1)
+    flops = _segmentation_flops(network, image, trained=stage.trains_segmentation)
     if stage.trains_decision:
-        flops += count_forward_flops(network.decision, (features, coarse_logits)) * PASSES
+        flops += count_flops(network.decision, (features, coarse_logits), trained=True)
     return flops
 
 
-def count_forward_flops(model: keras.Model, inputs: Any) -> int:
-    """Counts the FLOPs of a functional model's forward pass on inputs of these shapes, symbolic ones."""
-    layers = [layer for layer in model.layers if isinstance(layer, keras.layers.Conv2D | keras.layers.Dense)]
+def _segmentation_flops(network: SegDecNet, image: Any, *, trained: bool) -> int:
+    encoder, backbone = network.encoder, network.backbone
+    if encoder is None or backbone is None:
+        return count_flops(network.segmentation, image, trained=trained)
+    expected = keras.Model(encoder.input, encoder.get_layer(PADDED).output).compute_output_spec(image)
+    head, features = network.segmentation.get_layer("head"), encoder.compute_output_spec(image)
+    return count_flops(backbone, expected, trained=trained) + count_flops(head, features, trained=trained)
+
+
+def count_flops(model: keras.Model, inputs: Any, *, trained: bool = False) -> int:
+    """Counts the FLOPs of a functional model on inputs of these shapes, symbolic ones: forwards, or trained.
+
+    A layer that is held still counts as forwards.
+    """
+    layers = [layer for layer in model.layers if isinstance(layer, PRODUCTS)]
     outputs = keras.Model(model.input, [layer.output for layer in layers]).compute_output_spec(inputs)
     return sum(
-        2 * math.prod(output.shape) * math.prod(layer.kernel.shape[:-1])  # what a value is summed from
+        2 * math.prod(output.shape) * _products(layer) * (PASSES if trained and layer.trainable else 1)
         for layer, output in zip(layers, outputs, strict=True)
     )
+
+
+def _products(layer: keras.layers.Layer) -> int:
+    """What a value is summed from."""
+    by_channel = isinstance(layer, keras.layers.DepthwiseConv2D)
+    return math.prod(layer.kernel.shape[: 2 if by_channel else -1])
 
 
 def strategy_peak(strategy: tf.distribute.Strategy, workers: int, dtype: str) -> float:

@@ -75,6 +75,9 @@ class _Step:
         self._optimizer = state.optimizers[stage.name]
         self._variables = stage.trainable_variables(state.network)
         self._kernels = stage.trainable_kernels(state.network)
+        backbone = state.network.backbone
+        slow = set() if backbone is None else {id(variable) for variable in backbone.variables}
+        self._factors = [config.encoder_learning_rate if id(one) in slow else 1.0 for one in self._variables]
 
     def take(self, batch: Batch) -> Losses:
         return self._take(batch, None)
@@ -147,12 +150,13 @@ class _Step:
         if settings.weight_decay and settings.weight_decay_kind == "decoupled":
             shrink(self._strategy, self._kernels, rate * settings.weight_decay)
 
-        def move(variable: tf.Variable, gradient: tf.Tensor) -> None:
-            optimizer.update_step(gradient, variable, rate)
+        def move(variable: tf.Variable, gradient: tf.Tensor, own_rate: tf.Tensor) -> None:
+            optimizer.update_step(gradient, variable, own_rate)
 
         # Not `apply_gradients`, which would sum the gradients over the replicas once more.
-        for variable, gradient in zip(self._variables, gradients, strict=True):
-            self._strategy.extended.update(variable.value, move, args=(gradient,), group=False)
+        for variable, gradient, factor in zip(self._variables, gradients, self._factors, strict=True):
+            own_rate = rate if factor == 1.0 else rate * factor
+            self._strategy.extended.update(variable.value, move, args=(gradient, own_rate), group=False)
         optimizer.iterations.assign_add(1)
         self._state.ema.update(self._strategy)
 

@@ -11,6 +11,7 @@ from training.config import ExperimentConfig
 from training.optimization.ema import WeightEMA
 from training.optimization.loss_scale import LossScale
 from training.optimization.numerics import compute_policy
+from training.optimization.pretrained import Pretrained, set_trainable
 from training.optimization.schedules import build_optimizer
 from training.stages import STAGES
 
@@ -34,9 +35,12 @@ class TrainState:
     loss_scale: LossScale | None = None
 
 
-def build_train_state(config: ExperimentConfig) -> TrainState:
+def build_train_state(config: ExperimentConfig, pretrained: Pretrained | None = None) -> TrainState:
     """Makes the state in which a run begins, within the scope of its strategy."""
     network = build_network(config.network, compute_policy(config))
+    if pretrained is not None:
+        pretrained.copy_to(network)
+    set_trainable(network, config.encoder_trainable)
     step = tf.Variable(0, dtype=tf.int64, trainable=False, name="step")
     optimizers = {}
     for stage in STAGES:

@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from datasets.checking import problem_line
 from datasets.sample import Problem
-from segdec.config import Config, ModelConfig
+from segdec.config import Config, EncoderWeights, ModelConfig
 from segdec.files import write_text_atomic
 
 ENVIRONMENT = "environment.json"
@@ -30,12 +30,14 @@ class RunResult(Config):
         validation: Metrics on the validation split.
         warnings: What the user must know about the thresholds.
         data_fingerprint: Digest of the images the run saw.
+        encoder: Where the weights come from that its encoder began with; None where none were read.
     """
 
     model: ModelConfig
     validation: dict[str, float | None]
     warnings: tuple[str, ...]
     data_fingerprint: str
+    encoder: EncoderWeights | None = None
 
 
 def record_environment(folder: Path) -> None:

@@ -13,7 +13,7 @@ from segdec.network.network import build_network  # noqa: E402
 from training.optimization import flops as flops_module  # noqa: E402
 from training.optimization.flops import (  # noqa: E402
     Workload,
-    count_forward_flops,
+    count_flops,
     count_step_flops,
     measure_peak,
     strategy_peak,
@@ -67,7 +67,7 @@ def test_a_decoder_counts_too(network):
     fine = build_network(network.config.model_copy(update={"mask_stride": 4, "decoder_widths": (6, 1, 1)}))
     decoder = 2 * (4 * 2 * 6 * 5 + 8 * 4 * 6 * 9 * (6 + 4) + 8 * 4 * 1 * 6)
     image = keras.KerasTensor((1, 32, 16, 1))
-    assert count_forward_flops(fine.segmentation, image) == SEGMENTATION + decoder
+    assert count_flops(fine.segmentation, image) == SEGMENTATION + decoder
 
 
 def test_speed_is_work_by_time_and_its_fraction_of_the_peak():

@@ -1,0 +1,112 @@
+"""The encoders that a network's segmentation stage may stand on: one row each.
+
+A row names a network of `keras.applications`, the layers whose features are taken, and what its published
+weights expect of pixels. To add one, add a row, and its licence to `docs/training.md`.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+SEGDECNET = "segdecnet"
+"""The published segmentation stage, which stands on no encoder."""
+
+ENCODER_STRIDE = 16
+"""Photograph pixels per pixel of the coarsest features taken: those of stride 32 cost and give nothing."""
+
+JOINED_STRIDES = (4, 8, 16)
+"""Of the features that are joined at 1/8 of the image."""
+
+
+@dataclass(frozen=True)
+class Encoder:
+    """A network of `keras.applications`, and how it is used.
+
+    Attributes:
+        application: Its function in `keras.applications`.
+        layers: Stride → the last layer with features of that stride; 4, 8 and 16, and 2 where there is one.
+        weights_file: What `keras.applications` calls its ImageNet weights, without the top, in its cache.
+        licence: Of these weights.
+        receptive_field: Side of the square of the image, px, that a feature of stride 16 depends on, but for
+            what squeeze-and-excitation takes from all of the image.
+        mean: Of red, green and blue, 0…255: is subtracted.
+        deviation: What is left is divided by it.
+        blue_first: Whether the weights expect blue, green, red.
+        arguments: Further ones of the function.
+    """
+
+    application: str
+    layers: Mapping[int, str]
+    weights_file: str
+    licence: str
+    receptive_field: int
+    mean: tuple[float, float, float]
+    deviation: tuple[float, float, float]
+    blue_first: bool = False
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+
+
+_MIDDLE = (127.5, 127.5, 127.5)
+_IMAGENET_MEAN = (123.675, 116.28, 103.53)
+_IMAGENET_DEVIATION = (58.395, 57.12, 57.375)
+
+ENCODERS: dict[str, Encoder] = {
+    "mobilenet": Encoder(
+        "MobileNet",
+        {2: "conv_pw_1_relu", 4: "conv_pw_3_relu", 8: "conv_pw_5_relu", 16: "conv_pw_11_relu"},
+        "mobilenet_1_0_224_tf_no_top.h5",
+        "Apache-2.0",
+        receptive_field=219,
+        mean=_MIDDLE,
+        deviation=_MIDDLE,
+    ),
+    "mobilenet_v3_large": Encoder(
+        "MobileNetV3Large",
+        {
+            2: "expanded_conv_add",
+            4: "expanded_conv_2_add",
+            8: "expanded_conv_5_add",
+            16: "expanded_conv_11_add",
+        },
+        "weights_mobilenet_v3_large_224_1.0_float_no_top_v2.h5",
+        "Apache-2.0",
+        receptive_field=275,
+        mean=_MIDDLE,
+        deviation=_MIDDLE,
+        arguments={"include_preprocessing": False},
+    ),
+    "efficientnet_v2_b0": Encoder(
+        "EfficientNetV2B0",
+        {2: "block1a_project_activation", 4: "block2b_add", 8: "block3b_add", 16: "block5e_add"},
+        "efficientnetv2-b0_notop.h5",
+        "Apache-2.0",
+        receptive_field=283,
+        mean=_IMAGENET_MEAN,
+        deviation=_IMAGENET_DEVIATION,
+        arguments={"include_preprocessing": False},
+    ),
+    "resnet50": Encoder(
+        "ResNet50",
+        {2: "conv1_relu", 4: "conv2_block3_out", 8: "conv3_block4_out", 16: "conv4_block6_out"},
+        "resnet50_weights_tf_dim_ordering_tf_kernels_notop.h5",
+        "MIT",
+        receptive_field=291,
+        mean=(123.68, 116.779, 103.939),
+        deviation=(1.0, 1.0, 1.0),
+        blue_first=True,
+    ),
+    "convnext_tiny": Encoder(
+        "ConvNeXtTiny",
+        {
+            4: "convnext_tiny_stage_0_block_2_identity",
+            8: "convnext_tiny_stage_1_block_2_identity",
+            16: "convnext_tiny_stage_2_block_8_identity",
+        },
+        "convnext_tiny_notop.h5",
+        "MIT",
+        receptive_field=1096,
+        mean=_IMAGENET_MEAN,
+        deviation=_IMAGENET_DEVIATION,
+        arguments={"include_preprocessing": False},
+    ),
+}

@@ -1,0 +1,209 @@
+"""A network of `keras.applications` as encoder: its features of several strides, smoothed and cut to size."""
+
+from collections.abc import Mapping
+from functools import reduce
+from typing import Any
+
+import keras
+from keras import layers, ops
+
+from segdec.config import SMOOTHING, STRIDE, NetworkConfig
+from segdec.encoders import ENCODER_STRIDE, ENCODERS, JOINED_STRIDES, Encoder
+from segdec.network.convolution import normalized_convolutions
+from segdec.network.layers import PLAIN, ComputePolicy, ReplicaBatchNormalization
+
+BACKBONE, PADDED = "backbone", "padded"
+"""Names, within the encoder, of the network of `keras.applications` and of what it is given."""
+
+
+def build_encoder(config: NetworkConfig, policy: ComputePolicy = PLAIN) -> keras.Model:
+    """Builds image [B, H, W, C], 0…255 → features by name, of what is joined and of what a finer mask needs.
+
+    `joined_4` [B, H/8, W/8, ·] is averaged over 2 × 2 px, `joined_8` and `joined_16` [B, ⌈H/16⌉, ⌈W/16⌉, ·]
+    are not; all are smoothed over 3 × 3 px. `skip_s` [B, H/s, W/s, ·] are as they come, s = 4, 2, 1 as far as
+    the mask goes; where the encoder has no features of that stride, they are the image itself.
+    """
+    row, exact = ENCODERS[config.encoder], keras.config.floatx()
+    image = keras.Input((None, None, config.input_channels), name="image")
+    expected = EncoderInput(row.mean, row.deviation, blue_first=row.blue_first, dtype=exact, name="pixels")
+    pixels = expected(image)
+    padded = PadToMultiple(ENCODER_STRIDE, dtype=exact, name=PADDED)(pixels)
+    skips = [stride for stride in (4, 2, 1) if config.mask_stride <= stride < STRIDE]
+    strides = sorted({*JOINED_STRIDES, *(set(skips) & row.layers.keys())})
+    backbone = _backbone(row, strides, policy)
+    features = dict(zip(strides, backbone(padded), strict=True))
+    outputs = {f"joined_{one}": _smoothed(features[one], one, pixels, policy) for one in JOINED_STRIDES}
+    outputs |= {f"skip_{one}": _skip(features.get(one), one, pixels, policy) for one in skips}
+    return keras.Model(image, outputs, name="encoder")
+
+
+def load_application(row: Encoder, weights: str | None = None) -> keras.Model:
+    """Builds the whole network of `keras.applications`, without its top."""
+    build = getattr(keras.applications, row.application)
+    return build(include_top=False, weights=weights, input_shape=(None, None, 3), **row.arguments)
+
+
+def _smoothed(features: Any, stride: int, pixels: Any, policy: ComputePolicy) -> Any:
+    dtype = policy.dtype
+    if stride < STRIDE:
+        features = layers.AveragePooling2D(STRIDE // stride, dtype=dtype, name=f"pooled_{stride}")(features)
+    name = f"smoothed_{stride}"
+    smooth = layers.AveragePooling2D(SMOOTHING, 1, padding="same", dtype=dtype, name=name)(features)
+    return CropToStride(max(stride, STRIDE), dtype=dtype, name=f"joined_{stride}")([smooth, pixels])
+
+
+def _skip(features: Any, stride: int, pixels: Any, policy: ComputePolicy) -> Any:
+    name = f"skip_{stride}"
+    if features is not None:
+        return CropToStride(stride, dtype=policy.dtype, name=name)([features, pixels])
+    return layers.AveragePooling2D(stride, dtype=policy.dtype, name=name)(pixels)
+
+
+def _backbone(row: Encoder, strides: list[int], policy: ComputePolicy) -> keras.Model:
+    """The application cut behind the coarsest of its features, built anew of layers that know of replicas."""
+    whole = load_application(row)
+    cut = keras.Model(whole.input, [whole.get_layer(row.layers[stride]).output for stride in strides])
+    folded = normalized_convolutions(cut) if policy.folded else {}
+    places, named = {layer.name: place for place, layer in enumerate(cut.layers)}, set(row.layers.values())
+
+    def clone(layer: Any) -> Any:
+        if not isinstance(layer, keras.layers.Layer):  # arithmetic, which has neither weights nor settings
+            return layer
+        if isinstance(layer, keras.Sequential):
+            return [clone(one) for one in layer.layers]
+        kind, settings = type(layer), layer.get_config()
+        if policy.dtype is not None:
+            settings["dtype"] = policy.dtype
+        if not layer.weights and layer.name in places.keys() - named:  # a name that counts on in the process
+            settings["name"] = f"layer_{places[layer.name]}"
+        if layer.name in folded:
+            settings["use_bias"] = True
+        if kind is layers.BatchNormalization:
+            kind, settings["synchronized"] = ReplicaBatchNormalization, policy.synchronized
+        return kind.from_config(settings)
+
+    def call(layer: Any, x: Any, *rest: Any, **named: Any) -> Any:
+        if isinstance(layer, list):  # layers in a row, which become layers among the others
+            return reduce(lambda y, one: call(one, y), layer, x)
+        gone = layer.name in folded.values() or isinstance(layer, layers.Dropout)
+        return x if gone else layer(x, *rest, **named)
+
+    model = keras.models.clone_model(cut, clone_function=clone, call_function=call)
+    return keras.Model(model.input, model.output, name=BACKBONE)
+
+
+@keras.saving.register_keras_serializable(package="segdec")
+class EncoderInput(keras.layers.Layer):
+    """What the weights of an encoder expect of pixels: three channels, their mean and spread.
+
+    Args:
+        mean: Of red, green and blue, 0…255: is subtracted.
+        deviation: What is left is divided by it.
+        blue_first: Whether blue comes out first.
+
+    Input shape:
+        `[B, H, W, 1 or 3]`; the one channel of a grey image goes into all three.
+
+    Output shape:
+        `[B, H, W, 3]`
+    """
+
+    def __init__(
+        self, mean: tuple[float, ...], deviation: tuple[float, ...], *, blue_first: bool, **kwargs: Any
+    ) -> None:
+        super().__init__(**kwargs)
+        self.mean, self.deviation, self.blue_first = tuple(mean), tuple(deviation), blue_first
+
+    def call(self, inputs: Any) -> Any:
+        """Changes `inputs` [B, H, W, C], 0…255."""
+        x = ops.cast(inputs, self.compute_dtype)
+        mean, scale = (ops.convert_to_tensor(one, x.dtype) for one in (self.mean, self._scale))
+        x = (x - mean) * scale  # a grey channel is broadcast to three
+        return ops.stack([x[..., 2], x[..., 1], x[..., 0]], axis=-1) if self.blue_first else x
+
+    def compute_output_shape(self, input_shape: tuple[int | None, ...]) -> tuple[int | None, ...]:
+        """Returns the shape with three channels."""
+        return (*input_shape[:-1], 3)
+
+    def get_config(self) -> dict[str, Any]:
+        """Returns the arguments that make this layer again."""
+        settings: Mapping[str, Any] = {
+            "mean": self.mean,
+            "deviation": self.deviation,
+            "blue_first": self.blue_first,
+        }
+        return {**super().get_config(), **settings}
+
+    @property
+    def _scale(self) -> tuple[float, ...]:
+        return tuple(1.0 / one for one in self.deviation)
+
+
+@keras.saving.register_keras_serializable(package="segdec")
+class PadToMultiple(keras.layers.Layer):
+    """Continues images by zeros on the right and below, until both sides divide by `multiple`.
+
+    Zero is the mean of the pixels that an encoder expects, and what its convolutions pad with.
+
+    Input shape:
+        `[B, H, W, C]`
+
+    Output shape:
+        `[B, ⌈H / multiple⌉ · multiple, ⌈W / multiple⌉ · multiple, C]`
+    """
+
+    def __init__(self, multiple: int, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.multiple = multiple
+
+    def call(self, inputs: Any) -> Any:
+        """Pads `inputs` [B, H, W, C]."""
+        rows, columns = ops.shape(inputs)[1:3]
+        more = [[0, self._ceiling(side) - side] for side in (rows, columns)]
+        return ops.pad(inputs, [[0, 0], *more, [0, 0]])
+
+    def compute_output_shape(self, input_shape: tuple[int | None, ...]) -> tuple[int | None, ...]:
+        """Rounds both sides up, where they are known."""
+        batch, *sides, channels = input_shape
+        return (batch, *(side if side is None else self._ceiling(side) for side in sides), channels)
+
+    def get_config(self) -> dict[str, Any]:
+        """Returns the arguments that make this layer again."""
+        return {**super().get_config(), "multiple": self.multiple}
+
+    def _ceiling(self, side: Any) -> Any:
+        return (side + self.multiple - 1) // self.multiple * self.multiple
+
+
+@keras.saving.register_keras_serializable(package="segdec")
+class CropToStride(keras.layers.Layer):
+    """Cuts features of a padded image to ⌈H / stride⌉ × ⌈W / stride⌉, H and W those of the image.
+
+    Input shape:
+        Features `[B, h, w, C]` and the image `[B, H, W, ·]`.
+
+    Output shape:
+        `[B, ⌈H / stride⌉, ⌈W / stride⌉, C]`
+    """
+
+    def __init__(self, stride: int, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.stride = stride
+
+    def call(self, inputs: list[Any]) -> Any:
+        """Cuts the features in `inputs`."""
+        features, image = inputs
+        rows, columns = ops.shape(image)[1:3]
+        return features[:, : self._ceiling(rows), : self._ceiling(columns)]
+
+    def compute_output_shape(self, input_shape: list[tuple[int | None, ...]]) -> tuple[int | None, ...]:
+        """Returns the sides of the image by the stride, where they are known."""
+        (batch, _, _, channels), (_, *sides, _) = input_shape
+        return (batch, *(side if side is None else self._ceiling(side) for side in sides), channels)
+
+    def get_config(self) -> dict[str, Any]:
+        """Returns the arguments that make this layer again."""
+        return {**super().get_config(), "stride": self.stride}
+
+    def _ceiling(self, side: Any) -> Any:
+        return (side + self.stride - 1) // self.stride

@@ -1,0 +1,129 @@
+"""The weights that an encoder begins with, and what of them is trained."""
+
+import hashlib
+import os
+import warnings
+from dataclasses import dataclass
+from pathlib import Path
+
+import keras
+import numpy as np
+
+from segdec.config import STRIDE, EncoderWeights
+from segdec.encoders import ENCODER_STRIDE, ENCODERS, Encoder
+from segdec.errors import ConfigError
+from segdec.network.encoder import load_application
+from segdec.network.layers import all_layers
+from segdec.network.network import SegDecNet
+from training.config import EncoderTrainable, ExperimentConfig
+
+IMAGENET, RANDOM = "imagenet", "none"
+
+
+@dataclass(frozen=True)
+class Pretrained:
+    """Weights of an encoder.
+
+    Attributes:
+        origin: Where they come from.
+        application: The network of `keras.applications` that has them.
+    """
+
+    origin: EncoderWeights
+    application: keras.Model
+
+    def copy_to(self, network: SegDecNet) -> None:
+        """Gives them to the encoder of a network."""
+        origin = {layer.name: layer for layer in all_layers(self.application)}
+        for layer in network.backbone.layers if network.backbone is not None else ():
+            if layer.weights:
+                layer.set_weights(origin[layer.name].get_weights())
+
+
+def load_pretrained(config: ExperimentConfig) -> Pretrained | None:
+    """Reads the weights that the experiment names; None for a network that begins at random.
+
+    Raises:
+        ConfigError: If they are not there, cannot be downloaded, or are another network's.
+    """
+    if not config.has_encoder or config.encoder_weights == RANDOM:
+        return None
+    row = ENCODERS[config.network.encoder]
+    if config.encoder_weights == IMAGENET:
+        application, path, licence = _load_imagenet(row), _cached(row), row.licence
+    else:
+        path, licence = Path(config.encoder_weights), None
+        application = _load_file(config.network.encoder, row, path)
+    origin = EncoderWeights(
+        encoder=config.network.encoder,
+        weights=IMAGENET if config.encoder_weights == IMAGENET else path.name,
+        sha256=hashlib.sha256(path.read_bytes()).hexdigest(),
+        licence=licence,
+        trainable=config.encoder_trainable,
+    )
+    return Pretrained(origin, application)
+
+
+def set_trainable(network: SegDecNet, trainable: EncoderTrainable) -> None:
+    """Holds still what is not trained of the encoder: neither weights nor statistics change by a bit."""
+    if network.backbone is None:
+        return
+    held = {"frozen": len(network.backbone.layers), "all": 0}.get(trainable)
+    if held is None:
+        names = [layer.name for layer in network.backbone.layers]
+        held = names.index(ENCODERS[network.config.encoder].layers[STRIDE]) + 1
+    for layer in network.backbone.layers[:held]:
+        layer.trainable = False
+
+
+def _load_imagenet(row: Encoder) -> keras.Model:
+    try:
+        return load_application(row, IMAGENET)
+    except Exception as error:  # urllib's, of whatever kind
+        raise ConfigError(
+            f"The ImageNet weights of {row.application} are not in the cache and cannot be downloaded "
+            f"({error}). Expected them as {_cached(row)}: copy the file there from a machine with a network, "
+            "give another with encoder_weights, or begin without an encoder (network.preset = 'compact')."
+        ) from error
+
+
+def _cached(row: Encoder) -> Path:
+    """Where Keras keeps what it has downloaded."""
+    home = os.environ.get("KERAS_HOME")
+    return (Path(home) if home else Path.home() / ".keras") / "models" / row.weights_file
+
+
+def _load_file(name: str, row: Encoder, path: Path) -> keras.Model:
+    """It may hold all of the application but its top, or what is used of it, in Keras' new or old form."""
+    if not path.is_file():
+        raise ConfigError(
+            f"encoder_weights = '{path}' is no file. Expected 'imagenet', 'none', or a weights file that "
+            f"Keras wrote of {row.application} without its top."
+        )
+    whole = load_application(row)
+    used = keras.Model(whole.input, whole.get_layer(row.layers[ENCODER_STRIDE]).output)
+    reason = "weights are missing in it"
+    for model in (whole, used):
+        _clear(used)
+        try:
+            with warnings.catch_warnings(action="ignore"):  # of what is missing, which is looked for below
+                model.load_weights(path)
+        except (OSError, ValueError, KeyError) as error:
+            (reason, *_) = str(error).strip().splitlines() or [repr(error)]
+        else:
+            if _is_filled(used):
+                return whole
+    raise ConfigError(
+        f"encoder_weights = '{path}' does not fit the encoder '{name}': {reason}. Expected a weights "
+        f"file (.h5, .weights.h5) that Keras wrote of {row.application} without its top."
+    )
+
+
+def _clear(model: keras.Model) -> None:
+    """Leaves no weight of which one could think that it was read: Keras reads what it finds."""
+    for variable in model.variables:
+        variable.assign(np.full(variable.shape, np.nan))
+
+
+def _is_filled(model: keras.Model) -> bool:
+    return not any(np.isnan(variable.numpy()).any() for variable in model.variables)
