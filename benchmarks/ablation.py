@@ -36,6 +36,9 @@ FIGURES = {
 }
 """Heading of each figure, and its decimals."""
 
+MINUTES = "minutes.json"
+"""How long a run was trained; written when it has been evaluated."""
+
 
 @dataclass(frozen=True)
 class Variant:
@@ -80,7 +83,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         ]
         for seed in options.seeds:
             for variant in variants:
-                _train(options, variant, seed)
+                flags = (*options.flags, *variant.common, *variant.flags)
+                train_once(options.experiment, options.runs / variant.run_name(seed), seed, flags)
         print(describe(variants, options.runs, options.seeds))
 
 
@@ -126,17 +130,20 @@ def describe(variants: Sequence[Variant], runs: Path, seeds: Sequence[int]) -> s
     return "\n".join(lines)
 
 
-def _train(options: argparse.Namespace, variant: Variant, seed: int) -> None:
-    folder = options.runs / variant.run_name(seed)
-    if (folder / "minutes.json").exists():
+def train_once(experiment: Path, folder: Path, seed: int, flags: Sequence[str]) -> None:
+    """Trains and evaluates a run and writes down how many minutes its training took, unless it was before.
+
+    Raises:
+        RunError: If a command fails.
+    """
+    if (folder / MINUTES).exists():
         return
-    place = ["--name", folder.name, "--runs", str(options.runs), "--seed", str(seed)]
-    flags = (*options.flags, *variant.common, *variant.flags)
+    place = ["--name", folder.name, "--runs", str(folder.parent), "--seed", str(seed)]
     began = time.perf_counter()
-    _command("run", str(options.experiment), *place, "--fresh", *flags)
+    _command("run", str(experiment), *place, "--fresh", *flags)
     minutes = (time.perf_counter() - began) / 60
     _command("evaluate", str(folder))
-    write_text_atomic(folder / "minutes.json", json.dumps(minutes))
+    write_text_atomic(folder / MINUTES, json.dumps(minutes))
 
 
 def _command(*words: str) -> None:
@@ -148,7 +155,7 @@ def _command(*words: str) -> None:
 def _read(folder: Path) -> dict[str, Any]:
     metrics = json.loads((folder / "metrics.json").read_text(encoding="utf-8"))
     metrics["errors"] = metrics["false_positives"] + metrics["false_negatives"]
-    return {**metrics, "minutes": json.loads((folder / "minutes.json").read_text(encoding="utf-8"))}
+    return {**metrics, "minutes": json.loads((folder / MINUTES).read_text(encoding="utf-8"))}
 
 
 def _cell(values: Sequence[float | None], decimals: int) -> str:

@@ -1,0 +1,167 @@
+"""A pretrained encoder against training from scratch, in the same time: all defects, and few of them.
+
+    python -m datasets split kolektor data/kolektorsdd folds --folds 5
+    python -m benchmarks.encoder_comparison training/experiments/kolektor_mobilenet.toml \
+        training/experiments/kolektor_compact.toml --splits folds/*.txt -- --data.root data/kolektorsdd
+
+Each is trained for each split, number of defective training photographs and seed, which draws those that
+stay. The second experiment gets as many steps as take the minutes that the first one took. Runs that have
+been made are kept, so that the same command goes on where it was stopped. Flags after `--` go to both.
+"""
+
+import argparse
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from multiprocessing import get_context
+from pathlib import Path
+from statistics import mean
+
+import numpy as np
+
+from benchmarks.ablation import MINUTES, split_arguments, train_once
+from datasets.sample import Record
+from datasets.splitting import write_splits
+from segdec.cli_runtime import clean_exit
+from training.config import ExperimentConfig
+from training.data.run_data import load_data
+from training.evaluation.aggregation import Aggregate, aggregate_runs
+from training.experiment_file import load_experiment
+
+FIGURES = {
+    "average_precision": ("AP", 3),
+    "fp_at_full_recall": ("FP at FN = 0", 1),
+    "pixel_f1": ("pixel F1", 3),
+}
+"""Heading of each figure, pooled over the splits, and its decimals."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One line of the table: an experiment with so many defective training photographs; None is all."""
+
+    experiment: Path
+    defects: int | None
+
+    def folder(self, runs: Path, split: Path | None, seed: int) -> Path:
+        """Returns where the run on a split with a seed lies."""
+        amount = "all" if self.defects is None else str(self.defects)
+        return runs / f"{self.experiment.stem}_{split.stem if split else 'own'}_{amount}_seed{seed}"
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Trains and evaluates what has not been yet, then prints the table."""
+    parser = argparse.ArgumentParser(
+        usage="%(prog)s [options] pretrained scratch [-- flags of both experiments]",
+        description="What a pretrained encoder is worth.",
+    )
+    parser.add_argument("pretrained", type=Path, help="experiment with an encoder")
+    parser.add_argument("scratch", type=Path, help="experiment that gets the same time")
+    parser.add_argument(
+        "--splits", type=Path, nargs="+", default=[None], help="default: that of the data set"
+    )
+    parser.add_argument(
+        "--defects", type=int, nargs="*", default=[5, 3], help="beside all of them; default: 5 3"
+    )
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2], help="default: 0 1 2")
+    parser.add_argument(
+        "--runs", type=Path, default=Path("runs/encoder_comparison"), help="default: %(default)s"
+    )
+    own, flags = split_arguments(sys.argv[1:] if arguments is None else arguments)
+    options = parser.parse_args(own, argparse.Namespace(flags=flags))
+    with clean_exit():
+        cells = [
+            Cell(experiment, defects)
+            for defects in (None, *options.defects)
+            for experiment in (options.pretrained, options.scratch)
+        ]
+        for seed in options.seeds:
+            for cell in cells:
+                for split in options.splits:
+                    _train(options, cell, split, seed)
+        print(describe(cells, options.splits, options.runs, options.seeds))
+
+
+def describe(cells: Sequence[Cell], splits: Sequence[Path | None], runs: Path, seeds: Sequence[int]) -> str:
+    """Returns a Markdown table: mean and standard deviation over the seeds."""
+    lines = [
+        f"| experiment | defective | {' | '.join(heading for heading, _ in FIGURES.values())} | minutes |",
+        "|---" * (len(FIGURES) + 3) + "|",
+    ]
+    for cell in cells:
+        folders = [cell.folder(runs, split, seed) for seed in seeds for split in splits]
+        aggregate, minutes = aggregate_runs(folders), mean(_minutes(folder) for folder in folders)
+        figures = " | ".join(_format(aggregate, name, places) for name, (_, places) in FIGURES.items())
+        amount = "all" if cell.defects is None else cell.defects
+        lines.append(f"| {cell.experiment.stem} | {amount} | {figures} | {minutes:.1f} |")
+    return "\n".join(lines)
+
+
+def keep_defects(records: Sequence[Record], defects: int, seed: int) -> Iterator[Record]:
+    """Yields the records of all splits, of the defective training photographs `defects` drawn by the seed."""
+    defective = [record.name for record in records if record.split == "train" and record.label]
+    kept = set(np.random.default_rng(seed).permutation(defective)[:defects].tolist())
+    dropped = set(defective) - kept
+    return (record for record in records if record.name not in dropped)
+
+
+def _train(options: argparse.Namespace, cell: Cell, split: Path | None, seed: int) -> None:
+    folder = cell.folder(options.runs, split, seed)
+    if (folder / MINUTES).exists():
+        return
+    flags = [*options.flags, *([] if split is None else ["--data.splits", str(split)])]
+    if cell.defects is not None:
+        flags += [
+            "--data.splits",
+            str(_write_split(load_experiment(cell.experiment, flags), folder, cell, seed)),
+        ]
+    if cell.experiment == options.scratch:
+        partner = Cell(options.pretrained, cell.defects).folder(options.runs, split, seed)
+        flags += _steps_for(_minutes(partner), cell.experiment, flags)
+    train_once(cell.experiment, folder, seed, flags)
+
+
+def _write_split(config: ExperimentConfig, folder: Path, cell: Cell, seed: int) -> Path:
+    dataset = load_data(config.data, config.data.splits)
+    path = folder.with_suffix(".txt")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_splits(path, keep_defects(dataset.records, cell.defects or 0, seed))
+    return path
+
+
+def _steps_for(minutes: float, experiment: Path, flags: Sequence[str]) -> list[str]:
+    """Flags for stages that take so long together, each its share."""
+    with ProcessPoolExecutor(1, get_context("spawn")) as other:  # TensorFlow keeps its memory to its end
+        expected_s = other.submit(_expected_s, experiment, flags).result()
+    factor = 60.0 * minutes / expected_s
+    stages = [
+        (name, stage.steps) for name, stage in load_experiment(experiment, list(flags)).stages if stage.steps
+    ]
+    return [
+        word
+        for name, steps in stages
+        for word in (f"--stages.{name}.steps", str(max(1, round(steps * factor))))
+    ]
+
+
+def _expected_s(experiment: Path, flags: Sequence[str]) -> float:
+    from training.dry_run import dry_run
+
+    return dry_run(load_experiment(experiment, list(flags))).total_s
+
+
+def _minutes(folder: Path) -> float:
+    return float(json.loads((folder / MINUTES).read_text(encoding="utf-8")))
+
+
+def _format(aggregate: Aggregate, name: str, places: int) -> str:
+    spread = aggregate.figures[name]
+    if spread.mean is None:
+        return "–"
+    return f"{spread.mean:.{places}f}" + ("" if spread.std is None else f" ± {spread.std:.{places}f}")
+
+
+if __name__ == "__main__":
+    main()
