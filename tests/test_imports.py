@@ -23,6 +23,7 @@ WITH_TENSORFLOW = {
     "datasets/sharding/file_systems.py",  # imports it when shards are read or written
     "segdec/network/convolution.py",
     "segdec/network/decoder.py",
+    "segdec/network/encoder.py",
     "segdec/engines/tensorflow.py",
     "segdec/engines/tensorflow_graph.py",
     "segdec/export/export.py",
