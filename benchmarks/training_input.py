@@ -203,13 +203,13 @@ def read_batches(folder: Path, threads: int, fixed: bool, steps: int) -> Cost:
 
 def read_twice(folder: Path, threads: int) -> tuple[Cost, Cost]:
     """Reads all photographs as validation does, twice."""
-    from training.data.example_cache import ExampleCache
+    from training.data.array_cache import ArrayCache
     from training.data.reading_pool import ReadingPool
     from training.data.run_data import keeping_reader, load_data, record_reader
 
     config = experiment(folder)
     records = load_data(config.data, config.data.splits).records
-    read = keeping_reader(record_reader(config), ExampleCache(2048))
+    read = keeping_reader(record_reader(config), ArrayCache(2048))
     pool = ReadingPool(threads)
     first, second = (measured(lambda: [None for _ in pool.map(read, records, BATCH)]) for _ in range(2))
     return first, second

@@ -69,16 +69,16 @@ class DataConfig(Config):
     )
     cache_mb: Changeable[Steps] = Field(
         2048,
-        description="decoded images of training and validation kept in memory, MB; beyond it they go to "
-        "cache_folder",
+        description="decoded images of training and validation, and features of a frozen encoder, kept in "
+        "memory by each process, MB; beyond it they go to cache_folder",
     )
     cache_folder: Changeable[Path | None] = Field(
         None,
-        description="folder for decoded images that find no room in memory, in a file that goes with the "
-        "process; without it they are read again",
+        description="folder for what finds no room in memory, in a file that goes with the process; without "
+        "it images are read, and features computed, again",
     )
     disk_cache_mb: Changeable[Steps] = Field(
-        50_000, description="decoded images kept in cache_folder, MB; beyond it they are read again"
+        50_000, description="largest size of the file in cache_folder, MB"
     )
     checked_folder: Changeable[Path | None] = Field(
         None,
@@ -160,6 +160,17 @@ class AugmentationConfig(Config):
         0.0, description="largest standard deviation of added noise, as a fraction of the full range"
     )
     blur_px: NonNegative = Field(0.0, description="largest standard deviation of a Gaussian blur, px")
+
+    @property
+    def only_flips(self) -> bool:
+        """Whether an image is at most flipped, so that it has no more than `variants` forms."""
+        flips = {"flip_horizontal": self.flip_horizontal, "flip_vertical": self.flip_vertical}
+        return self == AugmentationConfig(**flips)
+
+    @property
+    def variants(self) -> int:
+        """How many forms an image has that is at most flipped."""
+        return (1 + self.flip_horizontal) * (1 + self.flip_vertical)
 
 
 class ScheduleConfig(Config):
@@ -327,7 +338,7 @@ class ExperimentConfig(BaseSettings):
         "none",
         description="where else the log goes; mlflow: as MLFLOW_TRACKING_URI and its like say",
     )
-    encoder_weights: str = Field(
+    encoder_weights: Changeable[str] = Field(
         "imagenet",
         description="what the encoder begins with: imagenet = what keras.applications loads, of its cache or "
         "downloaded; a weights file that Keras wrote (.h5); none = drawn at random. Not with segdecnet",
@@ -397,6 +408,11 @@ class ExperimentConfig(BaseSettings):
     def has_encoder(self) -> bool:
         """Whether the network stands on a network of `keras.applications`."""
         return self.network.encoder != SEGDECNET
+
+    @property
+    def caches_features(self) -> bool:
+        """Whether training begins with the encoder's features, computed once for each form of an image."""
+        return self.has_encoder and self.encoder_trainable == "frozen" and self.augmentation.only_flips
 
     @property
     def folder(self) -> Path:

@@ -9,11 +9,12 @@ from typing import NoReturn
 
 import tensorflow as tf
 
+from segdec.config import EncoderWeights
 from segdec.engines.tensorflow import NetworkEngine
 from segdec.gpu import why_no_gpu
-from segdec.network.network import build_network
 from segdec.predictor import Predictor
 from training.config import ExperimentConfig
+from training.data.feature_cache import FeatureCache
 from training.data.input_pipeline import InputPipeline
 from training.data.reading_pool import ReadingPool
 from training.data.run_data import RunData, keeping_reader, load_run_data, record_reader
@@ -24,7 +25,7 @@ from training.distribution.strategies import divisible_batch_size
 from training.evaluation.validation import Validator
 from training.optimization.flops import Workload, count_step_flops, strategy_peak
 from training.optimization.numerics import compute_dtype, emulates_bfloat16, set_numerics
-from training.optimization.pretrained import load_pretrained
+from training.optimization.pretrained import build_pretrained, load_pretrained
 from training.optimization.step import build_step
 from training.optimization.step_runner import (
     AsynchronousStepRunner,
@@ -82,20 +83,21 @@ class Trainer:
         self.strategy, self.is_chief = self.process_group.strategy, self.process_group.is_chief
         batch_size = divisible_batch_size(config, self.strategy)
         self.config = config.model_copy(update={"network": data.model.network, "batch_size": batch_size})
-        self.process_group.check_same(run_digest(self.config, data), "experiment or data")
+        pretrained = load_pretrained(self.config)
+        origin = None if pretrained is None else pretrained.origin
+        self.process_group.check_same(
+            run_digest(self.config, data, origin), "experiment, data or encoder weights"
+        )
+
+        # === Network ===
+        with self.process_group.needed(), self.strategy.scope():
+            self.train_state = build_train_state(self.config, pretrained)
+        self.validated = build_pretrained(self.config, pretrained)
 
         # === Input ===
         pool = ReadingPool(config.data.decode_threads * self.process_group.fed_replicas)
-        self.pipeline = InputPipeline(data.examples, data.shape, self.config, pool)
-
-        # === Network ===
-        pretrained = load_pretrained(self.config)
-        self.encoder_weights = None if pretrained is None else pretrained.origin
-        with self.process_group.needed(), self.strategy.scope():
-            self.train_state = build_train_state(self.config, pretrained)
-        self.validated = build_network(data.model.network)
-        if pretrained is not None:
-            pretrained.copy_to(self.validated)
+        features = self._feature_cache(data) if config.caches_features else None
+        self.pipeline = InputPipeline(data.examples, data.shape, self.config, pool, features)
         self.predictor = Predictor(NetworkEngine(self.validated), data.model)
         self.validator = Validator(
             self.predictor,
@@ -106,7 +108,7 @@ class Trainer:
         )
 
         # === Resume ===
-        self.folder = self._open_folder(data, fresh=fresh)
+        self.folder = self._open_folder(data, origin, fresh=fresh)
         self.state = RunState(
             self.folder.checkpoints, self.train_state, self.validated, self.config, writes=self.is_chief
         )
@@ -117,9 +119,17 @@ class Trainer:
             self.strategy, self.process_group.workers, compute_dtype(config)
         )
 
-    def _open_folder(self, data: RunData, *, fresh: bool) -> RunFolder:
+    def _feature_cache(self, data: RunData) -> FeatureCache:
+        """Of the encoder that is validated: it has the same weights in every strategy, and is exact."""
+        features = FeatureCache(self.validated.encoder, data.shape, data.cache)
+        shortage = features.describe_shortage(len(data.examples), self.config.augmentation.variants)
+        if shortage and self.is_chief:
+            print(f"warning: {shortage}", file=sys.stderr)
+        return features
+
+    def _open_folder(self, data: RunData, origin: EncoderWeights | None, *, fresh: bool) -> RunFolder:
         """The chief makes it, or takes it up; the others come when it is there."""
-        folder = RunFolder.open(self.config, data, fresh=fresh) if self.is_chief else None
+        folder = RunFolder.open(self.config, data, origin, fresh=fresh) if self.is_chief else None
         if folder is not None:
             data.known.save(parents=True)
         self.process_group.wait()
@@ -224,7 +234,8 @@ class Trainer:
 
     def _workload(self, stage: Stage) -> Workload:
         images = (self.config.batch_size, *self.image_shape)
-        flops = count_step_flops(self.train_state.network, stage, images)
+        encoded = self.config.caches_features
+        flops = count_step_flops(self.train_state.network, stage, images, encoded=encoded)
         return Workload(flops, self.peak_flops_per_s)
 
     @contextmanager
@@ -307,7 +318,7 @@ class Trainer:
             validation=metrics,
             warnings=tuple(warnings),
             data_fingerprint=self.data_fingerprint,
-            encoder=self.encoder_weights,
+            encoder=self.folder.encoder(),
         )
         self.folder.save_result(self.validated, result)
         log.finish({**metrics, **model.thresholds.model_dump(include={"score", "mask"})})

@@ -38,7 +38,7 @@ def prepare(folder: Path, precision: str) -> tuple[Work, str]:
     steps_taken = tf.Variable(0, dtype=tf.int64)
     optimizer = build_optimizer(config.stages[stage.name], stage.name, steps_taken)
     optimizer.build(stage.trainable_variables(network))
-    ema = WeightEMA(network.variables, config.ema_decay)
+    ema = WeightEMA(network, config.ema_decay)
     state = TrainState(network, {stage.name: optimizer}, ema, steps_taken)
     step = build_step(tf.distribute.get_strategy(), state, stage, config)
     with np.load(folder / "batch.npz") as arrays:

@@ -85,6 +85,11 @@ class SegDecNet(keras.Model):
         """The network of `keras.applications` within the encoder."""
         return self.encoder.get_layer(BACKBONE) if self.encoder is not None else None
 
+    @property
+    def head(self) -> keras.Model | None:
+        """What makes the mask of the encoder's features, by their names; None as published."""
+        return self.segmentation.get_layer("head") if self.config.encoder != SEGDECNET else None
+
     def get_config(self) -> dict[str, Any]:
         """Returns the arguments that make this network again."""
         return {"config": self.config.model_dump(mode="json"), "name": self.name}

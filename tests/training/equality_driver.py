@@ -111,7 +111,7 @@ def train(strategy, floatx, normalization):
         }
         for stage in STAGES:
             optimizers[stage.name].build(stage.trainable_variables(network))
-        ema = WeightEMA(network.variables, 0.9)
+        ema = WeightEMA(network, 0.9)
     state = TrainState(network, optimizers, ema, steps_taken)
     numbers = {}
     for stage in STAGES:

@@ -188,7 +188,10 @@ def test_processes_with_different_experiments_refuse_each_other(start_run):
     run.start_task("worker", 1, "--seed", "1")
     assert run.exit_codes(*WORKERS) == [2, 2]
     for task in WORKERS:
-        assert "error: The processes of the cluster differ in experiment or data" in run.output(*task)
+        assert (
+            "error: The processes of the cluster differ in experiment, data or encoder weights"
+            in run.output(*task)
+        )
     assert not (run.folder / "tiny").exists()
 
 

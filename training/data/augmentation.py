@@ -29,6 +29,11 @@ class Draws(NamedTuple):
     blur: float
 
 
+def draw(random: np.random.Generator) -> Draws:
+    """Draws what decides the next augmentation; the generator is advanced."""
+    return Draws(*random.random(len(Draws._fields)))
+
+
 def augment(
     image: NDArray[np.uint8], mask: Mask, random: np.random.Generator, config: AugmentationConfig
 ) -> tuple[NDArray[np.float32], Mask]:
@@ -43,7 +48,7 @@ def augment(
     Returns:
         The changed image, float32 0…255, and its mask, a view of the given one where that suffices.
     """
-    draws = Draws(*random.random(len(Draws._fields)))
+    draws = draw(random)
     image, mask = move(image, mask, draws, config)
     return change_light(image, draws, random, config), mask
 
@@ -55,17 +60,10 @@ def move(
 
     What would take a defect out of sight neither scales nor shifts: the image keeps its class.
     """
-    axes = [
-        axis
-        for axis, wanted, draw in (
-            (1, config.flip_horizontal, draws.flip_horizontal),
-            (0, config.flip_vertical, draws.flip_vertical),
-        )
-        if wanted and draw < 0.5
-    ]
+    axes = flipped_axes(draws, config)
     quarters = _quarters(draws.rotate, image.shape) if config.rotate else 0
-    image = np.rot90(np.flip(image, tuple(axes)), quarters)
-    mask = None if mask is None else np.rot90(np.flip(mask, tuple(axes)), quarters)
+    image = np.rot90(np.flip(image, axes), quarters)
+    mask = None if mask is None else np.rot90(np.flip(mask, axes), quarters)
     matrix = _affine(image.shape, draws, config)
     if matrix is None:
         return image, mask
@@ -75,6 +73,15 @@ def move(
             return image, mask
         mask = moved
     return _warp(image, matrix, cv2.BORDER_REPLICATE).reshape(image.shape), mask
+
+
+def flipped_axes(draws: Draws, config: AugmentationConfig) -> tuple[int, ...]:
+    """Returns the axes of the image that are turned round: 0 its rows, 1 its columns."""
+    flips = (
+        (1, config.flip_horizontal, draws.flip_horizontal),
+        (0, config.flip_vertical, draws.flip_vertical),
+    )
+    return tuple(axis for axis, wanted, drawn in flips if wanted and drawn < 0.5)
 
 
 def _quarters(draw: float, shape: tuple[int, ...]) -> int:

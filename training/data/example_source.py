@@ -12,7 +12,20 @@ from segdec.config import InputConfig, ModelConfig
 from segdec.errors import ConfigError, ImageError
 from segdec.preprocessing import input_size, prepare_image, prepare_mask
 from segdec.tiling import tile_starts
-from training.data.example_cache import Example, ExampleCache
+from training.data.array_cache import ArrayCache, Arrays
+
+
+@dataclass(frozen=True)
+class Example:
+    """A prepared sample: as the network takes it, not yet augmented.
+
+    Attributes:
+        image: uint8 [h, w, C].
+        mask: uint8 [h, w], 255 where there is a defect; None where there is none, or none is known.
+    """
+
+    image: NDArray[np.uint8]
+    mask: NDArray[np.uint8] | None
 
 
 class ExampleSource(Protocol):
@@ -38,7 +51,7 @@ class ExampleSource(Protocol):
 
 
 def build_source(
-    records: Sequence[Record], read: Callable[[Record], Sample], model: ModelConfig, cache: ExampleCache
+    records: Sequence[Record], read: Callable[[Record], Sample], model: ModelConfig, cache: ArrayCache
 ) -> ExampleSource:
     """Builds the examples that a model with this input is trained on: photographs, or tiles of them.
 
@@ -74,7 +87,7 @@ class PhotographSource:
         read: Callable[[Record], Sample],
         input_config: InputConfig,
         channels: int,
-        cache: ExampleCache,
+        cache: ArrayCache,
     ) -> None:
         self.records = records
         self.channels = channels
@@ -93,11 +106,11 @@ class PhotographSource:
         Raises:
             SegdecError: If its files cannot be read or used.
         """
-        example = self._cache.get(index)
-        if example is None:
-            example = self._prepare(self.records[index])
-            self._cache.put(index, example)
-        return example
+        kept = self._cache.get(index)
+        if kept is None:
+            kept = self._prepare(self.records[index])
+            self._cache.put(index, kept)
+        return Example(kept["image"], kept.get("mask"))
 
     def name(self, index: int) -> str:
         """Returns the record's name."""
@@ -129,13 +142,13 @@ class PhotographSource:
         """Photographs among which there is one of every shape."""
         return self.records.shapes().values() if isinstance(self.records, LazyRecords) else range(len(self))
 
-    def _prepare(self, record: Record) -> Example:
+    def _prepare(self, record: Record) -> Arrays:
         sample = self._read(record)
         image = prepare_sample(sample, self._input, self.channels)
         if sample.mask is None or is_placeless(record):
-            return Example(image, None, supervised=not is_placeless(record))
+            return {"image": image}
         mask = prepare_mask(sample.mask, self._input)
-        return Example(image, mask if mask.any() else None)
+        return {"image": image, "mask": mask} if mask.any() else {"image": image}
 
 
 @dataclass(frozen=True)

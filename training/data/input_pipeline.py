@@ -1,9 +1,9 @@
 """One tf.data pipeline outside the replicas: the global batches of a stage, in an order set by the seed."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
-from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -11,8 +11,10 @@ from numpy.typing import NDArray
 
 from segdec.errors import ConfigError, SegdecError
 from training.config import ExperimentConfig
-from training.data.augmentation import augment
+from training.data.array_cache import Arrays
+from training.data.augmentation import augment, draw, flipped_axes
 from training.data.example_source import ExampleSource
+from training.data.feature_cache import KEPT, FeatureCache
 from training.data.reading_pool import ReadingPool
 from training.data.sampling import draw_order
 from training.data.targets import build_targets
@@ -21,8 +23,9 @@ from training.stages import STAGES
 Batch = dict[str, tf.Tensor]
 """Augmented examples with their targets, stacked.
 
-`image` [B, h, w, C] float32 0…255, `target` and `weight` [B, h/s, w/s, 1] float32, s = the network's
-`mask_stride`, and `label` [B] int32.
+`image` [B, h, w, C] float32 0…255, or in its place the features of a frozen encoder, by their names there,
+[B, ·, ·, ·] float16; `target` and `weight` [B, h/s, w/s, 1] float32, s = the network's `mask_stride`, and
+`label` [B] int32.
 """
 
 
@@ -62,6 +65,7 @@ class InputPipeline:
         shape: Their common image shape (h, w, C).
         config: Order, augmentation, targets, global batch size and seed.
         pool: Reads and augments.
+        features: Those of a frozen encoder, which batches then hold in place of the images.
 
     Raises:
         ConfigError: If a stage trains the mask alone and no defect's mask is known.
@@ -71,13 +75,19 @@ class InputPipeline:
     """
 
     def __init__(
-        self, source: ExampleSource, shape: tuple[int, ...], config: ExperimentConfig, pool: ReadingPool
+        self,
+        source: ExampleSource,
+        shape: tuple[int, ...],
+        config: ExperimentConfig,
+        pool: ReadingPool,
+        features: FeatureCache | None = None,
     ) -> None:
         self._source = source
         self._shape = shape
         self._config = config
         self._batch_size = config.batch_size
         self._pool = pool
+        self._features = features
         self.error: SegdecError | OSError | None = None
         self._check_masks()
 
@@ -98,7 +108,7 @@ class InputPipeline:
         order = self._order(stage_index, steps)
         size = rows // shard.replicas
 
-        def read() -> Iterator[dict[str, NDArray[Any]]]:
+        def read() -> Iterator[Arrays]:
             places = (_Place(stage_index, int(at), int(order[at])) for at in positions)
             return self._read(places, size, ahead=2 * rows)
 
@@ -118,14 +128,15 @@ class InputPipeline:
 
         return strategy.distribute_datasets_from_function(read)
 
-    def global_batch(
-        self, stage_index: int, step: int, most: int | None = None
-    ) -> tuple[list[str], dict[str, NDArray[Any]]]:
-        """Reads once more what step `step` (from 1) saw: names of its first images, and their arrays."""
+    def global_batch(self, stage_index: int, step: int, most: int | None = None) -> tuple[list[str], Arrays]:
+        """Reads once more what step `step` (from 1) saw: names of its first images, and the batch of them.
+
+        It holds the images themselves, also where the step saw their features.
+        """
         first = (step - 1) * self._batch_size
         indices = self._order(stage_index, step)[first:][:most].tolist()
         places = (_Place(stage_index, first + row, index) for row, index in enumerate(indices))
-        (batch,) = self._read(places, len(indices), ahead=0)
+        (batch,) = self._read(places, len(indices), ahead=0, see=self._augmented)
         return [self._source.name(index) for index in indices], batch
 
     def _order(self, stage_index: int, steps: int) -> NDArray[np.int64]:
@@ -151,12 +162,22 @@ class InputPipeline:
         height, width, channels = self._shape
         stride = self._config.network.mask_stride
         mask = tf.TensorSpec((size, height // stride, width // stride, 1), tf.float32)
-        image = tf.TensorSpec((size, height, width, channels), tf.float32)
-        return {"image": image, "target": mask, "weight": mask, "label": tf.TensorSpec((size,), tf.int32)}
+        seen = {"image": tf.TensorSpec((size, height, width, channels), tf.float32)}
+        if self._features is not None:
+            shapes = self._features.shapes.items()
+            seen = {name: tf.TensorSpec((size, *shape), KEPT) for name, shape in shapes}
+        return {**seen, "target": mask, "weight": mask, "label": tf.TensorSpec((size,), tf.int32)}
 
-    def _read(self, places: Iterator[_Place], size: int, ahead: int) -> Iterator[dict[str, NDArray[Any]]]:
+    def _read(
+        self,
+        places: Iterator[_Place],
+        size: int,
+        ahead: int,
+        see: Callable[[_Place], Arrays] | None = None,
+    ) -> Iterator[Arrays]:
         """Batches of `size` rows; `ahead` rows lie ready while the threads work on others."""
-        rows = self._pool.map(self._load, places, ahead + self._pool.threads)
+        load = partial(self._load, see=see or self._seen)
+        rows = self._pool.map(load, places, ahead + self._pool.threads)
         try:
             while batch := list(islice(rows, size)):
                 yield {name: np.stack([row[name] for row in batch]) for name in batch[0]}
@@ -166,18 +187,33 @@ class InputPipeline:
         finally:
             rows.close()
 
-    def _load(self, place: _Place) -> dict[str, NDArray[Any]]:
+    def _load(self, place: _Place, see: Callable[[_Place], Arrays]) -> Arrays:
         """What one example gives a batch, without its first axis."""
-        config = self._config
-        example = self._source[place.index]
-        random = np.random.default_rng([config.seed, place.stage_index, place.position])
-        image, mask = augment(example.image, example.mask, random, config.augmentation)
+        config, shape = self._config, self._shape
+        seen = dict(see(place))
         share, weight = build_targets(
-            mask,
-            (image.shape[0], image.shape[1]),
+            seen.pop("mask", None),
+            (shape[0], shape[1]),
             config.target,
             config.network.mask_stride,
-            supervised=example.supervised,
+            supervised=self._source.supervised[place.index],
         )
         label = np.asarray(self._source.labels[place.index], np.int32)
-        return {"image": image, "target": share, "weight": weight, "label": label}
+        return {**seen, "target": share, "weight": weight, "label": label}
+
+    def _seen(self, place: _Place) -> Arrays:
+        """What the network sees of an example, image or features, and `mask`, where there is one."""
+        if self._features is None:
+            return self._augmented(place)
+        flips = flipped_axes(draw(self._random(place)), self._config.augmentation)
+        return self._features.get((place.index, flips), lambda: self._augmented(place))
+
+    def _augmented(self, place: _Place) -> Arrays:
+        """The augmented `image`, and its `mask`, where there is one."""
+        example = self._source[place.index]
+        changes = self._config.augmentation
+        image, mask = augment(example.image, example.mask, self._random(place), changes)
+        return {"image": image} if mask is None else {"image": image, "mask": mask}
+
+    def _random(self, place: _Place) -> np.random.Generator:
+        return np.random.default_rng([self._config.seed, place.stage_index, place.position])

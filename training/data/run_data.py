@@ -22,7 +22,7 @@ from segdec.cli_runtime import progress_bar
 from segdec.config import ModelConfig, explain
 from segdec.errors import DatasetError
 from training.config import DataConfig, ExperimentConfig
-from training.data.example_cache import Example, ExampleCache
+from training.data.array_cache import ArrayCache
 from training.data.example_source import ExampleSource, build_source, known_shape, prepare_sample
 from training.data.targets import grow_sample
 
@@ -45,7 +45,7 @@ class RunData:
     dataset: Dataset
     model: ModelConfig
     examples: ExampleSource
-    cache: ExampleCache
+    cache: ArrayCache
     shape: tuple[int, ...]
     fingerprint: str
     known: KnownChecks
@@ -92,15 +92,16 @@ def training_reader(config: ExperimentConfig) -> Callable[[Record], Sample]:
     return lambda record: grow_sample(read_record(record), config.target)
 
 
-def keeping_reader(read: Callable[[Record], Sample], cache: ExampleCache) -> Callable[[Record], Sample]:
+def keeping_reader(read: Callable[[Record], Sample], cache: ArrayCache) -> Callable[[Record], Sample]:
     """Returns what reads as `read` does, and decodes no photograph again that the cache has kept."""
 
     def read_once(record: Record) -> Sample:
         kept = cache.get(record.name)
         if kept is not None:
-            return Sample(record.name, kept.image, kept.mask, record.label, record.supervision)
+            return Sample(record.name, kept["image"], kept.get("mask"), record.label, record.supervision)
         sample = read(record)
-        cache.put(record.name, Example(sample.image, sample.mask))
+        mask = {} if sample.mask is None else {"mask": sample.mask}
+        cache.put(record.name, {"image": sample.image, **mask})
         return sample
 
     return read_once
@@ -186,13 +187,13 @@ def known_checks(config: ExperimentConfig, channels: int) -> KnownChecks:
     return KnownChecks(config.checked_folder, root, repr(settings), trust=trust)
 
 
-def build_cache(config: DataConfig) -> ExampleCache:
-    """Builds the cache of examples that `config` asks for.
+def build_cache(config: DataConfig) -> ArrayCache:
+    """Builds the cache that `config` asks for.
 
     Raises:
         ConfigError: If its folder cannot be used.
     """
-    return ExampleCache(config.cache_mb, config.cache_folder, config.disk_cache_mb)
+    return ArrayCache(config.cache_mb, config.cache_folder, config.disk_cache_mb)
 
 
 def build_model_config(config: ExperimentConfig, classes: tuple[str, ...]) -> ModelConfig:

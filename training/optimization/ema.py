@@ -1,26 +1,26 @@
 """Moving averages of the weights: what is validated and exported."""
 
-from collections.abc import Sequence
-from typing import Any
-
 import tensorflow as tf
+
+from segdec.network.network import SegDecNet
+from training.optimization.pretrained import changing_variables
 
 
 class WeightEMA(tf.Module):
-    """Exponential moving average of variables, moving statistics included.
+    """Exponential moving average of what training may change of a network, moving statistics included.
 
     It is made within the strategy's scope. Of replicas in one process the first alone keeps the average: no
     other one is ever read, and each would take three kernels a variable and step. Reference: Tabernik et al.
     2019 evaluate with averaged weights.
 
     Args:
-        variables: The network's variables.
+        network: Whose weights it follows.
         decay: Fraction that stays at each update; the first ones use less, so that a fresh average follows.
     """
 
-    def __init__(self, variables: Sequence[Any], decay: float) -> None:
+    def __init__(self, network: SegDecNet, decay: float) -> None:
         super().__init__()
-        self._variables = [variable.value for variable in variables]
+        self._variables = [variable.value for variable in changing_variables(network)]
         self._decay = decay
         self._updates = tf.Variable(0, dtype=tf.int64, trainable=False, name="updates")
         self.shadows = [tf.Variable(value, trainable=False, name="shadow") for value in self._variables]
@@ -41,7 +41,7 @@ class WeightEMA(tf.Module):
             with tf.device(shadow.device):
                 shadow.assign_sub((shadow - variable) * tf.cast(rate, shadow.dtype))
 
-    def copy_to(self, network: Any) -> None:
+    def copy_to(self, network: SegDecNet) -> None:
         """Gives a network of the same shape, outside the strategy, the averaged weights."""
-        for variable, shadow in zip(network.variables, self.shadows, strict=True):
+        for variable, shadow in zip(changing_variables(network), self.shadows, strict=True):
             variable.assign(shadow)

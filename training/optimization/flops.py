@@ -43,7 +43,9 @@ class Workload:
         return {"model_flops_per_s": rate, "flop_utilisation": rate / self.peak_flops_per_s}
 
 
-def count_step_flops(network: SegDecNet, stage: Stage, images: Sequence[int]) -> int:
+def count_step_flops(
+    network: SegDecNet, stage: Stage, images: Sequence[int], *, encoded: bool = False
+) -> int:
     """Counts the FLOPs of a training step, by convention and not by what a device happens to do.
 
     Counted are the products of convolutions and dense layers, at the size of what each puts out, border
@@ -55,22 +57,25 @@ def count_step_flops(network: SegDecNet, stage: Stage, images: Sequence[int]) ->
         network: The network in training.
         stage: Which parts are run and trained.
         images: Shape [B, H, W, C] of the global batch.
+        encoded: Whether the step is given the features of an encoder in place of the images.
     """
     image = keras.KerasTensor(images)
     features, coarse_logits, _ = network.segmentation.compute_output_spec(image)
-    flops = _segmentation_flops(network, image, trained=stage.trains_segmentation)
+    flops = _segmentation_flops(network, image, trained=stage.trains_segmentation, encoded=encoded)
     if stage.trains_decision:
         flops += count_flops(network.decision, (features, coarse_logits), trained=True)
     return flops
 
 
-def _segmentation_flops(network: SegDecNet, image: Any, *, trained: bool) -> int:
-    encoder, backbone = network.encoder, network.backbone
-    if encoder is None or backbone is None:
+def _segmentation_flops(network: SegDecNet, image: Any, *, trained: bool, encoded: bool) -> int:
+    encoder, backbone, head = network.encoder, network.backbone, network.head
+    if encoder is None or backbone is None or head is None:
         return count_flops(network.segmentation, image, trained=trained)
+    flops = count_flops(head, encoder.compute_output_spec(image), trained=trained)
+    if encoded:
+        return flops
     expected = keras.Model(encoder.input, encoder.get_layer(PADDED).output).compute_output_spec(image)
-    head, features = network.segmentation.get_layer("head"), encoder.compute_output_spec(image)
-    return count_flops(backbone, expected, trained=trained) + count_flops(head, features, trained=trained)
+    return flops + count_flops(backbone, expected, trained=trained)
 
 
 def count_flops(model: keras.Model, inputs: Any, *, trained: bool = False) -> int:

@@ -29,14 +29,12 @@ def stage_losses(
         network: The network in training.
         stage: Which parts are trained.
         config: Weights of the losses, of the defect pixels, terms of the segmentation loss, and the decay.
-        batch: The images.
+        batch: The images, or the features that the network's encoder makes of them.
         steps_taken: Of the stage, before this one.
     """
     losses: Losses = {}
     settings = config.stages[stage.name]
-    features, coarse_logits, mask_logits = network.segmentation(
-        batch["image"], training=stage.trains_segmentation
-    )
+    features, coarse_logits, mask_logits = _segment(network, batch, training=stage.trains_segmentation)
     total = tf.zeros_like(batch["label"], mask_logits.dtype)
     segmentation_factor, decision_factor = _balance(settings, steps_taken, total.dtype)
     if stage.trains_segmentation:
@@ -51,6 +49,16 @@ def stage_losses(
         losses["l2_loss"] = tf.zeros_like(total) + decay
         total += losses["l2_loss"]
     return {"loss": total, **losses}
+
+
+def _segment(network: SegDecNet, batch: Batch, *, training: bool) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+    """What the segmentation network makes of images, or its head of features."""
+    if network.head is None or "image" in batch:
+        features, coarse_logits, mask_logits = network.segmentation(batch["image"], training=training)
+    else:
+        encoded = {name: batch[name] for name in network.head.input}
+        features, coarse_logits, mask_logits = network.head(encoded, training=training)
+    return features, coarse_logits, mask_logits
 
 
 def _mask_loss(

@@ -5,6 +5,7 @@ import os
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import keras
 import numpy as np
@@ -13,8 +14,8 @@ from segdec.config import STRIDE, EncoderWeights
 from segdec.encoders import ENCODER_STRIDE, ENCODERS, Encoder
 from segdec.errors import ConfigError
 from segdec.network.encoder import load_application
-from segdec.network.layers import all_layers
-from segdec.network.network import SegDecNet
+from segdec.network.layers import PLAIN, ComputePolicy, all_layers
+from segdec.network.network import SegDecNet, build_network
 from training.config import EncoderTrainable, ExperimentConfig
 
 IMAGENET, RANDOM = "imagenet", "none"
@@ -64,6 +65,17 @@ def load_pretrained(config: ExperimentConfig) -> Pretrained | None:
     return Pretrained(origin, application)
 
 
+def build_pretrained(
+    config: ExperimentConfig, pretrained: Pretrained | None, policy: ComputePolicy = PLAIN
+) -> SegDecNet:
+    """Makes the network of an experiment as it begins, and holds still what is not trained of it."""
+    network = build_network(config.network, policy)
+    if pretrained is not None:
+        pretrained.copy_to(network)
+    set_trainable(network, config.encoder_trainable)
+    return network
+
+
 def set_trainable(network: SegDecNet, trainable: EncoderTrainable) -> None:
     """Holds still what is not trained of the encoder: neither weights nor statistics change by a bit."""
     if network.backbone is None:
@@ -74,6 +86,16 @@ def set_trainable(network: SegDecNet, trainable: EncoderTrainable) -> None:
         held = names.index(ENCODERS[network.config.encoder].layers[STRIDE]) + 1
     for layer in network.backbone.layers[:held]:
         layer.trainable = False
+
+
+def changing_variables(network: SegDecNet) -> list[Any]:
+    """Returns what training may change, moving statistics included: all but what is held of the encoder.
+
+    That is neither averaged nor saved in checkpoints: it stays what the encoder began with.
+    """
+    layers = network.backbone.layers if network.backbone is not None else ()
+    held = {id(variable) for layer in layers if not layer.trainable for variable in layer.variables}
+    return [variable for variable in network.variables if id(variable) not in held]
 
 
 def _load_imagenet(row: Encoder) -> keras.Model:

@@ -11,6 +11,7 @@ from training.config import ExperimentConfig
 from training.data.input_pipeline import Batch
 from training.optimization.gradients import Losses, clip, replica_gradients, sum_over_replicas
 from training.optimization.objective import stage_losses
+from training.optimization.pretrained import changing_variables
 from training.optimization.train_state import TrainState
 from training.optimization.weight_decay import shrink
 from training.stages import Stage
@@ -190,7 +191,8 @@ class _Statistics:
     """The moving statistics as they were before the forward pass of a step."""
 
     def __init__(self, network: SegDecNet) -> None:
-        self._variables = [variable.value for variable in network.non_trainable_variables]
+        moving = {id(variable) for variable in network.non_trainable_variables}
+        self._variables = [one.value for one in changing_variables(network) if id(one) in moving]
         self._values = [tf.identity(variable) for variable in self._variables]
 
     def restore(self, strategy: tf.distribute.Strategy) -> None:

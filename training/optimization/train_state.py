@@ -6,12 +6,12 @@ from dataclasses import dataclass
 import keras
 import tensorflow as tf
 
-from segdec.network.network import SegDecNet, build_network
+from segdec.network.network import SegDecNet
 from training.config import ExperimentConfig
 from training.optimization.ema import WeightEMA
 from training.optimization.loss_scale import LossScale
 from training.optimization.numerics import compute_policy
-from training.optimization.pretrained import Pretrained, set_trainable
+from training.optimization.pretrained import Pretrained, build_pretrained
 from training.optimization.schedules import build_optimizer
 from training.stages import STAGES
 
@@ -37,10 +37,7 @@ class TrainState:
 
 def build_train_state(config: ExperimentConfig, pretrained: Pretrained | None = None) -> TrainState:
     """Makes the state in which a run begins, within the scope of its strategy."""
-    network = build_network(config.network, compute_policy(config))
-    if pretrained is not None:
-        pretrained.copy_to(network)
-    set_trainable(network, config.encoder_trainable)
+    network = build_pretrained(config, pretrained, compute_policy(config))
     step = tf.Variable(0, dtype=tf.int64, trainable=False, name="step")
     optimizers = {}
     for stage in STAGES:
@@ -48,6 +45,6 @@ def build_train_state(config: ExperimentConfig, pretrained: Pretrained | None = 
             optimizer = build_optimizer(config.stages[stage.name], stage.name, step)
             optimizer.build(stage.trainable_variables(network))
             optimizers[stage.name] = optimizer
-    ema = WeightEMA(network.variables, config.ema_decay)
+    ema = WeightEMA(network, config.ema_decay)
     loss_scale = LossScale() if config.precision == "mixed_float16" else None
     return TrainState(network, optimizers, ema, step, loss_scale)

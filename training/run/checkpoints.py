@@ -13,6 +13,7 @@ from segdec.errors import RunError
 from segdec.files import new_folder, remove_leftovers
 from segdec.network.network import SegDecNet
 from training.config import ExperimentConfig
+from training.optimization.pretrained import changing_variables
 from training.optimization.train_state import TrainState
 from training.run.disk_errors import explained_disk_errors
 
@@ -68,12 +69,13 @@ class CheckpointFolder:
 class RunState(tf.Module):
     """Everything that a checkpoint holds; saving it does not change it.
 
-    The best weights are part of each checkpoint, so they always are those that belong to its place.
+    The best weights are part of each checkpoint, so they always are those that belong to its place. What of
+    an encoder is held still is no part of it.
 
     Args:
         folder: Folder of the checkpoints.
         train_state: What the steps change.
-        validated: A network of the same architecture with plain variables; `save_best` keeps its weights.
+        validated: A network that begins alike, with plain variables; `save_best` keeps its weights.
         config: How often a checkpoint is due, and how many stay.
         writes: Whether this process writes the checkpoints; the others only read.
         clock: Seconds that pass.
@@ -82,7 +84,7 @@ class RunState(tf.Module):
         stage: Index of the stage in `STAGES`.
         step: Steps of that stage already taken; the one of `train_state`.
         best: Validation key of the best weights of the stage so far, higher is better.
-        best_weights: The best weights, in the order of the network's variables.
+        best_weights: The best weights, in the order of `changing_variables`.
     """
 
     def __init__(
@@ -99,11 +101,13 @@ class RunState(tf.Module):
         self.stage = tf.Variable(0, dtype=tf.int64, trainable=False)
         self.step = train_state.step
         self.best = tf.Variable([float("-inf")] * 2, dtype=tf.float64, trainable=False)
+        self._weights = [weight.value for weight in changing_variables(train_state.network)]
+        self._validated = [weight.value for weight in changing_variables(validated)]
         with tf.device("CPU:0"):  # they are only kept, never computed with
-            self.best_weights = [tf.Variable(weight.value, trainable=False) for weight in validated.variables]
+            self.best_weights = [tf.Variable(weight, trainable=False) for weight in self._validated]
         scale = {} if train_state.loss_scale is None else {"loss_scale": train_state.loss_scale}
         self._everything = tf.train.Checkpoint(
-            network=train_state.network,
+            weights=self._weights,
             optimizers={**train_state.optimizers, **scale},
             average=train_state.ema,
             stage=self.stage,
@@ -111,7 +115,6 @@ class RunState(tf.Module):
             best=self.best,
             best_weights=self.best_weights,
         )
-        self._network, self._validated = train_state.network, validated
         self._checkpoints, self._writes = CheckpointFolder(folder, config.keep_checkpoints), writes
         self._every_steps, self._every_seconds = config.checkpoint_every, config.checkpoint_minutes * 60.0
         self._clock, self._saved_at = clock, clock()
@@ -173,18 +176,18 @@ class RunState(tf.Module):
 
     def save_best(self, key: tuple[float, float]) -> None:
         """Keeps the weights of the validated network as the best, with their validation key."""
-        for kept, weight in zip(self.best_weights, self._validated.variables, strict=True):
-            kept.assign(weight.value)
+        for kept, weight in zip(self.best_weights, self._validated, strict=True):
+            kept.assign(weight)
         self.best.assign(key)
 
     def restore_best(self) -> None:
         """Puts the best weights into the network in training."""
-        for weight, kept in zip(self._network.variables, self.best_weights, strict=True):
-            weight.value.assign(kept)
+        for weight, kept in zip(self._weights, self.best_weights, strict=True):
+            weight.assign(kept)
 
     def copy_best_to_validated(self) -> None:
         """Puts the best weights into the validated network."""
-        for weight, kept in zip(self._validated.variables, self.best_weights, strict=True):
+        for weight, kept in zip(self._validated, self.best_weights, strict=True):
             weight.assign(kept)
 
     def forget_best(self) -> None:

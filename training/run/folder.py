@@ -11,7 +11,7 @@ from typing import Self
 from pydantic import ValidationError
 
 from datasets.splitting import write_splits
-from segdec.config import explain
+from segdec.config import EncoderWeights, explain
 from segdec.errors import RunError
 from segdec.files import new_folder, remove_leftovers, write_text_atomic
 from segdec.network.network import SegDecNet, build_network
@@ -48,6 +48,10 @@ class RunFolder:
         return self.path / "config.toml"
 
     @property
+    def _encoder_path(self) -> Path:
+        return self.path / "encoder.json"
+
+    @property
     def _result_path(self) -> Path:
         return self.path / "result.json"
 
@@ -56,22 +60,35 @@ class RunFolder:
         return self.path / "network.weights.h5"
 
     @classmethod
-    def open(cls, config: ExperimentConfig, data: RunData, *, fresh: bool) -> Self:
+    def open(
+        cls,
+        config: ExperimentConfig,
+        data: RunData,
+        encoder: EncoderWeights | None = None,
+        *,
+        fresh: bool,
+    ) -> Self:
         """Makes the folder of a run, or takes up the one that exists, and keeps other processes out.
 
         What a killed process left half-written is removed. Call `close` when the run has ended.
 
+        Args:
+            config: The experiment.
+            data: Its photographs.
+            encoder: The weights that its encoder begins with, where it reads any.
+            fresh: Replace a run that exists.
+
         Raises:
-            RunError: If the folder holds something else, a run of another configuration or data, or is
-                in use by another process. Nothing was changed.
+            RunError: If the folder holds something else, a run of another configuration, of other data or
+                of another encoder's weights, or is in use by another process. Nothing was changed.
         """
         path = config.folder
         if not path.exists():
-            lock = cls._make(path, config, data)
+            lock = cls._make(path, config, data, encoder)
         elif fresh:
-            lock = cls._replace(path, config, data)
+            lock = cls._replace(path, config, data, encoder)
         else:
-            lock = cls._take_up(path, config, data)
+            lock = cls._take_up(path, config, data, encoder)
         folder = cls(path, lock)
         folder._remove_leftovers()
         with explained_disk_errors(path):
@@ -111,6 +128,11 @@ class RunFolder:
         """Reads the configuration that the run was started with."""
         return load_experiment(self._config_path)
 
+    def encoder(self) -> EncoderWeights | None:
+        """Reads where the weights come from that the run's encoder began with; None if none were read."""
+        path = self._encoder_path
+        return EncoderWeights.model_validate_json(path.read_bytes()) if path.exists() else None
+
     def result(self) -> RunResult:
         """Reads what training ended with."""
         try:
@@ -148,13 +170,22 @@ class RunFolder:
 
     @classmethod
     def _make(
-        cls, path: Path, config: ExperimentConfig, data: RunData, *, overwrite: bool = False
+        cls,
+        path: Path,
+        config: ExperimentConfig,
+        data: RunData,
+        encoder: EncoderWeights | None,
+        *,
+        overwrite: bool = False,
     ) -> RunLock:
         """The lock is taken before the folder appears, so that nobody comes in between."""
         try:
             with new_folder(path, overwrite=overwrite) as staged:
                 cls(staged)._config_path.write_text(save_experiment(config), encoding="utf-8")
                 write_splits(cls(staged).splits, data.dataset.records, comment=_data_line(data))
+                if encoder is not None:
+                    text = encoder.model_dump_json(indent=2) + "\n"
+                    cls(staged)._encoder_path.write_text(text, encoding="utf-8")
                 return RunLock(staged)
         except OSError as error:
             if not (isinstance(error, FileExistsError) or error.errno == errno.ENOTEMPTY):
@@ -164,19 +195,24 @@ class RunFolder:
             ) from error
 
     @classmethod
-    def _replace(cls, path: Path, config: ExperimentConfig, data: RunData) -> RunLock:
+    def _replace(
+        cls, path: Path, config: ExperimentConfig, data: RunData, encoder: EncoderWeights | None
+    ) -> RunLock:
         cls(path)._check_is_run()
         former = RunLock(path)
         try:
-            return cls._make(path, config, data, overwrite=True)
+            return cls._make(path, config, data, encoder, overwrite=True)
         finally:
             former.release()
 
     @classmethod
-    def _take_up(cls, path: Path, config: ExperimentConfig, data: RunData) -> RunLock:
+    def _take_up(
+        cls, path: Path, config: ExperimentConfig, data: RunData, encoder: EncoderWeights | None
+    ) -> RunLock:
         cls(path)._check_is_run()
         cls(path)._check_same_config(config)
         cls(path)._check_same_data(data)
+        cls(path)._check_same_encoder(encoder)
         return RunLock(path)
 
     def _remove_leftovers(self) -> None:
@@ -207,13 +243,35 @@ class RunFolder:
                 f"run was started (see {self.splits}). Choose another --name, or start over with --fresh."
             )
 
+    def _check_same_encoder(self, encoder: EncoderWeights | None) -> None:
+        old, new = _digest(self.encoder()), _digest(encoder)
+        if old != new:
+            raise RunError(
+                f"The encoder of the run '{self.path}' was begun with {_weights(old)}, now encoder_weights "
+                f"gives {_weights(new)}. Give the same file as then, choose another --name, or start over "
+                "with --fresh."
+            )
 
-def run_digest(config: ExperimentConfig, data: RunData) -> str:
-    """Returns the SHA-256 over what must not change during a run: data, and settings but changeable ones."""
+
+def run_digest(config: ExperimentConfig, data: RunData, encoder: EncoderWeights | None = None) -> str:
+    """Returns the SHA-256 over what must not change during a run.
+
+    That is its data, the weights that its encoder begins with, and its settings but for changeable ones.
+    """
     changeable = changeable_settings()
     fixed = {field: value for field, value in config.flatten().items() if field not in changeable}
-    return hashlib.sha256(json.dumps([data.fingerprint, fixed], sort_keys=True).encode()).hexdigest()
+    contents = [data.fingerprint, _digest(encoder), fixed]
+    return hashlib.sha256(json.dumps(contents, sort_keys=True).encode()).hexdigest()
+
+
+def _digest(encoder: EncoderWeights | None) -> str | None:
+    """Where the file of the weights lies does not matter, nor by which name it was given."""
+    return None if encoder is None else encoder.sha256
 
 
 def _data_line(data: RunData) -> str:
     return f"data fingerprint {data.fingerprint}"
+
+
+def _weights(digest: str | None) -> str:
+    return "random weights" if digest is None else f"weights of SHA-256 {digest}"

@@ -1,14 +1,13 @@
 """What a run says and leaves behind when a number stops being finite: the images it happened on."""
 
 from pathlib import Path
-from typing import Any
 
 import cv2
 import numpy as np
-from numpy.typing import NDArray
 
 from segdec.errors import RunError
 from segdec.images import write_png
+from training.data.array_cache import Arrays
 from training.data.input_pipeline import InputPipeline
 from training.tracking.meter import NonFiniteError
 
@@ -27,7 +26,7 @@ def write_nan_report(
     return RunError(f"{error} It happened on the images {', '.join(names)}; {place}.")
 
 
-def write_batch(folder: Path, names: list[str], batch: dict[str, NDArray[Any]]) -> None:
+def write_batch(folder: Path, names: list[str], batch: Arrays) -> None:
     """Writes the images of a batch as the network saw them, and their targets, as PNG.
 
     Args:

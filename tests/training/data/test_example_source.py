@@ -6,7 +6,7 @@ import pytest
 from datasets.sample import Record, Sample
 from segdec.config import InputConfig
 from segdec.errors import ConfigError
-from training.data.example_cache import ExampleCache
+from training.data.array_cache import ArrayCache
 from training.data.example_source import PhotographSource, TileSource
 
 
@@ -26,17 +26,17 @@ def make_source(shapes, cache_mb=10, unmasked=(), **geometry):
         mask[0, 0] = 255
         return Sample(record.name, image, mask if record.mask_file else None, record.label)
 
-    return PhotographSource(records, read, InputConfig(**geometry), 1, ExampleCache(cache_mb)), reads
+    return PhotographSource(records, read, InputConfig(**geometry), 1, ArrayCache(cache_mb)), reads
 
 
 def test_examples_are_prepared_as_for_inference():
     source, _ = make_source([(13, 20), (13, 20), (13, 20)], unmasked=[2])
     assert source.check_one_size() == (16, 24, 1)  # padded to multiples of 8
-    assert (source[0].mask, source[0].supervised) == (None, True)  # good: nothing is defective
+    assert (source[0].mask, source.supervised[0]) == (None, True)  # good: nothing is defective
     assert source[1].mask.shape == (16, 24)
     assert np.argwhere(source[1].mask).tolist() == [[0, 0]]
     assert source[1].image.max() == 1
-    assert (source[2].mask, source[2].supervised) == (None, False)  # defective, nobody knows where
+    assert (source[2].mask, source.supervised[2]) == (None, False)  # defective, nobody knows where
     assert source.labels == [0, 1, 1]
 
 
@@ -45,7 +45,7 @@ def test_cache_keeps_what_fits():
     assert [source[0].image[0, 0, 0], source[0].image[0, 0, 0]] == [0, 0]
     assert reads == [0]
     uncached, reads = make_source([(8, 8)] * 2, cache_mb=0)
-    assert uncached[1] is not uncached[1]
+    assert uncached[1].image is not uncached[1].image
     assert reads == [1, 1]
 
 
@@ -81,7 +81,7 @@ def test_tiles_are_labelled_by_their_own_part_of_the_mask():
     assert source.labels == [0, 0, 0, 0, 1, 0, 0, 0]
     assert source[4].mask.shape == (16, 24)
     assert source[4].image.shape == (16, 24, 1)
-    assert (source[5].mask, source[5].supervised) == (None, True)
+    assert (source[5].mask, source.supervised[5]) == (None, True)
 
 
 def test_photographs_whose_defects_have_no_place_cannot_be_cut():

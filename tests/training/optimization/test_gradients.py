@@ -45,7 +45,7 @@ def train(tiny_config, devices="cpu:1", *, several=False, **settings):
         steps_taken = tf.Variable(0, dtype=tf.int64)
         optimizer = build_optimizer(config, "joint", steps_taken)
         optimizer.build(JOINT.trainable_variables(network))
-        ema = WeightEMA(network.variables, 0.5)
+        ema = WeightEMA(network, 0.5)
     start = [np.asarray(variable.value).copy() for variable in network.variables]
     state = TrainState(network, {"joint": optimizer}, ema, steps_taken)
     experiment = ExperimentConfig(stages=StagesConfig(joint=config))

@@ -59,7 +59,7 @@ class Training:
             self.optimizer = build_optimizer(settings, stage, steps_taken)
             self.optimizer.build(self.stage.trainable_variables(self.network))
             self.loss_scale = None if loss_scale is None else LossScale(**loss_scale)
-            self.ema = WeightEMA(self.network.variables, decay)
+            self.ema = WeightEMA(self.network, decay)
         state = TrainState(self.network, {stage: self.optimizer}, self.ema, steps_taken, self.loss_scale)
         config = ExperimentConfig(
             stages=StagesConfig(**{stage: settings}), target=TargetConfig(positive_weight=2.0)

@@ -26,7 +26,7 @@ def parts(tiny_config, tensorflow_devices):  # noqa: ARG001
     optimizer = keras.optimizers.Adam()
     optimizer.build(network.trainable_variables)
     step = tf.Variable(0, dtype=tf.int64)
-    return TrainState(network, {"segment": optimizer}, WeightEMA(network.variables, 0.9), step), validated
+    return TrainState(network, {"segment": optimizer}, WeightEMA(network, 0.9), step), validated
 
 
 def make_state(folder, parts, *, writes=True, clock=time.monotonic, **settings):
@@ -170,7 +170,7 @@ def test_another_network_is_refused(tmp_path, parts, tiny_config):
     save(make_state(tmp_path, parts), parts, 0, 2)
     wider = build_network(tiny_config.network.model_copy(update={"feature_width": 16}))
     with pytest.raises(RunError, match="Expected a whole one of the same network"):
-        other = TrainState(wider, {}, WeightEMA(wider.variables, 0.9), parts[0].step)
+        other = TrainState(wider, {}, WeightEMA(wider, 0.9), parts[0].step)
         make_state(tmp_path, (other, wider)).restore()
 
 

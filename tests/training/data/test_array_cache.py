@@ -9,15 +9,23 @@ import numpy as np
 import pytest
 
 from segdec.errors import ConfigError
-from training.data.example_cache import Example, ExampleCache
+from training.data.array_cache import ArrayCache
 
-HEIGHT, WIDTH = 512, 256  # 0.26 MB with image and mask
+HEIGHT, WIDTH = 512, 256  # 0.26 MB with image and features
 
 
 def example(number):
     image = np.full((HEIGHT, WIDTH, 1), number, np.uint8)
     image[0, 0] = 255 - number
-    return Example(image, np.full((HEIGHT, WIDTH), 255 - number, np.uint8))
+    features = np.full((HEIGHT // 2, WIDTH // 4, 4), number / 4, np.float16)
+    features[0, 0] = -number
+    return {"image": image, "features": features}
+
+
+def check_arrays(found, expected):
+    assert found.keys() == expected.keys()
+    for name, array in expected.items():
+        np.testing.assert_array_equal(found[name], array, err_msg=name, strict=True)
 
 
 def check(cache, kept, count):
@@ -26,13 +34,11 @@ def check(cache, kept, count):
         found = cache.get(number)
         assert (found is not None) == (number in kept)
         if found is not None:
-            np.testing.assert_array_equal(found.image, example(number).image)
-            np.testing.assert_array_equal(found.mask, example(number).mask)
-            assert found.mask.dtype == np.uint8
+            check_arrays(found, example(number))
 
 
 def filled(count, *arguments):
-    cache = ExampleCache(*arguments)
+    cache = ArrayCache(*arguments)
     for number in range(count):
         cache.put(number, example(number))
     return cache
@@ -46,15 +52,26 @@ def test_memory_first_then_disk_then_nothing(tmp_path):
 
 
 @pytest.mark.parametrize("cache_mb", [0, 1])
-def test_what_has_no_mask_is_kept_without(tmp_path, cache_mb):
-    cache = ExampleCache(cache_mb, tmp_path, 1)
+def test_keys_and_names_are_whatever_there_is(tmp_path, cache_mb):
+    cache = ArrayCache(cache_mb, tmp_path, 1)
     image = np.arange(192, dtype=np.uint8).reshape(8, 8, 3)
-    for index, supervised in enumerate((True, False)):
-        cache.put(index, Example(image, None, supervised))
-    for index, supervised in enumerate((True, False)):
-        found = cache.get(index)
-        np.testing.assert_array_equal(found.image, image)
-        assert (found.mask, found.supervised) == (None, supervised)
+    kept = {
+        1: {"image": image},
+        "1": {"mask": image[..., 0]},
+        (1, (0,)): {"joined": image / 3, "n": image[0]},
+    }
+    for key, arrays in kept.items():
+        cache.put(key, arrays)
+    for key, arrays in kept.items():
+        check_arrays(cache.get(key), arrays)
+    assert cache.get((1, ())) is None
+
+
+def test_it_tells_how_much_it_still_takes(tmp_path):
+    size = sum(array.nbytes for array in example(0).values())
+    assert filled(1, 1).free_bytes == 10**6 - size
+    assert filled(5, 1, tmp_path, 2).free_bytes == 3 * 10**6 - 5 * size
+    assert ArrayCache(1, None, 2).free_bytes == 10**6  # without a folder there is no disk
 
 
 def test_the_file_has_no_name(tmp_path):
@@ -66,9 +83,9 @@ def test_the_file_has_no_name(tmp_path):
 def test_nothing_stays_after_a_kill(tmp_path):
     code = (
         "import os, signal, sys; from pathlib import Path; import numpy as np;"
-        "from training.data.example_cache import Example, ExampleCache;"
-        "cache = ExampleCache(0, Path(sys.argv[1]), 1);"
-        "cache.put(0, Example(np.ones((8, 8, 1), np.uint8), np.ones((8, 8), np.uint8)));"
+        "from training.data.array_cache import ArrayCache;"
+        "cache = ArrayCache(0, Path(sys.argv[1]), 1);"
+        "cache.put(0, {'image': np.ones((8, 8, 1), np.uint8), 'mask': np.ones((8, 8), np.uint8)});"
         "assert cache.get(0) is not None; os.kill(os.getpid(), signal.SIGKILL)"
     )
     root = Path(__file__).parents[3]
@@ -77,7 +94,7 @@ def test_nothing_stays_after_a_kill(tmp_path):
 
 
 def test_several_threads_may_use_it(tmp_path):
-    cache = ExampleCache(1, tmp_path, 4)
+    cache = ArrayCache(1, tmp_path, 4)
 
     def use(number):
         cache.put(number % 12, example(number % 12))
@@ -85,7 +102,7 @@ def test_several_threads_may_use_it(tmp_path):
 
     with ThreadPoolExecutor(8) as pool:
         for number, found in enumerate(pool.map(use, range(120))):
-            np.testing.assert_array_equal(found.image, example(number % 12).image)
+            check_arrays(found, example(number % 12))
     check(cache, range(12), 12)
 
 
@@ -103,11 +120,11 @@ def test_a_full_disk_warns_once_and_keeps_what_it_has(tmp_path, monkeypatch, cap
     for number in range(2, 5):
         cache.put(number, example(number))
     printed = capsys.readouterr().err
-    assert printed.count("warning: data.cache_folder takes no more images (No space left on device)") == 1
+    assert printed.count("warning: data.cache_folder takes no more (No space left on device)") == 1
     assert printed.count("\n") == 1
     check(cache, range(2), 5)
 
 
 def test_a_folder_that_cannot_be_used_is_refused(tmp_path):
     with pytest.raises(ConfigError, match=r"data.cache_folder = '.*nowhere' cannot hold a file \(No such"):
-        ExampleCache(1, tmp_path / "nowhere", 1)
+        ArrayCache(1, tmp_path / "nowhere", 1)

@@ -1,0 +1,72 @@
+"""The features of images in their place: what an encoder that is held still makes of them, computed once."""
+
+from collections.abc import Callable, Hashable
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from segdec.cli_runtime import hidden_stderr
+from training.data.array_cache import BYTES_A_MB, ArrayCache, Arrays
+
+KEPT = tf.float16
+"""Of the 24 bits of a float32 the upper 11 are kept: half the memory, and every kept feature is as exact."""
+
+
+class FeatureCache:
+    """Features by example and flips, kept as far as the cache allows; may be used by several threads.
+
+    They are computed image by image and rounded, whether they are kept or not: neither the size of the cache
+    nor who shares a batch changes a bit of them.
+
+    Args:
+        encoder: Images [1, h, w, C], 0…255 → features by name; none of its weights may change.
+        shape: Of every image (h, w, C).
+        cache: Keeps them.
+
+    Attributes:
+        shapes: Shape of the features of one image, by name.
+    """
+
+    def __init__(self, encoder: keras.Model, shape: tuple[int, ...], cache: ArrayCache) -> None:
+        features = encoder.compute_output_spec(keras.KerasTensor((1, *shape)))
+        self.shapes: dict[str, tuple[int, ...]] = {name: one.shape[1:] for name, one in features.items()}
+        self._cache = cache
+        with hidden_stderr():  # where oneDNN says once that it leaves numbers of this size to TensorFlow
+            tf.constant(0.0, KEPT)
+
+        def encode(image: tf.Tensor) -> dict[str, tf.Tensor]:
+            return {name: tf.cast(one[0], KEPT) for name, one in encoder(image[None], training=False).items()}
+
+        self._encode = tf.function(encode, input_signature=[tf.TensorSpec(shape, tf.float32)])
+
+    def get(self, key: Hashable, see: Callable[[], Arrays]) -> Arrays:
+        """Returns the features, and what there is beside the image.
+
+        Args:
+            key: Of the example and its flips.
+            see: Returns the `image` [h, w, C], float32 0…255, and anything that goes with it.
+        """
+        kept = self._cache.get(key)
+        if kept is None:
+            kept = self._compute(see())
+            self._cache.put(key, kept)
+        return kept
+
+    def describe_shortage(self, examples: int, variants: int) -> str | None:
+        """Returns what to do if the features of so many examples, in so many forms each, do not fit."""
+        values = sum(int(np.prod(shape)) for shape in self.shapes.values())
+        needed, free = examples * variants * values * KEPT.size, self._cache.free_bytes
+        if needed <= free:
+            return None
+        return (
+            f"The encoder's features of {examples} images, in {variants} flips each, take "
+            f"{needed / BYTES_A_MB:.0f} MB, and {free / BYTES_A_MB:.0f} MB are free: what finds no room is "
+            "computed anew each time, which is slower. Raise data.cache_mb, or name a data.cache_folder "
+            "and raise data.disk_cache_mb."
+        )
+
+    def _compute(self, seen: Arrays) -> Arrays:
+        features = self._encode(seen["image"])
+        others = {name: np.ascontiguousarray(array) for name, array in seen.items() if name != "image"}
+        return {**{name: one.numpy() for name, one in features.items()}, **others}
