@@ -133,11 +133,10 @@ def _common(shown: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np
     """Mean and strongest patterns of small pictures, twins counting as one."""
     alike = np.minimum((shown @ shown.T > _ALIKE).sum(axis=1), _MOST_ALIKE)
     weights = (1 / alike).astype(np.float32)
-    distinct = float(weights.sum())
-    mean = weights @ shown / np.float32(distinct)
+    mean = weights @ shown / weights.sum()
     beside = shown - mean
     _, patterns = np.linalg.eigh(beside.T @ (beside * weights[:, None]))  # the strongest come last
-    number = min(_MOST_PATTERNS, int(distinct / _PHOTOGRAPHS_A_PATTERN))
+    number = min(_MOST_PATTERNS, len(shown) // _PHOTOGRAPHS_A_PATTERN)
     return mean, patterns.T[SMALL_BYTES - number :]
 
 
