@@ -74,7 +74,8 @@ def near_leaks(
     among photographs that were not read, nor among more than `MOST`.
     """
     passing = _passing(dataset, photographs, allowed)
-    if isinstance(photographs, UnreadPhotographs) or len(photographs) > MOST:
+    photographs, small = _small_pictures(photographs)
+    if not small or len(small) > MOST:
         return []
     splits = np.array([-1 if f.record.split is None else SPLITS.index(f.record.split) for f in photographs])
     pictures = np.unique([photograph.digest for photograph in photographs], return_inverse=True)[1]
@@ -85,7 +86,7 @@ def near_leaks(
         assigned = (splits[one] >= 0) & (splits[other] >= 0) & (splits[one] != splits[other])
         return np.asarray(assigned & (pictures[one] != pictures[other]) & ~(named[one] & named[other]))
 
-    found = nearest_twins(own_features([photograph.small for photograph in photographs]), across)
+    found = nearest_twins(own_features(small), across)
     places = zip(*(part.tolist() for part in found), strict=True)
     return [NearLeak(photographs[one], photographs[other], alike) for one, other, alike in places]
 
@@ -96,10 +97,20 @@ def near_twins(photographs: Sequence[CheckedPhotograph]) -> list[tuple[CheckedPh
     Raises:
         DatasetError: If there are more than are compared.
     """
-    if len(photographs) > MOST:
-        raise DatasetError(f"{_too_many(photographs)} Split it without --group-twins.")
-    clusters = twin_clusters(own_features([photograph.small for photograph in photographs]))
-    return [tuple(photographs[place] for place in cluster) for cluster in clusters]
+    read, small = _small_pictures(photographs)
+    if len(small) > MOST:
+        raise DatasetError(f"{_too_many(small)} Split it without --group-twins.")
+    return [tuple(read[place] for place in cluster) for cluster in twin_clusters(own_features(small))]
+
+
+def _small_pictures(
+    photographs: Sequence[CheckedPhotograph],
+) -> tuple[Sequence[CheckedPhotograph], list[bytes]]:
+    """The photographs that were read, and the small picture of each."""
+    if isinstance(photographs, UnreadPhotographs):
+        return (), []
+    small = {place: f.small for place, f in enumerate(photographs) if f.small is not None}
+    return [photographs[place] for place in small], list(small.values())
 
 
 def _passing(dataset: Dataset, photographs: Sequence[CheckedPhotograph], allowed: Sequence[str]) -> set[str]:
@@ -119,8 +130,9 @@ def warn_of_near_leaks(
     dataset: Dataset, photographs: Sequence[CheckedPhotograph], allowed: Sequence[str]
 ) -> list[NearLeak]:
     """Prints a warning that names some of them, and returns `near_leaks`."""
-    if len(photographs) > MOST and not isinstance(photographs, UnreadPhotographs):
-        print(f"warning: {_too_many(photographs)}", file=sys.stderr)
+    small = _small_pictures(photographs)[1]
+    if len(small) > MOST:
+        print(f"warning: {_too_many(small)}", file=sys.stderr)
     leaks = near_leaks(dataset, photographs, allowed)
     if leaks:
         print(f"warning: {_describe_near(leaks)}", file=sys.stderr)
@@ -189,5 +201,5 @@ def near_leak_line(leak: NearLeak) -> str:
     return f"{one} ~ {other}, {leak.correlation:.2f}"
 
 
-def _too_many(photographs: Sequence[CheckedPhotograph]) -> str:
-    return f"Near twins are looked for among {MOST} photographs at most; the set has {len(photographs)}."
+def _too_many(small: Sequence[bytes]) -> str:
+    return f"Near twins are looked for among {MOST} photographs at most; the set has {len(small)}."

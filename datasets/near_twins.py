@@ -59,14 +59,13 @@ def small_picture(image: NDArray[np.uint8]) -> bytes:
     return small.tobytes()
 
 
-def own_features(pictures: Sequence[bytes | None]) -> NDArray[np.float32]:
+def own_features(pictures: Sequence[bytes]) -> NDArray[np.float32]:
     """Returns what each small picture shows beside what all have in common, [N, SMALL_BYTES].
 
-    Rows are of length 1, so that their products are correlations; all 0 where there is no picture, or
-    nothing of its own on it.
+    Rows are of length 1, so that their products are correlations; all 0 where a picture shows nothing of its
+    own.
     """
-    data = b"".join(picture or bytes(SMALL_BYTES) for picture in pictures)
-    cells = np.frombuffer(data, np.int8).reshape(-1, SMALL_BYTES).astype(np.float32)
+    cells = np.frombuffer(b"".join(pictures), np.int8).reshape(-1, SMALL_BYTES).astype(np.float32)
     shown = _of_length_1(cells - cells.mean(axis=1, keepdims=True), 1.0)
     known = np.flatnonzero(shown.any(axis=1))
     if len(known) < FEWEST:

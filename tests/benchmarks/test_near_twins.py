@@ -29,7 +29,7 @@ def test_made_up_parts_are_no_twins_and_most_altered_copies_are(printed):
         if (found := re.fullmatch(r"  (.{22})5 %.*twins ([\d.]+)%", line))
     }
     assert shares.keys() == ALTERATIONS.keys()
-    # Of 64 px, 1 and 2 % are one pixel, and a cell of the small picture has but 16, too few to even out noise.
+    # Of 64 px, 1 and 2 % are one; the 16 px of a cell of the small picture are too few to even out noise.
     assert all(share > 80 for name, share in shares.items() if not name.startswith(("moved", "noise")))
     assert min(shares["moved by 1 %"], shares["noise, 10 levels"]) > 40
     assert shares["moved by 4 %"] < 10

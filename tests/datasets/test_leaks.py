@@ -167,3 +167,6 @@ def test_more_photographs_than_are_compared_are_told(exposures, monkeypatch, cap
 def test_photographs_that_were_not_read_have_no_near_twins(exposures):
     unread = [replace(photograph, small=None) for photograph in exposures]
     assert near_leaks(as_dataset(unread), unread, []) == []
+    some = [*unread[:6], *exposures[6:]]
+    found = pairs(near_leaks(as_dataset(some), some, []))
+    assert {name.split("/")[0] for pair in found for name in pair} == {f"tile{k:02d}" for k in range(2, 11)}

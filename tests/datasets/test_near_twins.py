@@ -117,12 +117,6 @@ def test_of_few_photographs_none_is_a_twin():
     assert twin_clusters(own_features([])) == []
 
 
-def test_photographs_that_were_not_read_are_nobodys_twins():
-    small = [small_picture(surface(seed)) for seed in range(20)]
-    found = own_features([None, *small, None, small[4]])
-    assert pairs(near_pairs(found)) == {(5, 22)}
-
-
 @pytest.mark.parametrize("shape", [(1, 1, 1), (3, 200, 1), (GRID, GRID, 3), (1408, 512, 1)])
 def test_a_small_picture_has_one_size(shape):
     image = np.random.default_rng(0).integers(0, 256, shape, np.uint8)
