@@ -8,7 +8,7 @@
 
 `exp1` to `exp6` are exposures. The number after `num` is the photograph's, not the tile's: the exposures of
 a tile were taken one after the other, and their numbers are near, in whatever folders they lie. A group is
-a run of near numbers. Files and folders of other names are not looked at.
+a run of near numbers with no exposure twice. Files and folders of other names are not looked at.
 
 A few published masks of MT_Uneven are empty. Of these photographs the class alone is known, so their
 supervision is `label`. In the other folders of defects an empty mask is a problem.
@@ -17,9 +17,9 @@ Reference:
     Y. Huang, C. Qiu, K. Yuan, Surface defect saliency of magnetic tile, The Visual Computer, 2020.
 """
 
-import math
 import re
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 
 from datasets.layouts.listing import subfolders
@@ -33,12 +33,11 @@ GOOD = "good"
 MASK_THRESHOLD = 127
 
 SAME_TILE = 200
-"""Photographs whose numbers follow one another by at most this many are of one group.
+"""Exposures of a tile follow one another by at most this many numbers: mostly by 13 to 60, at times by 194.
 
-From one exposure of a tile to the next the published numbers mostly rise by 13 to 60, at times by up to 194;
-to the next tile, mostly by more than 500. Neither `exp` nor the folder ends a group: tiles were photographed
-in turn (1, 2, 1, 3, 4, 2) and once more (6, then 1), and a blowhole that shows at one exposure alone leaves
-the others in MT_Free. Two tiles in one group harm no split; one tile in two groups does.
+The folder ends no group: a blowhole that shows at one exposure alone leaves the others in MT_Free. A tile
+that was photographed again at the same exposure becomes another group: names do not tell it, the pictures do
+(`python -m datasets split --group-twins`).
 """
 
 _PREFIX = "MT_"
@@ -47,7 +46,7 @@ _EMPTY_MASKS = "MT_Uneven"
 _IMAGES = "Imgs"
 _PHOTOGRAPH = re.compile(r"(.+)\.jpg")
 _MASK = re.compile(r"(.+)\.png")
-_STEM = re.compile(r"exp\d+_num_(\d+)")
+_STEM = re.compile(r"exp(\d+)_num_(\d+)")
 
 
 def index(root: Path) -> Dataset:
@@ -96,15 +95,28 @@ def _pairs(folder: Path) -> list[PublishedPair | Problem]:
     )
 
 
+@dataclass
+class _Tile:
+    """A group that is being made."""
+
+    name: str
+    last: int
+    exposures: set[int]
+
+
 def _groups(names: Iterable[str]) -> dict[str, str]:
     """The group of each photograph whose name tells its number."""
-    numbered = [(int(match[1]), name) for name in names if (match := _STEM.fullmatch(_stem(name)))]
+    matches = ((name, _STEM.fullmatch(_stem(name))) for name in names)
+    numbered = sorted((int(match[2]), int(match[1]), name) for name, match in matches if match)
     groups: dict[str, str] = {}
-    last, group = -math.inf, ""
-    for number, name in sorted(numbered):
-        if number - last > SAME_TILE:
-            group = f"num_{number}"
-        groups[name], last = group, number
+    tiles: list[_Tile] = []  # the one whose last photograph is the latest comes last
+    for number, exposure, name in numbered:
+        near = [tile for tile in tiles if number - tile.last <= SAME_TILE and exposure not in tile.exposures]
+        tile = near[-1] if near else _Tile(f"num_{number}", number, set())
+        tile.last = number
+        tile.exposures.add(exposure)
+        groups[name] = tile.name
+        tiles = [*(one for one in tiles if one is not tile), tile]
     return groups
 
 
