@@ -1,13 +1,13 @@
 """Data sets from the command line.
 
 python -m datasets toy OUT [--count N] [--size S] [--classes 2|4] [--seed K] [--overwrite]
-python -m datasets inspect NAME ROOT [--splits FILE] [--out contact_sheet.png] [--white-level N]
-python -m datasets split NAME ROOT OUT [--folds K] [--val 0.2] [--test 0.2] [--seed 0]
+python -m datasets inspect NAME ROOT [--splits FILE] [--out contact_sheet.png] [--twins FILE]
+python -m datasets split NAME ROOT OUT [--folds K] [--val 0.2] [--test 0.2] [--group-twins]
 python -m datasets supervision NAME ROOT PUBLISHED OUT [--part K] [--splits FILE]
 python -m datasets pack NAME ROOT OUT [--splits FILE] [--shard-mb 128] [--overwrite]
 
 Those that read a set take [--mask-threshold N] and [--max-pixels N]; split and pack [--skip-broken];
-inspect and pack [--allow-leak NAME].
+inspect and pack [--allow-leak NAME]. inspect also takes [--white-level N], split [--seed 0].
 """
 
 import argparse
@@ -87,7 +87,7 @@ def _add_splits(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="NAME",
-        help="photograph or group that may occur in two splits; may be given several times",
+        help="photograph or group that may occur, or have a twin, in two splits; may be given several times",
     )
 
 
@@ -108,6 +108,9 @@ def _add_inspect(parser: argparse.ArgumentParser) -> None:
         type=_white_level,
         metavar="N",
         help="value of 16-bit photographs that is shown white, as input.white_level of a training",
+    )
+    parser.add_argument(
+        "--twins", type=Path, metavar="FILE", help="text file to write: all near twins in different splits"
     )
     parser.set_defaults(command=commands.inspect)
 
@@ -134,6 +137,7 @@ def _add_split(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--seed", type=int, default=0, help="another seed, another split (default: %(default)s)"
     )
+    parser.add_argument("--group-twins", action="store_true", help="keep near twins in one split, too")
     parser.set_defaults(command=commands.split)
 
 

@@ -14,6 +14,7 @@ from typing import TypeGuard, overload
 import numpy as np
 
 from datasets.known_checks import SAVE_EVERY, Facts, KnownChecks
+from datasets.near_twins import small_picture
 from datasets.reading import Files, content_digest, decode, read_files
 from datasets.sample import Dataset, LazyRecords, Problem, Record, Sample
 from segdec.decoding.integrity import is_webp
@@ -41,6 +42,7 @@ class CheckedPhotograph:
         digest: Equal for equal pictures: the SHA-256 of size and pixels, so that the file format does not
             matter; that of the file where it was not read.
         webp: Whether the file is WebP, whose damage goes unnoticed; False where it was not read.
+        small: Of `datasets.near_twins.small_picture`; None where the file was not read.
     """
 
     record: Record
@@ -50,6 +52,7 @@ class CheckedPhotograph:
     defect_px: int | None
     digest: str
     webp: bool = False
+    small: bytes | None = None
 
 
 @dataclass(frozen=True)
@@ -232,7 +235,12 @@ class _Look:
             return Problem(str(record.image_file), str(error), record.name)
         found = replace(record, shape=facts.shape, digests=facts.digests)
         return CheckedPhotograph(
-            found, *facts.shape, defect_px=facts.defect_px, digest=facts.pixels, webp=facts.webp
+            found,
+            *facts.shape,
+            defect_px=facts.defect_px,
+            digest=facts.pixels,
+            webp=facts.webp,
+            small=facts.small,
         )
 
     def trusts(self, shape: tuple[int, int, int] | None) -> bool:
@@ -264,8 +272,14 @@ class _Look:
             self.examine(sample)
         height, width, channels = sample.image.shape
         defect_px = 0 if sample.mask is None else int(np.count_nonzero(sample.mask))
-        shape, pixels = (height, width, channels), content_digest(sample)
-        return Facts(shape, files.digests(), defect_px, pixels, is_webp(files.photograph))
+        return Facts(
+            (height, width, channels),
+            files.digests(),
+            defect_px,
+            content_digest(sample),
+            is_webp(files.photograph),
+            small_picture(sample.image),
+        )
 
 
 def _check_class(record: Record, sample: Sample) -> None:

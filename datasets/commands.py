@@ -20,9 +20,9 @@ from datasets.checking import (
     refuse_problems,
 )
 from datasets.contact_sheet import contact_sheet
-from datasets.folds import split_by_share, split_into_folds
+from datasets.folds import Twins, find_clusters, split_by_share, split_into_folds
 from datasets.layouts.toy import write_toy
-from datasets.leaks import refuse_unusable
+from datasets.leaks import NearLeak, near_leak_line, near_twins, refuse_unusable, warn_of_near_leaks
 from datasets.loading import SHARDS, load_dataset
 from datasets.overview import describe
 from datasets.published_supervision import convert
@@ -33,10 +33,13 @@ from datasets.sharding.shard_plan import packable
 from datasets.splitting import TEST_FRACTION, write_splits
 from segdec.cli_runtime import progress_bar, quiet_tensorflow
 from segdec.errors import DatasetError
-from segdec.files import new_folder
+from segdec.files import new_folder, write_text_atomic
 from segdec.images import write_png
 
 Item = TypeVar("Item")
+
+LARGE_CLUSTER = 0.1
+"""Share of the photographs above which a cluster of near twins is told: it makes splits uneven."""
 
 
 def toy(options: argparse.Namespace) -> None:
@@ -66,6 +69,9 @@ def inspect(options: argparse.Namespace) -> None:
         sheet = contact_sheet(checked.dataset, white_level=options.white_level, max_pixels=options.max_pixels)
         _write_sheet(options.out, sheet)
         print(f"\ncontact sheet: {options.out}")
+    leaks = warn_of_near_leaks(dataset, checked.photographs, options.allow_leak)
+    if options.twins is not None:
+        _write_twins(options.twins, leaks)
     refuse_unusable(dataset, checked, allowed_leaks=options.allow_leak)
 
 
@@ -81,18 +87,25 @@ def split(options: argparse.Namespace) -> None:
     if not options.skip_broken:
         refuse_problems(checked.dataset)
     checked = _without_broken(checked)
+    twins = _twins_of(checked) if options.group_twins else ()
     how = f"python -m datasets split {options.layout}: groups whole, equal pictures together, "
+    how += "near twins together, " if options.group_twins else ""
     if options.folds is None:
         test = TEST_FRACTION if options.test is None else options.test
         how += f"val {options.val:g}, test {test:g}, seed {options.seed}"
         assigned = split_by_share(
-            checked.dataset, checked.photographs, val=options.val, test=test, seed=options.seed
+            checked.dataset, checked.photographs, val=options.val, test=test, seed=options.seed, twins=twins
         )
         write = partial(write_splits, options.out, assigned.records, comment=how)
     else:
         how += f"fold {{}} of {options.folds}, val {options.val:g} of the others, seed {options.seed}"
         folds = split_into_folds(
-            checked.dataset, checked.photographs, folds=options.folds, val=options.val, seed=options.seed
+            checked.dataset,
+            checked.photographs,
+            folds=options.folds,
+            val=options.val,
+            seed=options.seed,
+            twins=twins,
         )
         write = partial(_write_folds, options.out, list(folds), how)
     try:
@@ -102,6 +115,23 @@ def split(options: argparse.Namespace) -> None:
             f"{options.out} cannot be written ({error.strerror}). Choose another place."
         ) from error
     print(f"{len(checked.photographs)} photographs split in {options.out}")
+
+
+def _twins_of(checked: CheckedDataset) -> Twins:
+    """Photographs that near twins connect; a chain of them that swallows much of the set is told."""
+    twins = near_twins(checked.photographs)
+    joined = [c for c in find_clusters(checked.photographs, twins) if len(c.groups) > 1]
+    largest = max(joined, key=lambda cluster: cluster.photographs, default=None)
+    print(f"{sum(map(len, twins))} photographs have near twins; they form {len(twins)} clusters")
+    if largest is not None and largest.photographs > LARGE_CLUSTER * len(checked.photographs):
+        print(
+            f"warning: Near twins and equal pictures join {len(largest.groups)} groups, "
+            f"{largest.photographs} of {len(checked.photographs)} photographs, into one that no split may "
+            f"divide: {', '.join(largest.groups[:3])} … If these show different things, split without "
+            "--group-twins.",
+            file=sys.stderr,
+        )
+    return twins
 
 
 def _write_folds(out: Path, folds: Sequence[Dataset], how: str) -> None:
@@ -131,6 +161,7 @@ def pack(options: argparse.Namespace) -> None:
     check_free(dataset, options.out, overwrite=options.overwrite)
     packed = packable(dataset)
     checked = _check(options, packed, ANY_WHITE_LEVEL)
+    warn_of_near_leaks(dataset, checked.photographs, options.allow_leak)
     refuse_unusable(dataset, checked, allowed_leaks=options.allow_leak, skip_broken=options.skip_broken)
     checked = _without_broken(checked)
     with progress_bar(total=len(checked.photographs), desc="packing", unit="image") as bar:
@@ -179,6 +210,16 @@ def _write_sheet(path: Path, sheet: NDArray[np.uint8]) -> None:
         raise DatasetError(
             f"The contact sheet {path} cannot be written ({error.strerror}). Give another --out."
         ) from error
+
+
+def _write_twins(path: Path, leaks: Sequence[NearLeak]) -> None:
+    try:
+        write_text_atomic(path, "".join(f"{near_leak_line(leak)}\n" for leak in leaks))
+    except OSError as error:
+        raise DatasetError(
+            f"The list {path} cannot be written ({error.strerror}). Give another --twins."
+        ) from error
+    print(f"near twins in different splits: {path}")
 
 
 def _progress(items: Iterable[Item], what: str) -> Iterable[Item]:

@@ -1,8 +1,9 @@
 """Splits of own data: groups stay whole, equal pictures stay together, each class is spread evenly.
 
-What is kept together is a cluster: groups that share a picture are joined. A cluster counts for its highest
-label. The clusters of one class are dealt out, the larger ones first, each to the part that lacks most.
-The order of equals depends on the seed and the names alone, so the result is the same on every machine.
+What is kept together is a cluster: groups that share a picture are joined, and groups that share near twins
+where these are given. A cluster counts for its highest label. The clusters of one class are dealt out, the
+larger ones first, each to the part that lacks most. The order of equals depends on the seed and the names
+alone, so the result is the same on every machine.
 """
 
 import hashlib
@@ -15,6 +16,8 @@ from datasets.sample import Dataset, Split
 from datasets.splitting import SPLITS
 from segdec.errors import DatasetError
 
+Twins = Sequence[Sequence[CheckedPhotograph]]
+
 
 @dataclass(frozen=True)
 class Cluster:
@@ -26,7 +29,13 @@ class Cluster:
 
 
 def split_by_share(
-    dataset: Dataset, photographs: Sequence[CheckedPhotograph], *, val: float, test: float, seed: int = 0
+    dataset: Dataset,
+    photographs: Sequence[CheckedPhotograph],
+    *,
+    val: float,
+    test: float,
+    seed: int = 0,
+    twins: Twins = (),
 ) -> Dataset:
     """Puts of the clusters of each class a share `val` into val, `test` into test, the rest into train.
 
@@ -36,13 +45,19 @@ def split_by_share(
     """
     _check_shares(val, test)
     shares = [1 - val - test, val, test]
-    parts = deal(find_clusters(photographs), shares, seed)
+    parts = deal(find_clusters(photographs, twins), shares, seed)
     wanted = [split for split, share in zip(SPLITS, shares, strict=True) if share > 0]
     return _assigned(dataset, dict(zip(SPLITS, parts, strict=True)), wanted)
 
 
 def split_into_folds(
-    dataset: Dataset, photographs: Sequence[CheckedPhotograph], *, folds: int, val: float, seed: int = 0
+    dataset: Dataset,
+    photographs: Sequence[CheckedPhotograph],
+    *,
+    folds: int,
+    val: float,
+    seed: int = 0,
+    twins: Twins = (),
 ) -> Iterator[Dataset]:
     """Yields a data set a fold: it is tested, a share `val` of the others validates, the rest of them trains.
 
@@ -53,7 +68,7 @@ def split_into_folds(
     if folds < 2:
         raise DatasetError(f"{folds} folds cannot be tested in turn. Expected --folds of at least 2.")
     _check_shares(val, 0)
-    parts = deal(find_clusters(photographs), [1] * folds, seed)
+    parts = deal(find_clusters(photographs, twins), [1] * folds, seed)
     wanted = [split for split in SPLITS if split != "val" or val > 0]
     for tested, test in enumerate(parts):
         others = [cluster for place, part in enumerate(parts) if place != tested for cluster in part]
@@ -61,8 +76,8 @@ def split_into_folds(
         yield _assigned(dataset, {"train": train, "val": held_out, "test": test}, wanted)
 
 
-def find_clusters(photographs: Sequence[CheckedPhotograph]) -> list[Cluster]:
-    """Finds the clusters of all photographs, in the order of their names."""
+def find_clusters(photographs: Sequence[CheckedPhotograph], twins: Twins = ()) -> list[Cluster]:
+    """Finds the clusters of all photographs, in the order of their names; `twins` stay together, too."""
     first = {photograph.record.group: photograph.record.group for photograph in photographs}
 
     def root(group: str) -> str:
@@ -70,7 +85,7 @@ def find_clusters(photographs: Sequence[CheckedPhotograph]) -> list[Cluster]:
             group = first[group]
         return group
 
-    for same in equal_pictures(photographs):
+    for same in (*equal_pictures(photographs), *twins):
         for photograph in same:
             one, other = sorted((root(same[0].record.group), root(photograph.record.group)))
             first[other] = one

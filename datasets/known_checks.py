@@ -14,13 +14,14 @@ from numpy.typing import NDArray
 
 from datasets.annotations.boxed_mask import BoxedMask
 from datasets.annotations.drawn_mask import DrawnMask
+from datasets.near_twins import SMALL_BYTES
 from datasets.sample import Record
 from datasets.sharding.file_systems import is_url
 from datasets.sharding.shard_file import ShardFile
 from segdec.files import write_bytes_atomic
 from segdec.images import ImageFile
 
-VERSION = 1
+VERSION = 2
 """Rises with every change of what is checked: what was found before then no longer counts."""
 
 SETTLED_S = 2.0
@@ -41,6 +42,7 @@ _ROW = np.dtype(
         ("files", "u1", (2, DIGEST_BYTES)),
         ("masked", "?"),
         ("webp", "?"),
+        ("small", "u1", SMALL_BYTES),
     ]
 )
 
@@ -54,6 +56,7 @@ class Facts(NamedTuple):
         defect_px: Pixels of the mask that show a defect.
         pixels: SHA-256, in hex, of size and pixels of the photograph.
         webp: Whether the photograph's file is WebP.
+        small: Of `datasets.near_twins.small_picture`.
     """
 
     shape: tuple[int, int, int]
@@ -61,6 +64,7 @@ class Facts(NamedTuple):
     defect_px: int
     pixels: str
     webp: bool
+    small: bytes
 
 
 class FileState(NamedTuple):
@@ -140,6 +144,7 @@ class KnownChecks:
         row["key"], row["state"], row["shape"], row["defect_px"] = *state[:2], facts.shape, facts.defect_px
         row["pixels"] = _from_hex(facts.pixels)
         row["masked"], row["webp"] = len(facts.digests) == 2, facts.webp
+        row["small"] = np.frombuffer(facts.small, np.uint8)
         for number, digest in enumerate(facts.digests):
             row["files"][number] = _from_hex(digest)
         self._new[state.key] = row.tobytes()
@@ -201,7 +206,8 @@ def _facts(row: Any) -> Facts:
     files = row["files"][: 2 if row["masked"] else 1]
     digests = tuple(digest.tobytes().hex() for digest in files)
     defect_px, pixels = int(row["defect_px"]), row["pixels"].tobytes().hex()
-    return Facts((height, width, channels), digests, defect_px, pixels, bool(row["webp"]))
+    small = row["small"].tobytes()
+    return Facts((height, width, channels), digests, defect_px, pixels, bool(row["webp"]), small)
 
 
 def _from_hex(digest: str) -> NDArray[np.uint8]:

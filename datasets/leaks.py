@@ -1,14 +1,42 @@
-"""Equal pictures in different splits: what is tested must not have been learnt."""
+"""Equal pictures and near twins in different splits: what is tested must not have been learnt.
 
+That pictures are equal is a fact, and refused. That they are near twins is found by a threshold, which would
+stop a rightful training where it errs, so it is a warning.
+"""
+
+import sys
 from collections.abc import Sequence
+from typing import NamedTuple
 
-from datasets.checking import CheckedDataset, CheckedPhotograph, describe_problems, equal_pictures
+import numpy as np
+from numpy.typing import NDArray
+
+from datasets.checking import (
+    CheckedDataset,
+    CheckedPhotograph,
+    UnreadPhotographs,
+    describe_problems,
+    equal_pictures,
+)
 from datasets.name_lists import known_names, nearest_known, records_by_name
+from datasets.near_twins import MOST, Pairs, nearest_twins, own_features, twin_clusters
 from datasets.sample import Dataset
+from datasets.splitting import SPLITS
 from segdec.errors import DatasetError
 
 Leak = tuple[CheckedPhotograph, ...]
 """The places of one picture that lies in two splits or three."""
+
+TOLD = 5
+"""As many near twins are named; a set of exposures has thousands."""
+
+
+class NearLeak(NamedTuple):
+    """A photograph and the nearest of its near twins in other splits; `correlation` of what they show."""
+
+    one: CheckedPhotograph
+    other: CheckedPhotograph
+    correlation: float
 
 
 def find_leaks(photographs: Sequence[CheckedPhotograph]) -> list[Leak]:
@@ -33,6 +61,60 @@ def unallowed_leaks(
     Raises:
         DatasetError: If one of the names is not there; it tells the nearest.
     """
+    passing = _passing(dataset, photographs, allowed)
+    return [leak for leak in find_leaks(photographs) if any(f.record.name not in passing for f in leak)]
+
+
+def near_leaks(
+    dataset: Dataset, photographs: Sequence[CheckedPhotograph], allowed: Sequence[str]
+) -> list[NearLeak]:
+    """Finds near twins in different splits that are no equal pictures, the nearest first.
+
+    Pairs do not count of which both are named; takes names and raises as `unallowed_leaks`. None is found
+    among photographs that were not read, nor among more than `MOST`.
+    """
+    passing = _passing(dataset, photographs, allowed)
+    photographs, small = _small_pictures(photographs)
+    if not small or len(small) > MOST:
+        return []
+    splits = np.array([-1 if f.record.split is None else SPLITS.index(f.record.split) for f in photographs])
+    pictures = np.unique([photograph.digest for photograph in photographs], return_inverse=True)[1]
+    named = np.array([photograph.record.name in passing for photograph in photographs])
+
+    def across(pairs: Pairs) -> NDArray[np.bool_]:
+        one, other, _ = pairs
+        assigned = (splits[one] >= 0) & (splits[other] >= 0) & (splits[one] != splits[other])
+        return np.asarray(assigned & (pictures[one] != pictures[other]) & ~(named[one] & named[other]))
+
+    found = nearest_twins(own_features(small), across)
+    places = zip(*(part.tolist() for part in found), strict=True)
+    return [NearLeak(photographs[one], photographs[other], alike) for one, other, alike in places]
+
+
+def near_twins(photographs: Sequence[CheckedPhotograph]) -> list[tuple[CheckedPhotograph, ...]]:
+    """Returns photographs that near twins connect, in whatever splits.
+
+    Raises:
+        DatasetError: If there are more than are compared.
+    """
+    read, small = _small_pictures(photographs)
+    if len(small) > MOST:
+        raise DatasetError(f"{_too_many(small)} Split it without --group-twins.")
+    return [tuple(read[place] for place in cluster) for cluster in twin_clusters(own_features(small))]
+
+
+def _small_pictures(
+    photographs: Sequence[CheckedPhotograph],
+) -> tuple[Sequence[CheckedPhotograph], list[bytes]]:
+    """The photographs that were read, and the small picture of each."""
+    if isinstance(photographs, UnreadPhotographs):
+        return (), []
+    small = {place: f.small for place, f in enumerate(photographs) if f.small is not None}
+    return [photographs[place] for place in small], list(small.values())
+
+
+def _passing(dataset: Dataset, photographs: Sequence[CheckedPhotograph], allowed: Sequence[str]) -> set[str]:
+    """The photographs that are named; raises as `unallowed_leaks`."""
     known = known_names(dataset) if allowed else set()
     for name in allowed:
         if name not in known:
@@ -41,8 +123,20 @@ def unallowed_leaks(
                 f"is named so. {nearest_known(name, known)}"
             )
     by_name = records_by_name([photograph.record for photograph in photographs] if allowed else [])
-    passing = {record.name for name in allowed for record in by_name.get(name, ())}
-    return [leak for leak in find_leaks(photographs) if any(f.record.name not in passing for f in leak)]
+    return {record.name for name in allowed for record in by_name.get(name, ())}
+
+
+def warn_of_near_leaks(
+    dataset: Dataset, photographs: Sequence[CheckedPhotograph], allowed: Sequence[str]
+) -> list[NearLeak]:
+    """Prints a warning that names some of them, and returns `near_leaks`."""
+    small = _small_pictures(photographs)[1]
+    if len(small) > MOST:
+        print(f"warning: {_too_many(small)}", file=sys.stderr)
+    leaks = near_leaks(dataset, photographs, allowed)
+    if leaks:
+        print(f"warning: {_describe_near(leaks)}", file=sys.stderr)
+    return leaks
 
 
 def refuse_unusable(
@@ -82,3 +176,30 @@ def name_all(same: Sequence[CheckedPhotograph]) -> str:
     return " = ".join(
         f"{photograph.record.name} ({photograph.record.split or 'left out'})" for photograph in same
     )
+
+
+def _describe_near(leaks: Sequence[NearLeak]) -> str:
+    """How many photographs have one, some of the pairs, and what to do."""
+    count = len({photograph.record.name for leak in leaks for photograph in leak[:2]})
+    rest = len(leaks) - TOLD
+    return "\n".join(
+        [
+            f"{count} photographs have a near twin in another split, so that results may look too good:",
+            *(f"  {near_leak_line(leak)}" for leak in leaks[:TOLD]),
+            *([f"  and {rest} pair{'s' * (rest > 1)} more"] if rest > 0 else []),
+            "Keep near twins in one split (python -m datasets split --group-twins); python -m datasets "
+            "inspect --twins FILE lists all pairs. If they show different things, name the photographs or "
+            "their groups in data.allowed_leaks (training) or with --allow-leak (python -m datasets inspect, "
+            "pack).",
+        ]
+    )
+
+
+def near_leak_line(leak: NearLeak) -> str:
+    """Names near twins on one line, each with its split."""
+    one, other = (f"{photograph.record.name} ({photograph.record.split})" for photograph in leak[:2])
+    return f"{one} ~ {other}, {leak.correlation:.2f}"
+
+
+def _too_many(small: Sequence[bytes]) -> str:
+    return f"Near twins are looked for among {MOST} photographs at most; the set has {len(small)}."

@@ -61,8 +61,8 @@ class DataConfig(Config):
     )
     allowed_leaks: Changeable[tuple[str, ...]] = Field(
         (),
-        description="names of photographs or groups that may occur in two splits; any other photograph that "
-        "does is an error",
+        description="names of photographs or groups that may occur in two splits; of any other photograph an "
+        "equal picture in another split is an error, a near twin a warning",
     )
     skip_broken: Changeable[bool] = Field(
         False, description="leave out what cannot be used, and list it in the run folder, instead of stopping"

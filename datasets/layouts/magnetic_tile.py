@@ -1,12 +1,14 @@
 """The magnetic tile set in its native layout: 1344 photographs of tiles, 952 of them good.
 
     root/MT_Free/Imgs/exp1_num_299060.jpg        a good tile; its mask, if there is one, is empty
-    root/MT_Blowhole/Imgs/exp1_num_4727.jpg      a tile with blowholes, of any size
-    root/MT_Blowhole/Imgs/exp1_num_4727.png      its mask, with smoothed edges: above 127 is defect
+    root/MT_Blowhole/Imgs/exp1_num_54246.jpg     a tile with blowholes, of any size
+    root/MT_Blowhole/Imgs/exp1_num_54246.png     its mask, with smoothed edges: above 127 is defect
+    root/MT_Blowhole/Imgs/exp2_num_54273.jpg     the same tile at its second exposure
     root/MT_Break, MT_Crack, MT_Fray, MT_Uneven
 
-`exp1` to `exp6` are exposures of one tile, and its number stands after `num`: a tile is one group, in
-whatever folders its photographs lie. Files and folders of other names are not looked at.
+`exp1` to `exp6` are exposures. The number after `num` is the photograph's, not the tile's: the exposures of
+a tile were taken one after the other, and their numbers are near, in whatever folders they lie. A group is
+a run of near numbers with no exposure twice. Files and folders of other names are not looked at.
 
 A few published masks of MT_Uneven are empty. Of these photographs the class alone is known, so their
 supervision is `label`. In the other folders of defects an empty mask is a problem.
@@ -16,6 +18,8 @@ Reference:
 """
 
 import re
+from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 
 from datasets.layouts.listing import subfolders
@@ -28,21 +32,31 @@ GOOD = "good"
 
 MASK_THRESHOLD = 127
 
+SAME_TILE = 200
+"""Exposures of a tile follow one another by at most this many numbers: mostly by 13 to 60, at times by 194.
+
+The folder ends no group: a blowhole that shows at one exposure alone leaves the others in MT_Free. A tile
+that was photographed again at the same exposure becomes another group: names do not tell it, the pictures do
+(`python -m datasets split --group-twins`).
+"""
+
 _PREFIX = "MT_"
 _FREE = "MT_Free"
 _EMPTY_MASKS = "MT_Uneven"
 _IMAGES = "Imgs"
 _PHOTOGRAPH = re.compile(r"(.+)\.jpg")
 _MASK = re.compile(r"(.+)\.png")
-_STEM = re.compile(r"exp\d+_(num_\d+)")
+_STEM = re.compile(r"exp(\d+)_num_(\d+)")
 
 
 def index(root: Path) -> Dataset:
-    """Lists the photographs below `root`, named `MT_Crack/Imgs/exp1_num_3191`, one group a tile.
+    """Lists the photographs below `root`, named `MT_Crack/Imgs/exp1_num_3191`, a tile in one group.
+
+    A group is named by its first number: `num_3191`.
 
     The classes are `good` and those of the folders, for example `blowhole`. The set is published without
-    a split: 60 % of the tiles of each class train, 20 % validate and 20 % test. Half a pair, a mask that
-    cannot be read or contradicts its folder, and a photograph whose name tells no tile are problems of
+    a split: 60 % of the groups of each class train, 20 % validate and 20 % test. Half a pair, a mask that
+    cannot be read or contradicts its folder, and a photograph whose name tells no number are problems of
     the data set.
 
     Raises:
@@ -58,7 +72,8 @@ def index(root: Path) -> Dataset:
             f"{root / 'MT_Blowhole' / _IMAGES} and so on: give the folder that holds them."
         )
     classes = (GOOD, *(_class_name(name) for name in defects))
-    found = read_masks(pairs, lambda *found: _record(classes, *found), threshold=MASK_THRESHOLD)
+    groups = _groups(found.name for found in pairs if isinstance(found, PublishedPair))
+    found = read_masks(pairs, lambda *found: _record(classes, groups, *found), threshold=MASK_THRESHOLD)
     return default_split(collect(classes, found))
 
 
@@ -80,11 +95,41 @@ def _pairs(folder: Path) -> list[PublishedPair | Problem]:
     )
 
 
-def _record(classes: tuple[str, ...], found: PublishedPair, marks_defect: bool) -> Record | Problem:
-    folder, _, stem = found.name.split("/")
-    tile = _STEM.fullmatch(stem)
-    if tile is None:
-        text = "The name tells no tile. Expected exp<exposure>_num_<tile>.jpg: give it its published name."
+@dataclass
+class _Tile:
+    """A group that is being made."""
+
+    name: str
+    last: int
+    exposures: set[int]
+
+
+def _groups(names: Iterable[str]) -> dict[str, str]:
+    """The group of each photograph whose name tells its number."""
+    matches = ((name, _STEM.fullmatch(_stem(name))) for name in names)
+    numbered = sorted((int(match[2]), int(match[1]), name) for name, match in matches if match)
+    groups: dict[str, str] = {}
+    tiles: list[_Tile] = []  # the one whose last photograph is the latest comes last
+    for number, exposure, name in numbered:
+        near = [tile for tile in tiles if number - tile.last <= SAME_TILE and exposure not in tile.exposures]
+        tile = near[-1] if near else _Tile(f"num_{number}", number, set())
+        tile.last = number
+        tile.exposures.add(exposure)
+        groups[name] = tile.name
+        tiles = [*(one for one in tiles if one is not tile), tile]
+    return groups
+
+
+def _stem(name: str) -> str:
+    return name.rpartition("/")[2]
+
+
+def _record(
+    classes: tuple[str, ...], groups: dict[str, str], found: PublishedPair, marks_defect: bool
+) -> Record | Problem:
+    folder = found.name.partition("/")[0]
+    if found.name not in groups:
+        text = "The name has no number. Expected exp<exposure>_num_<number>.jpg: give it its published name."
         return Problem(str(found.photograph), text, found.name)
     known = marks_defect == (folder != _FREE)
     if not known and folder != _EMPTY_MASKS:
@@ -98,7 +143,7 @@ def _record(classes: tuple[str, ...], found: PublishedPair, marks_defect: bool) 
         found.photograph,
         found.mask if known else None,
         label=classes.index(_class_name(folder)),
-        group=tile[1],
+        group=groups[found.name],
         supervision="mask" if known else "label",
         mask_threshold=MASK_THRESHOLD,
     )

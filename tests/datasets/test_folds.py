@@ -51,6 +51,12 @@ def test_groups_that_share_a_picture_are_joined_in_a_chain():
     assert [(c.groups, c.label, c.photographs) for c in clusters] == [(("a", "b", "c"), 2, 4), (("d",), 0, 1)]
 
 
+def test_groups_that_share_near_twins_are_joined():
+    made = [photograph(f"{name}/0", 0, name.upper()) for name in "abcd"] + [photograph("d/1", 0, "A")]
+    assert [c.groups for c in find_clusters(made)] == [("a", "d"), ("b",), ("c",)]
+    assert [c.groups for c in find_clusters(made, [(made[1], made[3])])] == [("a", "b", "d"), ("c",)]
+
+
 def test_each_group_is_tested_once_and_folds_are_even(photographs):
     folds = list(split_into_folds(as_dataset(photographs), photographs, folds=5, val=0.25))
     tested = Counter(group for fold in folds for group in groups(fold)["test"])

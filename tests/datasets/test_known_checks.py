@@ -60,6 +60,19 @@ def test_files_that_have_not_changed_are_read_once(start, folder_root):
     assert again == first
 
 
+def test_what_is_kept_finds_near_twins_as_a_first_look_does(start):
+    first, _ = start()
+    assert all(photograph.small is not None for photograph in first.photographs)
+    again, _ = start()
+    assert [f.small for f in again.photographs] == [f.small for f in first.photographs]
+
+
+def test_what_an_older_version_has_kept_is_not_read(start, folder_root, monkeypatch):
+    start()
+    monkeypatch.setattr(known_checks, "VERSION", known_checks.VERSION + 1)
+    assert start()[1] == file_names(folder_root)
+
+
 def touch(path, delta_ns=10**9):
     stat = path.stat()
     os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns + delta_ns))

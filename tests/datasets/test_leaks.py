@@ -1,10 +1,14 @@
 from dataclasses import replace
 from pathlib import Path
 
+import cv2
+import numpy as np
 import pytest
 
+from datasets import leaks
 from datasets.checking import CheckedDataset, CheckedPhotograph
-from datasets.leaks import find_leaks, refuse_unusable
+from datasets.leaks import find_leaks, near_leaks, near_twins, refuse_unusable, warn_of_near_leaks
+from datasets.near_twins import small_picture
 from datasets.sample import Dataset, Problem, Record
 from segdec.errors import DatasetError
 
@@ -72,3 +76,97 @@ def test_a_leak_passes_when_each_of_its_photographs_is_named(photographs):
 def test_an_unknown_name_tells_the_nearest(photographs):
     with pytest.raises(DatasetError, match=r"'kos62' .*allowed_leaks.*Nearest known name: 'kos26'"):
         refuse(photographs, allowed_leaks=["kos01", "kos62"])
+
+
+@pytest.fixture
+def exposures():
+    """Twelve tiles at three exposures; each tile has a photograph in every split, the last in none."""
+    draw = np.random.default_rng(0)
+    made = []
+    for tile in range(12):
+        surface = cv2.resize(draw.uniform(40, 200, (24, 24)), (64, 64), interpolation=cv2.INTER_CUBIC)
+        for exposure, split in enumerate(("train", "val", "test")):
+            image = np.clip(surface * (0.6 + 0.2 * exposure), 0, 255).astype(np.uint8)[:, :, None]
+            shot = photograph(
+                f"tile{tile:02d}/{exposure}", None if tile == 11 else split, f"{tile} {exposure}"
+            )
+            shot = replace(shot, record=replace(shot.record, group=shot.record.name))
+            made.append(replace(shot, small=small_picture(image)))
+    return made
+
+
+def as_dataset(photographs):
+    return Dataset(("good",), tuple(photograph.record for photograph in photographs))
+
+
+def pairs(found):
+    return {(leak.one.record.name, leak.other.record.name) for leak in found}
+
+
+def test_near_twins_in_different_splits_are_found_the_nearest_first(exposures):
+    found = near_leaks(as_dataset(exposures), exposures, [])
+    assert all(one.split("/")[0] == other.split("/")[0] for one, other in pairs(found))
+    named = {name for pair in pairs(found) for name in pair}
+    assert named == {photograph.record.name for photograph in exposures if photograph.record.split}
+    alike = [leak.correlation for leak in found]
+    assert alike == sorted(alike, reverse=True)
+    assert min(alike) > 0.9
+
+
+def test_near_twins_of_one_split_and_equal_pictures_are_not_told(exposures):
+    """Equal pictures have an error of their own."""
+    within = [replace(f, record=f.record.assigned("train")) for f in exposures]
+    assert near_leaks(as_dataset(within), within, []) == []
+    equal = [replace(f, digest=f.digest.split()[0]) for f in exposures]
+    assert near_leaks(as_dataset(equal), equal, []) == []
+    assert len(find_leaks(equal)) == 11
+
+
+def test_near_twins_pass_when_both_are_named(exposures):
+    dataset = as_dataset(exposures)
+    assert not {"tile03/0", "tile03/1"} & set().union(*pairs(near_leaks(dataset, exposures, ["tile03"])))
+    found = pairs(near_leaks(dataset, exposures, ["tile03/0", "tile03/2"]))
+    assert {pair for pair in found if pair[0].startswith("tile03")} == {
+        ("tile03/0", "tile03/1"),
+        ("tile03/1", "tile03/2"),
+    }
+    with pytest.raises(DatasetError, match=r"'tile33' .*allowed_leaks.*Nearest known name"):
+        near_leaks(dataset, exposures, ["tile33"])
+
+
+def test_a_warning_names_some_near_twins_and_counts_the_others(exposures, capsys):
+    found = warn_of_near_leaks(as_dataset(exposures), exposures, [])
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[0].startswith("warning: 33 photographs have a near twin in another split")
+    assert len(lines) == 1 + leaks.TOLD + 2
+    one, other, alike = found[0]
+    assert lines[1] == (
+        f"  {one.record.name} ({one.record.split}) ~ {other.record.name} ({other.record.split}), {alike:.2f}"
+    )
+    assert lines[-2] == f"  and {len(found) - leaks.TOLD} pairs more"
+    assert "split --group-twins" in lines[-1]
+    assert "inspect --twins FILE" in lines[-1]
+    allowed = [f"tile{tile:02d}" for tile in range(12)]
+    assert warn_of_near_leaks(as_dataset(exposures), exposures, allowed) == []
+    assert capsys.readouterr().err == ""
+
+
+def test_near_twins_are_connected_whatever_their_split(exposures):
+    found = [[f.record.name for f in cluster] for cluster in near_twins(exposures)]
+    assert found == [[f"tile{tile:02d}/{exposure}" for exposure in range(3)] for tile in range(12)]
+
+
+def test_more_photographs_than_are_compared_are_told(exposures, monkeypatch, capsys):
+    monkeypatch.setattr(leaks, "MOST", 35)
+    assert warn_of_near_leaks(as_dataset(exposures), exposures, []) == []
+    assert "among 35 photographs at most; the set has 36" in capsys.readouterr().err
+    with pytest.raises(DatasetError, match=r"set has 36\. Split it without --group-twins"):
+        near_twins(exposures)
+
+
+def test_photographs_that_were_not_read_have_no_near_twins(exposures):
+    unread = [replace(photograph, small=None) for photograph in exposures]
+    assert near_leaks(as_dataset(unread), unread, []) == []
+    some = [*unread[:6], *exposures[6:]]
+    found = pairs(near_leaks(as_dataset(some), some, []))
+    assert {name.split("/")[0] for pair in found for name in pair} == {f"tile{k:02d}" for k in range(2, 11)}

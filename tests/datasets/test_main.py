@@ -169,6 +169,71 @@ def test_split_writes_folds_all_or_none(many_root, tmp_path, capsys):
     assert "fold 1 of 2, val 0.5 of the others, seed 0" in (out / "fold_1.txt").read_text()
 
 
+@pytest.fixture
+def exposed_root(tmp_path):
+    """Twelve surfaces, good ones and dents in turn, each at three exposures that no name joins."""
+    root, draw = tmp_path / "exposed", np.random.default_rng(0)
+    for number in range(12):
+        name = ("good", "dent")[number % 2]
+        surface = cv2.resize(draw.uniform(40, 200, (24, 24)), (64, 64), interpolation=cv2.INTER_CUBIC)
+        for exposure, gain in zip("abc", (0.6, 0.8, 1.0), strict=True):
+            path = root / name / f"{exposure}{number:02d}.png"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            cv2.imwrite(str(path), np.clip(gain * surface, 0, 255).astype(np.uint8))
+            if name == "dent":
+                mask = root / "masks" / "dent" / path.name
+                mask.parent.mkdir(parents=True, exist_ok=True)
+                cv2.imwrite(str(mask), np.eye(64, dtype=np.uint8) * 255)
+    return root
+
+
+def test_inspect_tells_near_twins_and_lists_all(exposed_root, tmp_path, capsys):
+    listed = tmp_path / "twins.txt"
+    command = ["inspect", "folder", str(exposed_root), "--out", str(tmp_path / "sheet.png"), "--twins"]
+    main([*command, str(listed)])
+    printed = capsys.readouterr()
+    assert "photographs have a near twin in another split" in printed.err
+    assert " pairs more" in printed.err
+    assert f"near twins in different splits: {listed}" in printed.out
+    lines = listed.read_text().splitlines()
+    assert len(lines) > 5
+    assert all(word in printed.err for word in lines[:5])
+    words = [line.replace(",", "").split() for line in lines]
+    assert all(one[-2:] == other[-2:] and here != there for one, here, _, other, there, _ in words)
+    main([*command, str(listed), "--allow-leak", "good", "--allow-leak", "dent"])
+    assert "near twin" not in capsys.readouterr().err
+    assert listed.read_text() == ""
+    assert "gone/a.txt cannot be written" in refused([*command, tmp_path / "gone/a.txt"], capsys).err
+
+
+def test_split_keeps_near_twins_together_on_request(exposed_root, tmp_path, capsys):
+    command = ["split", "folder", str(exposed_root)]
+    inspect = ["inspect", "folder", str(exposed_root), "--out", str(tmp_path / "sheet.png"), "--splits"]
+    main([*command, str(tmp_path / "plain.txt")])
+    main([*inspect, str(tmp_path / "plain.txt")])
+    assert "near twin" in capsys.readouterr().err
+    main([*command, str(tmp_path / "grouped.txt"), "--group-twins"])
+    printed = capsys.readouterr()
+    assert "36 photographs have near twins; they form 12 clusters" in printed.out
+    assert printed.err == ""
+    assert "equal pictures together, near twins together, val 0.2" in (tmp_path / "grouped.txt").read_text()
+    main([*inspect, str(tmp_path / "grouped.txt")])
+    assert "near twin" not in capsys.readouterr().err
+    main([*command, str(tmp_path / "folds"), "--group-twins", "--folds", "3"])
+    for fold in sorted((tmp_path / "folds").iterdir()):
+        main([*inspect, str(fold)])
+    assert "near twin" not in capsys.readouterr().err
+
+
+def test_split_tells_a_cluster_that_swallows_much_of_the_set(exposed_root, tmp_path, capsys):
+    for exposure in "defgh":
+        shutil.copy(exposed_root / "good/a00.png", exposed_root / f"good/{exposure}00.png")
+    main(["split", "folder", str(exposed_root), str(tmp_path / "grouped.txt"), "--group-twins"])
+    words = capsys.readouterr().err
+    assert "warning: Near twins and equal pictures join 8 groups, 8 of 41 photographs" in words
+    assert "good/a00, good/b00, good/c00 …" in words
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from datasets.checking import check_dataset, describe_problems, describe_risks
 from datasets.known_checks import KnownChecks
-from datasets.leaks import refuse_unusable
+from datasets.leaks import refuse_unusable, warn_of_near_leaks
 from datasets.loading import load_dataset
 from datasets.name_lists import read_name_list
 from datasets.reading import read
@@ -155,6 +155,8 @@ def run_records(data: DataConfig, splits: Path, classes: tuple[str, ...], split:
 def check_data(config: ExperimentConfig, dataset: Dataset, channels: int, known: KnownChecks) -> Dataset:
     """Checks the records that have a split; problems are left if the experiment goes on without them.
 
+    Near twins in different splits cost a warning.
+
     Raises:
         SegdecError: If there are problems otherwise, or pictures lie in two splits; all are listed.
     """
@@ -173,6 +175,7 @@ def check_data(config: ExperimentConfig, dataset: Dataset, channels: int, known:
     )
     for risk in describe_risks(checked):
         print(f"warning: {risk}", file=sys.stderr)
+    warn_of_near_leaks(dataset, checked.photographs, config.data.allowed_leaks)
     refuse_unusable(
         dataset, checked, allowed_leaks=config.data.allowed_leaks, skip_broken=config.data.skip_broken
     )

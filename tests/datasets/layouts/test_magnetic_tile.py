@@ -1,3 +1,5 @@
+import shutil
+
 import cv2
 import numpy as np
 import pytest
@@ -11,12 +13,12 @@ FREE, BLOWHOLE, UNEVEN = "MT_Free/Imgs/", "MT_Blowhole/Imgs/", "MT_Uneven/Imgs/"
 
 @pytest.fixture
 def root(tmp_path, write_picture):
-    """Tile 7 at two exposures, one good and one with a blowhole; tile 8, good; tile 9, uneven."""
+    """A tile at two exposures, at one of which its blowhole shows; a good tile, an uneven tile."""
     for name, value in (
-        (f"{FREE}exp1_num_7", 0),
-        (f"{BLOWHOLE}exp3_num_7", 128),
-        (f"{FREE}exp1_num_8", 127),
-        (f"{UNEVEN}exp6_num_9", 255),
+        (f"{FREE}exp1_num_54246", 0),
+        (f"{BLOWHOLE}exp3_num_54291", 128),
+        (f"{FREE}exp1_num_61000", 127),
+        (f"{UNEVEN}exp6_num_72000", 255),
     ):
         write_picture(tmp_path / f"{name}.jpg")
         write_picture(tmp_path / f"{name}.png", mask=True, value=value)
@@ -28,10 +30,10 @@ def test_classes_are_the_folders_and_exposures_of_a_tile_one_group(root):
     assert dataset.classes == ("good", "blowhole", "uneven")
     assert dataset.problems == ()
     assert [(r.name, r.label, r.group, r.supervision) for r in dataset.records] == [
-        (f"{BLOWHOLE}exp3_num_7", 1, "num_7", "mask"),
-        (f"{FREE}exp1_num_7", 0, "num_7", "mask"),
-        (f"{FREE}exp1_num_8", 0, "num_8", "mask"),
-        (f"{UNEVEN}exp6_num_9", 2, "num_9", "mask"),
+        (f"{BLOWHOLE}exp3_num_54291", 1, "num_54246", "mask"),
+        (f"{FREE}exp1_num_54246", 0, "num_54246", "mask"),
+        (f"{FREE}exp1_num_61000", 0, "num_61000", "mask"),
+        (f"{UNEVEN}exp6_num_72000", 2, "num_72000", "mask"),
     ]
 
 
@@ -39,29 +41,80 @@ def test_smoothed_edge_of_a_mask_is_no_defect(root):
     mask = np.zeros((12, 20), np.uint8)
     mask[4] = 127
     mask[5] = 128
-    cv2.imwrite(str(root / f"{BLOWHOLE}exp3_num_7.png"), mask)
+    cv2.imwrite(str(root / f"{BLOWHOLE}exp3_num_54291.png"), mask)
     record = index(root).records[0]
     assert np.flatnonzero(read(record).mask.any(axis=1)).tolist() == [5]
 
 
 def test_uneven_tile_with_an_empty_mask_has_its_class_alone(root, write_picture):
-    write_picture(root / f"{UNEVEN}exp6_num_9.png", mask=True, value=127)
+    write_picture(root / f"{UNEVEN}exp6_num_72000.png", mask=True, value=127)
     record = index(root).records[3]
     assert (record.supervision, record.mask_file, record.label) == ("label", None, 2)
 
 
 def test_good_tile_needs_no_mask(root):
-    (root / f"{FREE}exp1_num_8.png").unlink()
+    (root / f"{FREE}exp1_num_61000.png").unlink()
     record = index(root).records[2]
     assert (record.supervision, record.mask_file, record.label) == ("mask", None, 0)
 
 
+@pytest.mark.parametrize(
+    ("names", "groups"),
+    [
+        # as published: each exposure of a tile has a number of its own
+        (
+            [f"{BLOWHOLE}exp1_num_54246", f"{BLOWHOLE}exp2_num_54273", f"{BLOWHOLE}exp3_num_54291"],
+            [54246, 54246, 54246],
+        ),
+        # an exposure is missing; the next tile begins with any exposure
+        ([f"{FREE}exp1_num_10448", f"{FREE}exp4_num_10642", f"{FREE}exp3_num_11276"], [10448, 10448, 11276]),
+        ([f"{FREE}exp1_num_1000", f"{FREE}exp2_num_1200", f"{FREE}exp3_num_1401"], [1000, 1000, 1401]),
+        # photographed a second time at another exposure
+        ([f"{FREE}exp5_num_5874", f"{FREE}exp6_num_5892", f"{FREE}exp1_num_5907"], [5874] * 3),
+        # two tiles in turn, and a tile right behind another: no tile has an exposure twice
+        (
+            [f"{FREE}exp{e}_num_{n}" for e, n in ((2, 6528), (1, 6539), (3, 6541), (4, 6552), (2, 6558))],
+            [6528] * 4 + [6558],
+        ),
+        (
+            [f"{FREE}exp{e}_num_{n}" for e, n in ((1, 7000), (2, 7020), (1, 7040), (2, 7060), (3, 7080))],
+            [7000, 7000, 7040, 7040, 7040],
+        ),
+        # the class of a tile differs with its exposure
+        (
+            [f"{BLOWHOLE}exp1_num_346311", f"{FREE}exp2_num_346332", f"{BLOWHOLE}exp3_num_346347"],
+            [346311] * 3,
+        ),
+        # numbers are no words: 9473 comes before 10280
+        ([f"{FREE}exp1_num_9473", f"{FREE}exp2_num_9496", f"{FREE}exp6_num_10280"], [9473, 9473, 10280]),
+    ],
+)
+def test_photographs_of_near_numbers_are_one_group(root, write_picture, names, groups):
+    for folder in root.iterdir():
+        shutil.rmtree(folder)
+    for name in (*names, f"{FREE}exp1_num_900000", f"{BLOWHOLE}exp1_num_950000"):
+        write_picture(root / f"{name}.jpg")
+        write_picture(root / f"{name}.png", mask=True, value=0 if name.startswith(FREE) else 255)
+    found = {record.name: record.group for record in index(root).records}
+    assert [found[name] for name in names] == [f"num_{group}" for group in groups]
+
+
+def test_a_broken_photograph_divides_no_group(root, write_picture):
+    for exposure, number in ((1, 8000), (2, 8150), (3, 8300)):
+        write_picture(root / f"{BLOWHOLE}exp{exposure}_num_{number}.jpg")
+        write_picture(root / f"{BLOWHOLE}exp{exposure}_num_{number}.png", mask=True)
+    (root / f"{BLOWHOLE}exp2_num_8150.png").write_bytes(b"")
+    found = {record.name: record.group for record in index(root).records}
+    assert f"{BLOWHOLE}exp2_num_8150" not in found
+    assert found[f"{BLOWHOLE}exp1_num_8000"] == found[f"{BLOWHOLE}exp3_num_8300"] == "num_8000"
+
+
 def test_exposures_of_a_tile_share_a_split(tmp_path, write_picture):
-    for exposure in range(1, 7):
-        for tile in range(10):
-            write_picture(tmp_path / f"{FREE}exp{exposure}_num_{tile}.jpg")
-    write_picture(tmp_path / f"{UNEVEN}exp1_num_3.jpg")
-    write_picture(tmp_path / f"{UNEVEN}exp1_num_3.png", mask=True)
+    for tile in range(10):
+        for exposure in range(1, 6):
+            write_picture(tmp_path / f"{FREE}exp{exposure}_num_{5000 * (tile + 1) + 20 * exposure}.jpg")
+    write_picture(tmp_path / f"{UNEVEN}exp6_num_20130.jpg")
+    write_picture(tmp_path / f"{UNEVEN}exp6_num_20130.png", mask=True)
     dataset = index(tmp_path)
     splits = {record.group: set() for record in dataset.records}
     for record in dataset.records:
@@ -72,23 +125,23 @@ def test_exposures_of_a_tile_share_a_split(tmp_path, write_picture):
 
 
 def test_every_problem_is_told_at_once(root, write_picture):
-    write_picture(root / f"{BLOWHOLE}exp3_num_7.png", mask=True, value=127)
+    write_picture(root / f"{BLOWHOLE}exp3_num_54291.png", mask=True, value=127)
     write_picture(root / f"{BLOWHOLE}exp1_num_1.jpg")
     write_picture(root / f"{BLOWHOLE}exp1_num_2.png", mask=True)
-    write_picture(root / f"{FREE}exp1_num_7.png", mask=True)
+    write_picture(root / f"{FREE}exp1_num_54246.png", mask=True)
     write_picture(root / f"{FREE}tile.jpg")
-    (root / f"{UNEVEN}exp6_num_9.png").write_bytes(b"\x89PNG")
+    (root / f"{UNEVEN}exp6_num_72000.png").write_bytes(b"\x89PNG")
     (root / "MT_Crack").mkdir()
     dataset = index(root)
-    assert [record.name for record in dataset.records] == [f"{FREE}exp1_num_8"]
+    assert [record.name for record in dataset.records] == [f"{FREE}exp1_num_61000"]
     assert [(p.name, p.place.removeprefix(f"{root}/")) for p in dataset.problems] == [
         (f"{BLOWHOLE}exp1_num_1", f"{BLOWHOLE}exp1_num_1.jpg"),
         (f"{BLOWHOLE}exp1_num_2", f"{BLOWHOLE}exp1_num_2.png"),
-        (f"{BLOWHOLE}exp3_num_7", f"{BLOWHOLE}exp3_num_7.png"),
+        (f"{BLOWHOLE}exp3_num_54291", f"{BLOWHOLE}exp3_num_54291.png"),
         ("", "MT_Crack"),
-        (f"{FREE}exp1_num_7", f"{FREE}exp1_num_7.png"),
+        (f"{FREE}exp1_num_54246", f"{FREE}exp1_num_54246.png"),
         (f"{FREE}tile", f"{FREE}tile.jpg"),
-        (f"{UNEVEN}exp6_num_9", f"{UNEVEN}exp6_num_9.png"),
+        (f"{UNEVEN}exp6_num_72000", f"{UNEVEN}exp6_num_72000.png"),
     ]
     expected = [
         "no mask",
@@ -96,7 +149,7 @@ def test_every_problem_is_told_at_once(root, write_picture):
         "marks no defect",
         "MT_Crack/Imgs",
         "marks a defect",
-        "no tile",
+        "no number",
         "",
     ]
     assert all(part in problem.text for part, problem in zip(expected, dataset.problems, strict=True))

@@ -275,6 +275,33 @@ def test_a_picture_in_two_splits_is_refused_unless_it_is_named(load, toy_root, t
         load_run_data(load(*from_shards("ram://run-data/leaking")))
 
 
+def test_near_twins_in_two_splits_are_told_at_each_start_unless_they_are_named(
+    load, toy_root, tmp_path, monkeypatch, capsys
+):
+    """Shards are not read at a start: packing them has told."""
+    monkeypatch.setattr("datasets.known_checks.SETTLED_S", -3600.0)
+    root = tmp_path / "exposed"
+    shutil.copytree(toy_root, root)
+    dataset = load_dataset("folder", root, root / "splits.txt")
+    one, other = (next(r for r in dataset.of_split(split) if not r.label) for split in ("train", "test"))
+    write_png(other.image_file, (read_image(one.image_file).pixels * 0.7 + 9).astype(np.uint8))
+    places = sorted(f"{record.name} ({split})" for record, split in ((one, "train"), (other, "test")))
+    data = load_run_data(load(*at(root)))
+    words = capsys.readouterr().err
+    assert "warning: 2 photographs have a near twin in another split" in words
+    assert all(place in words for place in places)
+    data.known.save(parents=True)
+    monkeypatch.setattr("datasets.checking.decode", lambda *_, **__: pytest.fail("was decoded"))
+    load_run_data(load(*at(root)))
+    assert capsys.readouterr().err == words
+    monkeypatch.undo()
+    load_run_data(load(*at(root), "--data.allowed-leaks", json.dumps([one.name, other.name])))
+    assert "near twin" not in capsys.readouterr().err
+    pack(dataset, "ram://run-data/exposed")
+    load_run_data(load(*from_shards("ram://run-data/exposed")))
+    assert "near twin" not in capsys.readouterr().err
+
+
 def test_supervision_limits_what_is_learnt_and_not_what_is_tested(load, tmp_path):
     path = tmp_path / "supervision.txt"
     path.write_text("label defect\n")
