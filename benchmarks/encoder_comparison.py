@@ -132,18 +132,16 @@ def _write_split(config: ExperimentConfig, folder: Path, cell: Cell, seed: int) 
 
 
 def _steps_for(minutes: float, experiment: Path, flags: Sequence[str]) -> list[str]:
-    """Flags for stages that take so long together, each its share."""
+    """Flags for stages that take so long together."""
     with ProcessPoolExecutor(1, get_context("spawn")) as other:  # TensorFlow keeps its memory to its end
         expected_s = other.submit(_expected_s, experiment, flags).result()
-    factor = 60.0 * minutes / expected_s
-    stages = [
-        (name, stage.steps) for name, stage in load_experiment(experiment, list(flags)).stages if stage.steps
-    ]
-    return [
-        word
-        for name, steps in stages
-        for word in (f"--stages.{name}.steps", str(max(1, round(steps * factor))))
-    ]
+    return scaled_steps(load_experiment(experiment, list(flags)), 60.0 * minutes / expected_s)
+
+
+def scaled_steps(config: ExperimentConfig, factor: float) -> list[str]:
+    """Returns flags that give each stage so many times its steps."""
+    stages = [(name, max(1, round(factor * stage.steps))) for name, stage in config.stages if stage.steps]
+    return [word for name, steps in stages for word in (f"--stages.{name}.steps", str(steps))]
 
 
 def _expected_s(experiment: Path, flags: Sequence[str]) -> float:
