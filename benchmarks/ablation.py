@@ -83,8 +83,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         ]
         for seed in options.seeds:
             for variant in variants:
-                flags = (*options.flags, *variant.common, *variant.flags)
-                train_once(options.experiment, options.runs / variant.run_name(seed), seed, flags)
+                settings = (*options.flags, *variant.common, *variant.flags)
+                train_once(options.experiment, options.runs / variant.run_name(seed), seed, settings)
         print(describe(variants, options.runs, options.seeds))
 
 
