@@ -1,11 +1,13 @@
 """Fixtures that several packages share; whatever needs TensorFlow is made once a session."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from segdec.config import InputConfig, ModelConfig, NetworkConfig, Thresholds
+from tests import tiny_encoder as tiny
 
 
 @pytest.fixture(scope="session")
@@ -20,6 +22,21 @@ def tiny_config() -> ModelConfig:
         classes=("good", "defect"),
         thresholds=Thresholds(score=0.5, mask=0.5),
     )
+
+
+@pytest.fixture(scope="session")
+def tiny_encoder() -> Iterator[str]:
+    """Name of an encoder of a few thousand weights, which is one of those known while tests run."""
+    with tiny.registered() as name:
+        yield name
+
+
+@pytest.fixture(scope="session")
+def tiny_encoder_weights(tmp_path_factory, tensorflow_devices) -> Path:  # noqa: ARG001
+    """Weights file of the tiny encoder, as Keras writes one."""
+    path = tmp_path_factory.mktemp("encoder") / "tiny.weights.h5"
+    tiny.write_weights(path)
+    return path
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,44 @@
+"""An encoder of ten thousand weights, which takes the place of the pretrained ones in tests."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from segdec.encoders import ENCODERS
+
+NAME = "tiny"
+TINY = replace(ENCODERS["mobilenet"], weights_file="mobilenet_tiny_no_top.h5", arguments={"alpha": 0.0625})
+"""A MobileNet with two channels where the published one has 32."""
+
+
+@contextmanager
+def registered() -> Iterator[str]:
+    """Makes it one of the encoders, in this process; yields its name in a configuration."""
+    ENCODERS[NAME] = TINY
+    try:
+        yield NAME
+    finally:
+        del ENCODERS[NAME]
+
+
+def write_weights(path: Path) -> None:
+    """Writes a weights file (`.weights.h5`) of all of it, as Keras does.
+
+    The weights are seeded, and the moving statistics those of noise, so that its features carry signals.
+    """
+    import keras
+
+    from segdec.network.encoder import load_application
+
+    keras.utils.set_random_seed(11)
+    random, application = np.random.default_rng(11), load_application(TINY)
+    for layer in application.layers:
+        if isinstance(layer, keras.layers.BatchNormalization):
+            layer.gamma.assign(random.uniform(0.5, 1.5, layer.gamma.shape))
+            layer.beta.assign(random.normal(0.5, 0.3, layer.beta.shape))
+            layer.momentum = 0.0  # the moving statistics become those of the next batch
+    application(random.uniform(-1, 1, (4, 64, 64, 3)).astype(np.float32), training=True)
+    application.save_weights(path)
