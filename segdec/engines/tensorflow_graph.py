@@ -30,7 +30,10 @@ OPERATIONS = frozenset(
         "TensorListStack",
     )
 )
-"""What the networks of every preset and every encoder are computed with. Each makes its result of its inputs, and no more."""
+"""What the networks of every preset and every encoder are computed with.
+
+Each makes its result of its inputs, and no more.
+"""
 
 ATTRIBUTES = frozenset(
     (

@@ -84,17 +84,24 @@ def save_int8(network: SegDecNet, folder: Path, photographs: Sequence[NDArray[np
     inputs = nncf.Dataset([{"images": photograph[None], **spectra} for photograph in photographs])
     kinds = sorted(EXACT_KINDS & {node.get_type_name() for node in model.get_ops()})
     exact = nncf.IgnoredScope(names=_kept_exact(model), types=kinds)
-    quantized = nncf.quantize(model, inputs, subset_size=len(photographs), ignored_scope=exact)
+    # Of an encoder's features, mean inputs tell too little: corrected by them, masks are three times as wrong.
+    uncorrected = nncf.AdvancedQuantizationParameters(disable_bias_correction=network.encoder is not None)
+    quantized = nncf.quantize(
+        model,
+        inputs,
+        subset_size=len(photographs),
+        ignored_scope=exact,
+        advanced_parameters=uncorrected,
+    )
     _save(quantized, folder)
     _save_kernels(layers, folder)
 
 
 def _kept_exact(model: Any) -> list[str]:
-    """Names of what stays in float32: the convolutions to mask logits (one channel), the decision network, and
-    what enlarges features, whose sums of a few numbers would each be rounded anew.
+    """Names of what stays in float32: the convolutions to mask logits (one channel) and the decision network.
 
     They cost next to nothing, and they decide. OpenVINO 2026.4 also forgets the scale of a quantised
-    convolution that is an output.
+    convolution that is an output, or that nothing quantised follows.
     """
     nodes = [node for node in model.get_ordered_ops() if node.get_type_name() not in ("Constant", "Result")]
     segmentation = _and_before(model.output("mask_logits").get_node())
@@ -104,7 +111,7 @@ def _kept_exact(model: Any) -> list[str]:
         for node in nodes
         if node.get_type_name() == "Convolution" and node.get_input_partial_shape(1)[0] == 1  # [D, C, k, k]
     ]
-    return [node.get_friendly_name() for node in [*heads, *decision, *_enlarging(nodes)]]
+    return [node.get_friendly_name() for node in [*heads, *decision]]
 
 
 def _and_before(node: Any) -> set[str]:
@@ -115,14 +122,6 @@ def _and_before(node: Any) -> set[str]:
         waiting += [one for one in before if one.get_friendly_name() not in found]
         found |= {one.get_friendly_name() for one in before}
     return found
-
-
-def _enlarging(nodes: Sequence[Any]) -> list[Any]:
-    """The sums of `BilinearUpsampling`, each of which becomes a row of pixels, and their products."""
-    rows = [node.input_value(0).get_node() for node in nodes if node.get_type_name() == "Unsqueeze"]
-    sums = [node for node in rows if node.get_type_name() == "Add"]
-    terms = [port.get_node() for node in sums for port in node.input_values()]
-    return [*sums, *(node for node in terms if node.get_type_name() == "Multiply")]
 
 
 def _convert(network: SegDecNet, layers: Sequence[FourierConv2D] = ()) -> Any:
