@@ -84,7 +84,7 @@ def save_int8(network: SegDecNet, folder: Path, photographs: Sequence[NDArray[np
     inputs = nncf.Dataset([{"images": photograph[None], **spectra} for photograph in photographs])
     kinds = sorted(EXACT_KINDS & {node.get_type_name() for node in model.get_ops()})
     exact = nncf.IgnoredScope(names=_kept_exact(model), types=kinds)
-    # Of an encoder's features, mean inputs tell too little: corrected by them, masks are three times as wrong.
+    # Means of an encoder's features tell too little: corrected by them, masks are three times as wrong.
     uncorrected = nncf.AdvancedQuantizationParameters(disable_bias_correction=network.encoder is not None)
     quantized = nncf.quantize(
         model,
