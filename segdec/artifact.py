@@ -33,8 +33,10 @@ from segdec.files import new_folder
 from segdec.signatures import TrustedKeys
 from segdec.variants import Speed, Variant, order_by_speed
 
-FORMAT_VERSION = 5
-"""Of the folder, counted up whenever it changes; no other one is read."""
+FORMAT_VERSION = 6
+"""Of the folder, counted up whenever it changes."""
+READ_VERSIONS = (5, FORMAT_VERSION)
+"""No other ones are read. 5 knew of no encoders, and is the same but for that."""
 
 MANIFEST = "manifest.json"
 RUN_FILE = "config.toml"
@@ -343,11 +345,12 @@ def _parse(path: Path, content: bytes) -> Manifest:
         found = int(values["format_version"])
     except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
         raise ArtifactError(f"{path} is no manifest ({error!r:.200}). Export the model again.") from error
-    if found != FORMAT_VERSION:
+    if found not in READ_VERSIONS:
         age = "a newer" if found > FORMAT_VERSION else "an older"
+        read = " or ".join(map(str, READ_VERSIONS))
         wrote = str(values.get("segdec_version", "unknown")).encode("unicode_escape").decode()[:40]
         raise ArtifactError(
-            f"{path} has format_version {found}. Expected {FORMAT_VERSION}: {age} segdec "
+            f"{path} has format_version {found}. Expected {read}: {age} segdec "
             f"({wrote}) wrote it; export the model again with this one "
             f"({__version__}), or install that one."
         )

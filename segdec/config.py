@@ -130,19 +130,35 @@ class NetworkConfig(Config):
         return {**PRESETS[preset], **values}
 
     @property
+    def coarsest_stride(self) -> int:
+        """Photograph pixels per pixel of the coarsest features that a mask logit is made of."""
+        return STRIDE if self.encoder == SEGDECNET else ENCODER_STRIDE
+
+    @property
+    def sees_all(self) -> bool:
+        """Whether a mask logit depends on all of the image, by a normalisation or a weighting of channels."""
+        return self.normalization != "batch" or (
+            self.encoder != SEGDECNET and ENCODERS[self.encoder].weighs_channels
+        )
+
+    @property
     def receptive_field(self) -> int:
         """Side of the square of the image, px, that the mask in one cell of 8 × 8 px depends on.
 
-        The square lies about the cell's centre. Nothing further away counts, but for instance and feature
-        normalisation, whose statistics are those of the whole image.
+        The square lies about the cell's centre. Nothing further away counts where not all of it does, see
+        `sees_all`.
         """
         margin = 0  # mask or decoder pixels beyond the cell on each side
         for _ in range((STRIDE // self.mask_stride).bit_length() - 1):
             margin = -(-(margin + DECODER_KERNEL // 2 + 1) // 2)  # convolution, then interpolation to half
         side = 1 + 2 * margin + self.feature_kernel - 1
-        if self.encoder != SEGDECNET:  # enlarged between two coarse features, smoothed over 3 × 3
-            coarse = -(-side * STRIDE // ENCODER_STRIDE) + 1 + SMOOTHING - 1
-            return (coarse - 1) * ENCODER_STRIDE + ENCODERS[self.encoder].receptive_field
+        if self.encoder != SEGDECNET:
+            beside = (
+                2 * ENCODER_STRIDE - STRIDE
+            )  # a cell lies beside a coarse one's centre, and is between two
+            shift = ENCODER_STRIDE - 1  # strides see a pixel more on one side, each at its own scale
+            smoothed = (SMOOTHING - 1) * ENCODER_STRIDE + ENCODERS[self.encoder].receptive_field
+            return (side - 1) * STRIDE + beside + shift + smoothed
         for widths in reversed(self.segmentation_widths):
             side = 2 * side + (KERNEL - 1) * len(widths)
         return side

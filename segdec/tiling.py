@@ -3,8 +3,9 @@
 Towards its neighbours a tile ends where the photograph goes on, so that the network sees zeros there.
 Mask logits that depend on them, a border of half the receptive field, are left to the neighbour; between
 the borders of both, logits pass over linearly from one tile to the other. With batch normalisation they are
-those of the photograph in one piece. Instance and feature normalisation take their statistics from the
-tile, so that neighbours never agree wholly: there at least half of the overlap is blended.
+those of the photograph in one piece. Instance and feature normalisation and encoders with
+squeeze-and-excitation take statistics from the tile, so that neighbours never agree wholly: there at least
+half of the overlap is blended.
 
     tile          |  counts alone  |  blended  | border |
     its neighbour             | border |  blended  |  counts alone  |
@@ -42,7 +43,7 @@ class Cuts:
         return slice(self.starts[index], self.starts[index] + self.tile)
 
     def logits(self, index: int) -> slice:
-        """Returns where a tile's mask logits lie among those of the photograph."""
+        """Returns where a tile's mask logits lie among those of the photograph, which may end before it."""
         return slice(self.starts[index] // self.stride, (self.starts[index] + self.tile) // self.stride)
 
 
@@ -79,31 +80,35 @@ def infer_tiles(
     classes = []
     for first in range(0, len(tiles), at_once):
         batch = tiles[first : first + at_once]
-        found = engine.infer(np.stack([images[i, rows.pixels(y), columns.pixels(x)] for i, y, x in batch]))
+        parts = [images[i, rows.pixels(y), columns.pixels(x)] for i, y, x in batch]
+        found = engine.infer(np.stack([_continued(part, rows.tile, columns.tile) for part in parts]))
         for (i, y, x), logits in zip(batch, found.mask, strict=True):
+            place = mask[i, rows.logits(y), columns.logits(x)]
             weights = np.multiply.outer(rows.weights[y], columns.weights[x])[..., None]
-            mask[i, rows.logits(y), columns.logits(x)] += weights * logits
+            place += (weights * logits)[: place.shape[0], : place.shape[1]]
         classes.append(found.classes)
     of_tiles = np.concatenate(classes)  # [B · tiles, classes]
     return Logits(mask, most_defective(of_tiles.reshape(len(images), -1, of_tiles.shape[1])))
 
 
-def tile_starts(side: int, tile: int, overlap: int) -> tuple[int, ...]:
+def tile_starts(side: int, tile: int, overlap: int, cell: int = STRIDE) -> tuple[int, ...]:
     """Returns the first pixels of the tiles that cover `side` pixels, ascending.
 
     All tiles have `tile` pixels; neighbours share at least `overlap`. The last one ends with the side, or
-    reaches beyond it if the side is shorter than one tile.
+    reaches beyond it: to a whole cell, or if the side is shorter than one tile.
 
     Args:
         side: Pixels to cover, a multiple of 8.
         tile: Pixels of a tile, a multiple of 8.
-        overlap: Pixels that neighbours share at least, a multiple of 8, less than `tile`.
+        overlap: Pixels that neighbours share at least, a multiple of 8, less than `tile`; up to a cell less
+            where that does not divide what is left of a tile.
+        cell: Pixels of the network's coarsest features.
     """
     if side <= tile:
         return (0,)
-    steps = -(-(side - tile) // (tile - overlap))
-    units = (side - tile) // STRIDE  # spread evenly, but in whole cells: pooling must cut as in one piece
-    return tuple(STRIDE * (units * step // steps) for step in range(steps + 1))
+    units = -(-(side - tile) // cell)  # spread evenly, but in whole cells: pooling must cut as in one piece
+    steps = -(-units // max((tile - overlap) // cell, 1))
+    return tuple(cell * (units * step // steps) for step in range(steps + 1))
 
 
 def blending_weights(
@@ -152,13 +157,19 @@ def most_defective(classes: NDArray[np.float32]) -> NDArray[np.float32]:
 
 def _cut(side: int, tile: int, config: ModelConfig) -> Cuts:
     stride = config.network.mask_stride
-    starts = tile_starts(side, tile, config.tile_overlap)
+    starts = tile_starts(side, tile, config.tile_overlap, config.network.coarsest_stride)
     border = -(-_border_px(config.network) // stride)
-    least_blended = 0.0 if config.network.normalization == "batch" else 0.5
+    least_blended = 0.5 if config.network.sees_all else 0.0
     weights = blending_weights(
         tuple(start // stride for start in starts), tile // stride, border, least_blended
     )
     return Cuts(starts, tile, stride, weights)
+
+
+def _continued(part: NDArray[np.uint8], height: int, width: int) -> NDArray[np.uint8]:
+    """Goes on with the photograph [h, w, C] where a tile reaches beyond it, as where it was prepared."""
+    missing = (height - part.shape[0], width - part.shape[1])
+    return np.pad(part, [(0, missing[0]), (0, missing[1]), (0, 0)], mode="edge") if any(missing) else part
 
 
 def _border_px(network: NetworkConfig) -> int:

@@ -18,6 +18,8 @@ PEERS = {
     "OpenVINO": ("openvino_inference", "float32"),
 }
 """Module and variant of each; all compute in float32."""
+PUBLISHED_EAGER = f"{EAGER}, published network"
+"""Stands beside networks that the peers do not know."""
 PRODUCTS = {"matrix product, NumPy": "numpy", "matrix product, PyTorch": "torch"}
 
 
@@ -56,6 +58,18 @@ def inference_competitors(
         name: Competitor([*command, str(folder / IMAGES), str(logits_file(folder, name))])
         for name, command in commands.items()
     }
+
+
+def published_competitor(folder: Path, images: Path) -> dict[str, Competitor]:
+    """Returns PyTorch eager by its name, with the published network on the images of another workload.
+
+    Args:
+        folder: Of the published network's workload.
+        images: File of the images.
+    """
+    module, variant = PEERS[EAGER]
+    words = (str(folder), variant, str(images), str(logits_file(folder, PUBLISHED_EAGER)))
+    return {PUBLISHED_EAGER: Competitor([*peer_module(module), *words])}
 
 
 def matrix_products() -> dict[str, Competitor]:

@@ -5,7 +5,9 @@
 
 Every engine stands beside a plain conversion of the same network, see `plain_conversion`: both by processor
 time, the least of the rounds, so that other work on the machine decides nothing. The peers' network knows
-batch and instance normalisation alone: beside `jim2019` and `comind2021` there are none.
+batch and instance normalisation alone: beside `jim2019` and `comind2021` there are none. Beside `mobilenet`,
+which stands on an encoder, PyTorch runs the published network: the ratio is to that. All weights are random:
+what int8 loses with them says nothing of trained ones.
 
 Each competitor is a process of its own with the threads that its library takes by itself. It gets photographs
 as uint8 [B, H, W, 1] and answers logits; scaling to 0…1 is part of its work. All have the same weights: the
@@ -31,17 +33,20 @@ from benchmarks.inference.arithmetic import network_flop
 from benchmarks.inference.competitors import (
     EAGER,
     PEERS,
+    PUBLISHED_EAGER,
     engine_name,
     inference_competitors,
     logits_file,
     plain_name,
+    published_competitor,
 )
 from benchmarks.inference.interleaved_timing import Timing, time_interleaved
 from benchmarks.inference.plain_conversion import plain_counterpart
-from benchmarks.inference.workload import peers_know, write_images, write_workload
+from benchmarks.inference.workload import IMAGES, peers_know, write_images, write_workload
 from benchmarks.reporting import Target, benchmark_parser, conclude, spread
 from segdec.cli_runtime import clean_exit
 from segdec.config import NetworkConfig
+from segdec.encoders import SEGDECNET
 from segdec.engines import ENGINES
 
 Shape = tuple[int, int, int]
@@ -54,12 +59,15 @@ AIMED: Shape = CASES[2]
 PUBLISHED = "seed"
 """The network that the targets against PyTorch are about, and the only one that is measured in batches."""
 RECOMMENDED = "compact, instance"
+PRETRAINED = "mobilenet"
+"""The network whose targets are about PyTorch running the published one."""
 NETWORKS = {
     PUBLISHED: NetworkConfig(preset="seed"),
     "jim2019": NetworkConfig(preset="jim2019"),
     "comind2021": NetworkConfig(preset="comind2021"),
     "compact": NetworkConfig(preset="compact"),
     RECOMMENDED: NetworkConfig(preset="compact", normalization="instance", gradient_gate=True),
+    PRETRAINED: NetworkConfig(preset="mobilenet"),
 }
 """All presets, and the network of `training/experiments/folder_compact.toml`."""
 HELD_MAPS = 4
@@ -67,7 +75,10 @@ HELD_MAPS = 4
 AS_FAST = 0.95
 """Times less processor time than a plain conversion: two runs of one graph differ by so much."""
 BESIDE_PLAIN = "times less CPU time than plain"
+TIMES = "times as fast as PyTorch eager"
 EXACT_TIMES, REDUCED_TIMES = 3.5, 8.0
+PRECISIONS = {"float32": 10.0, "int8": 20.0}
+"""Of the network on an encoder, how many times as fast as the published one is with PyTorch."""
 MASK_DIFFERENCE = 1e-4
 EXACT_MB, INT8_MB = 1500.0, 700.0
 
@@ -123,13 +134,19 @@ def measure(
         folder = Path(place)
         network = write_workload(folder, NETWORKS[name], options.engines, plain=plain, run=options.run)
         peers = options.peers if peers_know(network) else []
+        beside = EAGER in options.peers and name == PRETRAINED
+        if beside:
+            write_workload(folder / PUBLISHED, NETWORKS[PUBLISHED])
         fitting = fitting_cases(cases, network, len(options.engines) + len(peers) + len(plain))
         for shape in fitting:
             write_images(folder, shape)
             competitors = inference_competitors(folder, options.engines, peers, plain)
-            timing = time_interleaved(competitors, options.rounds)
+            published = published_competitor(folder / PUBLISHED, folder / IMAGES) if beside else {}
+            timing = time_interleaved({**competitors, **published}, options.rounds)
             logits = {each: read_answer(folder, each) for each in competitors}
-            found = tabulate(shape, timing, logits, network_flop(network, *shape[1:]))
+            known = network.encoder == SEGDECNET
+            flop = network_flop(network, *shape[1:]) if known else math.nan
+            found = tabulate(shape, timing, logits, flop)
             rows += [{"network": name, **row} for row in found]
             versions |= timing.versions
     return [f"{name}, {describe(shape)}" for shape in cases if shape not in fitting]
@@ -143,20 +160,22 @@ def tabulate(
     Args:
         shape: Batch, height and width.
         timing: Of the case.
-        answers: Mask scores and class logits of each competitor.
-        flop: Of the network, an image.
+        answers: Mask scores and class logits of each competitor that runs the network.
+        flop: Of the network, an image; NaN where it is not known.
     """
     known = [name for name in (EAGER, plain_name("tensorflow")) if name in answers]
     reference = [*known, *answers][0]
+    eager = EAGER if EAGER in timing.seconds else PUBLISHED_EAGER
+    other = (np.full(1, math.nan), np.full(1, math.nan))  # another network, which is compared with nothing
     rows: list[dict[str, object]] = []
     for name, seconds in timing.seconds.items():
         mask, classes = (
             float(np.abs(found - expected).max())
-            for found, expected in zip(answers[name], answers[reference], strict=True)
+            for found, expected in zip(answers.get(name, other), answers[reference], strict=True)
         )
         row: dict[str, object] = {"case": describe(shape), "competitor": name}
         row |= {f"s an image, {key}": value / shape[0] for key, value in spread(seconds).items()}
-        row |= {"times as fast as PyTorch eager": timing.ratio(name, EAGER)}
+        row |= {TIMES: timing.ratio(name, eager)}
         row |= {"CPU s an image": timing.least_cpu(name) / shape[0], BESIDE_PLAIN: beside_plain(timing, name)}
         row |= {
             "% of peak": timing.peak_share(name, flop * shape[0]),
@@ -179,27 +198,52 @@ def targets(rows: Sequence[Mapping[str, object]], engines: Sequence[str]) -> lis
         rows: Of all networks and cases.
         engines: Ours.
     """
-    aimed = {
-        str(row["competitor"]): row
-        for row in rows
-        if (row["network"], row["case"]) == (PUBLISHED, describe(AIMED))
-    }
 
     def figures(column: str, *precisions: str) -> list[float]:
-        names = [engine_name(engine) for engine in engines if ENGINES[engine].precision in precisions]
-        return [float(str(aimed[name][column])) for name in names if name in aimed] or [math.nan]
+        return aimed_figures(rows, engines, PUBLISHED, column, *precisions)
 
-    times, memory = "times as fast as PyTorch eager", "memory peak, MB"
+    memory, mask = "memory peak, MB", "mask differs by"
     exact, reduced = ("float32",), ("bfloat16", "int8")
-    mask = "mask differs by"
     return [
-        Target(f"fastest exact engine, {times}", max(figures(times, *exact)), lowest=EXACT_TIMES),
-        Target(f"fastest reduced engine, {times}", max(figures(times, *reduced)), lowest=REDUCED_TIMES),
+        Target(f"fastest exact engine, {TIMES}", max(figures(TIMES, *exact)), lowest=EXACT_TIMES),
+        Target(f"fastest reduced engine, {TIMES}", max(figures(TIMES, *reduced)), lowest=REDUCED_TIMES),
         Target(f"exact engines, {mask}", max(figures(mask, *exact)), highest=MASK_DIFFERENCE),
         Target(f"exact engines, largest {memory}", max(figures(memory, *exact)), highest=EXACT_MB),
         Target(f"int8, {memory}", max(figures(memory, "int8")), highest=INT8_MB),
+        *pretrained_targets(rows, engines),
         *plain_targets(rows, engines),
     ]
+
+
+def pretrained_targets(rows: Sequence[Mapping[str, object]], engines: Sequence[str]) -> list[Target]:
+    """Returns what the network on an encoder was to reach, where it was measured."""
+    if all(row["network"] != PRETRAINED for row in rows):
+        return []
+    return [
+        Target(
+            f"{PRETRAINED}, fastest {precision} engine, {TIMES}",
+            max(aimed_figures(rows, engines, PRETRAINED, TIMES, precision)),
+            lowest=times,
+        )
+        for precision, times in PRECISIONS.items()
+    ]
+
+
+def aimed_figures(
+    rows: Sequence[Mapping[str, object]],
+    engines: Sequence[str],
+    network: str,
+    column: str,
+    *precisions: str,
+) -> list[float]:
+    """Returns a column of our engines with these precisions, of the case that is aimed at; NaN of none."""
+    aimed = {
+        str(row["competitor"]): row
+        for row in rows
+        if (row["network"], row["case"]) == (network, describe(AIMED))
+    }
+    names = [engine_name(engine) for engine in engines if ENGINES[engine].precision in precisions]
+    return [float(str(aimed[name][column])) for name in names if name in aimed] or [math.nan]
 
 
 def plain_targets(rows: Sequence[Mapping[str, object]], engines: Sequence[str]) -> list[Target]:

@@ -22,6 +22,7 @@ from benchmarks.environments import peer_program, run_command
 from benchmarks.untrained_models import export_network, photograph
 from segdec.cli_runtime import clean_exit, quiet_tensorflow
 from segdec.config import InputConfig, ModelConfig, NetworkConfig
+from segdec.encoders import SEGDECNET
 from segdec.images import decode_image
 
 REQUIREMENTS = Path(__file__).parent / "peers" / "inference.txt"
@@ -66,6 +67,8 @@ def write_workload(
 def peers_know(network: NetworkConfig) -> bool:
     """Whether the peers' network can be one of this shape, see `peers.torch_network`."""
     mask = network.mask_normalization, network.mask_activation
+    if network.encoder != SEGDECNET:
+        return False
     return network.normalization in ("batch", "instance") and mask == ("none", "sigmoid")
 
 
@@ -164,7 +167,9 @@ def set_weights(network: Any, weights: Mapping[str, NDArray[np.float32]]) -> Non
 
 
 def _layers(network: Any) -> list[Any]:
-    return [*network.segmentation.layers, *network.decision.layers]
+    from segdec.network.layers import all_layers
+
+    return list(all_layers(network))
 
 
 if __name__ == "__main__":

@@ -19,16 +19,21 @@ BEGINNING = b'<?xml version="1.0"?>\n<net '
 """As OpenVINO writes it, in UTF-8. It leaves no room for declarations, which could stand for anything."""
 
 OPERATIONS = {
-    "opset1": "Add Concat Const Convert ConvertLike Convolution Divide FakeQuantize Gather Less LogicalAnd "
-    "MatMul Maximum Multiply NotEqual Pad Parameter Power ReLU ReduceMax ReduceMean ReduceSum Reshape Result "
-    "Mod Select Sigmoid Split SquaredDifference Squeeze StridedSlice Subtract Transpose Unsqueeze",
+    "opset1": "Add AvgPool Clamp Concat Const Convert ConvertLike Convolution Divide FakeQuantize Gather "
+    "GroupConvolution Less LogicalAnd MatMul Maximum Multiply NotEqual Pad Parameter Power ReLU ReduceMax "
+    "ReduceMean ReduceSum Reshape Result Mod Select Sigmoid Split SquaredDifference Squeeze StridedSlice "
+    "Subtract Transpose Unsqueeze",
     "opset2": "LogicalXor",
     "opset3": "ShapeOf",
-    "opset4": "Range",
+    "opset4": "HSwish Range Swish",
+    "opset5": "HSigmoid",
     "opset6": "MVN",
+    "opset7": "Gelu",
     "opset8": "Gather MaxPool Slice",
 }
-"""Version → operations that the networks of every preset are computed with. An extension has no `opset`."""
+"""Version → operations that the networks of every preset and every encoder are computed with.
+
+An extension has no `opset`."""
 
 _OPERATIONS = frozenset((kind, version) for version, kinds in OPERATIONS.items() for kind in kinds.split())
 

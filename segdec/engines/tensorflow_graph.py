@@ -24,12 +24,16 @@ OPERATIONS = frozenset(
         *("Max", "Mean", "Sum", "Less", "LogicalAnd", "SelectV2", "Cast", "StopGradient"),
         *("ConcatV2", "GatherV2", "Pack", "Pad", "Reshape", "Shape", "Slice", "Squeeze", "StridedSlice"),
         *("Transpose", "Unpack", "Const", "Identity", "NoOp", "Range", "ReadVariableOp"),
+        *("AvgPool", "DepthwiseConv2dNative", "Erf", "Relu6"),
         *("StatelessWhile", "While"),
         *("TensorListFromTensor", "TensorListGetItem", "TensorListReserve", "TensorListSetItem"),
         "TensorListStack",
     )
 )
-"""What the networks of every preset are computed with. Each makes its result of its inputs, and no more."""
+"""What the networks of every preset and every encoder are computed with.
+
+Each makes its result of its inputs, and no more.
+"""
 
 ATTRIBUTES = frozenset(
     (

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from segdec.config import NetworkConfig
 from segdec.engines import Precision
 from segdec.engines.openvino import SPECTRA
 from segdec.engines.openvino_graph import MODEL
@@ -84,40 +83,45 @@ def save_int8(network: SegDecNet, folder: Path, photographs: Sequence[NDArray[np
     spectra = {SPECTRA + layer.name: kernel_spectra(_kernel(layer)) for layer in layers}
     inputs = nncf.Dataset([{"images": photograph[None], **spectra} for photograph in photographs])
     kinds = sorted(EXACT_KINDS & {node.get_type_name() for node in model.get_ops()})
-    exact = nncf.IgnoredScope(names=_kept_exact(model, network.config), types=kinds)
-    quantized = nncf.quantize(model, inputs, subset_size=len(photographs), ignored_scope=exact)
+    exact = nncf.IgnoredScope(names=_kept_exact(model), types=kinds)
+    # Means of an encoder's features tell too little: corrected by them, masks are three times as wrong.
+    uncorrected = nncf.AdvancedQuantizationParameters(disable_bias_correction=network.encoder is not None)
+    quantized = nncf.quantize(
+        model,
+        inputs,
+        subset_size=len(photographs),
+        ignored_scope=exact,
+        advanced_parameters=uncorrected,
+    )
     _save(quantized, folder)
     _save_kernels(layers, folder)
 
 
-def _kept_exact(model: Any, network: NetworkConfig) -> list[str]:
+def _kept_exact(model: Any) -> list[str]:
     """Names of what stays in float32: the convolutions to mask logits (one channel) and the decision network.
 
     They cost next to nothing, and they decide. OpenVINO 2026.4 also forgets the scale of a quantised
-    convolution that is an output.
+    convolution that is an output, or that nothing quantised follows.
     """
-    convolutions = [node for node in model.get_ops() if node.get_type_name() == "Convolution"]
-    kernels = {node: node.get_input_partial_shape(1) for node in convolutions}  # [D, C, k, k]
-    heads = [node for node, kernel in kernels.items() if kernel[0] == 1]
-    decision = [node for node, kernel in kernels.items() if kernel[1] == network.feature_width + 1]
-    return [node.get_friendly_name() for node in [*heads, *_and_behind(decision)] if _multiplies(node)]
+    nodes = [node for node in model.get_ordered_ops() if node.get_type_name() not in ("Constant", "Result")]
+    segmentation = _and_before(model.output("mask_logits").get_node())
+    decision = [node for node in nodes if node.get_friendly_name() not in segmentation]
+    heads = [
+        node
+        for node in nodes
+        if node.get_type_name() == "Convolution" and node.get_input_partial_shape(1)[0] == 1  # [D, C, k, k]
+    ]
+    return [node.get_friendly_name() for node in [*heads, *decision]]
 
 
-def _and_behind(nodes: list[Any]) -> list[Any]:
-    """The nodes and all that depends on them."""
-    found = {node.get_friendly_name(): node for node in nodes}
-    waiting = list(nodes)
+def _and_before(node: Any) -> set[str]:
+    """Names of a node and of all that it depends on."""
+    found, waiting = {node.get_friendly_name()}, [node]
     while waiting:
-        for port in waiting.pop().outputs():
-            readers = [reader.get_node() for reader in port.get_target_inputs()]
-            new = {one.get_friendly_name(): one for one in readers if one.get_friendly_name() not in found}
-            found |= new
-            waiting += new.values()
-    return list(found.values())
-
-
-def _multiplies(node: Any) -> bool:
-    return node.get_type_name() in ("Convolution", "MatMul")
+        before = [port.get_node() for port in waiting.pop().input_values()]
+        waiting += [one for one in before if one.get_friendly_name() not in found]
+        found |= {one.get_friendly_name() for one in before}
+    return found
 
 
 def _convert(network: SegDecNet, layers: Sequence[FourierConv2D] = ()) -> Any:

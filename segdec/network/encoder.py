@@ -11,6 +11,7 @@ from segdec.config import SMOOTHING, STRIDE, NetworkConfig
 from segdec.encoders import ENCODER_STRIDE, ENCODERS, JOINED_STRIDES, Encoder
 from segdec.network.convolution import normalized_convolutions
 from segdec.network.layers import PLAIN, ComputePolicy, ReplicaBatchNormalization
+from segdec.network.served_layers import serve_layer
 
 BACKBONE, PADDED = "backbone", "padded"
 """Names, within the encoder, of the network of `keras.applications` and of what it is given."""
@@ -25,16 +26,26 @@ def build_encoder(config: NetworkConfig, policy: ComputePolicy = PLAIN) -> keras
     """
     row, exact = ENCODERS[config.encoder], keras.config.floatx()
     image = keras.Input((None, None, config.input_channels), name="image")
-    expected = EncoderInput(row.mean, row.deviation, blue_first=row.blue_first, dtype=exact, name="pixels")
-    pixels = expected(image)
+    pixels = EncoderInput(**_expected(row, config, policy), dtype=exact, name="pixels")(image)
     padded = PadToMultiple(ENCODER_STRIDE, dtype=exact, name=PADDED)(pixels)
     skips = [stride for stride in (4, 2, 1) if config.mask_stride <= stride < STRIDE]
     strides = sorted({*JOINED_STRIDES, *(set(skips) & row.layers.keys())})
-    backbone = _backbone(row, strides, policy)
+    backbone = _backbone(row, strides, padded.shape[-1], policy)
     features = dict(zip(strides, backbone(padded), strict=True))
     outputs = {f"joined_{one}": _smoothed(features[one], one, pixels, policy) for one in JOINED_STRIDES}
     outputs |= {f"skip_{one}": _skip(features.get(one), one, pixels, policy) for one in skips}
     return keras.Model(image, outputs, name="encoder")
+
+
+def _expected(row: Encoder, config: NetworkConfig, policy: ComputePolicy) -> dict[str, Any]:
+    """Settings of the layer `pixels`. Where all is folded, the first kernel has what is linear of it.
+
+    Without the mean, which must be gone before zeros are padded; one channel stands for three equal ones.
+    """
+    if not policy.folded:
+        return {"mean": row.mean, "deviation": row.deviation, "blue_first": row.blue_first}
+    once = config.input_channels == 1 and len(set(row.mean)) == 1
+    return {"mean": row.mean[:1] if once else row.mean}
 
 
 def load_application(row: Encoder, weights: str | None = None) -> keras.Model:
@@ -59,8 +70,11 @@ def _skip(features: Any, stride: int, pixels: Any, policy: ComputePolicy) -> Any
     return layers.AveragePooling2D(stride, dtype=policy.dtype, name=name)(pixels)
 
 
-def _backbone(row: Encoder, strides: list[int], policy: ComputePolicy) -> keras.Model:
-    """The application cut behind the coarsest of its features, built anew of layers that know of replicas."""
+def _backbone(row: Encoder, strides: list[int], channels: int, policy: ComputePolicy) -> keras.Model:
+    """The application cut behind the coarsest of its features, built anew of layers that know of replicas.
+
+    Or, where all is folded, of those that are served, for as many channels as come in.
+    """
     whole = load_application(row)
     cut = keras.Model(whole.input, [whole.get_layer(row.layers[stride]).output for stride in strides])
     folded = normalized_convolutions(cut) if policy.folded else {}
@@ -80,7 +94,7 @@ def _backbone(row: Encoder, strides: list[int], policy: ComputePolicy) -> keras.
             settings["use_bias"] = True
         if kind is layers.BatchNormalization:
             kind, settings["synchronized"] = ReplicaBatchNormalization, policy.synchronized
-        return kind.from_config(settings)
+        return serve_layer(kind, settings) if policy.folded else kind.from_config(settings)
 
     def call(layer: Any, x: Any, *rest: Any, **named: Any) -> Any:
         if isinstance(layer, list):  # layers in a row, which become layers among the others
@@ -88,7 +102,8 @@ def _backbone(row: Encoder, strides: list[int], policy: ComputePolicy) -> keras.
         gone = layer.name in folded.values() or isinstance(layer, layers.Dropout)
         return x if gone else layer(x, *rest, **named)
 
-    model = keras.models.clone_model(cut, clone_function=clone, call_function=call)
+    image = keras.Input((None, None, channels), name="image")
+    model = keras.models.clone_model(cut, image, clone_function=clone, call_function=call)
     return keras.Model(model.input, model.output, name=BACKBONE)
 
 
@@ -97,19 +112,24 @@ class EncoderInput(keras.layers.Layer):
     """What the weights of an encoder expect of pixels: three channels, their mean and spread.
 
     Args:
-        mean: Of red, green and blue, 0…255: is subtracted.
-        deviation: What is left is divided by it.
+        mean: Of red, green and blue, 0…255: is subtracted. One number for what stays one channel.
+        deviation: What is left is divided by it, where it is given.
         blue_first: Whether blue comes out first.
 
     Input shape:
         `[B, H, W, 1 or 3]`; the one channel of a grey image goes into all three.
 
     Output shape:
-        `[B, H, W, 3]`
+        `[B, H, W, 3]`, or the one channel that `mean` is of.
     """
 
     def __init__(
-        self, mean: tuple[float, ...], deviation: tuple[float, ...], *, blue_first: bool, **kwargs: Any
+        self,
+        mean: tuple[float, ...],
+        deviation: tuple[float, ...] = (),
+        *,
+        blue_first: bool = False,
+        **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
         self.mean, self.deviation, self.blue_first = tuple(mean), tuple(deviation), blue_first
@@ -117,13 +137,14 @@ class EncoderInput(keras.layers.Layer):
     def call(self, inputs: Any) -> Any:
         """Changes `inputs` [B, H, W, C], 0…255."""
         x = ops.cast(inputs, self.compute_dtype)
-        mean, scale = (ops.convert_to_tensor(one, x.dtype) for one in (self.mean, self._scale))
-        x = (x - mean) * scale  # a grey channel is broadcast to three
+        x = x - ops.convert_to_tensor(self.mean, x.dtype)  # a grey channel is broadcast to three
+        if self.deviation:
+            x = x * ops.convert_to_tensor([1.0 / one for one in self.deviation], x.dtype)
         return ops.stack([x[..., 2], x[..., 1], x[..., 0]], axis=-1) if self.blue_first else x
 
     def compute_output_shape(self, input_shape: tuple[int | None, ...]) -> tuple[int | None, ...]:
-        """Returns the shape with three channels."""
-        return (*input_shape[:-1], 3)
+        """Returns the shape with as many channels as the mean has."""
+        return (*input_shape[:-1], len(self.mean))
 
     def get_config(self) -> dict[str, Any]:
         """Returns the arguments that make this layer again."""
@@ -133,10 +154,6 @@ class EncoderInput(keras.layers.Layer):
             "blue_first": self.blue_first,
         }
         return {**super().get_config(), **settings}
-
-    @property
-    def _scale(self) -> tuple[float, ...]:
-        return tuple(1.0 / one for one in self.deviation)
 
 
 @keras.saving.register_keras_serializable(package="segdec")
@@ -193,8 +210,9 @@ class CropToStride(keras.layers.Layer):
     def call(self, inputs: list[Any]) -> Any:
         """Cuts the features in `inputs`."""
         features, image = inputs
-        rows, columns = ops.shape(image)[1:3]
-        return features[:, : self._ceiling(rows), : self._ceiling(columns)]
+        batch, _, _, channels = ops.shape(features)
+        rows, columns = map(self._ceiling, ops.shape(image)[1:3])
+        return ops.slice(features, (0, 0, 0, 0), (batch, rows, columns, channels))
 
     def compute_output_shape(self, input_shape: list[tuple[int | None, ...]]) -> tuple[int | None, ...]:
         """Returns the sides of the image by the stride, where they are known."""

@@ -1,17 +1,25 @@
 """The network as it is served: what is linear beside a convolution is part of its weights."""
 
+from collections.abc import Callable
+from functools import partial
+
 import keras
 import numpy as np
+from keras import layers
 from numpy.typing import NDArray
 
+from segdec.encoders import ENCODERS, Encoder
 from segdec.network.convolution import normalized_convolutions
 from segdec.network.fourier import WORTHWHILE
 from segdec.network.fourier_convolution import FourierConv2D
 from segdec.network.layers import ComputePolicy, all_layers
 from segdec.network.network import PIXEL_SCALE, SegDecNet, build_network
 
+Weights = NDArray[np.float32]
+Change = Callable[[Weights], Weights]
+
 FIRST = "segmentation_1_1"
-"""The convolution that sees the pixels."""
+"""The convolution that sees the pixels, where there is no encoder."""
 
 
 def fold_network(network: SegDecNet, dtype: str | None = None) -> SegDecNet:
@@ -22,8 +30,9 @@ def fold_network(network: SegDecNet, dtype: str | None = None) -> SegDecNet:
         dtype: Keras dtype policy in which the other one computes, see `ComputePolicy`.
     """
     served = build_network(network.config, ComputePolicy(dtype=dtype, folded=True))
-    _copy_weights(network.segmentation, served.segmentation)
-    _copy_weights(network.decision, served.decision)
+    first = _first_kernel(served)
+    _copy_weights(network.segmentation, served.segmentation, first)
+    _copy_weights(network.decision, served.decision, first)
     return served
 
 
@@ -36,7 +45,23 @@ def fourier_layers(network: SegDecNet, worthwhile: float = WORTHWHILE) -> list[F
     ]
 
 
-def _copy_weights(trained: keras.Model, served: keras.Model) -> None:
+def _first_kernel(served: SegDecNet) -> tuple[str, Change]:
+    """Name of the convolution that sees the pixels, and how its kernel takes over what was done to them."""
+    if served.backbone is None:
+        return FIRST, lambda kernel: kernel * np.float32(PIXEL_SCALE)
+    first = next(layer for layer in served.backbone.layers if isinstance(layer, layers.Conv2D))
+    row, channels = ENCODERS[served.config.encoder], first.kernel.shape[2]
+    return first.name, partial(_take_over_pixels, row=row, channels=channels)
+
+
+def _take_over_pixels(kernel: Weights, row: Encoder, channels: int) -> Weights:
+    """The kernel [k, k, 3, D] of what an encoder expects → [k, k, C, D] of pixels 0…255 less their mean."""
+    kernel = kernel[:, :, ::-1] if row.blue_first else kernel
+    kernel = kernel / np.reshape(np.float32(row.deviation), (-1, 1))
+    return kernel if channels == kernel.shape[2] else kernel.sum(axis=2, keepdims=True)
+
+
+def _copy_weights(trained: keras.Model, served: keras.Model, first: tuple[str, Change]) -> None:
     origin = {layer.name: layer for layer in trained.layers}
     norms, kept = normalized_convolutions(trained), {layer.name for layer in served.layers}
     for layer in served.layers:
@@ -44,20 +69,22 @@ def _copy_weights(trained: keras.Model, served: keras.Model) -> None:
             continue
         before = origin[layer.name]
         if isinstance(layer, keras.Model):
-            _copy_weights(before, layer)
+            _copy_weights(before, layer, first)
             continue
         weights, norm = before.get_weights(), norms.get(layer.name)
-        if layer.name == FIRST:
-            weights[0] = weights[0] * np.float32(PIXEL_SCALE)
-        folded = norm is not None and norm not in kept
-        layer.set_weights(_fold(before, weights, origin[norm]) if folded else weights)
+        if layer.name == first[0]:
+            weights[0] = first[1](weights[0])
+        if norm is not None and norm not in kept:
+            weights = _fold(before, weights, origin[norm])
+        for variable, value in zip(layer.weights, weights, strict=True):
+            variable.assign(value.reshape(variable.shape))  # a dense kernel [C, D] becomes one [1, 1, C, D]
 
 
 def _fold(
     convolution: keras.layers.Layer,
-    weights: list[NDArray[np.float32]],
+    weights: list[Weights],
     norm: keras.layers.BatchNormalization,
-) -> list[NDArray[np.float32]]:
+) -> list[Weights]:
     """The kernel and the bias [D] that do what the convolution and the normalisation behind it did.
 
     The kernel is [k, k, C, D], or [k, k, D, 1] of a convolution of each channel for itself.

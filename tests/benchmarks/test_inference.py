@@ -13,7 +13,7 @@ import pytest
 from benchmarks.inference import page, size, speed, training_step
 from benchmarks.inference.arithmetic import network_flop
 from benchmarks.inference.competitor import Competitor
-from benchmarks.inference.competitors import EAGER
+from benchmarks.inference.competitors import EAGER, PUBLISHED_EAGER
 from benchmarks.inference.interleaved_timing import Timing
 from benchmarks.inference.plain_conversion import plain_counterpart
 from benchmarks.inference.workload import peers_know
@@ -171,6 +171,25 @@ def test_targets_judge_exact_and_reduced_engines_apart():
     assert [target.met for target in others] == [False] * 5 + [True]
 
 
+def test_network_on_an_encoder_is_compared_with_pytorch_running_the_published_one():
+    mask, classes = np.full((1, 1, 1, 1), 0.25), np.array([[0.5, 0.5]])
+    answers = {"segdec openvino-int8": (mask + 0.5, classes), "plain tensorflow": (mask, classes)}
+    seconds = {"segdec openvino-int8": [1.0], "plain tensorflow": [2.0], PUBLISHED_EAGER: [25.0]}
+    timing = Timing(seconds, 100.0, dict.fromkeys(seconds, 7.0), {})
+    rows = speed.tabulate(speed.AIMED, timing, answers, flop=math.nan)
+    assert [row[speed.TIMES] for row in rows] == [25.0, 12.5, 1.0]
+    assert [row["mask differs by"] for row in rows[:2]] == [0.5, 0.0]
+    assert math.isnan(rows[2]["mask differs by"])
+    named = [{"network": speed.PRETRAINED, **row} for row in rows]
+    float32, int8 = speed.pretrained_targets(named, ["openvino", "openvino-int8"])
+    assert (int8.value, int8.met, float32.met) == (25.0, True, False)
+    assert speed.pretrained_targets(rows_of_others(named), ["openvino"]) == []
+
+
+def rows_of_others(rows):
+    return [row | {"network": "compact"} for row in rows]
+
+
 def test_every_engine_must_not_be_slower_than_its_plain_conversion_anywhere():
     rows = [
         {"network": network, "case": "c", "competitor": "segdec openvino", speed.BESIDE_PLAIN: ratio}
@@ -184,7 +203,7 @@ def test_every_engine_must_not_be_slower_than_its_plain_conversion_anywhere():
 @pytest.mark.parametrize("name", speed.NETWORKS)
 def test_all_presets_are_measured_and_the_peers_join_where_they_can(name):
     assert {network.preset for network in speed.NETWORKS.values()} == set(PRESETS)
-    assert peers_know(speed.NETWORKS[name]) == (name not in ("jim2019", "comind2021"))
+    assert peers_know(speed.NETWORKS[name]) == (name not in ("jim2019", "comind2021", "mobilenet"))
 
 
 def test_tensorflow_has_one_plain_conversion():

@@ -6,7 +6,7 @@ from pydantic import ValidationError
 from segdec.config import InputConfig, ModelConfig, NetworkConfig, explain
 from segdec.engines import Logits
 from segdec.predictor import Predictor
-from segdec.tiling import blending_weights, infer_tiles, most_defective, tile_starts
+from segdec.tiling import _border_px, blending_weights, infer_tiles, most_defective, tile_starts
 
 WIDTHS = {"segmentation_widths": ((4,), (4,), (4,)), "feature_width": 8, "decision_widths": (4, 4, 4)}
 """With a feature kernel of 5, 2 · (1 + 2 + 4) + 2 · 8 = 30 px count on either side of a mask logit."""
@@ -171,6 +171,38 @@ def test_overlap_must_be_less_than_a_tile(side: int, overlap_px: int | None, rea
     assert text.endswith("set larger input.height and input.width or a smaller input.overlap_px")
 
 
+# === Encoders ===
+
+
+@pytest.mark.parametrize(
+    ("side", "overlap", "starts"),
+    [
+        (48, 16, (0,)),
+        (56, 16, (0, 16)),  # 8 px beyond the photograph
+        (104, 16, (0, 32, 64)),
+        (104, 40, (0, 16, 32, 48, 64)),  # half a cell less of overlap
+    ],
+)  # of tiles of 48 px
+def test_tiles_begin_with_whole_cells(side: int, overlap: int, starts: tuple[int, ...]) -> None:
+    assert tile_starts(side, 48, overlap, 16) == starts
+
+
+def test_tile_beyond_the_photograph_sees_its_last_pixels_again(tiny_encoder: str) -> None:
+    config = model(48, 48, 16, preset="mobilenet", encoder=tiny_encoder)
+    images, engine = noise(1, 56, 56), MeanEngine()
+    found = infer_tiles(engine, images, config)
+    assert engine.shapes == [(4, 48, 48, 1)]
+    assert found.mask.shape == (1, 7, 7, 1)
+    np.testing.assert_allclose(found.mask, engine.infer(images).mask, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("fields", "blended"), [({"encoder": "mobilenet"}, False), ({"encoder": "mobilenet_v3_large"}, True)]
+)
+def test_encoder_that_weighs_channels_sees_all(fields: dict[str, str], blended: bool) -> None:
+    assert NetworkConfig.model_validate({"preset": "mobilenet", **fields}).sees_all is blended
+
+
 # === Networks ===
 
 
@@ -185,7 +217,7 @@ class EagerEngine:
         from segdec.network.network import build_network
 
         keras.utils.set_random_seed(7)
-        self._network = build_network(model(200, 200, **network).network)
+        self._network = build_network(model(2000, 2000, **network).network)
         random = np.random.default_rng(11)
         for variable in self._network.variables:
             if variable.name in ("moving_variance", "gamma"):
@@ -210,6 +242,18 @@ def test_tiles_answer_as_the_photograph_in_one_piece(stride, tensorflow_devices)
     assert whole.shape == (1, 256 // stride, 304 // stride, 1)
     assert whole.std() > 0.02
     np.testing.assert_allclose(Predictor(engine, tiled).infer(prepared).mask, whole, rtol=0, atol=1e-5)
+
+
+def test_tiles_of_an_encoder_answer_as_the_photograph_in_one_piece(tiny_encoder, tensorflow_devices):  # noqa: ARG001
+    """No side of the photograph or of the step is a multiple of 16, only that of the tiles."""
+    fields = {"preset": "mobilenet", "encoder": tiny_encoder, "adapter_width": 8}
+    tiled, engine = model(344, 360, **fields), EagerEngine(**fields)
+    images = noise(1, 400, 456)
+    whole = engine.infer(images).mask
+    assert whole.std() > 0.02
+    found = infer_tiles(engine, images, tiled).mask
+    inside = slice(None, -_border_px(tiled.network) // 8)  # there the photograph ends otherwise
+    np.testing.assert_allclose(found[:, inside, inside], whole[:, inside, inside], rtol=0, atol=1e-5)
 
 
 def test_a_smaller_overlap_shows_at_the_inner_borders(tensorflow_devices):  # noqa: ARG001

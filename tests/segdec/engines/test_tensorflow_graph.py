@@ -9,9 +9,11 @@ import numpy as np
 import pytest
 
 from segdec.config import PRESETS, NetworkConfig
+from segdec.encoders import ENCODERS
 from segdec.errors import ArtifactError
 from segdec.predictor import Predictor
 from tests.forged_artifact import forge
+from tests.marks import slow_case
 
 Hostile = Callable[[Any, str], Any]
 """TensorFlow and the path of a file to write → what is added to the mask logits, 0.0 mostly."""
@@ -350,14 +352,65 @@ def test_export_of_every_preset_holds_what_is_allowed(
     tmp_path: Path,
 ) -> None:
     """With the finest mask, which takes the most kinds of operations."""
+    sizes = {"segmentation_widths": ((4,), (4,), (32,)), "feature_width": 64, "feature_kernel": 9}
+    narrow = {"decision_widths": (4, 4, 4), "decoder_widths": (4, 4, 4), "mask_stride": 1}
+    check_exports(NetworkConfig.model_validate({"preset": preset, **sizes, **narrow}), tmp_path)
+
+
+def check_exports(config: NetworkConfig, folder: Path) -> None:
+    """Writes and loads what every engine takes, each with its list of operations; exact ones answer alike."""
+    from segdec.config import InputConfig, ModelConfig
     from segdec.engines import ENGINES
+    from segdec.engines.tensorflow import NetworkEngine
+    from segdec.export.export import check_parity, write_engine
+    from segdec.network.network import build_network
+
+    network = build_network(config)
+    model = ModelConfig(network=config, input=InputConfig(), classes=("good", "defect"))
+    shape = (2, 64, 48, config.input_channels)
+    photographs = list(np.random.default_rng(0).integers(0, 256, shape, dtype=np.uint8))
+    for engine, kind in ENGINES.items():
+        write_engine(engine, network, folder / engine, photographs)
+        loaded = kind.load(folder / engine)
+        if kind.precision == "float32":
+            check_parity(NetworkEngine(network), loaded, model)
+        assert np.isfinite(loaded.infer(np.stack(photographs)).mask).all()
+
+
+@pytest.mark.parametrize("encoder", ["tiny", *map(slow_case, ENCODERS)])
+def test_export_on_every_encoder_holds_what_is_allowed(
+    encoder: str,
+    tiny_encoder: str,  # noqa: ARG001
+    tensorflow_devices: list[str],  # noqa: ARG001
+    tmp_path: Path,
+) -> None:
+    """In colour and with the finest mask, and grey with the coarsest one."""
+    narrow = {
+        "adapter_width": 8,
+        "feature_width": 8,
+        "decision_widths": (4, 4, 4),
+        "decoder_widths": (4, 4, 4),
+    }
+    for name, fields in {"fine": {"mask_stride": 1, "input_channels": 3}, "coarse": {}}.items():
+        values = {"preset": "mobilenet", "encoder": encoder, **narrow, **fields}
+        check_exports(NetworkConfig.model_validate(values), tmp_path / name)
+
+
+@pytest.mark.slow
+def test_every_operation_of_encoders_is_written_by_one(
+    tensorflow_devices: list[str],  # noqa: ARG001
+    tmp_path: Path,
+) -> None:
+    from tensorflow.core.protobuf import saved_model_pb2
+
     from segdec.export.export import write_engine
     from segdec.network.network import build_network
 
-    sizes = {"segmentation_widths": ((4,), (4,), (32,)), "feature_width": 64, "feature_kernel": 9}
-    narrow = {"decision_widths": (4, 4, 4), "decoder_widths": (4, 4, 4), "mask_stride": 1}
-    network = build_network(NetworkConfig(preset=preset, **sizes, **narrow))
-    photographs = list(np.random.default_rng(0).integers(0, 256, (2, 64, 48, 1), dtype=np.uint8))
-    for engine in ENGINES:
-        write_engine(engine, network, tmp_path / engine, photographs)
-        ENGINES[engine].load(tmp_path / engine)
+    found: set[str] = set()
+    for name in ENCODERS:
+        network = build_network(NetworkConfig(preset="mobilenet", encoder=name))
+        write_engine("tensorflow", network, tmp_path / name, [])
+        content = (tmp_path / name / "saved_model.pb").read_bytes()
+        (graph,) = saved_model_pb2.SavedModel.FromString(content).meta_graphs
+        found |= {node.op for function in graph.graph_def.library.function for node in function.node_def}
+    assert {"AvgPool", "DepthwiseConv2dNative", "Erf", "Relu6"} <= found

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from segdec.config import ModelConfig
+from segdec.config import ModelConfig, NetworkConfig
 from segdec.engines import ENGINES
 
 ROOT = Path(__file__).parents[3]
@@ -53,6 +53,37 @@ def test_export_again_is_the_same(
     check_same(tmp_path / "first", tmp_path / "second")
 
 
+ON_ENCODER = {"preset": "mobilenet", "adapter_width": 8, "feature_width": 8, "decision_widths": (4, 4, 4)}
+
+
+@pytest.mark.parametrize("engine", ["tensorflow", "openvino"])
+def test_export_of_an_encoder_again_is_the_same(
+    engine: str,
+    tiny_encoder: str,
+    tensorflow_devices: list[str],  # noqa: ARG001
+    tmp_path: Path,
+) -> None:
+    """Keras numbers some layers of an application by process."""
+    from segdec.export.export import write_engine
+    from segdec.network.network import build_network
+
+    config = NetworkConfig.model_validate({**ON_ENCODER, "encoder": tiny_encoder})
+    network = build_network(config)
+    for name in ("first", "second"):
+        write_engine(engine, network, tmp_path / name, [])
+        build_network(config)
+    first, second = ({path.name: path.read_bytes() for path in files(tmp_path / name)} for name in ORDER)
+    assert first.keys() == second.keys()
+    assert {name for name in first if first[name] != second[name]} == set()
+
+
+ORDER = ("first", "second")
+
+
+def files(folder: Path) -> list[Path]:
+    return [path for path in folder.rglob("*") if path.is_file()]
+
+
 EXPORT = """
 import sys
 from pathlib import Path
@@ -60,7 +91,7 @@ from pathlib import Path
 import keras
 import numpy as np
 
-from segdec.config import ModelConfig
+from segdec.config import ModelConfig, NetworkConfig
 from segdec.engines import ENGINES
 from segdec.export.export import ModelCard, ValidationPhotographs, export_model
 from segdec.network.network import build_network
@@ -77,7 +108,13 @@ export_model(network, Path(sys.argv[1]), config, card, engines=list(ENGINES), va
 
 
 @pytest.mark.slow
-def test_two_processes_export_the_same_for_every_engine(wide_config: ModelConfig, tmp_path: Path) -> None:
+@pytest.mark.parametrize("network", [None, ON_ENCODER], ids=["segdecnet", "encoder"])
+def test_two_processes_export_the_same_for_every_engine(
+    network: dict[str, Any] | None, wide_config: ModelConfig, tmp_path: Path
+) -> None:
+    if network is not None:
+        own = NetworkConfig.model_validate(network)
+        wide_config = wide_config.model_copy(update={"network": own})
     for name, networks_before in (("first", 0), ("second", 3)):
         words = [
             sys.executable,

@@ -6,9 +6,12 @@ pytest.importorskip("tensorflow")
 import keras
 
 from segdec.config import NetworkConfig
+from segdec.encoders import ENCODERS
 from segdec.network.folding import fold_network, fourier_layers
 from segdec.network.fourier_convolution import FourierConv2D
+from segdec.network.layers import all_layers
 from segdec.network.network import build_network
+from tests.marks import slow_case
 
 pytestmark = pytest.mark.usefixtures("tensorflow_devices")
 
@@ -59,3 +62,67 @@ def test_large_convolutions_may_run_by_fourier_transforms():
     (layer,) = fourier_layers(fold_network(wide))
     assert (type(layer), layer.name) == (FourierConv2D, "features")
     assert isinstance(layer, keras.layers.Conv2D)
+
+
+# === Encoders ===
+
+HEAD = {"preset": "mobilenet", "adapter_width": 8, "feature_width": 8, "decision_widths": (4, 4, 4)}
+ROWS = ["tiny", *map(slow_case, ENCODERS)]
+
+
+def signalling(**fields):
+    """A network on an encoder with weights of every kind drawn anew, and statistics of what it sees."""
+    keras.utils.set_random_seed(5)
+    network, random = build_network(NetworkConfig(**{**HEAD, **fields})), np.random.default_rng(1)
+    for layer in all_layers(network):
+        for variable in layer.weights:
+            if variable.path.endswith(("gamma", "beta", "bias")):
+                variable.assign(random.uniform(0.5, 1.0, variable.shape))
+            if layer.__class__.__name__ == "LayerScale":  # 1e-6 at first, which would hide its block
+                variable.assign(random.uniform(0.2, 0.5, variable.shape))
+        if isinstance(layer, keras.layers.BatchNormalization):
+            layer.momentum = 0.0
+    images = random.integers(0, 256, (2, 64, 64, network.config.input_channels)).astype(np.float32)
+    network(images, training=True)
+    return network
+
+
+@pytest.mark.parametrize("encoder", ROWS)
+@pytest.mark.parametrize("fields", [{}, {"input_channels": 3, "mask_stride": 1}], ids=str)
+def test_answers_on_an_encoder_are_those_of_the_trained_network(encoder, fields, tiny_encoder):  # noqa: ARG001
+    """Depthwise convolutions, those with a bias, in groups, dense layers; grey and colour; padded sides."""
+    network = signalling(encoder=encoder, **fields)
+    served, channels = fold_network(network), network.config.input_channels
+    images = np.random.default_rng(2).integers(0, 256, (2, 40, 56, channels)).astype(np.float32)
+    expected, found = network(images, training=False), served(images, training=False)
+    for name, answer in expected.items():
+        assert np.std(answer) > 0
+        largest = np.abs(answer).max()
+        np.testing.assert_allclose(found[name], answer, rtol=0, atol=1e-4 * largest)
+
+
+@pytest.mark.parametrize("encoder", ROWS)
+def test_what_folds_into_an_encoders_kernels_is_gone(encoder, tiny_encoder):  # noqa: ARG001
+    served = fold_network(build_network(NetworkConfig(**HEAD, encoder=encoder)))
+    kinds = {type(layer) for layer in served.backbone.layers}
+    assert not kinds & {keras.layers.BatchNormalization, keras.layers.Dense, keras.layers.Dropout}
+    assert "ReplicaBatchNormalization" not in {kind.__name__ for kind in kinds}
+    grouped = [one for one in served.backbone.layers if getattr(one, "groups", 1) > 1]
+    assert grouped == []
+
+
+@pytest.mark.parametrize(("encoder", "channels"), [("tiny", 1), slow_case("resnet50", 3)])
+def test_grey_pixels_are_computed_once_where_the_weights_allow_it(encoder, channels, tiny_encoder):  # noqa: ARG001
+    """Only if all three channels have the same mean: what pads them must be their mean, too."""
+    served = fold_network(build_network(NetworkConfig(**HEAD, encoder=encoder)))
+    assert served.encoder.get_layer("pixels").output.shape[-1] == channels
+
+
+def test_half_precision_keeps_pixels_exact(tiny_encoder):
+    network = signalling(encoder=tiny_encoder)
+    served = fold_network(network, "mixed_bfloat16")
+    images = np.random.default_rng(2).integers(0, 256, (1, 40, 56, 1)).astype(np.float32)
+    expected, found = network(images, training=False), served(images, training=False)
+    assert served.encoder.get_layer("pixels").compute_dtype == "float32"
+    logits = np.asarray(expected["mask_logits"])
+    assert np.abs(found["mask_logits"] - logits).mean() < 0.1 * logits.std()

@@ -1,0 +1,289 @@
+"""Encoders: what the row of each says, and what is built of it."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from segdec.config import STRIDE, NetworkConfig
+from segdec.encoders import ENCODER_STRIDE, ENCODERS, JOINED_STRIDES
+from tests.marks import slow_case
+
+keras = pytest.importorskip("keras")
+tf = pytest.importorskip("tensorflow")
+
+from segdec.network.encoder import EncoderInput, build_encoder, load_application  # noqa: E402
+from segdec.network.layers import ComputePolicy, ReplicaBatchNormalization, all_layers  # noqa: E402
+from segdec.network.network import build_network  # noqa: E402
+
+pytestmark = pytest.mark.usefixtures("tensorflow_devices")
+
+ROWS = ["mobilenet", *(slow_case(name) for name in ENCODERS if name != "mobilenet")]
+HEAD = {"adapter_width": 4, "feature_width": 4, "decision_widths": (4, 4, 4), "decoder_widths": (4, 4, 4)}
+SIDES = [(8, 8), (32, 48), (40, 24), (56, 72)]
+"""Divisible by 16, and by no more than 8."""
+
+
+def config(encoder, **fields):
+    return NetworkConfig(preset="mobilenet", encoder=encoder, **{**HEAD, **fields})
+
+
+def noise(batch, height, width, channels=1):
+    values = np.random.default_rng(0).integers(0, 256, (batch, height, width, channels))
+    return values.astype(np.float32)
+
+
+def copy_weights(application, encoder):
+    origin = {layer.name: layer for layer in all_layers(application)}
+    for layer in encoder.get_layer("backbone").layers:
+        if layer.weights:
+            layer.set_weights(origin[layer.name].get_weights())
+
+
+def pretrained(encoder, weights, **fields):
+    """The encoder's part of a network, with the weights in a file."""
+    application = load_application(ENCODERS[encoder])
+    application.load_weights(weights)
+    part = build_encoder(config(encoder, **fields))
+    copy_weights(application, part)
+    return part, application
+
+
+# === Rows ===
+
+
+def features_by_hand(application, row, image, channels):
+    """Maps of the strides, float64: what is joined at 1/8 of the image, from the application's own layers."""
+    own = keras.Model(application.input, {s: application.get_layer(n).output for s, n in row.layers.items()})
+    pixels = EncoderInput(row.mean, row.deviation, blue_first=row.blue_first)(image)
+    found = {stride: np.asarray(one, np.float64) for stride, one in own(pixels, training=False).items()}
+    assert image.shape[-1] == channels
+    finest = found[4]
+    halves = finest.reshape(1, finest.shape[1] // 2, 2, finest.shape[2] // 2, 2, -1).mean(axis=(2, 4))
+    return found, {4: halves, 8: found[8], 16: found[16]}
+
+
+def smoothed(features):
+    """The mean of the 3 × 3 px about each, of those that there are."""
+    rows, columns = features.shape[1:3]
+    result = np.empty_like(features)
+    for row, column in np.ndindex(rows, columns):
+        about = features[:, max(row - 1, 0) : row + 2, max(column - 1, 0) : column + 2]
+        result[:, row, column] = about.mean(axis=(1, 2))
+    return result
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_features_are_those_of_the_application(name):
+    """Of its own layers, under the names of the row, at an image that needs no padding."""
+    keras.utils.set_random_seed(3)
+    row, channels = ENCODERS[name], 3
+    application, image = load_application(row), noise(1, 32, 48, channels)
+    encoder = build_encoder(config(name, mask_stride=1, input_channels=channels))
+    copy_weights(application, encoder)
+    found = encoder(image, training=False)
+    layers, joined = features_by_hand(application, row, image, channels)
+    for stride in JOINED_STRIDES:
+        check_close(found[f"joined_{stride}"], smoothed(joined[stride]))
+    for stride in {2, 4} & layers.keys():
+        check_close(found[f"skip_{stride}"], layers[stride])
+    normalized = np.asarray(encoder.get_layer("pixels")(image))
+    for stride in {1, 2} - layers.keys():
+        blocks = normalized.reshape(1, 32 // stride, stride, 48 // stride, stride, 3)
+        check_close(found[f"skip_{stride}"], blocks.mean(axis=(2, 4)))
+
+
+def check_close(found, expected):
+    """Equal but for rounding, beside the largest of what is expected."""
+    assert found.shape == expected.shape
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5 * max(np.abs(expected).max(), 1e-3))
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_pixels_are_what_the_published_weights_expect(name):
+    """As Keras' own function has it, or the layers that it puts before the network."""
+    row, image = ENCODERS[name], noise(1, 32, 32, 3)
+    found = np.asarray(EncoderInput(row.mean, row.deviation, blue_first=row.blue_first)(image))
+    if "include_preprocessing" in row.arguments:
+        build = getattr(keras.applications, row.application)
+        whole = build(
+            include_top=False, weights=None, input_shape=(None, None, 3), include_preprocessing=True
+        )
+        places = [at for at, layer in enumerate(whole.layers) if isinstance(layer, PREPROCESSING)]
+        expected = np.asarray(keras.Model(whole.input, whole.layers[places[-1]].output)(image))
+    else:
+        module = {"MobileNet": keras.applications.mobilenet, "ResNet50": keras.applications.resnet50}
+        expected = module[row.application].preprocess_input(image.copy())
+    np.testing.assert_allclose(found, expected, rtol=0, atol=2e-6 * np.abs(expected).max())
+
+
+PREPROCESSING = (keras.layers.Rescaling, keras.layers.Normalization)
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_receptive_field_follows_from_the_layers(name):
+    """From the pixel on: each kernel adds what it reaches, at the stride reached so far."""
+    row = ENCODERS[name]
+    application, known = load_application(row), {}
+
+    def reach(operation):
+        if operation.name not in known:
+            known[operation.name] = further(operation)
+        return known[operation.name]
+
+    def further(operation):
+        """Receptive field and stride, px; None of what is a mean of all."""
+        if isinstance(operation, keras.layers.InputLayer):
+            return 1, 1
+        before = [reach(parent.operation) for parent in operation._inbound_nodes[0].parent_nodes]
+        known_ones = [one for one in before if one]
+        if isinstance(operation, keras.layers.GlobalAveragePooling2D) or not known_ones:
+            return None
+        side, stride = map(max, zip(*known_ones, strict=True))
+        for layer in operation.layers if isinstance(operation, keras.Sequential) else [operation]:
+            if kernel := getattr(layer, "kernel_size", getattr(layer, "pool_size", None)):
+                side += (kernel[0] - 1) * stride
+                stride *= layer.strides[0]
+        return side, stride
+
+    found = {stride: reach(application.get_layer(layer)) for stride, layer in row.layers.items()}
+    assert {stride: one[1] for stride, one in found.items()} == {stride: stride for stride in row.layers}
+    assert found[ENCODER_STRIDE][0] == row.receptive_field
+    weighs = any(isinstance(one, keras.layers.GlobalAveragePooling2D) for one in application.layers)
+    assert weighs is row.weighs_channels
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_what_is_coarser_is_cut_off(name):
+    row = ENCODERS[name]
+    backbone = build_encoder(config(name)).get_layer("backbone")
+    names = [layer.name for layer in backbone.layers]
+    assert names[-1] == row.layers[ENCODER_STRIDE]
+    assert len(names) < len(load_application(row).layers)
+
+
+# === Network ===
+
+
+@pytest.mark.parametrize(("stride", "channels"), [(8, 1), (4, 3), (2, 1), (1, 3)])
+def test_any_size_divisible_by_8(stride, channels, tiny_encoder):
+    network = build_network(config(tiny_encoder, mask_stride=stride, input_channels=channels))
+    for height, width in SIDES:
+        found = network(noise(2, height, width, channels))
+        assert found["mask_logits"].shape == (2, height // stride, width // stride, 1)
+        assert found["class_logits"].shape == (2, 2)
+        assert all(np.isfinite(one).all() for one in found.values())
+        symbolic = network.compute_output_shape((2, height, width, channels))
+        assert symbolic == {name: tuple(one.shape) for name, one in found.items()}
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_every_row_makes_a_network(name):
+    network = build_network(config(name, mask_stride=1))
+    found = network(noise(1, 24, 40))
+    assert found["mask_logits"].shape == (1, 24, 40, 1)
+    assert all(np.isfinite(one).all() for one in found.values())
+    dropped = (keras.layers.Dropout, keras.Sequential)
+    assert not [layer for layer in network.backbone.layers if isinstance(layer, dropped)]
+    kinds = {type(one) for one in all_layers(network) if isinstance(one, keras.layers.BatchNormalization)}
+    assert kinds == {ReplicaBatchNormalization}
+
+
+def test_grey_goes_into_all_three_channels(tiny_encoder, tiny_encoder_weights):
+    grey, _ = pretrained(tiny_encoder, tiny_encoder_weights)
+    colour, _ = pretrained(tiny_encoder, tiny_encoder_weights, input_channels=3)
+    image = noise(1, 40, 24)
+    expected = colour(np.repeat(image, 3, axis=-1))
+    for name, found in grey(image).items():
+        np.testing.assert_allclose(found, expected[name], rtol=0, atol=1e-6)
+
+
+def test_padding_is_the_mean_of_the_pixels(tiny_encoder, tiny_encoder_weights):
+    """An image is continued to a multiple of 16 by what its convolutions pad with."""
+    encoder, _ = pretrained(tiny_encoder, tiny_encoder_weights, mask_stride=4)
+    image = noise(1, 40, 24)
+    continued = np.full((1, 48, 32, 1), 127.5, np.float32)
+    continued[:, :40, :24] = image
+    expected = encoder(continued)
+    for name, found in encoder(image).items():
+        rows, columns = found.shape[1:3]
+        np.testing.assert_array_equal(found, expected[name][:, :rows, :columns])
+
+
+@pytest.mark.parametrize("name", ["tiny", *(slow_case(name) for name in ENCODERS)])
+def test_names_are_the_same_however_many_were_built_before(name, tiny_encoder):  # noqa: ARG001
+    """Keras numbers layers without a name by process; checkpoints and folding look for names."""
+    first, second = (build_network(config(name, mask_stride=1)) for _ in range(2))
+    assert [layer.name for layer in all_layers(first)] == [layer.name for layer in all_layers(second)]
+    assert [one.path for one in first.variables] == [one.path for one in second.variables]
+
+
+@pytest.mark.parametrize("precision", ["mixed_bfloat16", "mixed_float16"])
+def test_pixels_are_normalised_in_full_precision(precision, tiny_encoder):
+    network = build_network(config(tiny_encoder), ComputePolicy(precision))
+    half = precision.removeprefix("mixed_")
+    kinds = {layer.name: layer.compute_dtype for layer in all_layers(network)}
+    assert {kinds["pixels"], kinds["padded"]} == {"float32"}
+    assert {kinds[name] for name in ("conv1", "conv_dw_5_bn", "adapted_4", "smoothed_8")} == {half}
+    assert {one.dtype for one in network(noise(1, 24, 24)).values()} == {tf.float32}
+    assert {variable.dtype for variable in network.variables} == {"float32"}
+
+
+def test_statistics_are_synchronized_where_the_policy_says_so(tiny_encoder):
+    network = build_network(config(tiny_encoder), ComputePolicy(synchronized=True))
+    assert {one.synchronized for one in all_layers(network) if hasattr(one, "synchronized")} == {True}
+
+
+def test_network_survives_a_round_trip_through_a_file(tiny_encoder, tmp_path):
+    network = build_network(config(tiny_encoder, mask_stride=4))
+    network.save(tmp_path / "network.keras")
+    loaded = keras.models.load_model(tmp_path / "network.keras")
+    for name, found in network(noise(1, 40, 24)).items():
+        np.testing.assert_array_equal(loaded(noise(1, 40, 24))[name], found)
+
+
+# === Receptive field ===
+
+
+LOCAL = [slow_case("mobilenet"), slow_case("resnet50")]
+"""The others weigh channels, or have gradients too small for float32 long before the field ends."""
+
+
+@pytest.mark.parametrize("name", ["tiny", *LOCAL])
+@pytest.mark.parametrize("fields", [{}, {"mask_stride": 1}, {"feature_kernel": 5}], ids=str)
+def test_nothing_beyond_the_receptive_field_counts(name, fields, tiny_encoder):  # noqa: ARG001
+    """By the gradient of the mask in two cells, the halves of a coarse one, with positive weights alone.
+
+    Every column of pixels that counts lies within half the receptive field of the cell's centre, and for the
+    one or the other cell nearly all of these count.
+    """
+    wide = config(name, **fields)
+    part = build_network(wide).segmentation
+    random = np.random.default_rng(0)
+    for variable in part.trainable_variables:
+        if not variable.path.endswith(("bias", "beta")):
+            largest = 2.0 / np.prod(variable.shape[:3]) ** 0.5
+            variable.assign(random.uniform(0.0, largest, variable.shape))
+    half, reached = wide.receptive_field / 2, []
+    side = 2 * int(half) // 16 * 16 + 64
+    image = tf.random.stateless_uniform((1, 16, 2 * side, wide.input_channels), (1, 2), 0.0, 255.0)
+    for cell in (side // STRIDE, side // STRIDE + 1):
+        with tf.GradientTape() as tape:
+            tape.watch(image)
+            mask = part(image, training=False)[2]
+            at = cell * STRIDE // wide.mask_stride
+            seen = tf.reduce_sum(mask[:, :, at : at + STRIDE // wide.mask_stride])
+        counts = np.flatnonzero(np.abs(tape.gradient(seen, image)).max(axis=(0, 1, 3)))
+        middle = (cell + 0.5) * STRIDE
+        reached += [middle - counts.min(), counts.max() + 1 - middle]
+    assert half - ENCODER_STRIDE <= max(reached) <= half
+
+
+# === Unknown rows ===
+
+
+def test_row_that_names_no_layer_is_refused(monkeypatch, tiny_encoder):
+    row = ENCODERS[tiny_encoder]
+    monkeypatch.setitem(ENCODERS, "wrong", replace(row, layers={**row.layers, 8: "conv_pw_99"}))
+    with pytest.raises(ValueError, match="conv_pw_99"):
+        build_encoder(config("wrong"))
