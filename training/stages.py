@@ -34,7 +34,12 @@ class Stage:
 
     def trainable_kernels(self, network: SegDecNet) -> list[Any]:
         """Returns those of convolutions and dense layers alone: neither scales nor offsets nor biases."""
-        return [variable for variable in self.trainable_variables(network) if variable.name == "kernel"]
+        return [variable for variable in self.trainable_variables(network) if is_kernel(variable)]
+
+
+def is_kernel(variable: Any) -> bool:
+    """Returns whether a variable is what a convolution or a dense layer multiplies with."""
+    return bool(variable.name == "kernel")
 
 
 STAGES = (

@@ -101,18 +101,21 @@ def changing_variables(network: SegDecNet) -> list[Any]:
 def _load_imagenet(row: Encoder) -> keras.Model:
     try:
         return load_application(row, IMAGENET)
-    except Exception as error:  # urllib's, of whatever kind
+    except Exception as error:  # urllib's and HDF5's, of whatever kind
+        path = _cached(row)
+        there = "cannot be read" if path.is_file() else "are not there and cannot be downloaded"
         raise ConfigError(
-            f"The ImageNet weights of {row.application} are not in the cache and cannot be downloaded "
-            f"({error}). Expected them as {_cached(row)}: copy the file there from a machine with a network, "
-            "give another with encoder_weights, or begin without an encoder (network.preset = 'compact')."
+            f"The ImageNet weights of {row.application} {there} ({error}). Expected them whole in '{path}': "
+            "copy the file there from a machine with a network, give another with encoder_weights, or begin "
+            "without an encoder (network.preset = 'compact')."
         ) from error
 
 
 def _cached(row: Encoder) -> Path:
-    """Where Keras keeps what it has downloaded."""
-    home = os.environ.get("KERAS_HOME")
-    return (Path(home) if home else Path.home() / ".keras") / "models" / row.weights_file
+    """Where Keras looks for weights, and keeps what it has downloaded."""
+    home = os.environ.get("KERAS_HOME") or os.path.expanduser("~/.keras")  # noqa: PTH111 - Path refuses without a home
+    base = home if os.access(home, os.W_OK) else "/tmp/.keras"
+    return Path(base) / "models" / row.weights_file
 
 
 def _load_file(name: str, row: Encoder, path: Path) -> keras.Model:
@@ -130,7 +133,7 @@ def _load_file(name: str, row: Encoder, path: Path) -> keras.Model:
         try:
             with warnings.catch_warnings(action="ignore"):  # of what is missing, which is looked for below
                 model.load_weights(path)
-        except (OSError, ValueError, KeyError) as error:
+        except Exception as error:  # a damaged file fails in any way
             (reason, *_) = str(error).strip().splitlines() or [repr(error)]
         else:
             if _is_filled(used):

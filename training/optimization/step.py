@@ -14,7 +14,7 @@ from training.optimization.objective import stage_losses
 from training.optimization.pretrained import changing_variables
 from training.optimization.train_state import TrainState
 from training.optimization.weight_decay import shrink
-from training.stages import Stage
+from training.stages import Stage, is_kernel
 
 STOP_REQUESTS = "stop_requests"
 """Name of the number of replicas whose process was asked to stop, where the step is told of its own."""
@@ -75,7 +75,6 @@ class _Step:
         self._settings = config.stages[stage.name]
         self._optimizer = state.optimizers[stage.name]
         self._variables = stage.trainable_variables(state.network)
-        self._kernels = stage.trainable_kernels(state.network)
         backbone = state.network.backbone
         slow = set() if backbone is None else {id(variable) for variable in backbone.variables}
         self._factors = [config.encoder_learning_rate if id(one) in slow else 1.0 for one in self._variables]
@@ -148,8 +147,7 @@ class _Step:
 
     def _update(self, gradients: list[tf.Tensor], rate: tf.Tensor) -> None:
         settings, optimizer = self._settings, self._optimizer
-        if settings.weight_decay and settings.weight_decay_kind == "decoupled":
-            shrink(self._strategy, self._kernels, rate * settings.weight_decay)
+        decay = settings.weight_decay if settings.weight_decay_kind == "decoupled" else 0.0
 
         def move(variable: tf.Variable, gradient: tf.Tensor, own_rate: tf.Tensor) -> None:
             optimizer.update_step(gradient, variable, own_rate)
@@ -157,6 +155,8 @@ class _Step:
         # Not `apply_gradients`, which would sum the gradients over the replicas once more.
         for variable, gradient, factor in zip(self._variables, gradients, self._factors, strict=True):
             own_rate = rate if factor == 1.0 else rate * factor
+            if decay and is_kernel(variable):
+                shrink(self._strategy, variable, own_rate * decay)
             self._strategy.extended.update(variable.value, move, args=(gradient, own_rate), group=False)
         optimizer.iterations.assign_add(1)
         self._state.ema.update(self._strategy)

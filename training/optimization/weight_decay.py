@@ -12,16 +12,15 @@ def l2_loss(kernels: Sequence[Any], factor: float, dtype: tf.DType) -> tf.Tensor
     return tf.cast(factor * tf.add_n(squares), dtype)
 
 
-def shrink(strategy: tf.distribute.Strategy, kernels: Sequence[Any], fraction: tf.Tensor) -> None:
-    """Takes `fraction` of each kernel away, on every device that holds it, in cross-replica context.
+def shrink(strategy: tf.distribute.Strategy, kernel: Any, fraction: tf.Tensor) -> None:
+    """Takes `fraction` of a kernel away, on every device that holds it, in cross-replica context.
 
     It stands for the `weight_decay` of Keras' optimisers, which shrinks norm scales and biases as well: what
     is left out there is found again by the identity of variables, and those of a strategy have another.
 
     Reference: Loshchilov and Hutter, "Decoupled weight decay regularization", 2019.
     """
-    for kernel in kernels:
-        strategy.extended.update(kernel.value, _shrink, args=(fraction,))
+    strategy.extended.update(kernel.value, _shrink, args=(fraction,))
 
 
 def _shrink(kernel: tf.Variable, fraction: tf.Tensor) -> None:

@@ -1,0 +1,204 @@
+"""Features are those of the encoder, computed once; where they lie changes no bit of them."""
+
+import numpy as np
+import pytest
+
+from segdec.config import NetworkConfig
+from training.config import AugmentationConfig, ExperimentConfig
+from training.experiment_file import load_experiment
+
+tf = pytest.importorskip("tensorflow")
+
+from segdec.network.network import build_network  # noqa: E402
+from training.data.array_cache import ArrayCache  # noqa: E402
+from training.data.feature_cache import FeatureCache  # noqa: E402
+from training.data.input_pipeline import InputPipeline, InputShard  # noqa: E402
+from training.data.reading_pool import ReadingPool  # noqa: E402
+from training.data.run_data import load_run_data  # noqa: E402
+from training.optimization.pretrained import build_pretrained, load_pretrained  # noqa: E402
+
+pytestmark = pytest.mark.usefixtures("tensorflow_devices")
+
+BATCH = 8
+FLIPS = AugmentationConfig()
+
+
+@pytest.fixture(scope="module")
+def config(tiny_experiment, tiny_encoder, tiny_encoder_weights):
+    config = load_experiment(tiny_experiment)
+    network = NetworkConfig(
+        encoder=tiny_encoder, adapter_width=4, feature_width=4, feature_kernel=3, decision_widths=(4,)
+    )
+    changes = {"network": network, "encoder_weights": str(tiny_encoder_weights), "augmentation": FLIPS}
+    return config.model_copy(update={**changes, "batch_size": BATCH})
+
+
+@pytest.fixture(scope="module")
+def network(config):
+    return build_pretrained(config, load_pretrained(config))
+
+
+@pytest.fixture(scope="module")
+def data(config):
+    return load_run_data(config)
+
+
+class CountingEncoder:
+    """An encoder, and how often it was asked."""
+
+    def __init__(self, features):
+        self.asked = 0
+        self._encode = features._encode
+        features._encode = self
+
+    def __call__(self, image):
+        self.asked += 1
+        return self._encode(image)
+
+
+@pytest.fixture
+def make(config, data, network):
+    """Builds a pipeline of features, on a cache of that many MB, and what counts how many are computed."""
+
+    def make(cache=None, threads=2, **changes):
+        features = FeatureCache(network.encoder, data.shape, cache or ArrayCache(100))
+        encoder = CountingEncoder(features)
+        changed = config.model_copy(update=changes)
+        pool = ReadingPool(threads)
+        return InputPipeline(data.examples, data.shape, changed, pool, features), encoder
+
+    return make
+
+
+def collect(pipeline, *arguments):
+    return list(pipeline.batches(*arguments).as_numpy_iterator())
+
+
+def check_equal(ours, theirs):
+    assert ours.keys() == theirs.keys()
+    for name, value in theirs.items():
+        np.testing.assert_array_equal(ours[name], value, err_msg=name, strict=True)
+
+
+def plain_pipeline(config, data):
+    return InputPipeline(data.examples, data.shape, config, ReadingPool(2))
+
+
+@pytest.mark.parametrize("mask_stride", [8, 1])
+def test_features_are_those_of_the_flipped_images(config, data, make, network, mask_stride):
+    """And targets are those that stand beside the images otherwise."""
+    if mask_stride == 8:
+        pipeline, _ = make()
+    else:
+        config = replace_network(config, mask_stride=1)
+        network = build_network(config.network)
+        features = FeatureCache(network.encoder, data.shape, ArrayCache(100))
+        pipeline = InputPipeline(data.examples, data.shape, config, ReadingPool(2), features)
+    for ours, expected in zip(
+        collect(pipeline, 1, 2, 5), collect(plain_pipeline(config, data), 1, 2, 5), strict=True
+    ):
+        features = network.encoder(expected.pop("image"), training=False)
+        assert ours.keys() == features.keys() | expected.keys()
+        check_equal({name: ours[name] for name in expected}, expected)
+        for name, value in features.items():
+            assert ours[name].dtype == np.float16
+            np.testing.assert_allclose(ours[name], value, rtol=6e-4, atol=1e-5, err_msg=name)
+
+
+def replace_network(config, **changes):
+    return config.model_copy(update={"network": config.network.model_copy(update=changes)})
+
+
+def test_each_form_of_an_image_is_computed_once(make, data):
+    pipeline, encoder = make(threads=1)  # several may begin with the same one at a time
+    collect(pipeline, 0, 0, 40)
+    assert encoder.asked <= len(data.examples) * FLIPS.variants
+    asked = encoder.asked
+    assert asked > len(data.examples)  # several forms of each
+    collect(pipeline, 0, 0, 40)
+    assert encoder.asked == asked
+    still, encoder = make(
+        threads=1, augmentation=AugmentationConfig(flip_horizontal=False, flip_vertical=False)
+    )
+    for stage in range(3):
+        collect(still, stage, 0, 20)
+    assert encoder.asked == len(data.examples)
+
+
+@pytest.mark.parametrize("kept", ["on disk", "in part", "not at all"])
+def test_where_features_are_kept_changes_no_bit(make, tmp_path, kept):
+    caches = {
+        "on disk": ArrayCache(0, tmp_path, 100),
+        "in part": ArrayCache(0, tmp_path, 100),
+        "not at all": ArrayCache(0),
+    }
+    if kept == "in part":
+        caches[kept]._free_disk = 20_000
+    pipeline, encoder = make(caches[kept], threads=1)
+    expected, all_kept = make(threads=1)
+    for ours, theirs in zip(collect(pipeline, 2, 0, 12), collect(expected, 2, 0, 12), strict=True):
+        check_equal(ours, theirs)
+    assert (encoder.asked == all_kept.asked) == (kept == "on disk")
+    assert encoder.asked == 12 * BATCH or kept != "not at all"
+
+
+def test_shares_put_together_are_the_global_batch(make):
+    """Each process computes what it needs itself."""
+    (whole,) = collect(make()[0], 0, 2, 3)
+    rows = [row for index in range(2) for row in collect(make()[0], 0, 2, 3, InputShard(index, 2, 2))]
+    assert len(rows) == 4
+    check_equal({name: np.concatenate([row[name] for row in rows]) for name in whole}, whole)
+
+
+def test_the_images_of_a_batch_can_still_be_had(make, config, data):
+    """For the panel, and to show what a number came from that is not finite."""
+    pipeline, _ = make()
+    names, batch = pipeline.global_batch(0, 4)
+    theirs, expected = plain_pipeline(config, data).global_batch(0, 4)
+    assert names == theirs
+    check_equal(batch, expected)
+
+
+def test_tiles_have_features_too(config, network):
+    tiles = config.input.model_copy(update={"policy": "tile", "height": 16, "width": 24, "overlap_px": 8})
+    config = config.model_copy(update={"input": tiles})
+    data = load_run_data(config)
+    features = FeatureCache(network.encoder, data.shape, data.cache)
+    pipeline = InputPipeline(data.examples, data.shape, config, ReadingPool(2), features)
+    (ours,), (expected,) = collect(pipeline, 0, 0, 1), collect(plain_pipeline(config, data), 0, 0, 1)
+    assert ours["joined_8"].shape == (BATCH, 2, 3, *ours["joined_8"].shape[3:])
+    for name, value in network.encoder(expected["image"], training=False).items():
+        np.testing.assert_allclose(ours[name], value, rtol=6e-4, atol=1e-5, err_msg=name)
+    np.testing.assert_array_equal(ours["target"], expected["target"])
+
+
+def test_features_that_find_no_room_are_announced(network, data):
+    features = FeatureCache(network.encoder, data.shape, ArrayCache(1))
+    image = sum(int(np.prod(shape)) for shape in features.shapes.values()) * 2
+    fitting = 10**6 // image // 4
+    assert features.describe_shortage(fitting, 4) is None
+    expected = f"of 100000 images, in 4 flips each, take {400_000 * image / 1e6:.0f} MB, and 1 MB are free"
+    assert expected in features.describe_shortage(100_000, 4)
+    assert "data.cache_mb" in features.describe_shortage(fitting + 1, 4)
+
+
+@pytest.mark.parametrize(
+    ("changes", "cached"),
+    [
+        ({}, True),
+        ({"flip_horizontal": False, "flip_vertical": False}, True),
+        ({"rotate": True}, False),
+        ({"shift": 0.01}, False),
+        ({"scale": 0.01}, False),
+        ({"brightness": 0.01}, False),
+        ({"contrast": 0.01}, False),
+        ({"noise": 0.01}, False),
+        ({"blur_px": 0.1}, False),
+    ],
+)
+def test_only_flips_leave_an_image_few_forms(config, changes, cached):
+    changed = config.model_copy(update={"augmentation": AugmentationConfig(**changes)})
+    assert changed.caches_features == cached
+    trained = changed.model_copy(update={"encoder_trainable": "top"})
+    assert not trained.caches_features
+    assert not ExperimentConfig(stages={"joint": {"steps": 1}}).caches_features

@@ -1,0 +1,278 @@
+"""The weights that an encoder begins with come whole from the file that was named, or not at all."""
+
+import hashlib
+import re
+
+import h5py
+import numpy as np
+import pytest
+
+from segdec.encoders import ENCODERS
+from segdec.errors import ConfigError
+from training.config import ExperimentConfig
+
+keras = pytest.importorskip("keras")
+
+from segdec.network.encoder import load_application  # noqa: E402
+from segdec.network.network import build_network  # noqa: E402
+from training.optimization.pretrained import build_pretrained, load_pretrained  # noqa: E402
+
+pytestmark = pytest.mark.usefixtures("tensorflow_devices")
+
+
+@pytest.fixture
+def configure(tiny_encoder):
+    """An experiment whose network stands on the tiny encoder."""
+
+    def configure(weights, **settings):
+        network = {"encoder": tiny_encoder, "adapter_width": 4, "feature_width": 4, "feature_kernel": 3}
+        return ExperimentConfig(
+            network=network | {"decision_widths": (4,)},
+            stages={"joint": {"steps": 1}},
+            encoder_weights=str(weights),
+            **settings,
+        )
+
+    return configure
+
+
+@pytest.fixture(scope="module")
+def application(tiny_encoder, tiny_encoder_weights):
+    """The network of `keras.applications` with the weights of the file."""
+    application = load_application(ENCODERS[tiny_encoder])
+    application.load_weights(tiny_encoder_weights)
+    return application
+
+
+def weights_by_layer(model):
+    return {layer.name: layer.get_weights() for layer in model.layers if layer.weights}
+
+
+def check_began_with(network, application):
+    expected = weights_by_layer(application)
+    ours = weights_by_layer(network.backbone)
+    assert ours
+    assert all(np.ptp(one) > 0 for weights in ours.values() for one in weights if one.size > 4)
+    for name, weights in ours.items():
+        for one, other in zip(weights, expected[name], strict=True):
+            np.testing.assert_array_equal(one, other, err_msg=name)
+
+
+def write_legacy(model, path):
+    """As Keras 2 wrote weights, in which form `keras.applications` still has them."""
+    with h5py.File(path, "w") as file:
+        file.attrs["layer_names"] = [layer.name.encode() for layer in model.layers]
+        file.attrs["backend"], file.attrs["keras_version"] = b"tensorflow", b"2.15.0"
+        for layer in model.layers:
+            group, names = file.create_group(layer.name), []
+            for variable, value in zip(layer.weights, layer.get_weights(), strict=True):
+                names.append(f"{layer.name}/{variable.name}:0")
+                group.create_dataset(names[-1], data=value)
+            group.attrs["weight_names"] = [name.encode() for name in names]
+
+
+def cut(application, row):
+    return keras.Model(application.input, application.get_layer(row.layers[16]).output)
+
+
+@pytest.mark.parametrize("kind", ["whole", "cut", "legacy whole", "legacy cut"])
+def test_a_file_of_keras_is_read(configure, application, tiny_encoder, tmp_path, kind):
+    """Of all of the application or of what is used of it, and it says where the weights come from."""
+    model = cut(application, ENCODERS[tiny_encoder]) if "cut" in kind else application
+    path = tmp_path / ("encoder.h5" if "legacy" in kind else "encoder.weights.h5")
+    if "legacy" in kind:
+        write_legacy(model, path)
+    else:
+        model.save_weights(path)
+    config = configure(path, encoder_trainable="top")
+    pretrained = load_pretrained(config)
+    check_began_with(build_pretrained(config, pretrained), application)
+    assert pretrained.origin.model_dump() == {
+        "encoder": tiny_encoder,
+        "weights": path.name,
+        "sha256": hashlib.sha256(path.read_bytes()).hexdigest(),
+        "licence": None,
+        "trainable": "top",
+    }
+
+
+def test_a_path_begins_where_the_process_runs(configure, tiny_encoder_weights, monkeypatch):
+    """As that of the data does."""
+    monkeypatch.chdir(tiny_encoder_weights.parent)
+    assert load_pretrained(configure(tiny_encoder_weights.name)).origin.weights == tiny_encoder_weights.name
+
+
+# === Files that must not pass for weights ===
+
+
+def text_file(path, _):
+    path.write_text("no weights")
+
+
+def folder(path, _):
+    path.mkdir()
+
+
+def other_network(path, _):
+    model = keras.Sequential([keras.Input((8, 8, 3)), keras.layers.Conv2D(4, 3)])
+    model.save_weights(path)
+
+
+def wider_network(path, row):
+    other = {"alpha": 2 * row.arguments["alpha"]}
+    getattr(keras.applications, row.application)(
+        include_top=False, weights=None, input_shape=(None, None, 3), **other
+    ).save_weights(path)
+
+
+def without_a_layer(path, application):
+    application.save_weights(path)
+    with h5py.File(path, "a") as file:
+        del file["layers"]["depthwise_conv2d_3"]
+
+
+def without_an_array(path, application):
+    application.save_weights(path)
+    with h5py.File(path, "a") as file:
+        del file["layers"]["batch_normalization_2"]["vars"]["3"]
+
+
+def cut_off(path, application):
+    application.save_weights(path)
+    path.write_bytes(path.read_bytes()[:20_000])
+
+
+def legacy_in_part(path, application):
+    write_legacy(application, path)
+    with h5py.File(path, "a") as file:
+        names = file.attrs["layer_names"]
+        del file.attrs["layer_names"]
+        file.attrs["layer_names"] = names[:20]
+
+
+def too_short(path, application):
+    """Cut before the features of stride 16: the rest would stay as it was drawn."""
+    short = keras.Model(application.input, application.get_layer("conv_pw_5_relu").output)
+    short.save_weights(path)
+
+
+@pytest.mark.parametrize(
+    ("make", "name"),
+    [
+        (text_file, "e.weights.h5"),
+        (text_file, "e.h5"),
+        (text_file, "e.txt"),
+        (folder, "e.weights.h5"),
+        (other_network, "e.weights.h5"),
+        (wider_network, "e.weights.h5"),
+        (without_a_layer, "e.weights.h5"),
+        (without_an_array, "e.weights.h5"),
+        (cut_off, "e.weights.h5"),
+        (too_short, "e.weights.h5"),
+        (legacy_in_part, "e.h5"),
+    ],
+)
+def test_what_is_no_such_file_is_refused(configure, application, tiny_encoder, tmp_path, make, name):
+    path = tmp_path / name
+    make(path, ENCODERS[tiny_encoder] if make is wider_network else application)
+    with pytest.raises(ConfigError, match=re.escape(f"encoder_weights = '{path}'")) as failure:
+        load_pretrained(configure(path))
+    assert "\n" not in str(failure.value)
+    assert "MobileNet" in str(failure.value)
+
+
+def test_a_missing_file_is_named(configure, tmp_path):
+    with pytest.raises(ConfigError, match=r"encoder_weights = '.*gone\.h5' is no file\. Expected 'imagenet'"):
+        load_pretrained(configure(tmp_path / "gone.h5"))
+
+
+# === ImageNet ===
+
+
+@pytest.fixture
+def keras_home(tmp_path, monkeypatch):
+    monkeypatch.setenv("KERAS_HOME", str(tmp_path))
+    return tmp_path
+
+
+@pytest.fixture
+def publish(keras_home, monkeypatch, tiny_encoder):
+    """Stands for `keras.applications`, which has weights of the published sizes alone."""
+    row, build = ENCODERS[tiny_encoder], keras.applications.MobileNet
+
+    def publish(download):
+        def mobilenet(*, weights, **arguments):
+            network = build(weights=None, **arguments)
+            if weights == "imagenet":
+                path = keras_home / "models" / row.weights_file
+                if not path.exists():
+                    download(path)
+                network.load_weights(path)
+            return network
+
+        monkeypatch.setattr(keras.applications, "MobileNet", mobilenet)
+        return keras_home / "models" / row.weights_file
+
+    return publish
+
+
+def refuse(path):
+    raise Exception(f"URL fetch failure on https://example.com/{path.name}: None -- refused")
+
+
+def test_imagenet_is_what_keras_loads(configure, publish, application):
+    def download(path):
+        path.parent.mkdir()
+        write_legacy(application, path)
+
+    path = publish(download)
+    config = configure("imagenet")
+    pretrained = load_pretrained(config)
+    check_began_with(build_pretrained(config, pretrained), application)
+    origin = pretrained.origin
+    assert (origin.weights, origin.licence, origin.trainable) == ("imagenet", "Apache-2.0", "frozen")
+    assert origin.sha256 == hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def test_without_a_network_the_file_and_its_place_are_named(configure, publish):
+    path = publish(refuse)
+    message = rf"cannot be downloaded \(URL fetch .*\)\. Expected them whole in '{re.escape(str(path))}'"
+    with pytest.raises(ConfigError, match=message):
+        load_pretrained(configure("imagenet"))
+
+
+def test_a_download_that_broke_off_is_named(configure, publish):
+    path = publish(refuse)
+    path.parent.mkdir()
+    path.write_bytes(b"\x89HDF\r\n\x1a\n" + bytes(100))
+    with pytest.raises(ConfigError, match=rf"MobileNet cannot be read \(.*'{re.escape(str(path))}'"):
+        load_pretrained(configure("imagenet"))
+
+
+def test_a_home_that_cannot_be_written_is_not_where_keras_looks(configure, publish, monkeypatch):
+    publish(refuse)
+    monkeypatch.setenv("KERAS_HOME", "/proc/nowhere")
+    with pytest.raises(ConfigError, match=r"'/tmp/\.keras/models/mobilenet_tiny_no_top\.h5'"):
+        load_pretrained(configure("imagenet"))
+
+
+# === None at all ===
+
+
+def test_random_weights_are_all_trained_or_refused(configure):
+    with pytest.raises(ValueError, match=r"encoder_weights=none with encoder_trainable=frozen"):
+        configure("none")
+    with pytest.raises(ValueError, match=r"encoder_weights=none with encoder_trainable=top"):
+        configure("none", encoder_trainable="top")
+    config = configure("none", encoder_trainable="all")
+    assert load_pretrained(config) is None
+    network = build_pretrained(config, None)
+    assert all(layer.trainable for layer in network.backbone.layers)
+
+
+def test_a_published_network_reads_no_weights(tiny_config, tmp_path):
+    config = ExperimentConfig(
+        network=tiny_config.network, stages={"joint": {"steps": 1}}, encoder_weights=str(tmp_path / "gone")
+    )
+    assert load_pretrained(config) is None
+    assert build_pretrained(config, None).backbone is build_network(tiny_config.network).backbone is None
