@@ -189,6 +189,8 @@ PRESETS: dict[str, dict[str, Any]] = {
         "encoder": "mobilenet",
         "feature_width": 64,
         "feature_kernel": 3,
+        "mask_activation": "linear",
+        "mask_prior": 0.5,
         "gradient_gate": True,
     },
 }
