@@ -56,8 +56,8 @@ def _first_kernel(served: SegDecNet) -> tuple[str, Change]:
 
 def _take_over_pixels(kernel: Weights, row: Encoder, channels: int) -> Weights:
     """The kernel [k, k, 3, D] of what an encoder expects → [k, k, C, D] of pixels 0…255 less their mean."""
-    kernel = kernel[:, :, ::-1] if row.blue_first else kernel
-    kernel = kernel / np.reshape(np.float32(row.deviation), (-1, 1))
+    deviation = np.array(row.deviation, np.float32)
+    kernel = (kernel[:, :, ::-1] if row.blue_first else kernel) / deviation[:, None]
     return kernel if channels == kernel.shape[2] else kernel.sum(axis=2, keepdims=True)
 
 
