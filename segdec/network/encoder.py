@@ -1,7 +1,7 @@
 """A network of `keras.applications` as encoder: its features of several strides, smoothed and cut to size."""
 
 from collections.abc import Mapping
-from functools import reduce
+from functools import partial, reduce
 from typing import Any
 
 import keras
@@ -58,9 +58,11 @@ def _smoothed(features: Any, stride: int, pixels: Any, policy: ComputePolicy) ->
     dtype = policy.dtype
     if stride < STRIDE:
         features = layers.AveragePooling2D(STRIDE // stride, dtype=dtype, name=f"pooled_{stride}")(features)
-    name = f"smoothed_{stride}"
-    smooth = layers.AveragePooling2D(SMOOTHING, 1, padding="same", dtype=dtype, name=name)(features)
-    return CropToStride(max(stride, STRIDE), dtype=dtype, name=f"joined_{stride}")([smooth, pixels])
+    smooth = partial(layers.AveragePooling2D, SMOOTHING, 1, padding="same", dtype=dtype)
+    if stride == ENCODER_STRIDE:  # of which padding never is a whole pixel
+        return smooth(name=f"joined_{stride}")(features)
+    crop = CropToStride(STRIDE, dtype=dtype, name=f"joined_{stride}")
+    return crop([smooth(name=f"smoothed_{stride}")(features), pixels])
 
 
 def _skip(features: Any, stride: int, pixels: Any, policy: ComputePolicy) -> Any:
