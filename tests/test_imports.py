@@ -33,6 +33,7 @@ WITH_TENSORFLOW = {
     "segdec/network/layers.py",
     "segdec/network/mask_prior.py",
     "segdec/network/network.py",
+    "segdec/network/served_layers.py",
     "segdec/export/saved_model.py",
     "segdec/cli_runtime.py",  # imports it when told to
     "segdec/gpu.py",  # asks it why it uses no GPU

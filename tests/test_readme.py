@@ -68,6 +68,9 @@ NOT_RUN = {
     "python -m training evaluate runs/parts_0": "a fold is a run like the others; see test_aggregation.py",
     "python -m training evaluate runs/parts_1": "as above",
     "python -m training join runs/parts_0 runs/parts_1 --out cross_validated": "as above",
+    "python -m training evaluate runs/encoder_0": "as above",
+    "python -m training join runs/encoder_0 runs/encoder_1 runs/encoder_2 runs/encoder_3 runs/encoder_4 "
+    "--out joined_encoder": "as above",
     "python -m benchmarks.ablation training/experiments/toy_compact.toml "
     "benchmarks/ablations/toy.toml": "an hour of training; see tests/benchmarks",
     "python -m training run training/experiments/toy_compact.toml": "minutes of training",
@@ -103,6 +106,8 @@ NOT_RUN_PREFIXES = {
     "python -m training run training/experiments/kolektor_compact.toml": "needs photographs",
     "python -m training run training/experiments/folder_compact.toml --data.root data/parts "
     "--data.splits halves": "a fold is a run like the others",
+    "python -m training run training/experiments/kolektor_mobilenet.toml": "needs photographs, and weights",
+    "python -m benchmarks.encoder_comparison": "hours of training; see tests/benchmarks",
     "docker run --detach": "needs a Docker engine",
     "docker run --gpus all": "as above",
     "kubectl --namespace inspection patch job segdec-eight-gpus": "needs a cluster",
