@@ -9,12 +9,14 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import tensorflow as tf
 
 from training.config import ExperimentConfig, StagesConfig
 from training.evaluation.run_evaluation import evaluate_run
 from training.export import export_run
 from training.run.records import LEFT_OUT
+from training.stages import STAGES
 from training.tracking.durations import format_duration
 from training.tracking.run_log import check_tracking, read_log
 from training.trainer import Trainer
@@ -62,6 +64,8 @@ class RunEstimate:
         checkpoint_bytes: Size of one checkpoint.
         memory_bytes: Most memory of the process so far.
         device_bytes: Most memory of each GPU so far, by name.
+        feature_images: How many images a frozen encoder computes features of.
+        feature_s: Duration of computing those of one, s.
     """
 
     stages: tuple[StageEstimate, ...]
@@ -70,13 +74,26 @@ class RunEstimate:
     checkpoint_bytes: int
     memory_bytes: int
     device_bytes: dict[str, int]
+    feature_images: int = 0
+    feature_s: float = 0.0
 
     @property
     def total_s(self) -> float:
         """Duration of the run, s, without reading the images for the first time."""
         steps = sum(stage.steps * stage.s_per_step for stage in self.stages)
-        validations = sum(stage.validations for stage in self.stages) * self.validation_s
-        return steps + validations + sum(stage.checkpoints for stage in self.stages) * self.checkpoint_s
+        return steps + sum(count * seconds for _, count, seconds in self._others)
+
+    @property
+    def _others(self) -> list[tuple[str, int, float]]:
+        """What a run does beside its steps: what it is, how often, and how long it takes, s."""
+        validations = sum(stage.validations for stage in self.stages)
+        checkpoints = sum(stage.checkpoints for stage in self.stages)
+        features = [("features", self.feature_images, self.feature_s)] if self.feature_images else []
+        return [
+            *features,
+            ("validation", validations, self.validation_s),
+            ("checkpoint", checkpoints, self.checkpoint_s),
+        ]
 
     def __str__(self) -> str:
         """Returns a table for the terminal."""
@@ -85,10 +102,7 @@ class RunEstimate:
             duration = format_duration(stage.steps * stage.s_per_step)
             pace = f"{stage.s_per_step:>10.3f}{stage.images_per_s:>10.1f}{stage.flop_utilisation:>10.1%}"
             lines.append(f"{stage.name:<12}{stage.steps:>8}{pace}{duration:>14}")
-        for name, count, seconds in (
-            ("validation", sum(stage.validations for stage in self.stages), self.validation_s),
-            ("checkpoint", sum(stage.checkpoints for stage in self.stages), self.checkpoint_s),
-        ):
+        for name, count, seconds in self._others:
             lines.append(
                 f"{name:<12}{count:>8}{seconds:>10.3f}{'':>20}{format_duration(count * seconds):>14}"
             )
@@ -110,6 +124,7 @@ def dry_run(config: ExperimentConfig) -> RunEstimate:
         short = shorten(config, Path(folder))
         trainer = Trainer(short, dry=True)
         _print_left_out(trainer.folder.path)
+        feature_images, feature_s = _prepare_features(config, trainer)
         path = trainer.run().path
         evaluate_run(path, "val")
         export_run(path, Path(folder) / "model")
@@ -121,6 +136,8 @@ def dry_run(config: ExperimentConfig) -> RunEstimate:
             checkpoint_bytes=_size(max((path / "checkpoints").iterdir())),
             memory_bytes=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
             device_bytes=_device_memory(),
+            feature_images=feature_images,
+            feature_s=feature_s,
         )
 
 
@@ -146,6 +163,23 @@ def _print_left_out(run: Path) -> None:
     """What the run folder lists, which goes with the dry run."""
     with suppress(FileNotFoundError):
         print((run / LEFT_OUT).read_text(encoding="utf-8"), end="", file=sys.stderr)
+
+
+def _prepare_features(config: ExperimentConfig, trainer: Trainer) -> tuple[int, float]:
+    """Of how many images the run will compute features, and how long it takes for one, s.
+
+    What the steps will ask for is computed here, so that they show the pace of those that follow.
+    """
+    features = trainer.features
+    if features is None:
+        return 0, 0.0
+    black = np.zeros(trainer.image_shape, np.float32)
+    _, feature_s = [_time(lambda: features.compute({"image": black})) for _ in ("compiles", "runs")]
+    for index, stage in enumerate(STAGES):
+        for _ in trainer.pipeline.batches(index, 0, trainer.config.stages[stage.name].steps):
+            pass
+    seen = sum(stage.steps for _, stage in config.stages) * trainer.config.batch_size
+    return min(features.images, seen), feature_s
 
 
 def _estimate_stage(config: ExperimentConfig, name: str, pace: dict[str, float]) -> StageEstimate:

@@ -96,8 +96,8 @@ class Trainer:
 
         # === Input ===
         pool = ReadingPool(config.data.decode_threads * self.process_group.fed_replicas)
-        features = self._feature_cache(data) if config.caches_features else None
-        self.pipeline = InputPipeline(data.examples, data.shape, self.config, pool, features)
+        self.features = self._feature_cache(data) if config.caches_features else None
+        self.pipeline = InputPipeline(data.examples, data.shape, self.config, pool, self.features)
         self.predictor = Predictor(NetworkEngine(self.validated), data.model)
         self.validator = Validator(
             self.predictor,
@@ -121,9 +121,9 @@ class Trainer:
 
     def _feature_cache(self, data: RunData) -> FeatureCache:
         """Of the encoder that is validated: it has the same weights in every strategy, and is exact."""
-        features = FeatureCache(self.validated.encoder, data.shape, data.cache)
-        shortage = features.describe_shortage(len(data.examples), self.config.augmentation.variants)
-        if shortage and self.is_chief:
+        images = len(data.examples) * self.config.augmentation.variants
+        features = FeatureCache(self.validated.encoder, data.shape, data.cache, images)
+        if (shortage := features.describe_shortage()) and self.is_chief:
             print(f"warning: {shortage}", file=sys.stderr)
         return features
 

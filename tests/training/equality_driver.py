@@ -1,11 +1,14 @@
 """Trains segment → decision → joint under one strategy and saves all numbers.
 
-    equality_driver.py STRATEGY DEVICES FLOATX NORMALIZATION OUT.npz
+    equality_driver.py STRATEGY DEVICES FLOATX NORMALIZATION ENCODER OUT.npz [WEIGHTS]
 
 Alone in its process: strategies need other numbers of devices. DEVICES may be `-` for those there are.
+ENCODER is `none`, or says what is trained of one that begins with the file WEIGHTS; with `features` it is
+frozen, and batches hold its features.
 """
 
 import sys
+from contextlib import nullcontext
 
 import keras
 import numpy as np
@@ -13,12 +16,13 @@ import tensorflow as tf
 
 from segdec.config import NetworkConfig
 from segdec.network.layers import ComputePolicy
-from segdec.network.network import build_network
+from tests import tiny_encoder
 from training.config import ExperimentConfig, LossConfig, ScheduleConfig, StageConfig, StagesConfig
 from training.distribution.cluster import read_cluster
 from training.distribution.rendezvous import meet
 from training.distribution.strategies import choose_strategy
 from training.optimization.ema import WeightEMA
+from training.optimization.pretrained import build_pretrained, changing_variables, load_pretrained
 from training.optimization.schedules import build_optimizer
 from training.optimization.step import build_step
 from training.optimization.train_state import TrainState
@@ -29,7 +33,21 @@ SIZES = (8, 8, 8, 8, 8, 1, 8, 5)
 SIDE = 16
 
 
-def make_experiment(floatx, normalization):
+def make_network(normalization, encoder):
+    if encoder == "none":
+        base = {"segmentation_widths": ((4,), (4,), (4,)), "feature_kernel": 5}
+    else:
+        base = {"encoder": tiny_encoder.NAME, "adapter_width": 4, "feature_kernel": 3}
+    return NetworkConfig(
+        feature_width=8,
+        decision_widths=(4, 4, 4),
+        normalization=normalization,
+        mask_normalization="affine",
+        **base,
+    )
+
+
+def make_experiment(floatx, normalization, encoder, weights):
     """Everything that may go wrong with replicas, once: decays, Adam, clipping, parts, schedules, balance.
 
     In float32 Adam turns the noise around zero gradients into signs. Parts have statistics of their own
@@ -60,12 +78,25 @@ def make_experiment(floatx, normalization):
             weight_decay_kind="l2",
         ),
     )
-    return ExperimentConfig(stages=stages, loss=LossConfig(focal_gamma=1.0, dice_weight=0.5))
+    begun = {}
+    if encoder != "none":
+        trainable = "frozen" if encoder == "features" else encoder
+        begun = {"encoder_weights": weights, "encoder_trainable": trainable, "encoder_learning_rate": 0.5}
+    return ExperimentConfig(
+        network=make_network(normalization, encoder),
+        stages=stages,
+        loss=LossConfig(focal_gamma=1.0, dice_weight=0.5),
+        **begun,
+    )
 
 
-def make_batch(random, images, floatx):
+def make_batch(random, images, floatx, features):
+    seen = {"image": random.uniform(0, 255, (images, SIDE, SIDE, 1)).astype(floatx)}
+    if features:
+        seen = {name: random.uniform(0, 6, (images, *shape)) for name, shape in features.items()}
+        seen = {name: values.astype(np.float16) for name, values in seen.items()}
     return {
-        "image": random.uniform(0, 255, (images, SIDE, SIDE, 1)).astype(floatx),
+        **seen,
         "target": random.uniform(0, 1, (images, SIDE // 8, SIDE // 8, 1)).astype(floatx),
         "weight": random.uniform(0, 2, (images, SIDE // 8, SIDE // 8, 1)).astype(floatx),
         "label": random.integers(0, 2, images).astype(np.int32),
@@ -88,22 +119,21 @@ def distribute(strategy, batch):
     }
 
 
-def train(strategy, floatx, normalization):
+def feature_shapes(network):
+    """Of one image, by name."""
+    features = network.encoder.compute_output_spec(keras.KerasTensor((1, SIDE, SIDE, 1)))
+    return {name: one.shape[1:] for name, one in features.items()}
+
+
+def train(strategy, floatx, normalization, encoder, weights):
     """The numbers that must not depend on the strategy, by name."""
     keras.config.set_floatx(floatx)
     keras.utils.set_random_seed(1)
     random = np.random.default_rng(0)
-    config = NetworkConfig(
-        segmentation_widths=((4,), (4,), (4,)),
-        feature_width=8,
-        feature_kernel=5,
-        decision_widths=(4, 4, 4),
-        normalization=normalization,
-        mask_normalization="affine",
-    )
-    experiment = make_experiment(floatx, normalization)
+    experiment = make_experiment(floatx, normalization, encoder, weights)
+    pretrained = load_pretrained(experiment)
     with strategy.scope():
-        network = build_network(config, ComputePolicy(floatx, synchronized=True))
+        network = build_pretrained(experiment, pretrained, ComputePolicy(floatx, synchronized=True))
         steps_taken = tf.Variable(0, dtype=tf.int64)
         optimizers = {
             stage.name: build_optimizer(experiment.stages[stage.name], stage.name, steps_taken)
@@ -113,29 +143,38 @@ def train(strategy, floatx, normalization):
             optimizers[stage.name].build(stage.trainable_variables(network))
         ema = WeightEMA(network, 0.9)
     state = TrainState(network, optimizers, ema, steps_taken)
+    begun = {variable.path: variable.numpy() for variable in network.variables}
+    features = feature_shapes(network) if encoder == "features" else {}
     numbers = {}
-    for stage in STAGES:
+    for stage in STAGES[-1:] if encoder == "all" else STAGES:  # its graph takes long to make
         steps_taken.assign(0)
         step = build_step(strategy, state, stage, experiment)
         for index, images in enumerate(SIZES):
-            losses = step(distribute(strategy, make_batch(random, images, floatx)))
+            losses = step(distribute(strategy, make_batch(random, images, floatx, features)))
             for name, value in losses.items():
                 if not name.startswith("replica_loss_"):  # there are as many as replicas
                     numbers[f"{stage.name}/{index}/{name}"] = value.numpy()
-    for variable, shadow in zip(network.variables, ema.shadows, strict=True):
-        copies = strategy.experimental_local_results(variable.value)
-        numbers[f"weights/{variable.path}"] = copies[0].numpy()
+    for variable, shadow in zip(changing_variables(network), ema.shadows, strict=True):
         numbers[f"average/{variable.path}"] = strategy.experimental_local_results(shadow)[0].numpy()
-        numbers[f"spread/{variable.path}"] = np.ptp([copy.numpy() for copy in copies], axis=0)
+    backbone = network.backbone.variables if network.backbone is not None else ()
+    of_encoder = {variable.path for variable in backbone}
+    for variable in network.variables:
+        path = variable.path
+        copies = [copy.numpy() for copy in strategy.experimental_local_results(variable.value)]
+        numbers[f"weights/{path}"] = copies[0]
+        numbers[f"spread/{path}"] = np.ptp(copies, axis=0)
+        if path in of_encoder:
+            numbers[f"moved/{path}"] = np.any(np.not_equal(copies, begun[path]))
     return numbers
 
 
-def main(strategy_name, devices, floatx, normalization, out):
+def main(strategy_name, devices, floatx, normalization, encoder, out, weights=None):
     cluster = read_cluster()
     if cluster is not None:
         meet(cluster, timeout_s=120)
     strategy = choose_strategy(strategy_name, None if devices == "-" else devices, cluster)
-    numbers = train(strategy, floatx, normalization)
+    with nullcontext() if encoder == "none" else tiny_encoder.registered():
+        numbers = train(strategy, floatx, normalization, encoder, weights)
     if cluster is None or cluster.is_chief:
         np.savez(out, **numbers)
 

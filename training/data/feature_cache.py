@@ -1,5 +1,6 @@
 """The features of images in their place: what an encoder that is held still makes of them, computed once."""
 
+import math
 from collections.abc import Callable, Hashable
 
 import keras
@@ -23,14 +24,17 @@ class FeatureCache:
         encoder: Images [1, h, w, C], 0…255 → features by name; none of its weights may change.
         shape: Of every image (h, w, C).
         cache: Keeps them.
+        images: How many there are, each form of an example counted.
 
     Attributes:
         shapes: Shape of the features of one image, by name.
+        images: How many there are.
     """
 
-    def __init__(self, encoder: keras.Model, shape: tuple[int, ...], cache: ArrayCache) -> None:
+    def __init__(self, encoder: keras.Model, shape: tuple[int, ...], cache: ArrayCache, images: int) -> None:
         features = encoder.compute_output_spec(keras.KerasTensor((1, *shape)))
         self.shapes: dict[str, tuple[int, ...]] = {name: one.shape[1:] for name, one in features.items()}
+        self.images = images
         self._cache = cache
         with hidden_stderr():  # where oneDNN says once that it leaves numbers of this size to TensorFlow
             tf.constant(0.0, KEPT)
@@ -49,24 +53,25 @@ class FeatureCache:
         """
         kept = self._cache.get(key)
         if kept is None:
-            kept = self._compute(see())
+            kept = self.compute(see())
             self._cache.put(key, kept)
         return kept
 
-    def describe_shortage(self, examples: int, variants: int) -> str | None:
-        """Returns what to do if the features of so many examples, in so many forms each, do not fit."""
-        values = sum(int(np.prod(shape)) for shape in self.shapes.values())
-        needed, free = examples * variants * values * KEPT.size, self._cache.free_bytes
+    def describe_shortage(self) -> str | None:
+        """Returns what to do if the cache has no room for all of them."""
+        values = sum(math.prod(shape) for shape in self.shapes.values())
+        needed, free = self.images * values * KEPT.size, self._cache.free_bytes
         if needed <= free:
             return None
         return (
-            f"The encoder's features of {examples} images, in {variants} flips each, take "
+            f"The encoder's features of {self.images} images, flipped ones counted, take "
             f"{needed / BYTES_A_MB:.0f} MB, and {free / BYTES_A_MB:.0f} MB are free: what finds no room is "
             "computed anew each time, which is slower. Raise data.cache_mb, or name a data.cache_folder "
             "and raise data.disk_cache_mb."
         )
 
-    def _compute(self, seen: Arrays) -> Arrays:
+    def compute(self, seen: Arrays) -> Arrays:
+        """Returns the features of the image in `seen`, and all else that is there."""
         features = self._encode(seen["image"])
         others = {name: np.ascontiguousarray(array) for name, array in seen.items() if name != "image"}
         return {**{name: one.numpy() for name, one in features.items()}, **others}

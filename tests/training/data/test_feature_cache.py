@@ -61,7 +61,7 @@ def make(config, data, network):
     """Builds a pipeline of features, on a cache of that many MB, and what counts how many are computed."""
 
     def make(cache=None, threads=2, **changes):
-        features = FeatureCache(network.encoder, data.shape, cache or ArrayCache(100))
+        features = FeatureCache(network.encoder, data.shape, cache or ArrayCache(100), len(data.examples))
         encoder = CountingEncoder(features)
         changed = config.model_copy(update=changes)
         pool = ReadingPool(threads)
@@ -92,7 +92,7 @@ def test_features_are_those_of_the_flipped_images(config, data, make, network, m
     else:
         config = replace_network(config, mask_stride=1)
         network = build_network(config.network)
-        features = FeatureCache(network.encoder, data.shape, ArrayCache(100))
+        features = FeatureCache(network.encoder, data.shape, ArrayCache(100), len(data.examples))
         pipeline = InputPipeline(data.examples, data.shape, config, ReadingPool(2), features)
     for ours, expected in zip(
         collect(pipeline, 1, 2, 5), collect(plain_pipeline(config, data), 1, 2, 5), strict=True
@@ -163,7 +163,7 @@ def test_tiles_have_features_too(config, network):
     tiles = config.input.model_copy(update={"policy": "tile", "height": 16, "width": 24, "overlap_px": 8})
     config = config.model_copy(update={"input": tiles})
     data = load_run_data(config)
-    features = FeatureCache(network.encoder, data.shape, data.cache)
+    features = FeatureCache(network.encoder, data.shape, data.cache, len(data.examples))
     pipeline = InputPipeline(data.examples, data.shape, config, ReadingPool(2), features)
     (ours,), (expected,) = collect(pipeline, 0, 0, 1), collect(plain_pipeline(config, data), 0, 0, 1)
     assert ours["joined_8"].shape == (BATCH, 2, 3, *ours["joined_8"].shape[3:])
@@ -173,13 +173,15 @@ def test_tiles_have_features_too(config, network):
 
 
 def test_features_that_find_no_room_are_announced(network, data):
-    features = FeatureCache(network.encoder, data.shape, ArrayCache(1))
-    image = sum(int(np.prod(shape)) for shape in features.shapes.values()) * 2
-    fitting = 10**6 // image // 4
-    assert features.describe_shortage(fitting, 4) is None
-    expected = f"of 100000 images, in 4 flips each, take {400_000 * image / 1e6:.0f} MB, and 1 MB are free"
-    assert expected in features.describe_shortage(100_000, 4)
-    assert "data.cache_mb" in features.describe_shortage(fitting + 1, 4)
+    def announce(images):
+        return FeatureCache(network.encoder, data.shape, ArrayCache(1), images).describe_shortage()
+
+    shapes = FeatureCache(network.encoder, data.shape, ArrayCache(1), 1).shapes.values()
+    size = 2 * sum(int(np.prod(shape)) for shape in shapes)
+    assert announce(10**6 // size) is None
+    assert "Raise data.cache_mb" in announce(10**6 // size + 1)
+    expected = f"of 100000 images, flipped ones counted, take {size / 10:.0f} MB, and 1 MB are free"
+    assert expected in announce(100_000)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,242 @@
+"""Runs whose network stands on a pretrained encoder."""
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+
+from segdec.encoders import ENCODERS
+from segdec.errors import ConfigError, RunError
+from segdec.images import read_image
+from tests.marks import slow_case
+from training.__main__ import main
+from training.config import ExperimentConfig
+from training.experiment_file import load_experiment
+
+pytest.importorskip("tensorflow")
+
+from training.data.feature_cache import FeatureCache
+from training.run.folder import RunFolder
+from training.tracking.meter import Meter
+from training.tracking.run_log import read_log
+from training.trainer import Trainer
+
+pytestmark = pytest.mark.usefixtures("tensorflow_devices")
+
+
+@pytest.fixture(scope="module")
+def experiment(tmp_path_factory, toy_root, tiny_encoder, tiny_encoder_weights):
+    """A few steps on features of the tiny encoder; images are flipped at most."""
+    folder = tmp_path_factory.mktemp("encoder_runs")
+    path = folder / "tiny.toml"
+    path.write_text(
+        f"""
+        name = "tiny"
+        runs = "{folder / "runs"}"
+        batch_size = 4
+        validate_every = 3
+        checkpoint_every = 2
+        log_every = 1
+        encoder_weights = "{tiny_encoder_weights}"
+
+        [network]
+        encoder = "{tiny_encoder}"
+        adapter_width = 8
+        feature_width = 8
+        feature_kernel = 3
+        decision_widths = [4, 4]
+
+        [data]
+        root = "{toy_root}"
+        splits = "{toy_root / "splits.txt"}"
+
+        [stages]
+        segment = {{ steps = 4, weight_decay = 0.01 }}
+        decision = {{ steps = 2 }}
+        joint = {{ steps = 3 }}
+        """
+    )
+    return path
+
+
+def load(experiment, tmp_path, *flags):
+    return load_experiment(experiment, ["--runs", str(tmp_path), *flags])
+
+
+@pytest.fixture(scope="module")
+def run(experiment):
+    """The experiment, trained to its end on features that are kept."""
+    return Trainer(load_experiment(experiment)).run()
+
+
+def losses(folder):
+    return [record["loss"] for record in read_log(folder) if record["kind"] == "train"]
+
+
+def test_the_encoder_ends_as_it_began(run, tiny_encoder, tiny_encoder_weights):
+    from segdec.network.encoder import load_application
+
+    began = load_application(ENCODERS[tiny_encoder])
+    began.load_weights(tiny_encoder_weights)
+    layers = [layer for layer in run.network().backbone.layers if layer.weights]
+    assert len(layers) > 40
+    for layer in layers:
+        for ours, expected in zip(
+            layer.get_weights(), began.get_layer(layer.name).get_weights(), strict=True
+        ):
+            np.testing.assert_array_equal(ours, expected, err_msg=layer.name)
+
+
+def test_the_run_says_what_its_encoder_began_with(run, tiny_encoder):
+    origin = run.result().encoder
+    assert (origin.encoder, origin.weights, origin.trainable) == (tiny_encoder, "tiny.weights.h5", "frozen")
+    assert json.loads((run.path / "encoder.json").read_text()) == origin.model_dump()
+
+
+def test_checkpoints_hold_what_has_been_trained_alone(run, read_checkpoint):
+    """Neither the encoder nor an average of it nor its best."""
+    kept = sum(array.size for array in read_checkpoint(run.path).values())
+    network = run.network()
+    trained = network.count_params() - network.backbone.count_params()
+    assert 3 * trained < kept < 8 * trained  # weights, averages, best ones, two moments of Adam a stage
+    assert network.backbone.count_params() > trained
+
+
+def test_the_panels_show_images(run):
+    for name in ("panel.png", "training_panel.png"):
+        assert read_image(run.path / name).pixels.shape[2] == 3
+
+
+def test_the_size_of_the_cache_changes_no_bit(experiment, run, tmp_path, check_same_run, capsys):
+    small = Trainer(load(experiment, tmp_path, "--data.cache-mb", "0")).run().path
+    check_same_run(small, run.path)
+    assert capsys.readouterr().err.count("warning: The encoder's features of") == 1
+
+
+class InterruptedRunError(Exception):
+    """Stands for a process that is gone."""
+
+
+@pytest.mark.parametrize("steps", [3, slow_case(6), slow_case(8)])
+def test_a_resumed_run_ends_as_the_uninterrupted_one(
+    experiment, run, tmp_path, monkeypatch, steps, check_same_run
+):
+    config, taken, advance = load(experiment, tmp_path), [], Meter.advance
+
+    def stop(meter, losses, wait_s):
+        taken.append(1)
+        if len(taken) == steps:
+            raise InterruptedRunError
+        advance(meter, losses, wait_s)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Meter, "advance", stop)
+        with pytest.raises(InterruptedRunError):
+            Trainer(config).run()
+    trainer = Trainer(config)
+    assert trainer.resumed
+    check_same_run(trainer.run().path, run.path)
+
+
+def test_features_train_as_images_do(experiment, run, tmp_path, monkeypatch):
+    """To the digits that are kept of a feature."""
+    monkeypatch.setattr(ExperimentConfig, "caches_features", False)
+    trainer = Trainer(load(experiment, tmp_path, "--stages.decision.steps", "0", "--stages.joint.steps", "0"))
+    assert trainer.features is None
+    np.testing.assert_allclose(losses(trainer.run().path), losses(run.path)[:4], rtol=0.02)
+
+
+def test_another_file_of_weights_is_refused(experiment, tiny_encoder_weights, tmp_path):
+    """The same one may lie elsewhere, as the photographs may."""
+    Trainer(load(experiment, tmp_path)).folder.close()
+    moved, changed = tmp_path / "moved.weights.h5", tmp_path / "changed.weights.h5"
+    shutil.copy(tiny_encoder_weights, moved)
+    trainer = Trainer(load(experiment, tmp_path, "--encoder-weights", str(moved)))
+    trainer.folder.close()
+    assert trainer.folder.encoder().weights == "tiny.weights.h5"
+
+    import h5py
+
+    shutil.copy(moved, changed)
+    with h5py.File(changed, "a") as file:
+        file["layers"]["conv2d"]["vars"]["0"][0, 0, 0, 0] += 0.5
+    before = sorted(path.name for path in (tmp_path / "tiny").iterdir())
+    with pytest.raises(RunError, match=r"was begun with weights of SHA-256 \w{64}, now .* SHA-256 .*--fresh"):
+        Trainer(load(experiment, tmp_path, "--encoder-weights", str(changed)))
+    assert sorted(path.name for path in (tmp_path / "tiny").iterdir()) == before
+    with pytest.raises(ConfigError, match=r"gone\.h5' is no file"):
+        Trainer(load(experiment, tmp_path, "--encoder-weights", str(tmp_path / "gone.h5")))
+    Trainer(load(experiment, tmp_path, "--encoder-weights", str(changed)), fresh=True).folder.close()
+    assert RunFolder(tmp_path / "tiny").encoder().weights == "changed.weights.h5"
+
+
+def test_weights_are_no_substitute_for_random_ones(experiment, tmp_path):
+    trained = ["--encoder-trainable", "all"]
+    trainer = Trainer(load(experiment, tmp_path, "--encoder-weights", "none", *trained))
+    trainer.folder.close()
+    assert trainer.folder.encoder() is None
+    with pytest.raises(
+        RunError, match=r"was begun with random weights, now encoder_weights gives weights of"
+    ):
+        Trainer(load(experiment, tmp_path, *trained))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("trainable", ["top", "all"])
+def test_a_trained_encoder_goes_on_where_it_was(experiment, tmp_path, monkeypatch, trainable, check_same_run):
+    """With light that changes, on two devices."""
+    flags = ["--encoder-trainable", trainable, "--augmentation.brightness", "0.1", "--devices", "cpu:2"]
+    whole = Trainer(load(experiment, tmp_path / "whole", *flags)).run().path
+    config, taken, advance = load(experiment, tmp_path / "cut", *flags), [], Meter.advance
+
+    def stop(meter, losses, wait_s):
+        taken.append(1)
+        if len(taken) == 8:
+            raise InterruptedRunError
+        advance(meter, losses, wait_s)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Meter, "advance", stop)
+        with pytest.raises(InterruptedRunError):
+            Trainer(config).run()
+    check_same_run(Trainer(config).run().path, whole)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("strategy", ["mirrored", "central-storage"])
+def test_replicas_share_the_features_of_a_batch(experiment, run, tmp_path, strategy):
+    flags = ["--strategy", strategy, "--devices", "cpu:2", "--synchronized-batch-norm"]
+    ours = Trainer(load(experiment, tmp_path, *flags)).run()
+    np.testing.assert_allclose(losses(ours.path), losses(run.path), rtol=1e-3)
+
+
+def test_what_diverges_on_features_is_shown_as_images(experiment, tmp_path):
+    flags = ["--stages.segment.optimizer", "sgd", "--stages.segment.learning-rate", "1e38"]
+    trainer = Trainer(load(experiment, tmp_path, "--log-every", "4", *flags))
+    with pytest.raises(RunError, match=r"of stage 'segment' became"):
+        trainer.run()
+    (folder,) = (tmp_path / "tiny" / "diverged").iterdir()
+    _, batch = trainer.pipeline.global_batch(0, int(folder.name.split("_")[1]))
+    shown = sorted(path for path in folder.iterdir() if not path.name.endswith("_target.png"))
+    for path, image in zip(shown, batch["image"], strict=True):
+        np.testing.assert_allclose(read_image(path).pixels, image, atol=0.5)
+
+
+def test_the_dry_run_counts_features_once(experiment, tmp_path, capsys, monkeypatch):
+    """And its steps find theirs computed."""
+    computed, in_steps = [], []
+    compute, run = FeatureCache.compute, Trainer.run
+    monkeypatch.setattr(FeatureCache, "compute", lambda *given: computed.append(1) or compute(*given))
+    monkeypatch.setattr(Trainer, "run", lambda trainer: in_steps.append(len(computed)) or run(trainer))
+    main(["check", str(experiment), "--runs", str(tmp_path / "runs")])
+    assert 0 < in_steps[0] == len(computed)
+    rows = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert [row[:2] for row in rows[1:7]] == [
+        ["segment", "4"],
+        ["decision", "2"],
+        ["joint", "3"],
+        ["features", "36"],  # nine steps of four, of 56 forms of 14 images
+        ["validation", "4"],
+        ["checkpoint", "5"],
+    ]
