@@ -30,7 +30,8 @@ from training.stages import STAGES
 
 SIZES = (8, 8, 8, 8, 8, 1, 8, 5)
 """Images of a stage's batches: one holds fewer than there are replicas, the last is uneven."""
-SIDE = 16
+SIDE, ENCODER_SIDE = 16, 64
+"""Of images, px; with an encoder a single one has several features of stride 16, whose variance is not 0."""
 
 
 def make_network(normalization, encoder):
@@ -90,15 +91,15 @@ def make_experiment(floatx, normalization, encoder, weights):
     )
 
 
-def make_batch(random, images, floatx, features):
-    seen = {"image": random.uniform(0, 255, (images, SIDE, SIDE, 1)).astype(floatx)}
+def make_batch(random, images, floatx, side, features):
+    seen = {"image": random.uniform(0, 255, (images, side, side, 1)).astype(floatx)}
     if features:
         seen = {name: random.uniform(0, 6, (images, *shape)) for name, shape in features.items()}
         seen = {name: values.astype(np.float16) for name, values in seen.items()}
     return {
         **seen,
-        "target": random.uniform(0, 1, (images, SIDE // 8, SIDE // 8, 1)).astype(floatx),
-        "weight": random.uniform(0, 2, (images, SIDE // 8, SIDE // 8, 1)).astype(floatx),
+        "target": random.uniform(0, 1, (images, side // 8, side // 8, 1)).astype(floatx),
+        "weight": random.uniform(0, 2, (images, side // 8, side // 8, 1)).astype(floatx),
         "label": random.integers(0, 2, images).astype(np.int32),
     }
 
@@ -119,9 +120,9 @@ def distribute(strategy, batch):
     }
 
 
-def feature_shapes(network):
+def feature_shapes(network, side):
     """Of one image, by name."""
-    features = network.encoder.compute_output_spec(keras.KerasTensor((1, SIDE, SIDE, 1)))
+    features = network.encoder.compute_output_spec(keras.KerasTensor((1, side, side, 1)))
     return {name: one.shape[1:] for name, one in features.items()}
 
 
@@ -144,13 +145,14 @@ def train(strategy, floatx, normalization, encoder, weights):
         ema = WeightEMA(network, 0.9)
     state = TrainState(network, optimizers, ema, steps_taken)
     begun = {variable.path: variable.numpy() for variable in network.variables}
-    features = feature_shapes(network) if encoder == "features" else {}
+    side = SIDE if encoder == "none" else ENCODER_SIDE
+    features = feature_shapes(network, side) if encoder == "features" else {}
     numbers = {}
     for stage in STAGES[-1:] if encoder == "all" else STAGES:  # its graph takes long to make
         steps_taken.assign(0)
         step = build_step(strategy, state, stage, experiment)
         for index, images in enumerate(SIZES):
-            losses = step(distribute(strategy, make_batch(random, images, floatx, features)))
+            losses = step(distribute(strategy, make_batch(random, images, floatx, side, features)))
             for name, value in losses.items():
                 if not name.startswith("replica_loss_"):  # there are as many as replicas
                     numbers[f"{stage.name}/{index}/{name}"] = value.numpy()

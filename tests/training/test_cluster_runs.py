@@ -9,9 +9,12 @@ import time
 import numpy as np
 import pytest
 
+from segdec.encoders import ENCODERS
 from training.tracking.run_log import read_log
 
 pytest.importorskip("tensorflow")
+
+from training.run.folder import RunFolder
 
 PATIENCE_S = 180
 
@@ -179,6 +182,43 @@ def test_a_chief_with_parameter_servers_saves_when_it_is_told_to_stop(start_run)
     run.terminate("chief", 0)
     assert run.exit_codes(("chief", 0)) == [75], run.output("chief", 0)
     assert "A checkpoint holds everything so far" in run.output("chief", 0)
+
+
+@pytest.fixture(scope="module")
+def mobilenet(tmp_path_factory, tensorflow_devices):  # noqa: ARG001
+    """A file of weights as they are drawn: those of another process know no encoder of the tests."""
+    from segdec.network.encoder import load_application
+
+    path = tmp_path_factory.mktemp("encoder") / "mobilenet.weights.h5"
+    load_application(ENCODERS["mobilenet"]).save_weights(path)
+    return path
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "sizes", [{"worker": 2}, {"ps": 1, "worker": 1, "chief": 1}], ids=["workers", "servers"]
+)
+def test_each_process_computes_the_features_of_its_images(start_run, mobilenet, sizes):
+    """And the encoder is that of the file in the end, to the bit."""
+    from segdec.network.encoder import load_application
+
+    run = start_run("encoder", **sizes)
+    unchanged = [f"--augmentation.{name}" for name in ("brightness", "contrast", "shift", "noise")]
+    run.start(
+        *("--network.encoder", "mobilenet", "--encoder-weights", str(mobilenet)),
+        *(word for flag in unchanged for word in (flag, "0")),
+    )
+    deciding = [("chief", 0)] if "ps" in sizes else list(WORKERS)
+    assert run.exit_codes(*deciding) == [0] * len(deciding), run.output(*deciding[0])
+    began = load_application(ENCODERS["mobilenet"])
+    began.load_weights(mobilenet)
+    ended = RunFolder.finished(run.folder / "tiny")
+    assert ended.experiment().caches_features
+    for layer in ended.network().backbone.layers:
+        if layer.weights:
+            expected = began.get_layer(layer.name).get_weights()
+            for ours, theirs in zip(layer.get_weights(), expected, strict=True):
+                np.testing.assert_array_equal(ours, theirs, err_msg=layer.name)
 
 
 @pytest.mark.slow
