@@ -54,11 +54,14 @@ def first_weights(config: NetworkConfig) -> keras.initializers.Initializer | str
 
 
 def normalized_convolutions(model: keras.Model) -> dict[str, str]:
-    """Finds convolutions with batch normalisation behind them: name of the one → name of the other."""
+    """Finds what multiplies by kernels, with channels scaled behind it: name of the one → name of the other.
+
+    They are scaled by batch normalisation, or by the `LayerScale` of `keras.applications`.
+    """
     found = {}
     for layer in model.layers:
-        if isinstance(layer, layers.BatchNormalization):
+        if isinstance(layer, layers.BatchNormalization) or type(layer).__name__ == "LayerScale":
             before = layer.input._keras_history.operation
-            if isinstance(before, layers.Conv2D | layers.DepthwiseConv2D):
+            if isinstance(before, layers.Conv2D | layers.DepthwiseConv2D | layers.Dense):
                 found[before.name] = layer.name
     return found

@@ -27,13 +27,16 @@ def build_encoder(config: NetworkConfig, policy: ComputePolicy = PLAIN) -> keras
     row, exact = ENCODERS[config.encoder], keras.config.floatx()
     image = keras.Input((None, None, config.input_channels), name="image")
     pixels = EncoderInput(**_expected(row, config, policy), dtype=exact, name="pixels")(image)
+    shown = pixels  # where the encoder has no features so fine
+    if policy.folded:
+        shown = EncoderInput(**_expected(row, config, PLAIN), dtype=exact, name="shown")(image)
     padded = PadToMultiple(ENCODER_STRIDE, dtype=exact, name=PADDED)(pixels)
     skips = [stride for stride in (4, 2, 1) if config.mask_stride <= stride < STRIDE]
     strides = sorted({*JOINED_STRIDES, *(set(skips) & row.layers.keys())})
     backbone = _backbone(row, strides, padded.shape[-1], policy)
     features = dict(zip(strides, backbone(padded), strict=True))
     outputs = {f"joined_{one}": _smoothed(features[one], one, pixels, policy) for one in JOINED_STRIDES}
-    outputs |= {f"skip_{one}": _skip(features.get(one), one, pixels, policy) for one in skips}
+    outputs |= {f"skip_{one}": _skip(features.get(one), one, shown, policy) for one in skips}
     return keras.Model(image, outputs, name="encoder")
 
 

@@ -56,8 +56,8 @@ def _first_kernel(served: SegDecNet) -> tuple[str, Change]:
 
 def _take_over_pixels(kernel: Weights, row: Encoder, channels: int) -> Weights:
     """The kernel [k, k, 3, D] of what an encoder expects → [k, k, C, D] of pixels 0…255 less their mean."""
-    deviation = np.array(row.deviation, np.float32)
-    kernel = (kernel[:, :, ::-1] if row.blue_first else kernel) / deviation[:, None]
+    kernel = kernel[:, :, ::-1] if row.blue_first else kernel
+    kernel = kernel / np.asarray(row.deviation, np.float32)[:, None]
     return kernel if channels == kernel.shape[2] else kernel.sum(axis=2, keepdims=True)
 
 
@@ -81,17 +81,24 @@ def _copy_weights(trained: keras.Model, served: keras.Model, first: tuple[str, C
 
 
 def _fold(
-    convolution: keras.layers.Layer,
-    weights: list[Weights],
-    norm: keras.layers.BatchNormalization,
+    convolution: keras.layers.Layer, weights: list[Weights], scaling: keras.layers.Layer
 ) -> list[Weights]:
-    """The kernel and the bias [D] that do what the convolution and the normalisation behind it did.
+    """The kernel and the bias [D] that do what the convolution and what scales its channels did.
 
-    The kernel is [k, k, C, D], or [k, k, D, 1] of a convolution of each channel for itself.
+    The kernel is [k, k, C, D], [C, D] of a dense layer, or [k, k, D, 1] of a convolution of each channel for
+    itself.
     """
-    gamma, beta, mean, variance = (np.asarray(weight, np.float64) for weight in norm.get_weights())
-    scale = gamma / np.sqrt(variance + norm.epsilon)
     kernel, *bias = weights
-    by_kernel = scale[:, None] if isinstance(convolution, keras.layers.DepthwiseConv2D) else scale
-    offset = beta + (sum(bias) - mean) * scale
-    return [(kernel * by_kernel).astype(np.float32), offset.astype(np.float32)]
+    scale, offset = _scale_and_offset(scaling)
+    by_kernel = scale[:, None] if isinstance(convolution, layers.DepthwiseConv2D) else scale
+    return [(kernel * by_kernel).astype(np.float32), (offset + sum(bias) * scale).astype(np.float32)]
+
+
+def _scale_and_offset(layer: keras.layers.Layer) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """What a layer multiplies channels with and then adds, [D] each."""
+    gamma, *others = (np.asarray(weight, np.float64) for weight in layer.get_weights())
+    if not isinstance(layer, layers.BatchNormalization):
+        return gamma, np.zeros_like(gamma)
+    beta, mean, variance = others
+    scale = gamma / np.sqrt(variance + layer.epsilon)
+    return scale, beta - mean * scale

@@ -64,3 +64,65 @@ def test_transforms_that_save_little_are_left_to_float32(
     """With 7 times fewer multiplications they are not faster than a direct convolution in bfloat16."""
     operations(tmp_path, SMALL | {"segmentation_widths": ((4,), (4,), (32,))} | WIDE, engine)
     assert [path.name for path in tmp_path.glob("*.npy")] == transformed
+
+
+# === Encoders ===
+
+
+@pytest.fixture(scope="module")
+def quantized(tiny_encoder: str, tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, Path, Any]:
+    """A network on an encoder, its int8 folder, and photographs [B, H, W, C].
+
+    The decision network begins with as many channels as several convolutions of the encoder do: 16.
+    """
+    import keras
+
+    from segdec.network.layers import all_layers
+
+    keras.utils.set_random_seed(2)
+    fields = {"adapter_width": 8, "feature_width": 15, "decision_widths": (4, 4, 4)}
+    values = {"preset": "mobilenet", "encoder": tiny_encoder, **fields}
+    network = build_network(NetworkConfig.model_validate(values))
+    photographs = np.random.default_rng(0).integers(0, 256, (4, 96, 80, 1), dtype=np.uint8)
+    for layer in all_layers(network):
+        if isinstance(layer, keras.layers.BatchNormalization):
+            layer.beta.assign(np.full(layer.beta.shape, 0.5))
+            layer.momentum = 0.0
+    network(photographs.astype(np.float32), training=True)
+    folder = tmp_path_factory.mktemp("int8") / "int8"
+    write_engine("openvino-int8", network, folder, list(photographs))
+    return network, folder, photographs
+
+
+def weights_of(node: Any) -> Any:
+    """What a convolution takes its kernel from."""
+    return node.input_value(1).get_node().get_type_name()
+
+
+def test_int8_leaves_the_head_and_the_decision_of_an_encoders_network(
+    quantized: tuple[Any, Path, Any],
+) -> None:
+    nodes = openvino_core().read_model(quantized[1] / MODEL).get_ordered_ops()
+    kinds = Counter(
+        (node.get_type_name(), weights_of(node) == "Constant")
+        for node in nodes
+        if node.get_type_name() in ("Convolution", "GroupConvolution", "MatMul")
+    )
+    exact = {kind: count for (kind, constant), count in kinds.items() if constant}
+    assert exact == {"Convolution": 1 + 3, "MatMul": 1}  # the mask's, the decision's
+    rounded = {kind: count for (kind, constant), count in kinds.items() if not constant}
+    assert rounded == {"GroupConvolution": 11, "Convolution": 1 + 11 + 3 + 1}  # …, adapted, features
+    means = [node for node in nodes if node.get_type_name() == "ReduceMean"]
+    before = {node.input_value(0).get_node().get_type_name() for node in means}
+    assert len(means) == POOLED
+    assert "FakeQuantize" not in before
+
+
+def test_int8_of_an_encoder_answers_about_as_its_network(quantized: tuple[Any, Path, Any]) -> None:
+    """A scale that is forgotten, or means that are corrected wrongly, make errors as large as the logits."""
+    from segdec.engines import ENGINES
+
+    network, folder, photographs = quantized
+    expected = np.asarray(network(photographs.astype(np.float32), training=False)["mask_logits"])
+    found = ENGINES["openvino-int8"].load(folder).infer(photographs).mask
+    assert np.sqrt(np.square(found - expected).mean()) < 0.25 * expected.std()
