@@ -145,7 +145,7 @@ class EncoderInput(keras.layers.Layer):
         x = x - ops.convert_to_tensor(self.mean, x.dtype)  # a grey channel is broadcast to three
         if self.deviation:
             x = x * ops.convert_to_tensor([1.0 / one for one in self.deviation], x.dtype)
-        return ops.stack([x[..., 2], x[..., 1], x[..., 0]], axis=-1) if self.blue_first else x
+        return ops.take(x, [2, 1, 0], axis=-1) if self.blue_first else x
 
     def compute_output_shape(self, input_shape: tuple[int | None, ...]) -> tuple[int | None, ...]:
         """Returns the shape with as many channels as the mean has."""

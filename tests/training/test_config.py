@@ -132,6 +132,7 @@ def test_what_may_change_when_a_run_is_resumed():
         "keep_checkpoints",
         "log_every",
         "tracking",
+        "encoder_weights",
         "data.layout",
         "data.root",
         "data.splits",

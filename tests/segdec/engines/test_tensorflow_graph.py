@@ -377,23 +377,24 @@ def check_exports(config: NetworkConfig, folder: Path) -> None:
         assert np.isfinite(loaded.infer(np.stack(photographs)).mask).all()
 
 
-@pytest.mark.parametrize("encoder", ["tiny", *map(slow_case, ENCODERS)])
+FINE = {"mask_stride": 1, "input_channels": 3}
+
+
+@pytest.mark.parametrize(
+    ("encoder", "fields"),
+    [("tiny", FINE), *(slow_case(name, fields) for name in ENCODERS for fields in (FINE, {}))],
+)
 def test_export_on_every_encoder_holds_what_is_allowed(
     encoder: str,
+    fields: dict[str, int],
     tiny_encoder: str,  # noqa: ARG001
     tensorflow_devices: list[str],  # noqa: ARG001
     tmp_path: Path,
 ) -> None:
-    """In colour and with the finest mask, and grey with the coarsest one."""
-    narrow = {
-        "adapter_width": 8,
-        "feature_width": 8,
-        "decision_widths": (4, 4, 4),
-        "decoder_widths": (4, 4, 4),
-    }
-    for name, fields in {"fine": {"mask_stride": 1, "input_channels": 3}, "coarse": {}}.items():
-        values = {"preset": "mobilenet", "encoder": encoder, **narrow, **fields}
-        check_exports(NetworkConfig.model_validate(values), tmp_path / name)
+    widths = {"decision_widths": (4, 4, 4), "decoder_widths": (4, 4, 4)}
+    narrow = {"adapter_width": 8, "feature_width": 8, **widths}
+    values = {"preset": "mobilenet", "encoder": encoder, **narrow, **fields}
+    check_exports(NetworkConfig.model_validate(values), tmp_path)
 
 
 @pytest.mark.slow
