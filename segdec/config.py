@@ -105,7 +105,8 @@ class NetworkConfig(Config):
     mask_prior: Annotated[float, Field(ge=0.0)] = Field(
         0.0,
         description="first weight of the mask's maximum in the logits of the classes, so that the decision "
-        "starts from what the mask shows; 0 = drawn at random like the others, as published",
+        "starts from what the mask shows, and of its logit, mask_activation linear, from that alone; "
+        "0 = drawn at random like the others, as published",
     )
     initializer: Literal["glorot_uniform", "glorot_normal", "normal_0.01"] = Field(
         "glorot_uniform", description="of the convolution kernels"

@@ -205,8 +205,9 @@ def _mask_prior(config: NetworkConfig) -> dict[str, Any]:
     """The first weights of the last layer, where they start from the mask."""
     if not config.mask_prior:
         return {}
-    even = 0.5 if config.mask_activation == "sigmoid" else 0.0  # where the mask's logit is 0
-    prior = MaskPrior(config.mask_prior, even)
+    bounded = config.mask_activation == "sigmoid"
+    even = 0.5 if bounded else 0.0  # where the mask's logit is 0
+    prior = MaskPrior(config.mask_prior, even, alone=not bounded)
     return {"kernel_initializer": prior, "bias_initializer": prior}
 
 

@@ -120,15 +120,16 @@ def test_mask_activation(activation, expected):
     np.testing.assert_allclose(mask, expected, atol=1e-6)
 
 
-@pytest.mark.parametrize(("activation", "even"), [("sigmoid", 0.5), ("linear", 0.0)])
-def test_the_mask_prior_makes_the_first_decision(activation, even):
+@pytest.mark.parametrize(("activation", "even", "others"), [("sigmoid", 0.5, True), ("linear", 0.0, False)])
+def test_the_mask_prior_makes_the_first_decision(activation, even, others):
     config = NetworkConfig(**TINY, num_classes=3, mask_activation=activation, mask_prior=2.0)
     kernel, bias = build_network(config).decision.get_layer("class_logits").get_weights()
     plain = build_network(config.model_copy(update={"mask_prior": 0.0})).decision.get_layer("class_logits")
     np.testing.assert_array_equal(kernel[-1], [-2.0, 2.0, 2.0])
     np.testing.assert_array_equal(bias, -even * kernel[-1])
     assert np.abs(kernel[:-1]).max() < 1.0
-    assert len(np.unique(kernel[:-1])) > kernel[:-1].size // 2
+    assert (len(np.unique(kernel[:-1])) > kernel[:-1].size // 2) is others
+    assert kernel[:-1].any() == others
     assert not plain.get_weights()[1].any()
 
 
