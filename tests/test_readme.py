@@ -22,6 +22,7 @@ import numpy as np
 import pytest
 
 from datasets.layouts.toy import write_toy
+from segdec.encoders import ENCODERS
 
 ROOT = Path(__file__).parents[1]
 SERVING = (ROOT / "docs" / "serving.md").read_text(encoding="utf-8")
@@ -104,7 +105,7 @@ NOT_RUN = {
 }
 NOT_RUN_PREFIXES = {
     "python -m training run training/experiments/kolektor_compact.toml": "needs photographs",
-    "python -m training run training/experiments/folder_compact.toml --data.root data/parts "
+    "python -m training run training/experiments/folder_mobilenet.toml --data.root data/parts "
     "--data.splits halves": "a fold is a run like the others",
     "python -m training run training/experiments/kolektor_mobilenet.toml": "needs photographs, and weights",
     "python -m benchmarks.encoder_comparison": "hours of training; see tests/benchmarks",
@@ -217,6 +218,17 @@ def checkout(tmp_path):
     return tmp_path
 
 
+@pytest.fixture
+def imagenet(tmp_path, monkeypatch):
+    """Stands for the weights of MobileNet that Keras has downloaded."""
+    file = tmp_path / "keras" / "models" / ENCODERS["mobilenet"].weights_file
+    file.parent.mkdir(parents=True)
+    network = "keras.applications.MobileNet(weights=None, include_top=False)"
+    save = f"import keras, sys; {network}.save_weights(sys.argv[1])"
+    subprocess.run([sys.executable, "-c", save, file], check=True, timeout=300)
+    monkeypatch.setenv("KERAS_HOME", str(tmp_path / "keras"))
+
+
 def run(command, folder):
     shorter = next((extra for start, extra in SHORTER.items() if command.startswith(start)), "")
     words = shlex.split(f"{command} {shorter}")
@@ -287,6 +299,7 @@ def test_commands_of_the_data_sets_work(checkout):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("imagenet")
 def test_commands_work_in_their_order(checkout, monkeypatch):
     assert len(runnable()) >= 6
     service, url = None, URL

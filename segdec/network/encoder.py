@@ -1,5 +1,6 @@
 """A network of `keras.applications` as encoder: its features of several strides, smoothed and cut to size."""
 
+import warnings
 from collections.abc import Mapping
 from functools import partial, reduce
 from typing import Any
@@ -54,7 +55,8 @@ def _expected(row: Encoder, config: NetworkConfig, policy: ComputePolicy) -> dic
 def load_application(row: Encoder, weights: str | None = None) -> keras.Model:
     """Builds the whole network of `keras.applications`, without its top."""
     build = getattr(keras.applications, row.application)
-    return build(include_top=False, weights=weights, input_shape=(None, None, 3), **row.arguments)
+    with warnings.catch_warnings(action="ignore"):  # weights trained on 224 × 224 px fit any size
+        return build(include_top=False, weights=weights, input_shape=(None, None, 3), **row.arguments)
 
 
 def _smoothed(features: Any, stride: int, pixels: Any, policy: ComputePolicy) -> Any:

@@ -66,8 +66,9 @@ class FeatureCache:
         return (
             f"The encoder's features of {self.images} images, flipped ones counted, take "
             f"{needed / BYTES_A_MB:.0f} MB, and {free / BYTES_A_MB:.0f} MB are free: what finds no room is "
-            "computed anew each time, which is slower. Raise data.cache_mb, or name a data.cache_folder "
-            "and raise data.disk_cache_mb."
+            "computed anew each time, which is slower. Raise data.cache_mb by "
+            f"{math.ceil((needed - free) / BYTES_A_MB)}, if the machine has that memory, or name a "
+            "data.cache_folder and raise data.disk_cache_mb."
         )
 
     def compute(self, seen: Arrays) -> Arrays:

@@ -106,8 +106,8 @@ def _load_imagenet(row: Encoder) -> keras.Model:
         there = "cannot be read" if path.is_file() else "are not there and cannot be downloaded"
         raise ConfigError(
             f"The ImageNet weights of {row.application} {there} ({error}). Expected them whole in '{path}': "
-            "copy the file there from a machine with a network, give another with encoder_weights, or begin "
-            "without an encoder (network.preset = 'compact')."
+            "copy the file there from a machine with a network, name one with encoder_weights, or begin "
+            "without an encoder: training/experiments/folder_compact.toml."
         ) from error
 
 

@@ -229,7 +229,8 @@ class RunFolder:
 
     def _check_same_config(self, config: ExperimentConfig) -> None:
         old, new = self.experiment().flatten(), config.flatten()
-        for field in sorted((old.keys() | new.keys()) - changeable_settings()):
+        fixed = (old.keys() | new.keys()) - changeable_settings()
+        for field in sorted(fixed, key=lambda name: (name != "network.preset", name)):  # it says most
             if old.get(field) != new.get(field):
                 raise RunError(
                     f"The run '{self.path}' was started with {field} = {old.get(field)!r}, now it is "
