@@ -5,8 +5,9 @@
         training/experiments/kolektor_compact.toml --splits folds/*.txt -- --data.root data/kolektorsdd
 
 Each is trained for each split, number of defective training photographs and seed, which draws those that
-stay. The second experiment gets as many steps as take the minutes that the first one took. Runs that have
-been made are kept, so that the same command goes on where it was stopped. Flags after `--` go to both.
+stay. The second experiment gets as many steps as take, by its estimate, the minutes that the command of the
+first one took, its start included. Runs that have been made are kept, so that the same command goes on where
+it was stopped. Flags after `--` go to both.
 """
 
 import argparse
@@ -25,10 +26,12 @@ from benchmarks.ablation import MINUTES, split_arguments, train_once
 from datasets.sample import Record
 from datasets.splitting import write_splits
 from segdec.cli_runtime import clean_exit
+from segdec.errors import ConfigError, RunError
 from training.config import ExperimentConfig
 from training.data.run_data import load_data
 from training.evaluation.aggregation import Aggregate, aggregate_runs
 from training.experiment_file import load_experiment
+from training.run.folder import RunFolder
 
 FIGURES = {
     "average_precision": ("AP", 3),
@@ -72,6 +75,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     own, flags = split_arguments(sys.argv[1:] if arguments is None else arguments)
     options = parser.parse_args(own, argparse.Namespace(flags=flags))
     with clean_exit():
+        _check_options(options)
         cells = [
             Cell(experiment, defects)
             for defects in (None, *options.defects)
@@ -82,6 +86,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
                 for split in options.splits:
                     _train(options, cell, split, seed)
         print(describe(cells, options.splits, options.runs, options.seeds))
+
+
+def _check_options(options: argparse.Namespace) -> None:
+    if options.pretrained.stem == options.scratch.stem:
+        raise ConfigError(f"Both experiments are called '{options.scratch.stem}'. Expected two names.")
+    if len(options.seeds) * len(options.splits) < 2:
+        raise ConfigError("One seed of one split has no spread. Expected more --seeds, or more --splits.")
 
 
 def describe(cells: Sequence[Cell], splits: Sequence[Path | None], runs: Path, seeds: Sequence[int]) -> str:
@@ -100,8 +111,14 @@ def describe(cells: Sequence[Cell], splits: Sequence[Path | None], runs: Path, s
 
 
 def keep_defects(records: Sequence[Record], defects: int, seed: int) -> Iterator[Record]:
-    """Yields the records of all splits, of the defective training photographs `defects` drawn by the seed."""
+    """Yields the records of all splits, of the defective training photographs `defects` drawn by the seed.
+
+    Raises:
+        ConfigError: If there are fewer.
+    """
     defective = [record.name for record in records if record.split == "train" and record.label]
+    if defects > len(defective):
+        raise ConfigError(f"--defects {defects}, but there are {len(defective)} to train on.")
     kept = set(np.random.default_rng(seed).permutation(defective)[:defects].tolist())
     dropped = set(defective) - kept
     return (record for record in records if record.name not in dropped)
@@ -109,9 +126,10 @@ def keep_defects(records: Sequence[Record], defects: int, seed: int) -> Iterator
 
 def _train(options: argparse.Namespace, cell: Cell, split: Path | None, seed: int) -> None:
     folder = cell.folder(options.runs, split, seed)
-    if (folder / MINUTES).exists():
-        return
     flags = [*options.flags, *([] if split is None else ["--data.splits", str(split)])]
+    if (folder / MINUTES).exists():
+        _check_same(folder, load_experiment(cell.experiment, flags))
+        return
     if cell.defects is not None:
         flags += [
             "--data.splits",
@@ -123,9 +141,22 @@ def _train(options: argparse.Namespace, cell: Cell, split: Path | None, seed: in
     train_once(cell.experiment, folder, seed, flags)
 
 
+def _check_same(folder: Path, config: ExperimentConfig) -> None:
+    """Refuses a run of other flags; what the comparison and the data set have set themselves, they may."""
+    old, new = RunFolder.finished(folder).experiment().flatten(), config.flatten()
+    own = {"name", "runs", "seed", "data.splits", "network.num_classes"}
+    own |= {f"stages.{name}.steps" for name, _ in config.stages}
+    for field in sorted(new.keys() - own):
+        if old.get(field) != new[field]:
+            raise RunError(
+                f"'{folder}' was made with {field} = {old.get(field)!r}, now it is {new[field]!r}. Choose "
+                "another folder of --runs."
+            )
+
+
 def _write_split(config: ExperimentConfig, folder: Path, cell: Cell, seed: int) -> Path:
     dataset = load_data(config.data, config.data.splits)
-    path = folder.with_suffix(".txt")
+    path = folder.parent / f"{folder.name}.txt"
     path.parent.mkdir(parents=True, exist_ok=True)
     write_splits(path, keep_defects(dataset.records, cell.defects or 0, seed))
     return path

@@ -87,7 +87,7 @@ def _put_in_place(staged: Path, target: Path, overwrite: bool) -> None:
         staged.rename(target)
         return
     old = _beside(target)
-    with _held(target):
+    with held(target):
         target.rename(old)
         try:
             staged.rename(target)
@@ -103,15 +103,18 @@ def _staged(target: Path) -> Iterator[Path]:
     while True:
         staged = _beside(target)
         staged.mkdir(parents=True)
-        with _held(staged):
+        with held(staged):
             if staged.exists():  # else it was taken for abandoned before it was held
                 yield staged
                 return
 
 
 @contextmanager
-def _held(folder: Path) -> Iterator[None]:
-    """Marks a folder as in work, under whatever name; the kernel removes the mark when the process dies."""
+def held(folder: Path) -> Iterator[None]:
+    """Lets one process at a time into a folder; the kernel lets the next one in when the process dies.
+
+    The folder keeps its mark under whatever name it gets.
+    """
     with ExitStack() as stack:
         if fcntl is not None:
             with suppress(OSError):  # it has gone, or lies on a network file system that locks no folders

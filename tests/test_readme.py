@@ -224,7 +224,7 @@ def imagenet(tmp_path, monkeypatch):
     file = tmp_path / "keras" / "models" / ENCODERS["mobilenet"].weights_file
     file.parent.mkdir(parents=True)
     network = "keras.applications.MobileNet(weights=None, include_top=False)"
-    save = f"import keras, sys; {network}.save_weights(sys.argv[1])"
+    save = f"import keras, sys; {network}.save(sys.argv[1])"
     subprocess.run([sys.executable, "-c", save, file], check=True, timeout=300)
     monkeypatch.setenv("KERAS_HOME", str(tmp_path / "keras"))
 

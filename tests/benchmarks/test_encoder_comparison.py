@@ -9,6 +9,7 @@ import pytest
 from benchmarks import encoder_comparison
 from benchmarks.encoder_comparison import Cell, describe, keep_defects, scaled_steps
 from datasets.sample import Record
+from segdec.errors import ConfigError, RunError
 from training.evaluation.aggregation import Spread
 from training.experiment_file import load_experiment
 
@@ -24,12 +25,42 @@ def records():
     ]
 
 
-@pytest.mark.parametrize("defects", [0, 1, 3, 5, 9])
+@pytest.mark.parametrize("defects", [0, 1, 3, 5])
 def test_of_the_defective_training_photographs_so_many_stay(defects):
     kept = list(keep_defects(records(), defects, seed=0))
-    assert sum(record.label for record in kept if record.split == "train") == min(defects, 5)
+    assert sum(record.label for record in kept if record.split == "train") == defects
     others = [record for record in records() if not (record.split == "train" and record.label)]
     assert [record for record in kept if record in others] == others
+
+
+def test_more_defects_than_there_are_are_refused():
+    with pytest.raises(ConfigError, match="--defects 6, but there are 5"):
+        keep_defects(records(), 6, seed=0)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["a.toml", "b/a.toml", "--seeds", "0", "1"], "Both experiments are called 'a'"),
+        (["a.toml", "b.toml", "--seeds", "0"], "has no spread"),
+    ],
+)
+def test_what_could_not_be_told_apart_is_refused(words, message, capsys):
+    with pytest.raises(SystemExit):
+        encoder_comparison.main(words)
+    assert message in capsys.readouterr().err
+
+
+def test_runs_of_other_flags_are_refused(tmp_path, monkeypatch):
+    config = load_experiment(EXPERIMENTS / "kolektor_compact.toml")
+    monkeypatch.setattr(
+        encoder_comparison.RunFolder, "finished", lambda _: SimpleNamespace(experiment=lambda: config)
+    )
+    path = EXPERIMENTS / "kolektor_compact.toml"
+    same = load_experiment(path, ["--seed", "3", "--stages.joint.steps", "2", "--data.splits", "other.txt"])
+    encoder_comparison._check_same(tmp_path, same)
+    with pytest.raises(RunError, match="was made with batch_size = 2, now it is 5"):
+        encoder_comparison._check_same(tmp_path, load_experiment(path, ["--batch-size", "5"]))
 
 
 def test_the_seed_draws_which_of_them_stay():

@@ -10,7 +10,7 @@ import weakref
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,6 +50,7 @@ class ArrayCache:
     def __init__(self, memory_mb: int, folder: Path | None = None, disk_mb: int = 0) -> None:
         self._memory: dict[Hashable, Arrays] = {}
         self._free_memory = memory_mb * BYTES_A_MB
+        self._folder = folder
         self._file = _open(folder) if folder is not None else None
         if self._file is not None:
             weakref.finalize(self, self._file.close)
@@ -62,6 +63,17 @@ class ArrayCache:
     def free_bytes(self) -> int:
         """What still finds room."""
         return self._free_memory + self._free_disk
+
+    def split_off(self, size: int) -> Self:
+        """Makes a cache of its own of the free room, up to `size` bytes of it; nothing else fills that."""
+        with self._lock:
+            memory = min(size, self._free_memory)
+            disk = min(size - memory, self._free_disk)
+            self._free_memory -= memory
+            self._free_disk -= disk
+        part = type(self)(0, self._folder if disk else None)
+        part._free_memory, part._free_disk = memory, disk
+        return part
 
     def get(self, key: Hashable) -> Arrays | None:
         """Returns the arrays, or None if they were not kept."""

@@ -23,7 +23,7 @@ class FeatureCache:
     Args:
         encoder: Images [1, h, w, C], 0…255 → features by name; none of its weights may change.
         shape: Of every image (h, w, C).
-        cache: Keeps them.
+        cache: Gives them room, so that what is read later cannot take it.
         images: How many there are, each form of an example counted.
 
     Attributes:
@@ -35,7 +35,10 @@ class FeatureCache:
         features = encoder.compute_output_spec(keras.KerasTensor((1, *shape)))
         self.shapes: dict[str, tuple[int, ...]] = {name: one.shape[1:] for name, one in features.items()}
         self.images = images
-        self._cache = cache
+        values = sum(math.prod(shape) for shape in self.shapes.values())
+        self._needed = images * (values * KEPT.size + math.prod(shape[:2]))  # and a mask each, at most
+        self._cache = cache.split_off(self._needed)
+        self._room = self._cache.free_bytes
         with hidden_stderr():  # where oneDNN says once that it leaves numbers of this size to TensorFlow
             tf.constant(0.0, KEPT)
 
@@ -59,16 +62,14 @@ class FeatureCache:
 
     def describe_shortage(self) -> str | None:
         """Returns what to do if the cache has no room for all of them."""
-        values = sum(math.prod(shape) for shape in self.shapes.values())
-        needed, free = self.images * values * KEPT.size, self._cache.free_bytes
-        if needed <= free:
+        if self._needed <= self._room:
             return None
         return (
             f"The encoder's features of {self.images} images, flipped ones counted, take "
-            f"{needed / BYTES_A_MB:.0f} MB, and {free / BYTES_A_MB:.0f} MB are free: what finds no room is "
-            "computed anew each time, which is slower. Raise data.cache_mb by "
-            f"{math.ceil((needed - free) / BYTES_A_MB)}, if the machine has that memory, or name a "
-            "data.cache_folder and raise data.disk_cache_mb."
+            f"{self._needed / BYTES_A_MB:.0f} MB, and {self._room / BYTES_A_MB:.0f} MB are free: what finds "
+            "no room is computed anew each time, which is slower. Raise data.cache_mb by "
+            f"{math.ceil((self._needed - self._room) / BYTES_A_MB)}, if the machine has that memory, or name "
+            "a data.cache_folder and raise data.disk_cache_mb."
         )
 
     def compute(self, seen: Arrays) -> Arrays:

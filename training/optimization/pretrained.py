@@ -3,6 +3,7 @@
 import hashlib
 import os
 import warnings
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import numpy as np
 from segdec.config import STRIDE, EncoderWeights
 from segdec.encoders import ENCODER_STRIDE, ENCODERS, Encoder
 from segdec.errors import ConfigError
+from segdec.files import held
 from segdec.network.encoder import load_application
 from segdec.network.layers import PLAIN, ComputePolicy, all_layers
 from segdec.network.network import SegDecNet, build_network
@@ -45,21 +47,22 @@ def load_pretrained(config: ExperimentConfig) -> Pretrained | None:
     """Reads the weights that the experiment names; None for a network that begins at random.
 
     Raises:
-        ConfigError: If they are not there, cannot be downloaded, or are another network's.
+        ConfigError: If they are not there, cannot be downloaded, or do not fit.
     """
     if not config.has_encoder or config.encoder_weights == RANDOM:
         return None
-    row = ENCODERS[config.network.encoder]
-    if config.encoder_weights == IMAGENET:
-        application, path, licence = _load_imagenet(row), _cached(row), row.licence
-    else:
-        path, licence = Path(config.encoder_weights), None
-        application = _load_file(config.network.encoder, row, path)
+    name = config.network.encoder
+    row = ENCODERS[name]
+    published = config.encoder_weights == IMAGENET
+    path = _cached(row) if published else Path(config.encoder_weights)
+    with held(path.parent) if published else nullcontext():  # another process may be downloading it
+        application = _load_imagenet(row, path) if published else _load_file(name, row, path)
+        digest = hashlib.sha256(path.read_bytes()).hexdigest()
     origin = EncoderWeights(
-        encoder=config.network.encoder,
-        weights=IMAGENET if config.encoder_weights == IMAGENET else path.name,
-        sha256=hashlib.sha256(path.read_bytes()).hexdigest(),
-        licence=licence,
+        encoder=name,
+        weights=IMAGENET if published else path.name,
+        sha256=digest,
+        licence=row.licence if published else None,
         trainable=config.encoder_trainable,
     )
     return Pretrained(origin, application)
@@ -98,32 +101,34 @@ def changing_variables(network: SegDecNet) -> list[Any]:
     return [variable for variable in network.variables if id(variable) not in held]
 
 
-def _load_imagenet(row: Encoder) -> keras.Model:
+def _load_imagenet(row: Encoder, path: Path) -> keras.Model:
     try:
         return load_application(row, IMAGENET)
     except Exception as error:  # urllib's and HDF5's, of whatever kind
-        path = _cached(row)
         there = "cannot be read" if path.is_file() else "are not there and cannot be downloaded"
         raise ConfigError(
             f"The ImageNet weights of {row.application} {there} ({error}). Expected them whole in '{path}': "
-            "copy the file there from a machine with a network, name one with encoder_weights, or begin "
-            "without an encoder: training/experiments/folder_compact.toml."
+            "remove what is left of a download, copy the file there from a machine with a network, name one "
+            "with encoder_weights, or begin without an encoder: training/experiments/folder_compact.toml."
         ) from error
 
 
 def _cached(row: Encoder) -> Path:
-    """Where Keras looks for weights, and keeps what it has downloaded."""
-    home = os.environ.get("KERAS_HOME") or os.path.expanduser("~/.keras")  # noqa: PTH111 - Path refuses without a home
-    base = home if os.access(home, os.W_OK) else "/tmp/.keras"
-    return Path(base) / "models" / row.weights_file
+    """Where Keras looks for weights, and keeps what it has downloaded, in a folder that is there."""
+    user = os.path.expanduser("~")  # noqa: PTH111 - Path refuses without a home
+    default = os.path.join(user if os.access(user, os.W_OK) else "/tmp", ".keras")  # noqa: PTH118
+    home = os.path.expanduser(os.environ.get("KERAS_HOME", default))  # noqa: PTH111
+    models = Path(home if os.access(home, os.W_OK) else "/tmp/.keras") / "models"
+    models.mkdir(parents=True, exist_ok=True)
+    return models / row.weights_file
 
 
 def _load_file(name: str, row: Encoder, path: Path) -> keras.Model:
     """It may hold all of the application but its top, or what is used of it, in Keras' new or old form."""
-    if not path.is_file():
+    if not path.is_file() or path.suffix != ".h5":  # of an index of several files the SHA-256 says nothing
         raise ConfigError(
-            f"encoder_weights = '{path}' is no file. Expected 'imagenet', 'none', or a weights file that "
-            f"Keras wrote of {row.application} without its top."
+            f"encoder_weights = '{path}' is no .h5 file. Expected 'imagenet', 'none', or a weights file that "
+            f"Keras wrote of {row.application} without its top (.h5, .weights.h5)."
         )
     whole = load_application(row)
     used = keras.Model(whole.input, whole.get_layer(row.layers[ENCODER_STRIDE]).output)

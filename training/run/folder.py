@@ -130,8 +130,12 @@ class RunFolder:
 
     def encoder(self) -> EncoderWeights | None:
         """Reads where the weights come from that the run's encoder began with; None if none were read."""
-        path = self._encoder_path
-        return EncoderWeights.model_validate_json(path.read_bytes()) if path.exists() else None
+        if not self._encoder_path.exists():
+            return None
+        try:
+            return EncoderWeights.model_validate_json(self._encoder_path.read_bytes())
+        except ValidationError as error:
+            raise explain(error, EncoderWeights) from error
 
     def result(self) -> RunResult:
         """Reads what training ended with."""

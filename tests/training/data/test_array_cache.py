@@ -128,3 +128,17 @@ def test_a_full_disk_warns_once_and_keeps_what_it_has(tmp_path, monkeypatch, cap
 def test_a_folder_that_cannot_be_used_is_refused(tmp_path):
     with pytest.raises(ConfigError, match=r"data.cache_folder = '.*nowhere' cannot hold a file \(No such"):
         ArrayCache(1, tmp_path / "nowhere", 1)
+
+
+def test_a_part_of_its_own_is_filled_by_nothing_else(tmp_path):
+    size = sum(array.nbytes for array in example(0).values())
+    whole = ArrayCache(1, tmp_path, 1)
+    part = whole.split_off(10**6 + size)  # all of the memory, and some of the disk
+    assert (part.free_bytes, whole.free_bytes) == (10**6 + size, 10**6 - size)
+    for number in range(9):
+        whole.put(number, example(number))
+    for number in range(9, 18):
+        part.put(number, example(number))
+    check(whole, range(2), 9)
+    check(part, range(9, 13), 18)
+    assert ArrayCache(1).split_off(2 * 10**6).free_bytes == 10**6

@@ -61,7 +61,8 @@ def make(config, data, network):
     """Builds a pipeline of features, on a cache of that many MB, and what counts how many are computed."""
 
     def make(cache=None, threads=2, **changes):
-        features = FeatureCache(network.encoder, data.shape, cache or ArrayCache(100), len(data.examples))
+        images = len(data.examples) * FLIPS.variants
+        features = FeatureCache(network.encoder, data.shape, cache or ArrayCache(100), images)
         encoder = CountingEncoder(features)
         changed = config.model_copy(update=changes)
         pool = ReadingPool(threads)
@@ -177,11 +178,28 @@ def test_features_that_find_no_room_are_announced(network, data):
         return FeatureCache(network.encoder, data.shape, ArrayCache(1), images).describe_shortage()
 
     shapes = FeatureCache(network.encoder, data.shape, ArrayCache(1), 1).shapes.values()
-    size = 2 * sum(int(np.prod(shape)) for shape in shapes)
+    size = 2 * sum(int(np.prod(shape)) for shape in shapes) + data.shape[0] * data.shape[1]
     assert announce(10**6 // size) is None
     assert "Raise data.cache_mb" in announce(10**6 // size + 1)
     expected = f"of 100000 images, flipped ones counted, take {size / 10:.0f} MB, and 1 MB are free"
     assert expected in announce(100_000)
+
+
+def test_photographs_take_none_of_the_room_of_features(network, data):
+    cache = ArrayCache(1)
+    features = FeatureCache(network.encoder, data.shape, cache, 4)
+    cache.put("photograph", {"image": np.zeros(10**6 - 4000, np.uint8)})
+    image = np.zeros(data.shape, np.float32)
+    asked = []
+
+    def see():
+        asked.append(1)
+        return {"image": image, "mask": np.zeros(data.shape[:2], np.uint8)}
+
+    for _ in range(2):
+        for number in range(4):
+            features.get(number, see)
+    assert len(asked) == 4
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,13 @@
 """The weights that an encoder begins with come whole from the file that was named, or not at all."""
 
 import hashlib
+import os
 import re
+import subprocess
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import h5py
 import numpy as np
@@ -9,6 +15,7 @@ import pytest
 
 from segdec.encoders import ENCODERS
 from segdec.errors import ConfigError
+from segdec.files import held
 from training.config import ExperimentConfig
 
 keras = pytest.importorskip("keras")
@@ -16,6 +23,8 @@ keras = pytest.importorskip("keras")
 from segdec.network.encoder import load_application  # noqa: E402
 from segdec.network.network import build_network  # noqa: E402
 from training.optimization.pretrained import build_pretrained, load_pretrained  # noqa: E402
+
+ROOT = Path(__file__).parents[3]
 
 pytestmark = pytest.mark.usefixtures("tensorflow_devices")
 
@@ -109,6 +118,11 @@ def text_file(path, _):
     path.write_text("no weights")
 
 
+def several_files(path, application):
+    """Whose SHA-256 would be that of their index."""
+    application.save_weights(path, max_shard_size=2e-5)
+
+
 def folder(path, _):
     path.mkdir()
 
@@ -162,6 +176,7 @@ def too_short(path, application):
         (text_file, "e.weights.h5"),
         (text_file, "e.h5"),
         (text_file, "e.txt"),
+        (several_files, "e.weights.json"),
         (folder, "e.weights.h5"),
         (other_network, "e.weights.h5"),
         (wider_network, "e.weights.h5"),
@@ -182,7 +197,9 @@ def test_what_is_no_such_file_is_refused(configure, application, tiny_encoder, t
 
 
 def test_a_missing_file_is_named(configure, tmp_path):
-    with pytest.raises(ConfigError, match=r"encoder_weights = '.*gone\.h5' is no file\. Expected 'imagenet'"):
+    with pytest.raises(
+        ConfigError, match=r"encoder_weights = '.*gone\.h5' is no \.h5 file\. Expected 'imagenet'"
+    ):
         load_pretrained(configure(tmp_path / "gone.h5"))
 
 
@@ -222,7 +239,6 @@ def refuse(path):
 
 def test_imagenet_is_what_keras_loads(configure, publish, application):
     def download(path):
-        path.parent.mkdir()
         write_legacy(application, path)
 
     path = publish(download)
@@ -254,6 +270,58 @@ def test_a_home_that_cannot_be_written_is_not_where_keras_looks(configure, publi
     monkeypatch.setenv("KERAS_HOME", "/proc/nowhere")
     with pytest.raises(ConfigError, match=r"'/tmp/\.keras/models/mobilenet_tiny_no_top\.h5'"):
         load_pretrained(configure("imagenet"))
+
+
+def test_one_process_at_a_time_downloads(configure, publish, application):
+    """What another one has begun to write is no whole file."""
+    began = threading.Event()
+
+    def download(path):
+        began.set()
+        write_legacy(application, path)
+
+    path = publish(download)
+    path.parent.mkdir()
+    with ThreadPoolExecutor(1) as other:
+        with held(path.parent):
+            loading = other.submit(load_pretrained, configure("imagenet"))
+            assert not began.wait(0.2)
+        assert loading.result().origin.sha256 == hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+LOOK_UP = """
+import sys
+from pathlib import Path
+import keras
+from segdec.encoders import ENCODERS
+from training.optimization.pretrained import _cached
+row = ENCODERS["mobilenet"]
+path = _cached(row)
+path.touch()
+print(path, keras.utils.get_file(row.weights_file, "file:///nowhere", cache_subdir="models"))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("home", [None, "~/elsewhere"])
+def test_it_looks_where_keras_does(tmp_path, home):
+    """Keras' own rule, which reads the environment when it is imported."""
+    (tmp_path / "elsewhere").mkdir()
+    settings = {"HOME": str(tmp_path), "PYTHONPATH": str(ROOT)} | (
+        {} if home is None else {"KERAS_HOME": home}
+    )
+    environment = {name: value for name, value in os.environ.items() if name != "KERAS_HOME"} | settings
+    done = subprocess.run(
+        [sys.executable, "-c", LOOK_UP],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    ours, theirs = done.stdout.split()
+    assert ours == theirs
+    assert Path(ours).is_relative_to(tmp_path)
 
 
 # === None at all ===
