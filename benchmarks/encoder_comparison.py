@@ -27,7 +27,7 @@ from datasets.sample import Record
 from datasets.splitting import write_splits
 from segdec.cli_runtime import clean_exit
 from segdec.errors import ConfigError, RunError
-from training.config import ExperimentConfig, changeable_settings
+from training.config import ExperimentConfig, differing_settings
 from training.data.run_data import load_data
 from training.evaluation.aggregation import Aggregate, aggregate_runs
 from training.experiment_file import load_experiment
@@ -143,14 +143,11 @@ def _train(options: argparse.Namespace, cell: Cell, split: Path | None, seed: in
 
 def _check_same(folder: Path, config: ExperimentConfig) -> None:
     """Refuses a run of other flags; what the comparison and the data set have set themselves, they may."""
-    old, new = RunFolder.finished(folder).experiment().flatten(), config.flatten()
     own = {"seed", "network.num_classes", *(f"stages.{name}.steps" for name, _ in config.stages)}
-    for field in sorted(new.keys() - own - changeable_settings()):
-        if old.get(field) != new[field]:
-            raise RunError(
-                f"'{folder}' was made with {field} = {old.get(field)!r}, now it is {new[field]!r}. Choose "
-                "another folder of --runs."
-            )
+    for field, old, new in differing_settings(RunFolder.finished(folder).experiment(), config, own):
+        raise RunError(
+            f"'{folder}' was made with {field} = {old!r}, now it is {new!r}. Choose another folder of --runs."
+        )
 
 
 def _write_split(config: ExperimentConfig, folder: Path, cell: Cell, seed: int) -> Path:

@@ -162,6 +162,33 @@ def read_checkpoint():
     return read
 
 
+class InterruptedRunError(Exception):
+    """Stands for a process that is gone."""
+
+
+@pytest.fixture
+def interrupt_run(monkeypatch):
+    """What trains up to a step, counted from 1 over all stages, in which the process is gone."""
+    from training.tracking.meter import Meter
+    from training.trainer import Trainer
+
+    def interrupt(config, step):
+        advance, taken = Meter.advance, []
+
+        def stop(meter, losses, wait_s):
+            taken.append(1)
+            if len(taken) == step:
+                raise InterruptedRunError
+            advance(meter, losses, wait_s)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(Meter, "advance", stop)
+            with pytest.raises(InterruptedRunError):
+                Trainer(config).run()
+
+    return interrupt
+
+
 @pytest.fixture(scope="session")
 def check_same_run(read_records, read_weights, read_checkpoint):
     """What asserts that two finished runs are bit-identical: weights, result, log, last checkpoint."""

@@ -1,5 +1,6 @@
 """What an experiment is: every setting of a training run, declared once."""
 
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, TypeVar
 
@@ -427,6 +428,17 @@ class ExperimentConfig(BaseSettings):
     def flatten(self) -> dict[str, Any]:
         """Returns all settings by their dotted names, such as `data.root`, as JSON holds them."""
         return _flatten(self.model_dump(mode="json"))
+
+
+def differing_settings(
+    one: ExperimentConfig, other: ExperimentConfig, ignored: Collection[str] = ()
+) -> Iterator[tuple[str, Any, Any]]:
+    """Yields name and both values of what is neither equal, nor changeable, nor ignored; the preset first."""
+    these, those = one.flatten(), other.flatten()
+    compared = (these.keys() | those.keys()) - changeable_settings() - set(ignored)
+    for name in sorted(compared, key=lambda name: (name != "network.preset", name)):  # it says most
+        if these.get(name) != those.get(name):
+            yield name, these.get(name), those.get(name)
 
 
 def changeable_settings(model: type[BaseModel] = ExperimentConfig, prefix: str = "") -> frozenset[str]:

@@ -18,7 +18,6 @@ pytest.importorskip("tensorflow")
 
 from training.data.feature_cache import FeatureCache
 from training.run.folder import RunFolder
-from training.tracking.meter import Meter
 from training.tracking.run_log import read_log
 from training.trainer import Trainer
 
@@ -114,26 +113,12 @@ def test_the_size_of_the_cache_changes_no_bit(experiment, run, tmp_path, check_s
     assert capsys.readouterr().err.count("warning: The encoder's features of") == 1
 
 
-class InterruptedRunError(Exception):
-    """Stands for a process that is gone."""
-
-
 @pytest.mark.parametrize("steps", [3, slow_case(6), slow_case(8)])
 def test_a_resumed_run_ends_as_the_uninterrupted_one(
-    experiment, run, tmp_path, monkeypatch, steps, check_same_run
+    experiment, run, tmp_path, interrupt_run, steps, check_same_run
 ):
-    config, taken, advance = load(experiment, tmp_path), [], Meter.advance
-
-    def stop(meter, losses, wait_s):
-        taken.append(1)
-        if len(taken) == steps:
-            raise InterruptedRunError
-        advance(meter, losses, wait_s)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Meter, "advance", stop)
-        with pytest.raises(InterruptedRunError):
-            Trainer(config).run()
+    config = load(experiment, tmp_path)
+    interrupt_run(config, steps)
     trainer = Trainer(config)
     assert trainer.resumed
     check_same_run(trainer.run().path, run.path)
@@ -183,22 +168,12 @@ def test_weights_are_no_substitute_for_random_ones(experiment, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_trained_encoder_goes_on_where_it_was(experiment, tmp_path, monkeypatch, check_same_run):
+def test_a_trained_encoder_goes_on_where_it_was(experiment, tmp_path, interrupt_run, check_same_run):
     """Of a checkpoint that holds what is trained of it alone; light changes, on two devices."""
     flags = ["--encoder-trainable", "top", "--augmentation.brightness", "0.1", "--devices", "cpu:2"]
     whole = Trainer(load(experiment, tmp_path / "whole", *flags)).run().path
-    config, taken, advance = load(experiment, tmp_path / "cut", *flags), [], Meter.advance
-
-    def stop(meter, losses, wait_s):
-        taken.append(1)
-        if len(taken) == 8:
-            raise InterruptedRunError
-        advance(meter, losses, wait_s)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Meter, "advance", stop)
-        with pytest.raises(InterruptedRunError):
-            Trainer(config).run()
+    config = load(experiment, tmp_path / "cut", *flags)
+    interrupt_run(config, 8)
     check_same_run(Trainer(config).run().path, whole)
 
 

@@ -17,7 +17,6 @@ pytest.importorskip("tensorflow")
 from training.data.run_data import load_run_data
 from training.run.checkpoints import RunState
 from training.run.folder import RunFolder
-from training.tracking.meter import Meter
 from training.tracking.run_log import read_log
 from training.trainer import Trainer
 
@@ -105,30 +104,14 @@ def test_result_is_what_validation_chose(finished_run):
     assert result.validation["average_precision"] == best
 
 
-class InterruptedRunError(Exception):
-    """Stands for a process that is gone."""
-
-
 @pytest.mark.parametrize(
     "steps", [slow_case(4), 9, slow_case(12)]
 )  # in each stage after a checkpoint, and after a newer best
 def test_a_resumed_run_ends_as_the_uninterrupted_one(
-    tiny_experiment, finished_run, tmp_path, monkeypatch, steps, check_same_run
+    tiny_experiment, finished_run, tmp_path, interrupt_run, steps, check_same_run
 ):
     config = load(tiny_experiment, tmp_path)
-    taken = []
-    advance = Meter.advance
-
-    def stop(meter, losses, wait_s):
-        taken.append(1)
-        if len(taken) == steps:
-            raise InterruptedRunError
-        advance(meter, losses, wait_s)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Meter, "advance", stop)
-        with pytest.raises(InterruptedRunError):
-            Trainer(config).run()
+    interrupt_run(config, steps)
     trainer = Trainer(config)
     assert trainer.resumed
     assert "Going on" in trainer.opening()

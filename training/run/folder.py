@@ -15,7 +15,7 @@ from segdec.config import EncoderWeights, explain
 from segdec.errors import RunError
 from segdec.files import new_folder, remove_leftovers, write_text_atomic
 from segdec.network.network import SegDecNet, build_network
-from training.config import ExperimentConfig, changeable_settings
+from training.config import ExperimentConfig, changeable_settings, differing_settings
 from training.data.run_data import RunData
 from training.experiment_file import load_experiment, save_experiment
 from training.run.disk_errors import explained_disk_errors
@@ -232,14 +232,11 @@ class RunFolder:
             )
 
     def _check_same_config(self, config: ExperimentConfig) -> None:
-        old, new = self.experiment().flatten(), config.flatten()
-        fixed = (old.keys() | new.keys()) - changeable_settings()
-        for field in sorted(fixed, key=lambda name: (name != "network.preset", name)):  # it says most
-            if old.get(field) != new.get(field):
-                raise RunError(
-                    f"The run '{self.path}' was started with {field} = {old.get(field)!r}, now it is "
-                    f"{new.get(field)!r}. Choose another --name, or start over with --fresh."
-                )
+        for field, old, new in differing_settings(self.experiment(), config):
+            raise RunError(
+                f"The run '{self.path}' was started with {field} = {old!r}, now it is {new!r}. "
+                "Choose another --name, or start over with --fresh."
+            )
 
     def _check_same_data(self, data: RunData) -> None:
         if not self.splits.read_text(encoding="utf-8").startswith(f"# {_data_line(data)}\n"):

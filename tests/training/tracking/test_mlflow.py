@@ -15,7 +15,6 @@ from training.tracking.tracker import PLACE
 
 pytest.importorskip("tensorflow")
 
-from training.tracking.meter import Meter
 from training.trainer import Trainer
 
 pytestmark = pytest.mark.usefixtures("tensorflow_devices", "fresh_tracker")
@@ -81,24 +80,9 @@ def history(mlflow, config, key):
     return [(point.step, point.value) for point in points]
 
 
-class KilledError(Exception):
-    """Stands for a process that is gone."""
-
-
 @pytest.mark.slow
-def test_a_killed_run_goes_on_in_the_same_mlflow_run(mlflow, config, monkeypatch):
-    advance, taken = Meter.advance, []
-
-    def stop(meter, losses, wait_s):
-        taken.append(1)
-        if len(taken) == 9:
-            raise KilledError
-        advance(meter, losses, wait_s)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Meter, "advance", stop)
-        with pytest.raises(KilledError):
-            Trainer(config).run()
+def test_a_killed_run_goes_on_in_the_same_mlflow_run(mlflow, config, interrupt_run):
+    interrupt_run(config, 9)
     first = tracked(mlflow, config)
     assert first.info.status == "FAILED"
     folder = Trainer(config).run()
