@@ -70,7 +70,7 @@ demo: $(PRODUCT)
 	@$(BIN)/python -m examples.demo
 
 # The tests of a file stay together, for the fixtures that they share. FLAGS=--cov measures what lines they run.
-PYTEST = $(BIN)/python -m pytest --numprocesses 2 --dist loadfile $(FLAGS)
+PYTEST = $(BIN)/python -m pytest --numprocesses 3 --dist loadfile $(FLAGS)
 
 test: install
 	$(PYTEST)

@@ -28,8 +28,10 @@ from training.optimization.step import build_step
 from training.optimization.train_state import TrainState
 from training.stages import STAGES
 
-SIZES = (8, 8, 8, 8, 8, 1, 8, 5)
+UNEVEN = (8, 8, 8, 8, 8, 1, 8, 5)
 """Images of a stage's batches: one holds fewer than there are replicas, the last is uneven."""
+EVEN = (8,) * len(UNEVEN)
+"""Of other cases than that which proves the algebra: their graphs are made once."""
 SIDE, ENCODER_SIDE = 16, 64
 """Of images, px; with an encoder a single one has several features of stride 16, whose variance is not 0."""
 
@@ -57,7 +59,7 @@ def make_experiment(floatx, normalization, encoder, weights):
     first = {"optimizer": "adam", "learning_rate": 1e-3} if floatx == "float64" else {"optimizer": "sgd"}
     parts = 2 if normalization == "instance" else 1
     warm = ScheduleConfig(kind="poly", warmup_steps=3)
-    steps = len(SIZES)
+    steps = len(UNEVEN)
     stages = StagesConfig(
         segment=StageConfig(steps=steps, weight_decay=0.05, **first),
         decision=StageConfig(
@@ -147,11 +149,12 @@ def train(strategy, floatx, normalization, encoder, weights):
     begun = {variable.path: variable.numpy() for variable in network.variables}
     side = SIDE if encoder == "none" else ENCODER_SIDE
     features = feature_shapes(network, side) if encoder == "features" else {}
+    sizes = UNEVEN if (floatx, encoder) == ("float64", "none") else EVEN
     numbers = {}
     for stage in STAGES[-1:] if encoder == "all" else STAGES:  # its graph takes long to make
         steps_taken.assign(0)
         step = build_step(strategy, state, stage, experiment)
-        for index, images in enumerate(SIZES):
+        for index, images in enumerate(sizes):
             losses = step(distribute(strategy, make_batch(random, images, floatx, side, features)))
             for name, value in losses.items():
                 if not name.startswith("replica_loss_"):  # there are as many as replicas

@@ -97,8 +97,8 @@ def start_run(tiny_experiment, tmp_path, free_ports):
 
 WORKERS = (("worker", 0), ("worker", 1))
 LONGER = [
-    *("--stages.segment.steps", "60", "--stages.decision.steps", "30", "--stages.joint.steps", "30"),
-    *("--checkpoint-every", "7", "--validate-every", "15"),
+    *("--stages.segment.steps", "30", "--stages.decision.steps", "15", "--stages.joint.steps", "15"),
+    *("--checkpoint-every", "4", "--validate-every", "8"),
 ]
 
 
@@ -108,12 +108,12 @@ def test_a_lost_worker_and_a_signal_change_nothing(start_run, read_weights, read
     alone, troubled = start_run("alone", worker=2), start_run("troubled", worker=2)
     assert alone.start(*LONGER).exit_codes(*WORKERS) == [0, 0], alone.output("worker", 0)
 
-    troubled.start(*LONGER).wait_for_records(20)
+    troubled.start(*LONGER).wait_for_records(10)
     troubled.kill("worker", 1)
     assert troubled.exit_codes(("worker", 0)) == [69]
     assert "error: The cluster is not whole" in troubled.output("worker", 0)
 
-    troubled.start(*LONGER).wait_for_records(70)
+    troubled.start(*LONGER).wait_for_records(36)
     troubled.terminate("worker", 1)  # one is told, both stop
     assert troubled.exit_codes(*WORKERS) == [75, 75], troubled.output("worker", 0)
     assert "Stopped by SIGTERM" in troubled.output("worker", 0)
@@ -131,7 +131,7 @@ def test_a_lost_worker_and_a_signal_change_nothing(start_run, read_weights, read
 @pytest.mark.slow
 def test_a_lost_chief_ends_the_others(start_run):
     run = start_run("headless", worker=2).start(*LONGER)
-    run.wait_for_records(20)
+    run.wait_for_records(10)
     run.kill("worker", 0)
     assert run.exit_codes(("worker", 1)) == [69]
     assert "error: The cluster is not whole" in run.output("worker", 1)
@@ -141,7 +141,7 @@ def test_a_lost_chief_ends_the_others(start_run):
 def test_a_run_goes_on_under_another_strategy(start_run):
     """Begun by two workers, finished by one process with two devices."""
     run = start_run("moved", worker=2)
-    run.start(*LONGER).wait_for_records(20)
+    run.start(*LONGER).wait_for_records(10)
     run.terminate("worker", 0)
     assert run.exit_codes(*WORKERS) == [75, 75]
     words = ["run", str(run.experiment), "--runs", str(run.folder), *LONGER, "--devices", "cpu:2"]
@@ -160,10 +160,10 @@ def test_a_run_goes_on_under_another_strategy(start_run):
 @pytest.mark.slow
 def test_parameter_servers_go_on_without_a_worker_and_resume_without_a_server(start_run):
     run = start_run("asynchronous", ps=1, worker=2, chief=1)
-    steps = ["--stages.segment.steps", "600", "--checkpoint-every", "20", "--validate-every", "200"]
-    run.start(*steps).wait_for_records(30)
+    steps = ["--stages.segment.steps", "300", "--checkpoint-every", "10", "--validate-every", "100"]
+    run.start(*steps).wait_for_records(15)
     run.kill("worker", 1)
-    run.wait_for_records(len(read_log(run.folder / "tiny")) + 30)  # the other one goes on
+    run.wait_for_records(len(read_log(run.folder / "tiny")) + 15)  # the other one goes on
     run.kill("ps", 0)
     assert run.exit_codes(("chief", 0)) == [69], run.output("chief", 0)
     assert "error: The cluster is not whole" in run.output("chief", 0)

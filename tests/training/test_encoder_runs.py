@@ -113,7 +113,7 @@ def test_the_size_of_the_cache_changes_no_bit(experiment, run, tmp_path, check_s
     assert capsys.readouterr().err.count("warning: The encoder's features of") == 1
 
 
-@pytest.mark.parametrize("steps", [3, slow_case(6), slow_case(8)])
+@pytest.mark.parametrize("steps", [3, slow_case(8)])
 def test_a_resumed_run_ends_as_the_uninterrupted_one(
     experiment, run, tmp_path, interrupt_run, steps, check_same_run
 ):

@@ -96,8 +96,10 @@ def changed(before, after):
     return {path for path in before if (before[path] != after[path]).any()}
 
 
-@pytest.mark.parametrize("stage", STAGE_NAMES)
-@pytest.mark.parametrize("strategy", ["single", slow_case("mirrored"), slow_case("central-storage")])
+@pytest.mark.parametrize(
+    ("strategy", "stage"),
+    [*(("single", stage) for stage in STAGE_NAMES), slow_case("mirrored", "joint")],  # others: test_equality
+)
 def test_a_frozen_encoder_stays_to_the_bit(configure, strategy, stage):
     """Weights, moving statistics, on every replica; decay, momentum and averages included."""
     settings = {"optimizer": "adamw", "weight_decay": 0.1}
@@ -121,9 +123,9 @@ def layers_behind_stride_8(network, encoder):
 
 
 @pytest.mark.parametrize("trainable", ["top", "all"])
-@pytest.mark.parametrize("strategy", ["single", slow_case("mirrored")])
-def test_what_is_trained_of_an_encoder_is_what_is_named(configure, tiny_encoder, trainable, strategy):
-    training = Training(configure(trainable, "segment"), strategy)
+def test_what_is_trained_of_an_encoder_is_what_is_named(configure, tiny_encoder, trainable):
+    """By one device; see `test_equality` for others."""
+    training = Training(configure(trainable, "segment"))
     before = training.weights()
     training.take(make_batch(0), make_batch(1))
     moved = changed(before, training.weights()) & training.encoder_paths()
@@ -148,7 +150,6 @@ def test_a_stage_that_leaves_segmentation_alone_leaves_the_encoder_alone(configu
 @pytest.mark.parametrize(
     "decay",
     [
-        slow_case({}, id="none"),
         pytest.param({"weight_decay": 0.5}, id="decoupled"),
         slow_case({"weight_decay": 0.5, "weight_decay_kind": "l2"}, id="l2"),
     ],
@@ -278,8 +279,7 @@ def test_a_network_of_half_precision_takes_the_same_features(configure, encode):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("strategy", ["mirrored", "central-storage"])
-@pytest.mark.parametrize("images", [4, 3, 1])
+@pytest.mark.parametrize(("strategy", "images"), [("mirrored", 3), ("mirrored", 1), ("central-storage", 3)])
 def test_replicas_share_features_as_they_share_images(configure, encode, strategy, images):
     """Also where one of them has none: it is given features of nothing, which do not count."""
     config = configure("frozen", network={"normalization": "instance"})
