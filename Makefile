@@ -69,9 +69,9 @@ $(VENV)/pip-installed: constraints.txt
 demo: $(PRODUCT)
 	@$(BIN)/python -m examples.demo
 
-# The tests of a file stay together, for the fixtures that they share; the longest files come first, see
-# tests/conftest.py. Three processes, since some wait for others. FLAGS=--cov measures what lines they run.
-PYTEST = $(BIN)/python -m pytest --numprocesses 3 --dist loadfile --no-loadscope-reorder $(FLAGS)
+# The tests of a file stay together, for the fixtures that they share. Three processes, since some wait for others.
+# FLAGS=--cov measures what lines they run.
+PYTEST = $(BIN)/python -m pytest --numprocesses 3 --dist loadfile $(FLAGS)
 
 test: install
 	$(PYTEST)

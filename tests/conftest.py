@@ -9,14 +9,6 @@ import pytest
 from segdec.config import InputConfig, ModelConfig, NetworkConfig, Thresholds
 from tests import tiny_encoder as tiny
 
-LONGEST = ("test_readme", "test_cluster_runs", "test_equality", "test_encoder_runs")
-"""Files that take minutes, each in one process; begun last they would keep one busy and leave others idle."""
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Puts them first."""
-    items.sort(key=lambda item: item.path.stem not in LONGEST)
-
 
 @pytest.fixture(scope="session")
 def tiny_config() -> ModelConfig:

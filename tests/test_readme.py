@@ -47,11 +47,9 @@ NOT_RUN = {
     "http://127.0.0.1:8000/v1/predict": "as above",
     "pip install -e '.[openvino]'": "installs packages",
     "python -m training run training/experiments/folder_mobilenet.toml --data.root data/parts "
-    "--data.skip-broken": "as without the flag; see tests/datasets/test_checking.py",
+    "--data.skip-broken": "as without the flag; see tests/training/data/test_run_data.py",
     "python -m training run training/experiments/folder_compact.toml --data.root data/parts --batch-size 16 "
-    "--devices cpu:2 --name mirrored": "see tests/training/test_equality.py",
-    "python -m training launch --workers 2 training/experiments/folder_compact.toml --data.root data/parts "
-    "--name synchronous": "see tests/training/distribution/test_launch.py",
+    "--devices cpu:2 --name mirrored": "see tests/training/test_encoder_runs.py",
     "python -m training export runs/parts models/fast --engines tensorflow openvino": "a minute of "
     "converting; see tests/training/test_export.py",
     "make serve MODEL=models/parts": "python -m api, which is run, after an install",
@@ -151,7 +149,7 @@ def runnable():
         for line in commands()
         if line not in NOT_RUN and not any(line.startswith(p) for p in NOT_RUN_PREFIXES)
     ]
-    return [line for n, line in enumerate(lines) if "8000" in line or line not in lines[:n]]
+    return [line for n, line in enumerate(lines) if PORT in line or URL in line or line not in lines[:n]]
 
 
 def test_every_block_is_known():

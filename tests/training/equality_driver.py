@@ -31,7 +31,7 @@ from training.stages import STAGES
 UNEVEN = (8, 8, 8, 8, 8, 1, 8, 5)
 """Images of a stage's batches: one holds fewer than there are replicas, the last is uneven."""
 EVEN = (8,) * len(UNEVEN)
-"""Of other cases than that which proves the algebra: their graphs are made once."""
+"""Of float32, and of encoders: their graphs are made once."""
 SIDE, ENCODER_SIDE = 16, 64
 """Of images, px; with an encoder a single one has several features of stride 16, whose variance is not 0."""
 

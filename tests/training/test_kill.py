@@ -54,7 +54,7 @@ def fate(rng, runs):
     return kind, {"kill_at": place, "when": when, "count": rng.randint(1, calls)}
 
 
-@pytest.mark.parametrize("kills", [1, slow_case(5)])
+@pytest.mark.parametrize("kills", [1, slow_case(10)])
 def test_a_run_killed_again_and_again(
     run_process, tiny_experiment, left_alone, tmp_path, kills, check_same_run
 ):

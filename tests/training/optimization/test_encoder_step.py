@@ -122,10 +122,12 @@ def layers_behind_stride_8(network, encoder):
     return network.backbone.layers[names.index(ENCODERS[encoder].layers[8]) + 1 :]
 
 
-@pytest.mark.parametrize("trainable", ["top", "all"])
-def test_what_is_trained_of_an_encoder_is_what_is_named(configure, tiny_encoder, trainable):
-    """By one device; see `test_equality` for others."""
-    training = Training(configure(trainable, "segment"))
+@pytest.mark.parametrize(
+    ("strategy", "trainable"), [("single", "top"), ("single", "all"), slow_case("mirrored", "top")]
+)
+def test_what_is_trained_of_an_encoder_is_what_is_named(configure, tiny_encoder, strategy, trainable):
+    """All of one on several devices: see `test_equality`."""
+    training = Training(configure(trainable, "segment"), strategy)
     before = training.weights()
     training.take(make_batch(0), make_batch(1))
     moved = changed(before, training.weights()) & training.encoder_paths()
