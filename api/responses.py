@@ -69,6 +69,7 @@ def make_decision(prediction: Prediction) -> Decision:
         label=prediction.label,
         score=prediction.score,
         threshold=prediction.threshold,
+        review_threshold=prediction.review_threshold,
         probabilities=prediction.probabilities,
     )
 

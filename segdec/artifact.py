@@ -33,10 +33,10 @@ from segdec.files import new_folder
 from segdec.signatures import TrustedKeys
 from segdec.variants import Speed, Variant, order_by_speed
 
-FORMAT_VERSION = 6
+FORMAT_VERSION = 7
 """Of the folder, counted up whenever it changes."""
-READ_VERSIONS = (5, FORMAT_VERSION)
-"""No other ones are read. 5 knew of no encoders, and is the same but for that."""
+READ_VERSIONS = (5, 6, FORMAT_VERSION)
+"""No other ones are read. 5 knew of no encoders, 6 of no calibration and review; else they are the same."""
 
 MANIFEST = "manifest.json"
 RUN_FILE = "config.toml"
@@ -61,6 +61,10 @@ Text = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_check
 """What is shown to people."""
 
 
+SCORE_TOLERANCE = 1e-3
+"""Of an image score that is not calibrated: float32 on another CPU, TF32 on a GPU."""
+
+
 class SelfTest(Config):
     """A stored photograph, its answer, and how far another machine's answer may be from it."""
 
@@ -71,7 +75,7 @@ class SelfTest(Config):
     label: Text = Field(description="class that the photograph must get")
     score: Fraction = Field(description="image score that the photograph must get")
     score_tolerance: Fraction = Field(
-        1e-3, description="of the image score: float32 on another CPU, TF32 on a GPU"
+        SCORE_TOLERANCE, description="of the image score: float32 on another CPU, TF32 on a GPU"
     )
     mask_tolerance: Fraction = Field(0.03, description="of each mask score; they are stored in 8 bits")
 
@@ -347,7 +351,8 @@ def _parse(path: Path, content: bytes) -> Manifest:
         raise ArtifactError(f"{path} is no manifest ({error!r:.200}). Export the model again.") from error
     if found not in READ_VERSIONS:
         age = "a newer" if found > FORMAT_VERSION else "an older"
-        read = " or ".join(map(str, READ_VERSIONS))
+        *earlier, last = map(str, READ_VERSIONS)
+        read = f"{', '.join(earlier)} or {last}"
         wrote = str(values.get("segdec_version", "unknown")).encode("unicode_escape").decode()[:40]
         raise ArtifactError(
             f"{path} has format_version {found}. Expected {read}: {age} segdec "

@@ -29,6 +29,10 @@ SMOOTHING = 3
 """Side of the square over which the features of an encoder are averaged."""
 
 
+REVIEW = "review"
+"""Label of a photograph that is neither good nor defective for sure; no class may be called so."""
+
+
 def _check_odd(side: int) -> int:
     if side % 2 == 0:
         raise ValueError(f"{side} is even; expected an odd number, which has a middle")
@@ -268,15 +272,41 @@ class InputConfig(Config):
         return overlap
 
 
+class Calibration(Config):
+    """How the network's image score becomes a probability (Platt 1999): a line in log-odds.
+
+    The score is 1 / (1 + exp(−(slope · x + intercept))), where x are the network's own log-odds of a defect.
+    """
+
+    slope: Annotated[float, Field(gt=0.0, le=100.0)] = 1.0
+    intercept: Annotated[float, Field(ge=-1000.0, le=1000.0)] = 0.0
+    defect_rate: Annotated[float, Field(gt=0.0, lt=1.0)] | None = Field(
+        None,
+        description="share of defective photographs for which the score is a probability; none = it is the "
+        "network's own, which is none",
+    )
+
+
 class Thresholds(Config):
     """Decision limits, chosen on validation images.
 
     The label is `good` if the image score is below `score`; a pixel belongs to a defect if its
-    mask score is at or above `mask`.
+    mask score is at or above `mask`. With `review`, the label is `review` from there up to `score`.
     """
 
     score: Fraction = 0.5
     mask: Fraction = 0.5
+    review: Fraction | None = Field(
+        None, description="image score from which a photograph is for somebody to look at; none = nobody does"
+    )
+
+    @model_validator(mode="after")
+    def _check_order(self) -> Self:
+        if self.review is not None and self.review >= self.score:
+            raise ValueError(
+                f"review={self.review} is not below score={self.score}; expected a lower one, or none"
+            )
+        return self
 
 
 class EncoderWeights(Config):
@@ -295,6 +325,7 @@ class ModelConfig(Config):
     network: NetworkConfig
     input: InputConfig
     classes: Annotated[tuple[str, ...], Field(min_length=2)]
+    calibration: Calibration = Calibration()
     thresholds: Thresholds = Thresholds()
 
     @property
@@ -314,6 +345,11 @@ class ModelConfig(Config):
             raise ValueError(
                 f"{len(self.classes)} classes {self.classes} for a network of {self.network.num_classes}; "
                 f"expected the same number: set network.num_classes to {len(self.classes)}"
+            )
+        if REVIEW in self.classes:
+            raise ValueError(
+                f"a class is called '{REVIEW}', which is the verdict of a photograph that somebody has to "
+                "look at; expected another name: rename it in the data set"
             )
         return self
 

@@ -7,7 +7,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from segdec.config import ModelConfig
+from segdec.config import REVIEW, Calibration, ModelConfig
 from segdec.errors import ConfigError, SegdecError
 from segdec.preprocessing import restore_mask
 
@@ -34,9 +34,11 @@ class Prediction:
     """The answer for one photograph, whatever engine gave it; on the wire, a `segdec.schemas.Answer`.
 
     Attributes:
-        label: `good` (the first class) or the most probable defect class.
+        label: `good` (the first class), the most probable defect class, or `review` between the two.
         score: 1 − P(good).
+        log_odds: The network's own ln(P(defect) / P(good)), before calibration.
         threshold: The score from which on the photograph is defective.
+        review_threshold: The score from which on it is at least for review; None where there is no review.
         probabilities: Of every class; they sum to 1.
         mask: uint8 [H, W], 255 where a mask score is at or above `mask_threshold`.
         mask_scores: float32 [H, W], 0…1.
@@ -48,7 +50,9 @@ class Prediction:
 
     label: str
     score: float
+    log_odds: float
     threshold: float
+    review_threshold: float | None
     probabilities: dict[str, float]
     mask: NDArray[np.uint8]
     mask_scores: NDArray[np.float32]
@@ -71,8 +75,8 @@ def interpret(
         mask_logits: float32 [h/s, w/s, 1], s is the network's `mask_stride`.
         class_logits: float32 [C], the good class first.
         size: Height and width of the photograph, px.
-        config: The model's classes, input policy and thresholds.
-        threshold: Replaces the model's image threshold, 0…1.
+        config: The model's classes, input policy, calibration and thresholds.
+        threshold: Replaces the model's image threshold, 0…1; then there is no review.
 
     Raises:
         ConfigError: If `threshold` lies outside 0…1.
@@ -80,16 +84,21 @@ def interpret(
     """
     _check_finite(mask_logits, class_logits)
     limit = _checked_threshold(config.thresholds.score if threshold is None else threshold)
-    probabilities = softmax(class_logits)  # [C]
+    review = config.thresholds.review if threshold is None else None
+    odds = defect_log_odds(class_logits)
+    probabilities = calibrated(class_logits, odds, config.calibration)  # [C]
     score = min(float(probabilities[1:].sum()), 1.0)  # 1 − P(good), exact also where P(good) rounds to 1
     chosen = 0 if score < limit else 1 + int(probabilities[1:].argmax())
+    doubtful = review is not None and review <= score < limit
     grid_scores = sigmoid(mask_logits[..., 0])  # [h/s, w/s]
     mask_scores = restore_mask(grid_scores, config.input, *size, config.network.mask_stride)  # [H, W]
     mask = np.where(mask_scores >= config.thresholds.mask, np.uint8(255), np.uint8(0))
     return Prediction(
-        label=config.classes[chosen],
+        label=REVIEW if doubtful else config.classes[chosen],
         score=score,
+        log_odds=odds,
         threshold=limit,
+        review_threshold=review,
         probabilities=dict(zip(config.classes, probabilities.tolist(), strict=True)),
         mask=mask,
         mask_scores=mask_scores,
@@ -120,6 +129,21 @@ def softmax(logits: NDArray[np.float32]) -> NDArray[np.float64]:
     """Returns the class probabilities of `logits` [C]."""
     shifted = np.exp(logits.astype(np.float64) - logits.max())
     return np.asarray(shifted / shifted.sum())
+
+
+def defect_log_odds(logits: NDArray[np.float32]) -> float:
+    """Returns ln(P(defect) / P(good)) of the softmax of `logits` [C], exact also where one rounds to 1."""
+    defects = logits[1:].astype(np.float64)
+    highest = defects.max()
+    return float(highest + np.log(np.exp(defects - highest).sum()) - np.float64(logits[0]))
+
+
+def calibrated(logits: NDArray[np.float32], log_odds: float, calibration: Calibration) -> NDArray[np.float64]:
+    """Returns probabilities [C] with calibrated log-odds of a defect; the classes of defects share it."""
+    moved = calibration.slope * log_odds + calibration.intercept
+    good = 1 / (1 + np.exp(np.minimum(moved, 700.0)))
+    defect = 1 / (1 + np.exp(np.minimum(-moved, 700.0)))
+    return np.concatenate([[good], defect * softmax(logits[1:])])
 
 
 def sigmoid(logits: NDArray[np.float32]) -> NDArray[np.float32]:

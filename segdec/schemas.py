@@ -53,11 +53,17 @@ class ImageFacts(AnswerPart):
 
 
 class Decision(AnswerPart):
-    """Label and score of the prediction: `good` if score < threshold, else the most probable defect class."""
+    """Label and score of the prediction: `good` if score < threshold, else the most probable defect class.
+
+    Where there is a review threshold, the label is `review` from it up to the threshold.
+    """
 
     label: str
     score: float = Field(description="1 − P(good)")
-    threshold: float = Field(description="the one used")
+    threshold: float = Field(description="the one used: score from which a photograph is defective")
+    review_threshold: float | None = Field(
+        None, description="score from which it is at least for review; null: the model asks for none"
+    )
     probabilities: dict[str, float] = Field(description="by class; they sum to 1")
 
 

@@ -126,7 +126,7 @@ def export_model(
     photograph = noise_photograph(config) if validation.sample is None else validation.sample
     with full_precision():
         answer = Predictor(reference, config).predict([photograph])[0]
-    manifest = _manifest(config, card, expected_answer(photograph, answer), engines)
+    manifest = _manifest(config, card, expected_answer(photograph, answer, config.calibration.slope), engines)
     inputs = [_network_input(one, config) for one in validation.calibration]
     usual = _network_input(photograph, config)
     measure = measure and not tf.config.list_physical_devices("GPU")

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from segdec.artifact import Manifest, SelfTest, read_file
+from segdec.artifact import SCORE_TOLERANCE, Manifest, SelfTest, read_file
 from segdec.config import STRIDE, ModelConfig
 from segdec.errors import ArtifactError, ImageError, MissingExtraError, SegdecError
 from segdec.images import decode_image, write_png
@@ -81,10 +81,19 @@ def write_self_test(folder: Path, photograph: NDArray[np.uint8], answer: Predict
     write_png(folder / stored.mask_scores, np.rint(answer.mask_scores * 255).astype(np.uint8))
 
 
-def expected_answer(photograph: NDArray[np.uint8], answer: Prediction) -> SelfTest:
-    """Makes the manifest's section for a photograph [H, W, C] and its answer."""
+def expected_answer(photograph: NDArray[np.uint8], answer: Prediction, slope: float = 1.0) -> SelfTest:
+    """Makes the manifest's section for a photograph [H, W, C] and its answer.
+
+    A calibration of a steep `slope` lets the score move as many times further.
+    """
     height, width = photograph.shape[:2]
-    return SelfTest(height=height, width=width, label=answer.label, score=answer.score)
+    return SelfTest(
+        height=height,
+        width=width,
+        label=answer.label,
+        score=answer.score,
+        score_tolerance=min(SCORE_TOLERANCE * max(1.0, slope), 1.0),
+    )
 
 
 def noise_photograph(config: ModelConfig) -> NDArray[np.uint8]:
@@ -153,7 +162,8 @@ def _find_problem(found: Prediction, expected: SelfTest, result: SelfTestResult)
 
 def _is_certain(found: Prediction, tolerance: float) -> bool:
     """Whether the label stays the same if every probability moves by `tolerance`."""
-    if abs(found.score - found.threshold) <= tolerance:
+    limits = found.threshold if found.review_threshold is None else found.review_threshold, found.threshold
+    if any(abs(found.score - limit) <= tolerance for limit in limits):
         return False
     ranked = sorted(list(found.probabilities.values())[1:], reverse=True)
     return found.score < found.threshold or len(ranked) < 2 or ranked[0] - ranked[1] > 2 * tolerance

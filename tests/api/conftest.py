@@ -90,7 +90,9 @@ class StubPredictor:
         return Prediction(
             label="scratch" if score >= threshold else "good",
             score=score,
+            log_odds=0.0,
             threshold=threshold,
+            review_threshold=None,
             probabilities={"good": 1 - score, "scratch": score, "spot": 0.0},
             mask=np.where(scores >= 0.5, 255, 0).astype(np.uint8),
             mask_scores=scores,

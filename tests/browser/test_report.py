@@ -1,5 +1,6 @@
 """The report of an evaluation in a real browser; every number is worked out here from the results."""
 
+import math
 import re
 from pathlib import Path
 
@@ -38,7 +39,8 @@ def decide(place: int):
     wrong = 1 + sample.label % 3 if place == 9 else max(sample.label, 1)
     label = CLASSES[wrong] if score >= THRESHOLD else "good"
     regions = find_regions(mask, scores)
-    return sample, Prediction(label, score, THRESHOLD, {}, mask, scores, scores, 0.5, regions)
+    odds = math.log(score / (1 - score))
+    return sample, Prediction(label, score, odds, THRESHOLD, None, {}, mask, scores, scores, 0.5, regions)
 
 
 @pytest.fixture(scope="module")

@@ -3,8 +3,9 @@ import math
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from pydantic import ValidationError
 
-from segdec.config import InputConfig, ModelConfig, NetworkConfig, Thresholds
+from segdec.config import Calibration, InputConfig, ModelConfig, NetworkConfig, Thresholds
 from segdec.errors import ConfigError, SegdecError
 from segdec.postprocessing import Prediction, find_regions, interpret, sigmoid
 
@@ -146,3 +147,48 @@ def test_region_inside_the_box_of_another_does_not_lend_it_its_score() -> None:
 def test_sigmoid_by_hand_and_at_its_ends() -> None:
     logits = np.array([0.0, math.log(3), -math.log(3), 1000.0, -1000.0], np.float32)
     np.testing.assert_allclose(sigmoid(logits), [0.5, 0.75, 0.25, 1.0, 0.0], atol=1e-7)
+
+
+def calibrated_model(slope: float, intercept: float, review: float | None = None) -> ModelConfig:
+    thresholds = Thresholds(score=0.6, mask=0.75, review=review)
+    calibration = Calibration(slope=slope, intercept=intercept, defect_rate=0.1)
+    return CONFIG.model_copy(update={"calibration": calibration, "thresholds": thresholds})
+
+
+def test_calibration_is_a_line_in_log_odds() -> None:
+    logits = np.array([0.0, math.log(2), 0.0], np.float32)  # 3 to 1 for a defect, 2 to 1 for a scratch
+    found = interpret(NO_DEFECT, logits, (16, 24), calibrated_model(2.0, -math.log(3)))
+    assert found.log_odds == pytest.approx(math.log(3), abs=1e-6)
+    assert found.score == pytest.approx(0.75, abs=1e-6)  # 2 · ln 3 − ln 3
+    expected = {"good": 0.25, "scratch": 0.5, "spot": 0.25}
+    assert found.probabilities == pytest.approx(expected, abs=1e-6)
+
+
+@pytest.mark.parametrize("logit", [-1e4, -800.0, 800.0, 1e4])
+def test_calibration_of_extreme_logits_stays_a_probability(logit: float) -> None:
+    found = interpret(NO_DEFECT, np.array([0, logit, 0], np.float32), (16, 24), calibrated_model(100.0, 5.0))
+    assert 0 <= found.score <= 1
+    assert sum(found.probabilities.values()) == pytest.approx(1)
+
+
+@pytest.mark.parametrize(
+    ("score", "label"), [(0.19, "good"), (0.21, "review"), (0.59, "review"), (0.61, "scratch")]
+)
+def test_between_its_thresholds_a_photograph_is_for_review(score: float, label: str) -> None:
+    logits = np.log([1 - score, 0.7 * score, 0.3 * score]).astype(np.float32)
+    found = interpret(NO_DEFECT, logits, (16, 24), calibrated_model(1.0, 0.0, review=0.2))
+    assert (found.label, found.threshold, found.review_threshold) == (label, 0.6, 0.2)
+
+
+def test_given_threshold_leaves_nothing_for_review() -> None:
+    config = calibrated_model(1.0, 0.0, review=0.2)
+    logits = np.log([0.7, 0.2, 0.1]).astype(np.float32)
+    found = interpret(NO_DEFECT, logits, (16, 24), config, threshold=0.5)
+    assert (found.label, found.review_threshold) == ("good", None)
+
+
+def test_review_is_below_the_threshold_and_no_class() -> None:
+    with pytest.raises(ValidationError, match=r"review=0\.5 is not below score=0\.5; expected a lower one"):
+        Thresholds(score=0.5, review=0.5)
+    with pytest.raises(ValidationError, match="a class is called 'review'"):
+        ModelConfig(network=NetworkConfig(preset="compact"), input=InputConfig(), classes=("good", "review"))

@@ -286,3 +286,9 @@ def test_noise_has_the_input_size_of_the_model(config: InputConfig, shape: tuple
     assert (noise.shape, noise.dtype) == (shape, np.uint8)
     np.testing.assert_array_equal(noise, noise_photograph(CONFIG.model_copy(update={"input": config})))
     assert noise.std() > 60
+
+
+def test_steep_calibration_widens_the_tolerance() -> None:
+    answer = answering(CONFIG, SURE).predict([PHOTOGRAPH])[0]
+    tolerances = [expected_answer(PHOTOGRAPH, answer, slope).score_tolerance for slope in (0.5, 1, 4, 2e3)]
+    assert tolerances == [1e-3, 1e-3, 4e-3, 1]

@@ -13,7 +13,9 @@ def predict(mask, label="defect"):
     return Prediction(
         label=label,
         score=0.875,
+        log_odds=2.0,
         threshold=0.5,
+        review_threshold=None,
         probabilities={},
         mask=mask,
         mask_scores=(mask / 255).astype(np.float32),
