@@ -19,7 +19,9 @@ class Figures(Config):
     """How good a model is on validation photographs."""
 
     average_precision: Fraction | None = Field(None, description="absent without good or defective ones")
-    threshold: Fraction = Field(description="the image score that these photographs would choose")
+    threshold: Fraction | None = Field(
+        None, description="of models before format 7: the image score that these photographs would choose"
+    )
     missed: int = Field(ge=0, description="defective photographs called good, at the model's threshold")
     false_alarms: int = Field(ge=0, description="good photographs called defective, at the model's threshold")
 

@@ -1,4 +1,4 @@
-"""Command line: `python -m training check|run|launch|evaluate|join|compare|export|verify`."""
+"""Command line: `python -m training check|run|launch|calibrate|evaluate|join|compare|export|verify`."""
 
 import argparse
 import os
@@ -27,6 +27,10 @@ CHECK_USAGE = (
     "Usage: python -m training check EXPERIMENT.toml [--field value]… "
     "(takes two steps of each stage, evaluates, exports, and estimates what the run will take)"
 )
+CALIBRATE_USAGE = (
+    "Usage: python -m training calibrate RUN [--folds K | --by RUN…] [--threshold.field value]… "
+    "(chooses calibration and thresholds of a finished run anew)"
+)
 SIGNALS = (
     "SIGTERM and Ctrl-C save a checkpoint and leave with exit code 75 and 130; the same command "
     "without --fresh goes on."
@@ -52,6 +56,10 @@ def build_parser() -> argparse.ArgumentParser:
     commands.add_parser("run", help="train the stages of an experiment: run EXPERIMENT.toml [--field value]")
     commands.add_parser(
         "launch", help="the same on a local cluster: launch --workers 2 [--ps 1] EXPERIMENT.toml"
+    )
+    commands.add_parser(
+        "calibrate",
+        help="choose the limits of a finished run anew: calibrate RUN [--folds K | --by RUN…]",
     )
     _add_measuring(commands)
     _add_artifacts(commands)
@@ -160,7 +168,30 @@ def launch(words: list[str]) -> NoReturn:
     raise SystemExit(launch(words))
 
 
-EXPERIMENT_COMMANDS = {"check": check, "run": run, "launch": launch}
+def calibrate(words: list[str]) -> None:
+    """Chooses the limits of a run anew: `RUN [--folds K | --by RUN…] [--threshold.field value]…`."""
+    if "--help" in words or "-h" in words:
+        print(CALIBRATE_USAGE)
+        raise SystemExit(0)
+    parser = argparse.ArgumentParser("python -m training calibrate", usage=CALIBRATE_USAGE, add_help=False)
+    parser.add_argument("run", type=Path)
+    more = parser.add_mutually_exclusive_group()
+    more.add_argument("--folds", type=int, default=0)
+    more.add_argument("--by", type=Path, nargs="+", default=[], metavar="RUN")
+    options, fields = parser.parse_known_args(words)
+    quiet_tensorflow(trains=options.folds > 0)
+    from training.calibrate import calibrate_run
+    from training.run.folder import RunFolder
+
+    experiment = RunFolder.finished(options.run).experiment(fields)
+    if stray := next((word for word in fields if word.startswith("--") and "threshold." not in word), None):
+        raise ConfigError(f"{stray}: a finished run keeps this. Expected --threshold.field value alone.")
+    allow_pixels(experiment.data.max_pixels)
+    for line in calibrate_run(options.run, experiment.threshold, folds=options.folds, by=options.by):
+        print(line, flush=True)
+
+
+EXPERIMENT_COMMANDS = {"check": check, "run": run, "launch": launch, "calibrate": calibrate}
 """Commands whose flags are the fields of the experiment, which know themselves."""
 
 

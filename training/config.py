@@ -271,6 +271,35 @@ class StagesConfig(Config):
         return self
 
 
+class ThresholdConfig(Config):
+    """What the limits of a trained model are chosen by; `training calibrate` chooses them anew."""
+
+    miss_cost: Changeable[Annotated[float, Field(gt=0.0, le=1e6)]] = Field(
+        10.0, description="what a missed defect costs, in false alarms"
+    )
+    defect_rate: Changeable[Annotated[float, Field(gt=0.0, lt=1.0)] | None] = Field(
+        None,
+        description="share of defective photographs at the line, for which the score is a probability; "
+        "none = that of the photographs that the limits are chosen on",
+    )
+    review: Changeable[bool] = Field(
+        False,
+        description="a second limit below which a photograph is good, so that those between the two are for "
+        "somebody to look at",
+    )
+    missed_share: Changeable[Annotated[float, Field(gt=0.0, lt=1.0)]] = Field(
+        0.05, description="review: largest share of the defective parts that may pass as good"
+    )
+    refused_share: Changeable[Annotated[float, Field(gt=0.0, lt=1.0)]] = Field(
+        0.05,
+        description="review, and a threshold from good photographs alone: largest share of the good parts "
+        "that may be refused",
+    )
+    confidence: Changeable[Annotated[float, Field(ge=0.5, lt=1.0)]] = Field(
+        0.95, description="with which the two shares are kept (exact binomial)"
+    )
+
+
 class ExperimentConfig(BaseSettings):
     """A training run. Values come from the experiment file; flags of the same names override it."""
 
@@ -358,6 +387,7 @@ class ExperimentConfig(BaseSettings):
     loss: LossConfig = LossConfig()
     augmentation: AugmentationConfig = AugmentationConfig()
     stages: StagesConfig = StagesConfig()
+    threshold: ThresholdConfig = ThresholdConfig()
 
     @classmethod
     def settings_customise_sources(
@@ -419,6 +449,21 @@ class ExperimentConfig(BaseSettings):
     def folder(self) -> Path:
         """Where the run lies."""
         return self.runs / self.name
+
+    def aside(self, folder: Path, splits: Path) -> Self:
+        """Returns the same experiment in a folder of its own, on other splits, in this process alone."""
+        clustered = self.strategy in ("multi-worker", "parameter-server")
+        return self.model_copy(
+            update={
+                "runs": folder.parent,
+                "name": folder.name,
+                "data": self.data.model_copy(
+                    update={"splits": splits, "checked_folder": self.checked_folder}
+                ),
+                "strategy": "auto" if clustered else self.strategy,
+                "tracking": "none",
+            }
+        )
 
     @property
     def checked_folder(self) -> Path:

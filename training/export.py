@@ -104,9 +104,12 @@ def verify_artifact(path: Path, model: Path, split: Split) -> Iterator[str]:
     """
     folder, manifest = RunFolder.finished(path), read_manifest(model)
     result = folder.result()
-    if (manifest.data_fingerprint, manifest.thresholds) != (result.data_fingerprint, result.model.thresholds):
+    limits = {"calibration", "thresholds"}
+    same_data = manifest.data_fingerprint == result.data_fingerprint
+    if not same_data or manifest.model_dump(include=limits) != result.model.model_dump(include=limits):
         raise ArtifactError(
-            f"{model} was not exported from {path}. Expected an artifact of this run; export it."
+            f"{model} was not exported from {path}, or before its limits were chosen anew. Expected an "
+            "artifact of this run; export it."
         )
     records = run_records(folder.experiment().data, folder.splits, result.model.classes, split)
     reference = Predictor(NetworkEngine(folder.network()), result.model)

@@ -22,7 +22,7 @@ from training.distribution.cluster import Cluster
 from training.distribution.interruption import Interruption, RunInterruptedError
 from training.distribution.process_group_context import ProcessGroupContext
 from training.distribution.strategies import divisible_batch_size
-from training.evaluation.validation import Validator
+from training.evaluation.validation import Validator, choose_limits
 from training.optimization.flops import Workload, count_step_flops, strategy_peak
 from training.optimization.numerics import compute_dtype, emulates_bfloat16, set_numerics
 from training.optimization.pretrained import build_pretrained, load_pretrained
@@ -307,18 +307,23 @@ class Trainer:
         raise RunInterruptedError(self.interruption.received or signal.SIGTERM, place)
 
     def _save_result(self, log: RunLog) -> None:
+        if self.folder.has_result:  # `calibrate` may have chosen other limits since
+            return
         self.state.copy_best_to_validated()
-        model, metrics, warnings = self.validator.choose_thresholds(trained=not self.dry)
+        chosen = choose_limits(self.predictor.config, self.validator.measure(), self.config.threshold)
+        warnings = [] if self.dry else list(chosen.notes)
         if not any(stage.trains_decision and self.config.stages[stage.name].steps for stage in STAGES):
             warnings.append("No stage trained the decision: class and score are by chance, the mask is not.")
         for warning in warnings:
             print(f"warning: {warning}", file=sys.stderr)
         result = RunResult(
-            model=model,
-            validation=metrics,
+            model=chosen.model,
+            validation=chosen.validation,
+            chosen_by="the validation photographs",
             warnings=tuple(warnings),
             data_fingerprint=self.data_fingerprint,
             encoder=self.folder.encoder(),
         )
         self.folder.save_result(self.validated, result)
-        log.finish({**metrics, **model.thresholds.model_dump(include={"score", "mask"})})
+        limits = chosen.model.thresholds.model_dump(include={"score", "mask"})
+        log.finish({**chosen.validation, **limits})

@@ -14,8 +14,7 @@ from matplotlib.figure import Figure
 from numpy.typing import ArrayLike, NDArray
 from sklearn.metrics import precision_recall_curve, roc_curve
 
-from training.evaluation.photograph_results import PhotographResult
-from training.evaluation.thresholds import SATURATION
+from training.evaluation.photograph_results import SATURATION, PhotographResult
 
 GOOD, DEFECTIVE = "#3b8ed0", "#e07b39"
 """Both readable on white and on black; told apart by colour-blind eyes."""

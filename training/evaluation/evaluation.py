@@ -39,7 +39,7 @@ class Evaluation:
 
     def errors(self) -> tuple[PhotographResult, ...]:
         """Returns the results with the wrong label: missed defects, then false alarms, the plainest first."""
-        wrong = [result for result in self.results if result.outcome != "correct"]
+        wrong = [result for result in self.results if result.outcome not in ("correct", "review")]
         return tuple(
             sorted(
                 wrong, key=lambda result: (result.outcome, -abs(result.score - result.threshold), result.name)
@@ -91,7 +91,12 @@ def evaluate(
                     histogram.add(prediction.mask_scores, sample.mask)
             bar.update(len(batch))
     metrics = measure(
-        results, config.classes, histogram, threshold=config.thresholds.score, resamples=resamples
+        results,
+        config.classes,
+        histogram,
+        threshold=config.thresholds.score,
+        defect_rate=config.calibration.defect_rate,
+        resamples=resamples,
     )
     return Evaluation(config.classes, tuple(results), metrics, histogram)
 
@@ -136,8 +141,10 @@ def _compare(
         true_label=classes[record.label],
         predicted_label=prediction.label,
         score=float(prediction.score),
+        log_odds=float(prediction.log_odds),
         threshold=float(prediction.threshold),
         regions=len(prediction.regions),
         pixels=count_pixels(prediction.mask, sample.mask) if known else None,
         overlaps=measure_overlaps(prediction.mask, sample.mask) if known else (),
+        review_threshold=prediction.review_threshold,
     )

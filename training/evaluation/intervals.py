@@ -123,6 +123,7 @@ def resample_figures(results: Sequence[PhotographResult], weights: Floats) -> di
     """
     defective = np.array([result.truth != 0 for result in results])
     detected = np.array([result.detected for result in results])
+    passed = np.array([result.passed for result in results])
     right = np.array([result.outcome == "correct" for result in results])
     pixels = np.array(
         [
@@ -135,7 +136,7 @@ def resample_figures(results: Sequence[PhotographResult], weights: Floats) -> di
     values = (
         precision,
         area,
-        _divide(weights @ (defective & ~detected), weights @ defective),
+        _divide(weights @ (defective & passed), weights @ defective),
         _divide(weights @ (detected & ~defective), weights @ ~defective),
         _divide(weights @ right, weights.sum(axis=1)),
         _divide(2 * tp, 2 * tp + fp + fn),

@@ -8,8 +8,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-import numpy as np
+from scipy.special import expit
 
+from segdec.config import REVIEW
+from training.evaluation.calibration import measure_reliability
 from training.evaluation.classification_metrics import (
     auroc,
     average_precision,
@@ -35,7 +37,7 @@ class ClassMetrics:
         name: The class.
         images: Photographs of it.
         average_precision: Step-wise AP of the image score, these photographs against the good ones.
-        false_negatives: Photographs of it below the threshold.
+        false_negatives: Photographs of it that are called good.
         recall: Share of them at or above the threshold, whatever class was named.
         accuracy: Share of them that got this very class.
         pixels: Pooled over its photographs whose defect pixels are known; the good ones are not in it.
@@ -68,10 +70,17 @@ class Metrics:
         average_precision_trapezoid: Trapezoidal area under the same curve, as COMIND reports it.
         auroc: Area under the ROC curve of the image score.
         false_positives: Good images at or above the threshold.
-        false_negatives: Defective images below the threshold.
+        false_negatives: Defective images that are called good.
+        reviews: Images for review; `defective_reviews` of them are defective.
         fp_at_full_recall: False positives at the threshold that misses no defective image.
         label_accuracy: Share of the images with the right class.
-        confusion: Images by true class (row) and predicted class (column).
+        confusion: Images by true class (row) and predicted class (column); a last column for those for
+            review, if there are any.
+        calibration_error: Expected calibration error of the score, its photographs weighted as if the share
+            of defective ones were that which the score is a probability for.
+        brier: Brier score of the image score, weighted so.
+        calibration_error_before: The first of the two without calibration.
+        brier_before: The other one.
         pixels: Pooled over the images whose defect pixels are known, at the mask threshold.
         pixel_images: How many those are.
         pixel_average_precision: Step-wise AP of all their pixels' mask scores.
@@ -91,6 +100,8 @@ class Metrics:
     auroc: float | None
     false_positives: int
     false_negatives: int
+    reviews: int
+    defective_reviews: int
     fp_at_full_recall: int | None
     label_accuracy: float | None
     confusion: tuple[tuple[int, ...], ...]
@@ -98,6 +109,10 @@ class Metrics:
     pixel_images: int
     pixel_average_precision: float | None
     aupro: float | None
+    calibration_error: float | None
+    brier: float | None
+    calibration_error_before: float | None
+    brier_before: float | None
     classes: tuple[ClassMetrics, ...]
     region_sizes: tuple[RegionSize, ...]
     intervals: Mapping[str, Interval | None] = field(default_factory=dict)
@@ -151,6 +166,7 @@ def measure(
     mask_scores: PixelHistogram | None = None,
     *,
     threshold: float | None = None,
+    defect_rate: float | None = None,
     resamples: int = 0,
 ) -> Metrics:
     """Measures all figures of N photographs, N may be 0.
@@ -161,14 +177,18 @@ def measure(
         mask_scores: Mask scores of the photographs whose defect pixels are known; without them there is no
             figure over all thresholds.
         threshold: That of the model, which no result tells if there is none.
+        defect_rate: Share of defective photographs for which the score is a probability; None: theirs.
         resamples: Of the intervals; none are computed for 0.
     """
     truth, scores = [result.truth for result in results], [result.score for result in results]
     defective = sum(label != 0 for label in truth)
     thresholds = [result.threshold for result in results]
-    false_positives, false_negatives = count_errors(truth, scores, thresholds)
-    predicted = [classes.index(result.predicted_label) for result in results]
-    confusion = confusion_matrix(truth, predicted, len(classes))
+    false_positives, _ = count_errors(truth, scores, thresholds)
+    _, false_negatives = count_errors(truth, scores, [result.lowest_limit for result in results])
+    reviewed = [result for result in results if result.outcome == "review"]
+    confusion = _confuse(results, classes)
+    after = measure_reliability(truth, scores, defect_rate)
+    before = measure_reliability(truth, expit([result.log_odds for result in results]), defect_rate)
     known = [result.pixels for result in results if result.pixels is not None]
     return Metrics(
         images=len(results),
@@ -180,17 +200,30 @@ def measure(
         auroc=auroc(truth, scores),
         false_positives=false_positives,
         false_negatives=false_negatives,
+        reviews=len(reviewed),
+        defective_reviews=sum(result.truth != 0 for result in reviewed),
         fp_at_full_recall=false_positives_at_full_recall(truth, scores),
-        label_accuracy=ratio(int(np.trace(confusion)), len(results)),
-        confusion=tuple(tuple(int(count) for count in row) for row in confusion),
+        label_accuracy=ratio(sum(row[place] for place, row in enumerate(confusion)), len(results)),
+        confusion=confusion,
         pixels=sum(known, PixelCounts()),
         pixel_images=len(known),
         pixel_average_precision=mask_scores.average_precision() if mask_scores else None,
         aupro=mask_scores.aupro() if mask_scores else None,
+        calibration_error=after.expected_error if after else None,
+        brier=after.brier if after else None,
+        calibration_error_before=before.expected_error if before else None,
+        brier_before=before.brier if before else None,
         classes=tuple(_measure_class(results, number, name) for number, name in enumerate(classes) if number),
         region_sizes=measure_sizes(overlap for result in results for overlap in result.overlaps),
         intervals=measure_intervals([results], resamples=resamples) if resamples else {},
     )
+
+
+def _confuse(results: Sequence[PhotographResult], classes: Sequence[str]) -> tuple[tuple[int, ...], ...]:
+    columns = [*classes, *([REVIEW] if any(result.predicted_label == REVIEW for result in results) else [])]
+    predicted = [columns.index(result.predicted_label) for result in results]
+    matrix = confusion_matrix([result.truth for result in results], predicted, len(columns))
+    return tuple(tuple(int(count) for count in row) for row in matrix[: len(classes)])
 
 
 def _measure_class(results: Sequence[PhotographResult], number: int, name: str) -> ClassMetrics:
@@ -204,7 +237,7 @@ def _measure_class(results: Sequence[PhotographResult], number: int, name: str) 
         average_precision=average_precision(
             [result.truth for result in against_good], [result.score for result in against_good]
         ),
-        false_negatives=len(own) - detected,
+        false_negatives=sum(result.passed for result in own),
         recall=ratio(detected, len(own)),
         accuracy=ratio(sum(result.predicted_label == name for result in own), len(own)),
         pixels=sum(known, PixelCounts()),

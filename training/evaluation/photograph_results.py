@@ -2,16 +2,21 @@
 
 import csv
 import io
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from segdec.config import REVIEW
 from segdec.files import write_text_atomic
 from training.evaluation.pixel_counts import PixelCounts
 from training.evaluation.true_regions import Overlap
 
-Outcome = Literal["correct", "false negative", "false positive", "wrong class"]
+Outcome = Literal["correct", "false negative", "false positive", "wrong class", "review"]
+
+SATURATION = 2.0**-24
+"""Scores nearer to 0 or 1 count as this near: float32 logits say no more, whatever the last digits."""
 
 COLUMNS = (
     "name",
@@ -25,7 +30,11 @@ COLUMNS = (
     "tp_px",
     "fp_px",
     "fn_px",
+    "log_odds",
+    "review_threshold",
 )
+LATER = frozenset({"log_odds", "review_threshold"})
+"""Columns that a file of an earlier version lacks."""
 
 
 @dataclass(frozen=True)
@@ -38,13 +47,15 @@ class PhotographResult:
         group: The item that it shows; photographs of one item are no independent evidence.
         truth: Index of its class; 0 is good.
         true_label: Name of its class.
-        predicted_label: Name of the class the model gave.
+        predicted_label: Name of the class the model gave, or `review`.
         score: 1 − P(good).
+        log_odds: The network's own log-odds of a defect, before calibration.
         threshold: Score from which the photograph counts as defective.
         regions: Connected defects in the predicted mask.
         pixels: Predicted mask against truth; None for a defective photograph whose defect pixels are
             unknown: one without a mask, or with boxes alone.
         overlaps: The true regions and how much of each is covered; empty where they are unknown.
+        review_threshold: Score from which it is at least for review; None where there is no review.
     """
 
     name: str
@@ -54,10 +65,12 @@ class PhotographResult:
     true_label: str
     predicted_label: str
     score: float
+    log_odds: float
     threshold: float
     regions: int
     pixels: PixelCounts | None
     overlaps: tuple[Overlap, ...] = ()
+    review_threshold: float | None = None
 
     @property
     def detected(self) -> bool:
@@ -65,8 +78,20 @@ class PhotographResult:
         return self.score >= self.threshold
 
     @property
+    def passed(self) -> bool:
+        """Whether the photograph is called good."""
+        return self.score < self.lowest_limit
+
+    @property
+    def lowest_limit(self) -> float:
+        """Score below which it is called good."""
+        return self.threshold if self.review_threshold is None else self.review_threshold
+
+    @property
     def outcome(self) -> Outcome:
         """How the decision turned out."""
+        if not self.passed and not self.detected:
+            return "review"
         if self.true_label == self.predicted_label:
             return "correct"
         if self.truth == 0:
@@ -86,7 +111,8 @@ def write_predictions(path: Path, results: Iterable[PhotographResult]) -> None:
     for result in results:
         pixels = (result.pixels.tp, result.pixels.fp, result.pixels.fn) if result.pixels else ("", "", "")
         decision = (result.true_label, result.predicted_label, result.score, result.threshold)
-        writer.writerow((result.name, result.split, result.group, *decision, result.regions, *pixels))
+        raw = (result.log_odds, "" if result.review_threshold is None else result.review_threshold)
+        writer.writerow((result.name, result.split, result.group, *decision, result.regions, *pixels, *raw))
     write_text_atomic(path, text.getvalue())
 
 
@@ -103,15 +129,16 @@ def read_predictions(path: Path, classes: tuple[str, ...]) -> list[PhotographRes
     """
     with path.open(encoding="utf-8", newline="") as file:
         lines = csv.DictReader(file)
-        if missing := set(COLUMNS) - set(lines.fieldnames or ()):
+        if missing := set(COLUMNS) - LATER - set(lines.fieldnames or ()):
             raise ValueError(f"it lacks the columns {', '.join(sorted(missing))}")
         return [_parse(line, classes) for line in lines]
 
 
 def _parse(line: dict[str, str], classes: tuple[str, ...]) -> PhotographResult:
     counts = [line[f"{kind}_px"] for kind in ("tp", "fp", "fn")]
+    review, score = line.get("review_threshold"), float(line["score"])
     for label in (line["true_label"], line["predicted_label"]):
-        if label not in classes:
+        if label not in classes and not (review and label == REVIEW):
             raise ValueError(f"'{line['name']}' has the class '{label}', which is none of the model's")
     return PhotographResult(
         name=line["name"],
@@ -120,8 +147,16 @@ def _parse(line: dict[str, str], classes: tuple[str, ...]) -> PhotographResult:
         truth=classes.index(line["true_label"]),
         true_label=line["true_label"],
         predicted_label=line["predicted_label"],
-        score=float(line["score"]),
+        score=score,
+        log_odds=float(line.get("log_odds") or score_log_odds(score)),
         threshold=float(line["threshold"]),
         regions=int(line["regions"]),
         pixels=PixelCounts(*map(int, counts)) if any(counts) else None,
+        review_threshold=float(review) if review else None,
     )
+
+
+def score_log_odds(score: float) -> float:
+    """Returns the log-odds of a score that is not calibrated; near 0 and 1 it does not tell them exactly."""
+    near = min(max(score, SATURATION), 1 - SATURATION)
+    return math.log(near / (1 - near))

@@ -17,6 +17,7 @@ from training.evaluation.storage import save_evaluation
 from training.evaluation.summary import describe
 from training.evaluation.tables import evaluation_table
 from training.run.folder import RunFolder
+from training.run.records import RunResult
 from training.tracking.run_log import read_log
 
 
@@ -40,7 +41,7 @@ def evaluate_run(path: Path, split: Split) -> str:
     write_report(
         path / "report.html",
         title=experiment.name,
-        facts=_facts(experiment, result.model.thresholds.mask, split),
+        facts=_facts(experiment, result, split),
         evaluation=evaluation,
         show=_show(predictor, records, read),
         warnings=result.warnings,
@@ -59,12 +60,12 @@ def _show(predictor: Predictor, records: Sequence[Record], read: Callable[[Recor
     return show
 
 
-def _facts(experiment: ExperimentConfig, mask_threshold: float, split: str) -> dict[str, str]:
+def _facts(experiment: ExperimentConfig, result: RunResult, split: str) -> dict[str, str]:
     return {
         "Network": describe_network(experiment),
         "Data": f"{experiment.data.layout}, {experiment.data.root}",
         "Measured on": f"split '{split}'",
-        "Thresholds": f"chosen on the split 'val'; mask threshold {mask_threshold:.3f}",
+        "Thresholds": f"chosen on {result.chosen_by}; mask threshold {result.model.thresholds.mask:.3f}",
         "Seed": str(experiment.seed),
     }
 

@@ -1,66 +1,238 @@
-"""Choosing the limits of a model on validation photographs."""
+"""Choosing the limits of a model on photographs that it did not learn from."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
+from scipy.special import logit
+from scipy.stats import beta, t
 
-from training.evaluation.pixel_histogram import EDGES, ROUNDING, PixelHistogram
+from segdec.config import Calibration, Thresholds
+from training.config import ThresholdConfig
+from training.evaluation.calibration import apply_calibration, fit_calibration
+from training.evaluation.pixel_histogram import EDGES, PixelHistogram
 
 DEFAULT = 0.5
 """The limit if validation cannot tell."""
 
-SATURATION = 2.0**-24
-"""Scores nearer to 0 or 1 count as this near: float32 logits say no more, whatever the last digits."""
+CLEARANCE = 0.2
+"""Log-odds that a limit keeps from every photograph, where their gap allows it: engines differ a little."""
+
+Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class ThresholdChoice:
-    """A threshold, and what the user must know about it (None if there is nothing)."""
+class ScoredPhotographs:
+    """Photographs that the network did not learn from, as it judged them.
 
-    value: float
-    warning: str | None = None
-
-
-def choose_score_threshold(labels: ArrayLike, scores: ArrayLike) -> ThresholdChoice:
-    """Chooses the image score from which a photograph is called defective, from validation [N].
-
-    It makes the fewest errors (false positives and false negatives); of equals it is the one that
-    misses fewer defects. It lies as far as it can from the neighbouring scores: in the middle of
-    their gap in logit space, because scores crowd near 0 and 1.
-
-    Args:
-        labels: Class indices; other than 0 is defective.
-        scores: Image scores, 0 to 1.
-
-    Returns:
-        0.5 with a warning if there is no good or no defective image; a warning also if every
-        image is best called the same.
-
-    Raises:
-        ValueError: If lengths differ, or a score is not a number between 0 and 1.
+    Attributes:
+        labels: Class indices [N]; other than 0 is defective.
+        log_odds: The network's own [N].
+        groups: The part that each shows [N]; photographs of one part are no independent evidence.
     """
-    defective, values = _checked(labels, scores)
-    good_count, defective_count = int((~defective).sum()), int(defective.sum())
-    if not good_count or not defective_count:
-        return ThresholdChoice(DEFAULT, _explain_default(good_count, defective_count))
-    cuts = np.unique(values)
-    misses = np.searchsorted(np.sort(values[defective]), cuts)
-    alarms = good_count - np.searchsorted(np.sort(values[~defective]), cuts)
-    if cuts[-1] < 1.0:  # no threshold lies above a score of 1
-        misses, alarms = np.append(misses, defective_count), np.append(alarms, 0)
-    return _place(cuts, int(np.lexsort((misses, misses + alarms))[0]))
+
+    labels: NDArray[np.int64]
+    log_odds: Floats
+    groups: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        if not len(self.labels) == len(self.log_odds) == len(self.groups):
+            raise ValueError(
+                f"{len(self.labels)} labels, {len(self.log_odds)} log-odds and {len(self.groups)} groups. "
+                "Expected as many of each."
+            )
+        if not np.isfinite(self.log_odds).all():
+            raise ValueError("Log-odds that are not finite. Expected numbers; the network may have diverged.")
+
+    @property
+    def good(self) -> Floats:
+        """Log-odds of the good ones."""
+        return np.asarray(self.log_odds[self.labels == 0])
+
+    @property
+    def defective(self) -> Floats:
+        """Log-odds of the defective ones."""
+        return np.asarray(self.log_odds[self.labels != 0])
+
+    def worst_of_groups(self, *, good: bool) -> Floats:
+        """Returns the log-odds of each part's worst photograph, ascending: highest good, lowest defective."""
+        worst: dict[str, float] = {}
+        for label, odds, group in zip(self.labels, self.log_odds.tolist(), self.groups, strict=True):
+            if (label == 0) == good:
+                choose = max if good else min
+                worst[group] = choose(worst.get(group, odds), odds)
+        return np.sort(np.array(list(worst.values()), np.float64))
 
 
-def _checked(labels: ArrayLike, scores: ArrayLike) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
-    defective, values = np.asarray(labels) != 0, np.asarray(scores, np.float64)
-    if defective.shape != values.shape or values.ndim != 1:
-        raise ValueError(
-            f"Labels of shape {defective.shape} and scores {values.shape}; expected two equal [N]"
-        )
-    if not np.all((values >= -ROUNDING) & (values <= 1 + ROUNDING)):
-        raise ValueError("A score is not a number between 0 and 1; the network may have diverged")
-    return defective, np.clip(values, 0.0, 1.0)
+def join_scored(parts: Sequence[ScoredPhotographs]) -> ScoredPhotographs:
+    """Returns all photographs together."""
+    return ScoredPhotographs(
+        np.concatenate([part.labels for part in parts]),
+        np.concatenate([part.log_odds for part in parts]),
+        tuple(group for part in parts for group in part.groups),
+    )
+
+
+@dataclass(frozen=True)
+class ScoreLimits:
+    """What judges image scores.
+
+    Attributes:
+        calibration: Makes a probability of the network's score, where there is enough to fit it to.
+        threshold: Score from which a photograph is defective.
+        review: Score from which it is for review; None where nothing is.
+        notes: What the user must know of them.
+    """
+
+    calibration: Calibration
+    threshold: float
+    review: float | None = None
+    notes: tuple[str, ...] = ()
+
+    def thresholds(self, mask: float) -> Thresholds:
+        """Returns the model's thresholds, with that of the mask."""
+        return Thresholds(score=self.threshold, mask=mask, review=self.review)
+
+
+def choose_score_limits(scored: ScoredPhotographs, settings: ThresholdConfig) -> ScoreLimits:
+    """Chooses calibration and limits of the image score.
+
+    With photographs of both kinds the score becomes a probability, and a photograph is defective where
+    passing it would cost more than refusing it: from 1 / (1 + miss_cost) on. With good ones alone the limit
+    is the score that a further good one exceeds with the probability `refused_share`, by their mean and
+    spread in log-odds. With neither it is 0.5.
+    """
+    good, defective = scored.good, scored.defective
+    if not len(good) or (len(good) < 2 and not len(defective)):
+        return ScoreLimits(Calibration(), DEFAULT, notes=(_explain_default(len(good), len(defective)),))
+    if not len(defective):
+        return _limit_good(scored, settings)
+    calibration = fit_calibration(scored.labels, scored.log_odds, settings.defect_rate)
+    cut = _to_log_odds(calibration, 1 / (1 + settings.miss_cost))
+    review, notes = None, _list_doubts(scored, cut)
+    if settings.review:
+        review, cut, said = _choose_review(scored, cut, settings)
+        notes = (*notes, *said)
+    return _place(scored, calibration, cut, review, notes)
+
+
+# === With good photographs alone ===
+
+
+def _limit_good(scored: ScoredPhotographs, settings: ThresholdConfig) -> ScoreLimits:
+    """The order statistic of the good parts that keeps `refused_share`, else beyond them all.
+
+    How far beyond is what a further one of a normal distribution exceeds with that probability.
+    """
+    parts = scored.worst_of_groups(good=True)
+    bound, risk = _bound(-parts[::-1], settings.refused_share, settings.confidence)
+    cut = float(np.nextafter(-bound, np.inf))
+    if risk > settings.refused_share:
+        count = len(scored.good)
+        reach = t.ppf(1 - settings.refused_share, count - 1) * np.sqrt(1 + 1 / count)
+        cut = max(cut, float(scored.good.mean() + reach * scored.good.std(ddof=1)))
+    note = (
+        f"The threshold stands on {len(parts)} good parts and no defective one: at most {_percent(risk)} "
+        f"of the good ones are refused ({_percent(settings.confidence)} confidence). How many defects are "
+        "missed is not known, and the score is no probability: try it on defective parts before you trust it."
+    )
+    return _place(scored, Calibration(), cut, None, (note,))
+
+
+# === Review ===
+
+
+def _choose_review(
+    scored: ScoredPhotographs, cut: float, settings: ThresholdConfig
+) -> tuple[float | None, float, tuple[str, ...]]:
+    """Log-odds from which a photograph is for review, and from which it is refused, and what to know.
+
+    Both are order statistics of the parts: the probability of a further part beyond the k-th of n is
+    beta-distributed (k, n − k + 1), which is also Clopper and Pearson's bound (Wilks 1941).
+    """
+    missed, refused = scored.worst_of_groups(good=False), -scored.worst_of_groups(good=True)[::-1]
+    lower, lower_risk = _bound(missed, settings.missed_share, settings.confidence)
+    upper, upper_risk = _bound(refused, settings.refused_share, settings.confidence)
+    risks = (
+        ("defective parts pass as good", lower_risk, settings.missed_share, len(missed)),
+        ("good parts are refused", upper_risk, settings.refused_share, len(refused)),
+    )
+    notes = tuple(
+        _explain_risk(what, risk, asked, parts, settings.confidence)
+        for what, risk, asked, parts in risks
+        if risk > asked
+    )
+    if lower > -upper:  # one limit between the two keeps both risks
+        return None, float(np.clip(cut, -upper, lower)), notes
+    return lower, np.nextafter(-upper, np.inf), notes
+
+
+def _bound(ascending: Floats, share: float, confidence: float) -> tuple[float, float]:
+    """The highest of the values below which a further one lies with at most this probability, else the least.
+
+    Returns it, and the probability that can be stated of it with this confidence.
+    """
+    places = np.arange(1, len(ascending) + 1)
+    risks = beta.ppf(confidence, places, len(ascending) - places + 1)
+    kept = int(np.count_nonzero(risks <= share))
+    place = max(kept - 1, 0)
+    return float(ascending[place]), float(risks[place])
+
+
+def _explain_risk(what: str, risk: float, asked: float, parts: int, confidence: float) -> str:
+    needed = int(np.ceil(np.log1p(-confidence) / np.log1p(-asked)))
+    return (
+        f"With {parts} such parts it cannot be stated that at most {_percent(asked)} of the {what}: that "
+        f"takes {needed}. What can be stated is {_percent(risk)}, with {_percent(confidence)} confidence."
+    )
+
+
+# === Placing ===
+
+
+def _place(
+    scored: ScoredPhotographs,
+    calibration: Calibration,
+    cut: float,
+    review: float | None,
+    notes: tuple[str, ...],
+) -> ScoreLimits:
+    """Both limits as scores, clear of every photograph where there is room."""
+
+    def to_score(limit: float) -> float:
+        return float(apply_calibration(calibration, _keep_clear(scored.log_odds, limit)))
+
+    threshold, lower = to_score(cut), None if review is None else to_score(review)
+    if lower is not None and lower >= threshold:
+        lower = None
+    return ScoreLimits(calibration, threshold, lower, notes)
+
+
+def _keep_clear(log_odds: Floats, cut: float) -> float:
+    """Moves a limit within its gap between two photographs away from both, on the same side of each."""
+    ordered = np.sort(log_odds)
+    place = int(np.searchsorted(ordered, cut))  # `cut` calls ordered[place] and what is above it defective
+    low = ordered[place - 1] if place else -np.inf
+    high = ordered[place] if place < len(ordered) else np.inf
+    if high - low <= 2 * CLEARANCE:
+        return float((low + high) / 2)
+    return float(np.clip(cut, low + CLEARANCE, high - CLEARANCE))
+
+
+def _to_log_odds(calibration: Calibration, score: float) -> float:
+    return (float(logit(score)) - calibration.intercept) / calibration.slope
+
+
+def _list_doubts(scored: ScoredPhotographs, cut: float) -> tuple[str, ...]:
+    detected = scored.log_odds >= cut
+    if detected.any() and not detected.all():
+        return ()
+    label = "defective" if detected.all() else "good"
+    return (
+        f"The validation scores do not tell good from defective: the threshold calls every image {label}. "
+        "Train longer or look at the labels.",
+    )
 
 
 def _explain_default(good: int, defective: int) -> str:
@@ -70,50 +242,36 @@ def _explain_default(good: int, defective: int) -> str:
     )
 
 
-def _place(cuts: NDArray[np.float64], best: int) -> ThresholdChoice:
-    """The threshold that calls `cuts[best]` and what is above it defective."""
-    if best == 0:
-        value = min(_sigmoid(_logit(cuts[0]) - 1), cuts[0])
-        return ThresholdChoice(float(value), _explain_one_sided("defective"))
-    below = cuts[best - 1]
-    if best == len(cuts):
-        value = max(_sigmoid(_logit(below) + 1), np.nextafter(below, 1.0))
-        return ThresholdChoice(float(value), _explain_one_sided("good"))
-    middle = _sigmoid((_logit(below) + _logit(cuts[best])) / 2)
-    return ThresholdChoice(float(middle if below < middle <= cuts[best] else cuts[best]))
+def _percent(share: float) -> str:
+    return f"{100 * share:.3g} %"
 
 
-def _explain_one_sided(label: str) -> str:
-    return (
-        f"The validation scores do not tell good from defective: the fewest errors come from calling every "
-        f"image {label}. Train longer or look at the labels."
-    )
+# === Mask ===
 
 
-def _logit(score: NDArray[np.float64]) -> NDArray[np.float64]:
-    clipped = np.clip(score, SATURATION, 1 - SATURATION)
-    return np.asarray(np.log(clipped) - np.log1p(-clipped))
+@dataclass(frozen=True)
+class MaskLimit:
+    """The threshold of the mask score, and what the user must know of it, if anything."""
+
+    value: float
+    note: str | None = None
 
 
-def _sigmoid(logit: NDArray[np.float64]) -> float:
-    return float(1 / (1 + np.exp(-logit)))
-
-
-def choose_mask_threshold(histogram: PixelHistogram) -> ThresholdChoice:
+def choose_mask_threshold(histogram: PixelHistogram) -> MaskLimit:
     """Chooses the mask score from which a pixel belongs to a defect: the best pooled pixel F1 on validation.
 
     Of equally good thresholds it is the middle one; it is a multiple of 1/256, above 0 and below 1.
 
     Returns:
-        0.5 with a warning if validation has no defect pixel.
+        0.5 with a note if validation has no defect pixel.
     """
     if not histogram.has_defect():
-        warning = (
+        note = (
             f"No validation mask holds a defect, so the mask threshold {DEFAULT} is used. "
             "Put defective images with masks into the validation split."
         )
-        return ThresholdChoice(DEFAULT, warning)
+        return MaskLimit(DEFAULT, note)
     edges = np.arange(1, EDGES) / EDGES
     f1 = np.array([histogram.f1_at(float(edge)) for edge in edges], np.float64)
     best = np.flatnonzero(f1 == f1.max())
-    return ThresholdChoice(float(edges[best[len(best) // 2]]))
+    return MaskLimit(float(edges[best[len(best) // 2]]))

@@ -1,20 +1,28 @@
 """Validation during training: the measure that picks the best weights, and the thresholds at the end."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from datasets.sample import Record, Sample, labels_of
-from segdec.config import ModelConfig, Thresholds
+from segdec.config import ModelConfig
 from segdec.predictor import Predictor
+from training.config import ThresholdConfig
 from training.data.reading_pool import ReadingPool
+from training.evaluation.calibration import apply_calibration
 from training.evaluation.classification_metrics import auroc, average_precision, count_errors
 from training.evaluation.evaluation import evaluate
+from training.evaluation.photograph_results import PhotographResult
 from training.evaluation.pixel_histogram import PixelHistogram
-from training.evaluation.thresholds import choose_mask_threshold, choose_score_threshold
+from training.evaluation.thresholds import (
+    ScoredPhotographs,
+    choose_mask_threshold,
+    choose_score_limits,
+    join_scored,
+)
 from training.stages import Stage
 from training.tracking.panel import draw_picture
 
@@ -32,14 +40,19 @@ class Validation:
     """What one pass over the validation images gave.
 
     Attributes:
-        labels: Class indices [N].
-        scores: Image scores [N].
+        photographs: What the network said of each [N].
+        scores: Image scores [N], as the model was calibrated then.
         pixels: Mask scores of all images, apart for defect and background.
     """
 
-    labels: NDArray[np.int64]
+    photographs: ScoredPhotographs
     scores: NDArray[np.float64]
     pixels: PixelHistogram
+
+    @property
+    def labels(self) -> NDArray[np.int64]:
+        """Class indices [N]."""
+        return self.photographs.labels
 
     def metrics(self) -> dict[str, float | None]:
         """Returns AP, AUROC, the cross-entropy of the image score, and the pixel F1 at its best threshold."""
@@ -106,26 +119,8 @@ class Validator:
             resamples=0,
             pool=self._pool,
         )
-        labels = np.array([result.truth for result in evaluation.results], np.int64)
         scores = np.array([result.score for result in evaluation.results], np.float64)
-        return Validation(labels, scores, evaluation.mask_scores)
-
-    def choose_thresholds(
-        self, *, trained: bool = True
-    ) -> tuple[ModelConfig, dict[str, float | None], list[str]]:
-        """Chooses the model's thresholds: the model with them, its metrics, and what the user must know.
-
-        Of a network that is not `trained`, scores that tell nothing apart are not worth a warning.
-        """
-        validation = self.measure()
-        score = choose_score_threshold(validation.labels, validation.scores)
-        mask = choose_mask_threshold(validation.pixels)
-        thresholds = Thresholds(score=score.value, mask=mask.value)
-        model = self._predictor.config.model_copy(update={"thresholds": thresholds})
-        false_positives, false_negatives = count_errors(validation.labels, validation.scores, score.value)
-        errors = {"false_positives": float(false_positives), "false_negatives": float(false_negatives)}
-        warnings = [choice.warning for choice in ((score, mask) if trained else (mask,)) if choice.warning]
-        return model, {**validation.metrics(), **errors}, warnings
+        return Validation(gather(evaluation.results), scores, evaluation.mask_scores)
 
     def panel(self) -> dict[str, NDArray[np.uint8]]:
         """Returns photograph, true mask and prediction of a few images, always the same, by name."""
@@ -137,6 +132,58 @@ class Validator:
             sample.name: draw_picture(sample, prediction, classes[sample.label])
             for sample, prediction in zip(samples, predictions, strict=True)
         }
+
+
+@dataclass(frozen=True)
+class ChosenLimits:
+    """What a model is given when its training has ended.
+
+    Attributes:
+        model: With its calibration and thresholds.
+        validation: Metrics on the validation photographs, at these limits.
+        notes: What the user must know of them.
+    """
+
+    model: ModelConfig
+    validation: dict[str, float | None]
+    notes: tuple[str, ...]
+
+
+def choose_limits(
+    model: ModelConfig,
+    validation: Validation,
+    settings: ThresholdConfig,
+    others: Sequence[ScoredPhotographs] = (),
+) -> ChosenLimits:
+    """Chooses calibration and thresholds of a model.
+
+    Args:
+        model: The model.
+        validation: What its network said of the validation photographs.
+        settings: What the thresholds are chosen by.
+        others: Further photographs that the network, or one trained like it, did not learn from.
+    """
+    score = choose_score_limits(join_scored([validation.photographs, *others]), settings)
+    mask = choose_mask_threshold(validation.pixels)
+    limits = {"calibration": score.calibration, "thresholds": score.thresholds(mask.value)}
+    scores = apply_calibration(score.calibration, validation.photographs.log_odds)
+    false_positives, _ = count_errors(validation.labels, scores, score.threshold)
+    _, false_negatives = count_errors(validation.labels, scores, score.review or score.threshold)
+    errors = {"false_positives": float(false_positives), "false_negatives": float(false_negatives)}
+    return ChosenLimits(
+        model=model.model_copy(update=limits),
+        validation={**replace(validation, scores=scores).metrics(), **errors},
+        notes=(*score.notes, *([mask.note] if mask.note else [])),
+    )
+
+
+def gather(results: Sequence[PhotographResult]) -> ScoredPhotographs:
+    """Returns what limits are chosen on, of the results of an evaluation."""
+    return ScoredPhotographs(
+        np.array([result.truth for result in results], np.int64),
+        np.array([result.log_odds for result in results], np.float64),
+        tuple(result.group for result in results),
+    )
 
 
 def choose_panel(records: Sequence[Record]) -> list[Record]:

@@ -10,7 +10,6 @@ from segdec.postprocessing import Prediction
 from segdec.predictor import Predictor
 from segdec.variants import Figures, Speed, Variant, Verification
 from training.evaluation.classification_metrics import average_precision, count_errors
-from training.evaluation.thresholds import choose_score_threshold
 
 ALLOWED_LOSS = 0.002
 """Average precision that an engine may cost, 0…1."""
@@ -71,10 +70,11 @@ class Verifier:
         return self._reference.predict([image])[0], predictor.predict([image])[0]
 
     def _figures(self, labels: Sequence[int], scores: Sequence[float]) -> Figures:
-        alarms, misses = count_errors(labels, scores, self._reference.config.thresholds.score)
+        limits = self._reference.config.thresholds
+        alarms, _ = count_errors(labels, scores, limits.score)
+        _, misses = count_errors(labels, scores, limits.review or limits.score)
         return Figures(
             average_precision=average_precision(labels, scores),
-            threshold=choose_score_threshold(labels, scores).value,
             missed=misses,
             false_alarms=alarms,
         )

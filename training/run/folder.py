@@ -108,6 +108,11 @@ class RunFolder:
         if self.lock is not None:
             self.lock.release()
 
+    @property
+    def has_result(self) -> bool:
+        """Whether the run came to its end."""
+        return self._result_path.exists()
+
     @classmethod
     def finished(cls, path: Path) -> Self:
         """Returns the folder of a run that came to its end.
@@ -117,16 +122,16 @@ class RunFolder:
         """
         folder = cls(path)
         folder._check_is_run()
-        if not folder._result_path.exists():
+        if not folder.has_result:
             raise RunError(
                 f"The run '{path}' has not finished: it has no {folder._result_path.name}. "
                 "Let it go on with: python -m training run EXPERIMENT.toml"
             )
         return folder
 
-    def experiment(self) -> ExperimentConfig:
-        """Reads the configuration that the run was started with."""
-        return load_experiment(self._config_path)
+    def experiment(self, flags: list[str] | None = None) -> ExperimentConfig:
+        """Reads the configuration that the run was started with; flags `--field value` are laid over it."""
+        return load_experiment(self._config_path, flags)
 
     def encoder(self) -> EncoderWeights | None:
         """Reads where the weights come from that the run's encoder began with; None if none were read."""
@@ -171,6 +176,20 @@ class RunFolder:
             network.save_weights(weights)
             weights.replace(self._weights_path)
             write_text_atomic(self._result_path, result.model_dump_json(indent=2) + "\n")
+
+    def save_limits(self, config: ExperimentConfig, result: RunResult) -> None:
+        """Writes what a finished run has other limits by, and its result with them; its weights stay.
+
+        Raises:
+            RunError: If another process works in the folder, or the disk is full or not writable.
+        """
+        lock = RunLock(self.path)
+        try:
+            with explained_disk_errors(self.path):
+                write_text_atomic(self._config_path, save_experiment(config))
+                write_text_atomic(self._result_path, result.model_dump_json(indent=2) + "\n")
+        finally:
+            lock.release()
 
     @classmethod
     def _make(

@@ -26,8 +26,9 @@ class RunResult(Config):
     """What training ends with, beside the weights.
 
     Attributes:
-        model: The model, its thresholds chosen on validation.
+        model: The model, with its limits.
         validation: Metrics on the validation split.
+        chosen_by: The photographs that the limits were chosen on.
         warnings: What the user must know about the thresholds.
         data_fingerprint: Digest of the images the run saw.
         encoder: Where the weights come from that its encoder began with; None where none were read.
@@ -35,6 +36,7 @@ class RunResult(Config):
 
     model: ModelConfig
     validation: dict[str, float | None]
+    chosen_by: str = "the validation photographs"
     warnings: tuple[str, ...]
     data_fingerprint: str
     encoder: EncoderWeights | None = None

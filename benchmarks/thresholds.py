@@ -1,0 +1,151 @@
+"""What a threshold costs that was chosen on few defects: the old rule, 0.5, this one, and the best possible.
+
+    python -m training join runs/fold_0 runs/fold_1 runs/fold_2 runs/fold_3 runs/fold_4
+    python -m benchmarks.thresholds runs/fold_0 runs/fold_1 runs/fold_2 runs/fold_3 runs/fold_4
+
+The photographs that evaluated runs have tested are pooled. Thousands of times some of them are drawn as a
+validation set, each rule chooses a threshold on it, and what that costs is counted on the others, in false
+alarms per photograph: a missed defect costs `--miss-cost` of them. The best possible threshold is chosen on
+those others themselves; what a rule costs beyond it is its excess.
+"""
+
+import argparse
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import logit
+
+from segdec.cli_runtime import clean_exit
+from segdec.errors import ConfigError
+from training.config import ThresholdConfig
+from training.evaluation.storage import load_evaluation
+from training.evaluation.thresholds import ScoredPhotographs, choose_score_limits
+from training.evaluation.validation import gather
+
+Floats = NDArray[np.float64]
+Rule = Callable[[Floats, Floats], float]
+"""Chooses log-odds from which a photograph is defective, by those of good and of defective photographs."""
+
+
+@dataclass(frozen=True)
+class Excess:
+    """What a rule costs, beyond the best threshold, with so many defective photographs to choose on.
+
+    Attributes:
+        defects: Defective photographs of each drawn validation set.
+        costs: Mean cost per photograph of each rule, by its name; `best` among them.
+    """
+
+    defects: int
+    costs: dict[str, float]
+
+    def excess(self, rule: str) -> float:
+        """Returns the cost per photograph beyond the best possible one."""
+        return self.costs[rule] - self.costs["best"]
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Prints a table: a line a number of defects."""
+    parser = argparse.ArgumentParser(description="What a threshold costs that was chosen on few defects.")
+    parser.add_argument("runs", type=Path, nargs="+", metavar="RUN", help="evaluated run; all are pooled")
+    parser.add_argument("--defects", type=int, nargs="+", default=[3, 5, 10], help="default: 3 5 10")
+    parser.add_argument("--good", type=int, default=35, help="good photographs drawn; default: %(default)s")
+    parser.add_argument("--draws", type=int, default=2000, help="default: %(default)s")
+    parser.add_argument("--miss-cost", type=float, default=10.0, help="in false alarms; default: %(default)s")
+    parser.add_argument("--seed", type=int, default=0, help="of the drawing; default: %(default)s")
+    options = parser.parse_args(arguments)
+    with clean_exit():
+        results = [result for run in options.runs for result in load_evaluation(run).results]
+        pool = gather(results)
+        lines = [
+            measure(pool, defects, options.good, options.draws, options.miss_cost, options.seed)
+            for defects in options.defects
+        ]
+        print(describe(lines))
+
+
+def measure(
+    pool: ScoredPhotographs, defects: int, good: int, draws: int, miss_cost: float, seed: int
+) -> Excess:
+    """Draws validation sets and counts what the rules cost on the rest.
+
+    Raises:
+        ConfigError: If the pool has no photograph left beside what is drawn.
+    """
+    if defects >= len(pool.defective) or good >= len(pool.good):
+        raise ConfigError(
+            f"{defects} of {len(pool.defective)} defective and {good} of {len(pool.good)} good photographs "
+            "leave none to measure on. Expected fewer --defects or --good, or more runs."
+        )
+    settings = ThresholdConfig(miss_cost=miss_cost)
+    rules: dict[str, Rule] = {
+        "old": choose_fewest_errors,
+        "0.5": lambda *_: 0.0,
+        "new": lambda fine, bad: choose(fine, bad, settings),
+    }
+    generator = np.random.default_rng(seed)
+    costs: dict[str, list[float]] = {name: [] for name in (*rules, "best")}
+    for _ in range(draws):
+        chosen_good, rest_good = _part(pool.good, good, generator)
+        chosen_bad, rest_bad = _part(pool.defective, defects, generator)
+        every = np.concatenate([rest_good, rest_bad, [np.inf]])
+        costs["best"].append(min(cost(rest_good, rest_bad, cut, miss_cost) for cut in every))
+        for name, rule in rules.items():
+            costs[name].append(cost(rest_good, rest_bad, rule(chosen_good, chosen_bad), miss_cost))
+    return Excess(defects, {name: float(np.mean(values)) for name, values in costs.items()})
+
+
+def cost(good: Floats, defective: Floats, cut: float, miss_cost: float) -> float:
+    """Returns what a threshold costs per photograph, in false alarms."""
+    alarms, misses = np.count_nonzero(good >= cut), np.count_nonzero(defective < cut)
+    return float((alarms + miss_cost * misses) / (len(good) + len(defective)))
+
+
+def choose(good: Floats, defective: Floats, settings: ThresholdConfig) -> float:
+    """Chooses as a training does at its end."""
+    odds = np.concatenate([good, defective])
+    labels = np.repeat([0, 1], [len(good), len(defective)])
+    limits = choose_score_limits(ScoredPhotographs(labels, odds, tuple(map(str, range(len(odds))))), settings)
+    return (float(logit(limits.threshold)) - limits.calibration.intercept) / limits.calibration.slope
+
+
+def choose_fewest_errors(good: Floats, defective: Floats) -> float:
+    """Chooses as a training did before it knew of costs: the fewest errors, of equals the fewest misses.
+
+    The limit lies in the middle of the gap between the neighbouring photographs.
+    """
+    values = np.sort(np.concatenate([good, defective]))
+    cuts = np.concatenate([values, [np.inf]])
+    misses = np.array([np.count_nonzero(defective < cut) for cut in cuts])
+    alarms = np.array([np.count_nonzero(good >= cut) for cut in cuts])
+    best = int(np.lexsort((misses, misses + alarms))[0])
+    if best == 0:
+        return float(values[0] - 1)
+    return float(values[-1] + 1) if best == len(values) else float((values[best - 1] + values[best]) / 2)
+
+
+def describe(lines: Sequence[Excess]) -> str:
+    """Returns a Markdown table."""
+    rows = [
+        "| defects | best possible | excess: old | 0.5 | new | new / old |",
+        "|---|---|---|---|---|---|",
+    ]
+    for line in lines:
+        old, half, new = (line.excess(rule) for rule in ("old", "0.5", "new"))
+        share = f"{new / old:.2f}" if old > 0 else "–"
+        rows.append(
+            f"| {line.defects} | {line.costs['best']:.3f} | {old:.3f} | {half:.3f} | {new:.3f} | {share} |"
+        )
+    return "\n".join(rows)
+
+
+def _part(values: Floats, count: int, generator: np.random.Generator) -> tuple[Floats, Floats]:
+    shuffled = generator.permutation(values)
+    return shuffled[:count], shuffled[count:]
+
+
+if __name__ == "__main__":
+    main()
