@@ -47,12 +47,17 @@ def fit_calibration(labels: ArrayLike, log_odds: ArrayLike, defect_rate: float |
         raise ValueError(f"{count} of {len(defective)} photographs are defective. Expected good ones, too.")
     share = count / len(defective)
 
-    def loss(line: Floats) -> float:
-        moved = np.exp(line[0]) * odds + line[1] + logit(share)
+    def loss(line: Floats) -> tuple[float, Floats]:
+        """Negative logarithm of the likelihood times the prior, and its gradient."""
+        stretched = np.exp(line[0]) * odds
+        moved = stretched + line[1] + logit(share)
         cross_entropy = np.logaddexp(0.0, moved) - defective * moved
-        return float(cross_entropy.sum() + 0.5 * np.sum((line / EXPECTED_SPREAD) ** 2))
+        errors = expit(moved) - defective
+        gradient = np.array([errors @ stretched, errors.sum()]) + line / EXPECTED_SPREAD**2
+        return float(cross_entropy.sum() + 0.5 * np.sum((line / EXPECTED_SPREAD) ** 2)), gradient
 
-    stretch, shift = minimize(loss, np.zeros(2), bounds=[tuple(np.log(SLOPES)), (-500.0, 500.0)]).x
+    bounds = [tuple(np.log(SLOPES)), (-500.0, 500.0)]
+    stretch, shift = minimize(loss, np.zeros(2), jac=True, bounds=bounds).x
     rate = share if defect_rate is None else defect_rate
     return Calibration(slope=np.exp(stretch), intercept=shift + logit(rate), defect_rate=rate)
 

@@ -16,6 +16,9 @@ from training.evaluation.pixel_histogram import EDGES, PixelHistogram
 DEFAULT = 0.5
 """The limit if validation cannot tell."""
 
+NEARLY_BEST = 0.98
+"""Share of the best pixel F1 that the mask threshold keeps at least."""
+
 CLEARANCE = 0.2
 """Log-odds that a limit keeps from every photograph, where their gap allows it: engines differ a little."""
 
@@ -258,9 +261,10 @@ class MaskLimit:
 
 
 def choose_mask_threshold(histogram: PixelHistogram) -> MaskLimit:
-    """Chooses the mask score from which a pixel belongs to a defect: the best pooled pixel F1 on validation.
+    """Chooses the mask score from which a pixel belongs to a defect, by the pooled pixel F1 on validation.
 
-    Of equally good thresholds it is the middle one; it is a multiple of 1/256, above 0 and below 1.
+    It is the lowest threshold whose F1 is hardly below the best one: about the best many are nearly as good,
+    and the lower ones show more of each defect. It is a multiple of 1/256, above 0 and below 1.
 
     Returns:
         0.5 with a note if validation has no defect pixel.
@@ -271,7 +275,15 @@ def choose_mask_threshold(histogram: PixelHistogram) -> MaskLimit:
             "Put defective images with masks into the validation split."
         )
         return MaskLimit(DEFAULT, note)
-    edges = np.arange(1, EDGES) / EDGES
-    f1 = np.array([histogram.f1_at(float(edge)) for edge in edges], np.float64)
-    best = np.flatnonzero(f1 == f1.max())
-    return MaskLimit(float(edges[best[len(best) // 2]]))
+    f1 = _f1_at_edges(histogram)
+    return MaskLimit((1 + int(np.flatnonzero(f1 >= NEARLY_BEST * f1.max())[0])) / EDGES)
+
+
+def best_pixel_f1(histogram: PixelHistogram) -> float | None:
+    """Returns the pooled pixel F1 at the mask threshold that is best for it; None without a defect pixel."""
+    return float(_f1_at_edges(histogram).max()) if histogram.has_defect() else None
+
+
+def _f1_at_edges(histogram: PixelHistogram) -> Floats:
+    """F1 at the thresholds 1/256 to 255/256 [255]; there is a defect pixel."""
+    return np.array([histogram.f1_at(edge / EDGES) for edge in range(1, EDGES)], np.float64)

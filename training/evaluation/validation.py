@@ -19,6 +19,7 @@ from training.evaluation.photograph_results import PhotographResult
 from training.evaluation.pixel_histogram import PixelHistogram
 from training.evaluation.thresholds import (
     ScoredPhotographs,
+    best_pixel_f1,
     choose_mask_threshold,
     choose_score_limits,
     join_scored,
@@ -65,7 +66,7 @@ class Validation:
 
     def pixel_f1(self) -> float | None:
         """Returns the pooled pixel F1 at the mask threshold that is best for it."""
-        return self.pixels.f1_at(choose_mask_threshold(self.pixels).value)
+        return best_pixel_f1(self.pixels)
 
     def score_loss(self) -> float:
         """Returns the binary cross-entropy of the image score, nats."""
