@@ -26,6 +26,7 @@ from training.config import ExperimentConfig, ThresholdConfig
 from training.data.reading_pool import ReadingPool
 from training.data.run_data import record_reader, run_records
 from training.evaluation.calibration import align_log_odds
+from training.evaluation.formatting import count_of
 from training.evaluation.run_evaluation import evaluate_run
 from training.evaluation.storage import METRICS, load_evaluation
 from training.evaluation.thresholds import ScoredPhotographs, join_scored
@@ -203,7 +204,8 @@ def _describe(own: ScoredPhotographs, others: Sequence[ScoredPhotographs]) -> st
     text = f"{_count(own)} of validation"
     if not others:
         return text
-    return f"{text} and {_count(join_scored(others))} of training, which {len(others)} other networks scored"
+    scored, networks = _count(join_scored(others)), count_of(len(others), "other network")
+    return f"{text} and {scored} of training, which {networks} scored"
 
 
 def _count(photographs: ScoredPhotographs) -> str:

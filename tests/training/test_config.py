@@ -147,6 +147,12 @@ def test_what_may_change_when_a_run_is_resumed():
         "data.recheck",
         "data.drop_remainder",
         "data.decode_threads",
+        "threshold.miss_cost",
+        "threshold.defect_rate",
+        "threshold.review",
+        "threshold.missed_share",
+        "threshold.refused_share",
+        "threshold.confidence",
     }
 
 

@@ -1,0 +1,75 @@
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from benchmarks.thresholds import choose, choose_fewest_errors, cost, describe, main, measure
+from segdec.errors import ConfigError
+from training.config import ThresholdConfig
+from training.evaluation.thresholds import ScoredPhotographs
+
+
+def pool(good, defective):
+    odds = np.concatenate([good, defective])
+    labels = np.repeat([0, 1], [len(good), len(defective)])
+    return ScoredPhotographs(labels, odds, tuple(str(place) for place in range(len(odds))))
+
+
+def test_cost_counts_alarms_and_dearer_misses():
+    good, defective = np.array([-2.0, -1.0, 0.5]), np.array([0.0, 2.0])
+    assert cost(good, defective, 0.25, 10.0) == (1 + 10 * 1) / 5
+    assert cost(good, defective, 0.0, 10.0) == 1 / 5  # from the limit on it is defective
+    assert cost(good, defective, np.inf, 10.0) == 20 / 5
+
+
+@pytest.mark.parametrize(
+    ("good", "defective", "cut"),
+    [
+        ([-1.0, 0.0], [3.0], 1.5),  # the middle of the gap
+        ([-1.0, 2.0, 3.0], [1.0, 4.0], 3.5),  # one miss, against two alarms
+        ([-1.0, 2.0], [1.0, 4.0], 0.0),  # one miss, or one alarm
+        ([3.0], [1.0, 2.0], 0.0),  # everything
+        ([1.0, 2.0], [0.0], 3.0),  # nothing
+    ],
+)
+def test_the_old_rule_makes_the_fewest_errors(good, defective, cut):
+    assert choose_fewest_errors(np.array(good), np.array(defective)) == cut
+
+
+def test_the_new_rule_is_what_a_training_ends_with():
+    generator = np.random.default_rng(0)
+    good, defective = generator.normal(-2, 1, 50), generator.normal(2, 1, 10)
+    dear, cheap = (choose(good, defective, ThresholdConfig(miss_cost=cost)) for cost in (100.0, 0.1))
+    assert dear < cheap
+
+
+def test_no_rule_costs_less_than_the_best_threshold():
+    generator = np.random.default_rng(1)
+    line = measure(pool(generator.normal(-2, 1, 80), generator.normal(1, 1, 20)), 5, 30, 20, 10.0, 0)
+    assert line.defects == 5
+    assert all(line.excess(rule) >= 0 for rule in ("old", "0.5", "new"))
+    assert line.excess("old") > 0
+    (row,) = describe([line]).splitlines()[2:]
+    assert row == (
+        f"| 5 | {line.costs['best']:.3f} | {line.excess('old'):.3f} | {line.excess('0.5'):.3f} "
+        f"| {line.excess('new'):.3f} | {line.excess('new') / line.excess('old'):.2f} |"
+    )
+
+
+@pytest.mark.parametrize(("defects", "good"), [(3, 2), (1, 9)])
+def test_a_pool_that_leaves_nothing_to_measure_on_is_refused(defects, good):
+    said = f"{defects} of 3 defective and {good} of 9 good photographs leave none"
+    with pytest.raises(ConfigError, match=said):
+        measure(pool(np.zeros(9), np.ones(3)), defects, good, 1, 10.0, 0)
+
+
+def test_runs_are_pooled(monkeypatch, capsys):
+    def evaluated(run):
+        odds = [(0, -3.0 + place) for place in range(8)] + [(1, 1.0 + place) for place in range(4)]
+        results = [SimpleNamespace(truth=truth, log_odds=value, group=str(run)) for truth, value in odds]
+        return SimpleNamespace(results=results)
+
+    monkeypatch.setattr("benchmarks.thresholds.load_evaluation", evaluated)
+    main(["one", "other", "--defects", "3", "6", "--good", "10", "--draws", "5"])
+    rows = capsys.readouterr().out.splitlines()
+    assert [row.split(" | ")[0] for row in rows[2:]] == ["| 3", "| 6"]
