@@ -70,6 +70,7 @@ NOT_RUN = {
     "make bench": "most of an hour of measuring; see tests/benchmarks",
     "python -m datasets supervision kolektor2 data/kolektorsdd2 split_16.pyb supervision.txt": "needs the "
     "published set",
+    "python -m training calibrate runs/parts --folds 4": "four trainings; see test_calibrate.py",
     "python -m training evaluate runs/parts_0": "a fold is a run like the others; see test_aggregation.py",
     "python -m training evaluate runs/parts_1": "as above",
     "python -m training join runs/parts_0 runs/parts_1 --out cross_validated": "as above",
@@ -112,6 +113,7 @@ NOT_RUN_PREFIXES = {
     "python -m training run training/experiments/folder_mobilenet.toml --data.root data/parts "
     "--data.splits halves": "a fold is a run like the others",
     "python -m training run training/experiments/kolektor_mobilenet.toml": "needs photographs, and weights",
+    "python -m benchmarks.thresholds": "needs runs on photographs; see tests/benchmarks",
     "python -m benchmarks.encoder_comparison": "hours of training; see tests/benchmarks",
     "docker run --detach": "needs a Docker engine",
     "docker run --gpus all": "as above",

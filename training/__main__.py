@@ -4,7 +4,7 @@ import argparse
 import os
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
@@ -171,7 +171,7 @@ def launch(words: list[str]) -> NoReturn:
 def calibrate(words: list[str]) -> None:
     """Chooses the limits of a run anew: `RUN [--folds K | --by RUN…] [--threshold.field value]…`."""
     if "--help" in words or "-h" in words:
-        print(CALIBRATE_USAGE)
+        print(CALIBRATE_USAGE, *_threshold_fields(), sep="\n")
         raise SystemExit(0)
     parser = argparse.ArgumentParser("python -m training calibrate", usage=CALIBRATE_USAGE, add_help=False)
     parser.add_argument("run", type=Path)
@@ -189,6 +189,13 @@ def calibrate(words: list[str]) -> None:
     allow_pixels(experiment.data.max_pixels)
     for line in calibrate_run(options.run, experiment.threshold, folds=options.folds, by=options.by):
         print(line, flush=True)
+
+
+def _threshold_fields() -> Iterator[str]:
+    from training.config import ThresholdConfig
+
+    for name, field in ThresholdConfig.model_fields.items():
+        yield f"  --threshold.{name.replace('_', '-')} (default: {field.default}): {field.description}"
 
 
 EXPERIMENT_COMMANDS = {"check": check, "run": run, "launch": launch, "calibrate": calibrate}
