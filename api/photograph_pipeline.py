@@ -95,6 +95,7 @@ async def inspect_photograph(
         model.identity,
         inspected.prediction.label,
         inspected.prediction.score,
+        inspected.prediction.log_odds,
         queue_ms=inspected.queue_ms,
         decode_ms=inspected.decode_ms,
         infer_ms=inspected.infer_ms,

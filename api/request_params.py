@@ -32,7 +32,9 @@ class PredictQuery(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     threshold: Annotated[float, Field(ge=0.0, le=1.0)] | SkipJsonSchema[None] = Field(
-        None, description="image score from which a photograph is a defect; default: the model's own"
+        None,
+        description="image score from which a photograph is a defect, and none is for review; default: the "
+        "model's own",
     )
     mask: MaskForm = Field("png", description="form of the mask in the answer")
     space: MaskSpace = Field(

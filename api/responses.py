@@ -53,6 +53,7 @@ def make_mask_response(inspected: InspectedPhotograph, *, params: RequestParams)
         "Label": quote(prediction.label),
         "Score": repr(prediction.score),
         "Threshold": repr(prediction.threshold),
+        "Review-Threshold": "" if prediction.review_threshold is None else repr(prediction.review_threshold),
         "Model": quote(model.name),
         "Version": quote(model.version),
         "Integrity": inspected.image.integrity,

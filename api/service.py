@@ -203,7 +203,9 @@ class Service:
                 self.give_back_memory()
 
     def publish_models(self) -> None:
-        """Tells the metrics what is served."""
+        """Tells the metrics what is served, and what it may answer."""
+        for model in self.models.all():
+            self.metrics.expect_labels(model.identity, model.config.labels)
         self.metrics.set_models([(model.identity, model.labels) for model in self.models.all()])
 
     async def reload(self, name: str, asked_by: Mapping[str, str] | None = None) -> ReloadAnswer:

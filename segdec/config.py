@@ -329,6 +329,11 @@ class ModelConfig(Config):
     thresholds: Thresholds = Thresholds()
 
     @property
+    def labels(self) -> tuple[str, ...]:
+        """What a photograph may be labelled: a class, or `review` where there is a threshold for it."""
+        return self.classes if self.thresholds.review is None else (*self.classes, REVIEW)
+
+    @property
     def tile_overlap(self) -> int:
         """Pixels that neighbouring tiles share at least; with the policy `tile` only."""
         return self.input.tile_overlap(self.network.receptive_field)

@@ -24,6 +24,7 @@ from api.settings import ENV_PREFIX, Settings
 from deploy.release.locks import lock_file, read_lock
 from segdec import __version__
 from segdec.cli_runtime import EXIT_ERROR
+from segdec.config import REVIEW
 from segdec.schemas import ModelIdentity
 from training.distribution.interruption import EXIT_CODES, EXIT_PEER_LOST
 from training.experiment_file import load_experiment
@@ -252,7 +253,7 @@ def exported_labels() -> dict[str, set[str]]:
     exported = Metrics(lambda: 0, lambda: True)
     exported.count_request("GET", "/v1/predict", 200, 1.0)
     model = ModelIdentity(name="castings", version="1", sha256=None)
-    exported.observe_answer(model, "good", 0.1, **{f"{step}_ms": 1.0 for step in STEPS})
+    exported.observe_answer(model, "good", 0.1, -2.2, **{f"{step}_ms": 1.0 for step in STEPS})
     series = re.finditer(r"^(segdec_\w+)(?:\{(.*)\})? ", exported.render()[0].decode(), flags=re.MULTILINE)
     return {found[1]: set(re.findall(r'(\w+)="', found[2] or "")) for found in series}
 
@@ -273,7 +274,8 @@ def test_alerts_ask_for_metrics_that_the_service_has() -> None:
 
 
 @pytest.mark.parametrize(
-    ("label", "values"), [("reason", REASONS), ("result", RESULTS), ("code", BELOW_THE_APP)]
+    ("label", "values"),
+    [("reason", REASONS), ("result", RESULTS), ("code", BELOW_THE_APP), ("label", [REVIEW])],
 )
 def test_alerts_ask_for_values_that_the_service_counts(label: str, values: Iterable[str]) -> None:
     expressions = " ".join(rule["expr"] for rule in alerts())

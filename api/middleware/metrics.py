@@ -46,6 +46,8 @@ MILLISECONDS = (0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10
 BATCH_SIZES = (1, 2, 4, 8, 16, 32, 64)
 SCORES = (0.001, 0.01, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99, 0.999, 1.0)
 """Bucket ends, finer where the scores of good and of clearly broken parts lie."""
+LOG_ODDS = tuple(range(-12, 13))
+"""Bucket ends, evenly: a shift of all photographs is as wide wherever their scores lie."""
 
 
 class ServedModels(Collector):
@@ -182,15 +184,28 @@ class Metrics:
             for step in STEPS
         ]
         scores = Histogram("segdec_score", "Scores, 1 − P(good).", model, buckets=SCORES, registry=registry)
+        log_odds = Histogram(
+            "segdec_log_odds",
+            "The network's own log-odds of a defect, before calibration.",
+            model,
+            buckets=LOG_ODDS,
+            registry=registry,
+        )
         decisions = Counter("segdec_decisions", "Decisions by label.", (*model, "label"), registry=registry)
         self._steps_ms = [cache(histogram.labels) for histogram in steps_ms]
         self._scores, self._decisions = cache(scores.labels), cache(decisions.labels)
+        self._log_odds = cache(log_odds.labels)
 
     def expect_keys(self, names: Iterable[str]) -> None:
         """Begins to count for the keys `names` at 0: so a key's first refusal is seen, and its silence."""
         for key in ("", *names):
             for result in RESULTS:
                 self._photographs(key, result)
+
+    def expect_labels(self, model: ModelIdentity, labels: Iterable[str]) -> None:
+        """Begins to count the `labels` that `model` may answer at 0: so the first of each is a rise."""
+        for label in labels:
+            self._decisions(model.name, model.version, label)
 
     def count_request(self, method: str, route: str, status: int, duration_ms: float | None) -> None:
         """Counts a request that was answered.
@@ -244,6 +259,7 @@ class Metrics:
         model: ModelIdentity,
         label: str,
         score: float,
+        log_odds: float,
         *,
         queue_ms: float,
         decode_ms: float,
@@ -254,6 +270,7 @@ class Metrics:
         for step_ms, took_ms in zip(self._steps_ms, (queue_ms, decode_ms, infer_ms, encode_ms), strict=True):
             step_ms(model.name, model.version).observe(took_ms)
         self._scores(model.name, model.version).observe(score)
+        self._log_odds(model.name, model.version).observe(log_odds)
         self._decisions(model.name, model.version, label).inc()
 
     def set_models(self, models: Iterable[tuple[ModelIdentity, Sequence[str]]]) -> None:

@@ -32,6 +32,7 @@ CORS_ANSWER_HEADERS = (
     "X-Segdec-Label",
     "X-Segdec-Score",
     "X-Segdec-Threshold",
+    "X-Segdec-Review-Threshold",
     "X-Segdec-Integrity",
     "X-Segdec-Warnings",
 )

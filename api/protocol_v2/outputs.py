@@ -23,12 +23,14 @@ class PhotographOutputs:
     """What the outputs hold of one photograph: an element, or a row, of each.
 
     Attributes:
+        review_threshold: The threshold itself where there is no review: nothing lies between the two.
         mask: PNG of the photograph's size, 255 = defect; empty if not asked for.
     """
 
     label: str
     score: float
     threshold: float
+    review_threshold: float
     probabilities: tuple[float, ...]
     mask: bytes
 
@@ -36,10 +38,12 @@ class PhotographOutputs:
 def make_outputs(inspected: InspectedPhotograph, *, names: Collection[str]) -> PhotographOutputs:
     """Keeps of a prediction what the outputs `names` need; slow for a mask, so not for the event loop."""
     prediction = inspected.prediction
+    review = prediction.review_threshold
     return PhotographOutputs(
         prediction.label,
         prediction.score,
         prediction.threshold,
+        prediction.threshold if review is None else review,
         tuple(prediction.probabilities.values()),
         encode_png(prediction.mask) if "mask" in names else b"",
     )
@@ -53,6 +57,7 @@ OUTPUTS: dict[str, Callable[[Sequence[PhotographOutputs]], Values]] = {
     "label": lambda photographs: [photograph.label for photograph in photographs],
     "score": lambda photographs: _numbers([photograph.score for photograph in photographs]),
     "threshold": lambda photographs: _numbers([photograph.threshold for photograph in photographs]),
+    "review_threshold": lambda photographs: _numbers([one.review_threshold for one in photographs]),
     "probabilities": lambda photographs: _numbers([photograph.probabilities for photograph in photographs]),
     "mask": lambda photographs: [photograph.mask for photograph in photographs],
 }
@@ -65,6 +70,7 @@ def describe_outputs(config: ModelConfig) -> list[TensorMetadata]:
         TensorMetadata(name="label", datatype="BYTES", shape=[-1]),
         TensorMetadata(name="score", datatype="FP32", shape=[-1]),
         TensorMetadata(name="threshold", datatype="FP32", shape=[-1]),
+        TensorMetadata(name="review_threshold", datatype="FP32", shape=[-1]),
         TensorMetadata(name="probabilities", datatype="FP32", shape=[-1, len(config.classes)]),
         TensorMetadata(name="mask", datatype="BYTES", shape=[-1], parameters={"content_type": "base64"}),
     ]

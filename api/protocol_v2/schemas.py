@@ -58,7 +58,7 @@ class OutputParameters(ProtocolPart):
 class RequestedOutput(ProtocolPart):
     """An output tensor that is asked for."""
 
-    name: Name = Field(description="label, score, threshold, probabilities or mask")
+    name: Name = Field(description="label, score, threshold, review_threshold, probabilities or mask")
     parameters: OutputParameters = OutputParameters()
 
 
@@ -66,7 +66,9 @@ class InferParameters(ProtocolPart):
     """Settings of a request."""
 
     threshold: Annotated[float, Field(ge=0.0, le=1.0)] | None = Field(
-        None, description="image score from which a photograph is a defect; default: the model's own"
+        None,
+        description="image score from which a photograph is a defect, and none is for review; default: the "
+        "model's own",
     )
     timeout: Size | None = Field(
         None, description="microseconds after which photographs that still wait are given up; 0: none"
@@ -123,6 +125,9 @@ class ModelParameters(ProtocolPart):
     labels: list[str] = Field(description="its names that may move, for example stable or canary")
     classes: list[str] = Field(description="in the order of probabilities, the good one first")
     threshold: float = Field(description="image score from which a photograph is a defect")
+    review_threshold: float | None = Field(
+        None, description="image score from which it is at least for review; absent: the model asks for none"
+    )
 
 
 class ModelMetadata(ProtocolPart):

@@ -140,6 +140,7 @@ def _describe(service: Service, model: ServedModel) -> ModelMetadata:
             labels=list(model.labels),
             classes=list(config.classes),
             threshold=config.thresholds.score,
+            review_threshold=config.thresholds.review,
         ),
     )
 

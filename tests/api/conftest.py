@@ -41,6 +41,7 @@ class StubPredictor:
         failure: Raised by the network.
         refusal: Raised for every photograph.
         mask_stride: Of the grid: every how many pixels it has a score.
+        review: Score from which a photograph is for review; None for no review.
     """
 
     def __init__(self) -> None:
@@ -58,6 +59,7 @@ class StubPredictor:
         self.failure: Exception | None = None
         self.refusal: Exception | None = None
         self.mask_stride = 8
+        self.review: float | None = None
 
     def warm_shape(self) -> tuple[int, int, int]:
         return (16, 24, 1)
@@ -84,15 +86,17 @@ class StubPredictor:
     def interpret(
         self, logits: Logits, row: int, size: tuple[int, int], *, threshold: float | None = None
     ) -> Prediction:
+        review = self.review if threshold is None else None
         threshold = 0.5 if threshold is None else threshold
         scores = logits.mask[row, : size[0], : size[1], 0]
         score = float(scores.max())
+        doubtful = review is not None and review <= score < threshold
         return Prediction(
-            label="scratch" if score >= threshold else "good",
+            label="scratch" if score >= threshold else "review" if doubtful else "good",
             score=score,
-            log_odds=0.0,
+            log_odds=8 * score - 4,
             threshold=threshold,
-            review_threshold=None,
+            review_threshold=review,
             probabilities={"good": 1 - score, "scratch": score, "spot": 0.0},
             mask=np.where(scores >= 0.5, 255, 0).astype(np.uint8),
             mask_scores=scores,

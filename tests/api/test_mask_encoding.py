@@ -81,6 +81,13 @@ def test_accept_png_answers_the_mask_itself(client, part):
     assert float(headers["X-Segdec-Score"]) == pytest.approx(0.8)
     assert (headers["X-Segdec-Model"], headers["X-Segdec-Version"]) == ("unnamed", "0")
     assert headers["X-Segdec-Integrity"] == "checked"
+    assert "X-Segdec-Review-Threshold" not in headers
+
+
+def test_accept_png_names_the_review_threshold_where_there_is_one(client, predictor, part):
+    predictor.review = 0.25
+    headers = ask(client, part, "", Accept="image/png").headers
+    assert (headers["X-Segdec-Threshold"], headers["X-Segdec-Review-Threshold"]) == ("0.5", "0.25")
 
 
 def test_accept_png_answers_scores_when_asked_for(client, part):

@@ -62,20 +62,30 @@ def test_rejections_are_there_before_the_first_one(metrics):
 
 
 def test_answers_are_counted_by_model_and_version(metrics):
-    metrics.observe_answer(FIRST, "good", 0.03, **TIMES)
-    metrics.observe_answer(FIRST, "scratch", 0.97, **TIMES)
-    metrics.observe_answer(SECOND, "good", 0.03, **TIMES)
+    metrics.observe_answer(FIRST, "good", 0.03, -3.5, **TIMES)
+    metrics.observe_answer(FIRST, "scratch", 0.97, 3.5, **TIMES)
+    metrics.observe_answer(SECOND, "good", 0.03, -3.5, **TIMES)
     lines = lines_of(metrics)
     where = 'model="castings",version="1"'
     assert lines[f'segdec_decisions_total{{label="good",{where}}}'] == 1
     assert lines[f'segdec_decisions_total{{label="scratch",{where}}}'] == 1
     ends = ("0.01", "0.05", "0.95", "0.99", "1.0")
     assert [lines[f'segdec_score_bucket{{le="{end}",{where}}}'] for end in ends] == [0, 1, 1, 2, 2]
+    ends = ("-4.0", "-3.0", "3.0", "4.0")
+    assert [lines[f'segdec_log_odds_bucket{{le="{end}",{where}}}'] for end in ends] == [0, 1, 1, 2]
     sums = [
         lines[f"segdec_{step}_milliseconds_sum{{{where}}}"] for step in ("queue", "decode", "infer", "encode")
     ]
     assert sums == pytest.approx([6.0, 14.0, 80.0, 0.4])
     assert lines['segdec_score_count{model="castings",version="2"}'] == 1
+
+
+def test_labels_that_a_model_may_answer_are_there_before_the_first_one(metrics):
+    metrics.expect_labels(FIRST, ["good", "review"])
+    where = 'model="castings",version="1"'
+    assert lines_of(metrics)[f'segdec_decisions_total{{label="review",{where}}}'] == 0
+    metrics.observe_answer(FIRST, "review", 0.03, -3.5, **TIMES)
+    assert lines_of(metrics)[f'segdec_decisions_total{{label="review",{where}}}'] == 1
 
 
 def test_batches_are_counted_by_size(metrics):
@@ -88,7 +98,7 @@ def test_batches_are_counted_by_size(metrics):
 
 def test_swapped_models_are_replaced_and_their_counters_stay(metrics):
     metrics.set_models([(FIRST, ["stable"])])
-    metrics.observe_answer(FIRST, "good", 0.03, **TIMES)
+    metrics.observe_answer(FIRST, "good", 0.03, -3.5, **TIMES)
     metrics.set_models([(SECOND, ["stable", "canary"])])
     lines = lines_of(metrics)
     infos = {series: value for series, value in lines.items() if series.startswith("segdec_model_info")}
@@ -98,7 +108,7 @@ def test_swapped_models_are_replaced_and_their_counters_stay(metrics):
 
 def test_names_cannot_break_the_text(metrics):
     odd = ModelIdentity(name='a"b\nsegdec_ready 0', version="1", sha256=None)
-    metrics.observe_answer(odd, "good", 0.5, **TIMES)
+    metrics.observe_answer(odd, "good", 0.5, 0.0, **TIMES)
     text = metrics.render()[0].decode()
     assert r'model="a\"b\nsegdec_ready 0"' in text
     assert re.findall(r"^segdec_ready .*$", text, re.MULTILINE) == ["segdec_ready 1.0"]

@@ -32,7 +32,7 @@ from segdec.schemas import ModelIdentity
 CLASSES = ("good", "scratch", "spot")
 INFER = "/v2/models/part/infer"
 LENGTH = "Inference-Header-Content-Length"
-OUTPUTS = ["label", "score", "threshold", "probabilities", "mask"]
+OUTPUTS = ["label", "score", "threshold", "review_threshold", "probabilities", "mask"]
 PROBLEM_KEYS = {"type", "title", "status", "detail", "code", "request_id", "error"}
 
 
@@ -144,6 +144,7 @@ def check_outputs(result) -> None:
     assert result.as_numpy("label").tolist() in ([b"scratch", b"good"], ["scratch", "good"])
     assert result.as_numpy("score") == pytest.approx([0.8, 0.2])
     assert result.as_numpy("threshold").tolist() == [0.5, 0.5]
+    assert result.as_numpy("review_threshold").tolist() == [0.5, 0.5]  # none: nothing lies between the two
     assert result.as_numpy("probabilities") == pytest.approx(np.array([[0.2, 0.8, 0], [0.8, 0.2, 0]]))
 
 
@@ -200,6 +201,7 @@ def test_model_metadata(triton):
             {"name": "label", "datatype": "BYTES", "shape": [-1]},
             {"name": "score", "datatype": "FP32", "shape": [-1]},
             {"name": "threshold", "datatype": "FP32", "shape": [-1]},
+            {"name": "review_threshold", "datatype": "FP32", "shape": [-1]},
             {"name": "probabilities", "datatype": "FP32", "shape": [-1, 3]},
             {"name": "mask", "datatype": "BYTES", "shape": [-1], **base64_in_json},
         ],
@@ -242,7 +244,7 @@ def test_encoded_photographs_in_json(http):
 
 @pytest.mark.parametrize("binary", [True, False])
 def test_pixels(triton, binary):
-    asked = [InferRequestedOutput(name, binary_data=binary) for name in OUTPUTS[:4]]
+    asked = [InferRequestedOutput(name, binary_data=binary) for name in OUTPUTS[:5]]
     check_outputs(triton.infer("part", [pixel_input(BAD, photograph(51), binary=binary)], outputs=asked))
 
 
@@ -261,6 +263,30 @@ def test_threshold_of_the_request_decides(triton):
     result = triton.infer("part", [image_input(*ENCODED)], parameters={"threshold": 0.1})
     assert result.as_numpy("label").tolist() == [b"scratch", b"scratch"]
     assert result.as_numpy("threshold") == pytest.approx([0.1, 0.1])
+
+
+@pytest.fixture
+def careful(app) -> Iterator[str]:
+    """The name of a model with the thresholds 0.1 and 0.5."""
+    models = app.state.service.models
+    config = models.find("part").config
+    thresholds = config.thresholds.model_copy(update={"review": 0.1})
+    predictor = Predictor(BrightEngine(), config.model_copy(update={"thresholds": thresholds}))
+    identity = ModelIdentity(name="careful", version="1", sha256=None)
+    models.replace("careful", {"1": ServedModel(identity, ("stable",), predictor)})
+    yield "careful"
+    models.replace("careful", {})
+
+
+def test_photograph_between_the_thresholds_is_for_review(triton, careful):
+    assert triton.get_model_metadata(careful)["parameters"]["review_threshold"] == 0.1
+    result = triton.infer(careful, [image_input(*ENCODED)])
+    assert result.as_numpy("label").tolist() == [b"scratch", b"review"]
+    assert result.as_numpy("threshold").tolist() == [0.5, 0.5]
+    assert result.as_numpy("review_threshold") == pytest.approx([0.1, 0.1])
+    given = triton.infer(careful, [image_input(*ENCODED)], parameters={"threshold": 0.25})
+    assert given.as_numpy("label").tolist() == [b"scratch", b"good"]
+    assert given.as_numpy("review_threshold").tolist() == [0.25, 0.25]
 
 
 @pytest.mark.parametrize(("version", "answered"), [("1", "1"), ("2", "2"), ("stable", "1"), ("canary", "2")])

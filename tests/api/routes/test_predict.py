@@ -14,8 +14,9 @@ from api.settings import Settings
 from segdec.config import InputConfig, ModelConfig, NetworkConfig
 from segdec.engines import Logits
 from segdec.errors import ImageError
-from segdec.images import decode_image
+from segdec.images import decode_image, encode_png
 from segdec.predictor import Predictor
+from tests.api.conftest import part_image
 
 PNG = {"Content-Type": "image/png"}
 TIMINGS = {"queue", "decode", "infer", "encode", "total"}
@@ -48,6 +49,7 @@ def test_answer_holds_every_field_of_the_schema(client, part):
             "label": "scratch",
             "score": pytest.approx(0.8),
             "threshold": 0.5,
+            "review_threshold": None,
             "probabilities": {"good": pytest.approx(0.2), "scratch": pytest.approx(0.8), "spot": 0.0},
         },
         "mask": {"encoding": "png", "width": 40, "height": 24, "space": "input", "threshold": 0.5},
@@ -65,6 +67,21 @@ def test_answer_holds_every_field_of_the_schema(client, part):
     assert set(timing) == TIMINGS
     assert 0 <= max(timing[step] for step in TIMINGS - {"total"}) <= timing["total"]
     assert base64.b64decode(data, validate=True).startswith(b"\x89PNG")
+
+
+def test_review_is_answered_between_its_thresholds_and_counted(client, predictor):
+    predictor.review = 0.1
+    doubtful = encode_png(part_image(brightness=102))  # 102 / 255 = 0.4
+    decision = post(client, doubtful).json()["decision"]
+    assert decision["label"] == "review"
+    assert (decision["threshold"], decision["review_threshold"]) == (0.5, 0.1)
+    given = post(client, doubtful, "?threshold=0.5").json()["decision"]
+    assert (given["label"], given["review_threshold"]) == ("good", None)
+    lines = client.get("/metrics").text.splitlines()
+    where = 'model="unnamed",version="0"'
+    assert f'segdec_decisions_total{{label="review",{where}}} 1.0' in lines
+    bounds = [line for line in lines if line.startswith("segdec_log_odds_bucket") and " 0.0" not in line]
+    assert bounds[0] == f'segdec_log_odds_bucket{{le="0.0",{where}}} 2.0'  # 8 · 0.4 − 4 = −0.8
 
 
 def test_tile_model_answers_as_in_memory(serve, part):
