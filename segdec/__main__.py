@@ -14,7 +14,13 @@ from typing import TYPE_CHECKING, Any
 
 from segdec import __version__
 from segdec.cli_runtime import allow_pixels, clean_exit, pixel_limit
-from segdec.command_line.inspection_loop import NOT_INSPECTED, TerminalTable, inspect, warn_of_missed
+from segdec.command_line.inspection_loop import (
+    NOT_INSPECTED,
+    TerminalTable,
+    inspect,
+    tell_reviews,
+    warn_of_missed,
+)
 from segdec.command_line.inspectors import Inspector, LocalInspector, RemoteInspector
 from segdec.command_line.overlay_folder import OverlayFolder
 from segdec.command_line.photographs import find_photographs, parse_shard
@@ -113,7 +119,10 @@ def _add_predict(commands: "Commands") -> None:
         help="with --model: PEM file of trusted public keys; a model that none of them signed is refused",
     )
     command.add_argument(
-        "--threshold", type=float, metavar="T", help="score from which an image is defective, 0…1"
+        "--threshold",
+        type=float,
+        metavar="T",
+        help="score from which an image is defective, 0…1, and none is for review (default: the model's own)",
     )
     scale = command.add_argument_group("many photographs")
     scale.add_argument(
@@ -275,9 +284,10 @@ def predict(images: Sequence[Path], options: argparse.Namespace) -> int:
     searched = [path for path in options.images if path.is_dir()]
     folder = None if options.out is None else OverlayFolder(options.out, images, searched)
     with open_inspector(options) as inspector:
-        table = TerminalTable(images, inspector.classes)
+        table = TerminalTable(images, inspector.labels)
         table.print_headings()
         missed = inspect(images, inspector, table, *([] if folder is None else [folder.write]))
+    tell_reviews(table.review_count, images)
     warn_of_missed(missed, images)
     return EXIT_SOME_FAILED if missed else 0
 

@@ -9,6 +9,8 @@ from tqdm import tqdm
 
 from segdec.cli_runtime import progress_bar
 from segdec.command_line.inspectors import InspectedFile, Inspector
+from segdec.command_line.score_text import score_text
+from segdec.config import REVIEW
 from segdec.errors import ImageError
 from segdec.pipeline import Pipeline, Stage
 
@@ -65,6 +67,15 @@ def _progress(images: Sequence[Path]) -> Iterable[Path]:
     return shown
 
 
+def tell_reviews(reviews: int, images: Sequence[Path]) -> None:
+    """Says behind the table, on stderr, how many of `images` somebody has to look at."""
+    if reviews:
+        _print_line(
+            f"FOR REVIEW: {reviews:,} of {len(images):,} photographs. Somebody has to look at them.",
+            sys.stderr,
+        )
+
+
 def warn_of_missed(missed: int, images: Sequence[Path]) -> None:
     """Says last, on stderr, how many of `images` were not inspected: among many rows one is overlooked."""
     if missed:
@@ -80,15 +91,19 @@ class TerminalTable:
 
     Args:
         images: All paths that will come; the longest makes the first column's width.
-        classes: All labels; the longest makes the second column's width.
+        labels: That may be answered; the longest makes the second column's width.
+
+    Attributes:
+        review_count: Photographs whose rows say `review`.
     """
 
-    def __init__(self, images: Sequence[Path], classes: Sequence[str]) -> None:
+    def __init__(self, images: Sequence[Path], labels: Sequence[str]) -> None:
+        self.review_count = 0
         longest = (
             max(map(len, map(str, images)), default=0),
-            max(map(len, [*classes, NOT_INSPECTED])),
+            max(map(len, [*labels, NOT_INSPECTED])),
             0,
-            0,
+            len("0.020-0.091") if REVIEW in labels else 0,
             0,
         )
         self._widths = [max(len(heading), width) for heading, width in zip(HEADINGS, longest, strict=True)]
@@ -99,8 +114,9 @@ class TerminalTable:
 
     def add_inspected(self, file: InspectedFile) -> None:
         """Prints the row of a photograph that was inspected."""
-        numbers = (f"{file.score:.3f}", f"{file.threshold:.3f}", str(file.region_count))
-        self._print((str(file.path), file.label, *numbers))
+        self.review_count += file.label == REVIEW
+        numbers = score_text(file.score, file.threshold, file.review_threshold)
+        self._print((str(file.path), file.label, *numbers, str(file.region_count)))
         for warning in file.warnings:
             _print_line(f"warning: {file.path}: {warning}", sys.stderr)
 

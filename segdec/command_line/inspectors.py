@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from segdec.artifact import open_artifact
 from segdec.batching import Batcher, PendingPhotograph
 from segdec.cli_runtime import quiet_tensorflow
+from segdec.config import REVIEW
 from segdec.decoding.integrity import Integrity
 from segdec.engines import ENGINES, choose_engine
 from segdec.errors import ConfigError, ImageError, ServiceError
@@ -47,9 +48,10 @@ class InspectedFile:
 
     Attributes:
         path: The image file.
-        label: `good` or a defect class.
+        label: `good`, a defect class, or `review`.
         score: 1 − P(good).
         threshold: The score from which on the photograph is defective.
+        review_threshold: The score from which on it is at least for review; None where there is no review.
         region_count: Number of connected defects.
         integrity: Whether checksums within the file have shown that it is undamaged.
         warnings: What was done to the photograph that its owner may not expect.
@@ -60,6 +62,7 @@ class InspectedFile:
     label: str
     score: float
     threshold: float
+    review_threshold: float | None
     region_count: int
     integrity: Integrity
     warnings: tuple[str, ...]
@@ -70,13 +73,13 @@ class Inspector(Protocol):
     """Finds defects in image files.
 
     Attributes:
-        classes: The labels it may answer.
+        labels: What it may answer.
         stages: What makes an `InspectedFile` of a path, step by step; each may run in a thread of its own,
             raises ImageError if this photograph cannot be inspected and others may, SegdecError if none can.
         ahead: Photographs under way that keep the slowest step busy.
     """
 
-    classes: tuple[str, ...]
+    labels: tuple[str, ...]
     stages: tuple[Stage, ...]
     ahead: int
 
@@ -135,7 +138,7 @@ class LocalInspector:
             "engine": name,
             "threshold": threshold,
         }
-        self.classes = predictor.config.classes
+        self.labels = predictor.config.labels if threshold is None else predictor.config.classes
         self._white_level = predictor.config.input.white_level
         self._max_pixels = max_pixels
         self._accept_webp = accept_webp
@@ -166,6 +169,7 @@ class LocalInspector:
             label=prediction.label,
             score=prediction.score,
             threshold=prediction.threshold,
+            review_threshold=prediction.review_threshold,
             region_count=len(prediction.regions),
             integrity=pending.integrity,
             warnings=pending.warnings,
@@ -204,7 +208,7 @@ class RemoteInspector:
         self._model, self._version = model, version
         self._pictures = pictures
         served = client.models()
-        self.classes = served_classes(served, model)
+        self.labels = served_labels(served, model, review=threshold is None)
         self._white_levels = {
             (one.name, one.version): one.manifest.get("input", {}).get("white_level") for one in served
         }
@@ -225,6 +229,7 @@ class RemoteInspector:
             label=answer.decision.label,
             score=answer.decision.score,
             threshold=answer.decision.threshold,
+            review_threshold=answer.decision.review_threshold,
             region_count=len(answer.regions),
             integrity=answer.image.integrity,
             warnings=tuple(answer.warnings),
@@ -246,8 +251,13 @@ class RemoteInspector:
             raise ImageError(str(error), code=error.code) from error
 
 
-def served_classes(models: Iterable[ModelDetail], name: str | None) -> tuple[str, ...]:
+def served_labels(models: Iterable[ModelDetail], name: str | None, *, review: bool = True) -> tuple[str, ...]:
     """Returns the labels that the model `name`, or with None any of `models`, may answer.
+
+    Args:
+        models: That are served.
+        name: Of a model.
+        review: Whether `review` is one where the model has a threshold for it.
 
     Raises:
         ConfigError: If there is no such model.
@@ -257,4 +267,6 @@ def served_classes(models: Iterable[ModelDetail], name: str | None) -> tuple[str
     if not chosen:
         names = ", ".join(sorted({model.name for model in served})) or "none"
         raise ConfigError(f"No model '{name}' is served. Expected one of: {names}.")
-    return tuple(label for model in chosen for label in model.manifest.get("classes", ()))
+    labels = dict.fromkeys(label for model in chosen for label in model.manifest.get("classes", ()))
+    limits = [model.manifest.get("thresholds", {}).get("review") for model in chosen]
+    return (*labels, REVIEW) if review and any(limit is not None for limit in limits) else tuple(labels)

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from segdec.command_line.inspectors import InspectedFile
+from segdec.command_line.score_text import score_text
 from segdec.errors import ConfigError
 from segdec.images import write_png
 from segdec.overlay import draw_overlay
@@ -53,7 +54,8 @@ class OverlayFolder:
         if file.pictures is None:
             return file
         pixels, mask = file.pictures.pixels, file.pictures.mask
-        caption = f"{file.label}  score {file.score:.3f}  threshold {file.threshold:.3f}"
+        score, limits = score_text(file.score, file.threshold, file.review_threshold)
+        caption = f"{file.label}  score {score}  threshold {limits}"
         overlay = draw_overlay(pixels, mask, caption=caption)
         stem = self._stems[file.path]
         try:

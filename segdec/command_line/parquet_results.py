@@ -41,10 +41,12 @@ SCHEMA = pa.schema(
         ("integrity", pa.string()),
         ("warnings", pa.list_(pa.string())),
         ("error", pa.string()),
+        ("review_threshold", pa.float32()),
     ]
 )
 """A row for each photograph: its path, and `error`, or prediction and size. `mask` is null where no pixel is
-defective, else the `counts` of COCO's packed run lengths with the `size` [height, width]."""
+defective, else the `counts` of COCO's packed run lengths with the `size` [height, width]; `review_threshold`
+is null where there is no review, and older files have no such column."""
 
 
 class ResultFolder:
@@ -105,6 +107,7 @@ class ResultFolder:
             label=file.label,
             score=file.score,
             threshold=file.threshold,
+            review_threshold=file.review_threshold,
             regions=file.region_count,
             height=height,
             width=width,

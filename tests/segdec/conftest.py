@@ -89,11 +89,13 @@ class StubService:
     Attributes:
         app: The service as an ASGI application.
         key: API key that it asks for; None for no key.
+        review: Score from which a photograph is for review; None for no review.
         requests: Paths and headers of what arrived.
     """
 
     def __init__(self) -> None:
         self.key: str | None = None
+        self.review: float | None = None
         self.requests: list[tuple[str, dict[str, str]]] = []
         self.app = FastAPI()
         self.app.get("/readyz")(lambda: {"status": "ready"})
@@ -115,18 +117,22 @@ class StubService:
             version="2",
             sha256=None,
             labels=["stable"],
-            manifest={"classes": ["good", "spot"], "input": {"white_level": 4095}},
+            manifest={
+                "classes": ["good", "spot"],
+                "input": {"white_level": 4095},
+                "thresholds": {"score": 0.5, "review": self.review},
+            },
         )
         return ModelList(models=[detail])
 
-    async def predict(self, request: Request, mask: str, threshold: float = 0.5) -> Response:
+    async def predict(self, request: Request, mask: str, threshold: float | None = None) -> Response:
         try:
             answer = self._answer(await request.body(), "The request body", mask, threshold)
         except ImageError as error:
             return self._refuse(self._problem(422, error.code, str(error)))
         return Response(answer.model_dump_json(), media_type="application/json")
 
-    async def predict_batch(self, request: Request, mask: str, threshold: float = 0.5) -> BatchAnswer:
+    async def predict_batch(self, request: Request, mask: str, threshold: float | None = None) -> BatchAnswer:
         items = []
         async with request.form() as form:
             for file in form.getlist("file"):
@@ -138,7 +144,7 @@ class StubService:
                 items.append(BatchItem(name=file.filename, answer=answer, problem=problem))
         return BatchAnswer(items=items)
 
-    def _answer(self, data: bytes, name: str, mask: str, threshold: float) -> Answer:
+    def _answer(self, data: bytes, name: str, mask: str, threshold: float | None) -> Answer:
         photograph = decode_image(data, name, white_level=4095)
         grey = photograph.pixels.max(axis=2)
         score = float(grey.max()) / 255
@@ -163,17 +169,24 @@ class StubService:
                 format=photograph.format,
                 integrity=photograph.integrity,
             ),
-            decision=Decision(
-                label="spot" if score >= threshold else "good",
-                score=score,
-                threshold=threshold,
-                probabilities={"good": 1 - score, "spot": score},
-            ),
+            decision=self._decide(score, threshold),
             mask=drawn if mask == "png" else None,
             regions=[RegionAnswer.model_validate(asdict(region)) for region in regions],
             timing_ms=Timing(queue=0, decode=0, infer=0, encode=0, total=0),
             batch_size=1,
             warnings=["it is a stub"],
+        )
+
+    def _decide(self, score: float, threshold: float | None) -> Decision:
+        review = self.review if threshold is None else None
+        limit = 0.5 if threshold is None else threshold
+        below = "good" if review is None or score < review else "review"
+        return Decision(
+            label="spot" if score >= limit else below,
+            score=score,
+            threshold=limit,
+            review_threshold=review,
+            probabilities={"good": 1 - score, "spot": score},
         )
 
     def _problem(self, status: int, code: str, detail: str) -> Problem:

@@ -15,6 +15,7 @@ from segdec.__main__ import main
 from segdec.command_line.inspection_loop import FEW_IMAGES
 from segdec.command_line.overlay_folder import output_stems
 from segdec.images import read_image, read_mask, write_png
+from tests.forged_artifact import write_manifest
 
 
 @pytest.fixture
@@ -158,6 +159,41 @@ def test_output_that_cannot_be_written_is_one_clear_error(
     assert "cannot be written" in capsys.readouterr().err
 
 
+@pytest.fixture
+def careful_artifact(artifact_copy: Path) -> Path:
+    """An artifact that asks for a review of every photograph that is not surely defective."""
+    fields = json.loads((artifact_copy / "manifest.json").read_text())
+    fields["thresholds"].update(score=0.999, review=0.0)
+    write_manifest(artifact_copy, json.dumps(fields).encode())
+    return artifact_copy
+
+
+def test_photograph_for_review_has_both_thresholds(
+    photographs: Path, careful_artifact: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    images, out = [str(photographs / name) for name in ("a/part.png", "b/part.png")], photographs / "out"
+    command = ["predict", *images, "--model", str(careful_artifact)]
+    assert main([*command, "--out", str(out)]) == 0
+    output = capsys.readouterr()
+    heading, *rows = output.out.splitlines()
+    assert [(row.split()[1], row.split()[3]) for row in rows] == [("review", "0.000-0.999")] * 2
+    assert len({row.index("0.000-0.999") + 11 for row in rows} | {heading.index("threshold") + 9}) == 1
+    assert output.err == "FOR REVIEW: 2 of 2 photographs. Somebody has to look at them.\n"
+    assert len(list(out.iterdir())) == 4
+    assert main([*command, "--threshold", "1"]) == 0
+    output = capsys.readouterr()
+    assert [row.split()[1:4:2] for row in output.out.splitlines()[1:]] == [["good", "1.000"]] * 2
+    assert output.err == ""
+
+
+def test_results_count_photographs_for_review(
+    photographs: Path, careful_artifact: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    images, found = [str(photographs / name) for name in ("a", "b/other.png")], str(photographs / "found")
+    assert main(["predict", *images, "--model", str(careful_artifact), "--results", found]) == 0
+    assert capsys.readouterr().out == "2 photographs, 0 of them done before: 2 review\n"
+
+
 # === Folders ===
 
 
@@ -287,6 +323,18 @@ def test_service_answers_as_an_artifact_does(
     np.testing.assert_array_equal(read_mask(out / "spot_mask.png"), np.where(pixels[..., 0] > 127, 255, 0))
     paths = [path for path, _ in stub_service.requests]
     assert paths == ["/v1/models", "/v1/predict", "/v1/predict"]
+
+
+def test_review_of_a_service_is_told(
+    photographs: Path, stub_service, service_url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stub_service.review = 0.25
+    image = photographs / "doubtful.png"
+    write_png(image, np.full((5, 8, 1), 102, np.uint8))  # 0.4
+    assert main(["predict", str(image), "--url", service_url]) == 0
+    output = capsys.readouterr()
+    assert output.out.splitlines()[1].split()[1:] == ["review", "0.400", "0.250-0.500", "0"]
+    assert output.err.splitlines()[-1].startswith("FOR REVIEW: 1 of 1 photographs.")
 
 
 def test_service_is_asked_for_the_model_and_with_the_key(

@@ -25,7 +25,7 @@ MODEL = {"model": "parts 1", "threshold": None}
 
 def inspected(name: str, mask: np.ndarray[tuple[int, int], np.dtype[np.uint8]]) -> InspectedFile:
     pictures = Pictures(np.zeros((*mask.shape, 1), np.uint8), mask)
-    return InspectedFile(Path(name), "scratch", 0.75, 0.5, 1, "checked", ("dark",), pictures)
+    return InspectedFile(Path(name), "scratch", 0.75, 0.5, 0.25, 1, "checked", ("dark",), pictures)
 
 
 def rows(folder: Path) -> list[dict[str, object]]:
@@ -48,7 +48,7 @@ def test_rows_hold_decision_mask_and_failure(tmp_path: Path) -> None:
         ["dark"],
     )
     assert (first["height"], first["width"], first["error"]) == (5, 7, None)
-    assert first["integrity"] == "checked"
+    assert (first["integrity"], first["review_threshold"]) == ("checked", 0.25)
     packed = RunLengths(size=(5, 7), counts=str(first["mask"]))
     answer = MaskAnswer(encoding="rle", width=7, height=5, space="input", threshold=0.5, data=packed)
     np.testing.assert_array_equal(unpack_mask(answer), mask)
@@ -72,6 +72,21 @@ def test_what_is_there_is_known_and_other_models_are_refused(tmp_path: Path) -> 
     pq.write_table(pa.table({"name": ["a"]}), tmp_path / "other.parquet")
     with pytest.raises(ConfigError, match=r"other.parquet is no result of an inspection"):
         ResultFolder(tmp_path, MODEL)
+
+
+def test_folder_from_before_there_were_reviews_goes_on(tmp_path: Path) -> None:
+    with ResultFolder(tmp_path, MODEL) as found:
+        found.add_inspected(inspected("a.png", np.zeros((5, 7), np.uint8)))
+    (part,) = tmp_path.iterdir()
+    pq.write_table(pq.read_table(part).drop_columns(["review_threshold"]), part)
+    with ResultFolder(tmp_path, MODEL) as found:
+        assert found.done == {"a.png"}
+        found.add_inspected(inspected("b.png", np.zeros((5, 7), np.uint8)))
+    tables = [pq.read_table(path) for path in tmp_path.iterdir()]
+    both = pa.concat_tables(tables, promote_options="default").to_pylist()
+    thresholds = {row["image"]: row["review_threshold"] for row in both}
+    assert thresholds == {"a.png": None, "b.png": 0.25}
+    assert [row["image"] for row in rows(tmp_path)] == ["a.png", "b.png"]
 
 
 def test_parts_are_written_as_they_fill_and_when_the_work_breaks_off(

@@ -1,0 +1,27 @@
+from typing import Any
+
+import pytest
+
+from segdec.command_line.inspectors import served_labels
+from segdec.errors import ConfigError
+from segdec.schemas import ModelDetail
+
+
+def served(name: str, version: str, **manifest: Any) -> ModelDetail:
+    return ModelDetail(name=name, version=version, sha256=None, labels=[], manifest=manifest)
+
+
+MODELS = [
+    served("parts", "1", classes=["good", "spot"]),  # a service that is older than reviews
+    served("parts", "2", classes=["good", "spot"], thresholds={"score": 0.5, "review": 0.1}),
+    served("welds", "1", classes=["good", "pore"], thresholds={"score": 0.5, "review": None}),
+]
+
+
+def test_labels_are_those_of_the_models_that_may_answer() -> None:
+    assert served_labels(MODELS, "parts") == ("good", "spot", "review")
+    assert served_labels(MODELS, "parts", review=False) == ("good", "spot")
+    assert served_labels(MODELS, "welds") == ("good", "pore")
+    assert served_labels(MODELS, None) == ("good", "spot", "pore", "review")
+    with pytest.raises(ConfigError, match=r"No model 'part' is served. Expected one of: parts, welds\."):
+        served_labels(MODELS, "part")
