@@ -54,7 +54,12 @@ FLAGS = [
 
 
 class FakeService:
-    """A pixel's grey level is its mask score × 255; can be told to be busy, or to want a key."""
+    """A pixel's grey level is its mask score × 255; can be told to be busy, or to want a key.
+
+    Attributes:
+        threshold: The image score from which a photograph is defective.
+        review: The one from which it is for review; None for no review.
+    """
 
     def __init__(self) -> None:
         self.reset()
@@ -71,6 +76,8 @@ class FakeService:
         """Forgets what it was told and what it was asked."""
         self.key = ""
         self.refusals = 0
+        self.threshold = 0.5
+        self.review: float | None = None
         self.served = [("surface", "3", ["stable"])]
         self.asked: list[str] = []
         self.known: dict[bytes, NDArray[np.uint8]] = {}
@@ -109,7 +116,18 @@ class FakeService:
         finally:
             self.running -= 1
         scores = self.known.get(data, photograph.pixels.max(axis=2))
-        return answer(photograph, scores, ModelIdentity(name=name, version=version, sha256="0" * 64))
+        model = ModelIdentity(name=name, version=version, sha256="0" * 64)
+        return answer(photograph, scores, model, self._decide(float(scores.max()) / 255))
+
+    def _decide(self, score: float) -> Decision:
+        below = "good" if self.review is None or score < self.review else "review"
+        return Decision(
+            label=below if score < self.threshold else "scratch",
+            score=score,
+            threshold=self.threshold,
+            review_threshold=self.review,
+            probabilities={"good": 1 - score, "scratch": 0.75 * score, "spot": 0.25 * score},
+        )
 
     def _check_key(self, request: Request) -> None:
         sent = request.headers.get("Authorization", "")
@@ -119,10 +137,11 @@ class FakeService:
             raise RequestError(401, "unauthorized", detail, {"WWW-Authenticate": "Bearer"})
 
 
-def answer(photograph: Photograph, stored: NDArray[np.uint8], model: ModelIdentity) -> Answer:
-    """What is said about mask scores × 255 [H, W]; the worst one is the score, both thresholds are 0.5."""
+def answer(
+    photograph: Photograph, stored: NDArray[np.uint8], model: ModelIdentity, decision: Decision
+) -> Answer:
+    """What is said about mask scores × 255 [H, W], whose threshold is 0.5."""
     scores = stored.astype(np.float32) / 255
-    score = float(scores.max())
     height, width = stored.shape
     regions = find_regions(np.where(scores >= 0.5, np.uint8(255), np.uint8(0)), scores)
     return Answer(
@@ -135,12 +154,7 @@ def answer(photograph: Photograph, stored: NDArray[np.uint8], model: ModelIdenti
             format=photograph.format,
             integrity=photograph.integrity,
         ),
-        decision=Decision(
-            label="good" if score < 0.5 else "scratch",
-            score=score,
-            threshold=0.5,
-            probabilities={"good": 1 - score, "scratch": 0.75 * score, "spot": 0.25 * score},
-        ),
+        decision=decision,
         mask=MaskAnswer(
             encoding="scores",
             width=width,

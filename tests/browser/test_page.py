@@ -274,6 +274,94 @@ def test_broken_file_says_why_beside_its_name(visit):
     user.screenshot("error")
 
 
+DOUBTFUL = encode_png(part_image(100))  # its highest score is 180 / 255 = 0.706
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_photograph_between_the_thresholds_is_for_review(visit, service, scheme):
+    service.threshold, service.review = 0.75, 0.25
+    user = visit(color_scheme=scheme)
+    page = user.open()
+    user.drop(("a.png", GOOD_PART), ("b.png", DOUBTFUL), ("c.png", PART), ("d.png", DOUBTFUL))
+    expect(page.locator("#reviews p")).to_have_text("? 2 for review")
+    tags = page.locator("#history .tag")
+    expect(tags).to_have_text(["✓ Good", "? Review", "✕ Defect: scratch", "? Review"])
+    expect(page.locator("#reason")).to_have_text("Score 0.118 is below the review threshold 0.250.")
+    for name in ("b.png", "d.png", "b.png"):
+        page.get_by_role("button", name="Show next for review").click()
+        expect(page.locator("#name")).to_have_text(name)
+        inspected(page, "Review")
+    expect(page.locator("#reason")).to_have_text("Score 0.706 lies between the thresholds 0.250 and 0.750.")
+    expect(page.locator("#look")).to_be_visible()
+    expect(page.locator("#decision svg.review")).to_be_visible()
+    expect(page.locator("#scale")).to_have_attribute(
+        "aria-label", "Score 0.706 of 1, review from 0.250, threshold 0.750"
+    )
+    expect(page.locator("#score-limits")).to_have_text("Review from 0.250, defect from 0.750")
+    for part in ("#word", "#reason", "#look", "#reviews p", "#history [data-result=review] .tag", "#zone-review"):
+        assert contrast(page, part) >= 4.5, part
+    user.screenshot(f"review-{scheme}", full_page=False)
+
+
+@pytest.mark.slow
+def test_threshold_of_the_user_leaves_no_review(visit, service):
+    service.threshold, service.review = 0.75, 0.25
+    user = visit()
+    page = user.open()
+    user.drop(("a.png", DOUBTFUL), ("b.png", GOOD_PART))
+    inspected(page, "Review")
+    expect(page.locator("#reviews")).to_be_visible()
+    page.locator("#score-number").fill("0.7")
+    inspected(page, "Defect: scratch")
+    expect(page.locator("#changed")).to_have_text("At your threshold, with no review. At the model’s: Review.")
+    expect(page.locator("#history .tag").first).to_have_text("✕ Defect: scratch, at your threshold")
+    expect(page.locator("#reviews")).to_be_hidden()
+    expect(page.locator("#zone-review")).to_be_hidden()
+    page.locator("#score-number").fill("0.72")
+    inspected(page, "Good")
+    page.locator("#reset").click()
+    inspected(page, "Review")
+    expect(page.locator("#reviews")).to_be_visible()
+
+
+def test_scale_is_even_in_log_odds(visit):
+    page = visit().open()
+    places, scores, texts = page.evaluate(
+        """async () => {
+            const { placeOf, scoreAt, short } = await import("/static/scale.js");
+            return [
+                [0, 1e-9, 1e-5, 0.01, 0.5, 0.99, 1 - 1e-5, 1].map(placeOf),
+                [0, 0.3, 0.5, 0.7, 1].map(scoreAt),
+                [0, 0.5, 0.0912443, 0.00012345, 0.99987654, 1].map(short),
+            ];
+        }"""
+    )
+    # ln(0.01 / 0.99) = −4.5951 and ln(1e5) = 11.5129: 0.5 − 4.5951 / 23.0259 = 0.3004
+    assert places == pytest.approx([0, 0, 0, 0.3004, 0.5, 0.6996, 1, 1], abs=1e-4)
+    # 1e5 ** ±0.4 = 100 to 1, or 1 to 100
+    assert scores == pytest.approx([0, 1 / 101, 0.5, 100 / 101, 1], abs=1e-9)
+    assert texts == ["0", "0.5", "0.0912", "0.000123", "0.999877", "1"]
+
+
+@pytest.mark.slow
+def test_slider_of_the_threshold_moves_along_the_scale(visit, service):
+    service.threshold, service.review = 0.75, 0.25
+    user = visit()
+    page = user.open()
+    user.drop(("part.png", GOOD_PART))  # its score is 30 / 255 = 0.118
+    inspected(page, "Good")
+    slider = page.locator("#score-slider")
+    assert float(slider.input_value()) == pytest.approx(0.5477, abs=0.003)  # ln 3 / 23.026 beyond the middle
+    set_slider(page, "score-slider", 0.3)
+    inspected(page, "Defect: scratch")
+    expect(page.locator("#score-number")).to_have_value("0.0099")
+    expect(slider).to_have_attribute("aria-valuetext", "0.0099")
+    set_slider(page, "score-slider", 0)
+    inspected(page, "Defect: scratch")
+    set_slider(page, "score-slider", 1)
+    inspected(page, "Good")
+
+
 BROKEN = PART[:90]
 
 

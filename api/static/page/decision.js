@@ -1,18 +1,33 @@
 // The decision at a threshold that may be another than the model's.
 
-/** {good, label, moved} of an answer's decision at the user's `threshold`, or at the model's when it is null. */
-export function decideAt(decision, threshold) {
-  const good = goodClass(decision);
+/**
+ * The limits in force, {threshold, review, moved}, at the user's `threshold`, or the model's when it is null.
+ *
+ * `review` is null where nothing is for review: as in the service, a threshold of the user's own leaves none.
+ */
+export function limitsAt(decision, threshold) {
   const limit = threshold ?? decision.threshold;
   const moved = limit !== decision.threshold;
-  if (decision.score < limit) return { good: true, label: good, moved };
-  const defects = Object.entries(decision.probabilities).filter(([name]) => name !== good);
-  return { good: false, label: defects.reduce((best, next) => (next[1] > best[1] ? next : best))[0], moved };
+  return { threshold: limit, review: moved ? null : (decision.review_threshold ?? null), moved };
 }
 
-/** A decision in words: Good, Defect, or Defect: scratch. */
-export function wordsFor({ good, label }) {
-  if (good) return "Good";
+/** {verdict, label, moved} of an answer's decision at a threshold; `verdict` is good, review or defect. */
+export function decideAt(decision, threshold) {
+  const limits = limitsAt(decision, threshold);
+  const { moved } = limits;
+  const good = goodClass(decision);
+  if (decision.score >= limits.threshold) {
+    const defects = Object.entries(decision.probabilities).filter(([name]) => name !== good);
+    return { verdict: "defect", label: defects.reduce((best, next) => (next[1] > best[1] ? next : best))[0], moved };
+  }
+  if (limits.review !== null && decision.score >= limits.review) return { verdict: "review", label: "review", moved };
+  return { verdict: "good", label: good, moved };
+}
+
+/** A decision in words: Good, Review, Defect, or Defect: scratch. */
+export function wordsFor({ verdict, label }) {
+  if (verdict === "good") return "Good";
+  if (verdict === "review") return "Review";
   return label.toLowerCase() === "defect" ? "Defect" : `Defect: ${label}`;
 }
 
@@ -21,18 +36,18 @@ export function markedWordsFor(decided) {
   return decided.moved ? `${wordsFor(decided)}, at your threshold` : wordsFor(decided);
 }
 
-/** A score and a threshold with as many digits as tell them apart. */
-export function digits(score, threshold) {
+/** Scores with as many digits as tell different ones apart. */
+export function digits(...scores) {
   for (let places = 3; places < 7; places++) {
-    const [a, b] = [score.toFixed(places), threshold.toFixed(places)];
-    if (a !== b || score === threshold) return [a, b];
+    const texts = scores.map((score) => score.toFixed(places));
+    if (new Set(texts).size === new Set(scores).size) return texts;
   }
-  return [String(score), String(threshold)];
+  return scores.map(String);
 }
 
-/** The name of the good class: the answer's label below the threshold, else the class whose share is 1 − score. */
-function goodClass({ label, score, threshold, probabilities }) {
-  if (score < threshold) return label;
+/** The name of the good class: the answer's label if it says so, else the class whose share is 1 − score. */
+function goodClass({ label, score, threshold, review_threshold: review, probabilities }) {
+  if (score < (review ?? threshold)) return label;
   const away = (name) => Math.abs(1 - score - probabilities[name]);
   const others = Object.keys(probabilities).filter((name) => name !== label);
   return others.reduce((best, next) => (away(next) < away(best) ? next : best));

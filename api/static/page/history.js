@@ -2,6 +2,8 @@
 
 import { decideAt, markedWordsFor } from "./decision.js";
 
+const SIGNS = { good: "✓", review: "?", defect: "✕" };
+
 export class History {
   /** `onChoose(entry)` is told which photograph was clicked. */
   constructor(onChoose) {
@@ -90,8 +92,8 @@ function describe(entry, threshold) {
   if (entry.state === "failed") return { result: "failed", tag: "! Not inspected" };
   if (entry.state !== "done") return { result: "busy", tag: entry.state === "waiting" ? "Waiting" : "Inspecting …" };
   const decided = decideAt(entry.decision, threshold);
-  const [name, sign] = decided.good ? ["good", "✓"] : ["defect", "✕"];
-  return { result: name, tag: `${sign} ${markedWordsFor(decided)}`, moved: decided.moved };
+  const tag = `${SIGNS[decided.verdict]} ${markedWordsFor(decided)}`;
+  return { result: decided.verdict, tag, moved: decided.moved };
 }
 
 function element(name, kind = "") {

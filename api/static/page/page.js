@@ -11,6 +11,7 @@ import { readGrey, writeGrey } from "./png.js";
 import { Queue } from "./queue.js";
 import { findRegions, paintMask } from "./regions.js";
 import * as result from "./result.js";
+import { Reviews } from "./reviews.js";
 import { inspect, Key } from "./service.js";
 import { Sliders } from "./sliders.js";
 import { Viewer } from "./viewer.js";
@@ -29,6 +30,7 @@ const key = new Key(askKey);
 const queue = new Queue(REQUESTS_AT_ONCE);
 const history = new History(show);
 const missed = new Missed({ onShow: show, onRetry: tryAgain });
+const reviews = new Reviews(show);
 const sliders = new Sliders(apply);
 const viewer = new Viewer(part("picture"), { onPoint: point, onPick: pick });
 const chooser = new ModelChooser(key);
@@ -89,6 +91,7 @@ function changed(entry) {
   history.update(entry, sliders.score);
   history.setProgress(entries);
   missed.update(entries);
+  reviews.update(entries, sliders.score);
   if (entry === current) show(entry);
 }
 
@@ -155,8 +158,9 @@ function bytesOf(mask) {
 function apply(name) {
   const decides = name === "score" || name === "all";
   if (decides) for (const entry of entries) history.update(entry, sliders.score);
+  if (decides) reviews.update(entries, sliders.score);
   if (!shown) return;
-  if (decides) result.showDecision(shown.entry.decision, sliders.inForce.score);
+  if (decides) result.showDecision(shown.entry.decision, sliders.score);
   if (name === "mask" || name === "all") {
     shown.found = findRegions(shown.scores, sliders.inForce.mask);
     picked = null;

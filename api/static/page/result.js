@@ -1,6 +1,7 @@
 // Writes one photograph's result onto the page.
 
-import { decideAt, digits, wordsFor } from "./decision.js";
+import { decideAt, digits, limitsAt, wordsFor } from "./decision.js";
+import { showScale } from "./scale.js";
 
 const MOST_ROWS = 200;
 const percent = new Intl.NumberFormat("en", { style: "percent", minimumFractionDigits: 1, maximumFractionDigits: 1 });
@@ -17,23 +18,33 @@ export function showState(result, word, reason) {
   part("again").hidden = result !== "failed";
 }
 
-/** Shows the decision at `threshold`, which is the model's own unless the user moved it. */
+/** Shows the decision at the user's `threshold`, or at the model's own when it is null. */
 export function showDecision(decision, threshold) {
   const decided = decideAt(decision, threshold);
-  const [score, limit] = digits(decision.score, threshold);
-  const sign = decided.good ? "is below" : "reaches";
-  showState(decided.good ? "good" : "defect", wordsFor(decided), `Score ${score} ${sign} the threshold ${limit}.`);
+  const limits = limitsAt(decision, threshold);
+  showState(decided.verdict, wordsFor(decided), reasonFor(decided.verdict, decision.score, limits));
   const own = decideAt(decision, null);
   part("changed").hidden = !decided.moved;
   part("decision").classList.toggle("changed", decided.moved);
-  part("changed").textContent = `At your threshold. At the model’s: ${wordsFor(own)}.`;
-  showScale(decision.score, threshold, decided.good);
+  const lost = (decision.review_threshold ?? null) === null ? "" : ", with no review";
+  part("changed").textContent = `At your threshold${lost}. At the model’s: ${wordsFor(own)}.`;
+  showScale(decision.score, limits, decided.verdict);
+}
+
+function reasonFor(verdict, score, { threshold, review }) {
+  if (review === null || verdict === "defect") {
+    const [value, limit] = digits(score, threshold);
+    return `Score ${value} ${verdict === "defect" ? "reaches" : "is below"} the threshold ${limit}.`;
+  }
+  const [value, lower, upper] = digits(score, review, threshold);
+  if (verdict === "good") return `Score ${value} is below the review threshold ${lower}.`;
+  return `Score ${value} lies between the thresholds ${lower} and ${upper}.`;
 }
 
 /** Shows the probability of each class, most probable first. */
 export function showProbabilities({ probabilities }) {
   const sorted = Object.entries(probabilities).sort((a, b) => b[1] - a[1]);
-  const words = sorted.flatMap(([name, share]) => [text("dt", name), text("dd", percent.format(share))]);
+  const words = sorted.flatMap(([name, share]) => [text("dt", name), text("dd", shareText(share))]);
   part("probabilities").replaceChildren(...words);
 }
 
@@ -73,21 +84,10 @@ export function markRegions(pointed, picked) {
   });
 }
 
-function showScale(score, threshold, good) {
-  const [value, limit] = digits(score, threshold);
-  part("scale").dataset.result = good ? "good" : "defect";
-  part("scale").setAttribute("aria-label", `Score ${value} of 1, threshold ${limit}`);
-  part("score-fill").style.width = `${score * 100}%`;
-  part("score-mark").style.left = `${threshold * 100}%`;
-  label("score-value", `score ${value}`, score);
-  label("score-limit", `threshold ${limit}`, threshold);
-}
-
-/** Writes `words` above or below the scale, centred at `share` of it but not beyond its ends. */
-function label(id, words, share) {
-  part(id).textContent = words;
-  const half = part(id).offsetWidth / 2 / part("scale").offsetWidth;
-  part(id).style.left = `${Math.min(Math.max(share, half), 1 - half) * 100}%`;
+/** A share in percent that never reads as none or all where it is not. */
+function shareText(share) {
+  if (share > 0 && share < 0.001) return `< ${percent.format(0.001)}`;
+  return share > 0.999 && share < 1 ? `> ${percent.format(0.999)}` : percent.format(share);
 }
 
 function row(region, onPoint, onPick) {

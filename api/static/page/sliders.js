@@ -1,4 +1,7 @@
 // What the user may move: two thresholds, each null while it is the model's own, and the opacity.
+// The slider of the score's threshold moves along the scale of scores; all others are even.
+
+import { placeOf, scoreAt, short } from "./scale.js";
 
 const part = (id) => document.getElementById(id);
 
@@ -45,7 +48,7 @@ export class Sliders {
     for (const kind of ["slider", "number"]) {
       part(`${name}-${kind}`).addEventListener("input", ({ target }) => {
         if (Number.isNaN(target.valueAsNumber) || !target.validity.valid) return;
-        this[name] = target.valueAsNumber;
+        this[name] = kind === "slider" && name === "score" ? scoreAt(target.valueAsNumber) : target.valueAsNumber;
         this.#present(target);
         this.onChange(name);
       });
@@ -59,9 +62,10 @@ export class Sliders {
       const value = this.inForce[name];
       for (const kind of ["slider", "number"]) {
         const field = part(`${name}-${kind}`);
-        if (field !== edited) field.value = kind === "number" ? Number(value.toFixed(4)) : value;
+        if (field !== edited) field.value = kind === "number" ? short(value) : name === "score" ? placeOf(value) : value;
       }
-      part(`${name}-model`).textContent = `model ${Number(this.own[name].toFixed(4))}`;
+      part(`${name}-slider`).setAttribute("aria-valuetext", short(value));
+      part(`${name}-model`).textContent = `model ${short(this.own[name])}`;
     }
     part("opacity-slider").value = this.opacity;
     part("opacity-value").textContent = `${Math.round(this.opacity * 100)} %`;
