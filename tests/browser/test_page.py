@@ -38,12 +38,12 @@ def toy_sample(index: int) -> Sample:
     return make_sample(index, size=512)
 
 
-def toy_part(service, index: int) -> bytes:
-    """A photograph that looks real; the service answers scores that look like a network's."""
+def toy_part(service, index: int, peak: int = 230) -> bytes:
+    """A photograph that looks real; the service answers scores that look like a network's, `peak` / 255 most."""
     sample = toy_sample(index)
     data = encode_png(sample.image)
     blurred = cv2.GaussianBlur(sample.mask.astype(np.float32), (0, 0), 6)
-    service.known[data] = np.rint(2 + 230 * blurred / max(blurred.max(), 1)).astype(np.uint8)
+    service.known[data] = np.rint(2 + peak * blurred / max(blurred.max(), 1)).astype(np.uint8)
     return data
 
 
@@ -298,7 +298,14 @@ def test_photograph_between_the_thresholds_is_for_review(visit, service, scheme)
         "aria-label", "Score 0.706 of 1, review from 0.250, threshold 0.750"
     )
     expect(page.locator("#score-limits")).to_have_text("Review from 0.250, defect from 0.750")
-    for part in ("#word", "#reason", "#look", "#reviews p", "#history [data-result=review] .tag", "#zone-review"):
+    for part in (
+        "#word",
+        "#reason",
+        "#look",
+        "#reviews p",
+        "#history [data-result=review] .tag",
+        "#zone-review",
+    ):
         assert contrast(page, part) >= 4.5, part
     user.screenshot(f"review-{scheme}", full_page=False)
 
@@ -313,7 +320,9 @@ def test_threshold_of_the_user_leaves_no_review(visit, service):
     expect(page.locator("#reviews")).to_be_visible()
     page.locator("#score-number").fill("0.7")
     inspected(page, "Defect: scratch")
-    expect(page.locator("#changed")).to_have_text("At your threshold, with no review. At the model’s: Review.")
+    expect(page.locator("#changed")).to_have_text(
+        "At your threshold, with no review. At the model’s: Review."
+    )
     expect(page.locator("#history .tag").first).to_have_text("✕ Defect: scratch, at your threshold")
     expect(page.locator("#reviews")).to_be_hidden()
     expect(page.locator("#zone-review")).to_be_hidden()
@@ -414,30 +423,33 @@ def test_what_was_not_inspected_can_be_read(visit, scheme):
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_nothing_is_as_loud_as_not_inspected(visit, scheme):
+def test_nothing_is_as_loud_as_not_inspected(visit, service, scheme):
+    service.threshold, service.review = 0.75, 0.25
     user = visit(color_scheme=scheme)
     page = user.open()
     measured = {}
     for name, data, word in (
         ("good", GOOD_PART, "Good"),
         ("defect", PART, "Defect: scratch"),
+        ("review", DOUBTFUL, "Review"),
         ("broken", BROKEN, "Not inspected"),
     ):
         user.drop((f"{name}.png", data))
         inspected(page, word)
         measured[name] = loudness(page)
         user.screenshot(f"{name}-{scheme}-alone", full_page=False)
-    assert all(a >= b for a, b in zip(measured["broken"], measured["defect"], strict=True)), measured
-    assert measured["broken"][3] > 2 * measured["defect"][3], measured
+    for other in ("defect", "review"):
+        assert all(a >= b for a, b in zip(measured["broken"], measured[other], strict=True)), measured
+        assert measured["broken"][3] > 2 * measured[other][3], measured
     expect(page.locator("#hold")).to_have_text("Hold the part: nothing is known about it.")
     expect(page.locator("#hold")).to_be_visible()
     grounds = [
         page.locator(f"#history [data-result={result}]").evaluate(
             "row => getComputedStyle(row).backgroundColor"
         )
-        for result in ("good", "defect", "failed")
+        for result in ("good", "defect", "review", "failed")
     ]
-    assert grounds[0] == grounds[1] != grounds[2]
+    assert grounds[0] == grounds[1] == grounds[2] != grounds[3]
 
 
 def test_photographs_that_were_not_inspected_are_counted_apart_and_first(visit):
@@ -656,7 +668,9 @@ def test_session_of_several_photographs_looks_right(visit, service, scheme):
     page = user.open()
     if scheme == "light":
         user.screenshot("empty")
-    files = [(f"housing-{index:03d}.png", toy_part(service, index)) for index in (1, 2, 3, 5, 4)]
+    service.threshold, service.review = 0.091, 0.02
+    peaks = {1: 230, 2: 230, 3: 230, 5: 14, 4: 230}
+    files = [(f"housing-{index:03d}.png", toy_part(service, index, peak)) for index, peak in peaks.items()]
     user.drop(*files, ("housing-006.jpg", b"\xff\xd8\xff\xe0 cut off"))
     expect(page.locator("#progress p")).to_have_text("5 of 6 inspected")
     page.locator("#history button", has_text="housing-003").click()
@@ -667,6 +681,9 @@ def test_session_of_several_photographs_looks_right(visit, service, scheme):
     page.locator("#history button", has_text="housing-002").click()
     inspected(page, "Good")
     user.screenshot(f"good-{scheme}")
+    page.get_by_role("button", name="Show next for review").click()
+    inspected(page, "Review")
+    user.screenshot(f"for-review-{scheme}")
     page.locator("#history button", has_text="housing-006").click()
     inspected(page, "Not inspected")
     user.screenshot(f"failed-{scheme}")
@@ -689,6 +706,14 @@ def test_page_fits_a_phone(visit, service, browser):  # noqa: ARG001
     user.screenshot("phone-region", full_page=False)
     page.evaluate("window.scrollTo(0, 0)")
     user.screenshot("phone", full_page=False)
+    service.threshold, service.review = 0.091, 0.02
+    user.drop(("IMG_20260004_093513.jpg", toy_part(service, 5, 14)))
+    inspected(page, "Review")
+    expect(page.locator("#reviews")).to_be_visible()
+    assert page.evaluate("document.documentElement.scrollWidth") == 390
+    user.screenshot("phone-review", full_page=False)
+    page.locator("#scale").scroll_into_view_if_needed()
+    user.screenshot("phone-scale", full_page=False)
     user.drop(("IMG_20260004_093512.jpg", BROKEN))
     inspected(page, "Not inspected")
     expect(page.locator("#missed")).to_be_in_viewport()
