@@ -39,7 +39,7 @@ def toy_sample(index: int) -> Sample:
 
 
 def toy_part(service, index: int, peak: int = 230) -> bytes:
-    """A photograph that looks real; the service answers scores that look like a network's, `peak` / 255 most."""
+    """A photograph that looks real; the service answers scores like a network's, of `peak` / 255 at most."""
     sample = toy_sample(index)
     data = encode_png(sample.image)
     blurred = cv2.GaussianBlur(sample.mask.astype(np.float32), (0, 0), 6)

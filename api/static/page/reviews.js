@@ -14,7 +14,7 @@ export class Reviews {
     });
   }
 
-  /** Counts those of `entries`, in their order, that are for review at the user's `threshold`; one alone says so itself. */
+  /** Counts those of `entries`, in their order, that are for review at the user's `threshold`; one alone says so. */
   update(entries, threshold) {
     const doubtful = ({ state, decision }) => state === "done" && decideAt(decision, threshold).verdict === "review";
     this.entries = entries.filter(doubtful);

@@ -30,6 +30,7 @@ export function short(score) {
 export function showScale(score, { threshold, review }, verdict) {
   const [value, ...limits] = review === null ? digits(score, threshold) : digits(score, threshold, review);
   const from = review === null ? "" : `review from ${limits[1]}, `;
+  const words = `${from}defect from ${limits[0]}`;
   part("scale").dataset.result = verdict;
   part("scale").setAttribute("aria-label", `Score ${value} of 1, ${from}threshold ${limits[0]}`);
   const ends = [placeOf(review ?? threshold), placeOf(threshold)];
@@ -38,7 +39,7 @@ export function showScale(score, { threshold, review }, verdict) {
   part("zone-review").hidden = review === null;
   part("score-mark").style.left = percent(placeOf(score));
   write(part("score-value"), `score ${value}`, placeOf(score));
-  part("score-limits").textContent = review === null ? `Defect from ${limits[0]}` : `Review from ${limits[1]}, defect from ${limits[0]}`;
+  part("score-limits").textContent = words[0].toUpperCase() + words.slice(1);
   part("ticks").replaceChildren(...TICKS.map(tick));
 }
 
