@@ -127,3 +127,9 @@ def test_threshold_outside_0_to_1_is_refused(value: float) -> None:
 def test_configuration_cannot_be_changed() -> None:
     with pytest.raises(ValidationError, match="frozen"):
         GREY.feature_width = 3  # type: ignore[misc]
+
+
+def test_labels_are_the_classes_and_review_where_there_is_one(tiny_config: ModelConfig) -> None:
+    assert tiny_config.labels == ("good", "defect")
+    careful = tiny_config.model_copy(update={"thresholds": Thresholds(score=0.5, review=0.1)})
+    assert careful.labels == ("good", "defect", "review")
