@@ -76,7 +76,7 @@ def test_the_command_takes_settings_of_thresholds_alone(run, capsys):
     assert (settings.miss_cost, settings.review) == (3.0, True)
     for words, said in [
         (["--seed", "1"], "--seed: a finished run keeps this"),
-        (["--threshold.misscost", "1"], "Did you mean '--threshold.miss_cost'"),
+        (["--threshold.misscost", "1"], "Did you mean '--threshold.miss-cost'"),
         (["--threshold.miss-cost", "0"], "greater than 0"),
     ]:
         with pytest.raises(SystemExit):
@@ -157,7 +157,7 @@ def test_folds_score_each_training_photograph_once_by_a_network_that_has_not_see
 # === Other runs ===
 
 
-def tested_by(path, run, split):
+def evaluated_on(path, run, split):
     """A run that has tested the photographs of a split of `run`."""
     shutil.copytree(run, path)
     evaluate_run(path, split)
@@ -165,7 +165,7 @@ def tested_by(path, run, split):
 
 
 def test_what_other_folds_have_tested_is_used(run, tmp_path):
-    other = tested_by(tmp_path / "other", run, "train")
+    other = evaluated_on(tmp_path / "other", run, "train")
     (scores,) = score_by(RunFolder(run), [other])
     assert scores.good.tolist() == scores.photographs.good.tolist()
     (said, *_) = calibrate_run(run, ThresholdConfig(), by=[other])
@@ -174,7 +174,7 @@ def test_what_other_folds_have_tested_is_used(run, tmp_path):
 
 
 def test_runs_that_do_not_fit_are_refused(run, tmp_path, monkeypatch):
-    same, validated = (tested_by(tmp_path / split, run, split) for split in ("test", "val"))
+    same, validated = (evaluated_on(tmp_path / split, run, split) for split in ("test", "val"))
     for other, said in [(same, "could not be tested any more"), (validated, "none of the photographs")]:
         with pytest.raises(RunError, match=said):
             list(score_by(RunFolder(run), [other]))
