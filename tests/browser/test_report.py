@@ -1,6 +1,5 @@
 """The report of an evaluation in a real browser; every number is worked out here from the results."""
 
-import math
 import re
 from pathlib import Path
 
@@ -13,7 +12,7 @@ from segdec.postprocessing import Prediction, find_regions
 from training.evaluation.evaluation import Evaluation
 from training.evaluation.formatting import format_figure, format_score
 from training.evaluation.metrics import measure
-from training.evaluation.photograph_results import PhotographResult
+from training.evaluation.photograph_results import PhotographResult, score_log_odds
 from training.evaluation.pixel_counts import count_pixels
 from training.evaluation.pixel_histogram import PixelHistogram
 from training.evaluation.report import write_report
@@ -39,7 +38,7 @@ def decide(place: int):
     wrong = 1 + sample.label % 3 if place == 9 else max(sample.label, 1)
     label = CLASSES[wrong] if score >= THRESHOLD else "good"
     regions = find_regions(mask, scores)
-    odds = math.log(score / (1 - score))
+    odds = score_log_odds(score)
     return sample, Prediction(label, score, odds, THRESHOLD, None, {}, mask, scores, scores, 0.5, regions)
 
 
@@ -59,6 +58,7 @@ def evaluation() -> Evaluation:
                 true_label=CLASSES[sample.label],
                 predicted_label=prediction.label,
                 score=prediction.score,
+                log_odds=prediction.log_odds,
                 threshold=THRESHOLD,
                 regions=len(prediction.regions),
                 pixels=count_pixels(prediction.mask, mask),

@@ -26,6 +26,9 @@ from training.evaluation.storage import EvaluatedRun, load_evaluation
 
 JSON, CSV = "joined.json", "joined.csv"
 
+LIMITS = ("threshold", "review_threshold")
+"""Figures of a run that are settings: their mean says nothing."""
+
 
 @dataclass(frozen=True)
 class Spread:
@@ -114,7 +117,7 @@ def aggregate_runs(folders: Sequence[Path]) -> Aggregate:
     by_seed = list(zip(*folds, strict=True))
     pooled = tuple(_pool(members) for members in by_seed)
     members = tuple(
-        AggregatedRun(run.path, fold, place, run.seed, measure(run.results, run.classes, run.mask_scores))
+        AggregatedRun(run.path, fold, place, run.seed, _measure(run))
         for run in runs
         for fold, place in [_find(run, folds)]
     )
@@ -205,17 +208,25 @@ def _find(run: EvaluatedRun, folds: Sequence[Sequence[EvaluatedRun]]) -> tuple[i
     )
 
 
+def _measure(run: EvaluatedRun) -> Metrics:
+    return measure(run.results, run.classes, run.mask_scores, defect_rate=run.defect_rate)
+
+
 def _pool(members: Sequence[EvaluatedRun]) -> Evaluation:
+    """All folds of a seed; its scores are probabilities for the mean of the shares, if those of all runs are."""
+    classes, rates = members[0].classes, [run.defect_rate for run in members]
     results = tuple(result for run in members for result in run.results)
     mask_scores = reduce(add, (run.mask_scores for run in members))
+    known = [rate for rate in rates if rate is not None]
+    rate = fmean(known) if len(known) == len(rates) else None
     return Evaluation(
-        members[0].classes, results, measure(results, members[0].classes, mask_scores), mask_scores
+        classes, results, measure(results, classes, mask_scores, defect_rate=rate), mask_scores, rate
     )
 
 
 def _spread(all_metrics: Sequence[Metrics]) -> dict[str, Spread]:
     figures = [metrics.single_figures() for metrics in all_metrics]
-    return {name: _summarize([each[name] for each in figures]) for name in figures[0] if name != "threshold"}
+    return {name: _summarize([each[name] for each in figures]) for name in figures[0] if name not in LIMITS}
 
 
 def _summarize(values: Sequence[float | None]) -> Spread:

@@ -30,12 +30,15 @@ class Evaluation:
         results: One a photograph, in the order of the records.
         metrics: The figures of all results.
         mask_scores: Mask scores of all photographs whose defect pixels are known.
+        defect_rate: Share of defective photographs for which the score is a probability; None where it is none,
+            or is not known to be one.
     """
 
     classes: tuple[str, ...]
     results: tuple[PhotographResult, ...]
     metrics: Metrics
     mask_scores: PixelHistogram
+    defect_rate: float | None = None
 
     def errors(self) -> tuple[PhotographResult, ...]:
         """Returns the results with the wrong label: missed defects, then false alarms, the plainest first."""
@@ -98,7 +101,7 @@ def evaluate(
         defect_rate=config.calibration.defect_rate,
         resamples=resamples,
     )
-    return Evaluation(config.classes, tuple(results), metrics, histogram)
+    return Evaluation(config.classes, tuple(results), metrics, histogram, config.calibration.defect_rate)
 
 
 def check_classes(records: Sequence[Record], classes: tuple[str, ...]) -> None:

@@ -38,6 +38,7 @@ class ClassMetrics:
         images: Photographs of it.
         average_precision: Step-wise AP of the image score, these photographs against the good ones.
         false_negatives: Photographs of it that are called good.
+        reviews: Photographs of it for review.
         recall: Share of them at or above the threshold, whatever class was named.
         accuracy: Share of them that got this very class.
         pixels: Pooled over its photographs whose defect pixels are known; the good ones are not in it.
@@ -48,6 +49,7 @@ class ClassMetrics:
     images: int
     average_precision: float | None
     false_negatives: int
+    reviews: int
     recall: float | None
     accuracy: float | None
     pixels: PixelCounts
@@ -66,6 +68,8 @@ class Metrics:
         images: Photographs evaluated; `good` and `defective` of them.
         threshold: Image score from which a photograph counts as defective; None for several
             runs with a threshold each.
+        review_threshold: Image score from which it is at least for review; None where there is no review,
+            and for several runs with one each.
         average_precision: Step-wise AP of the image score.
         average_precision_trapezoid: Trapezoidal area under the same curve, as COMIND reports it.
         auroc: Area under the ROC curve of the image score.
@@ -95,6 +99,7 @@ class Metrics:
     good: int
     defective: int
     threshold: float | None
+    review_threshold: float | None
     average_precision: float | None
     average_precision_trapezoid: float | None
     auroc: float | None
@@ -183,6 +188,7 @@ def measure(
     truth, scores = [result.truth for result in results], [result.score for result in results]
     defective = sum(label != 0 for label in truth)
     thresholds = [result.threshold for result in results]
+    review_limits = {result.review_threshold for result in results}
     false_positives, _ = count_errors(truth, scores, thresholds)
     _, false_negatives = count_errors(truth, scores, [result.lowest_limit for result in results])
     reviewed = [result for result in results if result.outcome == "review"]
@@ -195,6 +201,7 @@ def measure(
         good=len(results) - defective,
         defective=defective,
         threshold=thresholds[0] if len(set(thresholds)) == 1 else threshold,
+        review_threshold=review_limits.pop() if len(review_limits) == 1 else None,
         average_precision=average_precision(truth, scores),
         average_precision_trapezoid=average_precision_trapezoid(truth, scores),
         auroc=auroc(truth, scores),
@@ -238,6 +245,7 @@ def _measure_class(results: Sequence[PhotographResult], number: int, name: str) 
             [result.truth for result in against_good], [result.score for result in against_good]
         ),
         false_negatives=sum(result.passed for result in own),
+        reviews=sum(result.outcome == "review" for result in own),
         recall=ratio(detected, len(own)),
         accuracy=ratio(sum(result.predicted_label == name for result in own), len(own)),
         pixels=sum(known, PixelCounts()),

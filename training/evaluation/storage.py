@@ -40,6 +40,8 @@ class EvaluatedRun:
         classes: Names of the model's classes, the good one first.
         results: One a photograph.
         mask_scores: Mask scores of the photographs whose defect pixels are known.
+        defect_rate: Share of defective photographs for which its score is a probability; None where it is
+            none, and for evaluations of earlier versions.
     """
 
     path: Path
@@ -48,6 +50,7 @@ class EvaluatedRun:
     classes: tuple[str, ...]
     results: tuple[PhotographResult, ...]
     mask_scores: PixelHistogram
+    defect_rate: float | None = None
 
     def by_name(self) -> dict[str, PhotographResult]:
         """Returns the results by the name of their photograph."""
@@ -69,8 +72,8 @@ def save_evaluation(folder: Path, evaluation: Evaluation, *, split: str, seed: i
     packed = io.BytesIO()
     np.savez_compressed(packed, allow_pickle=False, **arrays)
     write_bytes_atomic(folder / PIXEL_SCORES, packed.getvalue())
-    facts = {"split": split, "run": {"seed": seed, "classes": list(evaluation.classes)}}
-    figures = {**facts, **evaluation.metrics.to_dict()}
+    run = {"seed": seed, "classes": list(evaluation.classes), "defect_rate": evaluation.defect_rate}
+    figures = {"split": split, "run": run, **evaluation.metrics.to_dict()}
     write_text_atomic(folder / METRICS, json.dumps(figures, indent=2) + "\n")
 
 
@@ -103,6 +106,7 @@ def _load(folder: Path) -> EvaluatedRun:
     if str(arrays["predictions_sha256"]) != _digest(folder / PREDICTIONS):
         raise ValueError(f"{PREDICTIONS} and {PIXEL_SCORES} are of different evaluations, or were edited")
     results = read_predictions(folder / PREDICTIONS, classes)
+    rate = figures["run"].get("defect_rate")
     return EvaluatedRun(
         path=folder,
         seed=figures["run"]["seed"],
@@ -110,6 +114,7 @@ def _load(folder: Path) -> EvaluatedRun:
         classes=classes,
         results=_spread_overlaps(results, arrays["overlaps"]),
         mask_scores=PixelHistogram.from_arrays(arrays),
+        defect_rate=None if rate is None else float(rate),
     )
 
 

@@ -12,7 +12,7 @@ from training.evaluation.classification_metrics import (
     false_positives_at_full_recall,
 )
 from training.evaluation.metrics import measure
-from training.evaluation.photograph_results import PhotographResult
+from training.evaluation.photograph_results import PhotographResult, score_log_odds
 from training.evaluation.pixel_counts import PixelCounts, count_pixels
 from training.evaluation.pixel_histogram import PixelHistogram
 
@@ -117,6 +117,7 @@ def make_results(truth, predicted, scores, pixels, threshold):
             true_label=CLASSES[label],
             predicted_label=CLASSES[answer],
             score=score,
+            log_odds=score_log_odds(score),
             threshold=threshold,
             regions=0,
             pixels=counts,

@@ -38,7 +38,7 @@ def test_an_evaluation_comes_back_from_its_folder(run, results):
 
 def test_metrics_file_holds_single_figures_beside_nested_ones(run):
     figures = json.loads((run / "metrics.json").read_text())
-    assert figures["run"] == {"seed": 7, "classes": ["good", "defect"]}
+    assert figures["run"] == {"seed": 7, "classes": ["good", "defect"], "defect_rate": None}
     assert (figures["false_negatives"], figures["pixel_average_precision"]) == (1, 1)
     assert figures["classes"][0]["name"] == "defect"
     assert [size["regions"] for size in figures["region_sizes"]] == [2, 0, 0, 0]
