@@ -4,6 +4,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from statistics import fmean
 from urllib.parse import quote
 
 import numpy as np
@@ -15,13 +16,26 @@ from training.evaluation.charts import (
     Scored,
     aggregate_precision_recall_chart,
     aggregate_roc_chart,
+    reliability_chart,
     score_chart,
 )
-from training.evaluation.formatting import count_of, format_figure, format_interval, format_score
+from training.evaluation.formatting import (
+    count_of,
+    format_figure,
+    format_interval,
+    format_rate,
+    format_score,
+)
 from training.evaluation.html_page import render
 from training.evaluation.photograph_results import PhotographResult
-from training.evaluation.summary import describe, list_doubts, list_remarks, list_split_warnings
-from training.evaluation.tables import RUN_COLUMNS
+from training.evaluation.summary import (
+    describe,
+    describe_reliability,
+    list_doubts,
+    list_remarks,
+    list_split_warnings,
+)
+from training.evaluation.tables import run_columns
 
 FIGURE_NAMES = {
     "average_precision": "Average precision, step-wise",
@@ -31,6 +45,8 @@ FIGURE_NAMES = {
     "false_negative_rate": "Share of the defective that is missed",
     "false_positives": "False positives",
     "false_positive_rate": "Share of the good that is an alarm",
+    "reviews": "For review",
+    "defective_reviews": "Defective ones for review",
     "fp_at_full_recall": "False positives at FN = 0, looking back",
     "label_accuracy": "Share with the right class",
     "pixel_f1": "Pixel F1",
@@ -39,10 +55,20 @@ FIGURE_NAMES = {
     "pixel_recall": "Pixel recall",
     "pixel_average_precision": "Pixel AP, step-wise",
     "aupro": "AUPRO",
+    "calibration_error": "Expected calibration error of the score",
+    "calibration_error_before": "Expected calibration error, before calibration",
+    "brier": "Brier score of the score",
+    "brier_before": "Brier score, before calibration",
 }
 """The pooled figures, as they are shown."""
 
-COUNTS = ("false_negatives", "false_positives", "fp_at_full_recall")
+REVIEWS = ("reviews", "defective_reviews")
+"""Those of them that are left out where no run leaves a photograph for review."""
+
+BEFORE = ("calibration_error_before", "brier_before")
+"""Those of them that are left out where the scores are not calibrated."""
+
+COUNTS = ("false_negatives", "false_positives", "fp_at_full_recall", *REVIEWS)
 """Those of them that are whole numbers."""
 
 
@@ -89,8 +115,8 @@ def write_aggregate_report(path: Path, aggregate: Aggregate) -> None:
         warnings=list_split_warnings(aggregate.pooled[0].results),
         remarks=_list_aggregate_remarks(aggregate),
         doubts=list_doubts(replace(worst.metrics, intervals=aggregate.intervals)),
-        columns=RUN_COLUMNS,
-        run_lines=[_describe_run(run, path, _has_own_name(run, aggregate)) for run in aggregate.runs],
+        columns=run_columns(aggregate),
+        run_lines=[_describe_run(run, path, aggregate) for run in aggregate.runs],
         run_spread=_describe_spread(aggregate),
         figures_table=[
             (
@@ -98,12 +124,38 @@ def write_aggregate_report(path: Path, aggregate: Aggregate) -> None:
                 format_spread(aggregate.figures[name], name),
                 format_interval(aggregate.intervals.get(name)),
             )
-            for name, title in FIGURE_NAMES.items()
+            for name, title in _figure_names(aggregate).items()
         ],
+        reliability=_describe_reliability(aggregate),
+        calibrated=_is_calibrated(aggregate),
         charts=_draw_charts(aggregate, results),
         mistakes=list_mistakes(aggregate),
     )
     write_text_atomic(path, text)
+
+
+def _figure_names(aggregate: Aggregate) -> dict[str, str]:
+    """Those of `FIGURE_NAMES` that these runs have."""
+    left_out = [] if "reviews" in run_columns(aggregate) else list(REVIEWS)
+    left_out += [] if _is_calibrated(aggregate) else list(BEFORE)
+    return {name: title for name, title in FIGURE_NAMES.items() if name not in left_out}
+
+
+def _describe_reliability(aggregate: Aggregate) -> str:
+    pool = aggregate.pooled[0]
+    if not _is_calibrated(aggregate):
+        return "The scores are not known to be calibrated in every run: together they are no probability."
+    if aggregate.seeds == 1:
+        return describe_reliability(pool.metrics, pool.defect_rate)
+    rates = [each.defect_rate for each in aggregate.pooled if each.defect_rate is not None]
+    return (
+        f"The scores are calibrated to be probabilities where {format_rate(fmean(rates))} of the "
+        "photographs are defective. A line for each seed."
+    )
+
+
+def _is_calibrated(aggregate: Aggregate) -> bool:
+    return all(pool.defect_rate is not None for pool in aggregate.pooled)
 
 
 def _part_results(aggregate: Aggregate) -> dict[tuple[int, int], tuple[PhotographResult, ...]]:
@@ -122,9 +174,11 @@ def _describe_aggregate(aggregate: Aggregate) -> str:
     if aggregate.seeds == 1:
         return describe(aggregate.pooled[0])
     wrong = [len(pool.errors()) for pool in aggregate.pooled]
+    held = [pool.metrics.reviews for pool in aggregate.pooled]
+    reviews = f"; {min(held)} to {max(held)} are left for review" if any(held) else ""
     return (
         f"{min(wrong)} to {max(wrong)} of {aggregate.pooled[0].metrics.images} images are labelled wrong, "
-        f"{np.mean(wrong):.1f} on average over {aggregate.seeds} runs on each."
+        f"{np.mean(wrong):.1f} on average over {aggregate.seeds} runs on each{reviews}."
     )
 
 
@@ -151,7 +205,7 @@ def _has_own_name(run: AggregatedRun, aggregate: Aggregate) -> bool:
 
 def _describe_spread(aggregate: Aggregate) -> dict[str, list[str]]:
     """The two lines below the table of runs."""
-    spreads = [(aggregate.over_runs[name], name) for name in RUN_COLUMNS]
+    spreads = [(aggregate.over_runs[name], name) for name in run_columns(aggregate)]
     return {
         "mean": [_format_mean(spread.mean, name) for spread, name in spreads],
         "standard deviation": [_format_mean(spread.std, name) for spread, name in spreads],
@@ -162,17 +216,17 @@ def _format_mean(value: float | None, name: str) -> str:
     return format_figure(value) if value is None or name not in COUNTS else f"{value:.1f}"
 
 
-def _describe_run(run: AggregatedRun, report: Path, named: bool) -> Mapping[str, object]:
+def _describe_run(run: AggregatedRun, report: Path, aggregate: Aggregate) -> Mapping[str, object]:
     """One line of the table of runs, by the name of the folder alone where it tells the run."""
     figures = run.metrics.single_figures()
     own = run.path / "report.html"
     return {
-        "name": run.path.name if named else str(run.path),
+        "name": run.path.name if _has_own_name(run, aggregate) else str(run.path),
         "link": quote(os.path.relpath(own, report.parent)) if own.exists() else None,
         "fold": run.fold,
         "seed": "–" if run.seed is None else run.seed,
         "threshold": format_score(run.metrics.threshold),
-        "cells": [_format_value(figures[name], name) for name in RUN_COLUMNS],
+        "cells": [_format_value(figures[name], name) for name in run_columns(aggregate)],
     }
 
 
@@ -200,6 +254,10 @@ def _draw_charts(
         charts.append(("ROC", aggregate_roc_chart(runs, pooled)))
     if len(pooled) == 1:
         charts.insert(0, ("Scores, all runs", score_chart(pooled[0], None)))
+    found = [each for pool in aggregate.pooled if (each := pool.reliability())]
+    if found:
+        before = aggregate.pooled[0].reliability_before() if aggregate.seeds == 1 else None
+        charts.append(("Reliability", reliability_chart(found, before)))
     return [(title, Markup(svg)) for title, svg in charts]
 
 

@@ -213,7 +213,7 @@ def _measure(run: EvaluatedRun) -> Metrics:
 
 
 def _pool(members: Sequence[EvaluatedRun]) -> Evaluation:
-    """All folds of a seed; its scores are probabilities for the mean of the shares, if those of all runs are."""
+    """All folds of a seed; its scores are probabilities for the mean of the runs' shares, if all have one."""
     classes, rates = members[0].classes, [run.defect_rate for run in members]
     results = tuple(result for run in members for result in run.results)
     mask_scores = reduce(add, (run.mask_scores for run in members))

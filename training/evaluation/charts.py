@@ -14,10 +14,11 @@ from matplotlib.figure import Figure
 from numpy.typing import ArrayLike, NDArray
 from sklearn.metrics import precision_recall_curve, roc_curve
 
+from training.evaluation.calibration import BINS, Reliability
 from training.evaluation.photograph_results import SATURATION, PhotographResult
 
-GOOD, DEFECTIVE = "#3b8ed0", "#e07b39"
-"""Both readable on white and on black; told apart by colour-blind eyes."""
+GOOD, DEFECTIVE, REVIEWED = "#3b8ed0", "#e07b39", "#9467d6"
+"""All readable on white and on black; told apart by colour-blind eyes."""
 
 INK = "#010203"
 """Stands for the page's own text colour until the SVG is written."""
@@ -26,6 +27,9 @@ SIZE = (4.6, 3.3)
 """Width and height in inches of 72 px: its text stays readable on a phone."""
 
 CURVE_POINTS = 200
+
+LARGEST_DOT, SMALLEST_DOT = 26.0, 4.5
+"""Diameters of a dot that stands for all photographs, and of one for a few, in points."""
 
 MOVING = "moving-"
 """Begins the ids of parts that a script of the page moves; each becomes a class without it."""
@@ -146,7 +150,43 @@ def _unit_square(axes: Axes) -> None:
     axes.set_ylim(-0.02, 1.02)
 
 
-def score_chart(images: Scored, threshold: float | None, full_recall: float | None = None) -> str:
+def reliability_chart(calibrated: Sequence[Reliability], before: Reliability | None = None) -> str:
+    """Draws the share of defective photographs over the score, a dot a bin of scores; right is the diagonal.
+
+    A dot's area grows with the share of the photographs that its bin holds.
+
+    Args:
+        calibrated: Of the scores; several for runs on the same photographs, each.
+        before: Of the same scores without calibration, drawn faintly.
+    """
+    figure, axes = _chart("score", "share of defective photographs")
+    _draw_chance(axes)
+    if before is not None:
+        _dots(axes, before, "before calibration", color=INK, alpha=0.38)
+    for each in calibrated:
+        _dots(axes, each, "score" if before is None else "calibrated", color=DEFECTIVE, alpha=0.9)
+    if before is not None:
+        axes.legend(frameon=False, labelcolor=INK, loc="upper left", fontsize="small", handlelength=1.2)
+    _unit_square(axes)
+    axes.set_xticks(np.linspace(0, 1, BINS // 2 + 1))
+    axes.set_yticks(np.linspace(0, 1, BINS // 2 + 1))
+    return _svg(figure, "Share of defective photographs over the score, with the diagonal of a probability")
+
+
+def _dots(axes: Axes, found: Reliability, name: str, **style: Any) -> None:
+    axes.plot(found.scores, found.shares, linewidth=1.2, **style)
+    for score, share, weight in zip(found.scores, found.shares, found.weights, strict=True):
+        diameter = max(SMALLEST_DOT, LARGEST_DOT * float(np.sqrt(weight)))
+        axes.plot([score], [share], "o", markersize=diameter, clip_on=False, **style)
+    axes.plot([], [], "o", markersize=6, label=name, **style)
+
+
+def score_chart(
+    images: Scored,
+    threshold: float | None,
+    full_recall: float | None = None,
+    review: float | None = None,
+) -> str:
     """Draws histograms of good and defective scores, one over the other.
 
     The axis is logarithmic in the odds, because scores crowd near 0 and 1.
@@ -155,9 +195,10 @@ def score_chart(images: Scored, threshold: float | None, full_recall: float | No
         images: The photographs.
         threshold: Stands as a dashed line, which a script may move, and as a faint one that stays.
         full_recall: The highest threshold that misses none of them, a dotted line.
+        review: The score from which they are for review, a dash-dotted line of a colour of its own.
     """
     odds = to_odds(images.scores)
-    bins = np.linspace(*odds_range(images.scores, threshold), 41)
+    bins = np.linspace(*odds_range(images.scores, threshold, review), 41)
     figure = Figure(figsize=SIZE, layout="constrained")
     upper, lower = figure.subplots(2, 1, sharex=True)
     for axes, part, color, name in (
@@ -166,12 +207,16 @@ def score_chart(images: Scored, threshold: float | None, full_recall: float | No
     ):
         _neutralise(axes)
         _bars(axes, part, bins, color, name)
-        _draw_thresholds(axes, threshold, full_recall)
+        _draw_thresholds(axes, threshold, full_recall, review)
     _label_odds(lower, bins[0], bins[-1])
     return _svg(figure, "Histograms of the scores of good and of defective photographs", lower)
 
 
-def _draw_thresholds(axes: Axes, threshold: float | None, full_recall: float | None) -> None:
+def _draw_thresholds(
+    axes: Axes, threshold: float | None, full_recall: float | None, review: float | None
+) -> None:
+    if review is not None:
+        axes.axvline(float(to_odds(review)), color=REVIEWED, linewidth=1.6, linestyle="-.")
     if full_recall is not None:
         axes.axvline(float(to_odds(full_recall)), color=INK, linewidth=1.2, linestyle=":")
     if threshold is not None:
@@ -186,9 +231,9 @@ def to_odds(scores: ArrayLike) -> Floats:
     return np.asarray(np.log10(clipped / (1 - clipped)))
 
 
-def odds_range(scores: Floats, threshold: float | None) -> tuple[float, float]:
-    """Ends of the axis that scores [N] and threshold share, log10 of the odds, with room beside them."""
-    odds = to_odds([*scores, *([] if threshold is None else [threshold])])
+def odds_range(scores: Floats, *limits: float | None) -> tuple[float, float]:
+    """Ends of the axis that scores [N] and thresholds share, log10 of the odds, with room beside them."""
+    odds = to_odds([*scores, *(limit for limit in limits if limit is not None)])
     return float(odds.min() - 0.5), float(odds.max() + 0.5)
 
 

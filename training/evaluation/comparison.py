@@ -64,8 +64,9 @@ class Comparison:
         differences: By name of the figure.
         first_right: Photographs that only the first run labels right.
         second_right: Photographs that only the second run labels right.
-        both_wrong: How many both label wrong.
-        p_value: Of McNemar's exact test on the wrong labels: how probable so uneven a division of
+        both_wrong: How many neither labels right.
+        reviews: How many the first and the second run leave for review, which neither is right nor an error.
+        p_value: Of McNemar's exact test on the labels: how probable so uneven a division of
             `first_right` and `second_right` is between equal models.
     """
 
@@ -77,6 +78,7 @@ class Comparison:
     first_right: tuple[str, ...]
     second_right: tuple[str, ...]
     both_wrong: int
+    reviews: tuple[int, int]
     p_value: float
 
     def conclusion(self) -> tuple[str, ...]:
@@ -84,7 +86,8 @@ class Comparison:
         said = [_say(name, self.differences[figure], self) for figure, name in DECISIVE.items()]
         if self.p_value < SIGNIFICANCE:
             better = self.first if len(self.first_right) > len(self.second_right) else self.second
-            said.append(f"'{better}' labels more photographs right, by more than chance.")
+            held = " Those for review count as not right." if any(self.reviews) else ""
+            said.append(f"'{better}' labels more photographs right, by more than chance.{held}")
         found = [sentence for sentence in said if sentence]
         if found:
             return tuple(found)
@@ -125,6 +128,7 @@ def compare_runs(first: Path, second: Path) -> Comparison:
         first_right=first_right,
         second_right=second_right,
         both_wrong=sum(a.outcome != "correct" != b.outcome for a, b in pairs),
+        reviews=(_count_reviews(before), _count_reviews(after)),
         p_value=_test_mcnemar(len(first_right), len(second_right)),
     )
 
@@ -154,6 +158,10 @@ def _truth(result: PhotographResult) -> tuple[int, int | None]:
 def _names_right(pairs: Sequence[tuple[PhotographResult, PhotographResult]]) -> tuple[str, ...]:
     """Photographs that the first of each pair labels right and the second wrong."""
     return tuple(result.name for result, twin in pairs if result.outcome == "correct" != twin.outcome)
+
+
+def _count_reviews(results: Sequence[PhotographResult]) -> int:
+    return sum(result.outcome == "review" for result in results)
 
 
 def _test_mcnemar(first: int, second: int) -> float:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from itertools import islice
 
 import numpy as np
+from scipy.special import expit
 
 from datasets.sample import Record, Sample, labels_of
 from segdec.cli_runtime import progress_bar
@@ -13,6 +14,7 @@ from segdec.errors import DatasetError
 from segdec.postprocessing import Prediction
 from segdec.predictor import Predictor
 from training.data.reading_pool import ReadingPool
+from training.evaluation.calibration import Reliability, measure_reliability
 from training.evaluation.intervals import RESAMPLES
 from training.evaluation.metrics import Metrics, measure
 from training.evaluation.photograph_results import PhotographResult
@@ -30,8 +32,8 @@ class Evaluation:
         results: One a photograph, in the order of the records.
         metrics: The figures of all results.
         mask_scores: Mask scores of all photographs whose defect pixels are known.
-        defect_rate: Share of defective photographs for which the score is a probability; None where it is none,
-            or is not known to be one.
+        defect_rate: Share of defective photographs for which the score is a probability; None where it is
+            none, or is not known to be one.
     """
 
     classes: tuple[str, ...]
@@ -39,6 +41,11 @@ class Evaluation:
     metrics: Metrics
     mask_scores: PixelHistogram
     defect_rate: float | None = None
+
+    def reviews(self) -> tuple[PhotographResult, ...]:
+        """Returns the results for review: defective ones, then good ones, the highest score of each first."""
+        held = [result for result in self.results if result.outcome == "review"]
+        return tuple(sorted(held, key=lambda result: (result.truth == 0, -result.score, result.name)))
 
     def errors(self) -> tuple[PhotographResult, ...]:
         """Returns the results with the wrong label: missed defects, then false alarms, the plainest first."""
@@ -48,6 +55,18 @@ class Evaluation:
                 wrong, key=lambda result: (result.outcome, -abs(result.score - result.threshold), result.name)
             )
         )
+
+    def reliability(self) -> Reliability | None:
+        """Returns how far scores are probabilities; None unless there are good and defective photographs."""
+        scores = [result.score for result in self.results]
+        return measure_reliability([result.truth for result in self.results], scores, self.defect_rate)
+
+    def reliability_before(self) -> Reliability | None:
+        """Returns the same without calibration; None also if the scores are not calibrated."""
+        if self.defect_rate is None:
+            return None
+        scores = expit([result.log_odds for result in self.results])
+        return measure_reliability([result.truth for result in self.results], scores, self.defect_rate)
 
 
 def evaluate(

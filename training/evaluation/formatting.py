@@ -42,6 +42,11 @@ def format_percent(value: float) -> str:
     return f"{100 * value:.0f}\N{NO-BREAK SPACE}%"
 
 
+def format_rate(value: float) -> str:
+    """Formats a share that may be small in percent, three digits, with a space that does not break."""
+    return f"{100 * value:.3g}\N{NO-BREAK SPACE}%"
+
+
 def count_of(number: int, word: str, plural: str | None = None) -> str:
     """Returns `1 missed defect`, `3 missed defects`."""
     return f"{number} {word if number == 1 else plural or word + 's'}"

@@ -12,6 +12,7 @@ from training.evaluation.charts import (
     Scored,
     loss_chart,
     precision_recall_chart,
+    reliability_chart,
     roc_chart,
     score_chart,
     to_odds,
@@ -22,11 +23,21 @@ from training.evaluation.gallery import Card, Show, make_cards
 from training.evaluation.html_page import embed_json, read_script, render
 from training.evaluation.metrics import Metrics
 from training.evaluation.photograph_results import PhotographResult
-from training.evaluation.summary import describe, list_doubts, list_remarks, list_split_warnings
+from training.evaluation.pixel_counts import ratio
+from training.evaluation.summary import (
+    describe,
+    describe_reliability,
+    list_doubts,
+    list_remarks,
+    list_split_warnings,
+)
 from training.evaluation.threshold_slider import count_at, full_recall_threshold, make_slider
 
 PICTURE_PX = {60: 512, 300: 256}
-"""Long side of a picture by the number of errors up to which it holds, so that browsers open the file."""
+"""Long side of a picture by the number of errors and photographs for review up to which it holds.
+
+Browsers shall open the file.
+"""
 
 SMALLEST_PICTURE_PX = 160
 
@@ -51,9 +62,9 @@ def write_report(
     """Writes `report.html`, atomically.
 
     It says in words what the model gets right and where it fails, and shows the figures with their
-    intervals, score histograms and curves with a threshold to move, every error with its pictures, near
-    misses, a few correct detections, classes and region sizes, and the training losses. Pictures, style
-    and script lie inside the file.
+    intervals, score histograms and curves with a threshold to move, whether the score is a probability,
+    every error and every photograph for review with its pictures, near misses, a few correct detections,
+    classes and region sizes, and the training losses. Pictures, style and script lie inside the file.
 
     Args:
         path: The file to write.
@@ -69,7 +80,7 @@ def write_report(
         OSError: If the folder is missing or not writable.
     """
     metrics, results = evaluation.metrics, evaluation.results
-    slider = make_slider(results, evaluation.classes, metrics.threshold)
+    slider = make_slider(results, evaluation.classes, metrics.threshold, metrics.review_threshold)
     script, script_digest = read_script("threshold.js")
     text = render(
         "report.html.j2",
@@ -88,6 +99,9 @@ def write_report(
         script_digest=script_digest,
         counts=count_at(results, metrics.threshold),
         charts=_score_charts(evaluation),
+        reliability=describe_reliability(metrics, evaluation.defect_rate),
+        reliability_tiles=_reliability_tiles(evaluation),
+        reliability_charts=_reliability_charts(evaluation),
         losses=_loss_charts(history or ()),
         **_picture(evaluation, show),
     )
@@ -96,13 +110,14 @@ def write_report(
 
 def _picture(evaluation: Evaluation, show: Show) -> dict[str, Any]:
     """The cards of the gallery, and the place of each result in the results."""
-    errors = evaluation.errors()
+    errors, reviews = evaluation.errors(), evaluation.reviews()
     near = choose_near(evaluation.results)
     chosen = {result.name for result in near}
     correct = _choose_correct([result for result in evaluation.results if result.name not in chosen])
-    side = picture_side(len(errors))
+    side = picture_side(len(errors) + len(reviews))
     cards: dict[str, list[Card]] = {
         "error_cards": make_cards(errors, show, side),
+        "review_cards": make_cards(reviews, show, side),
         "near_cards": make_cards(near, show, side),
         "correct_cards": make_cards(correct, show, side),
     }
@@ -110,13 +125,13 @@ def _picture(evaluation: Evaluation, show: Show) -> dict[str, Any]:
     return {**cards, "errors": errors, "places": places}
 
 
-def picture_side(errors: int) -> int:
-    """Returns the long side of the pictures, px, if there are this many errors."""
-    return next((side for most, side in PICTURE_PX.items() if errors <= most), SMALLEST_PICTURE_PX)
+def picture_side(cards: int) -> int:
+    """Returns the long side of the pictures, px, if there are this many errors and photographs for review."""
+    return next((side for most, side in PICTURE_PX.items() if cards <= most), SMALLEST_PICTURE_PX)
 
 
 def _decision_tiles(metrics: Metrics) -> list[Tile]:
-    intervals = metrics.intervals
+    intervals, held = metrics.intervals, metrics.review_threshold is not None or metrics.reviews > 0
 
     def bracket(name: str) -> str:
         return format_interval(intervals.get(name))
@@ -139,7 +154,8 @@ def _decision_tiles(metrics: Metrics) -> list[Tile]:
             "False negatives",
             str(metrics.false_negatives),
             "",
-            f"missed of {metrics.defective} defective{_rate(metrics, 'false_negative_rate')}",
+            f"{'called good' if held else 'missed'} of {metrics.defective} defective"
+            f"{_rate(metrics, 'false_negative_rate')}",
         ),
         (
             "False positives",
@@ -147,6 +163,7 @@ def _decision_tiles(metrics: Metrics) -> list[Tile]:
             "",
             f"alarms of {metrics.good} good{_rate(metrics, 'false_positive_rate')}",
         ),
+        *([_review_tile(metrics)] if held else []),
         (
             "FP at FN = 0",
             format_count(metrics.fp_at_full_recall),
@@ -154,10 +171,18 @@ def _decision_tiles(metrics: Metrics) -> list[Tile]:
             "alarms if none of these defects is missed: looking back",
         ),
     ]
-    if len(metrics.confusion) > 2:
+    if len(metrics.classes) > 1:
         accuracy = format_figure(metrics.label_accuracy)
-        tiles.append(("Class accuracy", accuracy, bracket("label_accuracy"), "images with the right class"))
+        note = f"images with the right class{'; those for review count as not right' if held else ''}"
+        tiles.append(("Class accuracy", accuracy, bracket("label_accuracy"), note))
     return tiles
+
+
+def _review_tile(metrics: Metrics) -> Tile:
+    share = ratio(metrics.reviews, metrics.images)
+    note = f"of {metrics.images} images{f': {format_percent(share)}' if share else ''}"
+    defective = f"; {metrics.defective_reviews or 'none'} of them defective" if metrics.reviews else ""
+    return "For review", str(metrics.reviews), "", note + defective
 
 
 def _rate(metrics: Metrics, name: str) -> str:
@@ -187,13 +212,46 @@ def _mask_tiles(metrics: Metrics) -> list[Tile]:
     ]
 
 
+def _reliability_tiles(evaluation: Evaluation) -> list[Tile]:
+    """Figures of the calibrated score, with those it had before in the place of an interval."""
+    metrics = evaluation.metrics
+    if metrics.calibration_error is None:
+        return []
+    before = (metrics.calibration_error_before, metrics.brier_before)
+    was = [
+        f"before: {format_figure(value)}" if evaluation.defect_rate is not None else "" for value in before
+    ]
+    return [
+        (
+            "Calibration error",
+            format_figure(metrics.calibration_error),
+            was[0],
+            "expected, ECE: mean distance of score and share in ten bins; 0 is best",
+        ),
+        (
+            "Brier score",
+            format_figure(metrics.brier),
+            was[1],
+            "mean of (score − truth)², truth 0 or 1; 0 is best",
+        ),
+    ]
+
+
+def _reliability_charts(evaluation: Evaluation) -> list[tuple[str, Markup]]:
+    found = evaluation.reliability()
+    if found is None:
+        return []
+    return [("Reliability", Markup(reliability_chart([found], evaluation.reliability_before())))]
+
+
 def _score_charts(evaluation: Evaluation) -> list[tuple[str, Markup]]:
     """Title and SVG of the charts these images allow."""
-    results, threshold = evaluation.results, evaluation.metrics.threshold
+    results, metrics = evaluation.results, evaluation.metrics
     if not results:
         return []
-    images = Scored.from_results(results)
-    charts = [("Scores", score_chart(images, threshold, full_recall_threshold(results)))]
+    images, threshold = Scored.from_results(results), metrics.threshold
+    scores = score_chart(images, threshold, full_recall_threshold(results), metrics.review_threshold)
+    charts = [("Scores", scores)]
     if images.has_both:
         charts.append(("Precision and recall", precision_recall_chart(images, threshold)))
         charts.append(("ROC", roc_chart(images, threshold)))
@@ -214,9 +272,12 @@ def _loss_charts(history: Sequence[Mapping[str, Any]]) -> list[tuple[str, Markup
 
 
 def choose_near(results: Sequence[PhotographResult]) -> list[PhotographResult]:
-    """Chooses correct decisions nearest to the threshold in log-odds, defective ones first, nearest first."""
+    """Chooses correct decisions nearest to their limit in log-odds, defective ones first, nearest first."""
     right = [result for result in results if result.outcome == "correct"]
-    margin = {result.name: float(abs(to_odds(result.score) - to_odds(result.threshold))) for result in right}
+    limits = {result.name: result.threshold if result.truth else result.lowest_limit for result in right}
+    margin = {
+        result.name: float(abs(to_odds(result.score) - to_odds(limits[result.name]))) for result in right
+    }
     ranked = sorted(right, key=lambda result: (margin[result.name], result.name))
     hits = [result for result in ranked if result.truth][:NEAR_SHOWN]
     return hits + [result for result in ranked if not result.truth][:NEAR_SHOWN]

@@ -7,6 +7,7 @@ from training.evaluation.formatting import (
     count_of,
     format_figure,
     format_percent,
+    format_rate,
     format_score,
 )
 from training.evaluation.metrics import ClassMetrics, Metrics
@@ -29,9 +30,12 @@ def describe(evaluation: Evaluation) -> str:
     metrics = evaluation.metrics
     if not metrics.images:
         return "No images were evaluated."
-    wrong = len(evaluation.errors())
-    if not wrong:
+    wrong, held = len(evaluation.errors()), metrics.reviews
+    left = f"; {held} {'is' if held == 1 else 'are'} left for review" if held else ""
+    if not wrong and not left:
         return f"All {metrics.images} images are labelled right."
+    if not wrong:
+        return f"None of {metrics.images} images is labelled wrong{left}."
     kinds = (
         (metrics.false_negatives, "missed defect", None),
         (metrics.false_positives, "false alarm", None),
@@ -39,7 +43,7 @@ def describe(evaluation: Evaluation) -> str:
     )
     parts = [count_of(*kind) for kind in kinds if kind[0]]
     verb = "is" if wrong == 1 else "are"
-    return f"{wrong} of {metrics.images} images {verb} labelled wrong: {', '.join(parts)}."
+    return f"{wrong} of {metrics.images} images {verb} labelled wrong: {', '.join(parts)}{left}."
 
 
 def list_remarks(evaluation: Evaluation) -> list[str]:
@@ -49,6 +53,7 @@ def list_remarks(evaluation: Evaluation) -> list[str]:
         return []
     return [
         *_describe_decisions(metrics),
+        *_describe_reviews(metrics),
         *_describe_classes(metrics.classes),
         *_describe_masks(metrics),
         *_describe_sizes(metrics.region_sizes),
@@ -85,31 +90,69 @@ def list_doubts(metrics: Metrics) -> list[str]:
 def _describe_decisions(metrics: Metrics) -> list[str]:
     sentences = []
     if metrics.defective:
-        found = metrics.defective - metrics.false_negatives
+        found = metrics.defective - metrics.false_negatives - metrics.defective_reviews
         sentences.append(f"The model finds {found} of {count_of(metrics.defective, 'defective photograph')}")
     if metrics.good:
-        passed = metrics.good - metrics.false_positives
+        passed = metrics.good - metrics.false_positives - (metrics.reviews - metrics.defective_reviews)
         sentences.append(
             f"{'it' if sentences else 'The model'} lets {passed} of {metrics.good} good ones pass"
         )
     return [f"{' and '.join(sentences)}."]
 
 
+def _describe_reviews(metrics: Metrics) -> list[str]:
+    if not metrics.reviews and metrics.review_threshold is None:
+        return []
+    photographs = count_of(metrics.images, "photograph")
+    if not metrics.reviews:
+        return [f"It leaves none of {photographs} for review."]
+    defective = metrics.defective_reviews or "none"
+    return [f"It leaves {metrics.reviews} of {photographs} for review, {defective} of them defective."]
+
+
+def describe_reliability(metrics: Metrics, defect_rate: float | None) -> str:
+    """Says how far the score is a probability, and for which share of defective photographs.
+
+    Args:
+        metrics: The figures of some photographs.
+        defect_rate: Share for which their scores are probabilities; None where they are none.
+    """
+    claim = (
+        "The score is the network's own, not calibrated: it tells which photograph is the more likely to be "
+        "defective, but is no probability."
+        if defect_rate is None
+        else f"The score is calibrated to be a probability where {format_rate(defect_rate)} of the "
+        "photographs are defective: of 100 with a score of 0.2, 20 should be defective."
+    )
+    if metrics.calibration_error is None:
+        lacking = "good" if metrics.defective else "defective"
+        return f"{claim} Whether it is one cannot be measured here: there is no {lacking} photograph."
+    found = (
+        f"Here score and share of defective photographs lie {metrics.calibration_error:.3f} apart on average"
+    )
+    if defect_rate is None or metrics.calibration_error_before is None:
+        return f"{claim} {found}."
+    return (
+        f"{claim} {found}, {metrics.calibration_error_before:.3f} without calibration; these photographs are "
+        "weighted as if that share of them were defective."
+    )
+
+
 def _describe_classes(classes: Sequence[ClassMetrics]) -> list[str]:
-    """The class found least often, and the one taken for another most often."""
-    seen = [(each.recall, each) for each in classes if each.recall is not None]
+    """The class missed most often, and the one taken for another most often."""
+    seen = [(each.false_negatives / each.images, each) for each in classes if each.images]
     if len(seen) < 2:
         return []
     sentences = []
-    recall, worst = min(seen, key=lambda pair: pair[0])
-    if max(value for value, _ in seen) - recall >= CLEAR_DIFFERENCE:
+    share, worst = max(seen, key=lambda pair: pair[0])
+    if share - min(value for value, _ in seen) >= CLEAR_DIFFERENCE:
         sentences.append(
             f"It misses {worst.false_negatives} of {count_of(worst.images, 'photograph')} "
             f"of the class '{worst.name}', a larger share than of any other."
         )
     confused, most = max(((_confused(each), each) for _, each in seen), key=lambda pair: pair[0])
     if confused:
-        found, are = most.images - most.false_negatives, "is" if confused == 1 else "are"
+        found, are = _found(most), "is" if confused == 1 else "are"
         sentences.append(
             f"Of the {found} photographs of the class '{most.name}' that it finds, {confused} {are} given "
             "another class; the table below tells which."
@@ -119,7 +162,11 @@ def _describe_classes(classes: Sequence[ClassMetrics]) -> list[str]:
 
 def _confused(each: ClassMetrics) -> int:
     """Photographs of a class that are found but given another one."""
-    return each.images - each.false_negatives - round((each.accuracy or 0) * each.images)
+    return _found(each) - round((each.accuracy or 0) * each.images)
+
+
+def _found(each: ClassMetrics) -> int:
+    return each.images - each.false_negatives - each.reviews
 
 
 def _describe_masks(metrics: Metrics) -> list[str]:
@@ -165,10 +212,16 @@ def _describe_full_recall(evaluation: Evaluation) -> list[str]:
     alarms, lowest = evaluation.metrics.fp_at_full_recall, full_recall_threshold(evaluation.results)
     if alarms is None or lowest is None or not evaluation.metrics.false_negatives:
         return []
-    several = "" if evaluation.metrics.threshold is not None else ", one for all runs"
+    metrics = evaluation.metrics
+    if any(result.review_threshold is not None for result in evaluation.results):
+        return [
+            f"To miss none of these defects review would have to begin at {format_score(lowest)}; "
+            f"{alarms} of {count_of(metrics.good, 'good photograph')} score as high."
+        ]
+    several = "" if metrics.threshold is not None else ", one for all runs"
     return [
         f"To miss none of these defects the threshold would have to be {format_score(lowest)}{several}, with "
-        f"{count_of(alarms, 'false alarm')} among {evaluation.metrics.good} good photographs."
+        f"{count_of(alarms, 'false alarm')} among {metrics.good} good photographs."
     ]
 
 

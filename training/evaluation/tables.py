@@ -17,12 +17,14 @@ RUN_COLUMNS = {
     "auroc": "AUROC",
     "false_negatives": "FN",
     "false_positives": "FP",
+    "reviews": "review",
     "fp_at_full_recall": "FP at FN=0",
     "pixel_f1": "pixel F1",
     "pixel_average_precision": "pixel AP",
     "aupro": "AUPRO",
+    "calibration_error": "ECE",
 }
-"""Figures of single runs in the table of joined ones."""
+"""Figures of single runs in the table of joined ones; `run_columns` leaves out what none of them has."""
 
 
 def format_number(value: float | int | None) -> str:
@@ -30,6 +32,12 @@ def format_number(value: float | int | None) -> str:
     if value is None or isinstance(value, int):
         return "–" if value is None else str(value)
     return "0.9999" if 0.9999 < value < 1 else f"{value:.4f}"
+
+
+def run_columns(aggregate: Aggregate) -> dict[str, str]:
+    """Returns `RUN_COLUMNS`, without the photographs for review where no run leaves any."""
+    held = any(run.metrics.reviews or run.metrics.review_threshold is not None for run in aggregate.runs)
+    return {name: title for name, title in RUN_COLUMNS.items() if held or name != "reviews"}
 
 
 def evaluation_table(evaluation: Evaluation) -> str:
@@ -54,16 +62,17 @@ def _bracket(interval: Interval | None) -> str:
 
 
 def _class_lines(classes: Sequence[ClassMetrics]) -> list[str]:
-    wide = max(len(each.name) for each in classes) + 2
-    lines = [
-        f"  {'class':<{wide}}{'images':>7}{'AP':>9}{'recall':>9}{'FN':>5}{'accuracy':>10}{'pixel F1':>10}"
-    ]
+    wide, held = max(len(each.name) for each in classes) + 2, any(each.reviews for each in classes)
+    head = f"  {'class':<{wide}}{'images':>7}{'AP':>9}{'recall':>9}{'FN':>5}"
+    lines = [f"{head}{'review':>8}" if held else head]
+    lines[0] += f"{'accuracy':>10}{'pixel F1':>10}"
     for each in classes:
         precision, recall, accuracy, f1 = (
             format_number(value)
             for value in (each.average_precision, each.recall, each.accuracy, each.pixels.f1)
         )
-        counts = f"{each.images:>7}{precision:>9}{recall:>9}{each.false_negatives:>5}"
+        reviews = f"{each.reviews:>8}" if held else ""
+        counts = f"{each.images:>7}{precision:>9}{recall:>9}{each.false_negatives:>5}{reviews}"
         lines.append(f"  {each.name:<{wide}}{counts}{accuracy:>10}{f1:>10}")
     return lines
 
@@ -102,12 +111,13 @@ def aggregate_table(aggregate: Aggregate) -> str:
 
 
 def _run_lines(aggregate: Aggregate) -> list[str]:
-    cells = [["run", "fold", "seed", *RUN_COLUMNS.values()]]
+    columns = run_columns(aggregate)
+    cells = [["run", "fold", "seed", *columns.values()]]
     for run in aggregate.runs:
         figures = run.metrics.single_figures()
         place = [str(run.path), str(run.fold), format_number(run.seed)]
-        cells.append([*place, *(format_number(figures[name]) for name in RUN_COLUMNS)])
-    spreads = [_format_spread(aggregate, name, aggregate.over_runs[name]) for name in RUN_COLUMNS]
+        cells.append([*place, *(format_number(figures[name]) for name in columns)])
+    spreads = [_format_spread(aggregate, name, aggregate.over_runs[name]) for name in columns]
     cells.append(["mean ± std", "", "", *spreads])
     widths = [max(len(row[column]) for row in cells) for column in range(len(cells[0]))]
     return [
@@ -149,16 +159,26 @@ def comparison_table(comparison: Comparison) -> str:
         value = "–" if each.value is None else f"{each.value:+.4f}"
         cells = f"{format_number(each.first):>9}{format_number(each.second):>9}{value:>10}"
         lines.append(f"  {name:<21}{cells}   {interval}")
+    neither = "Right in neither" if any(comparison.reviews) else "Labelled wrong by both"
     lines += [
         "",
-        f"Labelled wrong by both: {comparison.both_wrong}.",
+        f"{neither}: {comparison.both_wrong}.",
         *_list_names("Right in A alone", comparison.first_right),
         *_list_names("Right in B alone", comparison.second_right),
         f"McNemar's exact test on the labels: p = {comparison.p_value:.3g}.",
+        *_list_reviews(comparison),
         "",
         *comparison.conclusion(),
     ]
     return "\n".join(lines)
+
+
+def _list_reviews(comparison: Comparison) -> list[str]:
+    first, second = comparison.reviews
+    if not first and not second:
+        return []
+    told = "They count as not right, but neither as missed nor as false alarms."
+    return [f"For review: {first} in A, {second} in B. {told}"]
 
 
 def _list_names(title: str, names: Sequence[str]) -> list[str]:

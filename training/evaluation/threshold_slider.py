@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from segdec.config import REVIEW
 from training.evaluation.charts import odds_range, to_odds
 from training.evaluation.photograph_results import PhotographResult
 from training.evaluation.pixel_counts import ratio
@@ -17,12 +18,22 @@ from training.evaluation.pixel_counts import ratio
 
 @dataclass(frozen=True)
 class Counts:
-    """Photographs at one threshold: defective ones found and missed, good ones alarmed and passed."""
+    """Photographs at one threshold: defective ones found and missed, good ones alarmed and passed.
+
+    Those for review are in none of these, good and defective ones apart.
+    """
 
     found: int
     missed: int
     alarms: int
     passed: int
+    good_reviews: int = 0
+    defective_reviews: int = 0
+
+    @property
+    def reviews(self) -> int:
+        """Photographs for review, good and defective."""
+        return self.good_reviews + self.defective_reviews
 
     @property
     def precision(self) -> float | None:
@@ -32,7 +43,7 @@ class Counts:
     @property
     def recall(self) -> float | None:
         """Share of the defective photographs found; None without one."""
-        return ratio(self.found, self.found + self.missed)
+        return ratio(self.found, self.found + self.missed + self.defective_reviews)
 
 
 @dataclass(frozen=True)
@@ -43,7 +54,8 @@ class Mark:
         name: What it is, in a word or two.
         threshold: The image score.
         place: Where on the slider, from 0 at its left end to 1.
-        kind: `chosen` on validation, or `hindsight`: found on the photographs that are measured.
+        kind: `chosen` before, `hindsight`: found on the photographs that are measured, or `review`: where
+            review begins, which the slider does not move.
     """
 
     name: str
@@ -70,14 +82,22 @@ class Slider:
 
 
 def make_slider(
-    results: Sequence[PhotographResult], classes: Sequence[str], threshold: float | None
+    results: Sequence[PhotographResult],
+    classes: Sequence[str],
+    threshold: float | None,
+    review: float | None = None,
 ) -> Slider | None:
-    """Makes the slider over `results`; None without results, or if they have no threshold in common."""
+    """Makes the slider over `results`; None without results, or if they have no threshold in common.
+
+    It moves the threshold. The score from which photographs are for review, if there is one, stays: a
+    threshold below it leaves none for review.
+    """
     if not results or threshold is None:
         return None
-    low, high = odds_range(np.array([result.score for result in results]), threshold)
+    low, high = odds_range(np.array([result.score for result in results]), threshold, review)
     full_recall = full_recall_threshold(results)
-    named = [("validation", threshold, "chosen")]
+    named = [("model's own", threshold, "chosen")]
+    named += [] if review is None else [("review from", review, "review")]
     named += [] if full_recall is None else [("no miss", full_recall, "hindsight")]
     marks = tuple(
         Mark(name, value, float((to_odds(value) - low) / (high - low)), kind) for name, value, kind in named
@@ -85,14 +105,19 @@ def make_slider(
     data = {
         "classes": list(classes),
         "threshold": threshold,
+        "review": review,
         "rows": [embed_row(result, classes) for result in results],
     }
     return Slider(low, high, marks, data)
 
 
 def embed_row(result: PhotographResult, classes: Sequence[str]) -> list[str | int | float]:
-    """Lists name, true class, predicted class (index), score and regions, as the script reads them."""
-    return [result.name, result.truth, classes.index(result.predicted_label), result.score, result.regions]
+    """Lists name, true class, predicted class (index), score and regions, as the script reads them.
+
+    The predicted class of a photograph for review is not known; it stands as good there.
+    """
+    predicted = 0 if result.predicted_label == REVIEW else classes.index(result.predicted_label)
+    return [result.name, result.truth, predicted, result.score, result.regions]
 
 
 def full_recall_threshold(results: Sequence[PhotographResult]) -> float | None:
@@ -101,12 +126,23 @@ def full_recall_threshold(results: Sequence[PhotographResult]) -> float | None:
 
 
 def count_at(results: Sequence[PhotographResult], threshold: float | None) -> Counts:
-    """Counts the decisions at `threshold`; at each result's own for None."""
-    detected = [result.score >= (result.threshold if threshold is None else threshold) for result in results]
-    pairs = [(result.truth != 0, found) for result, found in zip(results, detected, strict=True)]
+    """Counts the decisions at `threshold`; at each result's own for None.
+
+    From its review threshold on, if it has one, a result below the threshold is for review.
+    """
+    pairs = [(result.truth != 0, _decide(result, threshold)) for result in results]
     return Counts(
-        found=pairs.count((True, True)),
-        missed=pairs.count((True, False)),
-        alarms=pairs.count((False, True)),
-        passed=pairs.count((False, False)),
+        found=pairs.count((True, "defective")),
+        missed=pairs.count((True, "good")),
+        alarms=pairs.count((False, "defective")),
+        passed=pairs.count((False, "good")),
+        good_reviews=pairs.count((False, "review")),
+        defective_reviews=pairs.count((True, "review")),
     )
+
+
+def _decide(result: PhotographResult, threshold: float | None) -> str:
+    if result.score >= (result.threshold if threshold is None else threshold):
+        return "defective"
+    held = result.review_threshold is not None and result.score >= result.review_threshold
+    return "review" if held else "good"

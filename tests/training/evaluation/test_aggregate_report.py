@@ -46,7 +46,7 @@ def test_folds_are_shown_singly_and_pooled(make, tmp_path):
     assert ["0", "1", "0.300", "1.000", "1.000", "0", "0", "0"] in [line[:8] for line in lines]
     assert ["1", "1", "0.700", "0.833", "0.750", "1", "0", "1"] in [line[:8] for line in lines]
     assert "0.887" in cells  # the pool: (1 + 1 + 3/4 + 4/5) / 4, a tie rounded down
-    assert page.count("<svg") == 3
+    assert page.count("<svg") == 4
     (link,) = (source for source in parsed.sources if not source.startswith("#"))
     assert link == "../runs/a%20%3C1%3E/report.html"  # the other run has no report
     assert not {"script", "img"} & set(parsed.tags)
@@ -64,7 +64,7 @@ def test_seeds_are_averaged_and_errors_counted(make, tmp_path):
     assert "1 to 2 of 4 images are labelled wrong, 1.5 on average over 2 runs on each." in page
     assert "2 of 2" in page
     assert "1.0 ± 0.0" in page  # missed
-    assert page.count("<svg") == 2  # scores of seeds are on no common scale
+    assert page.count("<svg") == 3  # scores of seeds are on no common scale
     Page(page)
 
 

@@ -132,9 +132,16 @@ def test_page_reads_without_script(page, evaluation):
 
 
 def test_report_holds_facts_figures_and_curves(page):
-    for text in ("<title>toy", *FACTS.values(), "Average precision", "Precision and recall", "ROC"):
+    for text in (
+        "<title>toy",
+        *FACTS.values(),
+        "Average precision",
+        "Precision and recall",
+        "ROC",
+        "Reliability",
+    ):
         assert text in page
-    assert page.count("<svg") == 3
+    assert page.count("<svg") == 4
     assert "Pixel AP" in page
     assert "AP, trapezoid" in page
 

@@ -4,7 +4,7 @@
   const LISTED = 300; // names in the list of errors: more take a browser too long
   const SATURATION = 2 ** -24; // scores nearer to 0 or 1 count as this near, as in the histogram
 
-  const { classes, threshold: chosen, rows } = JSON.parse(element("evaluation").textContent);
+  const { classes, threshold: chosen, review, rows } = JSON.parse(element("evaluation").textContent);
   const [NAME, TRUTH, PREDICTED, SCORE, REGIONS] = [0, 1, 2, 3, 4];
   const slider = element("threshold");
   const [low, high] = [Number(slider.dataset.low), Number(slider.dataset.high)];
@@ -62,10 +62,18 @@
     return formatFixed(value > 0.999 ? Math.floor(value * 1000) / 1000 : value);
   }
 
+  /** The decision: the limit of review stays where it is, and above the threshold all are defective. */
+  function decide(row, threshold) {
+    if (row[SCORE] >= threshold) return "defective";
+    return review !== null && row[SCORE] >= review ? "review" : "good";
+  }
+
   /** What becomes of a photograph, and the class it gets. */
   function judge(row, threshold) {
-    if (row[SCORE] < threshold) return [row[TRUTH] ? "missed defect" : "correct", classes[0]];
-    // Of a photograph once called good the report does not know which defect it would be given.
+    const decision = decide(row, threshold);
+    if (decision === "review") return ["for review", "review"];
+    if (decision === "good") return [row[TRUTH] ? "missed defect" : "correct", classes[0]];
+    // Of a photograph once called good or for review the report does not know which defect it would be given.
     const given = row[PREDICTED] || (classes.length === 2 ? 1 : 0);
     const label = given ? classes[given] : "defective";
     if (!row[TRUTH]) return ["false alarm", label];
@@ -88,29 +96,32 @@
   }
 
   function count(threshold) {
-    const counts = { found: 0, missed: 0, alarms: 0, passed: 0 };
-    for (const row of rows) {
-      const detected = row[SCORE] >= threshold;
-      counts[row[TRUTH] ? (detected ? "found" : "missed") : detected ? "alarms" : "passed"]++;
-    }
+    const counts = { found: 0, missed: 0, alarms: 0, passed: 0, goodReviews: 0, defectiveReviews: 0 };
+    const ofGood = { defective: "alarms", review: "goodReviews", good: "passed" };
+    const ofDefective = { defective: "found", review: "defectiveReviews", good: "missed" };
+    for (const row of rows) counts[(row[TRUTH] ? ofDefective : ofGood)[decide(row, threshold)]]++;
     return counts;
   }
 
-  function showCounts({ found, missed, alarms, passed }) {
+  function showCounts(counts) {
+    const { found, missed, alarms, goodReviews, defectiveReviews } = counts;
+    const reviews = goodReviews + defectiveReviews;
     const shown = {
-      found,
-      missed,
-      alarms,
-      passed,
+      ...counts,
+      reviews,
       precision: formatShare(found, found + alarms),
-      recall: formatShare(found, found + missed),
+      recall: formatShare(found, found + missed + defectiveReviews),
     };
     for (const place of document.querySelectorAll("[data-count]")) {
       place.textContent = shown[place.dataset.count];
     }
     element("threshold-value").textContent = formatScore(current);
     element("threshold-value").title = String(current);
-    slider.setAttribute("aria-valuetext", `${formatScore(current)}: ${missed} missed, ${alarms} false alarms`);
+    const held = review === null ? "" : `, ${reviews} for review`;
+    slider.setAttribute(
+      "aria-valuetext",
+      `${formatScore(current)}: ${missed} missed, ${alarms} false alarms${held}`,
+    );
   }
 
   const began = count(chosen);
@@ -126,12 +137,12 @@
     }
   }
 
-  function onRoc({ found, missed, alarms, passed }) {
-    return [alarms / (alarms + passed), found / (found + missed)];
+  function onRoc({ found, missed, alarms, passed, goodReviews, defectiveReviews }) {
+    return [alarms / (alarms + passed + goodReviews), found / (found + missed + defectiveReviews)];
   }
 
-  function onPrecisionRecall({ found, missed, alarms }) {
-    return [found / (found + missed), found + alarms ? found / (found + alarms) : null];
+  function onPrecisionRecall({ found, missed, alarms, defectiveReviews }) {
+    return [found / (found + missed + defectiveReviews), found + alarms ? found / (found + alarms) : null];
   }
 
   /** Moves a part of a chart by an amount in units of its axes. */
@@ -148,12 +159,16 @@
   }
 
   function showCard(card, outcome, label) {
-    const wrong = outcome !== "correct";
+    const wrong = isWrong(outcome);
     card.dataset.wrong = !wrong ? "no" : card.dataset.began === "yes" ? "yes" : "changed";
     const kind = card.querySelector(".kind");
     kind.className = kindClass(outcome);
     kind.textContent = outcome;
     card.querySelector(".predicted").textContent = label;
+  }
+
+  function isWrong(outcome) {
+    return outcome !== "correct" && outcome !== "for review";
   }
 
   function kindClass(outcome) {
@@ -162,7 +177,7 @@
 
   function listErrors(judged) {
     const order = ["missed defect", "false alarm", "wrong class"];
-    const wrong = [...judged.keys()].filter((place) => judged[place][0] !== "correct");
+    const wrong = [...judged.keys()].filter((place) => isWrong(judged[place][0]));
     const distance = (place) => Math.abs(rows[place][SCORE] - current);
     wrong.sort(
       (a, b) => order.indexOf(judged[a][0]) - order.indexOf(judged[b][0]) || distance(b) - distance(a),
