@@ -17,7 +17,7 @@ from sklearn.metrics import precision_recall_curve, roc_curve
 from training.evaluation.calibration import BINS, Reliability
 from training.evaluation.photograph_results import SATURATION, PhotographResult
 
-GOOD, DEFECTIVE, REVIEWED = "#3b8ed0", "#e07b39", "#9467d6"
+GOOD, DEFECTIVE, REVIEWED = "#3b8ed0", "#e07b39", "#b04fdc"
 """All readable on white and on black; told apart by colour-blind eyes."""
 
 INK = "#010203"
@@ -216,7 +216,7 @@ def _draw_thresholds(
     axes: Axes, threshold: float | None, full_recall: float | None, review: float | None
 ) -> None:
     if review is not None:
-        axes.axvline(float(to_odds(review)), color=REVIEWED, linewidth=1.6, linestyle="-.")
+        axes.axvline(float(to_odds(review)), color=REVIEWED, linewidth=2, linestyle="-.")
     if full_recall is not None:
         axes.axvline(float(to_odds(full_recall)), color=INK, linewidth=1.2, linestyle=":")
     if threshold is not None:

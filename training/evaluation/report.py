@@ -168,7 +168,8 @@ def _decision_tiles(metrics: Metrics) -> list[Tile]:
             "FP at FN = 0",
             format_count(metrics.fp_at_full_recall),
             "",
-            "alarms if none of these defects is missed: looking back",
+            f"alarms if {'all of these defects were refused' if held else 'none of these defects is missed'}: "
+            "looking back",
         ),
     ]
     if len(metrics.classes) > 1:
