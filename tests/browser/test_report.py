@@ -19,7 +19,7 @@ from training.evaluation.report import write_report
 from training.evaluation.threshold_slider import count_at, full_recall_threshold
 from training.evaluation.true_regions import measure_overlaps
 
-THRESHOLD = 0.3
+THRESHOLD, REVIEW = 0.3, 0.05
 CLASSES = ("good", "scratch", "spot", "stain")
 SCORES = (
     *(0.0, 0.9, 0.02, 0.25, 1e-7, 1 - 1e-7, 0.35, 0.31, 0.7, 0.99, 2e-4, 0.05, 0.29, 1.0),
@@ -28,7 +28,7 @@ SCORES = (
 """Of toy parts in turn good and defective; two are as sure as can be, one is the threshold itself."""
 
 
-def decide(place: int):
+def decide(place: int, review: float | None = None):
     """A toy part and what is said about it."""
     sample = make_sample(place, size=96, classes=4)
     score = SCORES[place]
@@ -36,17 +36,16 @@ def decide(place: int):
     mask = np.where(scores >= 0.5, np.uint8(255), np.uint8(0))
     # One of the found defects gets another class than its own.
     wrong = 1 + sample.label % 3 if place == 9 else max(sample.label, 1)
-    label = CLASSES[wrong] if score >= THRESHOLD else "good"
+    label = CLASSES[wrong] if score >= THRESHOLD else "good" if review is None or score < review else "review"
     regions = find_regions(mask, scores)
     odds = score_log_odds(score)
-    return sample, Prediction(label, score, odds, THRESHOLD, None, {}, mask, scores, scores, 0.5, regions)
+    return sample, Prediction(label, score, odds, THRESHOLD, review, {}, mask, scores, scores, 0.5, regions)
 
 
-@pytest.fixture(scope="module")
-def evaluation() -> Evaluation:
+def evaluate_parts(review: float | None) -> Evaluation:
     results, histogram = [], PixelHistogram()
     for place in range(len(SCORES)):
-        sample, prediction = decide(place)
+        sample, prediction = decide(place, review)
         mask = sample.mask if sample.label else None
         histogram.add(prediction.mask_scores, sample.mask)
         results.append(
@@ -63,6 +62,7 @@ def evaluation() -> Evaluation:
                 regions=len(prediction.regions),
                 pixels=count_pixels(prediction.mask, mask),
                 overlaps=measure_overlaps(prediction.mask, mask),
+                review_threshold=review,
             )
         )
     metrics = measure(results, CLASSES, histogram, threshold=THRESHOLD, resamples=100)
@@ -70,23 +70,34 @@ def evaluation() -> Evaluation:
 
 
 @pytest.fixture(scope="module")
-def folder(evaluation, tmp_path_factory) -> Path:
+def evaluation() -> Evaluation:
+    return evaluate_parts(None)
+
+
+@pytest.fixture(scope="module")
+def with_review() -> Evaluation:
+    return evaluate_parts(REVIEW)
+
+
+@pytest.fixture(scope="module")
+def folder(evaluation, with_review, tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("report")
-    write_report(
-        folder / "report.html",
-        title="toy",
-        facts={"Data": "toy"},
-        evaluation=evaluation,
-        show=lambda name: decide(int(name.split()[-1])),
-    )
+    for name, each, review in (("report", evaluation, None), ("review", with_review, REVIEW)):
+        write_report(
+            folder / f"{name}.html",
+            title="toy",
+            facts={"Data": "toy"},
+            evaluation=each,
+            show=lambda name, review=review: decide(int(name.split()[-1]), review),
+        )
     return folder
 
 
 @pytest.fixture
 def open_report(visit, folder):
-    def open_it(**window):
+    def open_it(name="report.html", **window):
         user = visit(f"file://{folder}/", **window)
-        user.open("report.html")
+        user.open(name)
         return user
 
     return open_it
@@ -111,6 +122,17 @@ def expect_counts(page: Page, results, threshold: float) -> None:
         "passed": {str(counts.passed)},
         "precision": {format_figure(counts.precision)},
         "recall": {format_figure(counts.recall)},
+        **expected_reviews(results, counts),
+    }
+
+
+def expected_reviews(results, counts) -> dict[str, set[str]]:
+    if results[0].review_threshold is None:
+        return {}
+    return {
+        "reviews": {str(counts.reviews)},
+        "goodReviews": {str(counts.good_reviews)},
+        "defectiveReviews": {str(counts.defective_reviews)},
     }
 
 
@@ -141,6 +163,9 @@ def outcomes(page: Page) -> dict[str, str]:
 
 
 def expected_outcome(result: PhotographResult, threshold: float) -> str:
+    limit = result.review_threshold
+    if limit is not None and limit <= result.score < threshold:
+        return "for review"
     if result.score < threshold:
         return "missed defect" if result.truth else "correct"
     if not result.truth:
@@ -161,6 +186,47 @@ def test_slider_counts_as_python_does(open_report, evaluation):
         listed = page.locator("#errors tr td:first-child").all_inner_texts()
         assert sorted(listed) == sorted(name for name, outcome in expected.items() if outcome != "correct")
     assert now(page) == 1.0  # the right end: no threshold lies above a score of 1
+
+
+def test_slider_leaves_the_limit_of_review_where_it_is(open_report, with_review):
+    """Above it the slider's threshold leaves photographs for review, below it none."""
+    page, results = open_report("review.html").page, with_review.results
+    expect_counts(page, results, THRESHOLD)
+    expect(page.locator(".mark.review")).to_have_text("review from 0.050")
+    pictured, seen = set(outcomes(page)), set()
+    assert {result.name for result in with_review.reviews()} <= pictured
+    for position in (0, 150, 185, 215, 255, 431, 500):
+        threshold = slide(page, position)
+        expect_counts(page, results, threshold)
+        expected = {result.name: expected_outcome(result, threshold) for result in results}
+        assert outcomes(page) == {name: expected[name] for name in pictured}
+        listed = page.locator("#errors tr td:first-child").all_inner_texts()
+        wrong = [name for name, outcome in expected.items() if outcome not in ("correct", "for review")]
+        assert sorted(listed) == sorted(wrong)
+        reviews = count_at(results, threshold).reviews
+        seen.add((threshold > REVIEW, reviews > 0))
+        assert f", {reviews} for review" in page.locator("#threshold").get_attribute("aria-valuetext")
+    assert seen == {(False, False), (True, True)}
+
+
+def test_points_of_the_charts_know_of_review(open_report, with_review):
+    """What is for review is not detected: the point of ROC moves by the whole of a class."""
+    page = open_report("review.html").page
+
+    def middle() -> tuple[float, float]:
+        box = page.locator(".roc").bounding_box()
+        return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+
+    scale = page.locator("svg:has(.roc)").evaluate(
+        "svg => [svg.dataset.scaleX, svg.dataset.scaleY, svg.getScreenCTM().a].map(Number)"
+    )
+    began, start = middle(), count_at(with_review.results, THRESHOLD)
+    counts = count_at(with_review.results, slide(page, 400))
+    good = with_review.metrics.good
+    assert counts.defective_reviews != start.defective_reviews
+    moved = [now - then for now, then in zip(middle(), began, strict=True)]
+    assert moved[0] == pytest.approx((counts.alarms - start.alarms) / good * scale[0] * scale[2], abs=0.6)
+    assert -moved[1] == pytest.approx((counts.recall - start.recall) * scale[1] * scale[2], abs=0.6)
 
 
 @pytest.mark.slow
@@ -279,10 +345,11 @@ def test_gallery_can_show_the_errors_alone(open_report):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (400, "dark")])
-def test_report_fits_its_window(open_report, width, scheme):
-    user = open_report(color_scheme=scheme, viewport={"width": width, "height": 900})
+@pytest.mark.parametrize("name", ["report", "review"])
+def test_report_fits_its_window(open_report, name, width, scheme):
+    user = open_report(f"{name}.html", color_scheme=scheme, viewport={"width": width, "height": 900})
     assert user.page.evaluate("document.documentElement.scrollWidth") == width
-    user.screenshot(f"report-{width}-{scheme}")
+    user.screenshot(f"{name}-{width}-{scheme}")
 
 
 def test_report_reads_without_scripts(open_report, evaluation):

@@ -168,7 +168,7 @@ def _decision_tiles(metrics: Metrics) -> list[Tile]:
             "FP at FN = 0",
             format_count(metrics.fp_at_full_recall),
             "",
-            f"alarms if {'all of these defects were refused' if held else 'none of these defects is missed'}: "
+            f"alarms if {'all these defects were refused' if held else 'none of these defects is missed'}: "
             "looking back",
         ),
     ]

@@ -21,6 +21,9 @@ WIDE_INTERVAL = 0.1
 CLEAR_DIFFERENCE = 0.1
 """By which a class or size must lag behind the rest to be named."""
 
+FEW_TO_CALIBRATE = 50
+"""Photographs of one kind below which the calibration error is mostly chance."""
+
 MANY_DEFECTIVE = 200
 """Defective photographs from which on none missed speaks for itself."""
 
@@ -130,12 +133,18 @@ def describe_reliability(metrics: Metrics, defect_rate: float | None) -> str:
     found = (
         f"Here score and share of defective photographs lie {metrics.calibration_error:.3f} apart on average"
     )
+    rough = _doubt_reliability(metrics)
     if defect_rate is None or metrics.calibration_error_before is None:
-        return f"{claim} {found}."
+        return f"{claim} {found}.{rough}"
     return (
         f"{claim} {found}, {metrics.calibration_error_before:.3f} without calibration; these photographs are "
-        "weighted as if that share of them were defective."
+        f"weighted as if that share of them were defective.{rough}"
     )
+
+
+def _doubt_reliability(metrics: Metrics) -> str:
+    fewer, kind = min((metrics.defective, "defective photograph"), (metrics.good, "good photograph"))
+    return f" With {count_of(fewer, kind)} this is a rough figure." if fewer < FEW_TO_CALIBRATE else ""
 
 
 def _describe_classes(classes: Sequence[ClassMetrics]) -> list[str]:
@@ -154,8 +163,8 @@ def _describe_classes(classes: Sequence[ClassMetrics]) -> list[str]:
     if confused:
         found, are = _found(most), "is" if confused == 1 else "are"
         sentences.append(
-            f"Of the {found} photographs of the class '{most.name}' that it finds, {confused} {are} given "
-            "another class; the table below tells which."
+            f"Of the {count_of(found, 'photograph')} of the class '{most.name}' that it finds, {confused} "
+            f"{are} given another class; the table below tells which."
         )
     return sentences
 

@@ -14,10 +14,15 @@ from training.evaluation.pixel_counts import PixelCounts
 def make(make_result, make_run, tmp_path):
     """A run of one fold: good and defective photographs in turn, with these scores."""
 
-    def make(name, fold, scores, threshold=0.5, **options):
+    def make(name, fold, scores, threshold=0.5, review=None, **options):
         results = [
             make_result(
-                f"{fold}/{place}", place % 2, score, threshold=threshold, pixels=PixelCounts(tp=6, fn=2)
+                f"{fold}/{place}",
+                place % 2,
+                score,
+                threshold=threshold,
+                review=review,
+                pixels=PixelCounts(tp=6, fn=2),
             )
             for place, score in enumerate(scores)
         ]
@@ -66,6 +71,29 @@ def test_seeds_are_averaged_and_errors_counted(make, tmp_path):
     assert "1.0 ± 0.0" in page  # missed
     assert page.count("<svg") == 3  # scores of seeds are on no common scale
     Page(page)
+
+
+def test_review_and_calibration_of_the_pool(make, tmp_path):
+    first = make("first", "a", (0.1, 0.9, 0.4), 0.5, review=0.3, defect_rate=0.1)
+    second = make("second", "b", (0.1, 0.9, 0.1), 0.5, defect_rate=0.3)
+    page = write(tmp_path, [first, second])
+    Page(page)
+    assert "None of 6 images is labelled wrong; 1 is left for review." in page
+    assert '<th class="number">review</th>' in page
+    cells = dict(re.findall(r"<tr><th>([^<]*)</th><td[^>]*>([^<]*)<", page))
+    assert (cells["For review"], cells["Defective ones for review"]) == ("1", "0")
+    # Weights 0.8 / 4 for good ones, 0.1 for defective ones: 0.2 · (3 · 0.1 + 0.4) + 0.1 · (2 · 0.1).
+    assert cells["Expected calibration error of the score"] == "0.160"
+    assert cells["Brier score of the score"] == "0.040"  # 0.2 · (3 · 0.01 + 0.16) + 0.1 · (2 · 0.01)
+    assert "where 20\N{NO-BREAK SPACE}% of the photographs are defective" in page
+    assert "Brier score, before calibration" in cells
+
+
+def test_pool_of_runs_of_unknown_calibration_is_no_probability(make, tmp_path):
+    page = write(tmp_path, [make("a", "a", (0.1, 0.9), defect_rate=0.1), make("b", "b", (0.1, 0.9))])
+    assert "not known to be calibrated in every run" in page
+    assert "before calibration" not in page
+    assert "For review" not in page
 
 
 def test_runs_of_one_name_are_told_apart(make, tmp_path):

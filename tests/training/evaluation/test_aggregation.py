@@ -8,19 +8,21 @@ from segdec.errors import RunError
 from training.__main__ import main
 from training.evaluation.aggregation import aggregate_runs, write_aggregate
 from training.evaluation.pixel_counts import PixelCounts
+from training.evaluation.tables import aggregate_table
 
 
 @pytest.fixture
 def make(make_result, make_run, tmp_path):
     """A run of four photographs of one fold: two good, two defective, with these scores."""
 
-    def make(name, fold, scores, threshold=0.5, **options):
+    def make(name, fold, scores, threshold=0.5, review=None, **options):
         results = [
             make_result(
                 f"{fold}/{place}",
                 place % 2,
                 score,
                 threshold=threshold,
+                review=review,
                 pixels=PixelCounts(tp=6, fn=2) if place % 2 else PixelCounts(fp=1),
             )
             for place, score in enumerate(scores)
@@ -45,6 +47,43 @@ def test_folds_are_pooled_each_at_its_own_threshold(make):
     assert aggregate.figures["average_precision"].mean == pooled.average_precision
     assert aggregate.figures["average_precision"].std is None
     assert aggregate.pooled[0].mask_scores.regions == 2
+
+
+def test_review_of_each_run_is_counted_at_its_own_limits(make):
+    first = make("first", "a", (0.1, 0.4, 0.2, 0.9), 0.5, review=0.15)
+    second = make("second", "b", (0.3, 0.8, 0.6, 0.5), 0.7, review=0.55)
+    third = make("third", "c", (0.3, 0.8, 0.6, 0.4), 0.5)
+    aggregate = aggregate_runs([first, second, third])
+    pooled = aggregate.pooled[0].metrics
+    assert (pooled.reviews, pooled.defective_reviews) == (3, 1)  # 0.4 and 0.2, 0.6
+    assert (pooled.false_positives, pooled.false_negatives) == (1, 2)  # 0.6; 0.5 and 0.4
+    assert (pooled.threshold, pooled.review_threshold) == (None, None)
+    assert aggregate.figures["reviews"].mean == 3
+    assert not {"threshold", "review_threshold"} & set(aggregate.figures)
+    assert [run.metrics.reviews for run in aggregate.runs] == [2, 1, 0]
+    table = [line.split() for line in aggregate_table(aggregate).splitlines()]
+    assert ["run", "fold", "seed", "AP", "AUROC", "FN", "FP", "review"] in [line[:8] for line in table]
+    plain = make("plain", "d", (0.3, 0.8))
+    (head,) = (
+        line for line in aggregate_table(aggregate_runs([third, plain])).splitlines() if "AUPRO" in line
+    )
+    assert head.split()[:8] == ["run", "fold", "seed", "AP", "AUROC", "FN", "FP", "FP"]
+
+
+def test_pool_is_weighted_to_the_mean_share_of_its_runs(make):
+    """Good ones at 0.1, defective ones at 0.9: 0.1 off each, whatever the weights; before, at 0.5 all."""
+    runs = [make(name, name, (0.1, 0.9), defect_rate=rate) for name, rate in (("a", 0.1), ("b", 0.3))]
+    aggregate = aggregate_runs(runs)
+    assert aggregate.pooled[0].defect_rate == pytest.approx(0.2)
+    assert [run.metrics.brier for run in aggregate.runs] == [pytest.approx(0.01)] * 2
+    lopsided = [
+        make(f"{name}'", name, (0.3, 0.9), defect_rate=rate) for name, rate in (("a", 0.1), ("b", 0.3))
+    ]
+    pooled = aggregate_runs(lopsided).pooled[0]
+    assert pooled.metrics.calibration_error == pytest.approx(0.8 * 0.3 + 0.2 * 0.1)
+    unknown = aggregate_runs([runs[0], make("c", "c", (0.3, 0.9))]).pooled[0]
+    assert unknown.defect_rate is None
+    assert unknown.metrics.calibration_error == pytest.approx((0.1 + 0.1 + 0.3 + 0.1) / 4)
 
 
 def test_single_runs_have_mean_and_deviation(make):

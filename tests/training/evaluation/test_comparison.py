@@ -66,6 +66,33 @@ def test_a_plainly_better_run_is_called_so(make):
     assert compare_runs(second, first).conclusion() == comparison.conclusion()
 
 
+def test_review_counts_as_not_right(make_result, make_run, tmp_path, capsys):
+    """The second run leaves ten of the forty for review, nine of them right in the first."""
+    held = [make_result(f"{place:02d}", place % 2, 0.5, threshold=0.8, review=0.3) for place in range(10)]
+    rest = [
+        make_result(f"{n:02d}", n % 2, 0.1 + 0.8 * (n % 2), threshold=0.8, review=0.3) for n in range(10, 40)
+    ]
+    plain = [make_result(f"{n:02d}", n % 2, 0.1 + 0.8 * (n % 2 if n else 1)) for n in range(40)]
+    first, second = make_run(tmp_path / "plain", plain), make_run(tmp_path / "held", held + rest)
+    comparison = compare_runs(first, second)
+    assert comparison.reviews == (0, 10)
+    assert (len(comparison.first_right), comparison.second_right, comparison.both_wrong) == (9, (), 1)
+    assert comparison.p_value == pytest.approx(2 * binom.cdf(0, 9, 0.5))
+    rate = comparison.differences["false_negative_rate"]
+    assert (rate.first, rate.second) == (0, 0)  # five defective ones are for review, none is called good
+    assert (
+        f"'{first}' labels more photographs right, by more than chance. Those for review count as not right."
+        in comparison.conclusion()
+    )
+    main(["compare", str(first), str(second)])
+    printed = capsys.readouterr().out
+    assert "Right in neither: 1.\n" in printed
+    assert (
+        "For review: 0 in A, 10 in B. They count as not right, but neither as missed nor as false alarms."
+        in printed
+    )
+
+
 def test_intervals_are_paired(make):
     """Both runs miss the same hard photographs; what differs is known far better than either rate."""
     hard = set(range(1, 20, 2))

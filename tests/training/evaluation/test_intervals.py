@@ -58,6 +58,17 @@ def test_resampled_figures_are_those_of_the_photographs_written_out(results):
             assert figures[name][place] == pytest.approx(single[name])
 
 
+def test_photographs_for_review_are_resampled_as_neither(make_result):
+    results = [make_result(str(n), n % 2, 0.1 * (n % 8) + 0.1, review=0.3, threshold=0.6) for n in range(16)]
+    weights = weights_of(results, 3)
+    figures = resample_figures(results, weights)
+    for place, own in enumerate(weights.astype(int)):
+        drawn = [result for result, count in zip(results, own, strict=True) for _ in range(count)]
+        single = measure(drawn, ("good", "defect")).single_figures()
+        for name in ("false_negative_rate", "false_positive_rate", "label_accuracy"):
+            assert figures[name][place] == pytest.approx(single[name])
+
+
 def test_groups_are_drawn_as_a_whole(results):
     weights = weights_of(results, 50)
     assert (weights.sum(axis=1) == len(results)).all()  # all items have three photographs

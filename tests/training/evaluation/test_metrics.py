@@ -164,12 +164,36 @@ def test_each_photograph_is_judged_at_its_own_threshold():
     assert (metrics.false_negatives, metrics.false_positives, metrics.threshold) == (1, 1, None)
 
 
+def test_review_has_a_column_and_is_no_error(make_result):
+    photographs = ((0, 0.1), (0, 0.4), (0, 0.6), (1, 0.2), (1, 0.3), (1, 0.5))
+    results = [make_result(str(n), *each, review=0.3) for n, each in enumerate(photographs)]
+    metrics = measure(results, ("good", "defect"))
+    assert metrics.confusion == ((1, 1, 1), (1, 1, 1))
+    assert (metrics.threshold, metrics.review_threshold) == (0.5, 0.3)
+    assert (metrics.false_positives, metrics.false_negatives, metrics.errors) == (1, 1, 2)
+    assert (metrics.reviews, metrics.defective_reviews) == (2, 1)
+    assert (metrics.label_accuracy, metrics.false_negative_rate) == (2 / 6, 1 / 3)
+    mixed = [*results, make_result("other", 0, 0.1, review=0.2)]
+    assert measure(mixed, ("good", "defect")).review_threshold is None
+
+
+def test_calibration_is_measured_for_the_share_it_is_made_for(make_result):
+    """Three good photographs at 0.1, a defective one at 0.9; before calibration all at 0.5."""
+    results = [make_result(str(n), n // 3, 0.1 + 0.8 * (n // 3), log_odds=0.0) for n in range(4)]
+    metrics = measure(results, ("good", "defect"), defect_rate=0.2)
+    assert (metrics.calibration_error, metrics.brier) == (pytest.approx(0.1), pytest.approx(0.01))
+    assert metrics.calibration_error_before == pytest.approx(0.3)  # a fifth is defective, not a half
+    assert metrics.brier_before == pytest.approx(0.25)
+    as_they_are = measure(results, ("good", "defect"))
+    assert as_they_are.calibration_error_before == pytest.approx(0.25)
+
+
 @pytest.mark.parametrize("labels", [[], [0, 0], [1, 1]])
 def test_figures_that_do_not_exist_are_null_in_json(labels):
     results = make_results(labels, labels, [0.5] * len(labels), [None] * len(labels), 0.5)
     metrics = measure(results, CLASSES, PixelHistogram(), resamples=10)
     figures = json.loads(json.dumps(metrics.to_dict(), allow_nan=False))
-    for name in ("average_precision", "average_precision_trapezoid", "pixel_iou", "aupro"):
+    for name in ("average_precision", "average_precision_trapezoid", "pixel_iou", "aupro", "brier"):
         assert figures[name] is None
     assert figures["images"] == len(labels)
     assert all(interval is None for interval in figures["intervals"].values())

@@ -2,6 +2,7 @@ import base64
 import hashlib
 import json
 import re
+from html import unescape
 from html.parser import HTMLParser
 
 import cv2
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 
 from datasets.sample import Sample
+from segdec.config import Thresholds
 from training.evaluation.evaluation import Evaluation, evaluate
 from training.evaluation.gallery import frame_small_regions, make_cards, shrink_mask
 from training.evaluation.metrics import measure
@@ -357,3 +359,132 @@ def test_figures_of_photographs_known_before_are_warned_of(predictor, make_sampl
     records = tuple(record.assigned(split) for record in records)
     result = evaluate(predictor, records, read, progress=False)
     assert words in write(tmp_path / "report.html", result, make_show(predictor, (records, read)))
+
+
+# === Review ===
+
+
+@pytest.fixture(scope="module")
+def reviewing(make_predictor):
+    """Says review from 0.1 to 0.9; of the mixed photographs one good and one defective one lie there."""
+    predictor = make_predictor("defect")
+    limits = Thresholds(score=0.9, mask=0.5, review=0.1)
+    config = predictor.config.model_copy(update={"thresholds": limits})
+    return type(predictor)(predictor.engine, config)
+
+
+@pytest.fixture(scope="module")
+def some_for_review(make_samples):
+    """Scores 1/(1 + exp(−(b − 128) / 16)): 0.5 of b = 128, 0.27 of 112, 0.018 of 64, 0.997 of 220."""
+    return make_samples(
+        ("good/unsure", 0, 128, False),
+        ("good/right", 0, None, False),
+        ("defect/found", 1, 220, True),
+        ("defect/unsure", 1, 112, True),
+        ("defect/missed", 1, 64, True),
+    )
+
+
+def test_photographs_for_review_have_a_section_of_their_own(reviewing, some_for_review, tmp_path):
+    found = evaluate(reviewing, *some_for_review, progress=False)
+    page = write(tmp_path / "report.html", found, make_show(reviewing, some_for_review))
+    Page(page)
+    assert "1 of 5 images is labelled wrong: 1 missed defect; 2 are left for review." in page
+    assert re.findall(r'id="review-\d+" data-row="(\d)" data-wrong="(\w+)"', page) == [
+        ("3", "no"),
+        ("0", "no"),
+    ]
+    assert re.findall(r'id="error-\d+" data-row="(\d)"', page) == ["4"]
+    assert page.count('<span class="kind for-review">for review</span>') == 2
+    assert "<dt>Review threshold</dt><dd>0.100: for review from there on</dd>" in page
+    assert "called good of 3 defective" in page
+    tile = re.search(r'For review</div><div class="figure">2</div><div class="note">([^<]*)<', page)
+    assert tile[1] == "of 5 images: 40\N{NO-BREAK SPACE}%; 1 of them defective"
+    shown = dict(re.findall(r'data-count="(\w+)">([^<]*)<', page))
+    assert shown == {
+        "found": "1",
+        "missed": "1",
+        "alarms": "0",
+        "passed": "1",
+        "reviews": "2",
+        "goodReviews": "1",
+        "defectiveReviews": "1",
+        "precision": "1.000",
+        "recall": "0.333",
+    }
+    assert embedded(page)["review"] == 0.1
+    assert [row[2] for row in embedded(page)["rows"]] == [0, 0, 1, 0, 0]
+
+
+def test_nothing_is_said_of_review_where_there_is_none(page):
+    text = re.sub(r"<(style|script)\b.*?</\1>", "", page, flags=re.DOTALL)
+    assert "review" not in text.lower()
+    assert embedded(page)["review"] is None
+
+
+def test_review_has_a_column_in_the_confusion(make_result, predictor, tmp_path):
+    classes = ("good", "defect", "stain")
+    results = [make_result("a", 0, 0.1, review=0.3), make_result("b", 1, 0.4, review=0.3)]
+    evaluation = made_up(results, classes)
+    sample = Sample("any", np.zeros((32, 32, 1), np.uint8), None, 0)
+    prediction = predictor.predict([sample.image])[0]
+    page = write(tmp_path / "report.html", evaluation, lambda _: (sample, prediction))
+    table = re.search(r'class="confusion">(.*?)</table>', page, re.DOTALL)[1]
+    assert re.findall(r"<th[^>]*>([^<]*)</th>", table)[1:5] == ["good", "defect", "stain", "for review"]
+    assert re.findall(r'class="number (\S*)">(\d)<', table)[:8] == [
+        *(("hit", "1"), ("", "0"), ("", "0"), ("", "0")),
+        *(("", "0"), ("hit", "0"), ("", "0"), ("for-review", "1")),
+    ]
+
+
+def test_near_misses_are_near_their_own_limit(make_result):
+    """Good ones to where review begins, defective ones to the threshold."""
+    good = [make_result(f"good {score}", 0, score, threshold=0.9, review=0.1) for score in (0.09, 0.01)]
+    bad = [make_result(f"bad {score}", 1, score, threshold=0.9, review=0.1) for score in (0.99, 0.91)]
+    held = [make_result("held", 1, 0.5, threshold=0.9, review=0.1)]
+    assert [result.score for result in choose_near([*good, *bad, *held])] == [0.91, 0.99, 0.09, 0.01]
+
+
+# === Calibration ===
+
+
+def calibrated(make_result, defect_rate):
+    """Scores of 0.2 and 0.8, of which one in five and four in five are defective; 0.5 before."""
+    kinds = [(0.2, 1), *[(0.2, 0)] * 4, (0.8, 0), *[(0.8, 1)] * 4]
+    results = [make_result(str(n), truth, score, log_odds=0.0) for n, (score, truth) in enumerate(kinds)]
+    metrics = measure(results, ("good", "defect"), defect_rate=defect_rate)
+    return Evaluation(("good", "defect"), tuple(results), metrics, PixelHistogram(), defect_rate)
+
+
+def write_made_up(evaluation, predictor, tmp_path):
+    sample = Sample("any", np.zeros((32, 32, 1), np.uint8), None, 0)
+    prediction = predictor.predict([sample.image])[0]
+    return write(tmp_path / "report.html", evaluation, lambda _: (sample, prediction))
+
+
+def test_calibration_is_told_with_what_was_before(make_result, predictor, tmp_path):
+    page = write_made_up(calibrated(make_result, 0.5), predictor, tmp_path)
+    Page(page)
+    assert "Is the score a probability?" in page
+    assert "where 50\N{NO-BREAK SPACE}% of the photographs are defective" in page
+    tiles = re.findall(r'<div class="figure">([\d.]+) <span class="interval">before: ([\d.]+)<', page)
+    # Brier: 0.2 · 0.8² + 0.8 · 0.2² = 0.16 in both bins. Half of them are defective: 0.5 was right, and dull.
+    assert tiles == [("0.000", "0.000"), ("0.160", "0.250")]
+    assert "before calibration</text>" in page
+    assert "calibrated</text>" in page
+
+
+def test_score_that_was_not_calibrated_is_called_none(make_result, predictor, tmp_path):
+    page = write_made_up(calibrated(make_result, None), predictor, tmp_path)
+    assert "The score is the network's own, not calibrated" in unescape(page)
+    assert "before:" not in page
+    assert "before calibration" not in page
+    assert "Calibration error" in page
+
+
+def test_one_kind_of_photographs_cannot_tell(make_result, predictor, tmp_path):
+    results = [make_result(str(n), 0, 0.1) for n in range(6)]
+    page = write_made_up(made_up(results), predictor, tmp_path)
+    assert "Whether it is one cannot be measured here: there is no defective photograph." in page
+    assert "Calibration error" not in page
+    assert page.count("<svg") == 1  # of the scores

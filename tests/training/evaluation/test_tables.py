@@ -28,3 +28,21 @@ def test_table_lists_intervals_classes_and_region_sizes(make_result):
     assert ["defect", "5", "1.0000", "1.0000", "0", "1.0000", "–"] in lines
     assert ["stain", "0", "–", "–", "0", "–", "–"] in lines
     assert ["64", "to", "255", "px", "5", "5", "0.5000"] in lines
+
+
+def test_table_counts_review(make_result):
+    results = [make_result("a", 0, 0.1, review=0.3), make_result("b", 1, 0.4, review=0.3)]
+    results += [make_result("c", 1, 0.9, review=0.3)]
+    classes = ("good", "defect", "stain")
+    evaluation = Evaluation(classes, tuple(results), measure(results, classes), PixelHistogram())
+    lines = [line.split() for line in evaluation_table(evaluation).splitlines()]
+    assert [line for line in lines if line and "review" in line[0]] == [
+        ["review_threshold", "0.3000"],
+        ["reviews", "1"],
+        ["defective_reviews", "1"],
+    ]
+    assert ["class", "images", "AP", "recall", "FN", "review", "accuracy", "pixel", "F1"] in lines
+    assert ["defect", "2", "1.0000", "0.5000", "0", "1", "0.5000", "–"] in lines
+    # Ten bins: 0.1 → 0, 0.4 → 1, 0.9 → 1, each a third.
+    assert ["calibration_error", f"{(0.1 + 0.6 + 0.1) / 3:.4f}"] in lines
+    assert ["brier", f"{(0.01 + 0.36 + 0.01) / 3:.4f}"] in lines
