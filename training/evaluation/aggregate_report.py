@@ -127,6 +127,7 @@ def write_aggregate_report(path: Path, aggregate: Aggregate) -> None:
             for name, title in _figure_names(aggregate).items()
         ],
         reliability=_describe_reliability(aggregate),
+        reliability_charts=_draw_reliability(aggregate),
         calibrated=_is_calibrated(aggregate),
         charts=_draw_charts(aggregate, results),
         mistakes=list_mistakes(aggregate),
@@ -254,11 +255,15 @@ def _draw_charts(
         charts.append(("ROC", aggregate_roc_chart(runs, pooled)))
     if len(pooled) == 1:
         charts.insert(0, ("Scores, all runs", score_chart(pooled[0], None)))
-    found = [each for pool in aggregate.pooled if (each := pool.reliability())]
-    if found:
-        before = aggregate.pooled[0].reliability_before() if aggregate.seeds == 1 else None
-        charts.append(("Reliability", reliability_chart(found, before)))
     return [(title, Markup(svg)) for title, svg in charts]
+
+
+def _draw_reliability(aggregate: Aggregate) -> list[tuple[str, Markup]]:
+    found = [each for pool in aggregate.pooled if (each := pool.reliability())]
+    if not found:
+        return []
+    before = aggregate.pooled[0].reliability_before() if aggregate.seeds == 1 else None
+    return [("Reliability", Markup(reliability_chart(found, before)))]
 
 
 def list_mistakes(aggregate: Aggregate) -> list[Mistake]:
