@@ -300,6 +300,11 @@ class Thresholds(Config):
         None, description="image score from which a photograph is for somebody to look at; none = nobody does"
     )
 
+    @property
+    def lowest(self) -> float:
+        """Image score below which a photograph is good."""
+        return self.score if self.review is None else self.review
+
     @model_validator(mode="after")
     def _check_order(self) -> Self:
         if self.review is not None and self.review >= self.score:

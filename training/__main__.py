@@ -173,6 +173,8 @@ def calibrate(words: list[str]) -> None:
     if "--help" in words or "-h" in words:
         print(CALIBRATE_USAGE, *_threshold_fields(), sep="\n")
         raise SystemExit(0)
+    if not words or words[0].startswith("-"):
+        raise ConfigError(f"No run given. {CALIBRATE_USAGE}")
     parser = argparse.ArgumentParser("python -m training calibrate", usage=CALIBRATE_USAGE, add_help=False)
     parser.add_argument("run", type=Path)
     more = parser.add_mutually_exclusive_group()
@@ -181,14 +183,20 @@ def calibrate(words: list[str]) -> None:
     options, fields = parser.parse_known_args(words)
     quiet_tensorflow(trains=options.folds > 0)
     from training.calibrate import calibrate_run
+    from training.distribution.interruption import RunInterruptedError
     from training.run.folder import RunFolder
 
     experiment = RunFolder.finished(options.run).experiment(fields)
-    if stray := next((word for word in fields if word.startswith("--") and "threshold." not in word), None):
-        raise ConfigError(f"{stray}: a finished run keeps this. Expected --threshold.field value alone.")
+    for word in fields:
+        if word.startswith("--") and not word.startswith(("--threshold.", "--no-threshold.")):
+            raise ConfigError(f"{word}: a finished run keeps this. Expected --threshold.field value alone.")
     allow_pixels(experiment.data.max_pixels)
-    for line in calibrate_run(options.run, experiment.threshold, folds=options.folds, by=options.by):
-        print(line, flush=True)
+    try:
+        for line in calibrate_run(options.run, experiment.threshold, folds=options.folds, by=options.by):
+            print(line, flush=True)
+    except RunInterruptedError as stop:
+        print(f"{stop} The same command goes on.", file=sys.stderr)
+        raise SystemExit(stop.exit_code) from None
 
 
 def _threshold_fields() -> Iterator[str]:

@@ -5,7 +5,6 @@ well, by networks that have not learned from them: each of several folds is left
 network that was trained like the run on the others. Or the folds of a cross-validation have done so already.
 """
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,24 +13,25 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 
-from datasets.folds import Cluster, deal
+from datasets.checking import CheckedPhotograph, check_dataset
+from datasets.folds import deal, find_clusters
 from datasets.name_lists import read_name_list
 from datasets.sample import Record, Split
 from datasets.splitting import SPLITS, write_splits
-from segdec.config import Thresholds
 from segdec.engines.tensorflow import NetworkEngine
 from segdec.errors import ConfigError, RunError
 from segdec.predictor import Predictor
 from training.config import ExperimentConfig, ThresholdConfig
 from training.data.reading_pool import ReadingPool
-from training.data.run_data import record_reader, run_records
+from training.data.run_data import known_checks, load_data, record_reader, run_records
 from training.evaluation.calibration import align_log_odds
-from training.evaluation.formatting import count_of
+from training.evaluation.formatting import format_score
 from training.evaluation.run_evaluation import evaluate_run
 from training.evaluation.storage import METRICS, load_evaluation
-from training.evaluation.thresholds import ScoredPhotographs, join_scored
-from training.evaluation.validation import Validation, Validator, choose_limits, gather
+from training.evaluation.thresholds import ScoredPhotographs
+from training.evaluation.validation import ChosenLimits, Validation, Validator, choose_limits, gather
 from training.run.folder import RunFolder
+from training.run.records import UNDECIDED
 from training.trainer import Trainer
 
 FOLDS = "folds"
@@ -70,27 +70,42 @@ def calibrate_run(
         SegdecError: If a run has not finished or cannot be read, or the photographs do not fit.
     """
     folder = RunFolder.finished(path)
-    experiment, result = folder.experiment(), folder.result()
-    validation = measure_split(folder, "val")
-    own = validation.photographs
-    scored = [*score_folds(folder, experiment, folds), *score_by(folder, by)]
-    others = [_align(each, own.good) for each in scored]
-    chosen = choose_limits(result.model, validation, settings, others)
-    chosen_by = _describe(own, others)
-    changes = {
-        "model": chosen.model,
-        "validation": chosen.validation,
-        "warnings": chosen.notes,
-        "chosen_by": chosen_by,
-    }
-    folder.save_limits(
-        experiment.model_copy(update={"threshold": settings}), result.model_copy(update=changes)
-    )
-    yield describe_limits(chosen.model.thresholds, chosen_by)
+    with folder.locked():
+        chosen = _choose(folder, settings, folds, by)
+    yield describe_limits(chosen)
     yield from (f"warning: {note}" for note in chosen.notes)
     if (path / METRICS).exists():
         split = cast(Split, load_evaluation(path).split)
         yield f"Measured again on the split '{split}':\n{evaluate_run(path, split)}"
+
+
+def _choose(folder: RunFolder, settings: ThresholdConfig, folds: int, by: Sequence[Path]) -> ChosenLimits:
+    experiment, result = folder.experiment(), folder.result()
+    # The folds come first: a training makes its devices, which must be before TensorFlow has started.
+    scored = [*score_folds(folder, experiment, folds), *score_by(folder, by)]
+    validation = measure_split(folder, "val")
+    others = [_align(each, validation.photographs.good) for each in scored]
+    chosen = choose_limits(result.model, validation, settings, others)
+    kept = [warning for warning in result.warnings if warning == UNDECIDED]
+    changes = {
+        "model": chosen.model,
+        "validation": chosen.validation,
+        "warnings": (*chosen.notes, *kept),
+        "chosen_by": chosen.chosen_by,
+    }
+    folder.save_limits(
+        experiment.model_copy(update={"threshold": settings}), result.model_copy(update=changes)
+    )
+    return chosen
+
+
+def describe_limits(chosen: ChosenLimits) -> str:
+    """Returns a line for the terminal."""
+    thresholds = chosen.model.thresholds
+    review = "" if thresholds.review is None else f", for review from {format_score(thresholds.review)}"
+    return (
+        f"Defective from a score of {format_score(thresholds.score)}{review}, chosen on {chosen.chosen_by}."
+    )
 
 
 def measure_split(folder: RunFolder, split: Split) -> Validation:
@@ -109,61 +124,61 @@ def score_folds(folder: RunFolder, experiment: ExperimentConfig, folds: int) -> 
     """Trains a network without each fold, where that was not done yet, and scores the fold with it."""
     if not folds:
         return
-    classes = folder.result().model.classes
-    train, val = (run_records(experiment.data, folder.splits, classes, split) for split in ("train", "val"))
-    for number, left_out in enumerate(divide(train, folds, experiment.seed)):
-        place = folder.path / FOLDS / f"{number + 1}_of_{folds}"
+    records = load_data(experiment.data, folder.splits).assigned()
+    train, val = (replace(records, records=records.of_split(split)) for split in ("train", "val"))
+    channels = folder.result().model.network.input_channels
+    checked = check_dataset(
+        train,
+        white_level=experiment.input.white_level,
+        max_pixels=experiment.data.max_pixels,
+        known=known_checks(experiment, channels),
+    )
+    for number, left_out in enumerate(divide(checked.photographs, folds, experiment.seed), start=1):
+        place = folder.path / FOLDS / f"{number}_of_{folds}"
         place.parent.mkdir(exist_ok=True)
         splits = place.with_suffix(".txt")
-        write_splits(splits, _assign(train, val, left_out))
+        write_splits(splits, (*val.records, *_assign(checked.dataset.records, left_out)))
         trained = Trainer(experiment.aside(place, splits)).run()
         tested = measure_split(trained, "test").photographs
         yield Scores(tested, measure_split(trained, "val").photographs.good)
 
 
-def divide(records: Sequence[Record], folds: int, seed: int) -> list[frozenset[str]]:
-    """Divides the groups of records into folds, each class evenly.
+def divide(photographs: Sequence[CheckedPhotograph], folds: int, seed: int) -> list[frozenset[str]]:
+    """Divides the groups of photographs into folds, each class evenly; equal pictures stay together.
 
     Raises:
         ConfigError: If there are fewer than two folds, or a fold would hold no good or no defective group.
     """
     if folds < 2:
         raise ConfigError(f"--folds {folds}. Expected at least 2: what is left out of one trains the other.")
-    labels: dict[str, int] = {}
-    for record in records:
-        labels[record.group] = max(labels.get(record.group, 0), record.label)
-    sizes = Counter(record.group for record in records)
-    parts = deal(
-        [Cluster((group,), labels[group], sizes[group]) for group in sorted(labels)], [1] * folds, seed
-    )
-    groups = [frozenset(cluster.groups[0] for cluster in part) for part in parts]
+    parts = deal(find_clusters(photographs), [1] * folds, seed)
+    groups = [frozenset(group for cluster in part for group in cluster.groups) for part in parts]
     for own in groups:
-        defective = sum(record.label > 0 for record in records if record.group in own)
-        good = sum(record.label == 0 for record in records if record.group in own)
-        if not good or not defective:
+        labels = [each.record.label > 0 for each in photographs if each.record.group in own]
+        if all(labels) or not any(labels):
             raise ConfigError(
-                f"--folds {folds} would leave a fold with {good} good and {defective} defective training "
-                "photographs. Expected some of both in each: ask for fewer folds."
+                f"--folds {folds} would leave a fold with {labels.count(False)} good and "
+                f"{labels.count(True)} defective training photographs. Expected some of both: ask for fewer."
             )
     return groups
 
 
-def _assign(train: Sequence[Record], val: Sequence[Record], left_out: frozenset[str]) -> Iterator[Record]:
-    yield from val
-    yield from (record.assigned("test" if record.group in left_out else "train") for record in train)
+def _assign(records: Sequence[Record], left_out: frozenset[str]) -> Iterator[Record]:
+    return (record.assigned("test" if record.group in left_out else "train") for record in records)
 
 
 # === Other runs ===
 
 
 def score_by(folder: RunFolder, others: Sequence[Path]) -> Iterator[Scores]:
-    """Takes what other runs said of photographs that this one trained on.
+    """Takes what other runs said of photographs that they tested and this one trained on, each once.
 
     Raises:
-        RunError: If one has tested photographs that this run tests too, or knows other classes.
+        RunError: If one has tested photographs that this run tests too, knows other classes, or adds none.
     """
     classes = folder.result().model.classes
     splits = _names_by_split(folder)
+    wanted = set(splits["train"])
     for path in others:
         evaluated = load_evaluation(path)
         if evaluated.classes != classes:
@@ -178,13 +193,14 @@ def score_by(folder: RunFolder, others: Sequence[Path]) -> Iterator[Scores]:
                 f"first is '{same[0]}'. Limits chosen on them could not be tested any more. Expected the "
                 "other folds of a cross-validation."
             )
-        fresh = [result for result in evaluated.results if result.name in splits["train"]]
-        if not fresh:
+        tested = [each for each in evaluated.results if each.split == "test" and each.name in wanted]
+        if not tested:
             raise RunError(
-                f"'{path}' was evaluated on none of the photographs that '{folder.path}' trained on. "
-                "Expected the other folds of a cross-validation."
+                f"'{path}' has tested none of the photographs that '{folder.path}' trained on, or none that "
+                "no run before it has. Expected the other folds of a cross-validation, evaluated on 'test'."
             )
-        photographs = gather(fresh)
+        wanted -= names
+        photographs = gather(tested)
         yield Scores(photographs, photographs.good)
 
 
@@ -198,21 +214,3 @@ def _names_by_split(folder: RunFolder) -> dict[Split, set[str]]:
 def _align(scores: Scores, own_good: NDArray[np.float64]) -> ScoredPhotographs:
     aligned = align_log_odds(scores.photographs.log_odds, scores.good, own_good)
     return replace(scores.photographs, log_odds=aligned)
-
-
-def _describe(own: ScoredPhotographs, others: Sequence[ScoredPhotographs]) -> str:
-    text = f"{_count(own)} of validation"
-    if not others:
-        return text
-    scored, networks = _count(join_scored(others)), count_of(len(others), "other network")
-    return f"{text} and {scored} of training, which {networks} scored"
-
-
-def _count(photographs: ScoredPhotographs) -> str:
-    return f"{len(photographs.good)} good and {len(photographs.defective)} defective photographs"
-
-
-def describe_limits(thresholds: Thresholds, chosen_by: str) -> str:
-    """Returns a line for the terminal."""
-    review = "" if thresholds.review is None else f", for review from {thresholds.review:.4f}"
-    return f"Defective from a score of {thresholds.score:.4f}{review}, chosen on {chosen_by}."

@@ -274,7 +274,7 @@ class StagesConfig(Config):
 class ThresholdConfig(Config):
     """What the limits of a trained model are chosen by; `training calibrate` chooses them anew."""
 
-    miss_cost: Changeable[Annotated[float, Field(gt=0.0, le=1e6)]] = Field(
+    miss_cost: Changeable[Annotated[float, Field(ge=1e-6, le=1e6)]] = Field(
         10.0, description="what a missed defect costs, in false alarms"
     )
     defect_rate: Changeable[Annotated[float, Field(gt=0.0, lt=1.0)] | None] = Field(
@@ -439,6 +439,11 @@ class ExperimentConfig(BaseSettings):
     def has_encoder(self) -> bool:
         """Whether the network stands on a network of `keras.applications`."""
         return self.network.encoder != SEGDECNET
+
+    @property
+    def trains_decision(self) -> bool:
+        """Whether a stage that has steps trains the decision network."""
+        return bool(self.stages.decision.steps or self.stages.joint.steps)
 
     @property
     def caches_features(self) -> bool:

@@ -36,7 +36,7 @@ from training.optimization.step_runner import (
 from training.optimization.train_state import build_train_state
 from training.run.checkpoints import RunState
 from training.run.folder import RunFolder, run_digest
-from training.run.records import RunResult
+from training.run.records import UNDECIDED, RunResult
 from training.stages import STAGES, Stage
 from training.tracking.meter import Meter, NonFiniteError
 from training.tracking.nan_report import write_nan_report
@@ -307,23 +307,26 @@ class Trainer:
         raise RunInterruptedError(self.interruption.received or signal.SIGTERM, place)
 
     def _save_result(self, log: RunLog) -> None:
-        if self.folder.has_result:  # `calibrate` may have chosen other limits since
-            return
         self.state.copy_best_to_validated()
+        # Of a run that had ended already, `calibrate` may have chosen other limits since.
+        result = self.folder.result() if self.folder.has_result else self._choose_limits()
+        self.folder.save_result(self.validated, result)
+        limits = result.model.thresholds.model_dump(include={"score", "mask"})
+        log.finish({**result.validation, **limits})
+
+    def _choose_limits(self) -> RunResult:
         chosen = choose_limits(self.predictor.config, self.validator.measure(), self.config.threshold)
-        warnings = [] if self.dry else list(chosen.notes)
-        if not any(stage.trains_decision and self.config.stages[stage.name].steps for stage in STAGES):
-            warnings.append("No stage trained the decision: class and score are by chance, the mask is not.")
+        warnings = [
+            *([] if self.dry else chosen.notes),
+            *([] if self.config.trains_decision else [UNDECIDED]),
+        ]
         for warning in warnings:
             print(f"warning: {warning}", file=sys.stderr)
-        result = RunResult(
+        return RunResult(
             model=chosen.model,
             validation=chosen.validation,
-            chosen_by="the validation photographs",
+            chosen_by=chosen.chosen_by,
             warnings=tuple(warnings),
             data_fingerprint=self.data_fingerprint,
             encoder=self.folder.encoder(),
         )
-        self.folder.save_result(self.validated, result)
-        limits = chosen.model.thresholds.model_dump(include={"score", "mask"})
-        log.finish({**chosen.validation, **limits})

@@ -9,6 +9,7 @@ Checksums tell that the files are those of the export; the self-test tells that 
 decoder and its engine, makes the same answer of them.
 """
 
+import math
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,6 +28,9 @@ ADVICE = (
     "This machine's arithmetic is another or its engine is damaged: do not serve this model here; "
     "export it again, or install the versions that it was exported with."
 )
+
+MOST_LOG_ODDS = 0.02
+"""By which the network's log-odds may differ from one machine to another, however sure they are."""
 
 
 @dataclass(frozen=True)
@@ -84,15 +88,18 @@ def write_self_test(folder: Path, photograph: NDArray[np.uint8], answer: Predict
 def expected_answer(photograph: NDArray[np.uint8], answer: Prediction, slope: float = 1.0) -> SelfTest:
     """Makes the manifest's section for a photograph [H, W, C] and its answer.
 
-    A calibration of a steep `slope` lets the score move as many times further.
+    A score that was calibrated with this `slope` may move as far as the network's own within its tolerance.
     """
     height, width = photograph.shape[:2]
+    own = 1 / (1 + math.exp(-abs(answer.log_odds)))
+    log_odds = min(SCORE_TOLERANCE / max(own * (1 - own), 1e-9), MOST_LOG_ODDS)
+    calibrated = slope * answer.score * (1 - answer.score) * log_odds
     return SelfTest(
         height=height,
         width=width,
         label=answer.label,
         score=answer.score,
-        score_tolerance=min(SCORE_TOLERANCE * max(1.0, slope), 1.0),
+        score_tolerance=min(max(SCORE_TOLERANCE, calibrated), 1.0),
     )
 
 

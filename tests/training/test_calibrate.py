@@ -1,23 +1,27 @@
 import json
 import shutil
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+from datasets.checking import CheckedPhotograph
 from datasets.sample import Record
 from segdec.errors import ConfigError, RunError
 
 pytest.importorskip("tensorflow")
 
-from segdec.config import Thresholds
+from segdec.config import InputConfig, ModelConfig, NetworkConfig, Thresholds
 from training.__main__ import main
 from training.calibrate import calibrate_run, describe_limits, divide, score_by
 from training.config import ThresholdConfig
 from training.evaluation.run_evaluation import evaluate_run
 from training.evaluation.storage import load_evaluation
+from training.evaluation.validation import ChosenLimits
 from training.experiment_file import load_experiment
 from training.run.folder import RunFolder
 from training.run.lock import RunLock
+from training.run.records import UNDECIDED
 from training.trainer import Trainer
 
 pytestmark = pytest.mark.usefixtures("tensorflow_devices")
@@ -35,8 +39,9 @@ def result_of(run):
     return RunFolder.finished(run).result()
 
 
-def record(name, label, group):
-    return Record(name, f"{name}.png", None, label, group, "train")
+def photograph(name, label, group, digest=None):
+    record = Record(name, Path(f"{name}.png"), None, label, group, "train")
+    return CheckedPhotograph(record, 8, 8, 1, None, digest or name)
 
 
 # === Other settings ===
@@ -77,7 +82,7 @@ def test_the_command_takes_settings_of_thresholds_alone(run, capsys):
     for words, said in [
         (["--seed", "1"], "--seed: a finished run keeps this"),
         (["--threshold.misscost", "1"], "Did you mean '--threshold.miss-cost'"),
-        (["--threshold.miss-cost", "0"], "greater than 0"),
+        (["--threshold.miss-cost", "0"], "greater than or equal to 1e-06"),
     ]:
         with pytest.raises(SystemExit):
             main(["calibrate", str(run), *words])
@@ -100,42 +105,64 @@ def test_a_run_that_another_process_holds_keeps_its_limits(run):
     assert result_of(run) == before
 
 
-def test_limits_chosen_anew_outlive_another_start_of_the_training(run, tiny_experiment):
+def test_limits_chosen_anew_outlive_another_start_of_the_training(run, tiny_experiment, capsys):
     list(calibrate_run(run, ThresholdConfig(miss_cost=1000.0)))
-    chosen = result_of(run)
+    chosen, weights = result_of(run), (run / "network.weights.h5").read_bytes()
+    (run / "network.weights.h5").unlink()
     place = ["--name", run.name, "--runs", str(run.parent)]
     Trainer(load_experiment(tiny_experiment, place)).run()
     assert result_of(run) == chosen
+    assert RunFolder(run).experiment().threshold.miss_cost == 1000
+    assert len((run / "network.weights.h5").read_bytes()) == len(weights)  # what was lost is written again
+    assert f"note: '{run}' has ended, and keeps its limits" in capsys.readouterr().err
 
 
 def test_limits_are_told_with_and_without_review():
-    told = describe_limits(Thresholds(score=0.25), "2 photographs")
-    assert told == "Defective from a score of 0.2500, chosen on 2 photographs."
-    told = describe_limits(Thresholds(score=0.25, review=0.125), "2 photographs")
-    assert told == "Defective from a score of 0.2500, for review from 0.1250, chosen on 2 photographs."
+    model = ModelConfig(network=NetworkConfig(), input=InputConfig(), classes=("good", "defect"))
+    for review, told in [(None, ""), (1e-6, ", for review from 1e-06")]:
+        limits = model.model_copy(update={"thresholds": Thresholds(score=0.25, review=review)})
+        chosen = ChosenLimits(limits, {}, "2 photographs", ())
+        assert describe_limits(chosen) == f"Defective from a score of 0.250{told}, chosen on 2 photographs."
+
+
+def test_a_warning_that_is_not_about_limits_stays(run):
+    result = result_of(run)
+    text = result.model_copy(update={"warnings": ("of limits", UNDECIDED)}).model_dump_json()
+    (run / "result.json").write_text(text)
+    list(calibrate_run(run, ThresholdConfig()))
+    assert UNDECIDED in result_of(run).warnings
+    assert "of limits" not in result_of(run).warnings
 
 
 # === Folds ===
 
 
 def test_folds_keep_groups_together_and_have_both_kinds_each():
-    records = [
-        record(f"{group}/{place}", int(group in "ab" and place == 0), group)
+    photographs = [
+        photograph(f"{group}/{place}", int(group in "ab" and place == 0), group)
         for group in "abcdef"
         for place in (0, 1)
     ]
-    first, second = divide(records, 2, seed=0)
+    first, second = divide(photographs, 2, seed=0)
     assert first | second == set("abcdef")
     assert len(first & {"a", "b"}) == len(second & {"a", "b"}) == 1
 
 
-@pytest.mark.parametrize(
-    ("folds", "said"), [(1, "Expected at least 2"), (3, "0 defective training photographs")]
-)
+@pytest.mark.parametrize("seed", range(4))
+def test_folds_keep_equal_pictures_together(seed):
+    photographs = [
+        photograph(str(place), int(place < 4), str(place), "same" if place in (5, 6) else None)
+        for place in range(9)
+    ]
+    first, _ = divide(photographs, 2, seed)
+    assert len(first & {"5", "6"}) != 1
+
+
+@pytest.mark.parametrize(("folds", "said"), [(1, "Expected at least 2"), (3, "0 defective training")])
 def test_folds_that_cannot_be_scored_are_refused(folds, said):
-    records = [record(str(place), int(place < 2), str(place)) for place in range(9)]
+    photographs = [photograph(str(place), int(place < 2), str(place)) for place in range(9)]
     with pytest.raises(ConfigError, match=said):
-        divide(records, folds, seed=0)
+        divide(photographs, folds, seed=0)
 
 
 @pytest.mark.slow
@@ -157,28 +184,40 @@ def test_folds_score_each_training_photograph_once_by_a_network_that_has_not_see
 # === Other runs ===
 
 
-def evaluated_on(path, run, split):
-    """A run that has tested the photographs of a split of `run`."""
+def tell_tests(run, path, split, others="test"):
+    """An evaluation, as that of another run, that has tested the photographs of a split of `run`."""
     shutil.copytree(run, path)
     evaluate_run(path, split)
-    return path
+    evaluation = load_evaluation(path)
+    return replace(evaluation, results=tuple(replace(each, split=others) for each in evaluation.results))
 
 
-def test_what_other_folds_have_tested_is_used(run, tmp_path):
-    other = evaluated_on(tmp_path / "other", run, "train")
-    (scores,) = score_by(RunFolder(run), [other])
+def test_what_other_folds_have_tested_is_used(run, tmp_path, monkeypatch):
+    other = tell_tests(run, tmp_path / "other", "train")
+    monkeypatch.setattr("training.calibrate.load_evaluation", lambda _: other)
+    (scores,) = score_by(RunFolder(run), [tmp_path / "other"])
     assert scores.good.tolist() == scores.photographs.good.tolist()
-    (said, *_) = calibrate_run(run, ThresholdConfig(), by=[other])
+    (said, *_) = calibrate_run(run, ThresholdConfig(), by=[tmp_path / "other"])
     counts = f"{len(scores.good)} good and {len(scores.photographs.defective)} defective photographs"
     assert said.endswith(f"and {counts} of training, which 1 other network scored.")
+    with pytest.raises(RunError, match="none that no run before it has"):
+        list(score_by(RunFolder(run), [tmp_path / "other", tmp_path / "again"]))
+
+
+def test_photographs_that_another_run_trained_on_are_no_use(run, tmp_path):
+    tell_tests(run, tmp_path / "other", "train")
+    with pytest.raises(RunError, match="has tested none of the photographs"):
+        list(score_by(RunFolder(run), [tmp_path / "other"]))
 
 
 def test_runs_that_do_not_fit_are_refused(run, tmp_path, monkeypatch):
-    same, validated = (evaluated_on(tmp_path / split, run, split) for split in ("test", "val"))
-    for other, said in [(same, "could not be tested any more"), (validated, "none of the photographs")]:
+    same, validated = (tell_tests(run, tmp_path / split, split) for split in ("test", "val"))
+    foreign = replace(same, classes=("good", "dent"))
+    for evaluated, said in [
+        (same, "could not be tested any more"),
+        (validated, "has tested none of the photographs"),
+        (foreign, r"knows the classes good, dent, .* Expected runs of one experiment"),
+    ]:
+        monkeypatch.setattr("training.calibrate.load_evaluation", lambda _, found=evaluated: found)
         with pytest.raises(RunError, match=said):
-            list(score_by(RunFolder(run), [other]))
-    foreign = replace(load_evaluation(same), classes=("good", "dent"))
-    monkeypatch.setattr("training.calibrate.load_evaluation", lambda _: foreign)
-    with pytest.raises(RunError, match=r"knows the classes good, dent, .* Expected runs of one experiment"):
-        list(score_by(RunFolder(run), [same]))
+            list(score_by(RunFolder(run), [tmp_path / "other"]))

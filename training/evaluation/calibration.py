@@ -14,6 +14,8 @@ EXPECTED_SPREAD = np.array([1.0, 2.0])
 
 SLOPES = 0.01, 100.0
 """Least and greatest slope: scores that tell nothing apart would ask for none."""
+INTERCEPTS = -1000.0, 1000.0
+"""Least and greatest intercept."""
 
 STRETCH = 2.0
 """By how much scores of another network are stretched at most."""
@@ -56,10 +58,11 @@ def fit_calibration(labels: ArrayLike, log_odds: ArrayLike, defect_rate: float |
         gradient = np.array([errors @ stretched, errors.sum()]) + line / EXPECTED_SPREAD**2
         return float(cross_entropy.sum() + 0.5 * np.sum((line / EXPECTED_SPREAD) ** 2)), gradient
 
-    bounds = [tuple(np.log(SLOPES)), (-500.0, 500.0)]
+    bounds = [tuple(np.log(SLOPES)), INTERCEPTS]
     stretch, shift = minimize(loss, np.zeros(2), jac=True, bounds=bounds).x
     rate = share if defect_rate is None else defect_rate
-    return Calibration(slope=np.exp(stretch), intercept=shift + logit(rate), defect_rate=rate)
+    slope, intercept = np.clip(np.exp(stretch), *SLOPES), np.clip(shift + logit(rate), *INTERCEPTS)
+    return Calibration(slope=float(slope), intercept=float(intercept), defect_rate=rate)
 
 
 def apply_calibration(calibration: Calibration, log_odds: ArrayLike) -> Floats:
@@ -80,6 +83,8 @@ def align_log_odds(log_odds: ArrayLike, good: ArrayLike, own_good: ArrayLike) ->
     """
     theirs, ours = np.asarray(good, np.float64), np.asarray(own_good, np.float64)
     stretch = 1.0
+    if not len(theirs) or not len(ours):
+        return np.asarray(log_odds, np.float64)
     if len(theirs) > 1 and len(ours) > 1 and theirs.std() > 0:
         stretch = float(np.clip(ours.std() / theirs.std(), 1 / STRETCH, STRETCH))
     moved = np.asarray(log_odds, np.float64) - np.median(theirs)

@@ -1,5 +1,6 @@
 """Choosing the limits of a model on photographs that it did not learn from."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -11,6 +12,7 @@ from scipy.stats import beta, t
 from segdec.config import Calibration, Thresholds
 from training.config import ThresholdConfig
 from training.evaluation.calibration import apply_calibration, fit_calibration
+from training.evaluation.formatting import count_of
 from training.evaluation.pixel_histogram import EDGES, PixelHistogram
 
 DEFAULT = 0.5
@@ -107,17 +109,16 @@ def choose_score_limits(scored: ScoredPhotographs, settings: ThresholdConfig) ->
     spread in log-odds. With neither it is 0.5.
     """
     good, defective = scored.good, scored.defective
-    if not len(good) or (len(good) < 2 and not len(defective)):
+    if not len(good) or (not len(defective) and len(scored.worst_of_groups(good=True)) < 2):
         return ScoreLimits(Calibration(), DEFAULT, notes=(_explain_default(len(good), len(defective)),))
     if not len(defective):
         return _limit_good(scored, settings)
     calibration = fit_calibration(scored.labels, scored.log_odds, settings.defect_rate)
     cut = _to_log_odds(calibration, 1 / (1 + settings.miss_cost))
-    review, notes = None, _list_doubts(scored, cut)
-    if settings.review:
-        review, cut, said = _choose_review(scored, cut, settings)
-        notes = (*notes, *said)
-    return _place(scored, calibration, cut, review, notes)
+    if not settings.review:
+        return _place(scored, calibration, cut, None, _list_doubts(scored, cut))
+    review, cut, notes = _choose_review(scored, cut, settings)
+    return _place(scored, calibration, cut, review, (*_list_doubts(scored, cut), *notes))
 
 
 # === With good photographs alone ===
@@ -132,9 +133,9 @@ def _limit_good(scored: ScoredPhotographs, settings: ThresholdConfig) -> ScoreLi
     bound, risk = _bound(-parts[::-1], settings.refused_share, settings.confidence)
     cut = float(np.nextafter(-bound, np.inf))
     if risk > settings.refused_share:
-        count = len(scored.good)
+        count = len(parts)
         reach = t.ppf(1 - settings.refused_share, count - 1) * np.sqrt(1 + 1 / count)
-        cut = max(cut, float(scored.good.mean() + reach * scored.good.std(ddof=1)))
+        cut = max(cut, float(parts.mean() + reach * parts.std(ddof=1)))
     note = (
         f"The threshold stands on {len(parts)} good parts and no defective one: at most {_percent(risk)} "
         f"of the good ones are refused ({_percent(settings.confidence)} confidence). How many defects are "
@@ -167,8 +168,8 @@ def _choose_review(
         if risk > asked
     )
     if lower > -upper:  # one limit between the two keeps both risks
-        return None, float(np.clip(cut, -upper, lower)), notes
-    return lower, np.nextafter(-upper, np.inf), notes
+        return None, float(np.clip(cut, np.nextafter(-upper, np.inf), lower)), notes
+    return lower, float(np.nextafter(-upper, np.inf)), notes
 
 
 def _bound(ascending: Floats, share: float, confidence: float) -> tuple[float, float]:
@@ -186,8 +187,9 @@ def _bound(ascending: Floats, share: float, confidence: float) -> tuple[float, f
 def _explain_risk(what: str, risk: float, asked: float, parts: int, confidence: float) -> str:
     needed = int(np.ceil(np.log1p(-confidence) / np.log1p(-asked)))
     return (
-        f"With {parts} such parts it cannot be stated that at most {_percent(asked)} of the {what}: that "
-        f"takes {needed}. What can be stated is {_percent(risk)}, with {_percent(confidence)} confidence."
+        f"With {count_of(parts, 'such part')} it cannot be stated that at most {_percent(asked)} of the "
+        f"{what}: that takes {needed}. What can be stated is {_percent(risk)}, with {_percent(confidence)} "
+        "confidence."
     )
 
 
@@ -204,7 +206,8 @@ def _place(
     """Both limits as scores, clear of every photograph where there is room."""
 
     def to_score(limit: float) -> float:
-        return float(apply_calibration(calibration, _keep_clear(scored.log_odds, limit)))
+        score = float(apply_calibration(calibration, _keep_clear(scored.log_odds, limit)))
+        return min(max(score, math.nextafter(0.0, 1.0)), math.nextafter(1.0, 0.0))
 
     threshold, lower = to_score(cut), None if review is None else to_score(review)
     if lower is not None and lower >= threshold:
@@ -234,7 +237,7 @@ def _list_doubts(scored: ScoredPhotographs, cut: float) -> tuple[str, ...]:
     label = "defective" if detected.all() else "good"
     return (
         f"The validation scores do not tell good from defective: the threshold calls every image {label}. "
-        "Train longer or look at the labels.",
+        "Train longer, or look at the labels, threshold.miss_cost and threshold.defect_rate.",
     )
 
 
@@ -276,6 +279,10 @@ def choose_mask_threshold(histogram: PixelHistogram) -> MaskLimit:
         )
         return MaskLimit(DEFAULT, note)
     f1 = _f1_at_edges(histogram)
+    if not f1.max():
+        return MaskLimit(
+            DEFAULT, f"The mask finds no defect pixel of validation: threshold {DEFAULT} is used."
+        )
     return MaskLimit((1 + int(np.flatnonzero(f1 >= NEARLY_BEST * f1.max())[0])) / EDGES)
 
 

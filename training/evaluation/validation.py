@@ -15,6 +15,7 @@ from training.data.reading_pool import ReadingPool
 from training.evaluation.calibration import apply_calibration
 from training.evaluation.classification_metrics import auroc, average_precision, count_errors
 from training.evaluation.evaluation import evaluate
+from training.evaluation.formatting import count_of
 from training.evaluation.photograph_results import PhotographResult
 from training.evaluation.pixel_histogram import PixelHistogram
 from training.evaluation.thresholds import (
@@ -142,11 +143,13 @@ class ChosenLimits:
     Attributes:
         model: With its calibration and thresholds.
         validation: Metrics on the validation photographs, at these limits.
+        chosen_by: The photographs that the limits stand on, in words.
         notes: What the user must know of them.
     """
 
     model: ModelConfig
     validation: dict[str, float | None]
+    chosen_by: str
     notes: tuple[str, ...]
 
 
@@ -166,16 +169,29 @@ def choose_limits(
     """
     score = choose_score_limits(join_scored([validation.photographs, *others]), settings)
     mask = choose_mask_threshold(validation.pixels)
-    limits = {"calibration": score.calibration, "thresholds": score.thresholds(mask.value)}
+    thresholds = score.thresholds(mask.value)
     scores = apply_calibration(score.calibration, validation.photographs.log_odds)
-    false_positives, _ = count_errors(validation.labels, scores, score.threshold)
-    _, false_negatives = count_errors(validation.labels, scores, score.review or score.threshold)
+    false_positives, _ = count_errors(validation.labels, scores, thresholds.score)
+    _, false_negatives = count_errors(validation.labels, scores, thresholds.lowest)
     errors = {"false_positives": float(false_positives), "false_negatives": float(false_negatives)}
     return ChosenLimits(
-        model=model.model_copy(update=limits),
+        model=model.model_copy(update={"calibration": score.calibration, "thresholds": thresholds}),
         validation={**replace(validation, scores=scores).metrics(), **errors},
+        chosen_by=_describe(validation.photographs, others),
         notes=(*score.notes, *([mask.note] if mask.note else [])),
     )
+
+
+def _describe(own: ScoredPhotographs, others: Sequence[ScoredPhotographs]) -> str:
+    text = f"{_count(own)} of validation"
+    if not others:
+        return text
+    scored, networks = _count(join_scored(others)), count_of(len(others), "other network")
+    return f"{text} and {scored} of training, which {networks} scored"
+
+
+def _count(photographs: ScoredPhotographs) -> str:
+    return f"{len(photographs.good)} good and {len(photographs.defective)} defective photographs"
 
 
 def gather(results: Sequence[PhotographResult]) -> ScoredPhotographs:

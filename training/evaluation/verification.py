@@ -72,7 +72,7 @@ class Verifier:
     def _figures(self, labels: Sequence[int], scores: Sequence[float]) -> Figures:
         limits = self._reference.config.thresholds
         alarms, _ = count_errors(labels, scores, limits.score)
-        _, misses = count_errors(labels, scores, limits.review or limits.score)
+        _, misses = count_errors(labels, scores, limits.lowest)
         return Figures(
             average_precision=average_precision(labels, scores),
             missed=misses,

@@ -3,7 +3,10 @@
 import errno
 import hashlib
 import json
+import sys
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
@@ -91,11 +94,24 @@ class RunFolder:
             lock = cls._take_up(path, config, data, encoder)
         folder = cls(path, lock)
         folder._remove_leftovers()
+        if folder.has_result:
+            config = folder._with_own_threshold(config)
         with explained_disk_errors(path):
             write_text_atomic(folder._config_path, save_experiment(config))  # some of it may have changed
             record_environment(path)
             record_left_out(path, data.left_out)
         return folder
+
+    def _with_own_threshold(self, config: ExperimentConfig) -> ExperimentConfig:
+        """A finished run keeps what its limits were chosen by."""
+        own = self.experiment().threshold
+        if own != config.threshold:
+            print(
+                f"note: '{self.path}' has ended, and keeps its limits. Choose them anew with: "
+                f"python -m training calibrate {self.path} --threshold.field value",
+                file=sys.stderr,
+            )
+        return config.model_copy(update={"threshold": own})
 
     @property
     def holder(self) -> str:
@@ -177,19 +193,28 @@ class RunFolder:
             weights.replace(self._weights_path)
             write_text_atomic(self._result_path, result.model_dump_json(indent=2) + "\n")
 
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Keeps other processes out of a finished run until the block ends.
+
+        Raises:
+            RunError: If one works in the folder.
+        """
+        lock = RunLock(self.path)
+        try:
+            yield
+        finally:
+            lock.release()
+
     def save_limits(self, config: ExperimentConfig, result: RunResult) -> None:
         """Writes what a finished run has other limits by, and its result with them; its weights stay.
 
         Raises:
-            RunError: If another process works in the folder, or the disk is full or not writable.
+            RunError: If the disk is full or not writable.
         """
-        lock = RunLock(self.path)
-        try:
-            with explained_disk_errors(self.path):
-                write_text_atomic(self._config_path, save_experiment(config))
-                write_text_atomic(self._result_path, result.model_dump_json(indent=2) + "\n")
-        finally:
-            lock.release()
+        with explained_disk_errors(self.path):
+            write_text_atomic(self._result_path, result.model_dump_json(indent=2) + "\n")
+            write_text_atomic(self._config_path, save_experiment(config))
 
     @classmethod
     def _make(

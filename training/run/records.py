@@ -22,6 +22,9 @@ LEFT_OUT = "left_out.txt"
 PACKAGES = ("tensorflow", "keras", "numpy", "opencv-python-headless")
 
 
+UNDECIDED = "No stage trained the decision: class and score are by chance, the mask is not."
+
+
 class RunResult(Config):
     """What training ends with, beside the weights.
 
@@ -36,7 +39,7 @@ class RunResult(Config):
 
     model: ModelConfig
     validation: dict[str, float | None]
-    chosen_by: str = "the validation photographs"
+    chosen_by: str = "photographs of validation"
     warnings: tuple[str, ...]
     data_fingerprint: str
     encoder: EncoderWeights | None = None

@@ -1,6 +1,7 @@
 import hashlib
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -288,7 +289,17 @@ def test_noise_has_the_input_size_of_the_model(config: InputConfig, shape: tuple
     assert noise.std() > 60
 
 
-def test_steep_calibration_widens_the_tolerance() -> None:
+@pytest.mark.parametrize(
+    ("log_odds", "score", "slope", "tolerance"),
+    [
+        (0.0, 0.5, 1.0, 1e-3),  # not calibrated: a quarter of 0.004 log-odds
+        (0.0, 0.5, 4.0, 4e-3),
+        (9.0, 0.5, 1.0, 5e-3),  # far out the network's log-odds may move by 0.02
+        (9.0, 0.99, 1.0, 1e-3),
+        (-800.0, 0.5, 100.0, 0.5),
+    ],
+)
+def test_calibration_moves_the_tolerance(log_odds, score, slope, tolerance) -> None:
     answer = answering(CONFIG, SURE).predict([PHOTOGRAPH])[0]
-    tolerances = [expected_answer(PHOTOGRAPH, answer, slope).score_tolerance for slope in (0.5, 1, 4, 2e3)]
-    assert tolerances == [1e-3, 1e-3, 4e-3, 1]
+    moved = replace(answer, log_odds=log_odds, score=score)
+    assert expected_answer(PHOTOGRAPH, moved, slope).score_tolerance == pytest.approx(tolerance)

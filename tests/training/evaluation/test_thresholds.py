@@ -133,6 +133,22 @@ def test_joined_photographs_are_those_of_all():
     assert joined.groups == ("0", "1", "0")
 
 
+def test_a_steeper_line_than_a_model_may_have_is_cut():
+    generator = np.random.default_rng(0)
+    good, defective = generator.normal(-2, 0.3, 300) * 0.03, generator.normal(2, 0.3, 100) * 0.03
+    limits = choose_score_limits(scored(good, defective), DEFAULTS)
+    assert limits.calibration.slope <= 100
+    assert good.max() < cut_of(limits) < defective.min()
+
+
+@pytest.mark.parametrize("miss_cost", [1e-6, 1e6])
+@pytest.mark.parametrize("scale", [1.0, 1e4])
+def test_a_threshold_is_never_at_an_end(miss_cost, scale):
+    photographs = scored(np.linspace(-3, -2, 30) * scale, np.linspace(2, 3, 5) * scale)
+    assert 0 < choose_score_limits(photographs, ThresholdConfig(miss_cost=miss_cost)).threshold < 1
+    assert 0 < choose_score_limits(scored(photographs.good, []), DEFAULTS).threshold < 1
+
+
 # === Good photographs alone ===
 
 
@@ -209,16 +225,23 @@ def test_photographs_of_one_part_count_once():
         for groups in (None, ("good",) * 100 + tuple(str(place // 20) for place in range(100)))
     )
     assert apart.notes == ()
-    assert ["With 5 such parts" in together.notes[0], "With 1 such parts" in together.notes[1]] == [
-        True,
-        True,
-    ]
+    assert "With 5 such parts" in together.notes[0]
+    assert "With 1 such part it" in together.notes[1]
 
 
 def test_where_one_threshold_keeps_both_risks_nothing_is_for_review():
     limits = reviewing(scored(np.linspace(-6, -3, 100), np.linspace(3, 6, 100)))
     assert limits.review is None
     assert -3 < cut_of(limits) < 3
+
+
+def test_where_one_threshold_keeps_both_risks_costs_do_not_break_them():
+    good, defective = np.linspace(-6, -3, 100), np.linspace(3, 6, 100)
+    for miss_cost, share in ((1e6, 0.05), (1e-6, 0.05)):
+        limits = reviewing(scored(good, defective), miss_cost=miss_cost)
+        assert limits.review is None
+        errors = np.count_nonzero(good >= cut_of(limits)), np.count_nonzero(defective < cut_of(limits))
+        assert all(beta.ppf(0.95, count + 1, 100 - count) <= share for count in errors)
 
 
 # === Mask threshold ===
