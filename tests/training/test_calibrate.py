@@ -15,6 +15,7 @@ from segdec.config import InputConfig, ModelConfig, NetworkConfig, Thresholds
 from training.__main__ import main
 from training.calibrate import calibrate_run, describe_limits, divide, score_by
 from training.config import ThresholdConfig
+from training.evaluation.formatting import format_score
 from training.evaluation.run_evaluation import evaluate_run
 from training.evaluation.storage import load_evaluation
 from training.evaluation.validation import ChosenLimits
@@ -22,6 +23,7 @@ from training.experiment_file import load_experiment
 from training.run.folder import RunFolder
 from training.run.lock import RunLock
 from training.run.records import UNDECIDED
+from training.tracking.run_log import read_log
 from training.trainer import Trainer
 
 pytestmark = pytest.mark.usefixtures("tensorflow_devices")
@@ -55,7 +57,9 @@ def test_other_costs_choose_another_threshold_and_change_nothing_else(run):
     assert after.model.calibration == before.model.calibration
     assert after.model.thresholds.mask == before.model.thresholds.mask
     assert after.data_fingerprint == before.data_fingerprint
-    assert said.startswith(f"Defective from a score of {after.model.thresholds.score:.4f}, chosen on ")
+    assert said.startswith(
+        f"Defective from a score of {format_score(after.model.thresholds.score)}, chosen on "
+    )
     assert said.endswith("defective photographs of validation.")
     assert RunFolder(run).experiment().threshold.miss_cost == 1000
 
@@ -82,7 +86,7 @@ def test_the_command_takes_settings_of_thresholds_alone(run, capsys):
     for words, said in [
         (["--seed", "1"], "--seed: a finished run keeps this"),
         (["--threshold.misscost", "1"], "Did you mean '--threshold.miss-cost'"),
-        (["--threshold.miss-cost", "0"], "greater than or equal to 1e-06"),
+        (["--threshold.miss-cost", "0"], "greater than or equal to 0.000001"),
     ]:
         with pytest.raises(SystemExit):
             main(["calibrate", str(run), *words])
@@ -175,9 +179,9 @@ def test_folds_score_each_training_photograph_once_by_a_network_that_has_not_see
     assert sorted(tested) == sorted(line.split(maxsplit=1)[1] for line in trained)
     assert "of training, which 2 other networks scored." in said
     assert result_of(run).chosen_by in said
-    before = [(run / "folds" / f"{number}_of_2" / "result.json").stat().st_mtime_ns for number in (1, 2)]
+    before = [len(read_log(run / "folds" / f"{number}_of_2")) for number in (1, 2)]
     list(calibrate_run(run, ThresholdConfig(), folds=2))
-    after = [(run / "folds" / f"{number}_of_2" / "result.json").stat().st_mtime_ns for number in (1, 2)]
+    after = [len(read_log(run / "folds" / f"{number}_of_2")) for number in (1, 2)]
     assert after == before  # networks that are there are not trained again
 
 
