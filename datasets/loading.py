@@ -3,6 +3,7 @@
 from dataclasses import replace
 from pathlib import Path
 
+from datasets.annotations.labels import DEFECT
 from datasets.layouts import (
     coco,
     cvat,
@@ -123,7 +124,7 @@ def _odd_name(record: Record) -> Problem:
 
 def _merged(dataset: Dataset) -> Dataset:
     records = (replace(record, label=min(record.label, 1)) for record in dataset.records)
-    return replace(dataset, classes=(dataset.classes[0], "defect"), records=tuple(records))
+    return replace(dataset, classes=(dataset.classes[0], DEFECT), records=tuple(records))
 
 
 def _check_local(layout: str, root: str) -> None:

@@ -10,6 +10,7 @@ from datasets.sample import Dataset
 from datasets.splitting import SPLITS
 
 LEFT_OUT = "left out"
+NO_DEFECT = "No photograph shows a defect. A network can be trained on made-up ones: set augmentation.synthetic above 0."
 DECILES = (0, 10, 50, 90, 100)
 
 
@@ -56,7 +57,9 @@ def _sizes(photographs: Sequence[CheckedPhotograph]) -> str:
 
 
 def _areas(classes: tuple[str, ...], photographs: Sequence[CheckedPhotograph]) -> str:
-    """Quantiles of the defect area, in pixels and as a part of the photograph."""
+    """Quantiles of the defect area, in pixels and as a part of the photograph; or that there is no defect."""
+    if not any(photograph.record.label for photograph in photographs):
+        return NO_DEFECT
     width = max(len("defect area"), *(len(name) + 4 for name in classes))
     heads = [{0: "min", 50: "median", 100: "max"}.get(q, f"{q} %") for q in DECILES]
     lines = [f"{'defect area':<{width}}" + "".join(f"{head:>10}" for head in heads)]

@@ -161,12 +161,26 @@ class AugmentationConfig(Config):
         0.0, description="largest standard deviation of added noise, as a fraction of the full range"
     )
     blur_px: NonNegative = Field(0.0, description="largest standard deviation of a Gaussian blur, px")
+    synthetic: Fraction = Field(
+        0.0,
+        description="chance that a defective image's turn goes to a good one with a made-up defect (shuffled: "
+        "that a good image gets one); above 0, good photographs alone can be learnt from",
+    )
+    transplant: Fraction = Field(
+        0.0,
+        description="chance that a defective image's turn goes to a good one that gets its defect, cut out by "
+        "its mask, turned, scaled and moved (shuffled: that a good image gets one of any)",
+    )
 
     @property
     def only_flips(self) -> bool:
-        """Whether an image is at most flipped, so that it has no more than `variants` forms."""
-        flips = {"flip_horizontal": self.flip_horizontal, "flip_vertical": self.flip_vertical}
-        return self == AugmentationConfig(**flips)
+        """Whether an image is at most flipped, so that it has no more than `variants` forms.
+
+        One that gets a defect is another image, and is not asked about.
+        """
+        allowed = {"flip_horizontal", "flip_vertical", "synthetic", "transplant"}
+        plain = AugmentationConfig().model_dump(exclude=allowed)
+        return self.model_dump(exclude=allowed) == plain
 
     @property
     def variants(self) -> int:

@@ -16,6 +16,7 @@ from segdec.predictor import Predictor
 from training.config import ExperimentConfig
 from training.data.feature_cache import FeatureCache
 from training.data.input_pipeline import InputPipeline
+from training.data.made_up_validation import made_up_validation
 from training.data.reading_pool import ReadingPool
 from training.data.run_data import RunData, keeping_reader, load_run_data, record_reader
 from training.distribution.cluster import Cluster
@@ -99,12 +100,14 @@ class Trainer:
         self.features = self._feature_cache(data) if config.caches_features else None
         self.pipeline = InputPipeline(data.examples, data.shape, self.config, pool, self.features)
         self.predictor = Predictor(NetworkEngine(self.validated), data.model)
+        records, read = data.dataset.of_split("val"), keeping_reader(record_reader(config), data.cache)
         self.validator = Validator(
             self.predictor,
-            data.dataset.of_split("val"),
-            keeping_reader(record_reader(config), data.cache),
+            records,
+            read,
             config.batch_size,  # predicting needs no batch that divides
             pool,
+            made_up_validation(records, read, data.model, config.seed, data.cache),
         )
 
         # === Resume ===

@@ -7,6 +7,8 @@ says that nothing is wrong: what it marks is no defect.
 from collections.abc import Iterable
 
 GOOD = "good"
+DEFECT = "defect"
+"""The class of defects that nobody has named."""
 
 GOOD_NAMES = frozenset({GOOD, "ok"})
 

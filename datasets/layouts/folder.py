@@ -10,6 +10,8 @@ Photographs and masks are paired by stem; `0002_mask.png`, `0002_label.png` and 
 0002 too. A photograph is named `<class>/<stem>` and is a group of its own. Masks are PNG, BMP or TIFF, of
 the photograph's size, above 0 where there is a defect. Files that are no pictures are not looked at.
 
+Good photographs alone are a data set, too: its classes are `good` and `defect`, of which it shows none.
+
 A defective photograph without a mask is a problem, because a mask that was forgotten looks the same, unless
 `supervision.txt` says that the class is all there is to know: a line `label  scratch/0002` for one, or
 `label  scratch` for the whole folder. A line `box  scratch` says that boxes are drawn there instead of
@@ -21,7 +23,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from datasets.annotations.labels import GOOD, is_good
+from datasets.annotations.labels import DEFECT, GOOD, is_good
 from datasets.layouts.listing import files, subfolders
 from datasets.layouts.mask_pairing import pair_masks
 from datasets.layouts.own_splits import assign_own_splits
@@ -42,8 +44,8 @@ def index(root: Path) -> Dataset:
     folder within a class, masks without a photograph, and classes without photographs.
 
     Raises:
-        DatasetError: If `root` cannot be listed, holds no class of defects or no photograph at all, or one
-            of its text files is malformed.
+        DatasetError: If `root` cannot be listed, holds no folder of good photographs or no photograph at all,
+            or one of its text files is malformed.
     """
     return assign_own_splits(list_records(root), root)
 
@@ -71,7 +73,7 @@ def list_records(root: Path) -> Dataset:
         for name, path in sorted(photographs.items())
         if name not in broken
     )
-    dataset = Dataset((GOOD, *defects), records, tuple(problems))
+    dataset = Dataset((GOOD, *(defects or [DEFECT])), records, tuple(problems))
     if (root / SUPERVISION_FILE).exists():
         dataset = apply_supervision(dataset, root / SUPERVISION_FILE)
     return _without_unmasked(dataset, root, mask_folder)
@@ -81,11 +83,11 @@ def _class_folders(root: Path) -> list[str]:
     """The name of the folder of good photographs, and the sorted names of the others."""
     names = [folder.name for folder in subfolders(root) if folder.name.lower() != MASKS]
     good = [name for name in names if is_good(name)]
-    if len(good) != 1 or len(names) < 2:
+    if len(good) != 1:
         raise DatasetError(
             f"The folder {root} holds these folders: {', '.join(names) or 'none'}. "
-            f"Expected one named '{GOOD}' (or 'ok') and at least one folder of defects, for example "
-            f"{root / GOOD}, {root / 'defect'} and {root / MASKS / 'defect'}."
+            f"Expected one named '{GOOD}' (or 'ok') and, where defects are known, a folder for each class of "
+            f"them, for example {root / GOOD}, {root / DEFECT} and {root / MASKS / DEFECT}."
         )
     return [*good, *(name for name in names if name not in good)]
 

@@ -39,6 +39,10 @@ class ExampleSource(Protocol):
     def supervised(self) -> Sequence[bool]:
         """Whether each example's mask is known; that of a good one always is."""
 
+    @property
+    def outlined(self) -> Sequence[bool]:
+        """Whether each example shows a defect inside a drawn mask, neither a box nor a label alone."""
+
     def __len__(self) -> int: ...
 
     def __getitem__(self, index: int) -> Example: ...
@@ -93,6 +97,11 @@ class PhotographSource:
         self.channels = channels
         self.labels: list[int] = labels_of(records).tolist()
         self.supervised: list[bool] = (~placeless(records)).tolist()
+        drawn = zip(self.labels, self.supervised, strict=True)
+        self.outlined = [
+            label != 0 and known and records[index].supervision == "mask"
+            for index, (label, known) in enumerate(drawn)
+        ]
         self._read = read
         self._input = input_config
         self._cache = cache
@@ -198,6 +207,7 @@ class TileSource:
         self._tiles = [tile for index in range(len(photographs)) for tile in self._cut(index)]
         self.labels = [tile.label for tile in self._tiles]
         self.supervised = [True] * len(self._tiles)
+        self.outlined = [tile.label != 0 and photographs.outlined[tile.photograph] for tile in self._tiles]
 
     def __len__(self) -> int:
         return len(self._tiles)

@@ -7,7 +7,6 @@ from itertools import islice
 
 import numpy as np
 import tensorflow as tf
-from numpy.typing import NDArray
 
 from segdec.errors import ConfigError, SegdecError
 from training.config import ExperimentConfig
@@ -15,8 +14,9 @@ from training.data.array_cache import Arrays
 from training.data.augmentation import augment, draw, flipped_axes
 from training.data.example_source import ExampleSource
 from training.data.feature_cache import KEPT, FeatureCache
+from training.data.made_up_source import MadeUpSource
 from training.data.reading_pool import ReadingPool
-from training.data.sampling import draw_order
+from training.data.sampling import AS_IT_IS, Turns, draw_turns
 from training.data.targets import build_targets
 from training.stages import STAGES
 
@@ -25,7 +25,7 @@ Batch = dict[str, tf.Tensor]
 
 `image` [B, h, w, C] float32 0…255, or in its place the features of a frozen encoder, by their names there,
 [B, ·, ·, ·] float16; `target` and `weight` [B, h/s, w/s, 1] float32, s = the network's `mask_stride`, and
-`label` [B] int32.
+`label` [B] int32, `ANY_DEFECT` among them.
 """
 
 
@@ -47,14 +47,18 @@ class InputShard:
 WHOLE_BATCH = InputShard()
 """All rows, for one replica."""
 
+_DEFECT = 1
+"""Purpose of a random number: a defect; without one, augmentation."""
+
 
 @dataclass(frozen=True)
 class _Place:
-    """An example, and the row among all of a stage for which it is augmented."""
+    """An example, where its defect comes from, and the row among all of a stage for which it is augmented."""
 
     stage_index: int
     position: int
     index: int
+    donor: int
 
 
 class InputPipeline:
@@ -83,6 +87,7 @@ class InputPipeline:
         features: FeatureCache | None = None,
     ) -> None:
         self._source = source
+        self._examples = MadeUpSource(source, config.network.num_classes, config.target)
         self._shape = shape
         self._config = config
         self._batch_size = config.batch_size
@@ -105,11 +110,11 @@ class InputPipeline:
         rows = self._batch_size // shard.processes
         positions = np.arange(first_step * self._batch_size, steps * self._batch_size)
         positions = positions.reshape(-1, shard.processes, rows)[:, shard.index].ravel()
-        order = self._order(stage_index, steps)
+        turns = self._turns(stage_index, steps)
         size = rows // shard.replicas
 
         def read() -> Iterator[Arrays]:
-            places = (_Place(stage_index, int(at), int(order[at])) for at in positions)
+            places = (_place(turns, stage_index, at) for at in positions.tolist())
             return self._read(places, size, ahead=2 * rows)
 
         batches = tf.data.Dataset.from_generator(read, output_signature=self._signature(size))
@@ -134,21 +139,31 @@ class InputPipeline:
         It holds the images themselves, also where the step saw their features.
         """
         first = (step - 1) * self._batch_size
-        indices = self._order(stage_index, step)[first:][:most].tolist()
-        places = (_Place(stage_index, first + row, index) for row, index in enumerate(indices))
-        (batch,) = self._read(places, len(indices), ahead=0, see=self._augmented)
-        return [self._source.name(index) for index in indices], batch
+        positions = range(first, step * self._batch_size)[:most]
+        turns = self._turns(stage_index, step)
+        places = [_place(turns, stage_index, at) for at in positions]
+        (batch,) = self._read(iter(places), len(places), ahead=0, see=self._augmented)
+        return [self._examples.name(place.index, place.donor) for place in places], batch
 
-    def _order(self, stage_index: int, steps: int) -> NDArray[np.int64]:
+    def _turns(self, stage_index: int, steps: int) -> Turns:
         """The examples in the order of the stage; those without a mask teach the mask alone nothing."""
         usable = np.arange(len(self._source))
         if not STAGES[stage_index].trains_decision:
             usable = np.flatnonzero(self._source.supervised)
-        seed = [self._config.seed, stage_index]
-        labels = [self._source.labels[index] for index in usable.tolist()]
-        return usable[draw_order(self._config.sampling, labels, steps * self._batch_size, seed)]
+        images, donors = draw_turns(
+            self._config.sampling,
+            [self._source.labels[index] for index in usable.tolist()],
+            [self._source.outlined[index] for index in usable.tolist()],
+            steps * self._batch_size,
+            [self._config.seed, stage_index],
+            synthetic=self._config.augmentation.synthetic,
+            transplant=self._config.augmentation.transplant,
+        )
+        return Turns(usable[images], np.where(donors < 0, donors, usable[donors]))
 
     def _check_masks(self) -> None:
+        if self._config.augmentation.synthetic:  # their masks are known
+            return
         known = zip(self._source.labels, self._source.supervised, strict=True)
         if self._config.stages.segment.steps and not any(label and supervised for label, supervised in known):
             raise ConfigError(
@@ -191,29 +206,39 @@ class InputPipeline:
         """What one example gives a batch, without its first axis."""
         config, shape = self._config, self._shape
         seen = dict(see(place))
+        mask = seen.pop("mask", None)
         share, weight = build_targets(
-            seen.pop("mask", None),
+            mask,
             (shape[0], shape[1]),
             config.target,
             config.network.mask_stride,
-            supervised=self._source.supervised[place.index],
+            supervised=self._examples.is_supervised(place.index, place.donor),
         )
-        label = np.asarray(self._source.labels[place.index], np.int32)
-        return {**seen, "target": share, "weight": weight, "label": label}
+        label = self._examples.label(place.index, place.donor, masked=mask is not None)
+        return {**seen, "target": share, "weight": weight, "label": np.asarray(label, np.int32)}
 
     def _seen(self, place: _Place) -> Arrays:
-        """What the network sees of an example, image or features, and `mask`, where there is one."""
+        """What the network sees of an example, image or features, and `mask`, where there is one.
+
+        Features of an example that got a defect are not kept: it does not come again.
+        """
         if self._features is None:
             return self._augmented(place)
+        if place.donor != AS_IT_IS:
+            return self._features.compute(self._augmented(place))
         flips = flipped_axes(draw(self._random(place)), self._config.augmentation)
         return self._features.get((place.index, flips), lambda: self._augmented(place))
 
     def _augmented(self, place: _Place) -> Arrays:
         """The augmented `image`, and its `mask`, where there is one."""
-        example = self._source[place.index]
+        example = self._examples.get(place.index, place.donor, self._random(place, _DEFECT))
         changes = self._config.augmentation
         image, mask = augment(example.image, example.mask, self._random(place), changes)
         return {"image": image} if mask is None else {"image": image, "mask": mask}
 
-    def _random(self, place: _Place) -> np.random.Generator:
-        return np.random.default_rng([self._config.seed, place.stage_index, place.position])
+    def _random(self, place: _Place, *purpose: int) -> np.random.Generator:
+        return np.random.default_rng([self._config.seed, place.stage_index, place.position, *purpose])
+
+
+def _place(turns: Turns, stage_index: int, position: int) -> _Place:
+    return _Place(stage_index, position, int(turns.images[position]), int(turns.donors[position]))

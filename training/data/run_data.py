@@ -66,7 +66,8 @@ def load_run_data(config: ExperimentConfig) -> RunData:
     known = known_checks(config, model.network.input_channels)
     checked = check_data(config, dataset, model.network.input_channels, known)
     for split in ("train", "val"):
-        check_split(split, checked.of_split(split))
+        check_split(split, checked.of_split(split), made_up=config.augmentation.synthetic > 0)
+    check_tellable(checked.of_split("train"), dataset.classes)
     cache = build_cache(config.data)
     examples = build_source(checked.of_split("train"), training_reader(config), model, cache)
     return RunData(
@@ -214,19 +215,38 @@ def build_model_config(config: ExperimentConfig, classes: tuple[str, ...]) -> Mo
         raise explain(error, ModelConfig) from error
 
 
-def check_split(split: str, records: Sequence[Record]) -> None:
-    """Refuses a split without good or without defective images.
+def check_split(split: str, records: Sequence[Record], *, made_up: bool = False) -> None:
+    """Refuses a split without good images, or without defective ones unless defects are `made_up`.
 
     Raises:
         DatasetError: If one kind is missing.
     """
     defective = int(np.count_nonzero(labels_of(records)))
     good = len(records) - defective
-    if not good or not defective:
+    if good and (defective or made_up):
+        return
+    advice = "name them in a splits file and pass --data.splits FILE, or add images."
+    if good:
+        advice += (
+            " To learn from good images alone, set augmentation.synthetic above 0: defects are then made up."
+        )
+    raise DatasetError(
+        f"The split '{split}' holds {good} good and {defective} defective images. Expected some of "
+        f"{'both' if not made_up else 'the good ones'}, to learn from and to choose thresholds by: {advice}"
+    )
+
+
+def check_tellable(records: Sequence[Record], classes: tuple[str, ...]) -> None:
+    """Refuses several classes of defects none of which is shown in training: nothing tells them apart.
+
+    Raises:
+        DatasetError: If it is so.
+    """
+    if len(classes) > 2 and not labels_of(records).any():
         raise DatasetError(
-            f"The split '{split}' holds {good} good and {defective} defective images. Expected some of "
-            "both, to learn from and to choose thresholds by: name them in a splits file and pass "
-            "--data.splits FILE, or add images."
+            f"The training split holds good images alone, and the data set {len(classes) - 1} classes of "
+            f"defects ({', '.join(classes[1:])}), which made-up defects do not tell apart. Expected one class: "
+            "set data.merge_defects = true, or put defective images of each class into the training split."
         )
 
 

@@ -1,8 +1,8 @@
-"""The order of the images: a pure function of seed and stage."""
+"""The order of the images, and which good ones get a defect: a pure function of seed and stage."""
 
 import math
 from collections.abc import Sequence
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,12 +11,20 @@ from segdec.errors import DatasetError
 
 Indices = NDArray[np.int64]
 
+Sampling = Literal["alternate", "frequency", "shuffled"]
+
+AS_IT_IS, MADE_UP = -1, -2
+"""Where an image's defect comes from, if not from another image: it keeps what it has, or gets a made-up one."""
+
+_CHANCES, _HOSTS, _DONORS = 2**32 - 1, 2**32 - 2, 2**32 - 3
+"""Beside class indices in a seed."""
+
 MOST_ROUNDS = 64
 """A round of good images is at least their number divided by this, so that they are gone through in few."""
 
 
 def draw_order(
-    sampling: Literal["alternate", "frequency", "shuffled"],
+    sampling: Sampling,
     labels: Sequence[int],
     draws: int,
     seed: Sequence[int],
@@ -57,6 +65,91 @@ def draw_order(
         places = turns[number :: len(defects)]
         order[places] = _rounds(np.flatnonzero(classes == label), len(places), [*seed, label])
     return order
+
+
+class Turns(NamedTuple):
+    """What is trained on, in its order.
+
+    Attributes:
+        images: Index of the image whose turn it is [N].
+        donors: Index of the image whose defect it gets, `MADE_UP` or `AS_IT_IS` [N]; if it gets one, it is good.
+    """
+
+    images: Indices
+    donors: Indices
+
+
+def draw_turns(
+    sampling: Sampling,
+    labels: Sequence[int],
+    outlined: Sequence[bool],
+    draws: int,
+    seed: Sequence[int],
+    *,
+    synthetic: float = 0.0,
+    transplant: float = 0.0,
+) -> Turns:
+    """Draws the order, as `draw_order` does, and which good images get a defect in it.
+
+    `alternate` and `frequency` keep good and defective images in turn: a good image with a defect takes the
+    turn of a defective one, with the chance `synthetic` a made-up one, else with the chance `transplant` the
+    defect of the image whose turn it was. `shuffled` gives a good image one in its own turn, by the same
+    chances. If no image is defective, each defective turn is that of a made-up one.
+
+    Args:
+        sampling: The policy.
+        labels: Class of each image; 0 is good.
+        outlined: Of which images the defect has a drawn mask.
+        draws: How many turns.
+        seed: Numbers that decide.
+        synthetic: Chance of a made-up defect.
+        transplant: Chance of another image's defect.
+
+    Raises:
+        DatasetError: If there is no good image, or no defective one and `synthetic` is 0.
+    """
+    classes = np.asarray(labels, np.int64)
+    good = np.flatnonzero(classes == 0)
+    if synthetic and len(good) == len(classes) > 0:
+        return _turns_of_good(sampling, good, draws, seed, synthetic)
+    images = draw_order(sampling, labels, draws, seed)
+    donors = np.full(draws, AS_IT_IS, np.int64)
+    chances = np.random.default_rng([*seed, _CHANCES]).random((draws, 2))
+    if sampling == "shuffled":
+        open_turns, sources = classes[images] == 0, _pick(np.flatnonzero(outlined), draws, seed)
+    else:
+        open_turns, sources = classes[images] != 0, images
+    made_up = open_turns & (chances[:, 0] < synthetic)
+    known = np.append(np.asarray(outlined, np.bool_), False)[sources]  # the last one is that of no source
+    transplanted = open_turns & ~made_up & known & (chances[:, 1] < transplant)
+    donors[made_up], donors[transplanted] = MADE_UP, sources[transplanted]
+    if sampling != "shuffled":
+        changed = np.flatnonzero(donors != AS_IT_IS)
+        images[changed] = _rounds(good, len(changed), [*seed, _HOSTS])
+    return Turns(images, donors)
+
+
+def _turns_of_good(
+    sampling: Sampling, good: Indices, draws: int, seed: Sequence[int], synthetic: float
+) -> Turns:
+    """Without any defective image."""
+    donors = np.full(draws, AS_IT_IS, np.int64)
+    if sampling == "shuffled":
+        donors[np.random.default_rng([*seed, _CHANCES]).random((draws, 2))[:, 0] < synthetic] = MADE_UP
+        return Turns(_rounds(good, draws, seed), donors)
+    images = np.empty(draws, np.int64)
+    images[0::2] = _rounds(good, len(images[0::2]), [*seed, _HOSTS])
+    images[1::2] = _rounds(good, draws // 2, [*seed, 0])
+    donors[0::2] = MADE_UP
+    return Turns(images, donors)
+
+
+def _pick(indices: Indices, draws: int, seed: Sequence[int]) -> Indices:
+    """Any of them for each draw; -1 if there is none."""
+    if not len(indices):
+        return np.full(draws, -1, np.int64)
+    chosen = np.random.default_rng([*seed, _DONORS]).random(draws) * len(indices)
+    return indices[chosen.astype(np.int64)]
 
 
 def _check_both(classes: Indices, defects: Sequence[int]) -> None:

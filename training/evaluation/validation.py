@@ -11,6 +11,7 @@ from datasets.sample import Record, Sample, labels_of
 from segdec.config import ModelConfig
 from segdec.predictor import Predictor
 from training.config import ThresholdConfig
+from training.data.made_up_validation import JudgedPhotographs
 from training.data.reading_pool import ReadingPool
 from training.evaluation.calibration import apply_calibration
 from training.evaluation.classification_metrics import auroc, average_precision, count_errors
@@ -94,6 +95,7 @@ class Validator:
         read: Reads a record.
         batch_size: Images a forward pass.
         pool: Reads ahead.
+        judged: What the weights are chosen by in place of the validation images, if these are all good.
     """
 
     def __init__(
@@ -103,19 +105,23 @@ class Validator:
         read: Callable[[Record], Sample],
         batch_size: int,
         pool: ReadingPool,
+        judged: JudgedPhotographs | None = None,
     ) -> None:
         self._predictor = predictor
-        self._records = records
-        self._read = read
+        self._real = JudgedPhotographs(records, read)
+        self._judged = judged or self._real
         self._batch_size = batch_size
         self._pool = pool
 
     def measure(self) -> Validation:
-        """Goes once over the validation images."""
+        """Goes once over the images that the weights are chosen by."""
+        return self._measure(self._judged)
+
+    def _measure(self, photographs: JudgedPhotographs) -> Validation:
         evaluation = evaluate(
             self._predictor,
-            self._records,
-            self._read,
+            photographs.records,
+            photographs.read,
             batch_size=self._batch_size,
             progress=False,
             resamples=0,
@@ -124,10 +130,15 @@ class Validator:
         scores = np.array([result.score for result in evaluation.results], np.float64)
         return Validation(gather(evaluation.results), scores, evaluation.mask_scores)
 
+    def measure_real(self) -> Validation:
+        """Goes once over the validation images themselves, and over those the weights are chosen by for masks."""
+        real = self._measure(self._real)
+        return real if self._judged is self._real else replace(real, pixels=self.measure().pixels)
+
     def panel(self) -> dict[str, NDArray[np.uint8]]:
         """Returns photograph, true mask and prediction of a few images, always the same, by name."""
-        predictor, records = self._predictor, choose_panel(self._records)
-        samples = [self._read(record) for record in records]
+        predictor, records = self._predictor, choose_panel(self._judged.records)
+        samples = [self._judged.read(record) for record in records]
         predictions = predictor.predict([sample.image for sample in samples], batch_size=self._batch_size)
         classes = predictor.config.classes
         return {

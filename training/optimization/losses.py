@@ -2,6 +2,8 @@
 
 import tensorflow as tf
 
+from training.data.made_up_source import ANY_DEFECT
+
 SMOOTHING = 1.0
 """Mask pixels added to both sides of the Dice quotient: an image without a defect has one too."""
 
@@ -71,11 +73,18 @@ def dice_loss(mask_logits: tf.Tensor, target: tf.Tensor) -> tf.Tensor:
 def decision_loss(class_logits: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
     """Returns the softmax cross-entropy of each image.
 
+    Of an image that shows some defect of no known class it is that of the defects together: −log(1 − P(good)).
+
     Args:
         class_logits: [B, C].
-        labels: [B], index of the class, from the full-size mask.
+        labels: [B], index of the class, from the full-size mask, or `ANY_DEFECT`.
 
     Returns:
         [B], nats.
     """
-    return tf.nn.sparse_softmax_cross_entropy_with_logits(labels, class_logits)
+    known = labels != ANY_DEFECT
+    of_class = tf.nn.sparse_softmax_cross_entropy_with_logits(tf.where(known, labels, 1), class_logits)
+    if class_logits.shape[-1] == 2:
+        return of_class
+    of_any = tf.reduce_logsumexp(class_logits, -1) - tf.reduce_logsumexp(class_logits[:, 1:], -1)
+    return tf.where(known, of_class, of_any)

@@ -3,6 +3,7 @@
 import numpy as np
 
 from segdec.predictor import Predictor
+from training.data.made_up_source import ANY_DEFECT
 from training.data.input_pipeline import InputPipeline
 from training.tracking.panel import draw_example, join_pictures
 from training.tracking.tracker import Pictures
@@ -25,9 +26,13 @@ def draw_batch(predictor: Predictor, pipeline: InputPipeline, stage_index: int, 
     predictions = predictor.predict(list(images), batch_size=IMAGES)
     classes = predictor.config.classes
     pictures = [
-        draw_example(name, image, target[..., 0], weight[..., 0], prediction, classes[label])
+        draw_example(name, image, target[..., 0], weight[..., 0], prediction, _class_name(classes, label))
         for name, image, target, weight, label, prediction in zip(
             names, images, batch["target"], batch["weight"], batch["label"], predictions, strict=True
         )
     ]
     return {"batch": join_pictures(pictures)}
+
+
+def _class_name(classes: tuple[str, ...], label: int) -> str:
+    return "some defect" if label == ANY_DEFECT else classes[label]

@@ -1,0 +1,274 @@
+"""Defects that nobody has seen, made up on good photographs, each with its exact mask.
+
+Pure functions of the generator's state. Places, sizes and strengths are relative to the photograph: lengths to
+its side (the root of its area), brightness to how much the surface around varies by itself.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+from training.data.defect_shapes import Opacity, Shape, draw_blob, draw_crack
+from training.data.part_finder import find_part
+
+Image = NDArray[np.uint8]
+Mask = NDArray[np.uint8]
+Pixels = NDArray[np.float32]
+
+VISIBLE = 4
+"""Levels of 255 by which a pixel of a made-up defect differs from the good photograph, at least, plus one."""
+
+LEAST_PX = 6
+"""Visible pixels of a defect, at least."""
+
+STANDS_OUT = 0.6
+"""How far a defect differs from its surroundings, in standard deviations of what is compared."""
+
+TRIES = 8
+"""How often a defect is drawn that turns out invisible."""
+
+LEAST_SPREAD = 6.0
+"""Levels by which a surface is taken to vary by itself, at least."""
+
+
+def make_up_defect(
+    image: Image, textures: Sequence[Image], random: np.random.Generator
+) -> tuple[Image, Mask | None]:
+    """Puts a made-up defect onto a good photograph, where the part is.
+
+    Args:
+        image: uint8 [h, w, C], good.
+        textures: Other good photographs [·, ·, C], which areas are filled from; none = `image` alone.
+        random: Is advanced.
+
+    Returns:
+        The photograph with the defect, and its mask, uint8 [h, w], 255 where a pixel differs by more than
+        `VISIBLE` levels; the photograph itself and None if nothing stands out after several tries.
+    """
+    part = find_part(image)
+    for _ in range(TRIES):
+        kind = KINDS[int(random.choice(len(KINDS), p=SHARES))]
+        changed = image.copy()
+        for _ in range(_count(random)):
+            shape = _clip(kind.draw(random, image.shape[:2], _place(image, part, random)), part)
+            if shape.opacity.any():
+                _change(changed, shape, kind.fill, textures or [image], random)
+        difference = np.abs(changed.astype(np.int16) - image).max(axis=2)
+        visible = difference > VISIBLE
+        if np.count_nonzero(visible) >= LEAST_PX and _stands_out(image, changed, visible):
+            return changed, visible.view(np.uint8) * np.uint8(255)
+    return image, None
+
+
+def _count(random: np.random.Generator) -> int:
+    return int(random.choice([1, 2, 3], p=[0.75, 0.17, 0.08]))
+
+
+def _place(image: Image, part: NDArray[np.bool_] | None, random: np.random.Generator) -> tuple[int, int]:
+    """Row and column of a pixel of the part, each as likely."""
+    rows, columns = image.shape[:2]
+    if part is None:
+        return int(random.integers(rows)), int(random.integers(columns))
+    row, column = divmod(int(random.choice(np.flatnonzero(part))), columns)
+    return row, column
+
+
+def _clip(shape: Shape, part: NDArray[np.bool_] | None) -> Shape:
+    if part is None:
+        return shape
+    return Shape(shape.rows, shape.columns, shape.opacity * part[shape.rows, shape.columns])
+
+
+def _change(
+    image: Image, shape: Shape, fill: "Fill", textures: Sequence[Image], random: np.random.Generator
+) -> None:
+    """Covers the shape with what `fill` makes of the surface there."""
+    window = image[shape.rows, shape.columns]
+    surface = window.astype(np.float32)
+    opacity = shape.opacity[..., None]
+    covered = surface + opacity * (fill(surface, shape.opacity, textures, random) - surface)
+    window[:] = np.rint(np.clip(covered, 0.0, 255.0)).astype(np.uint8)
+
+
+def _stands_out(image: Image, changed: Image, visible: NDArray[np.bool_]) -> bool:
+    """Whether brightness or roughness differ from what the surface has around, and not pixels alone.
+
+    A piece of the same texture in place of another changes each pixel, and nobody would see it.
+    """
+    left, top, width, height = cv2.boundingRect(visible.view(np.uint8))
+    margin = 8 + max(width, height) // 2
+    rows, columns = (
+        slice(max(0, top - margin), top + height + margin),
+        slice(max(0, left - margin), left + width + margin),
+    )
+    inside = visible[rows, columns]
+    before, after = (_appearance(pixels[rows, columns]) for pixels in (image, changed))
+    for old, new in zip(before, after, strict=True):
+        spread = max(1.0, float(old.std()))
+        if float(np.abs(new - old)[inside].mean()) > STANDS_OUT * spread:
+            return True
+    return False
+
+
+def _appearance(pixels: Image) -> tuple[Pixels, Pixels]:
+    """Brightness, and how much it varies from pixel to pixel, both averaged over some pixels around."""
+    grey = pixels.astype(np.float32).mean(axis=2)
+    smooth = np.asarray(cv2.GaussianBlur(grey, (0, 0), 1.5), np.float32)
+    rough = np.asarray(cv2.GaussianBlur(np.abs(grey - smooth), (0, 0), 3.0), np.float32)
+    return smooth, rough
+
+
+# === What fills a defect ===
+
+Fill = Callable[[Pixels, Opacity, Sequence[Image], np.random.Generator], Pixels]
+
+
+def _other_brightness(
+    surface: Pixels, _opacity: Opacity, _textures: Sequence[Image], random: np.random.Generator
+) -> Pixels:
+    """Darker or brighter, with more or less of the texture beneath."""
+    return _shifted(surface, random, strength=(1.0, 6.0), keep=random.uniform(0.0, 1.0))
+
+
+def _faint_brightness(
+    surface: Pixels, _opacity: Opacity, _textures: Sequence[Image], random: np.random.Generator
+) -> Pixels:
+    """A veil over the texture, which stays."""
+    return _shifted(surface, random, strength=(0.5, 2.0), keep=random.uniform(0.6, 1.0))
+
+
+def _shifted(
+    surface: Pixels, random: np.random.Generator, strength: tuple[float, float], keep: float
+) -> Pixels:
+    low, high = strength
+    middle = surface.mean(axis=(0, 1))
+    spread = max(LEAST_SPREAD, float(surface.std()))
+    levels = spread * math.exp(random.uniform(math.log(low), math.log(high)))
+    sign = -1.0 if random.random() < 0.65 else 1.0
+    tint = 1.0 + _tint(surface, random)
+    return middle + keep * (surface - middle) + sign * levels * tint
+
+
+def _tint(surface: Pixels, random: np.random.Generator) -> Pixels:
+    """Change of colour; none of a grey photograph."""
+    channels = surface.shape[2]
+    if channels == 1:
+        return np.zeros(1, np.float32)
+    return (random.uniform(0.0, 0.6) * random.standard_normal(channels)).astype(np.float32)
+
+
+def _blurred(
+    surface: Pixels, _opacity: Opacity, _textures: Sequence[Image], random: np.random.Generator
+) -> Pixels:
+    """Smeared: the texture is lost, its brightness stays."""
+    sigma_px = math.exp(random.uniform(math.log(1.2), math.log(8.0)))
+    return _smooth(surface, sigma_px)
+
+
+def _rougher(
+    surface: Pixels, _opacity: Opacity, _textures: Sequence[Image], random: np.random.Generator
+) -> Pixels:
+    """The texture stronger or weaker than around."""
+    smooth = _smooth(surface, math.exp(random.uniform(math.log(2.0), math.log(8.0))))
+    gain = random.uniform(0.0, 0.6) if random.random() < 0.5 else random.uniform(1.6, 3.0)
+    return smooth + np.float32(gain) * (surface - smooth)
+
+
+def _smooth(surface: Pixels, sigma_px: float) -> Pixels:
+    blurred = cv2.GaussianBlur(surface, (0, 0), sigma_px, borderType=cv2.BORDER_REPLICATE)
+    return np.asarray(blurred, np.float32).reshape(surface.shape)
+
+
+def _foreign_texture(
+    surface: Pixels, _opacity: Opacity, textures: Sequence[Image], random: np.random.Generator
+) -> Pixels:
+    """(1 − b) · A + b · I, b ~ U(0, 0.8), A turned, scaled and of other contrast (DRAEM, Zavrtanik 2021)."""
+    texture = _piece(surface.shape, textures, random, most_zoom=3.0)
+    middle = texture.mean(axis=(0, 1))
+    gain = math.exp(random.uniform(math.log(0.4), math.log(2.5)))
+    spread = max(LEAST_SPREAD, float(surface.std()))
+    shift = random.normal(0.0, 2.0 * spread) + spread * _tint(surface, random)
+    kept = random.uniform(0.0, 0.8)
+    return (1.0 - kept) * (middle + gain * (texture - middle) + shift) + kept * surface
+
+
+def _moved(
+    surface: Pixels, _opacity: Opacity, textures: Sequence[Image], random: np.random.Generator
+) -> Pixels:
+    """Another place of a good photograph, turned, as it is but for some brightness."""
+    spread = max(LEAST_SPREAD, float(surface.std()))
+    return _piece(surface.shape, textures, random, most_zoom=1.3) + np.float32(random.normal(0.0, spread))
+
+
+def _piece(
+    shape: tuple[int, ...], textures: Sequence[Image], random: np.random.Generator, most_zoom: float
+) -> Pixels:
+    """A piece of a texture, turned and scaled; beyond its border it is reflected."""
+    texture = np.ascontiguousarray(textures[int(random.integers(len(textures)))])
+    rows, columns = shape[:2]
+    zoom = math.exp(random.uniform(-1.0, 1.0) * math.log(most_zoom))
+    angle = random.uniform(0.0, 2.0 * math.pi)
+    cosine, sine = math.cos(angle) / zoom, math.sin(angle) / zoom
+    down, right = random.uniform(0.0, texture.shape[0]), random.uniform(0.0, texture.shape[1])
+    # From the piece back to the texture.
+    matrix = np.array(
+        [
+            [cosine, -sine, right - cosine * columns / 2.0 + sine * rows / 2.0],
+            [sine, cosine, down - sine * columns / 2.0 - cosine * rows / 2.0],
+        ]
+    )
+    flags = cv2.INTER_LINEAR | cv2.WARP_INVERSE_MAP
+    piece = cv2.warpAffine(texture, matrix, (columns, rows), flags=flags, borderMode=cv2.BORDER_REFLECT)
+    return np.asarray(piece, np.float32).reshape(shape)
+
+
+# === The kinds ===
+
+
+class Kind:
+    """A kind of defect: what it looks like, and how its shape is drawn.
+
+    Args:
+        fill: What covers the surface.
+        length: Shortest and longest, as parts of the side.
+        softness: Of a blob's edge, sharpest and softest, as parts of half its length.
+        crack: Whether it is a line.
+    """
+
+    def __init__(
+        self,
+        fill: Fill,
+        length: tuple[float, float],
+        softness: tuple[float, float] = (0.0, 0.4),
+        *,
+        crack: bool = False,
+    ) -> None:
+        self.fill = fill
+        self._length, self._softness, self._crack = length, softness, crack
+
+    def draw(self, random: np.random.Generator, size: tuple[int, ...], place: tuple[int, int]) -> Shape:
+        """Draws a shape of this kind around `place` of an image of `size`."""
+        side = math.sqrt(size[0] * size[1])
+        shortest, longest = self._length
+        length_px = max(3.0, side * math.exp(random.uniform(math.log(shortest), math.log(longest))))
+        if self._crack:
+            widest = max(2.0, 0.016 * side)
+            width_px = math.exp(random.uniform(math.log(0.6), math.log(widest)))
+            return draw_crack(random, (size[0], size[1]), place, length_px, min(width_px, length_px / 4.0))
+        return draw_blob(random, (size[0], size[1]), place, length_px, random.uniform(*self._softness))
+
+
+KINDS = (
+    Kind(_other_brightness, (0.03, 0.6), crack=True),
+    Kind(_other_brightness, (0.01, 0.12)),
+    Kind(_faint_brightness, (0.05, 0.4), (0.4, 1.0)),
+    Kind(_blurred, (0.03, 0.35), (0.0, 0.6)),
+    Kind(_rougher, (0.03, 0.35), (0.0, 0.6)),
+    Kind(_foreign_texture, (0.02, 0.4)),
+    Kind(_moved, (0.03, 0.3)),
+)
+SHARES = (0.34, 0.12, 0.08, 0.16, 0.08, 0.14, 0.08)
+"""How often each kind is drawn."""

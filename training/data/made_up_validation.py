@@ -1,0 +1,76 @@
+"""Photographs with made-up defects, to validate by where no defective one is at hand: the same each time."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from datasets.sample import Record, Sample, labels_of
+from segdec.config import ModelConfig
+from training.data.array_cache import ArrayCache
+from training.data.example_source import prepare_sample
+from training.data.made_up_defects import make_up_defect
+from training.data.run_data import keeping_reader
+
+Read = Callable[[Record], Sample]
+
+MOST = 200
+"""Photographs that get a defect, at most."""
+
+SEED = 2**32 - 4
+"""Keeps what is drawn here apart from what training draws."""
+
+SUFFIX = " + made-up defect"
+
+
+@dataclass(frozen=True)
+class JudgedPhotographs:
+    """What the weights are chosen by.
+
+    Attributes:
+        records: The photographs.
+        read: Reads one.
+    """
+
+    records: Sequence[Record]
+    read: Read
+
+
+def made_up_validation(
+    records: Sequence[Record], read: Read, model: ModelConfig, seed: int, cache: ArrayCache
+) -> JudgedPhotographs | None:
+    """Returns good photographs, and copies of them with made-up defects; None if one shows a real defect.
+
+    A copy is as the network sees the photograph, so that its defect is as large as those of training.
+
+    Args:
+        records: The validation photographs.
+        read: Reads one.
+        model: Geometry and channels of the network's input.
+        seed: Decides the defects.
+        cache: Keeps the copies.
+    """
+    if labels_of(records).any():
+        return None
+    chosen = np.unique(np.linspace(0, len(records) - 1, min(MOST, len(records))).round().astype(int)).tolist()
+    places = {records[place].name + SUFFIX: place for place in chosen}
+    copies = [
+        # A mask file says that it is known where the defect is; nobody reads it.
+        replace(records[place], name=name, label=1, mask_file=records[place].image_file)
+        for name, place in places.items()
+    ]
+
+    def read_or_make_up(record: Record) -> Sample:
+        place = places.get(record.name)
+        if place is None:
+            return read(record)
+        random = np.random.default_rng([seed, SEED, place])
+        other = int(random.integers(len(records)))
+        image, texture = (
+            prepare_sample(read(records[index]), model.input, model.network.input_channels)
+            for index in (place, other)
+        )
+        changed, mask = make_up_defect(image, [texture], random)
+        return Sample(record.name, changed, mask, record.label)
+
+    return JudgedPhotographs([*records, *copies], keeping_reader(read_or_make_up, cache))
