@@ -10,7 +10,10 @@ from datasets.sample import Dataset
 from datasets.splitting import SPLITS
 
 LEFT_OUT = "left out"
-NO_DEFECT = "No photograph shows a defect. A network can be trained on made-up ones: set augmentation.synthetic above 0."
+NO_DEFECT = (
+    "No photograph shows a defect. A network can be trained on made-up ones: set augmentation.synthetic "
+    "above 0."
+)
 DECILES = (0, 10, 50, 90, 100)
 
 

@@ -163,13 +163,13 @@ class AugmentationConfig(Config):
     blur_px: NonNegative = Field(0.0, description="largest standard deviation of a Gaussian blur, px")
     synthetic: Fraction = Field(
         0.0,
-        description="chance that a defective image's turn goes to a good one with a made-up defect (shuffled: "
-        "that a good image gets one); above 0, good photographs alone can be learnt from",
+        description="chance that a defective image's turn goes to a good one with a made-up defect "
+        "(shuffled: that a good image gets one); above 0, good photographs alone can be learnt from",
     )
     transplant: Fraction = Field(
         0.0,
-        description="chance that a defective image's turn goes to a good one that gets its defect, cut out by "
-        "its mask, turned, scaled and moved (shuffled: that a good image gets one of any)",
+        description="chance that a defective image's turn goes to a good one that gets its defect, cut out "
+        "by its mask, turned, scaled and moved (shuffled: that a good image gets one of any)",
     )
 
     @property

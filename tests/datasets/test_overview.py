@@ -27,6 +27,16 @@ def test_table_counts_splits_sizes_and_areas(folder_root, write_picture):
     assert table_row(text, "dent, %") == ["2.500"] * 5
 
 
+def test_table_says_that_no_photograph_shows_a_defect(tmp_path, write_picture):
+    write_picture(tmp_path / "good/a.png")
+    dataset = index(tmp_path)
+    text = describe(dataset, check_dataset(dataset).photographs)
+    assert "No photograph shows a defect." in text
+    assert "augmentation.synthetic" in text
+    assert table_row(text, "defect ") == ["0", "0", "0", "0", "0"]
+    assert "defect area" not in text
+
+
 def test_table_names_duplicates_across_splits_and_others(folder_root, tmp_path):
     for name in ("across", "left"):
         shutil.copy(folder_root / "good/a.png", folder_root / f"good/{name}.png")

@@ -1,7 +1,7 @@
 """Defects that nobody has seen, made up on good photographs, each with its exact mask.
 
-Pure functions of the generator's state. Places, sizes and strengths are relative to the photograph: lengths to
-its side (the root of its area), brightness to how much the surface around varies by itself.
+Pure functions of the generator's state. Sizes and strengths are relative to the photograph: lengths to its
+side (the root of its area), brightness to how much the surface around varies by itself.
 """
 
 import math
@@ -21,13 +21,13 @@ Pixels = NDArray[np.float32]
 VISIBLE = 4
 """Levels of 255 by which a pixel of a made-up defect differs from the good photograph, at least, plus one."""
 
-LEAST_PX = 6
+LEAST_PX = 12
 """Visible pixels of a defect, at least."""
 
-STANDS_OUT = 0.6
+STANDS_OUT = 2.0
 """How far a defect differs from its surroundings, in standard deviations of what is compared."""
 
-TRIES = 8
+TRIES = 20
 """How often a defect is drawn that turns out invisible."""
 
 LEAST_SPREAD = 6.0
@@ -130,7 +130,7 @@ def _other_brightness(
     surface: Pixels, _opacity: Opacity, _textures: Sequence[Image], random: np.random.Generator
 ) -> Pixels:
     """Darker or brighter, with more or less of the texture beneath."""
-    return _shifted(surface, random, strength=(1.0, 6.0), keep=random.uniform(0.0, 1.0))
+    return _shifted(surface, random, strength=(1.5, 6.0), keep=random.uniform(0.0, 1.0))
 
 
 def _faint_brightness(
@@ -256,7 +256,7 @@ class Kind:
         length_px = max(3.0, side * math.exp(random.uniform(math.log(shortest), math.log(longest))))
         if self._crack:
             widest = max(2.0, 0.016 * side)
-            width_px = math.exp(random.uniform(math.log(0.6), math.log(widest)))
+            width_px = math.exp(random.uniform(math.log(1.0), math.log(widest)))
             return draw_crack(random, (size[0], size[1]), place, length_px, min(width_px, length_px / 4.0))
         return draw_blob(random, (size[0], size[1]), place, length_px, random.uniform(*self._softness))
 

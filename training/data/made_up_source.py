@@ -49,7 +49,7 @@ class MadeUpSource:
         return self._transplant(index, donor, random)
 
     def label(self, index: int, donor: int, *, masked: bool) -> int:
-        """Returns the class of the example of one turn, or `ANY_DEFECT`; `masked` is whether it has a mask."""
+        """Returns the class of the example of one turn, or `ANY_DEFECT`; `masked`: whether it has a mask."""
         if donor == MADE_UP:
             return self._label if masked else 0
         return self._source.labels[index if donor == AS_IT_IS else donor]

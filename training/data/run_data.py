@@ -245,7 +245,7 @@ def check_tellable(records: Sequence[Record], classes: tuple[str, ...]) -> None:
     if len(classes) > 2 and not labels_of(records).any():
         raise DatasetError(
             f"The training split holds good images alone, and the data set {len(classes) - 1} classes of "
-            f"defects ({', '.join(classes[1:])}), which made-up defects do not tell apart. Expected one class: "
+            f"defects ({', '.join(classes[1:])}), which made-up defects do not tell apart. Expected one: "
             "set data.merge_defects = true, or put defective images of each class into the training split."
         )
 

@@ -14,7 +14,7 @@ Indices = NDArray[np.int64]
 Sampling = Literal["alternate", "frequency", "shuffled"]
 
 AS_IT_IS, MADE_UP = -1, -2
-"""Where an image's defect comes from, if not from another image: it keeps what it has, or gets a made-up one."""
+"""Where a defect comes from, if not from another image: it is the image's own, or made up."""
 
 _CHANCES, _HOSTS, _DONORS = 2**32 - 1, 2**32 - 2, 2**32 - 3
 """Beside class indices in a seed."""
@@ -72,7 +72,7 @@ class Turns(NamedTuple):
 
     Attributes:
         images: Index of the image whose turn it is [N].
-        donors: Index of the image whose defect it gets, `MADE_UP` or `AS_IT_IS` [N]; if it gets one, it is good.
+        donors: Index of the image whose defect it gets, `MADE_UP` or `AS_IT_IS` [N]. What gets one is good.
     """
 
     images: Indices

@@ -30,8 +30,8 @@ def transplant_defect(
 ) -> tuple[Image, Mask] | None:
     """Puts the defect of one photograph onto another one, flipped, turned, scaled, and at another place.
 
-    What lies beneath it is estimated on both from what lies around it. The defect is the difference on the one,
-    and is added to the estimate on the other.
+    What lies beneath it is estimated on both from what lies around it. The defect is the difference on the
+    one, and is added to the estimate on the other.
 
     Args:
         good: uint8 [h, w, C].

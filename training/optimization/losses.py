@@ -73,7 +73,7 @@ def dice_loss(mask_logits: tf.Tensor, target: tf.Tensor) -> tf.Tensor:
 def decision_loss(class_logits: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
     """Returns the softmax cross-entropy of each image.
 
-    Of an image that shows some defect of no known class it is that of the defects together: −log(1 − P(good)).
+    Of an image that shows some defect of no known class it is that of all of them: −log(1 − P(good)).
 
     Args:
         class_logits: [B, C].

@@ -3,8 +3,8 @@
 import numpy as np
 
 from segdec.predictor import Predictor
-from training.data.made_up_source import ANY_DEFECT
 from training.data.input_pipeline import InputPipeline
+from training.data.made_up_source import ANY_DEFECT
 from training.tracking.panel import draw_example, join_pictures
 from training.tracking.tracker import Pictures
 

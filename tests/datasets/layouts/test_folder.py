@@ -207,11 +207,21 @@ def test_every_offender_is_named_at_once(folder_root, write_picture):
     assert [(record.name, record.split) for record in dataset.records] == [("good/b", "train")]
 
 
-@pytest.mark.parametrize("gone", ["good", "defects"])
-def test_missing_classes_are_refused_with_what_is_there(tmp_path, write_picture, gone):
-    write_picture(tmp_path / ("scratch" if gone == "good" else "good") / "a.png")
-    with pytest.raises(DatasetError, match=r"Expected one named 'good' \(or 'ok'\) and at least one"):
+def test_missing_good_ones_are_refused_with_what_is_there(tmp_path, write_picture):
+    write_picture(tmp_path / "scratch/a.png")
+    with pytest.raises(DatasetError, match=r"folders: scratch\. Expected one named 'good' \(or 'ok'\) and"):
         index(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["good", "OK"])
+def test_good_photographs_alone_are_a_data_set(tmp_path, write_picture, name):
+    for stem in "abcde":
+        write_picture(tmp_path / name / f"{stem}.png")
+    dataset = index(tmp_path)
+    assert dataset.classes == ("good", "defect")
+    assert not dataset.problems
+    assert [record.label for record in dataset.records] == [0] * 5
+    assert sorted(record.split for record in dataset.records) == ["test", "train", "train", "train", "val"]
 
 
 def test_folders_without_any_photograph_are_refused(tmp_path):
