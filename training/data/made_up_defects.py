@@ -24,11 +24,14 @@ VISIBLE = 4
 LEAST_PX = 12
 """Visible pixels of a defect, at least."""
 
-STANDS_OUT = 2.0
-"""How far a defect differs from its surroundings, in standard deviations of what is compared."""
+ENOUGH, LEAST = 2.0, 1.0
+"""How far a defect should differ from its surroundings, and must, in standard deviations of the surface."""
 
 TRIES = 20
-"""How often a defect is drawn that turns out invisible."""
+"""How often a defect is drawn that hardly stands out, before the best of all is taken."""
+
+SHORTEST_PX = 6.0
+"""Of a defect, whatever the size of the photograph."""
 
 LEAST_SPREAD = 6.0
 """Levels by which a surface is taken to vary by itself, at least."""
@@ -49,6 +52,8 @@ def make_up_defect(
         `VISIBLE` levels; the photograph itself and None if nothing stands out after several tries.
     """
     part = find_part(image)
+    best: tuple[Image, NDArray[np.bool_]] | None = None
+    most = LEAST
     for _ in range(TRIES):
         kind = KINDS[int(random.choice(len(KINDS), p=SHARES))]
         changed = image.copy()
@@ -58,9 +63,12 @@ def make_up_defect(
                 _change(changed, shape, kind.fill, textures or [image], random)
         difference = np.abs(changed.astype(np.int16) - image).max(axis=2)
         visible = difference > VISIBLE
-        if np.count_nonzero(visible) >= LEAST_PX and _stands_out(image, changed, visible):
-            return changed, visible.view(np.uint8) * np.uint8(255)
-    return image, None
+        if np.count_nonzero(visible) < LEAST_PX or (seen := _standing_out(image, changed, visible)) < most:
+            continue
+        best, most = (changed, visible), seen
+        if seen >= ENOUGH:
+            break
+    return (image, None) if best is None else (best[0], best[1].view(np.uint8) * np.uint8(255))
 
 
 def _count(random: np.random.Generator) -> int:
@@ -93,8 +101,8 @@ def _change(
     window[:] = np.rint(np.clip(covered, 0.0, 255.0)).astype(np.uint8)
 
 
-def _stands_out(image: Image, changed: Image, visible: NDArray[np.bool_]) -> bool:
-    """Whether brightness or roughness differ from what the surface has around, and not pixels alone.
+def _standing_out(image: Image, changed: Image, visible: NDArray[np.bool_]) -> float:
+    """How far brightness or roughness differ from what the surface has around, in its standard deviations.
 
     A piece of the same texture in place of another changes each pixel, and nobody would see it.
     """
@@ -106,11 +114,10 @@ def _stands_out(image: Image, changed: Image, visible: NDArray[np.bool_]) -> boo
     )
     inside = visible[rows, columns]
     before, after = (_appearance(pixels[rows, columns]) for pixels in (image, changed))
-    for old, new in zip(before, after, strict=True):
-        spread = max(1.0, float(old.std()))
-        if float(np.abs(new - old)[inside].mean()) > STANDS_OUT * spread:
-            return True
-    return False
+    return max(
+        float(np.abs(new - old)[inside].mean()) / max(1.0, float(old.std()))
+        for old, new in zip(before, after, strict=True)
+    )
 
 
 def _appearance(pixels: Image) -> tuple[Pixels, Pixels]:
@@ -253,7 +260,7 @@ class Kind:
         """Draws a shape of this kind around `place` of an image of `size`."""
         side = math.sqrt(size[0] * size[1])
         shortest, longest = self._length
-        length_px = max(3.0, side * math.exp(random.uniform(math.log(shortest), math.log(longest))))
+        length_px = max(SHORTEST_PX, side * math.exp(random.uniform(math.log(shortest), math.log(longest))))
         if self._crack:
             widest = max(2.0, 0.016 * side)
             width_px = math.exp(random.uniform(math.log(1.0), math.log(widest)))

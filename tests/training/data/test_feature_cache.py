@@ -43,6 +43,9 @@ def data(config):
     return load_run_data(config)
 
 
+TARGETS = ("target", "weight", "label")
+
+
 class CountingEncoder:
     """An encoder, and how often it was asked."""
 
@@ -143,6 +146,22 @@ def test_where_features_are_kept_changes_no_bit(make, tmp_path, kept):
     assert encoder.asked == 12 * BATCH or kept != "not at all"
 
 
+def test_examples_with_a_made_up_defect_are_computed_each_time(make, config, data):
+    """They are others each time; the rest is kept as ever."""
+    changes = AugmentationConfig(synthetic=1.0)
+    pipeline, encoder = make(threads=1, augmentation=changes)
+    batches = collect(pipeline, 0, 0, 10)
+    made_up, kept = 10 * BATCH // 2, len(data.examples) * FLIPS.variants
+    assert made_up < encoder.asked <= made_up + kept
+    asked = encoder.asked
+    for ours, theirs in zip(collect(pipeline, 0, 0, 10), batches, strict=True):
+        check_equal(ours, theirs)
+    assert encoder.asked == asked + made_up
+    plain = plain_pipeline(config.model_copy(update={"augmentation": changes}), data)
+    for ours, theirs in zip(batches, collect(plain, 0, 0, 10), strict=True):
+        check_equal({name: ours[name] for name in TARGETS}, {name: theirs[name] for name in TARGETS})
+
+
 def test_shares_put_together_are_the_global_batch(make):
     """Each process computes what it needs itself."""
     (whole,) = collect(make()[0], 0, 2, 3)
@@ -207,6 +226,7 @@ def test_photographs_take_none_of_the_room_of_features(network, data):
     [
         ({}, True),
         ({"flip_horizontal": False, "flip_vertical": False}, True),
+        ({"synthetic": 0.5, "transplant": 0.5}, True),
         ({"rotate": True}, False),
         ({"shift": 0.01}, False),
         ({"scale": 0.01}, False),

@@ -205,3 +205,92 @@ def test_batches_of_tiles(tiny_experiment):
     assert batch["label"].tolist() == [1, 0, 1, 0]
     assert (batch["target"].max(axis=(1, 2, 3)) > 0).tolist() == [True, False, True, False]
     assert all(name.endswith("]") for name in names)
+
+
+SOME = AugmentationConfig(synthetic=0.5, transplant=0.5)
+
+
+def test_defects_are_the_same_whenever_a_batch_is_asked_for(make):
+    whole = collect(make(augmentation=SOME).batches(1, 0, 5))
+    later = collect(make(augmentation=SOME, threads=1).batches(1, 3, 5))
+    for ours, theirs in zip(later, whole[3:], strict=True):
+        check_equal(ours, theirs)
+    plain = collect(make(augmentation=AugmentationConfig()).batches(1, 0, 5))
+    for ours, theirs in zip(whole, plain, strict=True):
+        good = np.flatnonzero(theirs["label"] == 0)
+        check_equal({name: ours[name][good] for name in ours}, {name: theirs[name][good] for name in theirs})
+    assert any((ours["image"] != theirs["image"]).any() for ours, theirs in zip(whole, plain, strict=True))
+
+
+def test_shares_with_made_up_defects_are_the_global_batch(make):
+    (whole,) = collect(make(augmentation=SOME).batches(0, 2, 3))
+    shards = [
+        collect(make(augmentation=SOME).batches(0, 2, 3, InputShard(index, 2, 2))) for index in range(2)
+    ]
+    rows = [row for shard in shards for row in shard]
+    check_equal({name: np.concatenate([row[name] for row in rows]) for name in whole}, whole)
+
+
+def test_a_batch_names_what_was_made_up(make, data):
+    changes = AugmentationConfig(flip_horizontal=False, flip_vertical=False, synthetic=1.0)
+    names, batch = make(augmentation=changes).global_batch(0, 1)
+    known = {data.examples.name(index): data.examples[index] for index in range(len(data.examples))}
+    assert [name.endswith(" + made-up defect") for name in names] == [True, False] * (BATCH // 2)
+    for name, image, target, label in zip(
+        names, batch["image"], batch["target"], batch["label"], strict=True
+    ):
+        differs = (image != known[name.removesuffix(" + made-up defect")].image).any()
+        assert differs == target.any() == bool(label)
+        assert label == int(differs)
+
+
+@pytest.mark.parametrize(("classes", "label"), [(2, 1), (3, -1)])
+def test_made_up_defects_of_several_classes_have_none(make, config, classes, label):
+    network = config.network.model_copy(update={"num_classes": classes})
+    (batch,) = collect(
+        make(augmentation=SOME.model_copy(update={"synthetic": 1.0}), network=network).batches(1, 0, 1)
+    )
+    assert batch["label"].tolist() == [label, 0] * (BATCH // 2)
+
+
+def test_transplanted_defects_keep_their_class(make):
+    (batch,) = collect(make(augmentation=AugmentationConfig(transplant=1.0)).batches(1, 0, 1))
+    assert batch["label"].tolist() == [1, 0] * (BATCH // 2)
+    assert all(
+        target.any() == bool(label) for target, label in zip(batch["target"], batch["label"], strict=True)
+    )
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        (),
+        ("--input.policy", "tile", "--input.height", "16", "--input.width", "24", "--input.overlap-px", "8"),
+    ],
+)
+def test_good_photographs_alone_make_batches(tiny_experiment, toy_root, tmp_path, flags):
+    lines = [line for line in (toy_root / "splits.txt").read_text().splitlines() if "good/" in line]
+    (tmp_path / "splits.txt").write_text("\n".join(lines))
+    given = ["--data.splits", str(tmp_path / "splits.txt"), "--augmentation.synthetic", "0.5", *flags]
+    config = load_experiment(tiny_experiment, given)
+    data = load_run_data(config)
+    assert not any(data.examples.labels)
+    pipeline = InputPipeline(data.examples, data.shape, config, ReadingPool(2))
+    for stage in range(3):
+        for batch in collect(pipeline.batches(stage, 0, 2)):
+            assert batch["label"].tolist() == [1, 0] * 2
+            assert [bool(target.any()) for target in batch["target"]] == [True, False] * 2
+            assert (batch["weight"] == 1).all()
+
+
+def test_where_labels_alone_are_known_the_mask_is_taught_by_made_up_defects(tiny_experiment, tmp_path):
+    supervision = tmp_path / "supervision.txt"
+    supervision.write_text("label  defect\n")
+    config = load_experiment(
+        tiny_experiment, ["--data.supervision", str(supervision), "--augmentation.synthetic", "0.3"]
+    )
+    data = load_run_data(config)
+    assert not any(data.examples.outlined)
+    pipeline = InputPipeline(data.examples, data.shape, config, ReadingPool(2))
+    (batch,) = collect(pipeline.batches(0, 0, 1))
+    assert [bool(target.any()) for target in batch["target"]] == [True, False] * 2

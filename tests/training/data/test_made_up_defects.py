@@ -128,7 +128,7 @@ def test_a_grey_photograph_in_colour_stays_grey_but_for_the_tint():
 
 def test_what_nobody_would_see_is_no_defect(monkeypatch):
     """A piece of grain in place of another one changes every pixel, and nothing to look at."""
-    monkeypatch.setattr(made_up_defects, "STANDS_OUT", 100.0)
+    monkeypatch.setattr(made_up_defects, "LEAST", 100.0)
     image, changed, mask = make(0)
     assert mask is None
     np.testing.assert_array_equal(changed, image)

@@ -332,3 +332,63 @@ def test_a_url_survives_the_configuration(load, packed):
     assert load("--data.root", "gs://bucket/parts").data.root == "gs://bucket/parts"
     with pytest.raises(DatasetError, match=r"'folder' reads folders of this machine, not ram://run-data/toy"):
         load_run_data(load("--data.root", packed))
+
+
+@pytest.fixture
+def splits_of_good(toy_root, tmp_path):
+    """Writes the split file of the toy set without the defective photographs of some splits."""
+
+    def write(*splits):
+        lines = (toy_root / "splits.txt").read_text().splitlines()
+        kept = [line for line in lines if "good/" in line or line.split()[0] not in splits]
+        path = tmp_path / "good.txt"
+        path.write_text("\n".join(kept))
+        return ["--data.splits", str(path)]
+
+    return write
+
+
+@pytest.mark.parametrize("split", ["train", "val"])
+def test_a_split_of_good_photographs_needs_made_up_defects(load, splits_of_good, split):
+    flags = splits_of_good(split)
+    expected = rf"split '{split}' holds \d+ good and 0 defective .*set augmentation.synthetic above 0"
+    with pytest.raises(DatasetError, match=expected):
+        load_run_data(load(*flags))
+    with pytest.raises(DatasetError, match=expected):
+        load_run_data(load(*flags, "--augmentation.transplant", "1"))
+    data = load_run_data(load(*flags, "--augmentation.synthetic", "0.1"))
+    assert not any(record.label for record in data.dataset.of_split(split))
+    assert data.model.classes == ("good", "defect")
+
+
+@pytest.mark.parametrize("flags", [[], ["--augmentation.synthetic", "1"]])
+def test_without_good_photographs_there_is_nothing_to_learn(load, toy_root, tmp_path, flags):
+    lines = (toy_root / "splits.txt").read_text().splitlines()
+    path = tmp_path / "splits.txt"
+    path.write_text(
+        "\n".join(line for line in lines if line.startswith(("val", "test")) or "good/" not in line)
+    )
+    with pytest.raises(DatasetError, match=r"split 'train' holds 0 good and \d+ defective"):
+        load_run_data(load("--data.splits", str(path), *flags))
+
+
+def test_of_several_classes_made_up_defects_tell_none_apart(load, tmp_path):
+    root = tmp_path / "own"
+    for number, name in enumerate(["good/a", "good/b", "good/c", "dent/d", "scratch/e"]):
+        write_picture(root / f"{name}.png", number)
+    for name in ("dent/d", "scratch/e"):
+        mask = np.zeros((32, 32, 1), np.uint8)
+        mask[4:8, 4:8] = 255
+        (root / "masks" / name).parent.mkdir(parents=True)
+        write_png(root / "masks" / f"{name}.png", mask)
+    splits = tmp_path / "splits.txt"
+    splits.write_text("train good/a\ntrain good/b\nval good/c\ntest dent/d\ntest scratch/e\n")
+    flags = ["--data.root", str(root), "--data.splits", str(splits), "--augmentation.synthetic", "1"]
+    with pytest.raises(DatasetError, match=r"\(dent, scratch\).*data.merge_defects = true"):
+        load_run_data(load(*flags))
+    assert load_run_data(load(*flags, "--data.merge-defects")).model.classes == ("good", "defect")
+
+
+def write_picture(path, seed):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_png(path, np.random.default_rng(seed).integers(0, 255, (32, 32, 1)).astype(np.uint8))

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from segdec.errors import DatasetError
-from training.data.sampling import draw_order, frequency_log_weights
+from training.data.sampling import AS_IT_IS, MADE_UP, draw_order, draw_turns, frequency_log_weights
 
 IN_TURN = ["alternate", "frequency"]
 
@@ -92,3 +92,102 @@ def test_order_is_a_function_of_the_seed_and_longer_runs_continue_it(sampling):
 def test_one_sided_data_is_an_error(labels, missing):
     with pytest.raises(DatasetError, match=f"none is {missing}"):
         draw_order("alternate", labels, 4, [0])
+
+
+# === Good images with a defect ===
+
+LABELS = [0, 1, 0, 0, 2, 0, 1]
+OUTLINED = [False, True, False, False, True, False, False]
+
+
+def turns_of(sampling, draws=400, labels=LABELS, **chances):
+    return draw_turns(sampling, labels, OUTLINED[: len(labels)], draws, [0, 1], **chances)
+
+
+@pytest.mark.parametrize("sampling", [*IN_TURN, "shuffled"])
+def test_without_chances_the_order_is_that_of_the_images(sampling):
+    images, donors = turns_of(sampling)
+    np.testing.assert_array_equal(images, draw_order(sampling, LABELS, 400, [0, 1]))
+    assert set(donors) == {AS_IT_IS}
+
+
+@pytest.mark.parametrize("sampling", IN_TURN)
+def test_a_made_up_defect_takes_a_defective_turn(sampling):
+    images, donors = turns_of(sampling, synthetic=0.5)
+    labels = np.array(LABELS)[images]
+    plain = draw_order(sampling, LABELS, 400, [0, 1])
+    np.testing.assert_array_equal(images[1::2], plain[1::2])  # the good ones keep theirs
+    assert set(donors[1::2]) == {AS_IT_IS}
+    made = donors[::2] == MADE_UP
+    assert 70 < made.sum() < 130  # half of 200; 4 standard deviations are 28
+    assert not labels[::2][made].any()
+    np.testing.assert_array_equal(images[::2][~made], plain[::2][~made])
+    assert np.bincount(images[::2][made], minlength=7)[[0, 2, 3, 5]].min() >= made.sum() // 4
+
+
+@pytest.mark.parametrize("sampling", IN_TURN)
+def test_a_transplanted_defect_is_that_of_the_image_whose_turn_it_is(sampling):
+    images, donors = turns_of(sampling, transplant=1.0)
+    plain = draw_order(sampling, LABELS, 400, [0, 1])[::2]
+    outlined = np.array(OUTLINED)[plain]
+    np.testing.assert_array_equal(donors[::2][outlined], plain[outlined])
+    assert not np.array(LABELS)[images[::2][outlined]].any()
+    assert set(donors[::2][~outlined]) == {AS_IT_IS}  # no drawn mask, nothing to cut out
+    np.testing.assert_array_equal(images[::2][~outlined], plain[~outlined])
+
+
+def test_a_made_up_defect_comes_before_a_transplanted_one():
+    _, donors = turns_of("alternate", 4000, synthetic=0.5, transplant=0.5)
+    turns = donors[::2]
+    assert np.mean(turns == MADE_UP) == pytest.approx(0.5, abs=0.05)
+    # Of the other half, three of four have an outline, class 2 having as many turns as class 1.
+    assert np.mean(turns >= 0) == pytest.approx(0.5 * 0.75 * 0.5, abs=0.05)
+
+
+def test_shuffled_gives_good_images_a_defect_in_their_own_turn():
+    images, donors = turns_of("shuffled", 700, synthetic=0.5, transplant=0.5)
+    np.testing.assert_array_equal(images, draw_order("shuffled", LABELS, 700, [0, 1]))
+    good = np.array(LABELS)[images] == 0
+    assert set(donors[~good]) == {AS_IT_IS}
+    assert np.mean(donors[good] == MADE_UP) == pytest.approx(0.5, abs=0.1)
+    assert np.mean(donors[good] >= 0) == pytest.approx(0.25, abs=0.1)
+    assert set(donors[donors >= 0]) == {1, 4}  # those with an outline
+
+
+@pytest.mark.parametrize("sampling", [*IN_TURN, "shuffled"])
+def test_transplanting_without_any_outline_does_nothing(sampling):
+    images, donors = draw_turns(sampling, LABELS, [False] * 7, 60, [0], transplant=1.0)
+    np.testing.assert_array_equal(images, draw_order(sampling, LABELS, 60, [0]))
+    assert set(donors) == {AS_IT_IS}
+
+
+@pytest.mark.parametrize("sampling", IN_TURN)
+def test_of_good_images_alone_every_other_one_gets_a_defect(sampling):
+    images, donors = draw_turns(sampling, [0] * 5, [False] * 5, 20, [0], synthetic=0.1, transplant=1.0)
+    assert donors.tolist() == [MADE_UP, AS_IT_IS] * 10
+    for turns in (images[::2], images[1::2]):
+        assert np.bincount(turns, minlength=5).tolist() == [2] * 5
+
+
+def test_of_good_images_alone_shuffled_ones_get_a_defect_by_chance():
+    images, donors = draw_turns("shuffled", [0] * 5, [False] * 5, 1000, [0], synthetic=0.2)
+    assert np.bincount(images).tolist() == [200] * 5
+    assert np.mean(donors == MADE_UP) == pytest.approx(0.2, abs=0.05)
+
+
+@pytest.mark.parametrize("labels", [[0, 0], [1, 1], []])
+def test_one_kind_alone_is_refused_unless_defects_are_made_up(labels):
+    for chances in ({}, {"transplant": 1.0}):
+        with pytest.raises(DatasetError, match=r"none is (good|defective)"):
+            draw_turns("alternate", labels, [False] * len(labels), 4, [0], **chances)
+    if 0 not in labels:
+        with pytest.raises(DatasetError, match=r"none is (good|defective)"):
+            draw_turns("alternate", labels, [False] * len(labels), 4, [0], synthetic=1.0)
+
+
+@pytest.mark.parametrize("sampling", [*IN_TURN, "shuffled"])
+@pytest.mark.parametrize("labels", [LABELS, [0, 0, 0]])
+def test_a_longer_order_of_turns_begins_with_the_shorter_ones(sampling, labels):
+    short, long = (turns_of(sampling, draws, labels, synthetic=0.4, transplant=0.4) for draws in (21, 70))
+    for ours, theirs in zip(short, long, strict=True):
+        np.testing.assert_array_equal(ours, theirs[:21])

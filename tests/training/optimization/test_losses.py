@@ -3,6 +3,7 @@ import pytest
 
 tf = pytest.importorskip("tensorflow")
 
+from training.data.made_up_source import ANY_DEFECT  # noqa: E402
 from training.optimization.losses import decision_loss, dice_loss, segmentation_loss  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("tensorflow_devices")
@@ -92,3 +93,30 @@ def test_decision_loss_by_hand():
     np.testing.assert_allclose(
         decision_loss(logits, tf.constant([0, 1])), [np.log(4), np.log(4 / 3)], rtol=1e-6
     )
+
+
+def test_decision_loss_of_some_defect_by_hand():
+    """Softmax of (0, ln 3, ln 2) is (1/6, 3/6, 2/6): some defect it is by 5/6."""
+    logits = tf.math.log(tf.constant([[1.0, 3.0, 2.0]] * 3))
+    losses = decision_loss(logits, tf.constant([0, 2, ANY_DEFECT]))
+    np.testing.assert_allclose(losses, [np.log(6), np.log(3), np.log(6 / 5)], rtol=1e-6)
+
+
+def test_some_defect_draws_all_classes_of_defects_alike():
+    """Its gradient is P(class) − P(class | defect): classes keep their proportions."""
+    logits = tf.math.log(tf.constant([[1.0, 3.0, 2.0]]))
+    with tf.GradientTape() as tape:
+        tape.watch(logits)
+        loss = decision_loss(logits, tf.constant([ANY_DEFECT]))
+    np.testing.assert_allclose(
+        tape.gradient(loss, logits), [[1 / 6, 3 / 6 - 3 / 5, 2 / 6 - 2 / 5]], rtol=1e-5
+    )
+
+
+def test_of_extreme_logits_losses_of_some_defect_stay_finite():
+    logits = tf.constant([[1000.0, -1000.0, 0.0], [-1000.0, 1000.0, 1000.0]])
+    with tf.GradientTape() as tape:
+        tape.watch(logits)
+        losses = decision_loss(logits, tf.constant([ANY_DEFECT, ANY_DEFECT]))
+    np.testing.assert_allclose(losses, [1000.0, 0.0], atol=1e-4)
+    assert np.isfinite(tape.gradient(losses, logits)).all()
