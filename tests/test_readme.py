@@ -112,6 +112,8 @@ NOT_RUN_PREFIXES = {
     "python -m training run training/experiments/kolektor_compact.toml": "needs photographs",
     "python -m training run training/experiments/folder_mobilenet.toml --data.root data/parts "
     "--data.splits halves": "a fold is a run like the others",
+    "python -m training run training/experiments/folder_mobilenet.toml --data.root data/parts "
+    "--augmentation.synthetic": "a run like the others; see tests/training/test_trainer.py",
     "python -m training run training/experiments/kolektor_mobilenet.toml": "needs photographs, and weights",
     "python -m benchmarks.thresholds": "needs runs on photographs; see tests/benchmarks",
     "python -m benchmarks.encoder_comparison": "hours of training; see tests/benchmarks",

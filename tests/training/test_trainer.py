@@ -15,6 +15,7 @@ from training.experiment_file import load_experiment
 pytest.importorskip("tensorflow")
 
 from training.data.run_data import load_run_data
+from training.evaluation.run_evaluation import evaluate_run
 from training.run.checkpoints import RunState
 from training.run.folder import RunFolder
 from training.tracking.run_log import read_log
@@ -279,3 +280,34 @@ def test_a_float16_run_goes_on_and_serves_float32(tiny_experiment, tmp_path):
     for name, value in loaded.items():
         assert value.dtype == "float32"
         np.testing.assert_allclose(served[name], value, atol=1e-6)
+
+
+@pytest.fixture(scope="module")
+def good_alone(toy_root, tmp_path_factory):
+    """Flags of a run on the toy set whose training and validation hold good photographs alone."""
+    path = tmp_path_factory.mktemp("splits") / "good.txt"
+    lines = (toy_root / "splits.txt").read_text().splitlines()
+    path.write_text("\n".join(line for line in lines if "good/" in line or line.startswith("test")))
+    return ["--data.splits", str(path), "--augmentation.synthetic", "0.5"]
+
+
+@pytest.mark.slow
+def test_good_photographs_alone_make_a_model(tiny_experiment, tmp_path, good_alone):
+    """Its weights are chosen by made-up defects on the validation photographs."""
+    run = Trainer(load(tiny_experiment, tmp_path, *good_alone)).run().path
+    validations = [record for record in read_log(run) if record["kind"] == "val"]
+    assert all(0 < record["average_precision"] <= 1 for record in validations)
+    assert all(0 <= record["pixel_f1"] <= 1 for record in validations)
+    result = RunFolder.finished(run).result()
+    assert result.model.classes == ("good", "defect")
+    assert result.validation["average_precision"] is None  # the real ones are good
+    assert "average_precision" in evaluate_run(run, "test")
+
+
+@pytest.mark.slow
+def test_a_resumed_run_makes_up_the_same_defects(tiny_experiment, tmp_path, interrupt_run, check_same_run):
+    chances = ["--augmentation.synthetic", "0.4", "--augmentation.transplant", "0.6"]
+    run = Trainer(load(tiny_experiment, tmp_path / "whole", *chances)).run().path
+    config = load(tiny_experiment, tmp_path / "resumed", *chances)
+    interrupt_run(config, 7)
+    check_same_run(Trainer(config).run().path, run)

@@ -129,7 +129,7 @@ def draw_crack(
 def _walk(headings: NDArray[np.float64], step: float, reach: int) -> NDArray[np.float64]:
     """The points [N, 2] of a line, row and column, centred in the canvas."""
     points = step * np.cumsum(np.stack([np.sin(headings), np.cos(headings)], 1), 0)
-    return points - (points.min(0) + points.max(0)) / 2.0 + reach
+    return np.asarray(points - (points.min(0) + points.max(0)) / 2.0 + reach)
 
 
 def _draw_line(

@@ -6,6 +6,7 @@ side (the root of its area), brightness to how much the surface around varies by
 
 import math
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import cv2
 import numpy as np
@@ -151,12 +152,24 @@ def _shifted(
     surface: Pixels, random: np.random.Generator, strength: tuple[float, float], keep: float
 ) -> Pixels:
     low, high = strength
-    middle = surface.mean(axis=(0, 1))
-    spread = max(LEAST_SPREAD, float(surface.std()))
-    levels = spread * math.exp(random.uniform(math.log(low), math.log(high)))
+    middle = _mean(surface)
+    levels = _spread(surface) * math.exp(random.uniform(math.log(low), math.log(high)))
     sign = -1.0 if random.random() < 0.65 else 1.0
     tint = 1.0 + _tint(surface, random)
-    return middle + keep * (surface - middle) + sign * levels * tint
+    return _pixels(middle + keep * (surface - middle) + sign * levels * tint)
+
+
+def _pixels(values: NDArray[Any] | float) -> Pixels:
+    return np.asarray(values, np.float32)
+
+
+def _mean(surface: Pixels) -> Pixels:
+    """Of each channel."""
+    return _pixels(surface.mean(axis=(0, 1)))
+
+
+def _spread(surface: Pixels) -> float:
+    return max(LEAST_SPREAD, float(surface.std()))
 
 
 def _tint(surface: Pixels, random: np.random.Generator) -> Pixels:
@@ -164,7 +177,7 @@ def _tint(surface: Pixels, random: np.random.Generator) -> Pixels:
     channels = surface.shape[2]
     if channels == 1:
         return np.zeros(1, np.float32)
-    return (random.uniform(0.0, 0.6) * random.standard_normal(channels)).astype(np.float32)
+    return _pixels(random.uniform(0.0, 0.6) * random.standard_normal(channels))
 
 
 def _blurred(
@@ -194,20 +207,20 @@ def _foreign_texture(
 ) -> Pixels:
     """(1 − b) · A + b · I, b ~ U(0, 0.8), A turned, scaled and of other contrast (DRAEM, Zavrtanik 2021)."""
     texture = _piece(surface.shape, textures, random, most_zoom=3.0)
-    middle = texture.mean(axis=(0, 1))
+    middle = _mean(texture)
     gain = math.exp(random.uniform(math.log(0.4), math.log(2.5)))
-    spread = max(LEAST_SPREAD, float(surface.std()))
+    spread = _spread(surface)
     shift = random.normal(0.0, 2.0 * spread) + spread * _tint(surface, random)
     kept = random.uniform(0.0, 0.8)
-    return (1.0 - kept) * (middle + gain * (texture - middle) + shift) + kept * surface
+    return _pixels((1.0 - kept) * (middle + gain * (texture - middle) + shift) + kept * surface)
 
 
 def _moved(
     surface: Pixels, _opacity: Opacity, textures: Sequence[Image], random: np.random.Generator
 ) -> Pixels:
     """Another place of a good photograph, turned, as it is but for some brightness."""
-    spread = max(LEAST_SPREAD, float(surface.std()))
-    return _piece(surface.shape, textures, random, most_zoom=1.3) + np.float32(random.normal(0.0, spread))
+    shift = np.float32(random.normal(0.0, _spread(surface)))
+    return _piece(surface.shape, textures, random, most_zoom=1.3) + shift
 
 
 def _piece(

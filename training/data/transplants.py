@@ -76,7 +76,7 @@ def estimate_surface(pixels: Pixels, hidden: NDArray[np.bool_]) -> Pixels:
     sums = _blur(pixels * known[..., None], sigma)
     # Where a blur sees nothing, the mean of all that is known.
     middle = pixels[~hidden].mean(axis=0)
-    return (sums + 1e-4 * middle) / (share + 1e-4)
+    return np.asarray((sums + 1e-4 * middle) / (share + 1e-4), np.float32)
 
 
 def _blur(pixels: Pixels, sigma: float) -> Pixels:
@@ -106,8 +106,9 @@ def _turn(added: Pixels, defect: Mask, random: np.random.Generator) -> tuple[Pix
     scale = math.exp(random.uniform(-1.0, 1.0) * math.log(MOST_SCALE))
     rows, columns = defect.shape
     side = math.ceil(scale * math.hypot(rows, columns)) + 2
-    matrix = cv2.getRotationMatrix2D(((columns - 1) / 2.0, (rows - 1) / 2.0), angle, scale)
-    matrix[:, 2] += (side - 1) / 2.0 - np.array([(columns - 1) / 2.0, (rows - 1) / 2.0])
+    middle = np.array([(columns - 1) / 2.0, (rows - 1) / 2.0])
+    matrix = np.asarray(cv2.getRotationMatrix2D((middle[0], middle[1]), angle, scale), np.float64)
+    matrix[:, 2] = matrix[:, 2] + (side - 1) / 2.0 - middle
     turned = cv2.warpAffine(
         np.ascontiguousarray(added), matrix, (side, side), borderMode=cv2.BORDER_REPLICATE
     )
