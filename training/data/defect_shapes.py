@@ -110,7 +110,7 @@ def draw_crack(
     """
     reach = math.ceil(0.6 * length_px + width_px) + 2
     canvas = np.zeros((2 * reach + 1, 2 * reach + 1), np.uint8)
-    bend = random.uniform(0.02, 0.45)
+    bend = random.uniform(0.02, 0.3)
     heading, step = random.uniform(0.0, 2.0 * math.pi), length_px / CRACK_STEPS
     turns = np.cumsum(random.normal(0.0, bend, CRACK_STEPS))
     _draw_line(canvas, _walk(heading + turns, step, reach), width_px, random)

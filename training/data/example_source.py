@@ -39,16 +39,15 @@ class ExampleSource(Protocol):
     def supervised(self) -> Sequence[bool]:
         """Whether each example's mask is known; that of a good one always is."""
 
-    @property
-    def outlined(self) -> Sequence[bool]:
-        """Whether each example shows a defect inside a drawn mask, neither a box nor a label alone."""
-
     def __len__(self) -> int: ...
 
     def __getitem__(self, index: int) -> Example: ...
 
     def name(self, index: int) -> str:
         """Returns how messages name an example."""
+
+    def is_outlined(self, index: int) -> bool:
+        """Returns whether an example shows a defect with a drawn mask, neither a box nor a label alone."""
 
     def check_one_size(self) -> tuple[int, ...]:
         """Returns the common image shape (h, w, C)."""
@@ -97,11 +96,6 @@ class PhotographSource:
         self.channels = channels
         self.labels: list[int] = labels_of(records).tolist()
         self.supervised: list[bool] = (~placeless(records)).tolist()
-        drawn = zip(self.labels, self.supervised, strict=True)
-        self.outlined = [
-            label != 0 and known and records[index].supervision == "mask"
-            for index, (label, known) in enumerate(drawn)
-        ]
         self._read = read
         self._input = input_config
         self._cache = cache
@@ -124,6 +118,11 @@ class PhotographSource:
     def name(self, index: int) -> str:
         """Returns the record's name."""
         return self.records[index].name
+
+    def is_outlined(self, index: int) -> bool:
+        """Returns whether the photograph shows a defect with a drawn mask."""
+        known = self.labels[index] != 0 and self.supervised[index]
+        return known and self.records[index].supervision == "mask"
 
     def check_one_size(self) -> tuple[int, ...]:
         """Reads every photograph whose shape is not known once; returns the common shape (h, w, C).
@@ -207,7 +206,6 @@ class TileSource:
         self._tiles = [tile for index in range(len(photographs)) for tile in self._cut(index)]
         self.labels = [tile.label for tile in self._tiles]
         self.supervised = [True] * len(self._tiles)
-        self.outlined = [tile.label != 0 and photographs.outlined[tile.photograph] for tile in self._tiles]
 
     def __len__(self) -> int:
         return len(self._tiles)
@@ -222,6 +220,11 @@ class TileSource:
         """Returns the record's name, with the tile's first column and row."""
         tile = self._tiles[index]
         return f"{self._photographs.name(tile.photograph)}[{tile.column},{tile.row}]"
+
+    def is_outlined(self, index: int) -> bool:
+        """Returns whether the tile shows a part of a defect with a drawn mask."""
+        tile = self._tiles[index]
+        return tile.label != 0 and self._photographs.is_outlined(tile.photograph)
 
     def check_one_size(self) -> tuple[int, ...]:
         """Returns the shape (h, w, C) of every tile."""

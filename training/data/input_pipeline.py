@@ -150,14 +150,15 @@ class InputPipeline:
         usable = np.arange(len(self._source))
         if not STAGES[stage_index].trains_decision:
             usable = np.flatnonzero(self._source.supervised)
+        source, changes = self._source, self._config.augmentation
         images, donors = draw_turns(
             self._config.sampling,
-            [self._source.labels[index] for index in usable.tolist()],
-            [self._source.outlined[index] for index in usable.tolist()],
+            [source.labels[index] for index in usable.tolist()],
+            [bool(changes.transplant) and source.is_outlined(index) for index in usable.tolist()],
             steps * self._batch_size,
             [self._config.seed, stage_index],
-            synthetic=self._config.augmentation.synthetic,
-            transplant=self._config.augmentation.transplant,
+            synthetic=changes.synthetic,
+            transplant=changes.transplant,
         )
         return Turns(usable[images], np.where(donors < 0, donors, usable[donors]))
 

@@ -28,11 +28,17 @@ LEAST_PX = 12
 ENOUGH, LEAST = 2.0, 1.0
 """How far a defect should differ from its surroundings, and must, in standard deviations of the surface."""
 
+PLAIN_PX = 150
+"""Pixels of a defect from which it need not stand out more for being small."""
+
 TRIES = 20
 """How often a defect is drawn that hardly stands out, before the best of all is taken."""
 
 SHORTEST_PX = 6.0
 """Of a defect, whatever the size of the photograph."""
+
+DARK = 0.75
+"""Share of the defects of another brightness that are darker: bright ones are what reflections look like."""
 
 LEAST_SPREAD = 6.0
 """Levels by which a surface is taken to vary by itself, at least."""
@@ -115,10 +121,12 @@ def _standing_out(image: Image, changed: Image, visible: NDArray[np.bool_]) -> f
     )
     inside = visible[rows, columns]
     before, after = (_appearance(pixels[rows, columns]) for pixels in (image, changed))
-    return max(
+    farthest = max(
         float(np.abs(new - old)[inside].mean()) / max(1.0, float(old.std()))
         for old, new in zip(before, after, strict=True)
     )
+    # Any surface has small places that differ from the rest of it.
+    return farthest * min(1.0, (np.count_nonzero(inside) / PLAIN_PX) ** 0.4)
 
 
 def _appearance(pixels: Image) -> tuple[Pixels, Pixels]:
@@ -138,7 +146,7 @@ def _other_brightness(
     surface: Pixels, _opacity: Opacity, _textures: Sequence[Image], random: np.random.Generator
 ) -> Pixels:
     """Darker or brighter, with more or less of the texture beneath."""
-    return _shifted(surface, random, strength=(1.5, 6.0), keep=random.uniform(0.0, 1.0))
+    return _shifted(surface, random, strength=(1.2, 4.0), keep=random.uniform(0.0, 1.0))
 
 
 def _faint_brightness(
@@ -154,7 +162,7 @@ def _shifted(
     low, high = strength
     middle = _mean(surface)
     levels = _spread(surface) * math.exp(random.uniform(math.log(low), math.log(high)))
-    sign = -1.0 if random.random() < 0.65 else 1.0
+    sign = -1.0 if random.random() < DARK else 1.0
     tint = 1.0 + _tint(surface, random)
     return _pixels(middle + keep * (surface - middle) + sign * levels * tint)
 
@@ -282,13 +290,13 @@ class Kind:
 
 
 KINDS = (
-    Kind(_other_brightness, (0.03, 0.6), crack=True),
-    Kind(_other_brightness, (0.01, 0.12)),
+    Kind(_other_brightness, (0.05, 0.6), crack=True),
+    Kind(_other_brightness, (0.015, 0.12)),
     Kind(_faint_brightness, (0.05, 0.4), (0.4, 1.0)),
     Kind(_blurred, (0.03, 0.35), (0.0, 0.6)),
     Kind(_rougher, (0.03, 0.35), (0.0, 0.6)),
     Kind(_foreign_texture, (0.02, 0.4)),
     Kind(_moved, (0.03, 0.3)),
 )
-SHARES = (0.34, 0.12, 0.08, 0.16, 0.08, 0.14, 0.08)
+SHARES = (0.4, 0.1, 0.08, 0.14, 0.08, 0.13, 0.07)
 """How often each kind is drawn."""

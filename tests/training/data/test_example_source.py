@@ -1,3 +1,4 @@
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -38,6 +39,16 @@ def test_examples_are_prepared_as_for_inference():
     assert source[1].image.max() == 1
     assert (source[2].mask, source.supervised[2]) == (None, False)  # defective, nobody knows where
     assert source.labels == [0, 1, 1]
+
+
+def test_a_drawn_mask_outlines_a_defect_and_a_box_does_not():
+    source, _ = make_source([(20, 38)] * 4, unmasked=[2], **TILES)
+    source.records[3] = replace(source.records[3], supervision="box")
+    assert [source.is_outlined(index) for index in range(4)] == [False, True, False, False]
+    photographs, _ = make_source([(20, 38)] * 3, **TILES)
+    photographs.records[2] = replace(photographs.records[2], supervision="box")
+    tiles = TileSource(photographs, InputConfig(**TILES), 8)
+    assert [index for index in range(len(tiles)) if tiles.is_outlined(index)] == [4]
 
 
 def test_cache_keeps_what_fits():

@@ -15,7 +15,6 @@ class Examples:
 
     labels = (0, 0, 1, 2, 1)
     supervised = (True, True, True, False, True)
-    outlined = (False, False, True, False, True)
 
     def __init__(self):
         random = np.random.default_rng(0)
