@@ -28,8 +28,8 @@ LEAST_PX = 12
 ENOUGH, LEAST = 2.0, 1.0
 """How far a defect should differ from its surroundings, and must, in standard deviations of the surface."""
 
-PLAIN_PX = 150
-"""Pixels of a defect from which it need not stand out more for being small."""
+PLAIN = 0.0008, 150
+"""Share of the photograph, and most pixels, below which a defect has to stand out more for being small."""
 
 TRIES = 20
 """How often a defect is drawn that hardly stands out, before the best of all is taken."""
@@ -125,8 +125,9 @@ def _standing_out(image: Image, changed: Image, visible: NDArray[np.bool_]) -> f
         float(np.abs(new - old)[inside].mean()) / max(1.0, float(old.std()))
         for old, new in zip(before, after, strict=True)
     )
-    # Any surface has small places that differ from the rest of it.
-    return farthest * min(1.0, (np.count_nonzero(inside) / PLAIN_PX) ** 0.4)
+    # The larger a surface is, the more small places it has that differ from the rest.
+    plain_px = min(PLAIN[0] * visible.size, PLAIN[1])
+    return farthest * min(1.0, (np.count_nonzero(inside) / plain_px) ** 0.4)
 
 
 def _appearance(pixels: Image) -> tuple[Pixels, Pixels]:
