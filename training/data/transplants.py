@@ -132,10 +132,17 @@ def _places(
 def _put(good: Image, there: tuple[slice, slice], added: Pixels, seen: Mask) -> tuple[Image, Mask]:
     """The good photograph with what the defect adds; the seam lies just outside the mask."""
     changed, mask = good.copy(), np.zeros(good.shape[:2], np.uint8)
+    mask[there] = seen * np.uint8(255)
     pixels = good[there].astype(np.float32)
-    surface = estimate_surface(pixels, seen > 0)
+    around = _widen(there[0], seen.shape[0] // 2), _widen(there[1], seen.shape[1] // 2)
+    inner = tuple(slice(a.start - b.start, a.stop - b.start) for a, b in zip(there, around, strict=True))
+    surface = estimate_surface(good[around].astype(np.float32), mask[around] > 0)[inner]
     opacity = np.maximum(seen, _blur(seen[..., None].astype(np.float32), FEATHER_PX)[..., 0])[..., None]
     put = pixels + opacity * (surface + added - pixels)
     changed[there] = np.rint(np.clip(put, 0.0, 255.0)).astype(np.uint8)
-    mask[there] = seen * np.uint8(255)
     return changed, mask
+
+
+def _widen(part: slice, margin_px: int) -> slice:
+    """The same and some more on both sides; what lies beyond the image is no pixel of it."""
+    return slice(max(0, part.start - margin_px), part.stop + margin_px)
