@@ -263,26 +263,25 @@ class MaskLimit:
     note: str | None = None
 
 
-def choose_mask_threshold(histogram: PixelHistogram) -> MaskLimit:
+def choose_mask_threshold(histogram: PixelHistogram, default: float = DEFAULT) -> MaskLimit:
     """Chooses the mask score from which a pixel belongs to a defect, by the pooled pixel F1 on validation.
 
     It is the lowest threshold whose F1 is hardly below the best one: about the best many are nearly as good,
     and the lower ones show more of each defect. It is a multiple of 1/256, above 0 and below 1.
 
     Returns:
-        0.5 with a note if validation has no defect pixel.
+        `default` with a note if validation has no defect pixel, or none is found.
     """
     if not histogram.has_defect():
         note = (
-            f"No validation mask holds a defect, so the mask threshold {DEFAULT} is used. "
+            f"No validation mask holds a defect, so the mask threshold {default:g} is used. "
             "Put defective images with masks into the validation split."
         )
-        return MaskLimit(DEFAULT, note)
+        return MaskLimit(default, note)
     f1 = _f1_at_edges(histogram)
     if not f1.max():
-        return MaskLimit(
-            DEFAULT, f"The mask finds no defect pixel of validation: threshold {DEFAULT} is used."
-        )
+        note = f"No mask score finds a defect of validation, so the mask threshold {default:g} is used."
+        return MaskLimit(default, note)
     return MaskLimit((1 + int(np.flatnonzero(f1 >= NEARLY_BEST * f1.max())[0])) / EDGES)
 
 

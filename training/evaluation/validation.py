@@ -131,7 +131,7 @@ class Validator:
         return Validation(gather(evaluation.results), scores, evaluation.mask_scores)
 
     def measure_real(self) -> Validation:
-        """Goes once over the validation images themselves, and over those the weights are chosen by for masks."""
+        """Goes once over the validation images themselves; mask scores are of those that choose weights."""
         real = self._measure(self._real)
         return real if self._judged is self._real else replace(real, pixels=self.measure().pixels)
 
@@ -179,7 +179,7 @@ def choose_limits(
         others: Further photographs that the network, or one trained like it, did not learn from.
     """
     score = choose_score_limits(join_scored([validation.photographs, *others]), settings)
-    mask = choose_mask_threshold(validation.pixels)
+    mask = choose_mask_threshold(validation.pixels, model.thresholds.mask)
     thresholds = score.thresholds(mask.value)
     scores = apply_calibration(score.calibration, validation.photographs.log_odds)
     false_positives, _ = count_errors(validation.labels, scores, thresholds.score)
