@@ -85,7 +85,7 @@ def _choose(folder: RunFolder, settings: ThresholdConfig, folds: int, by: Sequen
     scored = [*score_folds(folder, experiment, folds), *score_by(folder, by)]
     validation = measure_split(folder, "val")
     others = [_align(each, validation.photographs.good) for each in scored]
-    chosen = choose_limits(result.model, validation, settings, others)
+    chosen = choose_limits(result.model, validation, settings, others, balanced=experiment.balanced)
     kept = [warning for warning in result.warnings if warning == UNDECIDED]
     changes = {
         "model": chosen.model,

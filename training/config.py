@@ -455,6 +455,11 @@ class ExperimentConfig(BaseSettings):
         return self.network.encoder != SEGDECNET
 
     @property
+    def balanced(self) -> bool:
+        """Whether the network is trained on as many defective as good images."""
+        return self.sampling != "shuffled"
+
+    @property
     def trains_decision(self) -> bool:
         """Whether a stage that has steps trains the decision network."""
         return bool(self.stages.decision.steps or self.stages.joint.steps)

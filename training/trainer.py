@@ -318,7 +318,12 @@ class Trainer:
         log.finish({**result.validation, **limits})
 
     def _choose_limits(self) -> RunResult:
-        chosen = choose_limits(self.predictor.config, self.validator.measure_real(), self.config.threshold)
+        chosen = choose_limits(
+            self.predictor.config,
+            self.validator.measure_real(),
+            self.config.threshold,
+            balanced=self.config.balanced,
+        )
         warnings = [
             *([] if self.dry else chosen.notes),
             *([] if self.config.trains_decision else [UNDECIDED]),

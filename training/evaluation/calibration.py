@@ -9,8 +9,8 @@ from scipy.special import expit, logit
 
 from segdec.config import Calibration
 
-EXPECTED_SPREAD = np.array([1.0, 2.0])
-"""Standard deviations of the slope's logarithm and of the intercept, before any photograph is seen."""
+EXPECTED_SPREAD = 1.0
+"""Standard deviation of the slope's logarithm, and of the intercept, before any photograph is seen."""
 
 SLOPES = 0.01, 100.0
 """Least and greatest slope: scores that tell nothing apart would ask for none."""
@@ -26,7 +26,9 @@ BINS = 10
 Floats = NDArray[np.float64]
 
 
-def fit_calibration(labels: ArrayLike, log_odds: ArrayLike, defect_rate: float | None = None) -> Calibration:
+def fit_calibration(
+    labels: ArrayLike, log_odds: ArrayLike, defect_rate: float | None = None, *, balanced: bool = True
+) -> Calibration:
     """Fits slope and intercept to photographs [N], some good and some defective.
 
     The likeliest line, given that a network which was trained on as many defective as good images mostly
@@ -39,6 +41,7 @@ def fit_calibration(labels: ArrayLike, log_odds: ArrayLike, defect_rate: float |
         log_odds: The network's own.
         defect_rate: Share of defective photographs for which the score shall be a probability; None for
             that of these photographs.
+        balanced: Whether the network was trained so; else its log-odds know the share already.
 
     Raises:
         ValueError: If there is no good or no defective one.
@@ -48,11 +51,12 @@ def fit_calibration(labels: ArrayLike, log_odds: ArrayLike, defect_rate: float |
     if not count or count == len(defective):
         raise ValueError(f"{count} of {len(defective)} photographs are defective. Expected good ones, too.")
     share = count / len(defective)
+    expected = logit(share) if balanced else 0.0
 
     def loss(line: Floats) -> tuple[float, Floats]:
         """Negative logarithm of the likelihood times the prior, and its gradient."""
         stretched = np.exp(line[0]) * odds
-        moved = stretched + line[1] + logit(share)
+        moved = stretched + line[1] + expected
         cross_entropy = np.logaddexp(0.0, moved) - defective * moved
         errors = expit(moved) - defective
         gradient = np.array([errors @ stretched, errors.sum()]) + line / EXPECTED_SPREAD**2
@@ -61,7 +65,10 @@ def fit_calibration(labels: ArrayLike, log_odds: ArrayLike, defect_rate: float |
     bounds = [tuple(np.log(SLOPES)), INTERCEPTS]
     stretch, shift = minimize(loss, np.zeros(2), jac=True, bounds=bounds).x
     rate = share if defect_rate is None else defect_rate
-    slope, intercept = np.clip(np.exp(stretch), *SLOPES), np.clip(shift + logit(rate), *INTERCEPTS)
+    slope, intercept = (
+        np.clip(np.exp(stretch), *SLOPES),
+        np.clip(shift + expected - logit(share) + logit(rate), *INTERCEPTS),
+    )
     return Calibration(slope=float(slope), intercept=float(intercept), defect_rate=rate)
 
 

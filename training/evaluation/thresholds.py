@@ -100,20 +100,27 @@ class ScoreLimits:
         return Thresholds(score=self.threshold, mask=mask, review=self.review)
 
 
-def choose_score_limits(scored: ScoredPhotographs, settings: ThresholdConfig) -> ScoreLimits:
+def choose_score_limits(
+    scored: ScoredPhotographs, settings: ThresholdConfig, *, balanced: bool = True
+) -> ScoreLimits:
     """Chooses calibration and limits of the image score.
 
     With photographs of both kinds the score becomes a probability, and a photograph is defective where
     passing it would cost more than refusing it: from 1 / (1 + miss_cost) on. With good ones alone the limit
     is the score that a further good one exceeds with the probability `refused_share`, by their mean and
     spread in log-odds. With neither it is 0.5.
+
+    Args:
+        scored: The photographs.
+        settings: What the limits are chosen by.
+        balanced: Whether the network was trained on as many defective as good images.
     """
     good, defective = scored.good, scored.defective
     if not len(good) or (not len(defective) and len(scored.worst_of_groups(good=True)) < 2):
         return ScoreLimits(Calibration(), DEFAULT, notes=(_explain_default(len(good), len(defective)),))
     if not len(defective):
         return _limit_good(scored, settings)
-    calibration = fit_calibration(scored.labels, scored.log_odds, settings.defect_rate)
+    calibration = fit_calibration(scored.labels, scored.log_odds, settings.defect_rate, balanced=balanced)
     cut = _to_log_odds(calibration, 1 / (1 + settings.miss_cost))
     if not settings.review:
         return _place(scored, calibration, cut, None, _list_doubts(scored, cut))

@@ -169,6 +169,8 @@ def choose_limits(
     validation: Validation,
     settings: ThresholdConfig,
     others: Sequence[ScoredPhotographs] = (),
+    *,
+    balanced: bool = True,
 ) -> ChosenLimits:
     """Chooses calibration and thresholds of a model.
 
@@ -177,8 +179,9 @@ def choose_limits(
         validation: What its network said of the validation photographs.
         settings: What the thresholds are chosen by.
         others: Further photographs that the network, or one trained like it, did not learn from.
+        balanced: Whether the network was trained on as many defective as good images.
     """
-    score = choose_score_limits(join_scored([validation.photographs, *others]), settings)
+    score = choose_score_limits(join_scored([validation.photographs, *others]), settings, balanced=balanced)
     mask = choose_mask_threshold(validation.pixels, model.thresholds.mask)
     thresholds = score.thresholds(mask.value)
     scores = apply_calibration(score.calibration, validation.photographs.log_odds)

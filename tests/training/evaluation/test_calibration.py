@@ -35,6 +35,14 @@ def test_few_photographs_hardly_move_the_line_from_where_it_is_expected():
     assert found.intercept == pytest.approx(math.log(1 / 3), abs=0.3)  # the share of defective ones alone
 
 
+def test_few_photographs_of_a_network_that_knows_the_share_keep_its_log_odds():
+    found = fit_calibration([0, 0, 0, 1], [-2.1, -2.0, -1.9, -1.95], balanced=False)
+    assert found.intercept == pytest.approx(0, abs=0.6)
+    many, odds = drawn(1.0, 0.0)
+    lines = [fit_calibration(many, odds, balanced=balanced) for balanced in (True, False)]
+    assert lines[0].intercept == pytest.approx(lines[1].intercept, abs=0.01)
+
+
 def test_separated_photographs_leave_a_finite_line():
     found = fit_calibration([0] * 30 + [1] * 5, [-3.0] * 30 + [3.0] * 5)
     assert 0.5 < found.slope < 10
