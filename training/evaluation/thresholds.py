@@ -116,7 +116,7 @@ def choose_score_limits(
         balanced: Whether the network was trained on as many defective as good images.
     """
     good, defective = scored.good, scored.defective
-    if not len(good) or (not len(defective) and len(scored.worst_of_groups(good=True)) < 2):
+    if not len(good) or (not len(defective) and len(good) < 2):
         return ScoreLimits(Calibration(), DEFAULT, notes=(_explain_default(len(good), len(defective)),))
     if not len(defective):
         return _limit_good(scored, settings)
@@ -132,19 +132,22 @@ def choose_score_limits(
 
 
 def _limit_good(scored: ScoredPhotographs, settings: ThresholdConfig) -> ScoreLimits:
-    """The order statistic of the good parts that keeps `refused_share`, else beyond them all.
+    """The order statistic of the good parts that keeps `refused_share` with confidence, if there is one.
 
-    How far beyond is what a further one of a normal distribution exceeds with that probability.
+    Else what a further photograph exceeds with that probability, of a normal distribution.
     """
     parts = scored.worst_of_groups(good=True)
     bound, risk = _bound(-parts[::-1], settings.refused_share, settings.confidence)
     cut = float(np.nextafter(-bound, np.inf))
     if risk > settings.refused_share:
-        count = len(parts)
+        count = len(scored.good)
         reach = t.ppf(1 - settings.refused_share, count - 1) * np.sqrt(1 + 1 / count)
-        cut = max(cut, float(parts.mean() + reach * parts.std(ddof=1)))
+        cut = float(scored.good.mean() + reach * scored.good.std(ddof=1))
+    refused = int(np.count_nonzero(parts >= cut))
+    passed = len(parts) - refused
+    most = float(beta.ppf(settings.confidence, refused + 1, passed)) if passed else 1.0
     note = (
-        f"The threshold stands on {len(parts)} good parts and no defective one: at most {_percent(risk)} "
+        f"The threshold stands on {len(parts)} good parts and no defective one: at most {_percent(most)} "
         f"of the good ones are refused ({_percent(settings.confidence)} confidence). How many defects are "
         "missed is not known, and the score is no probability: try it on defective parts before you trust it."
     )

@@ -152,12 +152,20 @@ def test_a_threshold_is_never_at_an_end(miss_cost, scale):
 # === Good photographs alone ===
 
 
-def test_threshold_from_good_photographs_alone_lies_beyond_them_and_says_what_it_is_worth():
-    limits = choose_score_limits(scored(np.linspace(-4, -2, 21), []), DEFAULTS)
+def test_threshold_from_few_good_photographs_alone_is_what_a_twentieth_of_them_exceeds():
+    good = np.linspace(-4, -2, 21)
+    limits = choose_score_limits(scored(good, []), DEFAULTS)
     assert limits.calibration == Calibration()
-    assert cut_of(limits) > -2
+    # Mean −3, standard deviation 0.62048, t(20 degrees, 95 %) 1.72472, √(1 + 1/21) 1.02353: −1.9047.
+    assert cut_of(limits) == pytest.approx(-1.8, abs=1e-6)  # clear of −2 by 0.2
     # None of 21 is refused: up to 1 − 0.05^(1/21) = 13.3 % may be.
     assert "21 good parts and no defective one: at most 13.3 % of the good ones" in limits.notes[0]
+
+
+def test_good_parts_beyond_the_threshold_are_told():
+    limits = choose_score_limits(scored([-4.0] * 20 + [4.0], []), DEFAULTS)
+    assert -4 < cut_of(limits) < 4
+    assert "at most 20.7 % of the good ones" in limits.notes[0]  # 1 of 21
 
 
 def test_many_good_photographs_give_an_order_statistic():
