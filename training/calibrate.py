@@ -147,15 +147,17 @@ def divide(photographs: Sequence[CheckedPhotograph], folds: int, seed: int) -> l
     """Divides the groups of photographs into folds, each class evenly; equal pictures stay together.
 
     Raises:
-        ConfigError: If there are fewer than two folds, or a fold would hold no good or no defective group.
+        ConfigError: If there are fewer than two folds, or a fold would hold no good group, or no defective
+            one although there are some.
     """
     if folds < 2:
         raise ConfigError(f"--folds {folds}. Expected at least 2: what is left out of one trains the other.")
     parts = deal(find_clusters(photographs), [1] * folds, seed)
     groups = [frozenset(group for cluster in part for group in cluster.groups) for part in parts]
+    shows_defects = any(each.record.label for each in photographs)
     for own in groups:
         labels = [each.record.label > 0 for each in photographs if each.record.group in own]
-        if all(labels) or not any(labels):
+        if all(labels) or (shows_defects and not any(labels)):
             raise ConfigError(
                 f"--folds {folds} would leave a fold with {labels.count(False)} good and "
                 f"{labels.count(True)} defective training photographs. Expected some of both: ask for fewer."

@@ -449,6 +449,16 @@ class ExperimentConfig(BaseSettings):
             )
         return self
 
+    @model_validator(mode="after")
+    def _check_given_defects(self) -> Self:
+        given = self.augmentation.synthetic or self.augmentation.transplant
+        if given and self.input.policy == "letterbox":
+            raise ValueError(
+                "augmentation.synthetic or transplant with input.policy=letterbox, whose padding would get "
+                "defects, too; expected the policy resize, native or tile"
+            )
+        return self
+
     @property
     def has_encoder(self) -> bool:
         """Whether the network stands on a network of `keras.applications`."""

@@ -152,6 +152,11 @@ def test_folds_keep_groups_together_and_have_both_kinds_each():
     assert len(first & {"a", "b"}) == len(second & {"a", "b"}) == 1
 
 
+def test_good_photographs_alone_are_divided():
+    first, second = divide([photograph(str(place), 0, str(place)) for place in range(6)], 2, seed=0)
+    assert (len(first), len(second)) == (3, 3)
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_folds_keep_equal_pictures_together(seed):
     photographs = [

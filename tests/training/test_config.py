@@ -68,6 +68,11 @@ def test_environment_does_not_steer_a_run(experiment, monkeypatch):
         ("name = '../up'\n" + MINIMAL, "name: String should match pattern"),
         ("[network]\npreset = 'sed'\n" + MINIMAL, "unknown preset 'sed'; known: seed, jim2019"),
         ("[input]\nheight = 100\n" + MINIMAL, "input.height: Input should be a multiple of 8"),
+        (
+            "[input]\npolicy = 'letterbox'\nheight = 64\nwidth = 64\n[augmentation]\nsynthetic = 0.5\n"
+            + MINIMAL,
+            "with input.policy=letterbox, whose padding would get defects, too; expected the policy resize",
+        ),
         ("", "no stage has steps"),
         ("a = [", "is not valid TOML"),
     ],

@@ -246,8 +246,9 @@ def _list_doubts(scored: ScoredPhotographs, cut: float) -> tuple[str, ...]:
         return ()
     label = "defective" if detected.all() else "good"
     return (
-        f"The validation scores do not tell good from defective: the threshold calls every image {label}. "
-        "Train longer, or look at the labels, threshold.miss_cost and threshold.defect_rate.",
+        f"The threshold calls every image {label}: the validation scores tell good from defective too little "
+        "for what a miss costs. Train longer, or look at the labels, threshold.miss_cost and "
+        "threshold.defect_rate.",
     )
 
 

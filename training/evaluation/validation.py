@@ -46,11 +46,13 @@ class Validation:
         photographs: What the network said of each [N].
         scores: Image scores [N], as the model was calibrated then.
         pixels: Mask scores of all images, apart for defect and background.
+        judged_pixels: Those of other images, which the mask threshold is chosen by; None where it is these.
     """
 
     photographs: ScoredPhotographs
     scores: NDArray[np.float64]
     pixels: PixelHistogram
+    judged_pixels: PixelHistogram | None = None
 
     @property
     def labels(self) -> NDArray[np.int64]:
@@ -131,9 +133,9 @@ class Validator:
         return Validation(gather(evaluation.results), scores, evaluation.mask_scores)
 
     def measure_real(self) -> Validation:
-        """Goes once over the validation images themselves; mask scores are of those that choose weights."""
+        """Goes once over the validation images themselves, and over those that the weights are chosen by."""
         real = self._measure(self._real)
-        return real if self._judged is self._real else replace(real, pixels=self.measure().pixels)
+        return real if self._judged is self._real else replace(real, judged_pixels=self.measure().pixels)
 
     def panel(self) -> dict[str, NDArray[np.uint8]]:
         """Returns photograph, true mask and prediction of a few images, always the same, by name."""
@@ -182,7 +184,7 @@ def choose_limits(
         balanced: Whether the network was trained on as many defective as good images.
     """
     score = choose_score_limits(join_scored([validation.photographs, *others]), settings, balanced=balanced)
-    mask = choose_mask_threshold(validation.pixels, model.thresholds.mask)
+    mask = choose_mask_threshold(validation.judged_pixels or validation.pixels, model.thresholds.mask)
     thresholds = score.thresholds(mask.value)
     scores = apply_calibration(score.calibration, validation.photographs.log_odds)
     false_positives, _ = count_errors(validation.labels, scores, thresholds.score)

@@ -108,7 +108,7 @@ def test_too_few_photographs_give_a_half_and_say_so(good, defective):
 )
 def test_scores_that_tell_nothing_apart_give_a_warning(good, defective, label):
     limits = choose_score_limits(scored(good, defective), DEFAULTS)
-    assert f"the threshold calls every image {label}" in limits.notes[0]
+    assert f"The threshold calls every image {label}" in limits.notes[0]
     assert 0 <= limits.threshold <= 1
 
 
