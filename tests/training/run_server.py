@@ -124,7 +124,7 @@ def answer(request):
 def serve():
     from segdec.cli_runtime import quiet_tensorflow
 
-    quiet_tensorflow()
+    quiet_tensorflow(trains=True)
     importlib.import_module("training.trainer")
     for line in sys.stdin:
         print(json.dumps(answer(json.loads(line))), flush=True)
