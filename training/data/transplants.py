@@ -24,11 +24,17 @@ FEATHER_PX = 1.5
 MOST_SCALE = 1.4
 """By which a defect grows, or shrinks, at most."""
 
+SAME_PX = 9
+"""Pieces of a mask that lie nearer than this are one defect."""
+
+ESTIMATE_PX = 192
+"""Longest side of the picture that a surface is estimated on: it is smooth, and wide blurs take long."""
+
 
 def transplant_defect(
     good: Image, defective: Image, mask: Mask, random: np.random.Generator
 ) -> tuple[Image, Mask] | None:
-    """Puts the defect of one photograph onto another one, flipped, turned, scaled, and at another place.
+    """Puts a defect of one photograph onto another one, flipped, turned, scaled, and at another place.
 
     What lies beneath it is estimated on both from what lies around it. The defect is the difference on the
     one, and is added to the estimate on the other.
@@ -45,7 +51,7 @@ def transplant_defect(
     """
     if not mask.any():
         return None
-    added, defect = _cut_out(defective, mask)
+    added, defect = _cut_out(defective, _draw_one(mask, random))
     added, defect = _turn(added, defect, random)
     if not defect.any():
         return None
@@ -69,19 +75,38 @@ def estimate_surface(pixels: Pixels, hidden: NDArray[np.bool_]) -> Pixels:
     """
     if hidden.all():
         return np.broadcast_to(pixels.mean(axis=(0, 1)), pixels.shape).astype(np.float32)
-    known = (~hidden).astype(np.float32)
+    known = (~hidden).astype(np.float32)[..., None]
+    factor = min(1.0, ESTIMATE_PX / max(hidden.shape))
     depth = float(cv2.distanceTransform(hidden.view(np.uint8), cv2.DIST_L2, cv2.DIST_MASK_PRECISE).max())
-    sigma = max(2.0, depth)
-    share = _blur(known[..., None], sigma)
-    sums = _blur(pixels * known[..., None], sigma)
+    sigma = max(2.0, factor * depth)
+    share = _blur(_resize(known, factor), sigma)
+    sums = _blur(_resize(pixels * known, factor), sigma)
     # Where a blur sees nothing, the mean of all that is known.
     middle = pixels[~hidden].mean(axis=0)
-    return np.asarray((sums + 1e-4 * middle) / (share + 1e-4), np.float32)
+    estimate = np.asarray((sums + 1e-4 * middle) / (share + 1e-4), np.float32)
+    whole = cv2.resize(estimate, hidden.shape[::-1], interpolation=cv2.INTER_LINEAR)
+    return np.asarray(whole, np.float32).reshape(pixels.shape)
+
+
+def _resize(pixels: Pixels, factor: float) -> Pixels:
+    height, width, channels = pixels.shape
+    size = max(1, round(factor * width)), max(1, round(factor * height))
+    small = cv2.resize(pixels, size, interpolation=cv2.INTER_AREA)
+    return np.asarray(small, np.float32).reshape(size[1], size[0], channels)
 
 
 def _blur(pixels: Pixels, sigma: float) -> Pixels:
     blurred = cv2.GaussianBlur(pixels, (0, 0), sigma, borderType=cv2.BORDER_REPLICATE)
     return np.asarray(blurred, np.float32).reshape(pixels.shape)
+
+
+def _draw_one(mask: Mask, random: np.random.Generator) -> Mask:
+    """One of the defects that the mask holds, each as likely."""
+    near = cv2.dilate((mask > 0).view(np.uint8), np.ones((SAME_PX, SAME_PX), np.uint8))
+    count, pieces = cv2.connectedComponents(near)
+    if count == 2:
+        return mask
+    return np.where(np.asarray(pieces) == random.integers(1, count), mask, 0).astype(np.uint8)
 
 
 def _cut_out(image: Image, mask: Mask) -> tuple[Pixels, Mask]:

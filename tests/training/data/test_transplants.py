@@ -94,3 +94,19 @@ def test_a_hidden_surface_is_what_lies_around():
     filled = estimate_surface(ramp, hidden)
     assert filled[20, 20, 0] == pytest.approx(20.0, abs=0.1)
     np.testing.assert_allclose(estimate_surface(ramp, np.ones_like(hidden)), 20.0)
+
+
+def test_of_several_defects_one_is_taken():
+    """Pieces near each other are one."""
+    good = np.full((96, 96, 1), 120, np.uint8)
+    defective, mask = good.copy(), np.zeros((96, 96), np.uint8)
+    for rows, level in ((slice(10, 14), 40), (slice(17, 20), 40), (slice(70, 90), 200)):
+        defective[rows, 20:50] = level
+        mask[rows, 20:50] = 255
+    taken = set()
+    for seed in range(20):
+        changed, moved = transplant_defect(good, defective, mask, np.random.default_rng(seed))
+        darker, brighter = (changed[moved > 0] < 100).any(), (changed[moved > 0] > 140).any()
+        assert darker != brighter
+        taken.add(bool(darker))
+    assert taken == {True, False}
