@@ -132,7 +132,7 @@ def export_model(
     measure = measure and not tf.config.list_physical_devices("GPU")
 
     def build(staged: Path) -> Manifest:
-        write_self_test(staged, photograph, answer)
+        write_self_test(staged, manifest.self_test, photograph, answer)
         described = manifest
         cpu_ms: dict[str, float] = {}
         for engine in engines:

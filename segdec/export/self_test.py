@@ -77,9 +77,10 @@ def run_self_test(predictor: Predictor, folder: Path) -> SelfTestResult:
     return result
 
 
-def write_self_test(folder: Path, photograph: NDArray[np.uint8], answer: Prediction) -> None:
-    """Writes the photograph [H, W, C] and the mask scores of its answer into the folder of an artifact."""
-    stored = expected_answer(photograph, answer)
+def write_self_test(
+    folder: Path, stored: SelfTest, photograph: NDArray[np.uint8], answer: Prediction
+) -> None:
+    """Writes the photograph [H, W, C] and the mask scores of its answer to where the manifest says."""
     (folder / stored.photograph).parent.mkdir()
     write_png(folder / stored.photograph, photograph)
     write_png(folder / stored.mask_scores, np.rint(answer.mask_scores * 255).astype(np.uint8))

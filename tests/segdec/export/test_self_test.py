@@ -68,7 +68,7 @@ def store(tmp_path: Path) -> Callable[..., Path]:
         stored = expected_answer(PHOTOGRAPH, answer).model_copy(update=changes)
 
         def build(folder: Path) -> Manifest:
-            write_self_test(folder, PHOTOGRAPH, answer)
+            write_self_test(folder, stored, PHOTOGRAPH, answer)
             return manifest(self_test=stored)
 
         write_artifact(tmp_path / "model", build)
