@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from training.data.defect_shapes import Opacity, Shape, draw_blob, draw_crack
-from training.data.part_finder import find_part
+from training.data.visibility import Surface
 
 Image = NDArray[np.uint8]
 Mask = NDArray[np.uint8]
@@ -22,17 +22,26 @@ Pixels = NDArray[np.float32]
 VISIBLE = 4
 """Levels of 255 by which a pixel of a made-up defect differs from the good photograph, at least, plus one."""
 
+VISIBLE_SHARE = 0.2
+"""The same, as a part of how much a defect differs where it is strongest: soft edges fade into nothing."""
+
 LEAST_PX = 12
 """Visible pixels of a defect, at least."""
 
-ENOUGH, LEAST = 2.0, 1.0
-"""How far a defect should differ from its surroundings, and must, in standard deviations of the surface."""
+AIM = 0.6, 2.0
+"""How much defects stand out: least and most, where 1 is the strongest that the good photograph shows."""
 
-PLAIN = 0.0008, 150
-"""Share of the photograph, and most pixels, below which a defect has to stand out more for being small."""
+NEAR = 0.8
+"""Part of what is aimed at that will do."""
 
-TRIES = 20
-"""How often a defect is drawn that hardly stands out, before the best of all is taken."""
+LEAST = 0.3
+"""How much a defect must stand out, whatever was aimed at."""
+
+SMALL_PX, SMALL_POWER = 200, 0.4
+"""A defect of fewer visible pixels has to stand out more: small extremes are what a good surface has."""
+
+TRIES = 12
+"""How often a defect is drawn that cannot stand out as it should, before the best of all is taken."""
 
 SHORTEST_PX = 6.0
 """Of a defect, whatever the size of the photograph."""
@@ -58,24 +67,62 @@ def make_up_defect(
         The photograph with the defect, and its mask, uint8 [h, w], 255 where a pixel differs by more than
         `VISIBLE` levels; the photograph itself and None if nothing stands out after several tries.
     """
-    part = find_part(image)
-    best: tuple[Image, NDArray[np.bool_]] | None = None
-    most = LEAST
+    surface = Surface(image)
+    aim = _log_uniform(random, AIM)
+    best: tuple[float, Image, NDArray[np.bool_]] | None = None
     for _ in range(TRIES):
         kind = KINDS[int(random.choice(len(KINDS), p=SHARES))]
-        changed = image.copy()
+        drawn = image.astype(np.float32)
         for _ in range(_count(random)):
-            shape = _clip(kind.draw(random, image.shape[:2], _place(image, part, random)), part)
+            place = _place(image, surface.part, random)
+            shape = _clip(kind.draw(random, image.shape[:2], place), surface.part)
             if shape.opacity.any():
-                _change(changed, shape, kind.fill, textures or [image], random)
-        difference = np.abs(changed.astype(np.int16) - image).max(axis=2)
-        visible = difference > VISIBLE
-        if np.count_nonzero(visible) < LEAST_PX or (seen := _standing_out(image, changed, visible)) < most:
-            continue
-        best, most = (changed, visible), seen
-        if seen >= ENOUGH:
+                _change(drawn, shape, kind.fill, textures or [image], random)
+        made = _bring_out(image, drawn, surface, aim, kind.strongest)
+        if made is not None and (best is None or made[0] > best[0]):
+            best = made
+        if best is not None and best[0] >= NEAR * aim:
             break
-    return (image, None) if best is None else (best[0], best[1].view(np.uint8) * np.uint8(255))
+    if best is None or best[0] < LEAST:
+        return image, None
+    return best[1], best[2].view(np.uint8) * np.uint8(255)
+
+
+def _bring_out(
+    image: Image, drawn: Pixels, surface: Surface, aim: float, strongest: float
+) -> tuple[float, Image, NDArray[np.bool_]] | None:
+    """Makes a drawn defect stand out as it should: fainter, or up to `strongest` times as strong.
+
+    Returns:
+        How much it stands out, the photograph, and where the defect can be seen; None if nowhere.
+    """
+    difference, strength = drawn - image, 1.0
+    made = None
+    for _ in range(3):
+        changed = np.rint(np.clip(image + strength * difference, 0.0, 255.0)).astype(np.uint8)
+        visible = _visible(image, changed)
+        if np.count_nonzero(visible) < LEAST_PX:
+            return made
+        small = min(1.0, np.count_nonzero(visible) / SMALL_PX) ** SMALL_POWER
+        seen = small * surface.visibility(changed, visible)
+        made = seen, changed, visible
+        if NEAR * aim <= seen <= aim / NEAR or seen <= 0.0:
+            break
+        strength = min(strongest, strength * aim / seen)
+    return made
+
+
+def _visible(image: Image, changed: Image) -> NDArray[np.bool_]:
+    difference = np.abs(changed.astype(np.int16) - image).max(axis=2)
+    changes = difference[difference > 0]
+    if not changes.size:
+        return np.zeros(difference.shape, np.bool_)
+    seen = difference > max(VISIBLE, VISIBLE_SHARE * float(np.quantile(changes, 0.95)))
+    return np.asarray(seen, np.bool_)
+
+
+def _log_uniform(random: np.random.Generator, bounds: tuple[float, float]) -> float:
+    return math.exp(random.uniform(math.log(bounds[0]), math.log(bounds[1])))
 
 
 def _count(random: np.random.Generator) -> int:
@@ -98,44 +145,11 @@ def _clip(shape: Shape, part: NDArray[np.bool_] | None) -> Shape:
 
 
 def _change(
-    image: Image, shape: Shape, fill: "Fill", textures: Sequence[Image], random: np.random.Generator
+    image: Pixels, shape: Shape, fill: "Fill", textures: Sequence[Image], random: np.random.Generator
 ) -> None:
     """Covers the shape with what `fill` makes of the surface there."""
     window = image[shape.rows, shape.columns]
-    surface = window.astype(np.float32)
-    opacity = shape.opacity[..., None]
-    covered = surface + opacity * (fill(surface, shape.opacity, textures, random) - surface)
-    window[:] = np.rint(np.clip(covered, 0.0, 255.0)).astype(np.uint8)
-
-
-def _standing_out(image: Image, changed: Image, visible: NDArray[np.bool_]) -> float:
-    """How far brightness or roughness differ from what the surface has around, in its standard deviations.
-
-    A piece of the same texture in place of another changes each pixel, and nobody would see it.
-    """
-    left, top, width, height = cv2.boundingRect(visible.view(np.uint8))
-    margin = 8 + max(width, height) // 2
-    rows, columns = (
-        slice(max(0, top - margin), top + height + margin),
-        slice(max(0, left - margin), left + width + margin),
-    )
-    inside = visible[rows, columns]
-    before, after = (_appearance(pixels[rows, columns]) for pixels in (image, changed))
-    farthest = max(
-        float(np.abs(new - old)[inside].mean()) / max(1.0, float(old.std()))
-        for old, new in zip(before, after, strict=True)
-    )
-    # The larger a surface is, the more small places it has that differ from the rest.
-    plain_px = min(PLAIN[0] * visible.size, PLAIN[1])
-    return farthest * min(1.0, (np.count_nonzero(inside) / plain_px) ** 0.4)
-
-
-def _appearance(pixels: Image) -> tuple[Pixels, Pixels]:
-    """Brightness, and how much it varies from pixel to pixel, both averaged over some pixels around."""
-    grey = pixels.astype(np.float32).mean(axis=2)
-    smooth = np.asarray(cv2.GaussianBlur(grey, (0, 0), 1.5), np.float32)
-    rough = np.asarray(cv2.GaussianBlur(np.abs(grey - smooth), (0, 0), 3.0), np.float32)
-    return smooth, rough
+    window += shape.opacity[..., None] * (fill(window, shape.opacity, textures, random) - window)
 
 
 # === What fills a defect ===
@@ -147,23 +161,22 @@ def _other_brightness(
     surface: Pixels, _opacity: Opacity, _textures: Sequence[Image], random: np.random.Generator
 ) -> Pixels:
     """Darker or brighter, with more or less of the texture beneath."""
-    return _shifted(surface, random, strength=(1.2, 4.0), keep=random.uniform(0.0, 1.0))
+    return _shifted(surface, random, keep=random.uniform(0.0, 1.0))
 
 
 def _faint_brightness(
     surface: Pixels, _opacity: Opacity, _textures: Sequence[Image], random: np.random.Generator
 ) -> Pixels:
     """A veil over the texture, which stays."""
-    return _shifted(surface, random, strength=(0.5, 2.0), keep=random.uniform(0.6, 1.0))
+    return _shifted(surface, random, keep=random.uniform(0.6, 1.0))
 
 
-def _shifted(
-    surface: Pixels, random: np.random.Generator, strength: tuple[float, float], keep: float
-) -> Pixels:
-    low, high = strength
+def _shifted(surface: Pixels, random: np.random.Generator, keep: float) -> Pixels:
     middle = _mean(surface)
-    levels = _spread(surface) * math.exp(random.uniform(math.log(low), math.log(high)))
+    levels = 2.0 * _spread(surface)
     sign = -1.0 if random.random() < DARK else 1.0
+    if not 0.0 <= float(middle.mean()) + sign * levels <= 255.0:
+        sign = -sign
     tint = 1.0 + _tint(surface, random)
     return _pixels(middle + keep * (surface - middle) + sign * levels * tint)
 
@@ -265,6 +278,7 @@ class Kind:
         length: Shortest and longest, as parts of the side.
         softness: Of a blob's edge, sharpest and softest, as parts of half its length.
         crack: Whether it is a line.
+        strongest: How many times as strong as `fill` says it may be made.
     """
 
     def __init__(
@@ -274,8 +288,9 @@ class Kind:
         softness: tuple[float, float] = (0.0, 0.4),
         *,
         crack: bool = False,
+        strongest: float = 1.0,
     ) -> None:
-        self.fill = fill
+        self.fill, self.strongest = fill, strongest
         self._length, self._softness, self._crack = length, softness, crack
 
     def draw(self, random: np.random.Generator, size: tuple[int, ...], place: tuple[int, int]) -> Shape:
@@ -291,9 +306,9 @@ class Kind:
 
 
 KINDS = (
-    Kind(_other_brightness, (0.05, 0.6), crack=True),
-    Kind(_other_brightness, (0.015, 0.12)),
-    Kind(_faint_brightness, (0.05, 0.4), (0.4, 1.0)),
+    Kind(_other_brightness, (0.05, 0.6), crack=True, strongest=6.0),
+    Kind(_other_brightness, (0.015, 0.12), strongest=6.0),
+    Kind(_faint_brightness, (0.05, 0.4), (0.4, 1.0), strongest=6.0),
     Kind(_blurred, (0.03, 0.35), (0.0, 0.6)),
     Kind(_rougher, (0.03, 0.35), (0.0, 0.6)),
     Kind(_foreign_texture, (0.02, 0.4)),

@@ -65,11 +65,11 @@ def store(tmp_path: Path) -> Callable[..., Path]:
         **changes: Any,
     ) -> Path:
         answer = answering(CONFIG, probabilities).predict([PHOTOGRAPH])[0]
-        stored = expected_answer(PHOTOGRAPH, answer).model_copy(update=changes)
+        right = expected_answer(PHOTOGRAPH, answer)
 
         def build(folder: Path) -> Manifest:
-            write_self_test(folder, stored, PHOTOGRAPH, answer)
-            return manifest(self_test=stored)
+            write_self_test(folder, right, PHOTOGRAPH, answer)
+            return manifest(self_test=right.model_copy(update=changes))
 
         write_artifact(tmp_path / "model", build)
         return tmp_path / "model"

@@ -2,7 +2,8 @@ import numpy as np
 import pytest
 
 from training.data import made_up_defects
-from training.data.made_up_defects import KINDS, SHARES, VISIBLE, make_up_defect
+from training.data.made_up_defects import AIM, KINDS, NEAR, SHARES, VISIBLE, VISIBLE_SHARE, make_up_defect
+from training.data.visibility import Surface
 
 MANY = 40
 
@@ -33,7 +34,9 @@ def test_the_mask_marks_what_differs_and_nothing_else(channels):
         made += 1
         difference = np.abs(changed.astype(int) - image).max(axis=2)
         assert set(np.unique(mask)) <= {0, 255}
-        np.testing.assert_array_equal(mask > 0, difference > VISIBLE)
+        assert (difference[mask > 0] > VISIBLE).all()
+        faint = difference[mask == 0]
+        assert faint.max() <= max(VISIBLE, VISIBLE_SHARE * difference.max())
     assert made > 0.8 * MANY
 
 
@@ -44,6 +47,19 @@ def test_each_kind_of_defect_can_be_seen(monkeypatch):
         )
         masks = [make(seed, height=128, width=128)[2] for seed in range(12)]
         assert any(mask is not None for mask in masks), f"kind {number}"
+
+
+def test_a_defect_stands_out_against_what_the_photograph_shows_itself():
+    """On a calm surface and on a restless one: as strong as aimed at, small ones stronger."""
+    for spread in (3.0, 25.0):
+        seen = []
+        for seed in range(MANY):
+            image, changed, mask = make(seed, height=128, width=128, spread=spread)
+            if mask is not None:
+                seen.append(Surface(image).visibility(changed, mask > 0))
+        assert len(seen) > 0.8 * MANY
+        assert NEAR * AIM[0] <= np.quantile(seen, 0.1)
+        assert AIM[0] / NEAR < np.quantile(seen, 0.9) < 2 * AIM[1]
 
 
 def test_shares_are_a_whole():
