@@ -3,14 +3,18 @@
 import numpy as np
 
 from training.config import TargetConfig
+from training.data.decoys import move_striking_place
 from training.data.example_source import Example, ExampleSource
 from training.data.made_up_defects import make_up_defect
-from training.data.sampling import AS_IT_IS, MADE_UP
+from training.data.sampling import AS_IT_IS, DECOY, MADE_UP
 from training.data.targets import grow
 from training.data.transplants import transplant_defect
 
 ANY_DEFECT = -1
 """Label of an example that shows some defect, of which nobody can say which class it has."""
+
+ADDED = {MADE_UP: "made-up defect", DECOY: "good decoy"}
+"""What is put onto an example, as messages name it."""
 
 TEXTURES = 2
 """Other good examples that a made-up defect is filled from."""
@@ -39,20 +43,23 @@ class MadeUpSource:
 
         Args:
             index: Of the example.
-            donor: Index of the example whose defect it gets, `MADE_UP` or `AS_IT_IS`.
+            donor: Index of the example whose defect it gets, `MADE_UP`, `DECOY` or `AS_IT_IS`.
             random: Decides the defect.
         """
         if donor == AS_IT_IS:
             return self._source[index]
         if donor == MADE_UP:
             return self._make_up(index, random)
+        if donor == DECOY:
+            other = self._source[int(random.choice(self._good))]
+            return Example(move_striking_place(self._source[index].image, other.image, random), None)
         return self._transplant(index, donor, random)
 
     def label(self, index: int, donor: int, *, masked: bool) -> int:
         """Returns the class of the example of one turn, or `ANY_DEFECT`; `masked`: whether it has a mask."""
         if donor == MADE_UP:
             return self._label if masked else 0
-        return self._source.labels[index if donor == AS_IT_IS else donor]
+        return self._source.labels[index if donor < 0 else donor]
 
     def is_supervised(self, index: int, donor: int) -> bool:
         """Returns whether the mask of the example of one turn is known."""
@@ -63,7 +70,7 @@ class MadeUpSource:
         name = self._source.name(index)
         if donor == AS_IT_IS:
             return name
-        return f"{name} + {'made-up defect' if donor == MADE_UP else self._source.name(donor)}"
+        return f"{name} + {ADDED[donor] if donor < 0 else self._source.name(donor)}"
 
     def _make_up(self, index: int, random: np.random.Generator) -> Example:
         others = random.choice(self._good, TEXTURES).tolist()
