@@ -17,7 +17,7 @@ Image = NDArray[np.uint8]
 STRIKING = 0.998
 """Quantile of an appearance above which a pixel strikes the eye."""
 
-LEAST_PX = 8
+LEAST_PX = 4
 """Of a place that does."""
 
 MARGIN_PX = 5
