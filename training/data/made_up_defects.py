@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from training.data.defect_shapes import Opacity, Shape, draw_blob, draw_crack
-from training.data.part_finder import find_part
+from training.data.part_finder import find_inspected_part
 
 Image = NDArray[np.uint8]
 Mask = NDArray[np.uint8]
@@ -45,20 +45,23 @@ LEAST_SPREAD = 6.0
 
 
 def make_up_defect(
-    image: Image, textures: Sequence[Image], random: np.random.Generator
+    image: Image, textures: Sequence[Image], random: np.random.Generator, area: Mask | None = None
 ) -> tuple[Image, Mask | None]:
-    """Puts a made-up defect onto a good photograph, where the part is.
+    """Puts a made-up defect onto a good photograph, where the part is and is inspected.
 
     Args:
         image: uint8 [h, w, C], good.
         textures: Other good photographs [·, ·, C], which areas are filled from; none = `image` alone.
         random: Is advanced.
+        area: uint8 [h, w], above 0 where the photograph is inspected; None = everywhere.
 
     Returns:
         The photograph with the defect, and its mask, uint8 [h, w], 255 where a pixel differs by more than
         `VISIBLE` levels; the photograph itself and None if nothing stands out after several tries.
     """
-    part = find_part(image)
+    if area is not None and not area.any():
+        return image, None
+    part = find_inspected_part(image, area)
     best: tuple[Image, NDArray[np.bool_]] | None = None
     most = LEAST
     for _ in range(TRIES):

@@ -68,14 +68,15 @@ class MadeUpSource:
     def _make_up(self, index: int, random: np.random.Generator) -> Example:
         others = random.choice(self._good, TEXTURES).tolist()
         textures = [self._source[other].image for other in others]
-        image, mask = make_up_defect(self._source[index].image, textures, random)
+        good = self._source[index]
+        image, mask = make_up_defect(good.image, textures, random, good.area)
         if mask is not None and self._target.dilation_at == "photograph":
             mask = grow(mask, self._target) * np.uint8(255)
-        return Example(image, mask)
+        return Example(image, mask, good.area)
 
     def _transplant(self, index: int, donor: int, random: np.random.Generator) -> Example:
-        given = self._source[donor]
+        given, good = self._source[donor], self._source[index]
         if given.mask is None:
             return given
-        changed = transplant_defect(self._source[index].image, given.image, given.mask, random)
-        return given if changed is None else Example(*changed)
+        changed = transplant_defect(good.image, given.image, given.mask, random, good.area)
+        return given if changed is None else Example(*changed, area=good.area)
