@@ -62,6 +62,11 @@ def _run_lengths(mask: NDArray[np.uint8], scores: NDArray[np.float32]) -> RunLen
 
 
 def _polygons(mask: NDArray[np.uint8], scores: NDArray[np.float32]) -> list[PolygonAnswer]:  # noqa: ARG001
+    return trace(mask)
+
+
+def trace(mask: NDArray[np.uint8]) -> list[PolygonAnswer]:
+    """Returns the contours of each connected part of a mask [H, W]."""
     contours, found = cv2.findContours(mask, cv2.RETR_CCOMP, cv2.CHAIN_APPROX_SIMPLE)
     if found is None:
         return []

@@ -5,7 +5,7 @@ from urllib.parse import quote
 
 from starlette.responses import Response
 
-from api.mask_encoding import encode_mask, encode_mask_file
+from api.mask_encoding import encode_mask, encode_mask_file, trace
 from api.photograph_pipeline import InspectedPhotograph
 from api.request_params import RequestParams
 from segdec.postprocessing import Prediction
@@ -34,6 +34,7 @@ def make_answer(inspected: InspectedPhotograph, *, params: RequestParams) -> Ans
         timing_ms=_timing(inspected, params.begun),
         batch_size=inspected.batch_size,
         warnings=list(inspected.warnings),
+        inspected_area=None if prediction.area is None else trace(prediction.area),
     )
 
 

@@ -33,10 +33,11 @@ from segdec.files import new_folder
 from segdec.signatures import TrustedKeys
 from segdec.variants import Speed, Variant, order_by_speed
 
-FORMAT_VERSION = 7
+FORMAT_VERSION = 8
 """Of the folder, counted up whenever it changes."""
-READ_VERSIONS = (5, 6, FORMAT_VERSION)
-"""No other ones are read. 5 knew of no encoders, 6 of no calibration and review; else they are the same."""
+READ_VERSIONS = (5, 6, 7, FORMAT_VERSION)
+"""No other ones are read. 5 knew of no encoders, 6 of no calibration and review, 7 of no part of a photograph
+that is not inspected; else they are the same."""
 
 MANIFEST = "manifest.json"
 RUN_FILE = "config.toml"

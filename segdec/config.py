@@ -14,6 +14,7 @@ from pydantic import (
 
 from segdec.encoders import ENCODER_STRIDE, ENCODERS, SEGDECNET
 from segdec.errors import ConfigError
+from segdec.inspected_area import Mask, anything_left, check_mask, check_polygon, draw_area
 from segdec.suggestions import nearest
 
 STRIDE = 8
@@ -54,6 +55,8 @@ OddSide = Annotated[int, Field(gt=0), AfterValidator(_check_odd)]
 Width = Annotated[int, Field(gt=0)]
 Side = Annotated[int, Field(gt=0, le=2**15, multiple_of=STRIDE)]
 Fraction = Annotated[float, Field(ge=0.0, le=1.0)]
+RelativePolygon = Annotated[tuple[tuple[float, float], ...], AfterValidator(check_polygon)]
+"""Corners (x, y) in parts of a photograph's width and height, from its upper left corner on."""
 
 
 class Config(BaseModel):
@@ -230,6 +233,37 @@ class InputConfig(Config):
         description="value of a 16-bit photograph that becomes 255, brighter ones are clipped (4095 for "
         "12-bit data); none = 65535, and a photograph that would be nearly black is refused",
     )
+    regions_of_interest: tuple[RelativePolygon, ...] = Field(
+        (),
+        description="polygons of corners [x, y], in parts of the photograph's width and height, outside of "
+        "which nothing is inspected; none = all of it is",
+    )
+    ignored_areas: tuple[RelativePolygon, ...] = Field(
+        (), description="polygons like these, within which nothing is inspected"
+    )
+    interest_mask: Annotated[str, AfterValidator(check_mask)] | None = Field(
+        None,
+        description="mask outside of which (0) nothing is inspected, stretched to the photograph: the path "
+        "of its PNG; kept as base64",
+    )
+
+    def inspected_area(self, height: int, width: int) -> Mask | None:
+        """Returns what is inspected of a photograph, uint8 [height, width], 255 inside; None = all of it."""
+        return draw_area(self.regions_of_interest, self.ignored_areas, self.interest_mask, height, width)
+
+    @property
+    def is_partial(self) -> bool:
+        """Whether a part of the photograph is not inspected."""
+        return bool(self.regions_of_interest or self.ignored_areas or self.interest_mask is not None)
+
+    @model_validator(mode="after")
+    def _check_area(self) -> Self:
+        if not anything_left(self.regions_of_interest, self.ignored_areas, self.interest_mask):
+            raise ValueError(
+                "regions_of_interest, ignored_areas and interest_mask leave nothing to inspect; expected a "
+                "part of the photograph that is inside the regions and the mask, and not ignored"
+            )
+        return self
 
     @model_validator(mode="after")
     def _check_size(self) -> Self:

@@ -34,7 +34,7 @@ def unpack_mask(mask: MaskAnswer) -> NDArray[np.uint8]:
     elif isinstance(mask.data, RunLengths):
         pixels = _unpack_run_lengths(mask.data)
     else:
-        pixels = _fill_polygons(mask.data, mask.height, mask.width)
+        pixels = fill_polygons(mask.data, mask.height, mask.width)
     if mask.encoding == "png" and (between := pixels[(pixels != 0) & (pixels != 255)]).size:
         raise _corrupt(f"its encoding 'png' has the values 0 and 255 alone, and it holds {between[0]}")
     if pixels.shape != (mask.height, mask.width):
@@ -60,8 +60,15 @@ def _unpack_png(data: str) -> NDArray[np.uint8]:
     return np.asarray(decoded, dtype=np.uint8)
 
 
-def _fill_polygons(polygons: list[PolygonAnswer], height: int, width: int) -> NDArray[np.uint8]:
-    """Fills what lies between the contours of each part, the pixels below the contours included."""
+def fill_polygons(polygons: list[PolygonAnswer], height: int, width: int) -> NDArray[np.uint8]:
+    """Fills what lies between the contours of each part, the pixels below the contours included.
+
+    Returns:
+        uint8 [height, width], 255 or 0.
+
+    Raises:
+        ImageError: With the code `corrupt_mask`, if a contour is empty or leaves the picture.
+    """
     canvas = np.zeros((height, width), np.uint8)
     for polygon in polygons:
         contours = [polygon.outer, *polygon.holes]

@@ -17,6 +17,9 @@ PREDICTED: Color = (255, 92, 40)
 TRUTH: Color = (0, 190, 255)
 """Light blue, RGB."""
 
+INSPECTED: Color = (140, 200, 90)
+"""Green, RGB: outlines what is inspected."""
+
 OPACITY = 0.35
 """Of the fill: the defect must stay visible below it."""
 
@@ -35,6 +38,7 @@ def draw_overlay(
     mask: NDArray[np.uint8] | None,
     *,
     truth: NDArray[np.uint8] | None = None,
+    area: NDArray[np.uint8] | None = None,
     caption: str | None = None,
 ) -> NDArray[np.uint8]:
     """Draws masks on a photograph.
@@ -43,6 +47,7 @@ def draw_overlay(
         image: uint8 [H, W, C], C is 1 (grey) or 3 (RGB).
         mask: Predicted mask, uint8 [H, W], above 0 = defect: filled and outlined in orange.
         truth: True mask, uint8 [H, W]: outlined in light blue.
+        area: What is inspected, uint8 [H, W], above 0 inside: outlined in green; None = everywhere.
         caption: Text for a bar below the picture; wrapped to its width.
 
     Returns:
@@ -52,10 +57,12 @@ def draw_overlay(
     Raises:
         ImageError: With the code `mask_size`, if a mask has another size than the image.
     """
-    for drawn in (mask, truth):
+    for drawn in (mask, truth, area):
         _check_size(image, drawn)
     factor = 1 if caption is None else -(-MIN_CAPTION_WIDTH // image.shape[1])
     canvas = _enlarge(_to_rgb(image), factor)
+    if area is not None:
+        _outline(canvas, _enlarge(area, factor), INSPECTED)
     if mask is not None:
         canvas = _fill(canvas, _enlarge(mask, factor))
         _outline(canvas, _enlarge(mask, factor), PREDICTED)
@@ -63,7 +70,8 @@ def draw_overlay(
         _outline(canvas, _enlarge(truth, factor), TRUTH)
     if caption is None:
         return canvas
-    legend = [("predicted", PREDICTED)] * (mask is not None) + [("truth", TRUTH)] * (truth is not None)
+    drawn_in = (("predicted", PREDICTED, mask), ("truth", TRUTH, truth), ("inspected", INSPECTED, area))
+    legend = [(word, color) for word, color, drawn in drawn_in if drawn is not None]
     return np.vstack([canvas, draw_caption(caption, canvas.shape[1], legend)])
 
 

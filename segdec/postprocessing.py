@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from segdec.config import REVIEW, Calibration, ModelConfig
 from segdec.errors import ConfigError, SegdecError
-from segdec.preprocessing import restore_mask
+from segdec.preprocessing import prepare_area, restore_mask
 
 
 @dataclass(frozen=True)
@@ -46,6 +46,8 @@ class Prediction:
             s × s px of the prepared photograph [h, w]; s is the network's `mask_stride`.
         mask_threshold: The mask score from which on a pixel belongs to a defect.
         regions: Connected parts of the mask, highest score first.
+        area: uint8 [H, W], 255 where the photograph is inspected; None = everywhere. Elsewhere the scores
+            are 0.
     """
 
     label: str
@@ -59,6 +61,7 @@ class Prediction:
     grid_scores: NDArray[np.float32]
     mask_threshold: float
     regions: tuple[Region, ...]
+    area: NDArray[np.uint8] | None = None
 
 
 def interpret(
@@ -92,7 +95,13 @@ def interpret(
     doubtful = review is not None and review <= score < limit
     grid_scores = sigmoid(mask_logits[..., 0])  # [h/s, w/s]
     mask_scores = restore_mask(grid_scores, config.input, *size, config.network.mask_stride)  # [H, W]
+    area = config.input.inspected_area(*size)
+    if area is not None:
+        mask_scores[area == 0] = 0.0
+        grid_scores = np.where(_grid_area(config, size), grid_scores, np.float32(0.0))
     mask = np.where(mask_scores >= config.thresholds.mask, np.uint8(255), np.uint8(0))
+    if area is not None:
+        mask &= area  # also where the mask's threshold is 0
     return Prediction(
         label=REVIEW if doubtful else config.classes[chosen],
         score=score,
@@ -105,7 +114,17 @@ def interpret(
         grid_scores=grid_scores,
         mask_threshold=config.thresholds.mask,
         regions=find_regions(mask, mask_scores),
+        area=area,
     )
+
+
+def _grid_area(config: ModelConfig, size: tuple[int, int]) -> NDArray[np.bool_]:
+    """Which scores of the network's own grid lie in the inspected area, if only in part, [h/s, w/s]."""
+    prepared, stride = prepare_area(config.input, *size), config.network.mask_stride
+    if prepared is None:
+        return np.ones((1, 1), np.bool_)
+    rows, columns = (side // stride for side in prepared.shape)
+    return np.asarray(prepared.reshape(rows, stride, columns, stride).any(axis=(1, 3)))
 
 
 def find_regions(mask: NDArray[np.uint8], scores: NDArray[np.float32]) -> tuple[Region, ...]:

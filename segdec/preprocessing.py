@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from segdec.config import STRIDE, InputConfig
 from segdec.errors import ImageError
 from segdec.images import resize_mask
+from segdec.inspected_area import fill_outside
 
 Value = TypeVar("Value", np.uint8, np.float32)
 
@@ -27,7 +28,7 @@ def prepare_image(image: NDArray[np.uint8], config: InputConfig, channels: int) 
     `letterbox` uses one factor for both sides. What is missing at the right and at the bottom repeats the
     last row and column: with `letterbox` up to `height` × `width`, with `native` up to multiples of 8,
     with `tile` up to those and at least one tile. Values stay 0…255: the first layer of the network scales
-    them.
+    them. What is not inspected is filled first, so that nothing of it is seen.
 
     Args:
         image: uint8 [H, W, C], C is 1 (grey) or 3 (RGB).
@@ -39,11 +40,12 @@ def prepare_image(image: NDArray[np.uint8], config: InputConfig, channels: int) 
 
     Raises:
         ImageError: With the code `unsupported_channels`, if C is neither 1 nor 3, or a photograph whose
-            channels differ by more than `GREY_TOLERANCE` meets a grey network.
+            channels differ by more than `GREY_TOLERANCE` meets a grey network; with `nothing_inspected`, if
+            it has no pixel in the area that is inspected.
         ValueError: If `image` is no uint8 array [H, W, C].
     """
     check_image(image)
-    converted = _convert_channels(image, config, channels)
+    converted = _convert_channels(_fill(image, config), config, channels)
     scaled = _resize(converted, *scaled_size(config, *image.shape[:2]))
     return _pad(scaled, input_size(config, *image.shape[:2]), "edge")
 
@@ -62,6 +64,18 @@ def prepare_mask(mask: NDArray[np.uint8], config: InputConfig) -> NDArray[np.uin
     scaled = resize_mask(mask, *scaled_size(config, *mask.shape))
     mode: Literal["edge", "constant"] = "constant" if config.policy == "letterbox" else "edge"
     return _pad(scaled, input_size(config, *mask.shape), mode)
+
+
+def prepare_area(config: InputConfig, height: int, width: int) -> NDArray[np.uint8] | None:
+    """Returns what is inspected of a prepared photograph, uint8 [h, w], 255 inside; None = all of it.
+
+    Args:
+        config: The policy and the area.
+        height: Rows of the photograph, px.
+        width: Columns of the photograph, px.
+    """
+    area = config.inspected_area(height, width)
+    return None if area is None else prepare_mask(area, config)
 
 
 def restore_mask(
@@ -141,6 +155,20 @@ def check_image(image: NDArray[np.uint8]) -> None:
             f"The image has {image.shape[2]} channels. Expected 1 (grey) or 3 (RGB); drop the others.",
             code="unsupported_channels",
         )
+
+
+def _fill(image: NDArray[np.uint8], config: InputConfig) -> NDArray[np.uint8]:
+    height, width = image.shape[:2]
+    area = config.inspected_area(height, width)
+    if area is None:
+        return image
+    if not area.any():
+        raise ImageError(
+            f"The image of {width} × {height} px has no pixel in the area that the model inspects. Expected "
+            "a larger one, such as those that it was trained on.",
+            code="nothing_inspected",
+        )
+    return fill_outside(image, area)
 
 
 def _convert_channels(image: NDArray[np.uint8], config: InputConfig, channels: int) -> NDArray[np.uint8]:

@@ -75,11 +75,11 @@ class RunLengths(AnswerPart):
 
 
 class PolygonAnswer(AnswerPart):
-    """One connected part of a mask, as contours through the centres of its border pixels."""
+    """One connected part of a mask or an area, as contours through the centres of its border pixels."""
 
     outer: list[tuple[int, int]] = Field(description="x, y, px")
     holes: list[list[tuple[int, int]]] = Field(
-        description="contours of the holes, through the defect pixels around them"
+        description="contours of the holes, through the pixels of the part around them"
     )
 
 
@@ -128,6 +128,11 @@ class Answer(AnswerPart):
     timing_ms: Timing
     batch_size: int = Field(description="photographs that went through the network together")
     warnings: list[str] = Field(description="what was done to the photograph that its sender may not expect")
+    inspected_area: list[PolygonAnswer] | None = Field(
+        None,
+        description="outside of these contours, on the photograph's pixels, nothing was looked at; null: all "
+        "of it was",
+    )
 
 
 # === Errors ===

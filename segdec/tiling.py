@@ -5,7 +5,7 @@ Mask logits that depend on them, a border of half the receptive field, are left 
 the borders of both, logits pass over linearly from one tile to the other. With batch normalisation they are
 those of the photograph in one piece. Instance and feature normalisation and encoders with
 squeeze-and-excitation take statistics from the tile, so that neighbours never agree wholly: there at least
-half of the overlap is blended.
+half of the overlap is blended. Tiles that lie outside of what is inspected are left out.
 
     tile          |  counts alone  |  blended  | border |
     its neighbour             | border |  blended  |  counts alone  |
@@ -17,8 +17,11 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from segdec.config import STRIDE, ModelConfig, NetworkConfig
+from segdec.config import STRIDE, InputConfig, ModelConfig, NetworkConfig
 from segdec.engines import Engine, Logits
+
+OUTSIDE_LOGIT = -20.0
+"""Of the mask where no tile was looked at."""
 
 
 @dataclass(frozen=True)
@@ -73,10 +76,15 @@ def infer_tiles(
     """
     _check_images(images.shape, config.input.size)
     rows, columns = (_cut(*sides, config) for sides in zip(images.shape[1:3], config.input.size, strict=True))
-    tiles = list(np.ndindex(len(images), len(rows.starts), len(columns.starts)))
+    places = inspected_tiles(config.input, images.shape[1:3], rows.starts, columns.starts)
+    tiles = [(i, y, x) for i in range(len(images)) for y, x in places]
     at_once = max(1, (batch_pixels or engine.batch_pixels) // (rows.tile * columns.tile))
     stride = config.network.mask_stride
     mask = np.zeros((len(images), images.shape[1] // stride, images.shape[2] // stride, 1), np.float32)
+    for y, x in set(np.ndindex(len(rows.starts), len(columns.starts))) - set(places):
+        place = mask[:, rows.logits(y), columns.logits(x)]
+        weights = np.multiply.outer(rows.weights[y], columns.weights[x])[..., None]
+        place += OUTSIDE_LOGIT * weights[: place.shape[1], : place.shape[2]]
     classes = []
     for first in range(0, len(tiles), at_once):
         batch = tiles[first : first + at_once]
@@ -109,6 +117,40 @@ def tile_starts(side: int, tile: int, overlap: int, cell: int = STRIDE) -> tuple
     units = -(-(side - tile) // cell)  # spread evenly, but in whole cells: pooling must cut as in one piece
     steps = -(-units // max((tile - overlap) // cell, 1))
     return tuple(cell * (units * step // steps) for step in range(steps + 1))
+
+
+def inspected_tiles(
+    config: InputConfig, shape: tuple[int, ...], rows: tuple[int, ...], columns: tuple[int, ...]
+) -> list[tuple[int, int]]:
+    """Returns which tiles hold a pixel that is inspected, or lie within 8 px of one, row by row.
+
+    Padding makes a photograph longer by less than that, so that none is left out that the photograph itself
+    would show to hold one.
+
+    Args:
+        config: Size of a tile, and what is inspected.
+        shape: Rows and columns of the prepared photograph, px.
+        rows: Where the tiles begin, px.
+        columns: Where the tiles begin, px.
+
+    Returns:
+        Number of row and column of each.
+    """
+    every = list(np.ndindex(len(rows), len(columns)))
+    area = config.inspected_area(shape[0], shape[1])
+    if area is None:
+        return every
+    height, width = config.size
+
+    def is_inspected(place: tuple[int, ...]) -> bool:
+        top, left = rows[place[0]], columns[place[1]]
+        around = (
+            slice(max(0, start - STRIDE), start + side + STRIDE)
+            for start, side in ((top, height), (left, width))
+        )
+        return bool(area[tuple(around)].any())
+
+    return [place for place in every if is_inspected(place)] or every
 
 
 def blending_weights(

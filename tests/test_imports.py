@@ -72,6 +72,7 @@ def test_data_sets_use_no_network_code():
         "segdec.files",
         "segdec.images",
         "segdec.overlay",
+        "segdec.polygons",
         "segdec.run_lengths",
         "segdec.suggestions",
         "segdec.cli_runtime",

@@ -111,7 +111,7 @@ def describe_limits(chosen: ChosenLimits) -> str:
 def measure_split(folder: RunFolder, split: Split) -> Validation:
     """Runs a finished run's network over the photographs of a split."""
     experiment, model = folder.experiment(), folder.result().model
-    records = run_records(experiment.data, folder.splits, model.classes, split)
+    records = run_records(experiment, folder.splits, model.classes, split)
     predictor = Predictor(NetworkEngine(folder.network()), model)
     pool = ReadingPool(experiment.data.decode_threads)
     return Validator(predictor, records, record_reader(experiment), experiment.batch_size, pool).measure()

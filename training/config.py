@@ -1,5 +1,6 @@
 """What an experiment is: every setting of a training run, declared once."""
 
+import base64
 from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, TypeVar
@@ -9,7 +10,8 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 
 from segdec.config import Config, Fraction, InputConfig, NetworkConfig, OddSide
 from segdec.encoders import SEGDECNET
-from segdec.images import DEFAULT_MAX_PIXELS, MOST_PIXELS
+from segdec.errors import ImageError
+from segdec.images import DEFAULT_MAX_PIXELS, MOST_PIXELS, encode_png, read_mask
 
 Count = Annotated[int, Field(gt=0)]
 Steps = Annotated[int, Field(ge=0)]
@@ -23,6 +25,9 @@ Changeable = Annotated[T, MAY_CHANGE]
 
 Every other setting is part of what the result depends on, and stays as the run was started with it.
 """
+
+PNG_BASE64 = "iVBORw0KGgo"
+"""How the base64 of every PNG begins, and no path does."""
 
 Strategy = Literal["auto", "single", "mirrored", "central-storage", "multi-worker", "parameter-server"]
 
@@ -413,6 +418,20 @@ class ExperimentConfig(BaseSettings):
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         """Leaves the experiment file alone as a source: a variable called SEED must not steer a run."""
         return (init_settings,)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read_interest_mask(cls, values: Any) -> Any:
+        given = values.get("input") if isinstance(values, dict) else None
+        if not isinstance(given, dict) or not (named := given.get("interest_mask")):
+            return values
+        if str(named).startswith(PNG_BASE64):
+            return values
+        try:
+            mask = encode_png(read_mask(Path(str(named))))
+        except ImageError as error:
+            raise ValueError(f"input.interest_mask: {error}") from error
+        return {**values, "input": {**given, "interest_mask": base64.b64encode(mask).decode("ascii")}}
 
     @model_validator(mode="after")
     def _check_stages(self) -> Self:

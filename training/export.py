@@ -111,7 +111,7 @@ def verify_artifact(path: Path, model: Path, split: Split) -> Iterator[str]:
             f"{model} was not exported from {path}, or before its limits were chosen anew. Expected an "
             "artifact of this run; export it."
         )
-    records = run_records(folder.experiment().data, folder.splits, result.model.classes, split)
+    records = run_records(folder.experiment(), folder.splits, result.model.classes, split)
     reference = Predictor(NetworkEngine(folder.network()), result.model)
     verifier = Verifier(reference, records, _reader(reference), force=True)
     for name, variant in manifest.variants.items():
@@ -130,7 +130,7 @@ def _validation_photographs(
     """What the export uses of the validation photographs; nothing if they have been moved away meanwhile."""
     read = _reader(predictor)
     try:
-        records = run_records(folder.experiment().data, folder.splits, predictor.config.classes, "val")
+        records = run_records(folder.experiment(), folder.splits, predictor.config.classes, "val")
         for record in records:
             read(record)
     except (SegdecError, OSError) as error:

@@ -125,7 +125,8 @@ class Trainer:
     def _feature_cache(self, data: RunData) -> FeatureCache:
         """Of the encoder that is validated: it has the same weights in every strategy, and is exact."""
         images = len(data.examples) * self.config.augmentation.variants
-        features = FeatureCache(self.validated.encoder, data.shape, data.cache, images)
+        partial = self.config.input.is_partial
+        features = FeatureCache(self.validated.encoder, data.shape, data.cache, images, partial=partial)
         if (shortage := features.describe_shortage()) and self.is_chief:
             print(f"warning: {shortage}", file=sys.stderr)
         return features

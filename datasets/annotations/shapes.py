@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from datasets.annotations.drawn_mask import Shape
+from segdec.polygons import inside_polygon
 
 Point = tuple[float, float]
 Extent = tuple[float, float, float, float]
@@ -126,7 +127,7 @@ class Polygon:
         columns, rows = _pixels(left, right, mask.shape[1]), _pixels(top, bottom, mask.shape[0])
         corners = np.array(self.points) - (columns.start + 0.5, rows.start + 0.5)  # centres become integers
         part = mask[rows, columns]
-        inside = _even_odd(corners, *part.shape)
+        inside = inside_polygon(corners, *part.shape)
         if inside.any():
             part[inside] = 255
         else:
@@ -236,21 +237,6 @@ class Bitmap:
     def _unpacked(self) -> NDArray[np.bool_]:
         bits = np.unpackbits(np.frombuffer(self.bits, np.uint8), count=self.height * self.width)
         return bits.reshape(self.height, self.width).astype(np.bool_)
-
-
-def _even_odd(corners: NDArray[np.float64], height: int, width: int) -> NDArray[np.bool_]:
-    """Which integer points (x, y) of [height, width] lie within the polygon of `corners` [N, 2].
-
-    Each edge flips, in each row that it crosses, all points to its right.
-    """
-    flips = np.zeros((height, width + 1), np.uint8)
-    for start, end in zip(corners, np.roll(corners, -1, axis=0), strict=True):
-        (x0, y0), (x1, y1) = (start, end) if start[1] <= end[1] else (end, start)
-        rows = np.arange(max(math.ceil(y0), 0), min(math.ceil(y1), height))
-        if rows.size:
-            crossings = x0 + (rows - y0) * (x1 - x0) / (y1 - y0)
-            flips[rows, np.clip(np.ceil(crossings), 0, width).astype(np.int64)] ^= 1
-    return np.bitwise_xor.accumulate(flips, axis=1)[:, :-1].view(np.bool_)
 
 
 def _pixels(low: float, high: float, side: int) -> slice:

@@ -16,7 +16,7 @@ from segdec.decoding.integrity import Integrity
 from segdec.engines import ENGINES, choose_engine
 from segdec.errors import ConfigError, ImageError, ServiceError
 from segdec.images import decode_image, read_file, read_image
-from segdec.mask_decoding import unpack_mask
+from segdec.mask_decoding import fill_polygons, unpack_mask
 from segdec.pipeline import Stage
 from segdec.predictor import Predictor
 from segdec.schemas import Answer, ModelDetail
@@ -36,10 +36,12 @@ class Pictures:
     Attributes:
         pixels: Of the photograph, uint8 [H, W, C].
         mask: uint8 [H, W], 255 = defect.
+        area: uint8 [H, W], 255 where the photograph is inspected; None = everywhere.
     """
 
     pixels: NDArray[np.uint8]
     mask: NDArray[np.uint8]
+    area: NDArray[np.uint8] | None = None
 
 
 @dataclass(frozen=True)
@@ -173,7 +175,7 @@ class LocalInspector:
             region_count=len(prediction.regions),
             integrity=pending.integrity,
             warnings=pending.warnings,
-            pictures=Pictures(pending.pixels, prediction.mask),
+            pictures=Pictures(pending.pixels, prediction.mask, prediction.area),
         )
 
 
@@ -223,7 +225,7 @@ class RemoteInspector:
             white_level = self._white_levels.get((answer.model.name, answer.model.version))
             # Whether WebP is accepted was the service's to decide.
             photograph = decode_image(data, str(path), white_level=white_level, accept_webp=True)
-            pictures = Pictures(photograph.pixels, unpack_mask(answer.mask))
+            pictures = Pictures(photograph.pixels, unpack_mask(answer.mask), _area(answer))
         return InspectedFile(
             path=path,
             label=answer.decision.label,
@@ -249,6 +251,12 @@ class RemoteInspector:
             if error.status not in PHOTOGRAPH_STATUSES:
                 raise
             raise ImageError(str(error), code=error.code) from error
+
+
+def _area(answer: Answer) -> NDArray[np.uint8] | None:
+    if answer.inspected_area is None:
+        return None
+    return fill_polygons(answer.inspected_area, answer.image.height, answer.image.width)
 
 
 def served_labels(models: Iterable[ModelDetail], name: str | None, *, review: bool = True) -> tuple[str, ...]:

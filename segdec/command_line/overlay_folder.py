@@ -56,7 +56,7 @@ class OverlayFolder:
         pixels, mask = file.pictures.pixels, file.pictures.mask
         score, limits = score_text(file.score, file.threshold, file.review_threshold)
         caption = f"{file.label}  score {score}  threshold {limits}"
-        overlay = draw_overlay(pixels, mask, caption=caption)
+        overlay = draw_overlay(pixels, mask, area=file.pictures.area, caption=caption)
         stem = self._stems[file.path]
         try:
             write_png(self._folder / f"{stem}_mask.png", mask)

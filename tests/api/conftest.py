@@ -42,6 +42,7 @@ class StubPredictor:
         refusal: Raised for every photograph.
         mask_stride: Of the grid: every how many pixels it has a score.
         review: Score from which a photograph is for review; None for no review.
+        area: What is inspected of every photograph, [H, W]; None for all of it.
     """
 
     def __init__(self) -> None:
@@ -60,6 +61,7 @@ class StubPredictor:
         self.refusal: Exception | None = None
         self.mask_stride = 8
         self.review: float | None = None
+        self.area: NDArray[np.uint8] | None = None
 
     def warm_shape(self) -> tuple[int, int, int]:
         return (16, 24, 1)
@@ -103,6 +105,7 @@ class StubPredictor:
             grid_scores=scores[:: self.mask_stride, :: self.mask_stride],
             mask_threshold=0.5,
             regions=_regions(scores),
+            area=self.area,
         )
 
 

@@ -35,6 +35,7 @@ from segdec.schemas import (
     ModelDetail,
     ModelIdentity,
     ModelList,
+    PolygonAnswer,
     RegionAnswer,
     Timing,
 )
@@ -59,6 +60,7 @@ class FakeService:
     Attributes:
         threshold: The image score from which a photograph is defective.
         review: The one from which it is for review; None for no review.
+        inspected_area: What every answer says of it.
     """
 
     def __init__(self) -> None:
@@ -78,6 +80,7 @@ class FakeService:
         self.refusals = 0
         self.threshold = 0.5
         self.review: float | None = None
+        self.inspected_area: list[PolygonAnswer] | None = None
         self.served = [("surface", "3", ["stable"])]
         self.asked: list[str] = []
         self.known: dict[bytes, NDArray[np.uint8]] = {}
@@ -117,7 +120,8 @@ class FakeService:
             self.running -= 1
         scores = self.known.get(data, photograph.pixels.max(axis=2))
         model = ModelIdentity(name=name, version=version, sha256="0" * 64)
-        return answer(photograph, scores, model, self._decide(float(scores.max()) / 255))
+        found = answer(photograph, scores, model, self._decide(float(scores.max()) / 255))
+        return found.model_copy(update={"inspected_area": self.inspected_area})
 
     def _decide(self, score: float) -> Decision:
         below = "good" if self.review is None or score < self.review else "review"

@@ -14,6 +14,7 @@ from datasets.layouts.toy import make_sample
 from datasets.sample import Sample
 from segdec.images import decode_image, encode_png
 from segdec.postprocessing import find_regions
+from segdec.schemas import PolygonAnswer
 from tests.image_files import encode, png
 
 
@@ -91,6 +92,19 @@ def test_photograph_that_nothing_checked_says_so(visit):
     page = user.open()
     user.drop(("part.jpg", encode(decode_image(PART, "part").pixels, "JPEG")))
     expect(page.locator("#facts")).to_contain_text("60 × 40 px, 8 bit, JPEG without a checksum ·")
+
+
+@pytest.mark.slow
+def test_what_is_inspected_is_outlined(visit, service):
+    border = [(20, 2), (20, 37), (57, 37), (57, 2)]
+    service.inspected_area = [PolygonAnswer(outer=border, holes=[])]
+    user = visit()
+    page = user.open()
+    user.drop(("part.png", GOOD_PART))
+    inspected(page, "Good")
+    assert pixel(page, 20.5, 20.5) == [140, 200, 90]
+    assert pixel(page, 40.5, 20.5) == [30, 30, 30]
+    assert pixel(page, 10.5, 20.5) == [30, 30, 30]
 
 
 @pytest.mark.slow

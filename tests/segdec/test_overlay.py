@@ -3,7 +3,7 @@ import pytest
 from numpy.typing import NDArray
 
 from segdec.errors import ImageError
-from segdec.overlay import PREDICTED, TRUTH, draw_overlay, draw_scores
+from segdec.overlay import INSPECTED, PREDICTED, TRUTH, draw_overlay, draw_scores
 
 GREY = np.full((60, 90, 1), 100, np.uint8)
 
@@ -26,6 +26,13 @@ def test_truth_is_outlined_only() -> None:
     drawn = draw_overlay(GREY, None, truth=square())
     assert tuple(drawn[10, 30]) == TRUTH
     assert (drawn[20, 40] == 100).all()
+
+
+def test_what_is_inspected_is_outlined_below_the_prediction() -> None:
+    drawn = draw_overlay(GREY, square(10), area=square())
+    assert tuple(drawn[29, 49]) == INSPECTED
+    assert tuple(drawn[10, 30]) == PREDICTED
+    assert (drawn[25, 45] == 100).all()
 
 
 def test_without_masks_the_photograph_stays() -> None:

@@ -6,12 +6,31 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
+from segdec.inspected_area import even_outside
 from training.config import AugmentationConfig
 
 Mask = NDArray[np.uint8] | None
 
 MASK_LEVEL = 64
 """Value from which a pixel of a moved mask is defective: below the half, so that thin defects stay."""
+
+
+AREA_LEVEL = 128
+"""Value from which a pixel of a moved area is inspected."""
+
+
+class Changed(NamedTuple):
+    """An augmented image.
+
+    Attributes:
+        image: float32 [h, w, C], 0…255.
+        mask: uint8 [h, w], above 0 where there is a defect, or None.
+        area: uint8 [h, w], above 0 where it is inspected; None = everywhere.
+    """
+
+    image: NDArray[np.float32]
+    mask: Mask
+    area: Mask
 
 
 class Draws(NamedTuple):
@@ -35,44 +54,61 @@ def draw(random: np.random.Generator) -> Draws:
 
 
 def augment(
-    image: NDArray[np.uint8], mask: Mask, random: np.random.Generator, config: AugmentationConfig
-) -> tuple[NDArray[np.float32], Mask]:
-    """Moves both and changes the light of the image.
+    image: NDArray[np.uint8],
+    mask: Mask,
+    random: np.random.Generator,
+    config: AugmentationConfig,
+    area: Mask = None,
+) -> Changed:
+    """Moves all and changes the light of the image.
 
     Args:
         image: uint8 [h, w, C].
         mask: uint8 [h, w], above 0 where there is a defect, or None.
         random: Is advanced.
         config: What may change.
+        area: uint8 [h, w], above 0 where the image is inspected; None = everywhere. What lies outside,
+            and was filled, has one level afterwards, too.
 
     Returns:
-        The changed image, float32 0…255, and its mask, a view of the given one where that suffices.
+        The changed image, its mask and its area, views of the given ones where that suffices.
     """
     draws = draw(random)
-    image, mask = move(image, mask, draws, config)
-    return change_light(image, draws, random, config), mask
+    moved, mask, area = move(image, mask, draws, config, area)
+    changed = change_light(moved, draws, random, config)
+    return Changed(changed if area is None else even_outside(changed, area), mask, area)
 
 
 def move(
-    image: NDArray[np.uint8], mask: Mask, draws: Draws, config: AugmentationConfig
-) -> tuple[NDArray[np.uint8], Mask]:
-    """Flips, turns, scales and shifts both; the image is continued by its border, the mask by background.
+    image: NDArray[np.uint8], mask: Mask, draws: Draws, config: AugmentationConfig, area: Mask = None
+) -> tuple[NDArray[np.uint8], Mask, Mask]:
+    """Flips, turns, scales and shifts all; beyond its border the mask is background, the others go on.
 
-    What would take a defect out of sight neither scales nor shifts: the image keeps its class.
+    What would take a defect out of sight, or all that is inspected, neither scales nor shifts: the image
+    keeps its class.
     """
     axes = flipped_axes(draws, config)
     quarters = _quarters(draws.rotate, image.shape) if config.rotate else 0
     image = np.rot90(np.flip(image, axes), quarters)
-    mask = None if mask is None else np.rot90(np.flip(mask, axes), quarters)
+    mask, area = (one if one is None else np.rot90(np.flip(one, axes), quarters) for one in (mask, area))
     matrix = _affine(image.shape, draws, config)
     if matrix is None:
-        return image, mask
-    if mask is not None:
-        moved = (_warp(mask, matrix, cv2.BORDER_CONSTANT) >= MASK_LEVEL).view(np.uint8)
-        if mask.any() and not moved.any():
-            return image, mask
-        mask = moved
-    return _warp(image, matrix, cv2.BORDER_REPLICATE).reshape(image.shape), mask
+        return image, mask, area
+    moved_mask = None if mask is None else _shown(mask, matrix, cv2.BORDER_CONSTANT, MASK_LEVEL)
+    moved_area = None if area is None else _shown(area, matrix, cv2.BORDER_REPLICATE, AREA_LEVEL)
+    if _is_lost(mask, moved_mask) or _is_lost(area, moved_area):
+        return image, mask, area
+    return _warp(image, matrix, cv2.BORDER_REPLICATE).reshape(image.shape), moved_mask, moved_area
+
+
+def _shown(
+    mask: NDArray[np.uint8], matrix: NDArray[np.float64], border: int, level: int
+) -> NDArray[np.uint8]:
+    return (_warp(mask, matrix, border) >= level).view(np.uint8)
+
+
+def _is_lost(before: Mask, after: Mask) -> bool:
+    return before is not None and after is not None and bool(before.any()) and not after.any()
 
 
 def flipped_axes(draws: Draws, config: AugmentationConfig) -> tuple[int, ...]:

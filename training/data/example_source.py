@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from datasets.sample import LazyRecords, Record, Sample, is_placeless, labels_of, placeless
 from segdec.config import InputConfig, ModelConfig
 from segdec.errors import ConfigError, ImageError
-from segdec.preprocessing import input_size, prepare_image, prepare_mask
-from segdec.tiling import tile_starts
+from segdec.preprocessing import input_size, prepare_area, prepare_image, prepare_mask
+from segdec.tiling import inspected_tiles, tile_starts
 from training.data.array_cache import ArrayCache, Arrays
 
 
@@ -22,10 +22,12 @@ class Example:
     Attributes:
         image: uint8 [h, w, C].
         mask: uint8 [h, w], 255 where there is a defect; None where there is none, or none is known.
+        area: uint8 [h, w], 255 where the photograph is inspected; None = everywhere.
     """
 
     image: NDArray[np.uint8]
     mask: NDArray[np.uint8] | None
+    area: NDArray[np.uint8] | None = None
 
 
 class ExampleSource(Protocol):
@@ -113,7 +115,7 @@ class PhotographSource:
         if kept is None:
             kept = self._prepare(self.records[index])
             self._cache.put(index, kept)
-        return Example(kept["image"], kept.get("mask"))
+        return Example(kept["image"], kept.get("mask"), kept.get("area"))
 
     def name(self, index: int) -> str:
         """Returns the record's name."""
@@ -153,10 +155,13 @@ class PhotographSource:
     def _prepare(self, record: Record) -> Arrays:
         sample = self._read(record)
         image = prepare_sample(sample, self._input, self.channels)
+        height, width = sample.image.shape[:2]
+        area = prepare_area(self._input, height, width)
+        seen = {"image": image} if area is None else {"image": image, "area": area}
         if sample.mask is None or is_placeless(record):
-            return {"image": image}
+            return seen
         mask = prepare_mask(sample.mask, self._input)
-        return {"image": image, "mask": mask} if mask.any() else {"image": image}
+        return {**seen, "mask": mask} if mask.any() else seen
 
 
 @dataclass(frozen=True)
@@ -180,7 +185,7 @@ class TileSource:
     """Tiles of prepared photographs, as the network sees them one by one.
 
     A tile has its photograph's class where it holds a pixel of the defect, and is good elsewhere. The
-    photographs with a defect are read once for that.
+    photographs with a defect are read once for that. Those outside of what is inspected are left out.
 
     Args:
         photographs: What is cut.
@@ -194,6 +199,7 @@ class TileSource:
 
     def __init__(self, photographs: PhotographSource, input_config: InputConfig, overlap_px: int) -> None:
         self._photographs = photographs
+        self._input = input_config
         self._size = input_size(input_config, 1, 1)
         self._overlap = overlap_px
         unknown = [photographs.name(index) for index, known in enumerate(photographs.supervised) if not known]
@@ -214,7 +220,8 @@ class TileSource:
         """Returns the example of a tile: views of its photograph's arrays."""
         tile = self._tiles[index]
         whole, part = self._photographs[tile.photograph], self._part(tile.row, tile.column)
-        return Example(whole.image[part], _masked(whole.mask, part))
+        area = None if whole.area is None else whole.area[part]
+        return Example(whole.image[part], _masked(whole.mask, part), area)
 
     def name(self, index: int) -> str:
         """Returns the record's name, with the tile's first column and row."""
@@ -238,8 +245,9 @@ class TileSource:
         )
         return [
             Tile(index, row, column, 0 if _masked(mask, self._part(row, column)) is None else label)
-            for row in rows
-            for column in columns
+            for row, column in (
+                (rows[y], columns[x]) for y, x in inspected_tiles(self._input, shape[:2], rows, columns)
+            )
         ]
 
     def _part(self, row: int, column: int) -> tuple[slice, slice]:

@@ -207,19 +207,20 @@ class InputPipeline:
         """What one example gives a batch, without its first axis."""
         config, shape = self._config, self._shape
         seen = dict(see(place))
-        mask = seen.pop("mask", None)
+        mask, area = seen.pop("mask", None), seen.pop("area", None)
         share, weight = build_targets(
             mask,
             (shape[0], shape[1]),
             config.target,
             config.network.mask_stride,
             supervised=self._examples.is_supervised(place.index, place.donor),
+            area=area,
         )
         label = self._examples.label(place.index, place.donor, masked=mask is not None)
         return {**seen, "target": share, "weight": weight, "label": np.asarray(label, np.int32)}
 
     def _seen(self, place: _Place) -> Arrays:
-        """What the network sees of an example, image or features, and `mask`, where there is one.
+        """What the network sees of an example, image or features, and `mask` and `area`, where there is one.
 
         Features of an example that got a defect are not kept: it does not come again.
         """
@@ -231,11 +232,12 @@ class InputPipeline:
         return self._features.get((place.index, flips), lambda: self._augmented(place))
 
     def _augmented(self, place: _Place) -> Arrays:
-        """The augmented `image`, and its `mask`, where there is one."""
+        """The augmented `image`, and its `mask` and `area`, where there is one."""
         example = self._examples.get(place.index, place.donor, self._random(place, _DEFECT))
         changes = self._config.augmentation
-        image, mask = augment(example.image, example.mask, self._random(place), changes)
-        return {"image": image} if mask is None else {"image": image, "mask": mask}
+        changed = augment(example.image, example.mask, self._random(place), changes, example.area)
+        beside = {"mask": changed.mask, "area": changed.area}
+        return {"image": changed.image, **{name: one for name, one in beside.items() if one is not None}}
 
     def _random(self, place: _Place, *purpose: int) -> np.random.Generator:
         return np.random.default_rng([self._config.seed, place.stage_index, place.position, *purpose])

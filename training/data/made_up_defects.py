@@ -54,20 +54,23 @@ LEAST_SPREAD = 6.0
 
 
 def make_up_defect(
-    image: Image, textures: Sequence[Image], random: np.random.Generator
+    image: Image, textures: Sequence[Image], random: np.random.Generator, area: Mask | None = None
 ) -> tuple[Image, Mask | None]:
-    """Puts a made-up defect onto a good photograph, where the part is.
+    """Puts a made-up defect onto a good photograph, where the part is and is inspected.
 
     Args:
         image: uint8 [h, w, C], good.
         textures: Other good photographs [·, ·, C], which areas are filled from; none = `image` alone.
         random: Is advanced.
+        area: uint8 [h, w], above 0 where the photograph is inspected; None = everywhere.
 
     Returns:
         The photograph with the defect, and its mask, uint8 [h, w], 255 where a pixel differs by more than
         `VISIBLE` levels; the photograph itself and None if nothing stands out after several tries.
     """
-    surface = Surface(image)
+    if area is not None and not area.any():
+        return image, None
+    surface = Surface(image, area)
     aim = _log_uniform(random, AIM)
     best: tuple[float, Image, NDArray[np.bool_]] | None = None
     for _ in range(TRIES):

@@ -51,8 +51,7 @@ class MadeUpSource:
         if donor == MADE_UP:
             return self._make_up(index, random)
         if donor == DECOY:
-            other = self._source[int(random.choice(self._good))]
-            return Example(move_striking_place(self._source[index].image, other.image, random), None)
+            return self._decoy(index, random)
         return self._transplant(index, donor, random)
 
     def label(self, index: int, donor: int, *, masked: bool) -> int:
@@ -75,14 +74,20 @@ class MadeUpSource:
     def _make_up(self, index: int, random: np.random.Generator) -> Example:
         others = random.choice(self._good, TEXTURES).tolist()
         textures = [self._source[other].image for other in others]
-        image, mask = make_up_defect(self._source[index].image, textures, random)
+        good = self._source[index]
+        image, mask = make_up_defect(good.image, textures, random, good.area)
         if mask is not None and self._target.dilation_at == "photograph":
             mask = grow(mask, self._target) * np.uint8(255)
-        return Example(image, mask)
+        return Example(image, mask, good.area)
+
+    def _decoy(self, index: int, random: np.random.Generator) -> Example:
+        good, other = self._source[index], self._source[int(random.choice(self._good))]
+        image = move_striking_place(good.image, other.image, random, good.area, other.area)
+        return Example(image, None, good.area)
 
     def _transplant(self, index: int, donor: int, random: np.random.Generator) -> Example:
-        given = self._source[donor]
+        given, good = self._source[donor], self._source[index]
         if given.mask is None:
             return given
-        changed = transplant_defect(self._source[index].image, given.image, given.mask, random)
-        return given if changed is None else Example(*changed)
+        changed = transplant_defect(good.image, given.image, given.mask, random, good.area)
+        return given if changed is None else Example(*changed, area=good.area)

@@ -70,7 +70,9 @@ def made_up_validation(
             prepare_sample(read(records[index]), model.input, model.network.input_channels)
             for index in (place, other)
         )
-        changed, mask = make_up_defect(image, [texture], random)
+        # The model sees the copy as a photograph of its own, and inspects the same part of it.
+        area = model.input.inspected_area(*image.shape[:2])
+        changed, mask = make_up_defect(image, [texture], random, area)
         return Sample(record.name, changed, mask, record.label)
 
     return JudgedPhotographs([*records, *copies], keeping_reader(read_or_make_up, cache))

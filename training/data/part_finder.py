@@ -53,3 +53,19 @@ def _is_plain(grey: NDArray[np.uint8], part: NDArray[np.bool_], border_share: fl
     background = grey[~part].astype(np.float64)
     contrast = abs(float(grey[part].mean()) - float(background.mean()))
     return contrast >= LEAST_CONTRAST and float(background.std()) <= MOST_SPREAD
+
+
+def find_inspected_part(image: NDArray[np.uint8], area: NDArray[np.uint8] | None) -> NDArray[np.bool_] | None:
+    """Returns where the part is and is inspected, [h, w]; None = everywhere.
+
+    Args:
+        image: uint8 [h, w, C].
+        area: uint8 [h, w], above 0 where it is inspected, which has a pixel at least; None = everywhere. If
+            the part seems to lie elsewhere, it is this.
+    """
+    part = find_part(image)
+    if area is None:
+        return part
+    inspected = area > 0
+    both = inspected if part is None else part & inspected
+    return both if both.any() else inspected

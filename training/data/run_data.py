@@ -24,6 +24,7 @@ from segdec.errors import DatasetError
 from training.config import DataConfig, ExperimentConfig
 from training.data.array_cache import ArrayCache
 from training.data.example_source import ExampleSource, build_source, known_shape, prepare_sample
+from training.data.inspected_records import cut_mask, relabel
 from training.data.targets import grow_sample
 
 
@@ -65,6 +66,7 @@ def load_run_data(config: ExperimentConfig) -> RunData:
     model = build_model_config(config, dataset.classes)
     known = known_checks(config, model.network.input_channels)
     checked = check_data(config, dataset, model.network.input_channels, known)
+    checked = replace(checked, records=relabel(checked.records, record_reader(config), config.input))
     for split in ("train", "val"):
         check_split(split, checked.of_split(split), made_up=config.augmentation.synthetic > 0)
     check_tellable(checked.of_split("train"), dataset.classes)
@@ -83,8 +85,9 @@ def load_run_data(config: ExperimentConfig) -> RunData:
 
 
 def record_reader(config: ExperimentConfig) -> Callable[[Record], Sample]:
-    """Reads a record as the experiment says; see `datasets.reading.read`."""
-    return partial(read, white_level=config.input.white_level, max_pixels=config.data.max_pixels)
+    """Reads a record as `datasets.reading.read`, its mask cut to what the experiment inspects."""
+    read_whole = partial(read, white_level=config.input.white_level, max_pixels=config.data.max_pixels)
+    return lambda record: cut_mask(read_whole(record), config.input)
 
 
 def training_reader(config: ExperimentConfig) -> Callable[[Record], Sample]:
@@ -124,11 +127,13 @@ def load_data(config: DataConfig, splits: Path | None) -> Dataset:
     )
 
 
-def run_records(data: DataConfig, splits: Path, classes: tuple[str, ...], split: Split) -> Sequence[Record]:
+def run_records(
+    config: ExperimentConfig, splits: Path, classes: tuple[str, ...], split: Split
+) -> Sequence[Record]:
     """Lists the images of a split as a run was started with it, whatever was added since.
 
     Args:
-        data: Where the images lie.
+        config: Where the images lie, and what of them is inspected.
         splits: The run's own split file.
         classes: Those of the run's model.
         split: Whose images.
@@ -136,6 +141,7 @@ def run_records(data: DataConfig, splits: Path, classes: tuple[str, ...], split:
     Raises:
         SegdecError: If one of them cannot be used any more, or there is none.
     """
+    data = config.data
     dataset = load_data(data, splits)
     started_with = {line.name for line in read_name_list(splits, SPLITS, "split") if line.word == split}
     if gone := [problem for problem in dataset.problems if problem.name in started_with]:
@@ -150,7 +156,7 @@ def run_records(data: DataConfig, splits: Path, classes: tuple[str, ...], split:
             f"The split '{split}' of '{data.root}' holds no image. Evaluate another --split, or train "
             "with a splits file that has one."
         )
-    return dataset.of_split(split)
+    return relabel(dataset.of_split(split), record_reader(config), config.input)
 
 
 def check_data(config: ExperimentConfig, dataset: Dataset, channels: int, known: KnownChecks) -> Dataset:
@@ -186,7 +192,10 @@ def check_data(config: ExperimentConfig, dataset: Dataset, channels: int, known:
 def known_checks(config: ExperimentConfig, channels: int) -> KnownChecks:
     """Returns what former starts have found of the files, as far as it is true of this experiment."""
     # What `prepare_sample` refuses depends on no other setting of the input.
-    settings = [config.input.white_level, config.input.convert_color, channels]
+    settings: list[object] = [config.input.white_level, config.input.convert_color, channels]
+    if config.input.is_partial:
+        area = {"regions_of_interest", "ignored_areas", "interest_mask"}
+        settings.append(config.input.model_dump(mode="json", include=area))
     root, trust = str(config.data.root), not config.data.recheck
     return KnownChecks(config.checked_folder, root, repr(settings), trust=trust)
 

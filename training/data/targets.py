@@ -16,7 +16,8 @@ class Targets(NamedTuple):
 
     Attributes:
         share: float32 [h/s, w/s, 1], defective share of each mask pixel, 0…1.
-        weight: float32 [h/s, w/s, 1], of each mask pixel's loss; 0 everywhere where no mask is known.
+        weight: float32 [h/s, w/s, 1], of each mask pixel's loss; 0 everywhere where no mask is known, and
+            where nothing is inspected.
     """
 
     share: NDArray[np.float32]
@@ -30,6 +31,7 @@ def build_targets(
     stride: int,
     *,
     supervised: bool = True,
+    area: NDArray[np.uint8] | None = None,
 ) -> Targets:
     """Makes both maps of one image.
 
@@ -39,7 +41,12 @@ def build_targets(
         config: How the mask is read.
         stride: Image pixels per mask pixel along each side.
         supervised: False for a defective image whose mask is not known.
+        area: uint8 [h, w], above 0 where the image is inspected; None = everywhere. A mask pixel has the
+            defective share, and the weight, of its inspected part.
     """
+    if area is not None:
+        whole = build_targets(_cut(mask, area), shape, config, stride, supervised=supervised)
+        return _within(whole, (area > 0).astype(np.float32), config, stride)
     size = shape[0] // stride, shape[1] // stride, 1
     if mask is None or not supervised:
         return Targets(np.zeros(size, np.float32), np.full(size, supervised, np.float32))
@@ -48,6 +55,23 @@ def build_targets(
     if config.weighting == "uniform":
         return Targets(share, np.ones(size, np.float32))
     return Targets(share, window_means(depth_weight(grown, config), config, stride))
+
+
+def _cut(mask: NDArray[np.uint8] | None, area: NDArray[np.uint8]) -> NDArray[np.uint8] | None:
+    return None if mask is None else np.where(area > 0, mask, np.uint8(0))
+
+
+def _within(targets: Targets, inside: NDArray[np.float32], config: TargetConfig, stride: int) -> Targets:
+    """The targets of what is `inside` [h, w], 0 or 1.
+
+    Defects may have grown beyond it, but there are none outside of it: a window's share is that of its part
+    inside, at most 1.
+    """
+    seen = window_means(inside, config, stride)
+    share = np.minimum(targets.share / np.maximum(seen, np.finfo(np.float32).eps), 1.0)
+    return Targets(
+        np.where(seen > 0, share, 0.0).astype(np.float32), targets.weight * _cell_means(inside, stride)
+    )
 
 
 def grow(mask: NDArray[np.uint8], config: TargetConfig) -> NDArray[np.uint8]:

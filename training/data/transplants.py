@@ -6,7 +6,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from training.data.part_finder import find_part
+from training.data.part_finder import find_inspected_part
 
 Image = NDArray[np.uint8]
 Mask = NDArray[np.uint8]
@@ -32,7 +32,7 @@ ESTIMATE_PX = 192
 
 
 def transplant_defect(
-    good: Image, defective: Image, mask: Mask, random: np.random.Generator
+    good: Image, defective: Image, mask: Mask, random: np.random.Generator, area: Mask | None = None
 ) -> tuple[Image, Mask] | None:
     """Puts a defect of one photograph onto another one, flipped, turned, scaled, and at another place.
 
@@ -44,6 +44,7 @@ def transplant_defect(
         defective: uint8 [·, ·, C].
         mask: Of `defective`, above 0 where the defect is.
         random: Is advanced.
+        area: uint8 [h, w], above 0 where the good one is inspected; None = everywhere.
 
     Returns:
         The good photograph with the defect, and its mask, uint8 [h, w], 255 where the moved mask lies; None
@@ -55,7 +56,7 @@ def transplant_defect(
     added, defect = _turn(added, defect, random)
     if not defect.any():
         return None
-    part = find_part(good)
+    part = find_inspected_part(good, area)
     height, width = good.shape[:2]
     for _ in range(TRIES):
         middle = int(random.integers(height)), int(random.integers(width))

@@ -4,7 +4,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from training.data.part_finder import find_part
+from training.data.part_finder import find_inspected_part
 
 Image = NDArray[np.uint8]
 Pixels = NDArray[np.float32]
@@ -30,10 +30,11 @@ class Surface:
 
     Args:
         image: uint8 [h, w, C].
+        area: uint8 [h, w], above 0 where defects may lie; None = everywhere.
     """
 
-    def __init__(self, image: Image) -> None:
-        self.part = find_part(image)
+    def __init__(self, image: Image, area: Image | None = None) -> None:
+        self.part = find_inspected_part(image, area)
         inside = _without_rim(self.part) if self.part is not None else np.ones(image.shape[:2], np.bool_)
         self._strongest = [
             [max(least, float(np.quantile(sign * shown[inside], STRONGEST))) for sign in (-1.0, 1.0)]

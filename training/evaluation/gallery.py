@@ -97,14 +97,16 @@ def _draw_pictures(sample: Sample, prediction: Prediction, side_px: int) -> tupl
     # Shrunk before anything is drawn on it, so that outlines keep their width.
     image = shrink(sample.image, side_px)
     mask = shrink_mask(prediction.mask, side_px)
-    truth = None if sample.mask is None else shrink_mask(sample.mask, side_px)
+    truth, area = (
+        None if one is None else shrink_mask(one, side_px) for one in (sample.mask, prediction.area)
+    )
     scores = np.round(np.clip(shrink(prediction.mask_scores, side_px), 0, 1) * 255).astype(np.uint8)
     marked = truth is not None and truth.any()
     truth_name = "truth (boxes)" if sample.supervision == "box" else "truth"
     pictures = [
         ("image", image),
-        (truth_name, draw_overlay(image, None, truth=truth)) if marked else None,
-        ("prediction", frame_small_regions(draw_overlay(image, mask), prediction)),
+        (truth_name, draw_overlay(image, None, truth=truth, area=area)) if marked else None,
+        ("prediction", frame_small_regions(draw_overlay(image, mask, area=area), prediction)),
         ("mask scores", scores),
     ]
     return tuple(_make_picture(*picture) for picture in pictures if picture)

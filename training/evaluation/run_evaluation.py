@@ -32,7 +32,7 @@ def evaluate_run(path: Path, split: Split) -> str:
     """
     folder = RunFolder.finished(path)
     experiment, result = folder.experiment(), folder.result()
-    records = run_records(experiment.data, folder.splits, result.model.classes, split)
+    records = run_records(experiment, folder.splits, result.model.classes, split)
     predictor = Predictor(NetworkEngine(folder.network()), result.model)
     read = record_reader(experiment)
     pool = ReadingPool(experiment.data.decode_threads)

@@ -24,7 +24,8 @@ def segmentation_loss(
     Args:
         mask_logits: [B, h, w, 1].
         target: [B, h, w, 1], share of each mask pixel that is defective, 0…1.
-        weight: [B, h, w, 1], of each mask pixel; 0 everywhere where the mask is not known.
+        weight: [B, h, w, 1], of each mask pixel; 0 everywhere where the mask is not known, and where nothing
+            is inspected.
         positive_weight: Factor of the defective share's loss.
         focal_gamma: Exponent of the focal factor (1 − p)^gamma; 0 = no factor.
         dice_weight: Factor of the Dice loss of each image whose mask is known.
@@ -39,7 +40,8 @@ def segmentation_loss(
     loss = tf.reduce_mean(weight * entropy, axis=(1, 2, 3))
     if dice_weight:
         known = tf.cast(tf.reduce_max(weight, axis=(1, 2, 3)) > 0, loss.dtype)
-        loss += dice_weight * known * dice_loss(mask_logits, target)
+        counted = tf.cast(weight > 0, loss.dtype)
+        loss += dice_weight * known * dice_loss(mask_logits, target, counted)
     return loss
 
 
@@ -52,7 +54,7 @@ def _focal_entropy(
     return defect + (1.0 - target) * alarmed * tf.exp(-gamma * missed)
 
 
-def dice_loss(mask_logits: tf.Tensor, target: tf.Tensor) -> tf.Tensor:
+def dice_loss(mask_logits: tf.Tensor, target: tf.Tensor, counted: tf.Tensor | float = 1.0) -> tf.Tensor:
     """Returns one minus the smoothed soft Dice coefficient of each image.
 
     Source: Milletari et al., "V-Net", 2016.
@@ -60,11 +62,12 @@ def dice_loss(mask_logits: tf.Tensor, target: tf.Tensor) -> tf.Tensor:
     Args:
         mask_logits: [B, h, w, 1].
         target: [B, h, w, 1], 0…1.
+        counted: [B, h, w, 1], 1 for the pixels that count, 0 for the others, whose target is 0.
 
     Returns:
         [B], 0…1.
     """
-    found = tf.sigmoid(mask_logits)
+    found = tf.sigmoid(mask_logits) * counted
     common = tf.reduce_sum(found * target, axis=(1, 2, 3))
     both = tf.reduce_sum(found + target, axis=(1, 2, 3))
     return 1.0 - (2.0 * common + SMOOTHING) / (both + SMOOTHING)

@@ -278,7 +278,7 @@ class RunFolder:
     def _check_same_config(self, config: ExperimentConfig) -> None:
         for field, old, new in differing_settings(self.experiment(), config):
             raise RunError(
-                f"The run '{self.path}' was started with {field} = {old!r}, now it is {new!r}. "
+                f"The run '{self.path}' was started with {field} = {old!r:.200}, now it is {new!r:.200}. "
                 "Choose another --name, or start over with --fresh."
             )
 

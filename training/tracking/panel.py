@@ -42,9 +42,10 @@ def draw_picture(sample: Sample, prediction: Prediction, true_label: str) -> Pic
     image = np.asarray(_resize(sample.image, size), np.uint8).reshape(*size, -1)
     truth = None if sample.mask is None else resize_mask(sample.mask, *size)
     scores = np.asarray(_resize(prediction.mask_scores, size), np.float32)
+    area = None if prediction.area is None else resize_mask(prediction.area, *size)
     unknown = sample.mask is None and sample.label != 0
     parts = {
-        "photograph": draw_overlay(image, None),
+        "photograph": draw_overlay(image, None, area=area),
         "true mask: unknown" if unknown else "true mask": draw_overlay(image, None, truth=truth),
         "predicted mask": draw_scores(image, scores, resize_mask(prediction.mask, *size)),
     }

@@ -23,7 +23,7 @@ def draw_batch(predictor: Predictor, pipeline: InputPipeline, stage_index: int, 
     """
     names, batch = pipeline.global_batch(stage_index, step, IMAGES)
     images = np.rint(batch["image"]).astype(np.uint8)
-    predictions = predictor.predict(list(images), batch_size=IMAGES)
+    predictions = _whole(predictor).predict(list(images), batch_size=IMAGES)
     classes = predictor.config.classes
     pictures = [
         draw_example(name, image, target[..., 0], weight[..., 0], prediction, _class_name(classes, label))
@@ -32,6 +32,13 @@ def draw_batch(predictor: Predictor, pipeline: InputPipeline, stage_index: int, 
         )
     ]
     return {"batch": join_pictures(pictures)}
+
+
+def _whole(predictor: Predictor) -> Predictor:
+    """The same, inspecting all of an image: what is not inspected has been filled, and moved along."""
+    nothing = {"regions_of_interest": (), "ignored_areas": (), "interest_mask": None}
+    geometry = predictor.config.input.model_copy(update=nothing)
+    return Predictor(predictor.engine, predictor.config.model_copy(update={"input": geometry}))
 
 
 def _class_name(classes: tuple[str, ...], label: int) -> str:

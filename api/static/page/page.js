@@ -138,7 +138,7 @@ async function showAnswer(entry) {
   part("view").hidden = part("zoom").hidden = false;
   part("no-picture").hidden = true;
   const same = bitmap?.width === answer.image.width && bitmap.height === answer.image.height;
-  viewer.show(same ? bitmap : null, answer.image);
+  viewer.show(same ? bitmap : null, answer.image, answer.inspected_area);
   sliders.setOwn(answer.decision.threshold, answer.mask.threshold);
   result.showNote(noteOn(bitmap, answer.image));
   if (!same) bitmap?.close();

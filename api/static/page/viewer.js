@@ -5,6 +5,7 @@ import { outline, runAt } from "./regions.js";
 import { ViewWindow } from "./view_window.js";
 
 const FILL = "#ff5c28";
+const INSPECTED = "#8cc85a";
 const GROUND = "#808080";
 const MOST_NUMBERS = 40;
 const NEAR_PX = 6; // a thin scratch can be hit, also by a finger
@@ -27,10 +28,14 @@ export class Viewer {
     canvas.addEventListener("click", (event) => onPick(this.#regionAt(event)));
   }
 
-  /** Shows a photograph of `size` {width, height}; `bitmap` null draws a grey ground. */
-  show(bitmap, size) {
+  /**
+   * Shows a photograph of `size` {width, height}; `bitmap` null draws a grey ground. `inspected` are the
+   * contours outside of which nothing was looked at; null: there are none.
+   */
+  show(bitmap, size, inspected = null) {
     if (this.photograph !== bitmap) this.photograph?.close();
     this.photograph = bitmap;
+    this.inspected = inspected && pathOf(inspected);
     this.view.fit({ width: size.width, height: size.height });
     this.mark({ regions: [], runs: [] });
   }
@@ -66,6 +71,7 @@ export class Viewer {
     context.setTransform(scale, 0, 0, scale, -this.view.left * scale, -this.view.top * scale);
     context.imageSmoothingEnabled = scale < 2;
     this.#drawGround(context);
+    if (this.inspected) this.#stroke(context, this.inspected, scale, 1.5, INSPECTED);
     this.#drawMask(context, scale);
     if (this.highlighted) this.#drawHighlight(context, scale, this.highlighted);
     if (this.found.regions.length <= MOST_NUMBERS) this.#drawNumbers(context, scale);
@@ -152,6 +158,16 @@ export class Viewer {
 function areaOf(runs) {
   const path = new Path2D();
   for (const { y, start, end } of runs) path.rect(start, y, end - start, 1);
+  return path;
+}
+
+/** Contours run through the centres of pixels. */
+function pathOf(polygons) {
+  const path = new Path2D();
+  for (const contour of polygons.flatMap(({ outer, holes }) => [outer, ...holes])) {
+    contour.forEach(([x, y], index) => path[index ? "lineTo" : "moveTo"](x + 0.5, y + 0.5));
+    path.closePath();
+  }
   return path;
 }
 

@@ -15,7 +15,9 @@ from segdec.config import InputConfig, ModelConfig, NetworkConfig
 from segdec.engines import Logits
 from segdec.errors import ImageError
 from segdec.images import decode_image, encode_png
+from segdec.mask_decoding import fill_polygons
 from segdec.predictor import Predictor
+from segdec.schemas import PolygonAnswer
 from tests.api.conftest import part_image
 
 PNG = {"Content-Type": "image/png"}
@@ -63,10 +65,21 @@ def test_answer_holds_every_field_of_the_schema(client, part):
         ],
         "batch_size": 1,
         "warnings": [],
+        "inspected_area": None,
     }
     assert set(timing) == TIMINGS
     assert 0 <= max(timing[step] for step in TIMINGS - {"total"}) <= timing["total"]
     assert base64.b64decode(data, validate=True).startswith(b"\x89PNG")
+
+
+def test_answer_outlines_what_is_inspected(client, predictor, part):
+    predictor.area = np.zeros((24, 40), np.uint8)
+    predictor.area[2:20, 4:30] = 255
+    predictor.area[5:9, 6:10] = 0
+    (outlined,) = post(client, part, "?mask=none").json()["inspected_area"]
+    assert outlined["outer"] == [[4, 2], [4, 19], [29, 19], [29, 2]]
+    filled = fill_polygons([PolygonAnswer.model_validate(outlined)], 24, 40)
+    np.testing.assert_array_equal(filled, predictor.area)
 
 
 def test_review_is_answered_between_its_thresholds_and_counted(client, predictor):

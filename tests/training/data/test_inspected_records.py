@@ -1,0 +1,206 @@
+import numpy as np
+import pytest
+
+pytest.importorskip("tensorflow")
+
+from datasets.sample import Record, Sample
+from segdec.config import InputConfig
+from segdec.images import write_png
+from training.config import AugmentationConfig, TargetConfig
+from training.data.augmentation import augment
+from training.data.example_source import Example
+from training.data.inspected_records import cut_mask, relabel
+from training.data.made_up_source import MadeUpSource
+from training.data.run_data import load_run_data, record_reader
+from training.data.sampling import MADE_UP
+from training.data.targets import build_targets
+from training.evaluation.run_evaluation import evaluate_run
+from training.evaluation.storage import load_evaluation
+from training.experiment_file import load_experiment, save_experiment
+from training.run.folder import RunFolder
+from training.trainer import Trainer
+
+LEFT_HALF = InputConfig(regions_of_interest=(((0.0, 0.0), (0.5, 0.0), (0.5, 1.0), (0.0, 1.0)),))
+FLAGS = ["--input.regions-of-interest", "[[[0, 0], [0.5, 0], [0.5, 1], [0, 1]]]"]
+pytestmark = pytest.mark.usefixtures("tensorflow_devices")
+
+STILL = {"flip_horizontal": False, "flip_vertical": False}
+
+
+def half(side=16):
+    area = np.zeros((side, side), np.uint8)
+    area[:, : side // 2] = 255
+    return area
+
+
+def sample(columns, label=1, **changes):
+    mask = np.zeros((8, 8), np.uint8)
+    mask[3, columns] = 255
+    return Sample("part", np.zeros((8, 8, 1), np.uint8), mask, label, **changes)
+
+
+def record(name, tmp_path, label=1, **changes):
+    path = tmp_path / f"{name}.png"
+    values = {"image_file": path, "mask_file": path if label else None, "label": label, "group": name}
+    return Record(name, **{**values, **changes})
+
+
+# === Labels ===
+
+
+def test_what_a_mask_marks_outside_is_cut_off():
+    kept = cut_mask(sample(slice(2, 6)), LEFT_HALF)
+    assert np.flatnonzero(kept.mask[3]).tolist() == [2, 3]
+    assert cut_mask(sample(slice(2, 6)), InputConfig()).mask[3].sum() == 4 * 255
+
+
+def test_a_defect_wholly_outside_leaves_a_good_photograph(tmp_path):
+    samples = {"inside": sample([1]), "across": sample([3, 4]), "outside": sample([5])}
+    records = [record(name, tmp_path, label=2) for name in samples]
+    found = relabel(records, lambda one: cut_mask(samples[one.name], LEFT_HALF), LEFT_HALF)
+    assert [one.label for one in found] == [2, 2, 0]
+    assert found[2].mask_file is None
+    assert relabel(records, samples.__getitem__, InputConfig()) is records
+
+
+def test_a_box_outside_leaves_a_good_photograph_whose_pixels_are_known(tmp_path):
+    boxed = [record("part", tmp_path, supervision="box")]
+    found = relabel(boxed, lambda _: cut_mask(sample([6], supervision="box"), LEFT_HALF), LEFT_HALF)
+    assert (found[0].label, found[0].supervision) == (0, "mask")
+
+
+def test_a_photograph_of_which_the_class_alone_is_known_keeps_it(tmp_path, capsys):
+    known = [record("part", tmp_path, mask_file=None, supervision="label"), record("good", tmp_path, label=0)]
+    assert relabel(known, pytest.fail, LEFT_HALF) == tuple(known)
+    assert "warning: Of 1 defective photographs the class alone is known" in capsys.readouterr().err
+
+
+# === What is learnt ===
+
+
+def test_no_pixel_outside_counts():
+    mask = np.zeros((16, 16), np.uint8)
+    mask[0:4, 4:12] = 255
+    area = np.zeros((16, 16), np.uint8)
+    area[:, :12] = 255
+    targets = build_targets(mask, (16, 16), TargetConfig(dilation_px=1), 8, area=area)
+    # Of the right cells 8 × 4 px are inspected, of which 4 × 4 are defective above.
+    assert targets.share[..., 0].tolist() == [[0.25, 0.5], [0.0, 0.0]]
+    assert targets.weight[..., 0].tolist() == [[1.0, 0.5], [1.0, 0.5]]
+    everywhere = build_targets(mask, (16, 16), TargetConfig(), 8)
+    whole = build_targets(mask, (16, 16), TargetConfig(), 8, area=np.full((16, 16), 255, np.uint8))
+    for one, other in zip(everywhere, whole, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_a_defect_outside_teaches_nothing_where_it_grows_into_the_area():
+    mask = np.zeros((16, 16), np.uint8)
+    mask[:, 8] = 255
+    targets = build_targets(mask, (16, 16), TargetConfig(dilation_px=5), 8, area=half())
+    assert not targets.share.any()
+    assert targets.weight[..., 0].tolist() == [[1.0, 0.0], [1.0, 0.0]]
+
+
+def test_an_image_of_unknown_mask_counts_nowhere():
+    targets = build_targets(None, (16, 16), TargetConfig(), 8, supervised=False, area=half())
+    assert not targets.weight.any()
+
+
+def test_pixels_outside_change_no_loss():
+    import tensorflow as tf
+
+    from training.optimization.losses import segmentation_loss
+
+    weight = np.array([1.0, 0.0], np.float32).reshape(1, 1, 2, 1)
+    target = np.array([0.5, 0.0], np.float32).reshape(1, 1, 2, 1)
+    losses = [
+        float(segmentation_loss(tf.constant([[[[0.3], [logit]]]]), target, weight, dice_weight=0.5)[0])
+        for logit in (-4.0, 4.0)
+    ]
+    assert losses[0] == losses[1] > 0
+
+
+def test_the_area_moves_with_its_image_and_stays_even_outside():
+    random = np.random.default_rng(0)
+    image = np.where(half()[..., None] > 0, random.integers(0, 256, (16, 16, 1)), 90).astype(np.uint8)
+    still = AugmentationConfig(**{**STILL, "flip_horizontal": True, "noise": 0.1, "shift": 0.2})
+    for seed in range(8):
+        changed = augment(image, None, np.random.default_rng(seed), still, half())
+        (level,) = np.unique(changed.image[changed.area == 0])
+        assert abs(level - 90) <= 8  # of its noise
+    flipped = augment(image, None, random, AugmentationConfig(**STILL, rotate=True), half()).area
+    assert (flipped > 0).sum() == 128
+
+
+class Examples:
+    """Good ones, of which the left half is inspected."""
+
+    labels, supervised = (0, 0), (True, True)
+
+    def __len__(self):
+        return 2
+
+    def __getitem__(self, index):
+        pixels = np.random.default_rng(index).integers(90, 140, (64, 64, 1)).astype(np.uint8)
+        return Example(pixels, None, half(64))
+
+
+def test_made_up_defects_lie_where_it_is_inspected():
+    source = MadeUpSource(Examples(), 2, TargetConfig())
+    for seed in range(12):
+        made = source.get(1, MADE_UP, np.random.default_rng(seed))
+        assert made.mask is not None
+        assert not made.mask[:, 32:].any()
+        np.testing.assert_array_equal(made.image[:, 32:], Examples()[1].image[:, 32:])
+
+
+# === A run ===
+
+
+def test_a_run_learns_and_is_measured_where_it_is_inspected(tiny_experiment, tmp_path):
+    stages = ["--stages.segment.steps", "2", "--stages.decision.steps", "1", "--stages.joint.steps", "1"]
+    config = load_experiment(tiny_experiment, ["--runs", str(tmp_path), *stages, *FLAGS])
+    data, whole = load_run_data(config), load_run_data(load_experiment(tiny_experiment))
+    read = record_reader(load_experiment(tiny_experiment))
+    moved = [
+        (old.name, old.label)
+        for new, old in zip(data.dataset.records, whole.dataset.records, strict=True)
+        if new.label != old.label
+    ]
+    assert moved, "no defect of the toy set lies in the right half"
+    outside = {old.name for old in whole.dataset.records if old.label and not read(old).mask[:, :16].any()}
+    assert {name for name, _ in moved} == outside
+    assert data.fingerprint != whole.fingerprint
+    path = Trainer(config).run().path
+    folder = RunFolder.finished(path)
+    assert folder.result().model.input == config.input
+    evaluate_run(path, "test")
+    results = load_evaluation(path).results
+    assert {result.name for result in results if result.truth} == {
+        one.name for one in data.dataset.of_split("test") if one.label
+    }
+    for result in results:
+        if result.pixels:
+            assert result.pixels.tp + result.pixels.fp + result.pixels.fn <= 32 * 16
+
+
+def test_a_tile_wholly_outside_is_no_example(tiny_experiment, tmp_path):
+    size = ["--input.height", "8", "--input.width", "8", "--input.overlap-px", "0"]
+    tiles = ["--input.policy", "tile", *size]
+    narrow = ["--input.regions-of-interest", "[[[0, 0], [0.45, 0], [0.45, 1], [0, 1]]]"]
+    data = load_run_data(load_experiment(tiny_experiment, ["--runs", str(tmp_path), *tiles, *narrow]))
+    photographs = len(data.dataset.of_split("train"))
+    assert len(data.examples) == photographs * 4 * 3  # of four columns the last one lies further than 8 px
+    areas = [data.examples[index].area for index in range(len(data.examples))]
+    assert sum(bool(area.any()) for area in areas) == photographs * 4 * 2
+
+
+def test_the_mask_is_kept_in_the_configuration(tiny_experiment, tmp_path):
+    mask = np.zeros((4, 4), np.uint8)
+    mask[:, :2] = 1
+    write_png(tmp_path / "mask.png", mask)
+    config = load_experiment(tiny_experiment, ["--input.interest-mask", str(tmp_path / "mask.png")])
+    np.testing.assert_array_equal(config.input.inspected_area(16, 16), half())
+    (tmp_path / "mask.png").unlink()
+    (tmp_path / "saved.toml").write_text(save_experiment(config))
+    assert load_experiment(tmp_path / "saved.toml").input == config.input
