@@ -6,7 +6,7 @@ from training.config import TargetConfig
 from training.data.decoys import move_striking_place
 from training.data.example_source import Example, ExampleSource
 from training.data.made_up_defects import make_up_defect
-from training.data.sampling import AS_IT_IS, DECOY, MADE_UP
+from training.data.sampling import AS_IT_IS, DECOY, DECOYS, MADE_UP
 from training.data.targets import grow
 from training.data.transplants import transplant_defect
 
@@ -15,6 +15,9 @@ ANY_DEFECT = -1
 
 ADDED = {MADE_UP: "made-up defect", DECOY: "good decoy"}
 """What is put onto an example, as messages name it."""
+
+MOST_PLACES = 3
+"""That a decoy puts elsewhere."""
 
 TEXTURES = 2
 """Other good examples that a made-up defect is filled from."""
@@ -74,15 +77,18 @@ class MadeUpSource:
     def _make_up(self, index: int, random: np.random.Generator) -> Example:
         others = random.choice(self._good, TEXTURES).tolist()
         textures = [self._source[other].image for other in others]
-        good = self._source[index]
+        good = self._decoy(index, random) if random.random() < DECOYS else self._source[index]
         image, mask = make_up_defect(good.image, textures, random, good.area)
         if mask is not None and self._target.dilation_at == "photograph":
             mask = grow(mask, self._target) * np.uint8(255)
         return Example(image, mask, good.area)
 
     def _decoy(self, index: int, random: np.random.Generator) -> Example:
-        good, other = self._source[index], self._source[int(random.choice(self._good))]
-        image = move_striking_place(good.image, other.image, random, good.area, other.area)
+        good = self._source[index]
+        image = good.image
+        for _ in range(int(random.integers(1, MOST_PLACES + 1))):
+            other = self._source[int(random.choice(self._good))]
+            image = move_striking_place(image, other.image, random, good.area, other.area)
         return Example(image, None, good.area)
 
     def _transplant(self, index: int, donor: int, random: np.random.Generator) -> Example:

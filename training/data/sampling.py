@@ -16,8 +16,8 @@ Sampling = Literal["alternate", "frequency", "shuffled"]
 AS_IT_IS, MADE_UP, DECOY = -1, -2, -3
 """Where a defect comes from, if not from another image: it is the image's own, or made up, or none at all."""
 
-DECOYS = 0.3
-"""Share of the turns of good images that get a decoy where defects are made up."""
+DECOYS = 0.4
+"""Where defects are made up: share of the good images, with such a defect or without, that get decoys."""
 
 _CHANCES, _HOSTS, _DONORS, _DECOYS = 2**32 - 1, 2**32 - 2, 2**32 - 3, 2**32 - 5
 """Beside class indices in a seed."""
