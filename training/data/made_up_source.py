@@ -3,21 +3,14 @@
 import numpy as np
 
 from training.config import TargetConfig
-from training.data.decoys import move_striking_place
 from training.data.example_source import Example, ExampleSource
 from training.data.made_up_defects import make_up_defect
-from training.data.sampling import AS_IT_IS, DECOY, DECOYS, MADE_UP
+from training.data.sampling import AS_IT_IS, MADE_UP
 from training.data.targets import grow
 from training.data.transplants import transplant_defect
 
 ANY_DEFECT = -1
 """Label of an example that shows some defect, of which nobody can say which class it has."""
-
-ADDED = {MADE_UP: "made-up defect", DECOY: "good decoy"}
-"""What is put onto an example, as messages name it."""
-
-MOST_PLACES = 3
-"""That a decoy puts elsewhere."""
 
 TEXTURES = 2
 """Other good examples that a made-up defect is filled from."""
@@ -46,22 +39,20 @@ class MadeUpSource:
 
         Args:
             index: Of the example.
-            donor: Index of the example whose defect it gets, `MADE_UP`, `DECOY` or `AS_IT_IS`.
+            donor: Index of the example whose defect it gets, `MADE_UP` or `AS_IT_IS`.
             random: Decides the defect.
         """
         if donor == AS_IT_IS:
             return self._source[index]
         if donor == MADE_UP:
             return self._make_up(index, random)
-        if donor == DECOY:
-            return self._decoy(index, random)
         return self._transplant(index, donor, random)
 
     def label(self, index: int, donor: int, *, masked: bool) -> int:
         """Returns the class of the example of one turn, or `ANY_DEFECT`; `masked`: whether it has a mask."""
         if donor == MADE_UP:
             return self._label if masked else 0
-        return self._source.labels[index if donor < 0 else donor]
+        return self._source.labels[index if donor == AS_IT_IS else donor]
 
     def is_supervised(self, index: int, donor: int) -> bool:
         """Returns whether the mask of the example of one turn is known."""
@@ -72,24 +63,16 @@ class MadeUpSource:
         name = self._source.name(index)
         if donor == AS_IT_IS:
             return name
-        return f"{name} + {ADDED[donor] if donor < 0 else self._source.name(donor)}"
+        return f"{name} + {'made-up defect' if donor == MADE_UP else self._source.name(donor)}"
 
     def _make_up(self, index: int, random: np.random.Generator) -> Example:
         others = random.choice(self._good, TEXTURES).tolist()
         textures = [self._source[other].image for other in others]
-        good = self._decoy(index, random) if random.random() < DECOYS else self._source[index]
+        good = self._source[index]
         image, mask = make_up_defect(good.image, textures, random, good.area)
         if mask is not None and self._target.dilation_at == "photograph":
             mask = grow(mask, self._target) * np.uint8(255)
         return Example(image, mask, good.area)
-
-    def _decoy(self, index: int, random: np.random.Generator) -> Example:
-        good = self._source[index]
-        image = good.image
-        for _ in range(int(random.integers(1, MOST_PLACES + 1))):
-            other = self._source[int(random.choice(self._good))]
-            image = move_striking_place(image, other.image, random, good.area, other.area)
-        return Example(image, None, good.area)
 
     def _transplant(self, index: int, donor: int, random: np.random.Generator) -> Example:
         given, good = self._source[donor], self._source[index]

@@ -13,13 +13,10 @@ Indices = NDArray[np.int64]
 
 Sampling = Literal["alternate", "frequency", "shuffled"]
 
-AS_IT_IS, MADE_UP, DECOY = -1, -2, -3
-"""Where a defect comes from, if not from another image: it is the image's own, or made up, or none at all."""
+AS_IT_IS, MADE_UP = -1, -2
+"""Where a defect comes from, if not from another image: it is the image's own, or made up."""
 
-DECOYS = 0.4
-"""Where defects are made up: share of the good images, with such a defect or without, that get decoys."""
-
-_CHANCES, _HOSTS, _DONORS, _DECOYS = 2**32 - 1, 2**32 - 2, 2**32 - 3, 2**32 - 5
+_CHANCES, _HOSTS, _DONORS = 2**32 - 1, 2**32 - 2, 2**32 - 3
 """Beside class indices in a seed."""
 
 MOST_ROUNDS = 64
@@ -75,8 +72,7 @@ class Turns(NamedTuple):
 
     Attributes:
         images: Index of the image whose turn it is [N].
-        donors: Index of the image whose defect it gets, `MADE_UP`, `DECOY` or `AS_IT_IS` [N]. What gets one
-            is good.
+        donors: Index of the image whose defect it gets, `MADE_UP` or `AS_IT_IS` [N]. What gets one is good.
     """
 
     images: Indices
@@ -98,8 +94,7 @@ def draw_turns(
     `alternate` and `frequency` keep good and defective images in turn: a good image with a defect takes the
     turn of a defective one, with the chance `synthetic` a made-up one, else with the chance `transplant` the
     defect of the image whose turn it was. `shuffled` gives a good image one in its own turn, by the same
-    chances. If no image is defective, each defective turn is that of a made-up one. Where defects are made
-    up, some of the good images get a decoy.
+    chances. If no image is defective, each defective turn is that of a made-up one.
 
     Args:
         sampling: The policy.
@@ -116,27 +111,8 @@ def draw_turns(
     classes = np.asarray(labels, np.int64)
     good = np.flatnonzero(classes == 0)
     if synthetic and len(good) == len(classes) > 0:
-        turns = _turns_of_good(sampling, good, draws, seed, synthetic)
-    else:
-        turns = _turns_of_all(sampling, classes, outlined, draws, seed, synthetic, transplant)
-    if synthetic:
-        plain = (classes[turns.images] == 0) & (turns.donors == AS_IT_IS)
-        turns.donors[plain & (np.random.default_rng([*seed, _DECOYS]).random(draws) < DECOYS)] = DECOY
-    return turns
-
-
-def _turns_of_all(
-    sampling: Sampling,
-    classes: Indices,
-    outlined: Sequence[bool],
-    draws: int,
-    seed: Sequence[int],
-    synthetic: float,
-    transplant: float,
-) -> Turns:
-    """With defective images."""
-    good = np.flatnonzero(classes == 0)
-    images = draw_order(sampling, classes.tolist(), draws, seed)
+        return _turns_of_good(sampling, good, draws, seed, synthetic)
+    images = draw_order(sampling, labels, draws, seed)
     donors = np.full(draws, AS_IT_IS, np.int64)
     chances = np.random.default_rng([*seed, _CHANCES]).random((draws, 2))
     if sampling == "shuffled":

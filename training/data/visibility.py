@@ -38,7 +38,7 @@ class Surface:
         inside = _without_rim(self.part) if self.part is not None else np.ones(image.shape[:2], np.bool_)
         self._strongest = [
             [max(least, float(np.quantile(sign * shown[inside], STRONGEST))) for sign in (-1.0, 1.0)]
-            for shown, least in zip(appearance(image), LEAST_LEVELS, strict=True)
+            for shown, least in zip(_appearance(image), LEAST_LEVELS, strict=True)
         ]
 
     def visibility(self, changed: Image, mask: NDArray[np.bool_]) -> float:
@@ -56,12 +56,12 @@ class Surface:
         inside = mask[rows, columns]
         return max(
             _upper_half(sign * shown[inside]) / strongest
-            for shown, both in zip(appearance(changed[rows, columns]), self._strongest, strict=True)
+            for shown, both in zip(_appearance(changed[rows, columns]), self._strongest, strict=True)
             for sign, strongest in zip((-1.0, 1.0), both, strict=True)
         )
 
 
-def appearance(image: Image) -> tuple[Pixels, Pixels, Pixels]:
+def _appearance(image: Image) -> tuple[Pixels, Pixels, Pixels]:
     """Returns small and larger spots, in levels against their surroundings, and texture against that around.
 
     Each is float32 [h, w, C], as the image: above 0 where brighter, or rougher.

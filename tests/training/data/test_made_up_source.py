@@ -4,7 +4,7 @@ import pytest
 from training.config import TargetConfig
 from training.data.example_source import Example
 from training.data.made_up_source import ANY_DEFECT, MadeUpSource
-from training.data.sampling import AS_IT_IS, DECOY, MADE_UP
+from training.data.sampling import AS_IT_IS, MADE_UP
 from training.data.targets import grow
 
 SIDE = 48
@@ -109,16 +109,3 @@ def test_a_made_up_mask_grows_where_the_others_have_grown(make):
     grown = make(dilation_px=7, dilation_at="photograph").get(0, MADE_UP, random(3)).mask
     np.testing.assert_array_equal(grown, grow(exact, config) * 255)
     assert np.count_nonzero(grown) > np.count_nonzero(exact)
-
-
-def test_a_decoy_stays_good(make, examples):
-    """A bright spot of the other good photograph, or its own, lies where there was none."""
-    for index in (0, 1):
-        examples.images[index][20:26, 30:36] = 255
-    source = make(3)
-    changed = [source.get(0, DECOY, random(seed)) for seed in range(10)]
-    assert all(example.mask is None for example in changed)
-    assert any((example.image != examples.images[0]).any() for example in changed)
-    assert source.label(0, DECOY, masked=False) == 0
-    assert source.is_supervised(0, DECOY)
-    assert source.name(0, DECOY) == "photograph/0 + good decoy"
