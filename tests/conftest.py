@@ -1,5 +1,6 @@
 """Fixtures that several packages share; whatever needs TensorFlow is made once a session."""
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -8,6 +9,10 @@ import pytest
 
 from segdec.config import InputConfig, ModelConfig, NetworkConfig, Thresholds
 from tests import tiny_encoder as tiny
+
+# What the training commands set for themselves: runs of the same seed are compared across processes, and on
+# processors without AVX-512 TensorFlow would leave oneDNN out where it is only imported.
+os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")
 
 
 @pytest.fixture(scope="session")

