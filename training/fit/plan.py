@@ -1,0 +1,145 @@
+"""From measured speed and the time that is left to the steps of each stage. Pure arithmetic."""
+
+import math
+from dataclasses import dataclass
+
+from segdec.errors import ConfigError
+
+COST = {"segment": 1.0, "decision": 0.7, "joint": 1.1}
+"""Duration of a step beside that of the stage `segment`, about: one part moves, the other one, both."""
+
+FORMS = 4
+"""How a photograph may lie: as it is, and flipped along either side or both."""
+
+VALIDATING = 0.15
+"""Share of the time for training that validations may take, beside the one that ends each stage."""
+
+MOST_VALIDATIONS = 20
+FEWEST_STEPS = 8
+
+EVALUATION_STARTS, EXPORT_STARTS = 1.2, 2.0
+"""What evaluation with its report, and the export, take beside their photographs, in starts of a training:
+all three build networks and write files, so that a machine slow in one is slow in the others."""
+
+REPORTED = 3.0
+"""What measuring a photograph takes, in predictions of it: metrics, intervals and pictures beside its own."""
+
+
+@dataclass(frozen=True)
+class Speed:
+    """What was measured on a few photographs, s.
+
+    Attributes:
+        start_s: Making networks, data and folder of a run.
+        compile_s: What the first step of a stage takes beside its own time.
+        step_s: A step of `stage`.
+        stage: The stage whose step was measured.
+        predict_s: A photograph of validation.
+        feature_s: The encoder's features of a photograph; 0 where none are kept.
+    """
+
+    start_s: float
+    compile_s: float
+    step_s: float
+    stage: str
+    predict_s: float
+    feature_s: float = 0.0
+
+    def of_stage(self, stage: str) -> float:
+        """Returns the duration of a step of any stage, s."""
+        return self.step_s * COST[stage] / COST[self.stage]
+
+
+@dataclass(frozen=True)
+class Amounts:
+    """How many photographs there are, and how many a step takes."""
+
+    train: int
+    val: int
+    judged: int
+    batch: int
+
+    def features(self, images: float) -> float:
+        """Returns how many features are computed in all until so many images were seen, each drawn alike."""
+        forms = FORMS * self.train
+        return forms * -math.expm1(-images / forms)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How the time is spent.
+
+    Attributes:
+        steps: Of each stage.
+        validate_every: Steps from validation to validation.
+        speed: What it was planned by.
+        amounts: Of photographs.
+        training_s: All from the start of the run to its result.
+        tail_s: Evaluation, report and export.
+    """
+
+    steps: dict[str, int]
+    validate_every: int
+    speed: Speed
+    amounts: Amounts
+    training_s: float
+    tail_s: float
+
+    @property
+    def validation_s(self) -> float:
+        """Duration of one validation, s."""
+        return validation_s(self.speed, self.amounts)
+
+    def step_s(self, stage: str) -> float:
+        """Returns the duration of a step with its part of a validation, s."""
+        return self.speed.of_stage(stage) + self.validation_s / self.validate_every
+
+
+def validation_s(speed: Speed, amounts: Amounts) -> float:
+    """Returns the duration of one validation and of the pictures that it draws, s."""
+    return speed.predict_s * (amounts.val + 6)
+
+
+def tail_s(speed: Speed, amounts: Amounts) -> float:
+    """Returns what follows training, s."""
+    photographs = REPORTED * amounts.judged + amounts.val
+    return (EVALUATION_STARTS + EXPORT_STARTS) * speed.start_s + photographs * speed.predict_s
+
+
+def plan(shares: dict[str, float], speed: Speed, amounts: Amounts, left_s: float) -> Plan:
+    """Plans a training that ends, measured and exported, when the time is over.
+
+    Args:
+        shares: Part of the steps of each stage.
+        speed: What was measured.
+        amounts: Of photographs.
+        left_s: What is left of the time.
+
+    Raises:
+        ConfigError: If nothing is left to train in; it says how much it would take.
+    """
+    tail, once = tail_s(speed, amounts), validation_s(speed, amounts)
+    fixed = speed.start_s + len(shares) * (speed.compile_s + once) + once
+    training = left_s - tail
+    free = training - fixed
+    validations = min(MOST_VALIDATIONS, int(VALIDATING * max(free, 0.0) / once)) if once else MOST_VALIDATIONS
+    free -= validations * once
+
+    def takes(steps: float) -> float:
+        own = sum(share * steps * speed.of_stage(stage) for stage, share in shares.items())
+        return own + speed.feature_s * amounts.features(steps * amounts.batch)
+
+    if takes(FEWEST_STEPS) > free:
+        lacking = takes(FEWEST_STEPS) - free
+        raise ConfigError(
+            f"{left_s:.0f} s are left of --minutes, of which measuring and exporting take {tail:.0f} s and "
+            f"starts and validations {fixed:.0f} s: too few to train in. Expected --minutes to be larger by "
+            f"{math.ceil(lacking / 60)} at least."
+        )
+    low, high = float(FEWEST_STEPS), 1e7
+    for _ in range(60):  # features make it no straight line
+        middle = (low + high) / 2
+        low, high = (middle, high) if takes(middle) <= free else (low, middle)
+    steps = {stage: max(1, round(share * low)) for stage, share in shares.items()}
+    every = max(1, math.ceil(sum(steps.values()) / (validations + 1)))
+    return Plan(steps, every, speed, amounts, training, tail)

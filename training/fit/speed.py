@@ -1,0 +1,139 @@
+"""How fast the machine is: a few steps on a few photographs, in a temporary folder."""
+
+import contextlib
+import io
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+import numpy as np
+
+from datasets.sample import Dataset, Record
+from datasets.splitting import write_splits
+from training.config import ExperimentConfig
+from training.data.made_up_validation import MOST
+from training.fit.choice import Choice
+from training.fit.plan import Speed
+from training.fit.timed_pace import Clock
+from training.pace import Pace
+from training.stages import STAGES
+from training.trainer import Trainer
+
+Result = TypeVar("Result")
+
+STEPS = 5
+"""The first compiles, the others show the pace; the last waits for what devices still compute."""
+
+EACH = 6
+"""Good and defective photographs of each split that are looked at."""
+
+
+class _MeasuredError(Exception):
+    """The steps that were to be measured have been taken."""
+
+
+class Stopwatch(Pace):
+    """Notes when the steps of a stage were there, and ends the run after the last of them."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self.times: list[float] = []
+
+    def begin(self, stage: str, steps: int) -> None:
+        """Notes the start."""
+        super().begin(stage, steps)
+        self.times.append(self._clock())
+
+    def is_last(self, step: int) -> bool:  # noqa: ARG002 - it would validate
+        """Leaves the end to `took`."""
+        return False
+
+    def most(self, steps: int) -> int:
+        """Returns a step more than are taken."""
+        return steps + 1
+
+    def took(self, step: int) -> None:
+        """Notes a step; raises `_MeasuredError` after the last."""
+        self.times.append(self._clock())
+        if step == self._steps:
+            raise _MeasuredError
+
+
+def measure_speed(choice: Choice, dataset: Dataset, runs: Path, clock: Clock) -> Speed:
+    """Takes a few steps of the first stage.
+
+    Raises:
+        SegdecError: If training cannot even begin.
+    """
+    stage = next(name for name in (one.name for one in STAGES) if name in choice.shares)
+    with tempfile.TemporaryDirectory() as folder, _quiet():
+        config = _in_small(choice, stage, dataset, Path(folder), runs)
+        stopwatch = Stopwatch(clock)
+        trainer, start_s = _timed(clock, lambda: Trainer(config, dry=True, pace=stopwatch))
+        feature_s = _prepare_features(trainer, stage, clock)
+        with contextlib.suppress(_MeasuredError):
+            trainer.run()
+        _, predicting = [_timed(clock, trainer.validator.measure) for _ in ("compiles", "runs")]
+    times = np.diff(stopwatch.times)
+    step_s = float(times[1:].mean())
+    return Speed(
+        start_s=start_s,
+        compile_s=max(float(times[0]) - step_s, 0.0),
+        step_s=step_s,
+        stage=stage,
+        predict_s=predicting[1] / count_validated(_few(dataset.of_split("val"))),
+        feature_s=feature_s,
+    )
+
+
+def count_validated(records: Iterable[Record]) -> int:
+    """Returns how many photographs a validation goes through: with copies where none shows a defect."""
+    labels = [record.label for record in records]
+    return len(labels) if any(labels) else len(labels) + min(len(labels), MOST)
+
+
+def sample(dataset: Dataset) -> list[Record]:
+    """Returns a few photographs of each kind to train and to validate on."""
+    return [record for split in ("train", "val") for record in _few(dataset.of_split(split))]
+
+
+def _few(records: Sequence[Record]) -> Iterator[Record]:
+    for defective in (False, True):
+        yield from [record for record in records if (record.label > 0) == defective][:EACH]
+
+
+def _in_small(choice: Choice, stage: str, dataset: Dataset, folder: Path, runs: Path) -> ExperimentConfig:
+    splits = folder / "splits.txt"
+    write_splits(splits, sample(dataset))
+    data = {**choice.settings["data"], "splits": splits, "checked_folder": runs / ".checked"}
+    return choice.config(
+        {stage: STEPS}, name="speed", runs=folder, data=data, validate_every=10**6, log_every=STEPS
+    )
+
+
+def _prepare_features(trainer: Trainer, stage: str, clock: Clock) -> float:
+    """Computes what the steps ask for, as later ones find it; returns the duration of one photograph, s."""
+    features = trainer.features
+    if features is None:
+        return 0.0
+    black = np.zeros(trainer.image_shape, np.float32)
+    _, (_, feature_s) = [
+        _timed(clock, lambda: features.compute({"image": black})) for _ in ("compiles", "runs")
+    ]
+    index = [one.name for one in STAGES].index(stage)
+    for _ in trainer.pipeline.batches(index, 0, STEPS):
+        pass
+    return feature_s
+
+
+def _timed(clock: Clock, action: Callable[[], Result]) -> tuple[Result, float]:
+    began = clock()
+    return action(), clock() - began
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """What a run says of itself is said when it is the real one."""
+    with contextlib.redirect_stderr(io.StringIO()):
+        yield
