@@ -4,7 +4,6 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from segdec.config import STRIDE
 from training.config import ExperimentConfig
 from training.fit.survey import Survey
 
@@ -24,6 +23,9 @@ LARGEST_AREA = 4 * USUAL_AREA
 """Pixels of the input above which the network sees tiles."""
 
 SMALLEST_SIDE = 32
+SIDES = 16
+"""Sides of an input are multiples of it: the stride of the encoder's features."""
+
 TILE, TILE_OVERLAP = 512, 64
 
 BYTES_A_PIXEL = 17
@@ -193,7 +195,7 @@ def _input(survey: Survey, *, masked: bool, made_up: bool) -> tuple[Settings, st
     kept = _kept(smallest, scale)
     if survey.one_size and scale == 1.0:
         return {"policy": "native"}, f"native, {width} × {height} px: all have one size, small enough{kept}"
-    rows, columns = (max(SMALLEST_SIDE, STRIDE * round(scale * side / STRIDE)) for side in (height, width))
+    rows, columns = (max(SMALLEST_SIDE, SIDES * math.ceil(scale * side / SIDES)) for side in (height, width))
     policy = "resize" if survey.one_shape or made_up else "letterbox"
     why = {
         True: "all have about the same proportions",

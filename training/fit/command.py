@@ -152,8 +152,8 @@ def _places(options: FitOptions) -> tuple[str, Path]:
     """
     if not 0 < options.minutes < 60 * 24 * 31:
         raise ConfigError(
-            f"--minutes {options.minutes:g}. Expected how long all of it may take, in minutes, above 0: three are "
-            "the least in which something is learnt."
+            f"--minutes {options.minutes:g}. Expected how long all of it may take, in minutes, above 0: "
+            "three are the least in which something is learnt."
         )
     name = options.name or options.root.resolve().stem
     if not re.fullmatch(r"\w[\w.-]*", name):

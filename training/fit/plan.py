@@ -91,8 +91,10 @@ class Plan:
         return validation_s(self.speed, self.amounts)
 
     def step_s(self, stage: str) -> float:
-        """Returns the duration of a step with its part of a validation, s."""
-        return self.speed.of_stage(stage) + self.validation_s / self.validate_every
+        """Returns the duration of a step with its part of the validations within its stage, s."""
+        steps = self.steps[stage]
+        within = math.ceil(steps / self.validate_every) - 1
+        return self.speed.of_stage(stage) + within * self.validation_s / steps
 
 
 def validation_s(speed: Speed, amounts: Amounts) -> float:
@@ -122,7 +124,8 @@ def plan(shares: dict[str, float], speed: Speed, amounts: Amounts, left_s: float
     fixed = speed.start_s + len(shares) * (speed.compile_s + once) + once
     training = left_s - tail
     free = training - fixed
-    validations = min(MOST_VALIDATIONS, int(VALIDATING * max(free, 0.0) / once)) if once else MOST_VALIDATIONS
+    affordable = VALIDATING * max(free, 0.0) / once if once else MOST_VALIDATIONS
+    validations = min(MOST_VALIDATIONS, int(affordable))
     free -= validations * once
 
     def takes(steps: float) -> float:
@@ -141,5 +144,11 @@ def plan(shares: dict[str, float], speed: Speed, amounts: Amounts, left_s: float
         middle = (low + high) / 2
         low, high = (middle, high) if takes(middle) <= free else (low, middle)
     steps = {stage: max(1, round(share * low)) for stage, share in shares.items()}
-    every = max(1, math.ceil(sum(steps.values()) / (validations + 1)))
-    return Plan(steps, every, speed, amounts, training, tail)
+    return Plan(steps, _interval(steps, validations), speed, amounts, training, tail)
+
+
+def _interval(steps: dict[str, int], validations: int) -> int:
+    """Steps between validations, of which each stage ends with one anyhow: the last of them is not cut short."""
+    longest = max(steps.values())
+    within = round(validations * longest / sum(steps.values()))
+    return math.ceil(longest / (within + 1))

@@ -68,12 +68,12 @@ class TimedPace(Pace):
     def took(self, step: int) -> None:
         """Goes on in the schedule, and looks at the clock from time to time."""
         plan, images = self._plan, self._images
+        validated = step % plan.validate_every == 0 or self.is_last(step)
         self.taken[self._stage] = step
         self._place += self._rate
         seen = plan.amounts.features(self._images) - plan.amounts.features(images)
-        self._owed += plan.step_s(self._stage) + plan.speed.feature_s * seen
-        if self._place >= self._steps:
-            self._owed += plan.validation_s
+        self._owed += plan.speed.of_stage(self._stage) + plan.speed.feature_s * seen
+        self._owed += plan.validation_s if validated else 0.0
         now = self._clock()
         if now - self._seen_at >= plan.training_s / REVIEWS:
             self._review(now)

@@ -66,7 +66,7 @@ def tell_plan(plan: Plan, config: ExperimentConfig, minutes: float) -> str:
     steps = ", ".join(f"{name} {number}" for name, number in plan.steps.items())
     return line(
         "time",
-        f"{steps} steps of {config.batch_size} photographs, {1000 * plan.speed.step_s:.0f} ms each as measured, "
-        f"a validation every {plan.validate_every}; about {format_duration(plan.training_s)} to train and "
-        f"{format_duration(plan.tail_s)} to measure and export, of --minutes {minutes:g}",
+        f"{steps} steps of {config.batch_size} photographs, {1000 * plan.speed.step_s:.0f} ms each as "
+        f"measured, a validation every {plan.validate_every}; about {format_duration(plan.training_s)} to "
+        f"train and {format_duration(plan.tail_s)} to measure and export, of --minutes {minutes:g}",
     )
