@@ -35,6 +35,8 @@ class Speed:
         step_s: A step of `stage`.
         stage: The stage whose step was measured.
         predict_s: A photograph of validation.
+        draw_s: The pictures of a validation, and what it takes without any photograph.
+        first_s: What the first validation takes beside the later ones.
         feature_s: The encoder's features of a photograph; 0 where none are kept.
     """
 
@@ -43,6 +45,8 @@ class Speed:
     step_s: float
     stage: str
     predict_s: float
+    draw_s: float = 0.0
+    first_s: float = 0.0
     feature_s: float = 0.0
 
     def of_stage(self, stage: str) -> float:
@@ -98,8 +102,8 @@ class Plan:
 
 
 def validation_s(speed: Speed, amounts: Amounts) -> float:
-    """Returns the duration of one validation and of the pictures that it draws, s."""
-    return speed.predict_s * (amounts.val + 6)
+    """Returns the duration of one validation, s."""
+    return speed.predict_s * amounts.val + speed.draw_s
 
 
 def tail_s(speed: Speed, amounts: Amounts) -> float:
@@ -121,7 +125,7 @@ def plan(shares: dict[str, float], speed: Speed, amounts: Amounts, left_s: float
         ConfigError: If nothing is left to train in; it says how much it would take.
     """
     tail, once = tail_s(speed, amounts), validation_s(speed, amounts)
-    fixed = speed.start_s + len(shares) * (speed.compile_s + once) + once
+    fixed = speed.start_s + len(shares) * (speed.compile_s + once) + once + speed.first_s
     training = left_s - tail
     free = training - fixed
     affordable = VALIDATING * max(free, 0.0) / once if once else MOST_VALIDATIONS
@@ -148,7 +152,7 @@ def plan(shares: dict[str, float], speed: Speed, amounts: Amounts, left_s: float
 
 
 def _interval(steps: dict[str, int], validations: int) -> int:
-    """Steps between validations, of which each stage ends with one anyhow: the last of them is not cut short."""
+    """Steps between validations; each stage ends with one anyhow, and the last interval is not cut short."""
     longest = max(steps.values())
     within = round(validations * longest / sum(steps.values()))
     return math.ceil(longest / (within + 1))

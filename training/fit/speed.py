@@ -22,8 +22,8 @@ from training.trainer import Trainer
 
 Result = TypeVar("Result")
 
-STEPS = 5
-"""The first compiles, the others show the pace; the last waits for what devices still compute."""
+STEPS, VALIDATE_EVERY = 6, 3
+"""The first step compiles, and the first validation; the others show the pace."""
 
 EACH = 6
 """Good and defective photographs of each split that are looked at."""
@@ -44,14 +44,6 @@ class Stopwatch(Pace):
         """Notes the start."""
         super().begin(stage, steps)
         self.times.append(self._clock())
-
-    def is_last(self, step: int) -> bool:  # noqa: ARG002 - it would validate
-        """Leaves the end to `took`."""
-        return False
-
-    def most(self, steps: int) -> int:
-        """Returns a step more than are taken."""
-        return steps + 1
 
     def took(self, step: int) -> None:
         """Notes a step; raises `_MeasuredError` after the last."""
@@ -74,15 +66,18 @@ def measure_speed(choice: Choice, dataset: Dataset, runs: Path, clock: Clock) ->
         feature_s = _prepare_features(trainer, stage, clock)
         with contextlib.suppress(_MeasuredError):
             trainer.run()
-        _, predicting = [_timed(clock, trainer.validator.measure) for _ in ("compiles", "runs")]
-    times = np.diff(stopwatch.times)
-    step_s = float(times[1:].mean())
+        _, predicting = _timed(clock, trainer.validator.measure)
+    first, *_ = times = np.diff(stopwatch.times).tolist()
+    step_s = (times[1] + times[3] + times[4]) / 3  # the others validate
+    first_s, later_s = (max(times[place] - step_s, 0.0) for place in (VALIDATE_EVERY - 1, STEPS - 1))
     return Speed(
         start_s=start_s,
-        compile_s=max(float(times[0]) - step_s, 0.0),
+        compile_s=max(first - step_s, 0.0),
         step_s=step_s,
         stage=stage,
-        predict_s=predicting[1] / count_validated(_few(dataset.of_split("val"))),
+        predict_s=predicting / count_validated(_few(dataset.of_split("val"))),
+        draw_s=max(later_s - predicting, 0.0),
+        first_s=max(first_s - later_s, 0.0),
         feature_s=feature_s,
     )
 
@@ -108,7 +103,12 @@ def _in_small(choice: Choice, stage: str, dataset: Dataset, folder: Path, runs: 
     write_splits(splits, sample(dataset))
     data = {**choice.settings["data"], "splits": splits, "checked_folder": runs / ".checked"}
     return choice.config(
-        {stage: STEPS}, name="speed", runs=folder, data=data, validate_every=10**6, log_every=STEPS
+        {stage: STEPS},
+        name="speed",
+        runs=folder,
+        data=data,
+        validate_every=VALIDATE_EVERY,
+        log_every=VALIDATE_EVERY - 1,
     )
 
 

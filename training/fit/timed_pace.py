@@ -19,6 +19,9 @@ TOLERANCE = 0.04
 REVIEWS = 50
 """As many times a training looks at the clock, about."""
 
+CHANGE = 1.25
+"""Factor by which one look at the clock may change what is thought of the machine's speed."""
+
 FASTEST = 8
 """A stage takes so many times its planned steps at most."""
 
@@ -45,6 +48,7 @@ class TimedPace(Pace):
         self._seen_at = clock()
         self._owed = plan.speed.start_s  # planned time since then
         self._stage, self._steps, self._place = "", 0, 0.0
+        self._validated = False
 
     @property
     def lead(self) -> int:
@@ -73,7 +77,9 @@ class TimedPace(Pace):
         self._place += self._rate
         seen = plan.amounts.features(self._images) - plan.amounts.features(images)
         self._owed += plan.speed.of_stage(self._stage) + plan.speed.feature_s * seen
-        self._owed += plan.validation_s if validated else 0.0
+        if validated:
+            self._owed += plan.validation_s + (0.0 if self._validated else plan.speed.first_s)
+            self._validated = True
         now = self._clock()
         if now - self._seen_at >= plan.training_s / REVIEWS:
             self._review(now)
@@ -84,7 +90,8 @@ class TimedPace(Pace):
 
     def _review(self, now: float) -> None:
         measured = (now - self._seen_at) / self._owed if self._owed else self._slowness
-        self._slowness = (self._slowness + measured) / 2  # one slow validation is not yet a slow machine
+        # One slow moment is not yet a slow machine: it must not cost a stage.
+        self._slowness *= min(max(measured / self._slowness, 1 / CHANGE), CHANGE)
         self._seen_at, self._owed = now, 0.0
         left = self._ends_at - now
         tolerance = TOLERANCE * self._plan.training_s
@@ -112,5 +119,6 @@ class TimedPace(Pace):
             sum(number * plan.step_s(name) for name, number in steps.items())
             + plan.speed.feature_s * features
             + len(later) * (plan.speed.compile_s + plan.validation_s)
+            + (0.0 if self._validated else plan.speed.first_s)
             + 2 * plan.validation_s  # the one that ends this stage, and the one that the limits are chosen on
         )

@@ -8,15 +8,15 @@ from segdec.errors import ConfigError
 from training.fit.plan import Amounts, Speed, plan, tail_s, validation_s
 
 SPEED = Speed(start_s=5.0, compile_s=3.0, step_s=0.5, stage="segment", predict_s=0.1)
-AMOUNTS = Amounts(train=60, val=14, judged=20, batch=4)
+AMOUNTS = Amounts(train=60, val=20, judged=20, batch=4)
 SHARES = {"segment": 0.6, "decision": 0.2, "joint": 0.2}
 
 
 def test_steps_fill_the_time():
     found = plan(SHARES, SPEED, AMOUNTS, 600.0)
-    assert found.tail_s == pytest.approx(3.2 * 5 + (3 * 20 + 14) * 0.1)
+    assert found.tail_s == pytest.approx(3.2 * 5 + (3 * 20 + 20) * 0.1)
     assert found.validation_s == pytest.approx(2.0)
-    assert found.training_s == pytest.approx(600 - 23.4)
+    assert found.training_s == pytest.approx(600 - 24.0)
     fixed = 5 + 3 * (3 + 2) + 2
     free = found.training_s - fixed - 20 * 2.0  # 15 % would be more than twenty validations
     per_step = 0.5 * (0.6 + 0.2 * 0.7 + 0.2 * 1.1)
@@ -66,6 +66,6 @@ def test_too_little_time_says_how_much_is_missing():
 
 
 def test_what_follows_training_grows_with_the_photographs():
-    more = Amounts(train=60, val=14, judged=120, batch=4)
+    more = Amounts(train=60, val=20, judged=120, batch=4)
     assert tail_s(SPEED, more) - tail_s(SPEED, AMOUNTS) == pytest.approx(100 * 3 * 0.1)
     assert validation_s(SPEED, AMOUNTS) == pytest.approx(2.0)

