@@ -19,6 +19,9 @@ SMALLEST_INPUT_PX = 5.0
 USUAL_AREA = 512 * 512
 """Pixels of the input where nothing asks for more: what two CPU cores train on in minutes."""
 
+LEAST_AREA = 128 * 128
+"""Pixels below which an input is not made for the sake of speed."""
+
 LARGEST_AREA = 4 * USUAL_AREA
 """Pixels of the input above which the network sees tiles."""
 
@@ -53,11 +56,13 @@ class Choice:
         settings: Of the experiment, as an experiment file holds them.
         reasons: In the order in which they are read.
         shares: By stage: its part of the steps.
+        area: Pixels of the network's input.
     """
 
     settings: Settings
     reasons: tuple[Reason, ...]
     shares: dict[str, float]
+    area: int
 
     def config(self, steps: dict[str, int], **others: Any) -> ExperimentConfig:
         """Returns the experiment with stages of these steps."""
@@ -82,7 +87,9 @@ class Means:
     memory_bytes: int = 8 << 30
 
 
-def choose(survey: Survey, defective: tuple[int, ...], forms: int, means: Means) -> Choice:
+def choose(
+    survey: Survey, defective: tuple[int, ...], forms: int, means: Means, usual: int = USUAL_AREA
+) -> Choice:
     """Chooses all settings but the length of the stages.
 
     Args:
@@ -90,6 +97,7 @@ def choose(survey: Survey, defective: tuple[int, ...], forms: int, means: Means)
         defective: Defective photographs in train, val and test.
         forms: Training photographs.
         means: What there is to train with.
+        usual: Pixels of the input where nothing asks for more.
     """
     learnt = defective[0]
     masked = survey.masks + survey.boxes > 0
@@ -97,7 +105,7 @@ def choose(survey: Survey, defective: tuple[int, ...], forms: int, means: Means)
     made_up = bool(augmentation)
     has_encoder = means.encoder_weights is not None
     network, why = _network(learnt, means)
-    size, why_size = _input(survey, masked=masked, made_up=made_up)
+    size, why_size = _input(survey, usual, masked=masked, made_up=made_up)
     channels, why_colour = _colour(survey)
     if channels == 1 and survey.stored_in_colour:
         size["convert_color"] = True
@@ -134,7 +142,7 @@ def choose(survey: Survey, defective: tuple[int, ...], forms: int, means: Means)
         Reason("changes", _changes(augmentation, has_encoder=has_encoder)),
         Reason("stages", why_stages),
     ]
-    return Choice(settings, tuple(told), shares)
+    return Choice(settings, tuple(told), shares, area)
 
 
 def _regime(survey: Survey, learnt: int, *, masked: bool) -> tuple[Reason, Settings]:
@@ -179,13 +187,12 @@ def _colour(survey: Survey) -> tuple[int, str]:
     return 1, "grey: one channel"
 
 
-def _input(survey: Survey, *, masked: bool, made_up: bool) -> tuple[Settings, str]:
+def _input(survey: Survey, usual: int, *, masked: bool, made_up: bool) -> tuple[Settings, str]:
     """Policy and size, so that the smallest defect keeps five pixels."""
     height, width = survey.height, survey.width
     area, smallest = height * width, survey.smallest_px
     needed = min(1.0, SMALLEST_INPUT_PX / smallest) if smallest else 0.0
-    usual = min(1.0, math.sqrt(USUAL_AREA / area))
-    scale = max(needed, usual)
+    scale = max(needed, min(1.0, math.sqrt(usual / area)))
     if scale**2 * area > LARGEST_AREA and masked:
         text = (
             f"tiles of {TILE} × {TILE} px: scaled down to one input, the smallest defect ({smallest:.0f} px "
@@ -193,6 +200,8 @@ def _input(survey: Survey, *, masked: bool, made_up: bool) -> tuple[Settings, st
         )
         return {"policy": "tile", "height": TILE, "width": TILE, "overlap_px": TILE_OVERLAP}, text
     kept = _kept(smallest, scale)
+    if usual < USUAL_AREA and scale < 1.0:
+        kept += "; smaller than usual, since time is short"
     if survey.one_size and scale == 1.0:
         return {"policy": "native"}, f"native, {width} × {height} px: all have one size, small enough{kept}"
     rows, columns = (max(SMALLEST_SIDE, SIDES * math.ceil(scale * side / SIDES)) for side in (height, width))

@@ -19,15 +19,16 @@ from segdec.files import write_text_atomic
 from segdec.images import DEFAULT_MAX_PIXELS
 from segdec.process_memory import memory_limit
 from training.config import ExperimentConfig
+from training.data.run_data import known_checks
 from training.distribution.interruption import RunInterruptedError
 from training.evaluation.run_evaluation import evaluate_run
 from training.experiment_file import save_experiment
 from training.export import ExportOptions, export_run
-from training.fit.choice import Choice, Means, choose
+from training.fit.choice import LEAST_AREA, USUAL_AREA, Choice, Means, choose
 from training.fit.division import Division, divide
-from training.fit.plan import Amounts, Plan, plan
+from training.fit.plan import Amounts, Plan, Speed, plan
 from training.fit.speed import count_validated, measure_speed
-from training.fit.survey import Survey, Surveyed, hardly_shown, look_at, merge_defects
+from training.fit.survey import Survey, Surveyed, hardly_shown, look_at, merge_defects, remember
 from training.fit.timed_pace import TimedPace
 from training.fit.words import line, tell_division, tell_plan, tell_reasons, tell_survey
 from training.optimization.pretrained import IMAGENET, RANDOM, load_pretrained
@@ -87,11 +88,17 @@ def fit(options: FitOptions, began: float) -> None:
         # === Choose ===
         division = divide(surveyed)
         say(*tell_division(division))
-        choice = _choose(options, surveyed.survey, division)
-        say(*tell_reasons(choice.reasons))
+        means = _means(options)
+        choice = _choose(surveyed.survey, division, means)
         speed = measure_speed(choice, division.dataset, options.runs, clock)
-        planned = plan(choice.shares, speed, _amounts(choice, division), ends_at - clock())
+        amounts = _amounts(choice, division)
+        planned = plan(choice.shares, speed, amounts, ends_at - clock())
+        if planned.is_short:
+            choice, speed = _smaller(surveyed.survey, division, means, planned)
+            planned = plan(choice.shares, speed, amounts, ends_at - clock())
         config = _experiment(choice, planned, name, options.runs)
+        remember(surveyed, known_checks(config, config.network.input_channels))
+        say(*tell_reasons(choice.reasons))
         say(tell_plan(planned, config, options.minutes))
         _write(config, division, choice)
         say(line("experiment", f"{_experiment_file(config)}: all of this, to be changed and run again"), "")
@@ -117,9 +124,9 @@ def _nothing_trained() -> Iterator[None]:
     """Within the block nothing is lost by an interrupt, and there is nothing to keep."""
     try:
         yield
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, RunInterruptedError) as stop:  # the latter from what is only measured
         print(NO_MODEL, file=sys.stderr)
-        raise SystemExit(EXIT_INTERRUPTED) from None
+        raise SystemExit(getattr(stop, "exit_code", EXIT_INTERRUPTED)) from None
 
 
 def _train(trainer: Trainer) -> RunInterruptedError | None:
@@ -172,8 +179,17 @@ def _survey(options: FitOptions) -> Surveyed:
     return merge_defects(surveyed) if hardly_shown(surveyed) else surveyed
 
 
-def _choose(options: FitOptions, survey: Survey, division: Division) -> Choice:
-    return choose(survey, division.defective, division.good[0] + division.defective[0], _means(options))
+def _choose(survey: Survey, division: Division, means: Means, area: int = USUAL_AREA) -> Choice:
+    train = division.good[0] + division.defective[0]
+    return choose(survey, division.defective, train, means, area)
+
+
+def _smaller(survey: Survey, division: Division, means: Means, planned: Plan) -> tuple[Choice, Speed]:
+    """Chooses anew for an input of which there is time for enough steps, and reckons its speed."""
+    former = _choose(survey, division, means)
+    area = max(int(former.area * planned.share), LEAST_AREA)
+    choice = _choose(survey, division, means, area)
+    return choice, planned.speed.scaled(choice.area / former.area)
 
 
 def _means(options: FitOptions) -> Means:

@@ -1,7 +1,7 @@
 """From measured speed and the time that is left to the steps of each stage. Pure arithmetic."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from segdec.errors import ConfigError
 
@@ -16,6 +16,9 @@ VALIDATING = 0.15
 
 MOST_VALIDATIONS = 20
 FEWEST_STEPS = 8
+
+ENOUGH_STEPS = 300
+"""Of fewer the network learns too little: a smaller input is better then."""
 
 EVALUATION_STARTS, EXPORT_STARTS = 1.2, 2.0
 """What evaluation with its report, and the export, take beside their photographs, in starts of a training:
@@ -48,6 +51,15 @@ class Speed:
     draw_s: float = 0.0
     first_s: float = 0.0
     feature_s: float = 0.0
+
+    def scaled(self, share: float) -> "Speed":
+        """Returns what is to be expected of an input of this share of the pixels."""
+        return replace(
+            self,
+            step_s=self.step_s * share,
+            predict_s=self.predict_s * share,
+            feature_s=self.feature_s * share,
+        )
 
     def of_stage(self, stage: str) -> float:
         """Returns the duration of a step of any stage, s."""
@@ -88,6 +100,16 @@ class Plan:
     amounts: Amounts
     training_s: float
     tail_s: float
+
+    @property
+    def share(self) -> float:
+        """How many steps there are of those that are enough."""
+        return sum(self.steps.values()) / ENOUGH_STEPS
+
+    @property
+    def is_short(self) -> bool:
+        """Whether there are too few steps."""
+        return self.share < 1
 
     @property
     def validation_s(self) -> float:

@@ -2,8 +2,8 @@
 
 import math
 from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import cv2
@@ -17,6 +17,7 @@ from datasets.checking import (
     describe_risks,
     refuse_problems,
 )
+from datasets.known_checks import Facts, FileState, KnownChecks
 from datasets.layouts.own_splits import SPLITS_FILE
 from datasets.leaks import near_twins
 from datasets.near_twins import MOST
@@ -115,12 +116,14 @@ class Surveyed:
         checked: The data set and what was found of each photograph.
         twins: Photographs that near twins connect; none where all parts look alike.
         notes: What is to be said beside the facts.
+        states: Of each photograph's files, before they were read.
     """
 
     survey: Survey
     checked: CheckedDataset
     twins: Sequence[Sequence[CheckedPhotograph]]
     notes: tuple[str, ...]
+    states: Mapping[str, FileState | None] = field(default_factory=dict)
 
 
 def look_at(dataset: Dataset, layout: str, root: Path, max_pixels: int) -> Surveyed:
@@ -134,6 +137,8 @@ def look_at(dataset: Dataset, layout: str, root: Path, max_pixels: int) -> Surve
     def examine(sample: Sample) -> None:
         looks[sample.name] = look(sample)
 
+    stat = KnownChecks(root, str(root), "")  # nothing is known of them yet
+    states = {record.name: stat.state(record) for record in dataset.records}
     checked = check_dataset(
         dataset,
         max_pixels=max_pixels,
@@ -146,7 +151,21 @@ def look_at(dataset: Dataset, layout: str, root: Path, max_pixels: int) -> Surve
     twins, notes = _twins(checked.photographs)
     own = is_own_split(dataset, root)
     survey = describe_photographs(checked, looks, twins, layout=layout, root=str(root), own_split=own)
-    return Surveyed(survey, checked, twins, (*describe_risks(checked), *notes))
+    return Surveyed(survey, checked, twins, (*describe_risks(checked), *notes), states)
+
+
+def remember(surveyed: Surveyed, known: KnownChecks) -> None:
+    """Lets the training that follows know what was read, so that it need not read it again."""
+    for photograph in surveyed.checked.photographs:
+        state, record = surveyed.states.get(photograph.record.name), photograph.record
+        shape = photograph.height, photograph.width, photograph.channels
+        if photograph.defect_px is None or photograph.small is None or record.digests is None:
+            continue
+        facts = Facts(
+            shape, record.digests, photograph.defect_px, photograph.digest, photograph.webp, photograph.small
+        )
+        known.keep(state, facts)
+    known.save(parents=True)
 
 
 def hardly_shown(surveyed: Surveyed) -> list[str]:

@@ -92,6 +92,16 @@ def test_the_smallest_defect_keeps_five_pixels(survey_of, facts, policy, height,
         assert survey.smallest_px * size.height / survey.height >= 4.9
 
 
+def test_where_time_is_short_the_input_is_smaller_but_keeps_the_smallest_defect(survey_of):
+    survey = survey_of(height=1024, width=1024, smallest_px=40.0)
+    small = choose(survey, (15, 5, 5), 100, NONE, 128 * 128)
+    assert config(small).input.size == (128, 128)
+    assert small.area == 128 * 128
+    assert "smaller than usual, since time is short" in texts(small)["input"]
+    fine = choose(survey_of(height=512, width=512, smallest_px=5.0), (15, 5, 5), 100, NONE, 128 * 128)
+    assert config(fine).input.policy == "native"
+
+
 def test_made_up_defects_do_not_lie_on_padding(survey_of):
     choice = choose(survey_of(one_size=False, one_shape=False), (5, 1, 1), 100, ENCODER)
     assert config(choice).input.policy == "resize"

@@ -61,12 +61,24 @@ def test_a_folder_becomes_a_model(fit, toy_root, tmp_path):
 
 @pytest.mark.slow
 def test_interrupted_it_gives_the_best_model_so_far(fit, toy_root, tmp_path):
-    fate = {"interrupt_at": "training.trainer:Trainer._validate", "count": 1}
+    fate = {
+        "interrupt_at": "training.trainer:Trainer._validate",
+        "count": 3,
+    }  # the third is not measured alone
     answer = fit(toy_root, "--minutes", TINY, **fate)
     assert answer["code"] == 130, answer["errors"]
     assert "Stopped: the best model so far is measured and exported." in answer["errors"]
     assert read_manifest(tmp_path / "model").classes == ("good", "defect")
     assert load_experiment(tmp_path / "runs" / "toy.toml").stages.joint.steps == 0
+
+
+@pytest.mark.slow
+def test_interrupted_while_it_measures_there_is_no_model(fit, toy_root, tmp_path):
+    fate = {"interrupt_at": "training.trainer:Trainer._validate", "count": 1}
+    answer = fit(toy_root, "--minutes", TINY, **fate)
+    assert answer["code"] == 130, answer["errors"]
+    assert answer["errors"].endswith("There is no model: nothing was trained yet.\n")
+    assert not (tmp_path / "model").exists()
 
 
 @pytest.mark.usefixtures("tensorflow_devices")

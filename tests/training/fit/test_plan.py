@@ -69,3 +69,12 @@ def test_what_follows_training_grows_with_the_photographs():
     more = Amounts(train=60, val=20, judged=120, batch=4)
     assert tail_s(SPEED, more) - tail_s(SPEED, AMOUNTS) == pytest.approx(100 * 3 * 0.1)
     assert validation_s(SPEED, AMOUNTS) == pytest.approx(2.0)
+
+
+def test_a_short_training_says_how_much_smaller_its_input_may_be():
+    found = plan(SHARES, SPEED, AMOUNTS, 120.0)
+    assert found.is_short
+    assert found.share == pytest.approx(sum(found.steps.values()) / 300)
+    assert not plan(SHARES, SPEED, AMOUNTS, 600.0).is_short
+    half = SPEED.scaled(0.5)
+    assert (half.step_s, half.predict_s, half.start_s) == (0.25, 0.05, 5.0)

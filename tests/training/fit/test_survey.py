@@ -1,16 +1,19 @@
 """What is found in a data set."""
 
 import math
+import os
+import time
 
 import numpy as np
 import pytest
 
+from datasets.known_checks import KnownChecks
 from datasets.layouts.toy import write_toy
 from datasets.loading import load_dataset
 from datasets.sample import Sample
 from segdec.errors import DatasetError
 from segdec.images import write_png
-from training.fit.survey import hardly_shown, look, look_at, merge_defects
+from training.fit.survey import hardly_shown, look, look_at, merge_defects, remember
 from training.fit.words import tell_survey
 
 PIXELS = 10**6
@@ -73,6 +76,22 @@ def test_a_class_of_two_parts_joins_the_others(surveyed_of):
 def test_classes_that_are_shown_stay(surveyed_of):
     groups = [[(0,)]] * 9 + [[(1,)]] * 3 + [[(2,)]] * 3
     assert hardly_shown(surveyed_of(groups, classes=("good", "dent", "scratch"))) == []
+
+
+def test_what_was_read_is_not_read_again(tmp_path, monkeypatch):
+    root = tmp_path / "toy"
+    write_toy(root, 24, size=32)
+    hours_ago = time.time() - 7200
+    monkeypatch.setattr("datasets.known_checks.SETTLED_S", -1.0)  # the files are old enough
+    surveyed = survey_folder(root)
+    remember(surveyed, KnownChecks(tmp_path / "checked", str(root), "settings"))
+    known = KnownChecks(tmp_path / "checked", str(root), "settings")
+    assert all(known.find(known.state(record)) for record in load_dataset("folder", root).records)
+    os.utime(root / "good" / "00000.png", (hours_ago, hours_ago))
+    changed = [
+        record for record in load_dataset("folder", root).records if not known.find(known.state(record))
+    ]
+    assert [record.name for record in changed] == ["good/00000"]
 
 
 def test_equal_pictures_of_two_classes_are_an_error(tmp_path):
