@@ -104,7 +104,7 @@ def fit(options: FitOptions, began: float) -> None:
         say(line("experiment", f"{_experiment_file(config)}: all of this, to be changed and run again"), "")
 
         # === Train ===
-        pace = TimedPace(planned, ends_at - planned.tail_s, clock)
+        pace = TimedPace(planned, ends_at + planned.late_s - planned.tail_s, clock)
         trainer = Trainer(config, fresh=options.overwrite, pace=pace)
         say(trainer.opening())
     stopped = _train(trainer)

@@ -3,8 +3,6 @@
 import math
 from dataclasses import dataclass, replace
 
-from segdec.errors import ConfigError
-
 COST = {"segment": 1.0, "decision": 0.7, "joint": 1.1}
 """Duration of a step beside that of the stage `segment`, about: one part moves, the other one, both."""
 
@@ -15,7 +13,8 @@ VALIDATING = 0.15
 """Share of the time for training that validations may take, beside the one that ends each stage."""
 
 MOST_VALIDATIONS = 20
-FEWEST_STEPS = 8
+FEWEST_STEPS = 30
+"""As many are taken even if the time does not suffice, which is said: a late model is better than none."""
 
 ENOUGH_STEPS = 300
 """Of fewer the network learns too little: a smaller input is better then."""
@@ -92,6 +91,7 @@ class Plan:
         amounts: Of photographs.
         training_s: All from the start of the run to its result.
         tail_s: Evaluation, report and export.
+        late_s: What it takes beyond the time that is left; 0 where that suffices.
     """
 
     steps: dict[str, int]
@@ -100,6 +100,7 @@ class Plan:
     amounts: Amounts
     training_s: float
     tail_s: float
+    late_s: float = 0.0
 
     @property
     def share(self) -> float:
@@ -142,9 +143,6 @@ def plan(shares: dict[str, float], speed: Speed, amounts: Amounts, left_s: float
         speed: What was measured.
         amounts: Of photographs.
         left_s: What is left of the time.
-
-    Raises:
-        ConfigError: If nothing is left to train in; it says how much it would take.
     """
     tail, once = tail_s(speed, amounts), validation_s(speed, amounts)
     fixed = speed.start_s + len(shares) * (speed.compile_s + once) + once + speed.first_s
@@ -158,19 +156,13 @@ def plan(shares: dict[str, float], speed: Speed, amounts: Amounts, left_s: float
         own = sum(share * steps * speed.of_stage(stage) for stage, share in shares.items())
         return own + speed.feature_s * amounts.features(steps * amounts.batch)
 
-    if takes(FEWEST_STEPS) > free:
-        lacking = takes(FEWEST_STEPS) - free
-        raise ConfigError(
-            f"{left_s:.0f} s are left of --minutes, of which measuring and exporting take {tail:.0f} s and "
-            f"starts and validations {fixed:.0f} s: too few to train in. Expected --minutes to be larger by "
-            f"{math.ceil(lacking / 60)} at least."
-        )
+    late = max(takes(FEWEST_STEPS) - free, 0.0)
     low, high = float(FEWEST_STEPS), 1e7
     for _ in range(60):  # features make it no straight line
         middle = (low + high) / 2
         low, high = (middle, high) if takes(middle) <= free else (low, middle)
     steps = {stage: max(1, round(share * low)) for stage, share in shares.items()}
-    return Plan(steps, _interval(steps, validations), speed, amounts, training, tail)
+    return Plan(steps, _interval(steps, validations), speed, amounts, training + late, tail, late)
 
 
 def _interval(steps: dict[str, int], validations: int) -> int:

@@ -3,13 +3,14 @@
 import contextlib
 import io
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
 from pathlib import Path
 from typing import TypeVar
 
 import numpy as np
 
-from datasets.sample import Dataset, Record
+from datasets.sample import Dataset, Record, Split
 from datasets.splitting import write_splits
 from training.config import ExperimentConfig
 from training.data.made_up_validation import MOST
@@ -25,8 +26,8 @@ Result = TypeVar("Result")
 STEPS, VALIDATE_EVERY = 6, 3
 """The first step compiles, and the first validation; the others show the pace."""
 
-EACH = 6
-"""Good and defective photographs of each split that are looked at."""
+EACH = {"train": 6, "val": 3}
+"""Good ones of each split that are looked at, and as many defective ones."""
 
 
 class _MeasuredError(Exception):
@@ -75,7 +76,7 @@ def measure_speed(choice: Choice, dataset: Dataset, runs: Path, clock: Clock) ->
         compile_s=max(first - step_s, 0.0),
         step_s=step_s,
         stage=stage,
-        predict_s=predicting / count_validated(_few(dataset.of_split("val"))),
+        predict_s=predicting / count_validated(_few(dataset, "val")),
         draw_s=max(later_s - predicting, 0.0),
         first_s=max(first_s - later_s, 0.0),
         feature_s=feature_s,
@@ -90,12 +91,13 @@ def count_validated(records: Iterable[Record]) -> int:
 
 def sample(dataset: Dataset) -> list[Record]:
     """Returns a few photographs of each kind to train and to validate on."""
-    return [record for split in ("train", "val") for record in _few(dataset.of_split(split))]
+    return [*_few(dataset, "train"), *_few(dataset, "val")]
 
 
-def _few(records: Sequence[Record]) -> Iterator[Record]:
+def _few(dataset: Dataset, split: Split) -> Iterator[Record]:
     for defective in (False, True):
-        yield from [record for record in records if (record.label > 0) == defective][:EACH]
+        of_kind = (record for record in dataset.of_split(split) if (record.label > 0) == defective)
+        yield from islice(of_kind, EACH[split])
 
 
 def _in_small(choice: Choice, stage: str, dataset: Dataset, folder: Path, runs: Path) -> ExperimentConfig:

@@ -64,9 +64,11 @@ def tell_reasons(reasons: Iterable[Reason]) -> Iterator[str]:
 def tell_plan(plan: Plan, config: ExperimentConfig, minutes: float) -> str:
     """Returns how the time is spent."""
     steps = ", ".join(f"{name} {number}" for name, number in plan.steps.items())
+    late = f"; {format_duration(plan.late_s)} more than there is, since no less makes a model"
     return line(
         "time",
         f"{steps} steps of {config.batch_size} photographs, {1000 * plan.speed.step_s:.0f} ms each as "
         f"measured, a validation every {plan.validate_every}; about {format_duration(plan.training_s)} to "
-        f"train and {format_duration(plan.tail_s)} to measure and export, of --minutes {minutes:g}",
+        f"train and {format_duration(plan.tail_s)} to measure and export, of --minutes {minutes:g}"
+        f"{late if plan.late_s else ''}",
     )
