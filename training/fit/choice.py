@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from training.config import ExperimentConfig
+from training.evaluation.formatting import format_percent
 from training.fit.survey import Survey
 
 Settings = dict[str, Any]
@@ -252,7 +253,7 @@ def _stages(*, has_encoder: bool, places: bool) -> tuple[Settings, dict[str, flo
         name: {"learning_rate": rate, "schedule": schedule} for name, rate in zip(names, rates, strict=True)
     }
     shares = dict(zip(names, parts, strict=True))
-    told = ", ".join(f"{name} {share:.0%}" for name, share in shares.items())
+    told = ", ".join(f"{name} {format_percent(share)}" for name, share in shares.items())
     return stages, shares, f"{told} of the steps; the rate falls to 0 at the end of each"
 
 

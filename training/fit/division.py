@@ -8,7 +8,7 @@ from datasets.folds import Cluster, deal, find_clusters
 from datasets.sample import Dataset, Split
 from datasets.splitting import SPLITS
 from segdec.errors import DatasetError
-from training.evaluation.formatting import count_of
+from training.evaluation.formatting import count_of, format_percent
 from training.fit.survey import Surveyed
 
 SHARES = (0.6, 0.2, 0.2)
@@ -74,7 +74,7 @@ def divide(surveyed: Surveyed, seed: int = 0) -> Division:
 def _new(dataset: Dataset, clusters: Sequence[Cluster], seed: int) -> tuple[Dataset, tuple[str, ...]]:
     good = [cluster for cluster in clusters if not cluster.label]
     defective = [cluster for cluster in clusters if cluster.label]
-    how = "60, 20 and 20 % of the parts; groups, equal pictures and near twins stay together"
+    how = "60, 20 and 20\N{NO-BREAK SPACE}% of the parts; groups, equal pictures and near twins stay together"
     if len(defective) >= FEW_PARTS:
         return _placed(dataset, deal(clusters, SHARES, seed)), (how,)
     shares = {2: TWO_SHARES, 1: ONE_SHARES}.get(len(defective), FEW_SHARES)
@@ -129,9 +129,10 @@ def _counts(dataset: Dataset) -> tuple[tuple[int, ...], tuple[int, ...]]:
 def _judge(good: Sequence[int], defective: Sequence[int]) -> tuple[Split, tuple[str, ...]]:
     """What is measured on, and what that is worth."""
     if defective[2]:
-        missed = 1 - 0.05 ** (1 / defective[2])
+        missed = format_percent(1 - 0.05 ** (1 / defective[2]))  # exact binomial
         tested = count_of(defective[2], "defective photograph")
-        return "test", (f"if none of {tested} in test is missed, up to {missed:.0%} may be missed (95 %)",)
+        sure = format_percent(0.95)
+        return "test", (f"if none of {tested} in test is missed, up to {missed} may be ({sure} sure)",)
     if defective[1]:
         return "val", (
             f"measured on validation, by whose {count_of(defective[1], 'defective photograph')} weights and "
