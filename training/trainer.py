@@ -365,7 +365,7 @@ class Trainer:
         )
         warnings = [
             *([] if self.dry else chosen.notes),
-            *([] if self.config.trains_decision else [UNDECIDED]),
+            *([] if self.config.trains_decision and int(self.state.stage) else [UNDECIDED]),
         ]
         for warning in warnings:
             print(f"warning: {warning}", file=sys.stderr)

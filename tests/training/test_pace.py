@@ -11,6 +11,7 @@ pytest.importorskip("tensorflow")
 
 from training.distribution.interruption import RunInterruptedError
 from training.run.folder import RunFolder
+from training.run.records import UNDECIDED
 from training.tracking.run_log import read_log
 from training.trainer import Trainer
 
@@ -93,6 +94,7 @@ def test_a_stopped_run_keeps_its_best_weights(config, steps):
     folder = RunFolder.finished(trainer.folder.path)
     assert folder.result().validation["average_precision"] is not None
     assert folder.network().count_params() > 0
+    assert (UNDECIDED in folder.result().warnings) == (steps < 5)  # of five steps the decision has no part
 
 
 def test_without_being_asked_to_it_keeps_none(config):

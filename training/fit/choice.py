@@ -102,7 +102,7 @@ def choose(
     """
     learnt = defective[0]
     masked = survey.masks + survey.boxes > 0
-    reasons, augmentation = _regime(survey, learnt, masked=masked)
+    reasons, augmentation = _regime(survey, learnt, masked=masked, judged=defective[1] > 0)
     made_up = bool(augmentation)
     has_encoder = means.encoder_weights is not None
     network, why = _network(learnt, means)
@@ -146,7 +146,7 @@ def choose(
     return Choice(settings, tuple(told), shares, area)
 
 
-def _regime(survey: Survey, learnt: int, *, masked: bool) -> tuple[Reason, Settings]:
+def _regime(survey: Survey, learnt: int, *, masked: bool, judged: bool) -> tuple[Reason, Settings]:
     """How many defects there are to learn from, and what stands in for those that are missing."""
     annotation = "with masks" if survey.masks else "with boxes" if survey.boxes else "with labels alone"
     shown = f"{learnt} defective photograph{'s' * (learnt != 1)} to learn from, {annotation}"
@@ -155,10 +155,11 @@ def _regime(survey: Survey, learnt: int, *, masked: bool) -> tuple[Reason, Setti
             "no defect to learn from: every other photograph gets a made-up one (augmentation.synthetic 0.5)"
         )
         return Reason("regime", f"good alone: {text}"), {"synthetic": 0.5}
-    if learnt < FEW and survey.masks:
+    few = learnt < FEW or not judged  # without a defect in validation weights are chosen by made-up ones
+    if few and survey.masks:
         text = "made-up and transplanted defects are added (augmentation.synthetic 0.25, transplant 0.25)"
         return Reason("regime", f"few: {shown}, so {text}"), {"synthetic": 0.25, "transplant": 0.25}
-    if learnt < FEW:
+    if few:
         text = "made-up defects are added (augmentation.synthetic 0.25)"
         return Reason("regime", f"few: {shown}, so {text}"), {"synthetic": 0.25}
     if not masked:

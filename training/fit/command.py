@@ -38,6 +38,9 @@ from training.trainer import Trainer
 
 clock: Callable[[], float] = time.monotonic
 
+SMALLER = (0.8, 0.65, 0.5, 0.4, 0.3, 0.2)
+"""Shares of the usual input's pixels that are tried where time is short."""
+
 NO_MODEL = "There is no model: nothing was trained yet."
 
 
@@ -91,11 +94,7 @@ def fit(options: FitOptions, began: float) -> None:
         means = _means(options)
         choice = _choose(surveyed.survey, division, means)
         speed = measure_speed(choice, division.dataset, options.runs, clock)
-        amounts = _amounts(choice, division)
-        planned = plan(choice.shares, speed, amounts, ends_at - clock())
-        if planned.is_short:
-            choice, speed = _smaller(surveyed.survey, division, means, planned)
-            planned = plan(choice.shares, speed, amounts, ends_at - clock())
+        choice, planned = _fit_time(surveyed.survey, division, means, speed, ends_at - clock())
         config = _experiment(choice, planned, name, options.runs)
         remember(surveyed, known_checks(config, config.network.input_channels))
         say(*tell_reasons(choice.reasons))
@@ -114,7 +113,8 @@ def fit(options: FitOptions, began: float) -> None:
     # === Measure and export ===
     say(evaluate_run(trainer.folder.path, division.judged))
     export_run(trainer.folder.path, out, ExportOptions(overwrite=options.overwrite))
-    say("", *_ending(config, pace, planned, out, clock() - began))
+    why = "the machine was faster or slower than measured" if stopped is None else "it was stopped"
+    say("", *_ending(config, _describe_steps(pace, planned, why), out, clock() - began))
     if stopped is not None:
         raise SystemExit(stopped.exit_code)
 
@@ -184,12 +184,20 @@ def _choose(survey: Survey, division: Division, means: Means, area: int = USUAL_
     return choose(survey, division.defective, train, means, area)
 
 
-def _smaller(survey: Survey, division: Division, means: Means, planned: Plan) -> tuple[Choice, Speed]:
-    """Chooses anew for an input of which there is time for enough steps, and reckons its speed."""
-    former = _choose(survey, division, means)
-    area = max(int(former.area * planned.share), LEAST_AREA)
-    choice = _choose(survey, division, means, area)
-    return choice, planned.speed.scaled(choice.area / former.area)
+def _fit_time(
+    survey: Survey, division: Division, means: Means, speed: Speed, left_s: float
+) -> tuple[Choice, Plan]:
+    """Plans the steps; where they are too few, for the largest input of which there is time for enough."""
+    usual = choice = _choose(survey, division, means)
+    amounts = _amounts(choice, division)
+    planned = plan(choice.shares, speed, amounts, left_s)
+    for share in SMALLER:
+        area = int(share * usual.area)
+        if not planned.is_short or area < LEAST_AREA:
+            break
+        choice = _choose(survey, division, means, area)
+        planned = plan(choice.shares, speed.scaled(choice.area / usual.area), amounts, left_s)
+    return choice, planned
 
 
 def _means(options: FitOptions) -> Means:
@@ -262,14 +270,17 @@ def _as_taken(run: RunFolder, pace: TimedPace) -> ExperimentConfig:
     return config
 
 
-def _ending(config: ExperimentConfig, pace: TimedPace, planned: Plan, out: Path, took_s: float) -> list[str]:
-    steps = "as planned"
-    if pace.taken != planned.steps:
-        told = ", ".join(f"{name} {number}" for name, number in pace.taken.items())
-        steps = f"{told} in place of the planned ones, since the machine's speed was another than measured"
+def _describe_steps(pace: TimedPace, planned: Plan, why: str) -> str:
+    if pace.taken == planned.steps:
+        return "steps as planned"
+    told = ", ".join(f"{name} {number}" for name, number in pace.taken.items())
+    return f"steps {told} in place of the planned ones: {why}"
+
+
+def _ending(config: ExperimentConfig, steps: str, out: Path, took_s: float) -> list[str]:
     run = shlex.quote(str(config.folder))
     return [
-        line("took", f"{format_duration(took_s)}; steps {steps}"),
+        line("took", f"{format_duration(took_s)}; {steps}"),
         line(
             "wrote",
             f"model {out}, report {config.folder / 'report.html'}, experiment {_experiment_file(config)}",

@@ -103,14 +103,9 @@ class Plan:
     late_s: float = 0.0
 
     @property
-    def share(self) -> float:
-        """How many steps there are of those that are enough."""
-        return sum(self.steps.values()) / ENOUGH_STEPS
-
-    @property
     def is_short(self) -> bool:
         """Whether there are too few steps."""
-        return self.share < 1
+        return sum(self.steps.values()) < ENOUGH_STEPS
 
     @property
     def validation_s(self) -> float:

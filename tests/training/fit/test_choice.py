@@ -44,6 +44,10 @@ def test_the_words_say_how_many_and_what_follows(survey_of):
     )
 
 
+def test_without_a_defect_to_validate_by_some_are_made_up(survey_of):
+    assert config(choose(survey_of(), (12, 0, 0), 100, ENCODER)).augmentation.synthetic == 0.25
+
+
 def test_boxes_are_not_transplanted(survey_of):
     augmentation = config(choose(survey_of(masks=0, boxes=25), (5, 1, 1), 100, ENCODER)).augmentation
     assert (augmentation.synthetic, augmentation.transplant) == (0.25, 0.0)

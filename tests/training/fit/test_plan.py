@@ -71,10 +71,9 @@ def test_what_follows_training_grows_with_the_photographs():
     assert validation_s(SPEED, AMOUNTS) == pytest.approx(2.0)
 
 
-def test_a_short_training_says_how_much_smaller_its_input_may_be():
-    found = plan(SHARES, SPEED, AMOUNTS, 120.0)
-    assert found.is_short
-    assert found.share == pytest.approx(sum(found.steps.values()) / 300)
+def test_a_smaller_input_makes_a_short_training_longer():
+    assert plan(SHARES, SPEED, AMOUNTS, 150.0).is_short
+    assert not plan(SHARES, SPEED.scaled(0.5), AMOUNTS, 150.0).is_short
     assert not plan(SHARES, SPEED, AMOUNTS, 600.0).is_short
     half = SPEED.scaled(0.5)
     assert (half.step_s, half.predict_s, half.start_s) == (0.25, 0.05, 5.0)
