@@ -199,6 +199,11 @@ class Trainer:
             self.state.save_best((0.0, 0.0))
         return True
 
+    def _has_decided(self) -> bool:
+        """Whether a step has trained the decision, which one that was stopped early may lack."""
+        begun = int(self.state.stage) + (self.state.steps_taken > 0)
+        return any(stage.trains_decision and self.config.stages[stage.name].steps for stage in STAGES[:begun])
+
     def _open_log(self) -> AbstractContextManager[RunLog | None]:
         if not self.is_chief:
             return nullcontext()
@@ -365,7 +370,7 @@ class Trainer:
         )
         warnings = [
             *([] if self.dry else chosen.notes),
-            *([] if self.config.trains_decision and int(self.state.stage) else [UNDECIDED]),
+            *([] if self._has_decided() else [UNDECIDED]),
         ]
         for warning in warnings:
             print(f"warning: {warning}", file=sys.stderr)
