@@ -1,9 +1,10 @@
-"""Command line: `python -m training check|run|launch|calibrate|evaluate|join|compare|export|verify`."""
+"""Command line: `python -m training fit|check|run|launch|calibrate|evaluate|join|compare|export|verify`."""
 
 import argparse
 import os
 import shlex
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
@@ -52,6 +53,7 @@ def build_parser() -> argparse.ArgumentParser:
     """Builds the parser of the commands and their arguments."""
     parser = argparse.ArgumentParser("python -m training", description="Train, evaluate and export models.")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    _add_fit(commands)
     commands.add_parser("check", help="dry-run an experiment: check EXPERIMENT.toml [--field value]")
     commands.add_parser("run", help="train the stages of an experiment: run EXPERIMENT.toml [--field value]")
     commands.add_parser(
@@ -64,6 +66,32 @@ def build_parser() -> argparse.ArgumentParser:
     _add_measuring(commands)
     _add_artifacts(commands)
     return parser
+
+
+def _add_fit(commands: "Commands") -> None:
+    one = commands.add_parser(
+        "fit", help="look at a folder, choose, train, measure and export, in one command"
+    )
+    one.add_argument("root", type=Path, metavar="FOLDER", help="folder of the photographs, of any layout")
+    one.add_argument(
+        "--minutes", type=float, default=10.0, help="how long all of it may take (default: %(default)s)"
+    )
+    one.add_argument(
+        "--out", type=Path, metavar="MODEL", help="folder of the model; default: models/ and the run's name"
+    )
+    one.add_argument("--name", help="name of the run; default: that of the folder")
+    one.add_argument(
+        "--runs", type=Path, default=Path("runs"), help="folder that holds all runs (default: %(default)s)"
+    )
+    one.add_argument("--layout", help="how the files lie, where the folder does not tell by itself")
+    one.add_argument(
+        "--encoder-weights",
+        default="imagenet",
+        metavar="FILE",
+        help="what the encoder begins with, where Keras has not downloaded it; none = a network without one",
+    )
+    one.add_argument("--overwrite", action="store_true", help="replace a run and a model of this name")
+    one.set_defaults(command=fit)
 
 
 def _add_measuring(commands: "Commands") -> None:
@@ -243,6 +271,18 @@ def train(config: "ExperimentConfig", cluster: "Cluster | None", *, fresh: bool)
     folder = trainer.run()
     if trainer.is_chief:
         print(f"Finished. Measure it with: python -m training evaluate {folder.path}")
+
+
+def fit(options: argparse.Namespace) -> None:
+    """Goes from a folder of photographs to a model."""
+    started = time.monotonic()
+    quiet_tensorflow(trains=True)
+    from training.fit import command
+
+    began = command.clock() - (time.monotonic() - started)  # what was imported counts, too
+
+    chosen = {name: value for name, value in vars(options).items() if name != "command"}
+    command.fit(command.FitOptions(**chosen), began)
 
 
 def evaluate(options: argparse.Namespace) -> None:

@@ -35,6 +35,7 @@ from training.optimization.step_runner import (
     TakenStep,
 )
 from training.optimization.train_state import build_train_state
+from training.pace import Pace
 from training.run.checkpoints import RunState
 from training.run.folder import RunFolder, run_digest
 from training.run.records import UNDECIDED, RunResult
@@ -56,6 +57,7 @@ class Trainer:
         fresh: Start over even if the run folder exists.
         cluster: The processes that train together; None = this one alone.
         dry: Whether it only tries the experiment: then nothing is said of how well the model does.
+        pace: How far the stages go; None = as the experiment says. For one process.
 
     Attributes:
         config: The experiment as it is run: classes counted, batch size divisible.
@@ -71,8 +73,10 @@ class Trainer:
         fresh: bool = False,
         cluster: Cluster | None = None,
         dry: bool = False,
+        pace: Pace | None = None,
     ) -> None:
         self.dry = dry
+        self.pace = pace or Pace()
         # === Data ===
         check_tracking(config.tracking)
         data = load_run_data(config)
@@ -92,7 +96,7 @@ class Trainer:
 
         # === Network ===
         with self.process_group.needed(), self.strategy.scope():
-            self.train_state = build_train_state(self.config, pretrained)
+            self.train_state = build_train_state(self.config, pretrained, paced=pace is not None)
         self.validated = build_pretrained(self.config, pretrained)
 
         # === Input ===
@@ -161,8 +165,12 @@ class Trainer:
         place = f"stage {left[0]} after step {self.state.steps_taken}" if left else "all stages are done"
         return f"Going on with {where}: {place}.{note}"
 
-    def run(self) -> RunFolder:
+    def run(self, *, keep_best: bool = False) -> RunFolder:
         """Trains the stages that are left, chooses the thresholds and writes the result.
+
+        Args:
+            keep_best: Whether a run that is asked to stop ends with the best weights so far, as if it had
+                been planned so: there is a result then, unless no step was taken.
 
         Raises:
             RunError: If the loss stops being a number, the run folder cannot be written, or a process of
@@ -171,12 +179,31 @@ class Trainer:
             SegdecError: If an image turns out unreadable on the way.
         """
         with closing(self.folder), self.process_group.needed(), self._open_log() as log:
-            with self.interruption:
-                self._run_stages(log)
+            try:
+                with self.interruption:
+                    self._run_stages(log)
+            except RunInterruptedError:
+                if keep_best and log is not None and self._has_learnt():
+                    self._save_result(log)
+                raise
             if log is not None:
                 self._save_result(log)
             self.process_group.wait()
         return self.folder
+
+    def _has_learnt(self) -> bool:
+        """Whether there are weights to keep; before the first validation they are the averaged ones."""
+        if int(self.state.stage) == 0 and self.state.best.numpy()[0] == float("-inf"):
+            if not self.state.steps_taken:
+                return False
+            self.train_state.ema.copy_to(self.validated)
+            self.state.save_best((0.0, 0.0))
+        return True
+
+    def _has_decided(self) -> bool:
+        """Whether a step has trained the decision, which one that was stopped early may lack."""
+        begun = int(self.state.stage) + (self.state.steps_taken > 0)
+        return any(stage.trains_decision and self.config.stages[stage.name].steps for stage in STAGES[:begun])
 
     def _open_log(self) -> AbstractContextManager[RunLog | None]:
         if not self.is_chief:
@@ -199,15 +226,16 @@ class Trainer:
         steps, first = config.stages[stage.name].steps, state.steps_taken
         if first == 0:
             self.train_state.ema.restart()
+        self._begin_pace(stage, steps)
         runner = self._step_runner(index, first)
         workload = self._workload(stage)
         meter = Meter(stage.name, config.batch_size, first, steps, shown=self.is_chief, workload=workload)
 
         # === Steps ===
         with closing(runner), meter, self._explained(index):
-            for step in range(first + 1, steps + 1):
+            for step in range(first + 1, self.pace.most(steps) + 1):
                 self._count(runner.take(self._asked_to_stop), meter)
-                last, stopping = step == steps, runner.shall_stop(self._asked_to_stop)
+                last, stopping = self.pace.is_last(step), runner.shall_stop(self._asked_to_stop)
                 validating = step % config.validate_every == 0 or last
                 saving = (state.is_due(step) or stopping) and not last
                 if validating or saving:
@@ -216,18 +244,35 @@ class Trainer:
                     self._log_training(index, meter, log)
                 if validating:
                     with meter.paused():
-                        self._validate(index, step, meter, log)
+                        self._validate(index, step, meter, log, last=last)
                 if saving:
                     with meter.paused():
                         state.save(step)
                 if stopping and not last:
                     self._stop(f"after step {step} of stage '{stage.name}'")
+                self._take_pace(step)
+                if last:
+                    break
+
+    def _begin_pace(self, stage: Stage, steps: int) -> None:
+        self.pace.begin(stage.name, steps)
+        self._follow_pace()
+
+    def _take_pace(self, step: int) -> None:
+        self.pace.took(step)
+        self._follow_pace()
+
+    def _follow_pace(self) -> None:
+        """The learning rate of the next step is that of its place in the schedule."""
+        lead = self.train_state.lead
+        if lead is not None and int(lead.read_value()) != self.pace.lead:
+            lead.assign(self.pace.lead)
 
     def _step_runner(self, index: int, first: int) -> StepRunner:
         stage, coordinator = STAGES[index], self.process_group.coordinator
         several = coordinator is None and self.process_group.workers > 1
         train_step = build_step(self.strategy, self.train_state, stage, self.config, several=several)
-        steps = self.config.stages[stage.name].steps
+        steps = self.pace.most(self.config.stages[stage.name].steps)
         if coordinator is not None:
             batches = self.pipeline.batches(index, first, steps)
             return AsynchronousStepRunner(
@@ -263,7 +308,7 @@ class Trainer:
         numbers["weight_norm"] = float(tf.linalg.global_norm(weights))
         log.scalars("train", stage.name, index, meter.step, numbers)
 
-    def _validate(self, index: int, step: int, meter: Meter, log: RunLog | None) -> None:
+    def _validate(self, index: int, step: int, meter: Meter, log: RunLog | None, *, last: bool) -> None:
         """Measures the averaged weights and keeps them if they are the best so far."""
         if log is None:  # the chief does it
             return
@@ -274,8 +319,7 @@ class Trainer:
         better = self.state.is_better(key)
         if better:
             self.state.save_best(key)
-        first, last = step <= self.config.validate_every, step == self.config.stages[stage.name].steps
-        if better or first or last:
+        if better or last or step <= self.config.validate_every:
             self._draw(index, step, log)
         if not self.dry:
             meter.validated(validation.metrics())
@@ -327,7 +371,7 @@ class Trainer:
         )
         warnings = [
             *([] if self.dry else chosen.notes),
-            *([] if self.config.trains_decision else [UNDECIDED]),
+            *([] if self._has_decided() else [UNDECIDED]),
         ]
         for warning in warnings:
             print(f"warning: {warning}", file=sys.stderr)

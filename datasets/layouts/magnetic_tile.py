@@ -41,7 +41,7 @@ that was photographed again at the same exposure becomes another group: names do
 """
 
 _PREFIX = "MT_"
-_FREE = "MT_Free"
+FREE = "MT_Free"
 _EMPTY_MASKS = "MT_Uneven"
 _IMAGES = "Imgs"
 _PHOTOGRAPH = re.compile(r"(.+)\.jpg")
@@ -63,12 +63,12 @@ def index(root: Path) -> Dataset:
         DatasetError: If the root cannot be listed, or lacks MT_Free or any folder of defects.
     """
     folders = [folder.name for folder in subfolders(root) if folder.name.startswith(_PREFIX)]
-    defects = [name for name in folders if name != _FREE]
+    defects = [name for name in folders if name != FREE]
     pairs = [found for name in folders for found in _pairs(root / name)]
-    if _FREE not in folders or not defects or not pairs:
+    if FREE not in folders or not defects or not pairs:
         raise DatasetError(
             f"The folder {root} holds no magnetic tiles: of the folders {_PREFIX}… it has "
-            f"{', '.join(folders) or 'none'}. Expected photographs in {root / _FREE / _IMAGES}, "
+            f"{', '.join(folders) or 'none'}. Expected photographs in {root / FREE / _IMAGES}, "
             f"{root / 'MT_Blowhole' / _IMAGES} and so on: give the folder that holds them."
         )
     classes = (GOOD, *(_class_name(name) for name in defects))
@@ -78,7 +78,7 @@ def index(root: Path) -> Dataset:
 
 
 def _class_name(folder: str) -> str:
-    return GOOD if folder == _FREE else folder.removeprefix(_PREFIX).lower()
+    return GOOD if folder == FREE else folder.removeprefix(_PREFIX).lower()
 
 
 def _pairs(folder: Path) -> list[PublishedPair | Problem]:
@@ -91,7 +91,7 @@ def _pairs(folder: Path) -> list[PublishedPair | Problem]:
         named(images, _MASK, prefix),
         lambda name: root / f"{name}.jpg",
         lambda name: root / f"{name}.png",
-        mask_needed=folder.name != _FREE,
+        mask_needed=folder.name != FREE,
     )
 
 
@@ -131,7 +131,7 @@ def _record(
     if found.name not in groups:
         text = "The name has no number. Expected exp<exposure>_num_<number>.jpg: give it its published name."
         return Problem(str(found.photograph), text, found.name)
-    known = marks_defect == (folder != _FREE)
+    known = marks_defect == (folder != FREE)
     if not known and folder != _EMPTY_MASKS:
         text = (
             f"The mask marks {'a' if marks_defect else 'no'} defect (a value above {MASK_THRESHOLD}), but it "

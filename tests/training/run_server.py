@@ -8,12 +8,16 @@ TensorFlow is imported once, its runtime started in the forked processes only. A
 - `kill_at_file`: the n-th time that Python opens, renames, makes or removes something below `runs`
 - `kill_after_s`: seconds
 - `file_limit`: largest size of a file, bytes
+- `interrupt_at`: as `kill_at`, but asked to stop as by Ctrl-C, after the `count`-th call
+
+With `tick_s` each look at the clock of `training fit` takes so many seconds, whatever the machine does.
 
 The answer is a JSON object: `signal`, `code` and `errors`, what the process printed on stderr.
 """
 
 import functools
 import importlib
+import itertools
 import json
 import os
 import resource
@@ -23,7 +27,7 @@ import tempfile
 import threading
 from pathlib import Path
 
-LONGEST_S = 120
+LONGEST_S = 600
 FILE_EVENTS = {"open", "os.rename", "os.mkdir", "os.remove", "os.rmdir"}
 
 
@@ -37,8 +41,18 @@ def tear(prefix):
         os.truncate(path, path.stat().st_size // 2)
 
 
-def kill_at(place, count, when):
-    """Replaces a method by one that kills the process at its `count`-th call."""
+def interrupt():
+    os.kill(os.getpid(), signal.SIGINT)
+
+
+def tick(seconds):
+    """Makes time pass by being looked at."""
+    ticks = itertools.count()
+    importlib.import_module("training.fit.command").clock = lambda: seconds * next(ticks)
+
+
+def kill_at(place, count, when, end=die):
+    """Replaces a method by one that ends the process at its `count`-th call."""
     module, dotted = place.split(":")
     *owners, name = dotted.split(".")
     owner = functools.reduce(getattr, owners, importlib.import_module(module))
@@ -47,12 +61,12 @@ def kill_at(place, count, when):
     def counted(*args, **kwargs):
         calls.append(1)
         if len(calls) == count and when == "before":
-            die()
+            end()
         value = method(*args, **kwargs)
         if len(calls) == count:
             if when == "torn":
                 tear(args[1])
-            die()
+            end()
         return value
 
     setattr(owner, name, counted)
@@ -79,6 +93,10 @@ def prepare(request):
         kill_at(request["kill_at"], request["count"], request["when"])
     if "kill_at_file" in request:
         kill_at_file(request["kill_at_file"], request["runs"])
+    if "interrupt_at" in request:
+        kill_at(request["interrupt_at"], request["count"], "after", interrupt)
+    if "tick_s" in request:
+        tick(request["tick_s"])
     if "kill_after_s" in request:
         timer = threading.Timer(request["kill_after_s"], die)
         timer.daemon = True

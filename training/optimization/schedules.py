@@ -62,7 +62,9 @@ def _build_main_schedule(config: StageConfig) -> keras.optimizers.schedules.Lear
     return rate
 
 
-def build_optimizer(config: StageConfig, name: str, step: Any) -> keras.optimizers.Optimizer:
+def build_optimizer(
+    config: StageConfig, name: str, step: Any, lead: Any = None
+) -> keras.optimizers.Optimizer:
     """Makes the optimiser of a stage, not yet built on its variables; the step itself decays the weights.
 
     Args:
@@ -70,9 +72,10 @@ def build_optimizer(config: StageConfig, name: str, step: Any) -> keras.optimize
         name: The optimiser's name.
         step: Variable with the steps taken so far, for the learning rate. Keras counts steps itself, but
             loses some where workers train at their own pace.
+        lead: Variable with the steps by which the learning rate is ahead of them; None = it never is.
     """
     schedule = build_schedule(config)
-    rate = (lambda: schedule(step)) if callable(schedule) else schedule
+    rate = (lambda: schedule(step if lead is None else step + lead)) if callable(schedule) else schedule
     if config.optimizer == "sgd":
         return keras.optimizers.SGD(rate, momentum=config.momentum, name=name)
     return FusedAdam(rate, name=name)  # adamw is the same with decay

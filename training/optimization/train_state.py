@@ -26,6 +26,8 @@ class TrainState:
         ema: Follows the weights.
         step: Steps of the present stage already taken.
         loss_scale: For a network that computes in float16; None for any other.
+        lead: Steps by which the learning rate is ahead of `step`; None where it never is. It belongs to the
+            process and is in no checkpoint: a run that goes on does so at the pace of its experiment.
     """
 
     network: SegDecNet
@@ -33,18 +35,28 @@ class TrainState:
     ema: WeightEMA
     step: tf.Variable
     loss_scale: LossScale | None = None
+    lead: tf.Variable | None = None
 
 
-def build_train_state(config: ExperimentConfig, pretrained: Pretrained | None = None) -> TrainState:
-    """Makes the state in which a run begins, within the scope of its strategy."""
+def build_train_state(
+    config: ExperimentConfig, pretrained: Pretrained | None = None, *, paced: bool = False
+) -> TrainState:
+    """Makes the state in which a run begins, within the scope of its strategy.
+
+    Args:
+        config: The experiment.
+        pretrained: What its encoder begins with.
+        paced: Whether the learning rate may get ahead of the steps.
+    """
     network = build_pretrained(config, pretrained, compute_policy(config))
     step = tf.Variable(0, dtype=tf.int64, trainable=False, name="step")
+    lead = tf.Variable(0, dtype=tf.int64, trainable=False, name="lead") if paced else None
     optimizers = {}
     for stage in STAGES:
         if config.stages[stage.name].steps:
-            optimizer = build_optimizer(config.stages[stage.name], stage.name, step)
+            optimizer = build_optimizer(config.stages[stage.name], stage.name, step, lead)
             optimizer.build(stage.trainable_variables(network))
             optimizers[stage.name] = optimizer
     ema = WeightEMA(network, config.ema_decay)
     loss_scale = LossScale() if config.precision == "mixed_float16" else None
-    return TrainState(network, optimizers, ema, step, loss_scale)
+    return TrainState(network, optimizers, ema, step, loss_scale, lead)

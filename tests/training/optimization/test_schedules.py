@@ -113,3 +113,12 @@ def test_the_rate_follows_the_given_steps():
     assert float(optimizer.learning_rate) == pytest.approx(0.1)
     steps.assign(5)
     assert float(optimizer.learning_rate) == pytest.approx(0.05)
+
+
+def test_the_rate_may_be_ahead_of_the_steps():
+    steps, lead = (tf.Variable(value, dtype=tf.int64) for value in (3, 4))
+    settings = StageConfig(steps=10, learning_rate=0.1, schedule=ScheduleConfig(kind="poly", power=1.0))
+    optimizer = build_optimizer(settings, "segment", steps, lead)
+    assert float(optimizer.learning_rate) == pytest.approx(0.03)
+    lead.assign(-3)
+    assert float(optimizer.learning_rate) == pytest.approx(0.1)

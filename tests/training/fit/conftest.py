@@ -1,0 +1,62 @@
+"""Surveys and data sets that are made up; none of it loads TensorFlow."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from datasets.checking import CheckedDataset, CheckedPhotograph
+from datasets.sample import Dataset, Record
+from training.fit.survey import Survey, Surveyed
+
+SURVEY = Survey(
+    layout="folder",
+    root="data/parts",
+    classes=("good", "defect"),
+    counts=(170, 25),
+    masks=25,
+    boxes=0,
+    labels=0,
+    groups=195,
+    height=512,
+    width=512,
+    largest=(512, 512),
+    one_size=True,
+    one_shape=True,
+    coloured=False,
+    stored_in_colour=False,
+    smallest_px=20.0,
+    twins=0,
+    mixed_twins=0,
+    own_split=False,
+)
+
+
+@pytest.fixture(scope="session")
+def survey_of():
+    """A survey of 195 photographs with what differs."""
+    return lambda **facts: replace(SURVEY, **facts)
+
+
+@pytest.fixture(scope="session")
+def surveyed_of():
+    """A data set of so many groups, each of so many photographs: labels by group; twins by places."""
+
+    def make(groups, twins=(), own_split=False, classes=("good", "defect")):
+        photographs = []
+        for number, labels in enumerate(groups):
+            for place, (label, *split) in enumerate(labels):
+                name = f"part_{number:03d}/{place}"
+                file = Path(f"{name}.png")
+                record = Record(
+                    name, file, file if label else None, label, f"part_{number:03d}", *(split or [None])
+                )
+                photographs.append(CheckedPhotograph(record, 64, 64, 1, label, digest=name))
+        records = tuple(photograph.record for photograph in photographs)
+        counts = tuple(sum(record.label == label for record in records) for label in range(len(classes)))
+        survey = replace(SURVEY, classes=classes, counts=counts, own_split=own_split, groups=len(groups))
+        checked = CheckedDataset(Dataset(classes, records), tuple(photographs))
+        connected = [tuple(photographs[place] for place in same) for same in twins]
+        return Surveyed(survey, checked, connected, ())
+
+    return make

@@ -1,0 +1,134 @@
+"""Each setting follows from the facts, and says so."""
+
+import pytest
+
+from training.experiment_file import load_experiment, save_experiment
+from training.fit.choice import Means, choose
+
+ENCODER, NONE = Means("imagenet"), Means(None, "no weights here")
+
+
+def texts(choice):
+    return {reason.topic: reason.text for reason in choice.reasons}
+
+
+def config(choice):
+    return choice.config(dict.fromkeys(choice.shares, 10))
+
+
+@pytest.mark.parametrize("means", [ENCODER, NONE], ids=["encoder", "none"])
+@pytest.mark.parametrize("learnt", [0, 1, 9, 10, 99, 100])
+def test_whatever_is_found_gives_an_experiment_that_can_be_run_again(survey_of, means, learnt, tmp_path):
+    chosen = config(choose(survey_of(), (learnt, 5, 5), 100, means))
+    path = tmp_path / "fit.toml"
+    path.write_text(save_experiment(chosen))
+    assert load_experiment(path) == chosen
+
+
+@pytest.mark.parametrize(
+    ("learnt", "word", "synthetic", "transplant"),
+    [(0, "good alone", 0.5, 0.0), (1, "few", 0.25, 0.25), (9, "few", 0.25, 0.25), (10, "some", 0.0, 0.0)],
+)
+def test_few_defects_get_company(survey_of, learnt, word, synthetic, transplant):
+    choice = choose(survey_of(), (learnt, 1, 1), 100, ENCODER)
+    augmentation = config(choice).augmentation
+    assert (augmentation.synthetic, augmentation.transplant) == (synthetic, transplant)
+    assert texts(choice)["regime"].startswith(word)
+
+
+def test_the_words_say_how_many_and_what_follows(survey_of):
+    text = texts(choose(survey_of(), (5, 1, 1), 100, ENCODER))["regime"]
+    assert text == (
+        "few: 5 defective photographs to learn from, with masks, so made-up and transplanted defects are "
+        "added (augmentation.synthetic 0.25, transplant 0.25)"
+    )
+
+
+def test_without_a_defect_to_validate_by_some_are_made_up(survey_of):
+    assert config(choose(survey_of(), (12, 0, 0), 100, ENCODER)).augmentation.synthetic == 0.25
+
+
+def test_boxes_are_not_transplanted(survey_of):
+    augmentation = config(choose(survey_of(masks=0, boxes=25), (5, 1, 1), 100, ENCODER)).augmentation
+    assert (augmentation.synthetic, augmentation.transplant) == (0.25, 0.0)
+
+
+def test_labels_alone_train_the_joint_stage_through_an_open_gate(survey_of):
+    choice = choose(survey_of(masks=0, labels=25, smallest_px=None), (15, 5, 5), 100, ENCODER)
+    chosen = config(choice)
+    assert chosen.stages.segment.steps == chosen.stages.decision.steps == 0
+    assert not chosen.network.gradient_gate
+    assert "no mask tells how small defects are" in texts(choice)["input"]
+
+
+def test_the_encoder_is_taken_where_its_weights_are(survey_of):
+    with_it, without = (choose(survey_of(), (15, 5, 5), 100, means) for means in (ENCODER, NONE))
+    assert config(with_it).network.preset == "mobilenet"
+    assert config(with_it).caches_features
+    assert config(without).network.preset == "compact"
+    assert texts(without)["network"] == "compact, from random weights: no weights here"
+    assert config(without).augmentation.contrast > 0
+
+
+def test_many_defects_need_no_prior(survey_of):
+    few, many = (choose(survey_of(), (number, 5, 5), 300, NONE) for number in (99, 100))
+    assert config(few).network.mask_prior > 0
+    assert config(many).network.mask_prior == 0
+
+
+@pytest.mark.parametrize(
+    ("facts", "policy", "height", "width"),
+    [
+        ({}, "native", None, None),
+        ({"height": 128, "width": 128}, "native", None, None),
+        ({"height": 1260, "width": 500, "one_size": False}, "resize", 816, 336),
+        ({"height": 1024, "width": 1024, "smallest_px": 5.0}, "native", None, None),
+        ({"height": 1500, "width": 1000, "smallest_px": 10.0}, "resize", 752, 512),
+        ({"height": 4000, "width": 3000, "smallest_px": 8.0}, "tile", 512, 512),
+        ({"one_size": False, "one_shape": False}, "letterbox", 512, 512),
+    ],
+)
+def test_the_smallest_defect_keeps_five_pixels(survey_of, facts, policy, height, width):
+    survey = survey_of(**facts)
+    size = config(choose(survey, (15, 5, 5), 100, ENCODER)).input
+    assert (size.policy, size.height, size.width) == (policy, height, width)
+    if size.height is not None and policy != "tile":
+        assert survey.smallest_px * size.height / survey.height >= 4.9
+
+
+def test_where_time_is_short_the_input_is_smaller_but_keeps_the_smallest_defect(survey_of):
+    survey = survey_of(height=1024, width=1024, smallest_px=40.0)
+    small = choose(survey, (15, 5, 5), 100, NONE, 128 * 128)
+    assert config(small).input.size == (128, 128)
+    assert small.area == 128 * 128
+    assert "smaller than usual, since time is short" in texts(small)["input"]
+    fine = choose(survey_of(height=512, width=512, smallest_px=5.0), (15, 5, 5), 100, NONE, 128 * 128)
+    assert config(fine).input.policy == "native"
+
+
+def test_made_up_defects_do_not_lie_on_padding(survey_of):
+    choice = choose(survey_of(one_size=False, one_shape=False), (5, 1, 1), 100, ENCODER)
+    assert config(choice).input.policy == "resize"
+    assert "must not lie on padding" in texts(choice)["input"]
+
+
+@pytest.mark.parametrize(
+    ("coloured", "stored", "channels", "converted"),
+    [(True, True, 3, False), (False, True, 1, True), (False, False, 1, False)],
+)
+def test_colours_are_seen_where_they_tell_anything(survey_of, coloured, stored, channels, converted):
+    chosen = config(choose(survey_of(coloured=coloured, stored_in_colour=stored), (15, 5, 5), 100, ENCODER))
+    assert (chosen.network.input_channels, chosen.input.convert_color) == (channels, converted)
+
+
+def test_kept_features_take_a_part_of_the_memory(survey_of):
+    small = Means("imagenet", memory_bytes=2_000_000_000)
+    assert config(choose(survey_of(), (15, 5, 5), 1000, small)).data.cache_mb == 800
+    assert (
+        config(choose(survey_of(), (15, 5, 5), 10, ENCODER)).data.cache_mb
+        == 1024 + 4 * 10 * 512 * 512 * 17 // 10**6
+    )
+
+
+def test_classes_that_became_one_stay_one(survey_of):
+    assert config(choose(survey_of(merged=True), (15, 5, 5), 100, ENCODER)).data.merge_defects

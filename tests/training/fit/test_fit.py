@@ -1,0 +1,148 @@
+"""From a folder to a model in one command; its clock ticks by being looked at."""
+
+import shutil
+
+import numpy as np
+import pytest
+
+from datasets.layouts.toy import write_toy
+from segdec.artifact import read_manifest
+from segdec.images import write_png
+from training.__main__ import main
+from training.experiment_file import load_experiment
+
+pytest.importorskip("tensorflow")
+
+TICK_S = 60
+"""Far more than anything takes, so that what the machine does is of no account."""
+
+TINY = "40"
+"""Minutes, as many ticks."""
+
+
+@pytest.fixture
+def fit(run_process, tmp_path):
+    """Runs the command in a process of its own; answers code and what was printed."""
+
+    def run(root, *flags, **fate):
+        places = ["--runs", tmp_path / "runs", "--out", tmp_path / "model", "--encoder-weights", "none"]
+        return run_process("fit", root, *places, *flags, tick_s=TICK_S, **fate)
+
+    return run
+
+
+def test_a_folder_becomes_a_model(fit, toy_root, tmp_path):
+    answer = fit(toy_root, "--minutes", TINY, "--name", "toy")
+    assert answer["code"] == 0, answer["errors"]
+    printed = answer["errors"]
+    for topic in (
+        "folder",
+        "found",
+        "defects",
+        "split",
+        "regime",
+        "network",
+        "input",
+        "stages",
+        "time",
+        "took",
+    ):
+        assert f"\n{topic} " in f"\n{printed}", topic
+    assert "Next:" in printed
+    experiment = load_experiment(tmp_path / "runs" / "toy.toml")
+    run = tmp_path / "runs" / "toy"
+    assert load_experiment(run / "config.toml") == experiment
+    assert (run / "report.html").is_file()
+    assert read_manifest(tmp_path / "model").classes == ("good", "defect")
+    again = fit(toy_root, "--minutes", TINY, "--name", "toy")
+    assert again["code"] == 2
+    assert "exists. Give --overwrite to replace it" in again["errors"]
+
+
+@pytest.mark.slow
+def test_interrupted_it_gives_the_best_model_so_far(fit, toy_root, tmp_path):
+    fate = {
+        "interrupt_at": "training.trainer:Trainer._validate",
+        "count": 3,
+    }  # the third is not measured alone
+    answer = fit(toy_root, "--minutes", TINY, **fate)
+    assert answer["code"] == 130, answer["errors"]
+    assert "Stopped: the best model so far is measured and exported." in answer["errors"]
+    assert read_manifest(tmp_path / "model").classes == ("good", "defect")
+    assert load_experiment(tmp_path / "runs" / "toy.toml").stages.joint.steps == 0
+
+
+@pytest.mark.slow
+def test_interrupted_while_it_measures_there_is_no_model(fit, toy_root, tmp_path):
+    fate = {"interrupt_at": "training.trainer:Trainer._validate", "count": 1}
+    answer = fit(toy_root, "--minutes", TINY, **fate)
+    assert answer["code"] == 130, answer["errors"]
+    assert answer["errors"].endswith("There is no model: nothing was trained yet.\n")
+    assert not (tmp_path / "model").exists()
+
+
+@pytest.mark.usefixtures("tensorflow_devices")
+def test_interrupted_before_it_has_learnt_anything_there_is_no_model(monkeypatch, capsys, toy_root, tmp_path):
+    from training.fit import command
+
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(command, "measure_speed", interrupted)
+    places = ["--runs", str(tmp_path / "runs"), "--out", str(tmp_path / "model")]
+    with pytest.raises(SystemExit) as left:
+        main(["fit", str(toy_root), *places, "--encoder-weights", "none"])
+    assert left.value.code == 130
+    assert capsys.readouterr().err == "There is no model: nothing was trained yet.\n"
+    assert not (tmp_path / "model").exists()
+
+
+# === Bad input ===
+
+
+def check_refused(capsys, tmp_path, root, *flags, word):
+    with pytest.raises(SystemExit) as left:
+        main(["fit", str(root), "--runs", str(tmp_path / "runs"), "--encoder-weights", "none", *flags])
+    assert left.value.code == 2
+    assert word in capsys.readouterr().err
+    assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.usefixtures("tensorflow_devices")
+class TestBadInput:
+    """Each an error of one line, before anything is written."""
+
+    @pytest.mark.parametrize("minutes", ["0", "-1", "nan"])
+    def test_no_time(self, capsys, tmp_path, toy_root, minutes):
+        check_refused(
+            capsys, tmp_path, toy_root, "--minutes", minutes, word="Expected how long all of it may take"
+        )
+
+    def test_an_empty_folder(self, capsys, tmp_path):
+        (tmp_path / "parts").mkdir()
+        check_refused(capsys, tmp_path, tmp_path / "parts", word="holds no photograph")
+
+    def test_no_data_set(self, capsys, tmp_path):
+        write_png(tmp_path / "one.png", np.zeros((8, 8, 1), np.uint8))
+        check_refused(capsys, tmp_path, tmp_path, word="nothing that says which are good")
+
+    def test_defects_alone(self, capsys, tmp_path, toy_root):
+        root = tmp_path / "parts"
+        shutil.copytree(toy_root, root)
+        shutil.rmtree(root / "good")
+        (root / "good").mkdir()
+        (root / "splits.txt").unlink()
+        check_refused(capsys, tmp_path, root, word=f"The folder {root / 'good'} holds no photograph")
+
+    def test_twins_that_contradict_each_other(self, capsys, tmp_path):
+        root = tmp_path / "parts"
+        write_toy(root, 24, size=32)
+        (root / "splits.txt").unlink()
+        shutil.copy(sorted((root / "defect").iterdir())[0], root / "good" / "twin.png")
+        check_refused(capsys, tmp_path, root, word="is the same picture as")
+
+    def test_a_file_that_is_no_encoder(self, capsys, tmp_path, toy_root):
+        check_refused(capsys, tmp_path, toy_root, "--encoder-weights", "no.h5", word="'no.h5' is no .h5 file")
+
+    def test_a_name_that_is_none(self, capsys, tmp_path, toy_root):
+        check_refused(capsys, tmp_path, toy_root, "--name", "a/b", word="'a/b' cannot name a run")

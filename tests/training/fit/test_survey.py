@@ -1,0 +1,113 @@
+"""What is found in a data set."""
+
+import math
+import os
+import time
+
+import numpy as np
+import pytest
+
+from datasets.known_checks import KnownChecks
+from datasets.layouts.toy import write_toy
+from datasets.loading import load_dataset
+from datasets.sample import Sample
+from segdec.errors import DatasetError
+from segdec.images import write_png
+from training.fit.survey import hardly_shown, look, look_at, merge_defects, remember
+from training.fit.words import tell_survey
+
+PIXELS = 10**6
+
+
+def survey_folder(root):
+    return look_at(load_dataset("folder", root), "folder", root, PIXELS)
+
+
+def test_a_toy_set_is_counted_and_measured(toy_root):
+    survey = survey_folder(toy_root).survey
+    assert survey.counts == (12, 12)
+    assert (survey.masks, survey.boxes, survey.labels) == (12, 0, 0)
+    assert (survey.height, survey.width, survey.one_size, survey.one_shape) == (32, 32, True, True)
+    assert not survey.coloured
+    assert survey.own_split  # it has a splits.txt
+    assert 1 <= survey.smallest_px < 32
+
+
+def test_its_words_are_plain(toy_root):
+    told = "\n".join(tell_survey(survey_folder(toy_root).survey, ["Something to note."]))
+    assert "24 photographs, 32 × 32 px" in told
+    assert "12 good, 12 defect" in told
+    assert "12 masks; the smallest is" in told
+    assert "note        Something to note." in told
+    assert max(map(len, told.splitlines())) <= 110
+
+
+def test_a_split_that_nobody_chose_is_none(tmp_path):
+    write_toy(tmp_path / "toy", 24, size=32)
+    (tmp_path / "toy" / "splits.txt").unlink()
+    assert not survey_folder(tmp_path / "toy").survey.own_split
+
+
+def test_the_largest_region_of_a_photograph_is_its_defect():
+    mask = np.zeros((20, 20), np.uint8)
+    mask[2:4, 2:4], mask[10:13, 10:16] = 255, 255
+    found = look(Sample("one", np.zeros((20, 20, 1), np.uint8), mask, 1))
+    assert found.defect_px == pytest.approx(math.sqrt(18))
+
+
+@pytest.mark.parametrize(("difference", "coloured"), [(3, False), (60, True)])
+def test_colours_count_where_they_differ(difference, coloured):
+    image = np.full((20, 20, 3), 100, np.uint8)
+    image[:5, :, 0] += difference
+    assert look(Sample("one", image, None, 0)).coloured == coloured
+
+
+def test_a_class_of_two_parts_joins_the_others(surveyed_of):
+    groups = [[(0,)]] * 9 + [[(1,)]] * 5 + [[(2,)]] * 2
+    surveyed = surveyed_of(groups, classes=("good", "dent", "scratch"))
+    assert hardly_shown(surveyed) == ["scratch"]
+    merged = merge_defects(surveyed)
+    assert merged.survey.counts == (9, 7)
+    assert merged.survey.merged
+    assert {photograph.record.label for photograph in merged.checked.photographs} == {0, 1}
+    assert "scratch: fewer than 3 parts" in merged.notes[-1]
+
+
+def test_classes_that_are_shown_stay(surveyed_of):
+    groups = [[(0,)]] * 9 + [[(1,)]] * 3 + [[(2,)]] * 3
+    assert hardly_shown(surveyed_of(groups, classes=("good", "dent", "scratch"))) == []
+
+
+def test_what_was_read_is_not_read_again(tmp_path, monkeypatch):
+    root = tmp_path / "toy"
+    write_toy(root, 24, size=32)
+    hours_ago = time.time() - 7200
+    monkeypatch.setattr("datasets.known_checks.SETTLED_S", -1.0)  # the files are old enough
+    surveyed = survey_folder(root)
+    remember(surveyed, KnownChecks(tmp_path / "checked", str(root), "settings"))
+    known = KnownChecks(tmp_path / "checked", str(root), "settings")
+    assert all(known.find(known.state(record)) for record in load_dataset("folder", root).records)
+    os.utime(root / "good" / "00000.png", (hours_ago, hours_ago))
+    changed = [
+        record for record in load_dataset("folder", root).records if not known.find(known.state(record))
+    ]
+    assert [record.name for record in changed] == ["good/00000"]
+
+
+def test_equal_pictures_of_two_classes_are_an_error(tmp_path):
+    write_toy(tmp_path / "toy", 24, size=32)
+    root = tmp_path / "toy"
+    (root / "splits.txt").unlink()
+    defect = sorted((root / "defect").iterdir())[0]
+    (root / "good" / "twin.png").write_bytes(defect.read_bytes())
+    with pytest.raises(DatasetError, match="is the same picture as"):
+        survey_folder(root)
+
+
+def test_good_photographs_alone_are_a_data_set(tmp_path):
+    random = np.random.default_rng(0)
+    (tmp_path / "good").mkdir()
+    for number in range(4):
+        write_png(tmp_path / "good" / f"{number}.png", random.integers(0, 255, (16, 24, 1), np.uint8))
+    survey = survey_folder(tmp_path).survey
+    assert (survey.good, survey.defective, survey.smallest_px) == (4, 0, None)

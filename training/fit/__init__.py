@@ -1,0 +1,1 @@
+"""One command from a folder of photographs to a model."""

@@ -1,0 +1,293 @@
+"""From a folder of photographs to a model, step by step. Read it downwards."""
+
+import re
+import shlex
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from datasets.detection import find_layout
+from datasets.loading import load_dataset
+from datasets.splitting import write_splits
+from segdec.cli_runtime import EXIT_INTERRUPTED
+from segdec.errors import ConfigError, RunError
+from segdec.files import write_text_atomic
+from segdec.images import DEFAULT_MAX_PIXELS
+from segdec.process_memory import memory_limit
+from training.config import ExperimentConfig
+from training.data.run_data import known_checks
+from training.distribution.interruption import RunInterruptedError
+from training.evaluation.run_evaluation import evaluate_run
+from training.experiment_file import save_experiment
+from training.export import ExportOptions, export_run
+from training.fit.choice import LEAST_AREA, USUAL_AREA, Choice, Means, choose
+from training.fit.division import Division, divide
+from training.fit.plan import Amounts, Plan, Speed, plan
+from training.fit.speed import count_validated, measure_speed
+from training.fit.survey import Survey, Surveyed, hardly_shown, look_at, merge_defects, remember
+from training.fit.timed_pace import TimedPace
+from training.fit.words import line, tell_division, tell_plan, tell_reasons, tell_survey
+from training.optimization.pretrained import IMAGENET, RANDOM, load_pretrained
+from training.run.folder import RunFolder
+from training.tracking.durations import format_duration
+from training.trainer import Trainer
+
+clock: Callable[[], float] = time.monotonic
+
+SMALLER = (0.8, 0.65, 0.5, 0.4, 0.3, 0.2)
+"""Shares of the usual input's pixels that are tried where time is short."""
+
+NO_MODEL = "There is no model: nothing was trained yet."
+
+
+@dataclass(frozen=True, kw_only=True)
+class FitOptions:
+    """What a user may say.
+
+    Attributes:
+        root: Folder of the photographs.
+        minutes: How long all of it may take.
+        out: Folder of the model; None = `models` and the name of the run.
+        layout: How the files lie; None = as they show.
+        encoder_weights: As `encoder_weights` of an experiment; `none` = a network from random weights.
+        name: Of the run; None = that of the folder.
+        runs: Folder that holds all runs.
+        overwrite: Replace a run and a model of this name.
+    """
+
+    root: Path
+    minutes: float = 10.0
+    out: Path | None = None
+    layout: str | None = None
+    encoder_weights: str = IMAGENET
+    name: str | None = None
+    runs: Path = Path("runs")
+    overwrite: bool = False
+
+
+def fit(options: FitOptions, began: float) -> None:
+    """Looks at a folder, chooses, trains, measures and exports, and says what it does and why.
+
+    Args:
+        options: What the user said.
+        began: When the command began, by `clock`.
+
+    Raises:
+        SegdecError: If the photographs or the time do not suffice, or something is in the way.
+        SystemExit: If it was asked to stop; the best model so far is written then, if there is one.
+    """
+    ends_at = began + 60 * options.minutes
+    name, out = _places(options)
+
+    with _nothing_trained():
+        # === Look ===
+        surveyed = _survey(options)
+        say(*tell_survey(surveyed.survey, surveyed.notes))
+
+        # === Choose ===
+        division = divide(surveyed)
+        say(*tell_division(division))
+        means = _means(options)
+        choice = _choose(surveyed.survey, division, means)
+        speed = measure_speed(choice, division.dataset, options.runs, clock)
+        choice, planned = _fit_time(surveyed.survey, division, means, speed, ends_at - clock())
+        config = _experiment(choice, planned, name, options.runs)
+        remember(surveyed, known_checks(config, config.network.input_channels))
+        say(*tell_reasons(choice.reasons))
+        say(tell_plan(planned, config, options.minutes))
+        _write(config, division, choice)
+        say(line("experiment", f"{_experiment_file(config)}: all of this, to be changed and run again"), "")
+
+        # === Train ===
+        pace = TimedPace(planned, ends_at + planned.late_s - planned.tail_s, clock)
+        trainer = Trainer(config, fresh=options.overwrite, pace=pace)
+        say(trainer.opening())
+    stopped = _train(trainer)
+    config = _as_taken(trainer.folder, pace)
+    _write(config, division, choice)
+
+    # === Measure and export ===
+    say(evaluate_run(trainer.folder.path, division.judged))
+    export_run(trainer.folder.path, out, ExportOptions(overwrite=options.overwrite))
+    why = "the machine was faster or slower than measured" if stopped is None else "it was stopped"
+    say("", *_ending(config, _describe_steps(pace, planned, why), out, clock() - began))
+    if stopped is not None:
+        raise SystemExit(stopped.exit_code)
+
+
+@contextmanager
+def _nothing_trained() -> Iterator[None]:
+    """Within the block nothing is lost by an interrupt, and there is nothing to keep."""
+    try:
+        yield
+    except (KeyboardInterrupt, RunInterruptedError) as stop:  # the latter from what is only measured
+        print(NO_MODEL, file=sys.stderr)
+        raise SystemExit(getattr(stop, "exit_code", EXIT_INTERRUPTED)) from None
+
+
+def _train(trainer: Trainer) -> RunInterruptedError | None:
+    """Trains; returns what stopped it, if something did and there is a model."""
+    try:
+        trainer.run(keep_best=True)
+    except RunInterruptedError as stop:
+        if not trainer.folder.has_result:
+            print(NO_MODEL, file=sys.stderr)
+            raise SystemExit(stop.exit_code) from None
+        print("Stopped: the best model so far is measured and exported.", file=sys.stderr, flush=True)
+        return stop
+    return None
+
+
+def say(*lines: str) -> None:
+    """Prints lines at once, wherever stdout leads."""
+    print(*lines, sep="\n", flush=True)
+
+
+# === Look and choose ===
+
+
+def _places(options: FitOptions) -> tuple[str, Path]:
+    """Name of the run and place of the model, both free.
+
+    Raises:
+        ConfigError: If the time is none, or no name follows from the folder.
+        RunError: If there is a run or a model already.
+    """
+    if not 0 < options.minutes < 60 * 24 * 31:
+        raise ConfigError(
+            f"--minutes {options.minutes:g}. Expected how long all of it may take, in minutes, above 0: "
+            "three are the least in which something is learnt."
+        )
+    name = options.name or options.root.resolve().stem
+    if not re.fullmatch(r"\w[\w.-]*", name):
+        raise ConfigError(f"The folder's name '{name}' cannot name a run. Give another one with --name.")
+    out = options.out or Path("models") / name
+    for place in (options.runs / name, out):
+        if place.exists() and not options.overwrite:
+            raise RunError(f"'{place}' exists. Give --overwrite to replace it, or another --name or --out.")
+    return name, out
+
+
+def _survey(options: FitOptions) -> Surveyed:
+    """Loads and looks; where a class of defects hardly occurs, all become one."""
+    layout = options.layout or find_layout(options.root)
+    surveyed = look_at(load_dataset(layout, options.root), layout, options.root, DEFAULT_MAX_PIXELS)
+    return merge_defects(surveyed) if hardly_shown(surveyed) else surveyed
+
+
+def _choose(survey: Survey, division: Division, means: Means, area: int = USUAL_AREA) -> Choice:
+    train = division.good[0] + division.defective[0]
+    return choose(survey, division.defective, train, means, area)
+
+
+def _fit_time(
+    survey: Survey, division: Division, means: Means, speed: Speed, left_s: float
+) -> tuple[Choice, Plan]:
+    """Plans the steps; where they are too few, for the largest input of which there is time for enough."""
+    usual = choice = _choose(survey, division, means)
+    amounts = _amounts(choice, division)
+    planned = plan(choice.shares, speed, amounts, left_s)
+    for share in SMALLER:
+        area = int(share * usual.area)
+        if not planned.is_short or area < LEAST_AREA:
+            break
+        choice = _choose(survey, division, means, area)
+        planned = plan(choice.shares, speed.scaled(choice.area / usual.area), amounts, left_s)
+    return choice, planned
+
+
+def _means(options: FitOptions) -> Means:
+    """The encoder's weights, if they can be had.
+
+    Raises:
+        ConfigError: If a file was named that cannot be used.
+    """
+    memory = memory_limit()
+    if options.encoder_weights == RANDOM:
+        return Means(None, "as --encoder-weights none says", memory)
+    try:
+        load_pretrained(
+            ExperimentConfig(
+                encoder_weights=options.encoder_weights,
+                network={"preset": "mobilenet"},
+                stages={"joint": {"steps": 1}},
+            )
+        )
+    except ConfigError as error:
+        if options.encoder_weights != IMAGENET:
+            raise
+        (reason, *_) = str(error).split(" Expected")
+        return Means(None, f"{reason} Name a file with --encoder-weights", memory)
+    return Means(options.encoder_weights, memory_bytes=memory)
+
+
+def _amounts(choice: Choice, division: Division) -> Amounts:
+    judged = len(division.dataset.of_split(division.judged))
+    train = division.good[0] + division.defective[0]
+    val = count_validated(division.dataset.of_split("val"))
+    return Amounts(train, val, judged, choice.settings["batch_size"])
+
+
+# === The experiment ===
+
+
+def _experiment(choice: Choice, planned: Plan, name: str, runs: Path) -> ExperimentConfig:
+    data = {**choice.settings["data"], "splits": runs / f"{name}.splits.txt"}
+    return choice.config(
+        planned.steps, name=name, runs=runs, data=data, validate_every=planned.validate_every
+    )
+
+
+def _experiment_file(config: ExperimentConfig) -> Path:
+    return config.runs / f"{config.name}.toml"
+
+
+def _write(config: ExperimentConfig, division: Division, choice: Choice) -> None:
+    """The splits, and the experiment with its reasons on top, as `python -m training run` takes it."""
+    path, splits = _experiment_file(config), config.data.splits
+    path.parent.mkdir(parents=True, exist_ok=True)
+    chosen = f"Chosen by: python -m training fit {config.data.root}"
+    if splits is not None:
+        write_splits(splits, division.dataset.records, comment=chosen)
+    told = [chosen, f"python -m training run {path} --name another", ""]
+    told += [*tell_division(division), *tell_reasons(choice.reasons)]
+    head = "".join(f"# {part}".rstrip() + "\n" for text in told for part in text.split("\n"))
+    write_text_atomic(path, f"{head}\n{save_experiment(config)}")
+
+
+def _as_taken(run: RunFolder, pace: TimedPace) -> ExperimentConfig:
+    """The experiment with the steps that were taken, which becomes that of the run, too."""
+    config = run.experiment()
+    stages: dict[str, Any] = {
+        name: stage.model_copy(update={"steps": pace.taken.get(name, 0)}) for name, stage in config.stages
+    }
+    config = config.model_copy(update={"stages": config.stages.model_copy(update=stages)})
+    run.save_limits(config, run.result())
+    return config
+
+
+def _describe_steps(pace: TimedPace, planned: Plan, why: str) -> str:
+    if pace.taken == planned.steps:
+        return "steps as planned"
+    told = ", ".join(f"{name} {number}" for name, number in pace.taken.items())
+    return f"steps {told} in place of the planned ones: {why}"
+
+
+def _ending(config: ExperimentConfig, steps: str, out: Path, took_s: float) -> list[str]:
+    run = shlex.quote(str(config.folder))
+    return [
+        line("took", f"{format_duration(took_s)}; {steps}"),
+        line(
+            "wrote",
+            f"model {out}, report {config.folder / 'report.html'}, experiment {_experiment_file(config)}",
+        ),
+        "",
+        "Next:",
+        f"  python -m api --model {shlex.quote(str(out))} --port 8000",
+        f"  python -m training calibrate {run} --threshold.miss-cost 30",
+        f"  python -m training run {shlex.quote(str(_experiment_file(config)))} --name {config.name}_2",
+    ]

@@ -1,0 +1,283 @@
+"""What a data set holds, as facts that settings can be chosen by."""
+
+import math
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import cv2
+import numpy as np
+
+from datasets.annotations.labels import DEFECT
+from datasets.checking import (
+    CheckedDataset,
+    CheckedPhotograph,
+    check_dataset,
+    describe_risks,
+    refuse_problems,
+)
+from datasets.known_checks import Facts, FileState, KnownChecks
+from datasets.layouts.own_splits import SPLITS_FILE
+from datasets.leaks import near_twins
+from datasets.near_twins import MOST
+from datasets.sample import Dataset, Record, Sample
+from datasets.splitting import SPLITS, default_split
+from segdec.cli_runtime import progress_bar
+from segdec.errors import DatasetError
+
+COLOUR_LEVELS = 8
+"""Levels of 255 by which the channels of a pixel may differ in a photograph that is grey all the same, on
+average over its most coloured hundredth: lossy files leave some."""
+
+SMALLEST_SHARE = 0.05
+"""Of the defective photographs, as many may show smaller defects than what is called the smallest."""
+
+ALIKE_PROPORTIONS = 1.1
+"""Factor between the proportions of two photographs that are still scaled to one size."""
+
+SWALLOWED = 0.5
+"""Share of the photographs above which a cluster of near twins says that all parts look alike."""
+
+
+@dataclass(frozen=True)
+class Look:
+    """What is kept of a photograph's pixels: side of its largest defect, px, and whether colours tell more.
+
+    The side is that of a square of the defect's area; None without a mask.
+    """
+
+    defect_px: float | None
+    coloured: bool
+
+
+@dataclass(frozen=True)
+class Survey:
+    """The facts.
+
+    Attributes:
+        layout: How the files lie.
+        root: Where.
+        classes: Names, `good` first.
+        counts: Photographs of each class.
+        masks, boxes, labels: Defective photographs by what their annotation tells.
+        groups: Parts, as the layout tells them.
+        height, width: The median size, px.
+        largest: Height and width of the largest photograph, px.
+        one_size: Whether all have the same size.
+        one_shape: Whether all have about the same proportions.
+        coloured: Whether colours tell anything.
+        stored_in_colour: Whether any photograph has three channels.
+        smallest_px: Side of the smallest defect, px; None where no mask or box tells.
+        twins: Photographs that have near twins.
+        mixed_twins: Clusters of near twins of which some are good and some defective.
+        own_split: Whether the set says itself what trains, validates and tests.
+        merged: Whether all classes of defects have become one.
+    """
+
+    layout: str
+    root: str
+    classes: tuple[str, ...]
+    counts: tuple[int, ...]
+    masks: int
+    boxes: int
+    labels: int
+    groups: int
+    height: int
+    width: int
+    largest: tuple[int, int]
+    one_size: bool
+    one_shape: bool
+    coloured: bool
+    stored_in_colour: bool
+    smallest_px: float | None
+    twins: int
+    mixed_twins: int
+    own_split: bool
+    merged: bool = False
+
+    @property
+    def good(self) -> int:
+        """Good photographs."""
+        return self.counts[0]
+
+    @property
+    def defective(self) -> int:
+        """Photographs with a defect."""
+        return sum(self.counts[1:])
+
+
+@dataclass(frozen=True)
+class Surveyed:
+    """A data set that was looked at.
+
+    Attributes:
+        survey: The facts.
+        checked: The data set and what was found of each photograph.
+        twins: Photographs that near twins connect; none where all parts look alike.
+        notes: What is to be said beside the facts.
+        states: Of each photograph's files, before they were read.
+    """
+
+    survey: Survey
+    checked: CheckedDataset
+    twins: Sequence[Sequence[CheckedPhotograph]]
+    notes: tuple[str, ...]
+    states: Mapping[str, FileState | None] = field(default_factory=dict)
+
+
+def look_at(dataset: Dataset, layout: str, root: Path, max_pixels: int) -> Surveyed:
+    """Reads all photographs and masks once.
+
+    Raises:
+        DatasetError: If there is none, something cannot be used, or pictures contradict each other in class.
+    """
+    looks: dict[str, Look] = {}
+
+    def examine(sample: Sample) -> None:
+        looks[sample.name] = look(sample)
+
+    stat = KnownChecks(root, str(root), "")  # nothing is known of them yet
+    states = {record.name: stat.state(record) for record in dataset.records}
+    checked = check_dataset(
+        dataset,
+        max_pixels=max_pixels,
+        progress=lambda records: progress_bar(records, desc="reading", unit="image", leave=False),
+        examine=examine,
+    )
+    refuse_problems(checked.dataset)
+    if not checked.photographs:
+        raise DatasetError(f"{root} holds no photograph that can be used. Expected good ones at least.")
+    twins, notes = _twins(checked.photographs)
+    own = is_own_split(dataset, root)
+    survey = describe_photographs(checked, looks, twins, layout=layout, root=str(root), own_split=own)
+    return Surveyed(survey, checked, twins, (*describe_risks(checked), *notes), states)
+
+
+def remember(surveyed: Surveyed, known: KnownChecks) -> None:
+    """Lets the training that follows know what was read, so that it need not read it again."""
+    for photograph in surveyed.checked.photographs:
+        state, record = surveyed.states.get(photograph.record.name), photograph.record
+        shape = photograph.height, photograph.width, photograph.channels
+        if photograph.defect_px is None or photograph.small is None or record.digests is None:
+            continue
+        facts = Facts(
+            shape, record.digests, photograph.defect_px, photograph.digest, photograph.webp, photograph.small
+        )
+        known.keep(state, facts)
+    known.save(parents=True)
+
+
+def hardly_shown(surveyed: Surveyed) -> list[str]:
+    """Returns the classes of defects that are shown by fewer parts than there are splits.
+
+    Nothing tells how well such a class is told from the others.
+    """
+    classes = surveyed.survey.classes
+    if len(classes) == 2:
+        return []
+    parts = Counter(
+        label for label, _ in {(f.record.label, f.record.group) for f in surveyed.checked.photographs}
+    )
+    return [name for label, name in enumerate(classes) if label and parts[label] < len(SPLITS)]
+
+
+def merge_defects(surveyed: Surveyed) -> Surveyed:
+    """Makes one class of all classes of defects."""
+    survey, dataset = surveyed.survey, surveyed.checked.dataset
+    classes = (survey.classes[0], DEFECT)
+    note = (
+        f"{', '.join(hardly_shown(surveyed))}: fewer than {len(SPLITS)} parts, too few to be told from other "
+        "defects: all become one class (data.merge_defects)"
+    )
+    photographs = tuple(replace(f, record=_merged(f.record)) for f in surveyed.checked.photographs)
+    records = tuple(map(_merged, dataset.records))
+    return replace(
+        surveyed,
+        survey=replace(survey, classes=classes, counts=(survey.good, survey.defective), merged=True),
+        checked=CheckedDataset(replace(dataset, classes=classes, records=records), photographs),
+        notes=(*surveyed.notes, note),
+    )
+
+
+def _merged(record: Record) -> Record:
+    return replace(record, label=min(record.label, 1))
+
+
+def look(sample: Sample) -> Look:
+    """Looks at the pixels of one photograph."""
+    image = sample.image.astype(np.int16)
+    spread = image.max(axis=-1) - image.min(axis=-1)
+    coloured = bool(np.percentile(spread, 99) > COLOUR_LEVELS) if image.shape[-1] > 1 else False
+    if sample.mask is None or not sample.mask.any():
+        return Look(None, coloured)
+    _, _, regions, _ = cv2.connectedComponentsWithStats(sample.mask, connectivity=8)
+    return Look(math.sqrt(float(regions[1:, cv2.CC_STAT_AREA].max())), coloured)
+
+
+def is_own_split(dataset: Dataset, root: Path) -> bool:
+    """Returns whether the split is more than what every set gets that has none."""
+    if not any(record.split for record in dataset.records):
+        return False
+    folder = root if root.is_dir() else root.parent
+    if (folder / SPLITS_FILE).exists():
+        return True
+    return [record.split for record in default_split(dataset).records] != [r.split for r in dataset.records]
+
+
+def describe_photographs(
+    checked: CheckedDataset,
+    looks: dict[str, Look],
+    twins: Sequence[Sequence[CheckedPhotograph]],
+    *,
+    layout: str,
+    root: str,
+    own_split: bool,
+) -> Survey:
+    """Returns the facts of photographs that were looked at."""
+    photographs, classes = checked.photographs, checked.dataset.classes
+    records = [photograph.record for photograph in photographs]
+    heights = np.array([photograph.height for photograph in photographs])
+    widths = np.array([photograph.width for photograph in photographs])
+    proportions = heights / widths
+    sides = sorted(one.defect_px for one in looks.values() if one.defect_px is not None)
+    return Survey(
+        layout=layout,
+        root=root,
+        classes=classes,
+        counts=tuple(sum(record.label == label for record in records) for label in range(len(classes))),
+        masks=_count(records, lambda r: r.supervision == "mask" and r.mask_file is not None),
+        boxes=_count(records, lambda r: r.supervision == "box"),
+        labels=_count(records, lambda r: r.supervision == "label" or r.mask_file is None),
+        groups=len({record.group for record in records}),
+        height=int(np.median(heights)),
+        width=int(np.median(widths)),
+        largest=(int(heights.max()), int(widths.max())),
+        one_size=len({*zip(heights.tolist(), widths.tolist(), strict=True)}) == 1,
+        one_shape=bool(proportions.max() <= ALIKE_PROPORTIONS * proportions.min()),
+        coloured=any(one.coloured for one in looks.values()),
+        stored_in_colour=any(photograph.channels > 1 for photograph in photographs),
+        smallest_px=sides[int(SMALLEST_SHARE * len(sides))] if sides else None,
+        twins=sum(map(len, twins)),
+        mixed_twins=sum(len({photograph.record.label > 0 for photograph in same}) > 1 for same in twins),
+        own_split=own_split,
+    )
+
+
+def _count(records: Sequence[Record], counts: Callable[[Record], bool]) -> int:
+    return sum(record.label > 0 and counts(record) for record in records)
+
+
+def _twins(
+    photographs: Sequence[CheckedPhotograph],
+) -> tuple[Sequence[Sequence[CheckedPhotograph]], tuple[str, ...]]:
+    if len(photographs) > MOST:
+        return (), (f"More than {MOST} photographs: near twins were not looked for.",)
+    twins = near_twins(photographs)
+    largest = max(map(len, twins), default=0)
+    if largest > SWALLOWED * len(photographs):
+        return (), (
+            f"{largest} of {len(photographs)} photographs look alike over others: these are one kind of part "
+            "rather than twins, and are split by their groups alone.",
+        )
+    return twins, ()

@@ -1,0 +1,25 @@
+"""How far a run goes in each stage, and at which place of its schedules a step stands."""
+
+
+class Pace:
+    """That of the experiment: each stage takes its steps, and each step stands where its number says."""
+
+    @property
+    def lead(self) -> int:
+        """Steps by which the schedules are ahead of what was taken of the stage; negative: behind."""
+        return 0
+
+    def begin(self, stage: str, steps: int) -> None:  # noqa: ARG002 - others time it
+        """Takes note that a stage of so many steps begins, or goes on."""
+        self._steps = steps
+
+    def most(self, steps: int) -> int:
+        """Returns how many steps a stage planned with `steps` may take at most."""
+        return steps
+
+    def is_last(self, step: int) -> bool:
+        """Returns whether the stage ends with this step, counted from 1."""
+        return step >= self._steps
+
+    def took(self, step: int) -> None:
+        """Takes note that a step has come to its end, with whatever followed it."""
