@@ -2,16 +2,19 @@
 
 import base64
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import cv2
 import numpy as np
 from numpy.typing import NDArray
 
+from api.errors import RequestError
 from segdec.images import encode_png
 from segdec.postprocessing import Prediction
 from segdec.run_lengths import pack_mask
 from segdec.schemas import MaskAnswer, MaskForm, MaskSpace, PolygonAnswer, RunLengths
+
+MaskData = str | RunLengths | list[PolygonAnswer] | dict[str, RunLengths]
 
 
 def encode_mask(prediction: Prediction, form: MaskForm, space: MaskSpace) -> MaskAnswer | None:
@@ -20,18 +23,30 @@ def encode_mask(prediction: Prediction, form: MaskForm, space: MaskSpace) -> Mas
         return None
     mask, scores = select_space(prediction, space)
     height, width = mask.shape
+    data: MaskData
+    if form in ("classes", "class_rle"):
+        labels, classes = list(prediction.probabilities), select_classes(prediction, space)
+        data = _class_png(classes) if form == "classes" else _class_runs(classes, labels)
+    else:
+        labels, data = None, ENCODERS[form](mask, scores)
     return MaskAnswer(
         encoding=form,
         width=width,
         height=height,
         space=space,
         threshold=prediction.mask_threshold,
-        data=ENCODERS[form](mask, scores),
+        data=data,
+        labels=labels,
     )
 
 
 def encode_mask_file(prediction: Prediction, form: MaskForm, space: MaskSpace) -> bytes:
-    """Encodes the mask as a grey PNG file: 0 and 255, or with the form `scores` the mask scores × 255."""
+    """Encodes the mask as a grey PNG file: 0 and 255, with the form `scores` the mask scores × 255.
+
+    With the form `classes` a pixel is the index of its class.
+    """
+    if form == "classes":
+        return encode_png(select_classes(prediction, space))
     mask, scores = select_space(prediction, space)
     return encode_png(scale_scores(scores) if form == "scores" else mask)
 
@@ -44,9 +59,41 @@ def select_space(prediction: Prediction, space: MaskSpace) -> tuple[NDArray[np.u
     return np.where(scores >= prediction.mask_threshold, np.uint8(255), np.uint8(0)), scores
 
 
+def select_classes(prediction: Prediction, space: MaskSpace) -> NDArray[np.uint8]:
+    """Returns the class of each pixel [H, W], 0 where there is no defect.
+
+    Raises:
+        RequestError: 400 if the model has one mask for all classes.
+    """
+    if prediction.class_mask is None or prediction.grid_classes is None:
+        raise RequestError(
+            400,
+            "no_mask_classes",
+            "query mask asks for classes of pixels, and the model has one mask for all of them. Expected "
+            "'png', 'rle', 'polygon', 'scores' or 'none', or a model trained with network.mask_classes.",
+        )
+    if space == "input":
+        return prediction.class_mask
+    mask, _ = select_space(prediction, space)
+    return np.where(mask > 0, prediction.grid_classes, np.uint8(0))
+
+
 def scale_scores(scores: NDArray[np.float32]) -> NDArray[np.uint8]:
     """Turns scores 0…1 into 0…255, rounded."""
     return np.rint(scores * 255).astype(np.uint8)
+
+
+def _class_png(classes: NDArray[np.uint8]) -> str:
+    return base64.b64encode(encode_png(classes)).decode("ascii")
+
+
+def _class_runs(classes: NDArray[np.uint8], labels: Sequence[str]) -> dict[str, RunLengths]:
+    parts = {name: (classes == number).view(np.uint8) for number, name in enumerate(labels) if number}
+    return {
+        name: RunLengths(size=part.shape, counts=pack_mask(part))
+        for name, part in parts.items()
+        if part.any()
+    }
 
 
 def _png(mask: NDArray[np.uint8], scores: NDArray[np.float32]) -> str:  # noqa: ARG001

@@ -108,6 +108,8 @@ class KnownChecks:
     def state(self, record: Record) -> FileState | None:
         """Looks at the record's files, which are not read; None if one is gone."""
         terms = [record.name, record.label > 0, record.supervision, record.mask_threshold]
+        if record.mask_values is not None:
+            terms.append(record.mask_values)
         if isinstance(record.mask_file, DrawnMask | BoxedMask):
             terms.append(pickle.dumps(record.mask_file))
         stats: list[int] = []

@@ -1,5 +1,6 @@
 """The layouts by name, and the one way to load a data set."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -23,7 +24,7 @@ from datasets.layouts import (
 from datasets.sample import Dataset, Layout, Problem, Record
 from datasets.sharding import file_systems
 from datasets.splitting import apply_splits
-from datasets.supervision import apply_supervision, cut_masks
+from datasets.supervision import apply_supervision, cut_masks, name_values
 from segdec.errors import DatasetError
 from segdec.suggestions import nearest
 
@@ -57,6 +58,7 @@ def load_dataset(
     supervision: Path | None = None,
     merge_defects: bool = False,
     mask_threshold: int | None = None,
+    mask_values: Mapping[str, int] | None = None,
 ) -> Dataset:
     """Lists the data set of `layout` below `root`, assigns its splits and limits its annotations.
 
@@ -69,6 +71,8 @@ def load_dataset(
         supervision: Supervision file; see `datasets.supervision`.
         merge_defects: Make one class, `defect`, of all classes of defects.
         mask_threshold: A mask pixel shows a defect where its value is above this; None as the layout says.
+        mask_values: Value of each class in mask files whose values are classes; None where all of a mask is
+            of its photograph's class.
 
     Raises:
         DatasetError: If the layout is unknown, or the folder, the split file or the supervision file is
@@ -90,6 +94,8 @@ def load_dataset(
         dataset = apply_splits(dataset, splits)
     if mask_threshold is not None:
         dataset = cut_masks(dataset, mask_threshold)
+    if mask_values:
+        dataset = name_values(dataset, mask_values)
     if supervision is not None:
         dataset = apply_supervision(dataset, supervision)
     return _merged(dataset) if merge_defects else dataset
@@ -123,8 +129,15 @@ def _odd_name(record: Record) -> Problem:
 
 
 def _merged(dataset: Dataset) -> Dataset:
-    records = (replace(record, label=min(record.label, 1)) for record in dataset.records)
+    records = map(_merged_record, dataset.records)
     return replace(dataset, classes=(dataset.classes[0], DEFECT), records=tuple(records))
+
+
+def _merged_record(record: Record) -> Record:
+    if record.mask_values is None:
+        return replace(record, label=min(record.label, 1))
+    # All values but 0 show a defect: boxes of classes lie where those of the defects would.
+    return replace(record, label=min(record.label, 1), mask_values=None, mask_threshold=0)
 
 
 def _check_local(layout: str, root: str) -> None:

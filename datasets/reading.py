@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from datasets.annotations.boxed_mask import BoxedMask
+from datasets.annotations.class_values import read_classes
 from datasets.annotations.drawn_mask import DrawnMask
 from datasets.sample import Record, Sample
 from datasets.sharding.shard_file import ShardFile, read_together
@@ -46,7 +47,8 @@ def read(record: Record, *, white_level: int | None = None, max_pixels: int = DE
     Raises:
         ImageError: If a file cannot be read; the message names it.
         DatasetError: If the mask is not of the photograph's size, if it holds more than 0 and one value
-            more and nobody has said which of them show a defect, or if a shard is damaged.
+            more and nobody has said which of them show a defect, if it holds a value that is no class where
+            its values are classes, or if a shard is damaged.
     """
     return decode(
         record, read_files(record, max_pixels=max_pixels), white_level=white_level, max_pixels=max_pixels
@@ -82,8 +84,14 @@ def decode(
         max_pixels=max_pixels,
         accept_webp=True,  # whoever trains looks at what there is; checking says what is risked
     ).pixels
-    mask = None if files.mask is None else _decode_mask(record, files.mask, image.shape[:2], max_pixels)
-    return Sample(record.name, image, mask, record.label, record.supervision)
+    if files.mask is None:
+        return Sample(record.name, image, None, record.label, record.supervision)
+    values = _decode_mask(record, files.mask, image.shape[:2], max_pixels)
+    if record.mask_values is None:
+        mask, classes = np.where(values > (record.mask_threshold or 0), np.uint8(255), np.uint8(0)), None
+    else:
+        mask, classes = read_classes(values, record.mask_values, str(record.mask_file))
+    return Sample(record.name, image, mask, record.label, record.supervision, classes)
 
 
 def content_digest(sample: Sample) -> str:
@@ -94,7 +102,7 @@ def content_digest(sample: Sample) -> str:
 
 
 def _decode_mask(record: Record, data: bytes, shape: tuple[int, ...], max_pixels: int) -> NDArray[np.uint8]:
-    """The mask, 255 where there is a defect; `shape` is that of the photograph."""
+    """The values of the mask; `shape` is that of the photograph."""
     values = decode_mask_values(data, str(record.mask_file), max_pixels=max_pixels)
     if values.shape != shape:
         # A camera held upright notes that its picture is to be turned; some tools show it unturned.
@@ -105,9 +113,9 @@ def _decode_mask(record: Record, data: bytes, shape: tuple[int, ...], max_pixels
             f"{_size(shape)}. A mask has the size of its photograph: draw it anew on the photograph, "
             f"or check that the two belong together.{hint}"
         )
-    if record.mask_threshold is None:
+    if record.mask_threshold is None and record.mask_values is None:
         _check_values(record, values)
-    return np.where(values > (record.mask_threshold or 0), np.uint8(255), np.uint8(0))
+    return values
 
 
 def _check_values(record: Record, mask: NDArray[np.uint8]) -> None:

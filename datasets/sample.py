@@ -17,6 +17,13 @@ Supervision = Literal["mask", "box", "label"]
 """What an annotation tells: the defect pixels, rectangles around them, or the class alone."""
 
 
+MaskValues = tuple[tuple[int, int], ...]
+"""Values of a mask's pixels, each with the class that it stands for."""
+
+VALUES_ARE_CLASSES: MaskValues = ()
+"""Each value of a mask is the class itself."""
+
+
 @dataclass(frozen=True)
 class Record:
     """One photograph, as it is stored.
@@ -32,6 +39,9 @@ class Record:
         supervision: What the annotation tells. `mask` for a good photograph too: it has no defect pixel.
         mask_threshold: A mask pixel shows a defect where its value is above this; masks whose edges were
             smoothed need one of 127. None where nobody has said so: the mask then holds 0 and one value more.
+        mask_values: Value and class of the mask's pixels, where it knows the class of each: it holds 0 and
+            these values alone, `VALUES_ARE_CLASSES` where they are the classes themselves. `mask_threshold`
+            then says nothing. None where all of it is of the class `label`.
         shape: Height, width (px) and channels of the photograph, where the layout knows them unread.
         digests: SHA-256, in hex, of the photograph's file and the mask's, where the layout knows them.
     """
@@ -44,12 +54,15 @@ class Record:
     split: Split | None = None
     supervision: Supervision = "mask"
     mask_threshold: int | None = None
+    mask_values: MaskValues | None = None
     shape: tuple[int, int, int] | None = None
     digests: tuple[str, ...] | None = None
 
     def identity(self) -> bytes:
         """Returns name, split, label, annotation and digests of the record, as what it is known by."""
         contents = b"".join(map(bytes.fromhex, self.digests or ()))
+        if self.mask_values is not None:
+            contents += repr(self.mask_values).encode()
         return identity(self.name, self.split, self.label, self.supervision, self.mask_threshold, contents)
 
     def assigned(self, split: Split | None) -> "Record":
@@ -133,6 +146,8 @@ class Sample:
         mask: uint8 [H, W], 255 where there is a defect, 0 elsewhere; None without a mask file.
         label: Index of the class; 0 is good.
         supervision: What the annotation tells; a mask of `box` holds filled rectangles.
+        classes: uint8 [H, W], class of the nearest defect pixel, its own for a defect pixel; None where all
+            of them are of the class `label`.
     """
 
     name: str
@@ -140,6 +155,7 @@ class Sample:
     mask: NDArray[np.uint8] | None
     label: int
     supervision: Supervision = "mask"
+    classes: NDArray[np.uint8] | None = None
 
 
 @dataclass(frozen=True)

@@ -10,15 +10,18 @@ Reference:
     fully supervised learning, Computers in Industry, 2021.
 """
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import get_args
 
 from datasets.annotations.boxed_mask import BoxedMask
+from datasets.annotations.drawn_mask import DrawnMask
 from datasets.name_lists import NameLine, read_name_list, records_of_lines
-from datasets.sample import Dataset, Problem, Record, Supervision
+from datasets.sample import Dataset, MaskValues, Problem, Record, Supervision
 from segdec.errors import DatasetError
 from segdec.images import ImageFile
+from segdec.suggestions import nearest
 
 WORDS: tuple[Supervision, ...] = get_args(Supervision)
 
@@ -53,9 +56,38 @@ def cut_masks(dataset: Dataset, threshold: int) -> Dataset:
     return replace(dataset, records=tuple(_cut(record, threshold) for record in dataset.records))
 
 
+def name_values(dataset: Dataset, values: Mapping[str, int]) -> Dataset:
+    """Returns the same data set, in whose mask files each value is a class.
+
+    Masks that are drawn from an annotation know the class of each pixel anyhow.
+
+    Args:
+        dataset: The records.
+        values: Value of each class.
+
+    Raises:
+        DatasetError: If a class is none of the data set's.
+    """
+    defects = dataset.classes[1:]
+    if unknown := sorted(set(values) - set(defects)):
+        raise DatasetError(
+            f"data.mask_values names the class '{unknown[0]}'. Expected those of the data set: "
+            f"{', '.join(defects)}. Did you mean '{nearest(unknown[0], defects)}'?"
+        )
+    known = tuple(sorted((value, dataset.classes.index(name)) for name, value in values.items()))
+    return replace(dataset, records=tuple(_valued(record, known) for record in dataset.records))
+
+
+def _valued(record: Record, known: MaskValues) -> Record:
+    drawn = isinstance(record.mask_file, DrawnMask | BoxedMask)
+    if record.mask_file is None or drawn or record.mask_values is not None:
+        return record
+    return replace(record, mask_values=known, mask_threshold=None, digests=None)
+
+
 def _cut(record: Record, threshold: int) -> Record:
     """What an index knows of a mask holds for the threshold it was packed with: it is to be read again."""
-    if record.mask_file is None or record.mask_threshold == threshold:
+    if record.mask_file is None or record.mask_threshold == threshold or record.mask_values is not None:
         return record
     return replace(record, mask_threshold=threshold, digests=None)
 
@@ -70,6 +102,7 @@ def _limited(record: Record, line: NameLine) -> Record | Problem:
             mask_file=None,
             supervision="label",
             mask_threshold=None,
+            mask_values=None,
             digests=record.digests and record.digests[:1],
         )
     if record.mask_file is None:
@@ -82,5 +115,5 @@ def _limited(record: Record, line: NameLine) -> Record | Problem:
 
 
 def _boxed(record: Record, mask: ImageFile) -> Record:
-    boxes = BoxedMask(mask, record.mask_threshold or 0)
+    boxes = BoxedMask(mask, (record.mask_threshold or 0) if record.mask_values is None else None)
     return replace(record, mask_file=boxes, supervision="box", mask_threshold=None, digests=None)

@@ -33,11 +33,11 @@ from segdec.files import new_folder
 from segdec.signatures import TrustedKeys
 from segdec.variants import Speed, Variant, order_by_speed
 
-FORMAT_VERSION = 8
+FORMAT_VERSION = 9
 """Of the folder, counted up whenever it changes."""
-READ_VERSIONS = (5, 6, 7, FORMAT_VERSION)
+READ_VERSIONS = (5, 6, 7, 8, FORMAT_VERSION)
 """No other ones are read. 5 knew of no encoders, 6 of no calibration and review, 7 of no part of a photograph
-that is not inspected; else they are the same."""
+that is not inspected, 8 of no masks by class; else they are the same."""
 
 MANIFEST = "manifest.json"
 RUN_FILE = "config.toml"

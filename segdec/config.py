@@ -106,6 +106,10 @@ class NetworkConfig(Config):
     decoder_widths: tuple[Width, Width, Width] = Field(
         (64, 32, 16), description="channels of the decoder at 1/4, 1/2 and full resolution, as far as it goes"
     )
+    mask_classes: bool = Field(
+        False,
+        description="one mask for each class of defects, so that each region has a class; else one for all",
+    )
     gradient_gate: bool = Field(
         False, description="stop gradients from the decision to the segmentation network"
     )
@@ -136,6 +140,11 @@ class NetworkConfig(Config):
         if preset not in PRESETS:
             raise ValueError(f"unknown preset {preset!r}; known: {', '.join(PRESETS)}")
         return {**PRESETS[preset], **values}
+
+    @property
+    def mask_channels(self) -> int:
+        """How many masks the network gives: one for each class of defects, or one for all."""
+        return self.num_classes - 1 if self.mask_classes else 1
 
     @property
     def coarsest_stride(self) -> int:
@@ -389,6 +398,12 @@ class ModelConfig(Config):
             raise ValueError(
                 f"{len(self.classes)} classes {self.classes} for a network of {self.network.num_classes}; "
                 f"expected the same number: set network.num_classes to {len(self.classes)}"
+            )
+        if self.network.mask_classes and len(self.classes) == 2:
+            raise ValueError(
+                f"network.mask_classes with one class of defects, '{self.classes[1]}', whose mask is the one "
+                "for all; expected two or more: set network.mask_classes to false, or name the kinds of "
+                "defects in the data set (and leave out data.merge_defects)"
             )
         if REVIEW in self.classes:
             raise ValueError(

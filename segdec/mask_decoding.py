@@ -11,9 +11,16 @@ from segdec.errors import ImageError
 from segdec.run_lengths import read_counts
 from segdec.schemas import MaskAnswer, PolygonAnswer, RunLengths
 
-PNG, RUNS, CONTOURS = "the base64 of a PNG", "run lengths", "contours"
+PNG, RUNS, CONTOURS, BY_CLASS = "the base64 of a PNG", "run lengths", "contours", "run lengths by class"
 
-CONTENTS = {"png": PNG, "scores": PNG, "rle": RUNS, "polygon": CONTOURS}
+CONTENTS = {
+    "png": PNG,
+    "scores": PNG,
+    "rle": RUNS,
+    "polygon": CONTOURS,
+    "classes": PNG,
+    "class_rle": BY_CLASS,
+}
 """Encoding → what its data are, in words."""
 
 
@@ -21,7 +28,8 @@ def unpack_mask(mask: MaskAnswer) -> NDArray[np.uint8]:
     """Reads the pixels of an answer's mask in any encoding.
 
     Returns:
-        uint8 [H, W], 255 = defect, 0 = good; with the encoding `scores` the mask scores × 255.
+        uint8 [H, W], 255 = defect, 0 = good; with the encoding `scores` the mask scores × 255, with
+        `classes` and `class_rle` the place of the pixel's class in the answer's `labels`.
 
     Raises:
         ImageError: With the code `corrupt_mask`, if the data are none of the encoding and size named.
@@ -33,6 +41,8 @@ def unpack_mask(mask: MaskAnswer) -> NDArray[np.uint8]:
         pixels = _unpack_png(mask.data)
     elif isinstance(mask.data, RunLengths):
         pixels = _unpack_run_lengths(mask.data)
+    elif isinstance(mask.data, dict):
+        pixels = _join_classes(mask.data, mask)
     else:
         pixels = fill_polygons(mask.data, mask.height, mask.width)
     if mask.encoding == "png" and (between := pixels[(pixels != 0) & (pixels != 255)]).size:
@@ -46,6 +56,8 @@ def _content(mask: MaskAnswer) -> str:
     """What the data are, whatever the encoding says."""
     if isinstance(mask.data, str):
         return PNG
+    if isinstance(mask.data, dict):
+        return BY_CLASS
     return RUNS if isinstance(mask.data, RunLengths) else CONTOURS
 
 
@@ -90,6 +102,16 @@ def _unpack_run_lengths(data: RunLengths) -> NDArray[np.uint8]:
         raise _corrupt(f"its run lengths do not make {height} × {width} pixels")
     values = np.where(np.arange(len(lengths)) % 2, np.uint8(255), np.uint8(0))
     return np.repeat(values, lengths).reshape(width, height).T
+
+
+def _join_classes(by_class: dict[str, RunLengths], mask: MaskAnswer) -> NDArray[np.uint8]:
+    labels = mask.labels or []
+    joined = np.zeros((mask.height, mask.width), np.uint8)
+    for label, runs in by_class.items():
+        if label not in labels[:256] or runs.size != (mask.height, mask.width):
+            raise _corrupt(f"of the class '{label}' it has no place among {labels}, or another size")
+        joined[_unpack_run_lengths(runs) > 0] = labels.index(label)
+    return joined
 
 
 def _corrupt(reason: object) -> ImageError:

@@ -1,7 +1,7 @@
 """Logits to a prediction: label, score, mask at the size of the photograph, regions."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 
 import cv2
 import numpy as np
@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from segdec.config import REVIEW, Calibration, ModelConfig
 from segdec.errors import ConfigError, SegdecError
 from segdec.preprocessing import prepare_area, restore_mask
+from segdec.region_classes import highest_class, settle_classes
 
 
 @dataclass(frozen=True)
@@ -21,12 +22,14 @@ class Region:
         area_px: Number of defect pixels.
         score_max: Highest mask score inside.
         polygon: Outer contour as (x, y) corners; holes are not in it.
+        label: Class of the defect; None for a model that has one mask for all classes.
     """
 
     bbox: tuple[int, int, int, int]
     area_px: int
     score_max: float
     polygon: tuple[tuple[int, int], ...]
+    label: str | None = None
 
 
 @dataclass(frozen=True)
@@ -34,7 +37,8 @@ class Prediction:
     """The answer for one photograph, whatever engine gave it; on the wire, a `segdec.schemas.Answer`.
 
     Attributes:
-        label: `good` (the first class), the most probable defect class, or `review` between the two.
+        label: `good` (the first class), a class of defects, or `review` between the two. The class is the
+            most probable one, or with a mask for each class that of the region with the highest score.
         score: 1 − P(good).
         log_odds: The network's own ln(P(defect) / P(good)), before calibration.
         threshold: The score from which on the photograph is defective.
@@ -48,6 +52,9 @@ class Prediction:
         regions: Connected parts of the mask, highest score first.
         area: uint8 [H, W], 255 where the photograph is inspected; None = everywhere. Elsewhere the scores
             are 0.
+        class_mask: uint8 [H, W], index of each pixel's class, 0 where `mask` is 0; None for a model that has
+            one mask for all classes. `mask_scores` and `grid_scores` are the highest of all classes.
+        grid_classes: uint8 [h/s, w/s], the class with each of the grid's scores; None likewise.
     """
 
     label: str
@@ -62,6 +69,8 @@ class Prediction:
     mask_threshold: float
     regions: tuple[Region, ...]
     area: NDArray[np.uint8] | None = None
+    class_mask: NDArray[np.uint8] | None = None
+    grid_classes: NDArray[np.uint8] | None = None
 
 
 def interpret(
@@ -75,7 +84,7 @@ def interpret(
     """Reads what the network answered for one photograph.
 
     Args:
-        mask_logits: float32 [h/s, w/s, 1], s is the network's `mask_stride`.
+        mask_logits: float32 [h/s, w/s, M], s is the network's `mask_stride`, M how many masks it gives.
         class_logits: float32 [C], the good class first.
         size: Height and width of the photograph, px.
         config: The model's classes, input policy, calibration and thresholds.
@@ -91,10 +100,10 @@ def interpret(
     odds = defect_log_odds(class_logits)
     probabilities = calibrated(class_logits, odds, config.calibration)  # [C]
     score = min(float(probabilities[1:].sum()), 1.0)  # 1 − P(good), exact also where P(good) rounds to 1
-    chosen = 0 if score < limit else 1 + int(probabilities[1:].argmax())
     doubtful = review is not None and review <= score < limit
-    grid_scores = sigmoid(mask_logits[..., 0])  # [h/s, w/s]
-    mask_scores = restore_mask(grid_scores, config.input, *size, config.network.mask_stride)  # [H, W]
+    class_scores = sigmoid(mask_logits)  # [h/s, w/s, M]
+    grid_scores = class_scores.max(axis=2)  # [h/s, w/s]
+    mask_scores, classes = _restored(class_scores, size, config)  # [H, W]
     area = config.input.inspected_area(*size)
     if area is not None:
         mask_scores[area == 0] = 0.0
@@ -102,8 +111,17 @@ def interpret(
     mask = np.where(mask_scores >= config.thresholds.mask, np.uint8(255), np.uint8(0))
     if area is not None:
         mask &= area  # also where the mask's threshold is 0
+    class_mask = None
+    if classes is None:
+        regions = find_regions(mask, mask_scores)
+    else:
+        class_mask = settle_classes(mask, mask_scores, classes, config.network.mask_stride**2)
+        regions = _classed_regions(class_mask, mask_scores, config.classes)
+    likely = config.classes[1 + int(probabilities[1:].argmax())]
+    worst = (regions[0].label if regions else None) or likely
+    defect_or_good = config.classes[0] if score < limit else worst
     return Prediction(
-        label=REVIEW if doubtful else config.classes[chosen],
+        label=REVIEW if doubtful else defect_or_good,
         score=score,
         log_odds=odds,
         threshold=limit,
@@ -113,9 +131,24 @@ def interpret(
         mask_scores=mask_scores,
         grid_scores=grid_scores,
         mask_threshold=config.thresholds.mask,
-        regions=find_regions(mask, mask_scores),
+        regions=regions,
         area=area,
+        class_mask=class_mask,
+        grid_classes=None if classes is None else (class_scores.argmax(axis=2) + 1).astype(np.uint8),
     )
+
+
+def _restored(
+    class_scores: NDArray[np.float32], size: tuple[int, int], config: ModelConfig
+) -> tuple[NDArray[np.float32], NDArray[np.uint8] | None]:
+    """Mask scores [H, W] of the grid's [h/s, w/s, M], and the class that has them; None where M is 1."""
+
+    def restore(scores: NDArray[np.float32]) -> NDArray[np.float32]:
+        return restore_mask(scores, config.input, *size, config.network.mask_stride)
+
+    if class_scores.shape[2] == 1:
+        return restore(class_scores[..., 0]), None
+    return highest_class(class_scores, restore)
 
 
 def _grid_area(config: ModelConfig, size: tuple[int, int]) -> NDArray[np.bool_]:
@@ -140,8 +173,23 @@ def find_regions(mask: NDArray[np.uint8], scores: NDArray[np.float32]) -> tuple[
     count, found, boxes, _ = cv2.connectedComponentsWithStats(mask, connectivity=8)
     numbered = np.asarray(found, dtype=np.int32)  # [H, W], 0 = no defect
     stats = np.asarray(boxes).tolist()  # x, y, width, height, area
-    regions = [_region(numbered, scores, number, stats[number]) for number in range(1, count)]
+    return _ordered(_region(numbered, scores, number, stats[number]) for number in range(1, count))
+
+
+def _ordered(regions: Iterable[Region]) -> tuple[Region, ...]:
     return tuple(sorted(regions, key=lambda region: (-region.score_max, -region.area_px, region.bbox)))
+
+
+def _classed_regions(
+    class_mask: NDArray[np.uint8], scores: NDArray[np.float32], classes: Sequence[str]
+) -> tuple[Region, ...]:
+    """The connected parts of each class, all in one order."""
+    return _ordered(
+        replace(region, label=name)
+        for number, name in enumerate(classes)
+        if number
+        for region in find_regions((class_mask == number).view(np.uint8), scores)
+    )
 
 
 def softmax(logits: NDArray[np.float32]) -> NDArray[np.float64]:

@@ -252,7 +252,7 @@ def _check_answer(engine: Engine, config: ModelConfig, folder: Path) -> None:
             "describes; export the model again."
         ) from error
     side = STRIDE // network.mask_stride
-    expected = (1, side, side, 1), (1, network.num_classes)
+    expected = (1, side, side, network.mask_channels), (1, network.num_classes)
     if shapes != expected:
         raise ArtifactError(
             f"{folder} answers with mask logits {shapes[0]} and class logits {shapes[1]}. Expected "

@@ -66,6 +66,13 @@ def prepare_mask(mask: NDArray[np.uint8], config: InputConfig) -> NDArray[np.uin
     return _pad(scaled, input_size(config, *mask.shape), mode)
 
 
+def prepare_classes(classes: NDArray[np.uint8], config: InputConfig) -> NDArray[np.uint8]:
+    """Moves a map of classes along with its photograph: uint8 [H, W] → [h, w], the nearest pixel's class."""
+    height, width = scaled_size(config, *classes.shape)
+    scaled = cv2.resize(classes, (width, height), interpolation=cv2.INTER_NEAREST_EXACT)
+    return _pad(np.asarray(scaled, np.uint8), input_size(config, *classes.shape), "edge")
+
+
 def prepare_area(config: InputConfig, height: int, width: int) -> NDArray[np.uint8] | None:
     """Returns what is inspected of a prepared photograph, uint8 [h, w], 255 inside; None = all of it.
 

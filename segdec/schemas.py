@@ -11,8 +11,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from segdec.decoding.integrity import Integrity
 
-MaskForm = Literal["none", "png", "rle", "polygon", "scores"]
-"""Forms in which a mask can be asked for."""
+MaskForm = Literal["none", "png", "rle", "polygon", "scores", "classes", "class_rle"]
+"""Forms in which a mask can be asked for; the last two of models with a mask for each class of defects."""
 
 MaskSpace = Literal["input", "model"]
 """Grids on which a mask can be asked for: the photograph's pixels or the network's own.
@@ -55,6 +55,8 @@ class ImageFacts(AnswerPart):
 class Decision(AnswerPart):
     """Label and score of the prediction: `good` if score < threshold, else the most probable defect class.
 
+    Of a model with a mask for each class it is that of the region with the highest score.
+
     Where there is a review threshold, the label is `review` from it up to the threshold.
     """
 
@@ -86,15 +88,19 @@ class PolygonAnswer(AnswerPart):
 class MaskAnswer(AnswerPart):
     """The prediction's mask: the defect's pixels."""
 
-    encoding: Literal["png", "rle", "polygon", "scores"] = Field(
+    encoding: Literal["png", "rle", "polygon", "scores", "classes", "class_rle"] = Field(
         description="png: base64 of an 8-bit grey PNG, 255 = defect, 0 = good; rle: COCO run lengths; "
-        "polygon: contours; scores: base64 of an 8-bit grey PNG, mask score × 255, rounded"
+        "polygon: contours; scores: base64 of an 8-bit grey PNG, mask score × 255, rounded; classes: base64 "
+        "of an 8-bit grey PNG, the class's place in `labels`; class_rle: COCO run lengths by class"
     )
     width: int = Field(description="px")
     height: int = Field(description="px")
     space: MaskSpace = Field(description="input: the photograph's pixels; model: the network's own grid")
     threshold: float = Field(description="mask score from which a pixel belongs to a defect")
-    data: str | RunLengths | list[PolygonAnswer]
+    data: str | RunLengths | list[PolygonAnswer] | dict[str, RunLengths]
+    labels: list[str] | None = Field(
+        None, description="names of the values of the encodings classes and class_rle, the good one first"
+    )
 
 
 class RegionAnswer(AnswerPart):
@@ -104,6 +110,9 @@ class RegionAnswer(AnswerPart):
     area_px: int
     score_max: float
     polygon: list[tuple[int, int]] = Field(description="outer contour as x, y, px")
+    label: str | None = Field(
+        None, description="its class; null: the model has one mask for all classes of defects"
+    )
 
 
 class Timing(AnswerPart):

@@ -68,7 +68,7 @@ def infer_tiles(
             engine's own.
 
     Returns:
-        Mask logits [B, H/s, W/s, 1], and of each photograph the class logits of the tile with the highest
+        Mask logits [B, H/s, W/s, M], and of each photograph the class logits of the tile with the highest
         score 1 − P(good), the first one among equals.
 
     Raises:
@@ -80,7 +80,8 @@ def infer_tiles(
     tiles = [(i, y, x) for i in range(len(images)) for y, x in places]
     at_once = max(1, (batch_pixels or engine.batch_pixels) // (rows.tile * columns.tile))
     stride = config.network.mask_stride
-    mask = np.zeros((len(images), images.shape[1] // stride, images.shape[2] // stride, 1), np.float32)
+    height, width, masks = images.shape[1] // stride, images.shape[2] // stride, config.network.mask_channels
+    mask = np.zeros((len(images), height, width, masks), np.float32)
     for y, x in set(np.ndindex(len(rows.starts), len(columns.starts))) - set(places):
         place = mask[:, rows.logits(y), columns.logits(x)]
         weights = np.multiply.outer(rows.weights[y], columns.weights[x])[..., None]

@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, TypeVar
 
-from pydantic import BaseModel, Field, model_validator
+from pydantic import AfterValidator, BaseModel, Field, model_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from segdec.config import Config, Fraction, InputConfig, NetworkConfig, OddSide
@@ -37,6 +37,17 @@ DEVICES = r"cpu:[1-9]\d*|gpu:\d+(,\d+)*"
 """How devices are named: a number of logical CPUs, or the numbers of GPUs."""
 
 
+MaskValues = dict[str, Annotated[int, Field(ge=1, le=255)]]
+"""Class → its value in a mask file."""
+
+
+def check_distinct(values: MaskValues) -> MaskValues:
+    """Returns values of classes, no two of which are the same; ValueError otherwise."""
+    if len(set(values.values())) < len(values):
+        raise ValueError(f"two classes have one value; expected one each: {values}")
+    return values
+
+
 class DataConfig(Config):
     """Which photographs a run sees."""
 
@@ -59,6 +70,11 @@ class DataConfig(Config):
         None,
         description="a mask pixel shows a defect where its value is above this; none = as the layout says, "
         "and a mask of more than two values is refused",
+    )
+    mask_values: Annotated[MaskValues, AfterValidator(check_distinct)] | None = Field(
+        None,
+        description="value of each class of defects in mask files whose values are classes; none = all of a "
+        "mask is of its photograph's class",
     )
     max_pixels: Changeable[Annotated[int, Field(gt=0, le=MOST_PIXELS)]] = Field(
         DEFAULT_MAX_PIXELS,

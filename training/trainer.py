@@ -129,8 +129,8 @@ class Trainer:
     def _feature_cache(self, data: RunData) -> FeatureCache:
         """Of the encoder that is validated: it has the same weights in every strategy, and is exact."""
         images = len(data.examples) * self.config.augmentation.variants
-        partial = self.config.input.is_partial
-        features = FeatureCache(self.validated.encoder, data.shape, data.cache, images, partial=partial)
+        maps = 1 + self.config.input.is_partial + self.config.network.mask_classes
+        features = FeatureCache(self.validated.encoder, data.shape, data.cache, images, maps=maps)
         if (shortage := features.describe_shortage()) and self.is_chief:
             print(f"warning: {shortage}", file=sys.stderr)
         return features

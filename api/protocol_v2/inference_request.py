@@ -14,10 +14,11 @@ from api.protocol_v2.input_tensors import (
     read_pixels,
     split_body,
 )
-from api.protocol_v2.outputs import OUTPUTS
+from api.protocol_v2.outputs import OUTPUTS, output_names
 from api.protocol_v2.schemas import InferInput, InferRequest, TensorMetadata
 from api.settings import Settings
 from api.uploads import Upload
+from segdec.config import ModelConfig
 from segdec.suggestions import nearest
 
 Source = Upload | NDArray[np.uint8]
@@ -40,6 +41,7 @@ class InferenceRequest:
         threshold: Replaces the model's; None for the model's own.
         timeout_us: Microseconds that the photographs may wait; None or 0 for the service's own limit.
         outputs: Name → whether it is answered behind the JSON part.
+        names_outputs: Whether the request names them; else they are all that there are of any model.
     """
 
     id: str | None
@@ -48,6 +50,7 @@ class InferenceRequest:
     threshold: float | None
     timeout_us: int | None
     outputs: dict[str, bool]
+    names_outputs: bool = False
 
 
 def parse_inference_request(body: bytes, header_length: str | None, settings: Settings) -> InferenceRequest:
@@ -69,7 +72,33 @@ def parse_inference_request(body: bytes, header_length: str | None, settings: Se
         sources = list(read_pixels(tensor, binary, settings.max_batch_files))
         _check_size(tensor, settings)
     asked = request.parameters
-    return InferenceRequest(request.id, tensor.name, sources, asked.threshold, asked.timeout, outputs)
+    return InferenceRequest(
+        request.id,
+        tensor.name,
+        sources,
+        asked.threshold,
+        asked.timeout,
+        outputs,
+        names_outputs=bool(request.outputs),
+    )
+
+
+def outputs_of(asked: InferenceRequest, config: ModelConfig) -> dict[str, bool]:
+    """Returns the outputs that are answered of a model.
+
+    Raises:
+        RequestError: 400 if the request names one that this model has not.
+    """
+    there = output_names(config)
+    missing = [name for name in asked.outputs if name not in there]
+    if missing and asked.names_outputs:
+        raise RequestError(
+            400,
+            "unknown_tensor",
+            f"This model has no output '{missing[0]}', as it has one mask for all classes. Expected some of "
+            f"{', '.join(there)}.",
+        )
+    return {name: binary for name, binary in asked.outputs.items() if name in there}
 
 
 def _only_input(inputs: Sequence[InferInput]) -> InferInput:

@@ -25,6 +25,8 @@ class PhotographOutputs:
     Attributes:
         review_threshold: The threshold itself where there is no review: nothing lies between the two.
         mask: PNG of the photograph's size, 255 = defect; empty if not asked for.
+        class_mask: PNG of the photograph's size, index of each pixel's class; empty if not asked for, and of
+            a model that has one mask for all classes.
     """
 
     label: str
@@ -33,12 +35,13 @@ class PhotographOutputs:
     review_threshold: float
     probabilities: tuple[float, ...]
     mask: bytes
+    class_mask: bytes = b""
 
 
 def make_outputs(inspected: InspectedPhotograph, *, names: Collection[str]) -> PhotographOutputs:
     """Keeps of a prediction what the outputs `names` need; slow for a mask, so not for the event loop."""
     prediction = inspected.prediction
-    review = prediction.review_threshold
+    review, classes = prediction.review_threshold, prediction.class_mask
     return PhotographOutputs(
         prediction.label,
         prediction.score,
@@ -46,6 +49,7 @@ def make_outputs(inspected: InspectedPhotograph, *, names: Collection[str]) -> P
         prediction.threshold if review is None else review,
         tuple(prediction.probabilities.values()),
         encode_png(prediction.mask) if "mask" in names else b"",
+        encode_png(classes) if classes is not None and "class_mask" in names else b"",
     )
 
 
@@ -60,20 +64,33 @@ OUTPUTS: dict[str, Callable[[Sequence[PhotographOutputs]], Values]] = {
     "review_threshold": lambda photographs: _numbers([one.review_threshold for one in photographs]),
     "probabilities": lambda photographs: _numbers([photograph.probabilities for photograph in photographs]),
     "mask": lambda photographs: [photograph.mask for photograph in photographs],
+    "class_mask": lambda photographs: [photograph.class_mask for photograph in photographs],
 }
-"""What can be asked for; a request that names no outputs gets them all, as the protocol has it."""
+"""What can be asked for."""
+
+OPTIONAL = frozenset({"class_mask"})
+"""Of models with a mask for each class; empty of others."""
+
+
+def output_names(config: ModelConfig) -> tuple[str, ...]:
+    """Returns what a model has; a request that names no outputs gets it all, as the protocol has it."""
+    return tuple(name for name in OUTPUTS if config.network.mask_channels > 1 or name not in OPTIONAL)
 
 
 def describe_outputs(config: ModelConfig) -> list[TensorMetadata]:
     """Describes the outputs of a model."""
-    return [
+    described = [
         TensorMetadata(name="label", datatype="BYTES", shape=[-1]),
         TensorMetadata(name="score", datatype="FP32", shape=[-1]),
         TensorMetadata(name="threshold", datatype="FP32", shape=[-1]),
         TensorMetadata(name="review_threshold", datatype="FP32", shape=[-1]),
         TensorMetadata(name="probabilities", datatype="FP32", shape=[-1, len(config.classes)]),
         TensorMetadata(name="mask", datatype="BYTES", shape=[-1], parameters={"content_type": "base64"}),
+        TensorMetadata(
+            name="class_mask", datatype="BYTES", shape=[-1], parameters={"content_type": "base64"}
+        ),
     ]
+    return [one for one in described if one.name in output_names(config)]
 
 
 @dataclass(frozen=True)

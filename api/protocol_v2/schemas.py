@@ -58,7 +58,9 @@ class OutputParameters(ProtocolPart):
 class RequestedOutput(ProtocolPart):
     """An output tensor that is asked for."""
 
-    name: Name = Field(description="label, score, threshold, review_threshold, probabilities or mask")
+    name: Name = Field(
+        description="label, score, threshold, review_threshold, probabilities, mask or class_mask"
+    )
     parameters: OutputParameters = OutputParameters()
 
 

@@ -68,11 +68,12 @@ async def _respond(request: Request, name: str | None = None, version: str | Non
     params = read_request_params(request)
     model = service.models.find(name, version)
     wants_file = prefers_png(request.headers.get("accept", ""))
-    if wants_file and params.query.mask not in ("png", "scores"):
+    if wants_file and params.query.mask not in ("png", "scores", "classes"):
         raise RequestError(
             400,
             "bad_parameter",
-            f"Accept: image/png with mask={params.query.mask}. Expected mask=png or mask=scores with it.",
+            f"Accept: image/png with mask={params.query.mask}. Expected mask=png, "
+            "mask=scores or mask=classes with it.",
         )
     service.queue.check()  # a full service does not read the body first
     with model.usage, service.bodies.hold() as held:

@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -19,7 +20,12 @@ from api.errors import RequestError, describe_problems
 from api.middleware.access import note, note_photographs
 from api.models.registry import ServedModel
 from api.photograph_pipeline import Siblings, gather_bounded, inspect_photograph
-from api.protocol_v2.inference_request import INPUTS, InferenceRequest, parse_inference_request
+from api.protocol_v2.inference_request import (
+    INPUTS,
+    InferenceRequest,
+    outputs_of,
+    parse_inference_request,
+)
 from api.protocol_v2.input_tensors import HEADER_LENGTH
 from api.protocol_v2.outputs import PhotographOutputs, describe_outputs, make_outputs, write_answer
 from api.protocol_v2.schemas import (
@@ -172,6 +178,7 @@ async def _respond(request: Request, service: Service, model: ServedModel) -> Re
         header_length = request.headers.get(HEADER_LENGTH)
         async with answered_by(deadline):
             asked = await asyncio.to_thread(parse_inference_request, body, header_length, settings)
+        asked = replace(asked, outputs=outputs_of(asked, model.config))
         note_photographs(request, len(asked.sources))
         if asked.timeout_us:
             deadline = min(deadline, begun + asked.timeout_us / 1e6)

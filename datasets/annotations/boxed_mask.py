@@ -6,8 +6,9 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
+from datasets.annotations.class_values import box_classes
 from datasets.annotations.drawn_mask import DrawnMask
-from segdec.images import DEFAULT_MAX_PIXELS, ImageFile, decode_mask, encode_png
+from segdec.images import DEFAULT_MAX_PIXELS, ImageFile, decode_mask, decode_mask_values, encode_png
 
 
 @dataclass(frozen=True)
@@ -16,12 +17,13 @@ class BoxedMask:
 
     Attributes:
         mask: The mask that is boxed.
-        threshold: A pixel of it shows a defect where its value is above this.
+        threshold: A pixel of it shows a defect where its value is above this; None where its values are
+            classes: each has boxes of its own, and keeps its value.
         max_pixels: A larger mask is not read.
     """
 
     mask: ImageFile
-    threshold: int = 0
+    threshold: int | None = 0
     max_pixels: int = DEFAULT_MAX_PIXELS
 
     def __str__(self) -> str:
@@ -40,6 +42,8 @@ class BoxedMask:
             ImageError: If it is no mask.
         """
         data, name = self.mask.read_bytes(), str(self.mask)
+        if self.threshold is None:
+            return encode_png(box_classes(decode_mask_values(data, name, max_pixels=self.max_pixels)))
         mask = decode_mask(data, name, threshold=self.threshold, max_pixels=self.max_pixels)
         return encode_png(fill_boxes(mask))
 

@@ -37,6 +37,7 @@ class DrawnMask:
         width: Of the photograph, px.
         shapes: What is drawn; they may overlap.
         max_pixels: A larger one is not drawn: an annotation can name any size.
+        values: What each shape's pixels become, later ones over earlier ones; none = 255.
     """
 
     name: str
@@ -44,6 +45,7 @@ class DrawnMask:
     width: int
     shapes: tuple[Shape, ...]
     max_pixels: int = DEFAULT_MAX_PIXELS
+    values: tuple[int, ...] = ()
 
     def __str__(self) -> str:
         return self.name
@@ -53,7 +55,7 @@ class DrawnMask:
         return replace(self, max_pixels=max_pixels)
 
     def draw(self) -> NDArray[np.uint8]:
-        """Draws the mask, uint8 [H, W], 255 where there is a defect.
+        """Draws the mask, uint8 [H, W], 255, or the shape's value, where there is a defect.
 
         Raises:
             ImageError: If it has more than `max_pixels`.
@@ -65,8 +67,14 @@ class DrawnMask:
                 code="too_many_pixels",
             )
         mask = np.zeros((self.height, self.width), np.uint8)
-        for shape in self.shapes:
-            shape.fill(mask)
+        if not self.values:
+            for shape in self.shapes:
+                shape.fill(mask)
+            return mask
+        for shape, value in zip(self.shapes, self.values, strict=True):
+            own = np.zeros_like(mask)
+            shape.fill(own)
+            mask[own > 0] = value
         return mask
 
     def read_bytes(self) -> bytes:

@@ -1,8 +1,9 @@
 """What an annotation tool says about photographs → records: what all tools have in common.
 
 A photograph without a defect is good. Shapes make its mask, and its class is that of the largest area
-(`largest_class`). A mask with a rectangle in it is as rough as one, so its supervision is `box`. A label
-of the whole photograph counts where there is no shape: its supervision is `label`.
+(`largest_class`). Where they are of several classes the mask knows that of each pixel; where such shapes
+overlap, the smaller one lies on top. A mask with a rectangle in it is as rough as one, so its supervision is
+`box`. A label of the whole photograph counts where there is no shape: its supervision is `label`.
 """
 
 from collections import defaultdict
@@ -11,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from datasets.annotations.drawn_mask import DrawnMask
+from datasets.annotations.class_values import draw_parts
 from datasets.annotations.labelled_shape import LabelledShape, largest_class
 from datasets.annotations.labels import class_names, is_good
 from datasets.layouts.own_splits import assign_own_splits
@@ -140,15 +141,15 @@ def _record(name: str, annotation: AnnotationRecord, classes: tuple[str, ...]) -
     said_good = any(is_good(label) for label in annotation.labels)
     others = sorted({label for label in annotation.labels if not is_good(label)})
     supervision: Supervision = "mask"
-    mask, label = None, 0
+    mask, values, label = None, None, 0
     if said_good and (defects or others):
         marked = sorted({defect.label for defect in defects}.union(others))
         raise ValueError(
             f"The photograph is labelled good, but also {', '.join(marked)}. Keep one of the two"
         )
     if defects:
-        shapes = tuple(defect.shape for defect in defects)
-        mask = DrawnMask(annotation.place, annotation.height, annotation.width, shapes)
+        parts = [(classes.index(defect.label), defect.shape) for defect in defects]
+        mask, values = draw_parts(annotation.place, annotation.height, annotation.width, parts)
         label = _label(defects, classes)
         supervision = "box" if any(defect.rough for defect in defects) else "mask"
     elif others:
@@ -158,4 +159,12 @@ def _record(name: str, annotation: AnnotationRecord, classes: tuple[str, ...]) -
                 "Keep one label, or draw the defects"
             )
         label, supervision = classes.index(others[0]), "label"
-    return Record(name, annotation.photograph, mask, label, group=name, supervision=supervision)
+    return Record(
+        name,
+        annotation.photograph,
+        mask,
+        label,
+        group=name,
+        supervision=supervision,
+        mask_values=values,
+    )

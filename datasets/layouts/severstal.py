@@ -18,7 +18,8 @@ from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
-from datasets.annotations.drawn_mask import DrawnMask, Shape
+from datasets.annotations.class_values import draw_parts
+from datasets.annotations.drawn_mask import Shape
 from datasets.annotations.labelled_shape import largest_class
 from datasets.annotations.run_length_shape import RunLengthShape
 from datasets.layouts.listing import files
@@ -102,5 +103,6 @@ def _read_row(row: CsvRow, file_name: str, class_id: str, photographs: dict[str,
 def _record(path: Path, parts: list[Part], table: Path) -> Record:
     if not parts:
         return Record(path.stem, path, None, label=0, group=path.stem)
-    mask = DrawnMask(f"{table}, {path.name}", HEIGHT, WIDTH, tuple(shape for _, shape in parts))
-    return Record(path.stem, path, mask, label=largest_class(parts), group=path.stem)
+    mask, values = draw_parts(f"{table}, {path.name}", HEIGHT, WIDTH, parts)
+    label = largest_class(parts)
+    return Record(path.stem, path, mask, label=label, group=path.stem, mask_values=values)

@@ -174,6 +174,7 @@ def _packed_record(
         group=record.group,
         supervision=record.supervision,
         mask_threshold=record.mask_threshold,
+        mask_values=record.mask_values,
         shard=shard.number,
         offset=offset,
         bytes=length,

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple, get_args, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from datasets.sample import Split, Supervision, identity
+from datasets.sample import VALUES_ARE_CLASSES, MaskValues, Split, Supervision, identity
 
 SPLITS: tuple[Split, ...] = get_args(Split)
 SUPERVISIONS: tuple[Supervision, ...] = get_args(Supervision)
@@ -15,6 +15,9 @@ TOGETHER = 10_000
 
 UNTOLD = -1
 """Mask threshold of a record of which nobody has said one."""
+
+CLASSED = -2
+"""In its place where the values of the mask are classes."""
 
 _ROW = np.dtype(
     [
@@ -46,6 +49,7 @@ class PackedRecord(NamedTuple):
         shape: Height, width (px) and channels of the photograph.
         photograph_sha256: Digest of the photograph's file, in hex.
         mask_sha256: Digest of the mask's file; None without a mask.
+        mask_values: As in the layout: None, or `VALUES_ARE_CLASSES`.
     """
 
     name: str
@@ -60,6 +64,7 @@ class PackedRecord(NamedTuple):
     shape: tuple[int, int, int]
     photograph_sha256: str
     mask_sha256: str | None
+    mask_values: MaskValues | None = None
 
 
 class RecordTable(Sequence[PackedRecord]):
@@ -85,7 +90,8 @@ class RecordTable(Sequence[PackedRecord]):
             row["text_end"], row["name_bytes"] = len(text), len(name)
             row["label"], row["split"] = record.label, SPLITS.index(record.split)
             row["supervision"] = SUPERVISIONS.index(record.supervision)
-            row["mask_threshold"] = UNTOLD if record.mask_threshold is None else record.mask_threshold
+            told = UNTOLD if record.mask_threshold is None else record.mask_threshold
+            row["mask_threshold"] = told if record.mask_values is None else CLASSED
             row["shard"], row["offset"], row["bytes"] = record.shard, record.offset, record.bytes
             row["shape"] = record.shape
             row["photograph"] = np.frombuffer(bytes.fromhex(record.photograph_sha256), np.uint8)
@@ -138,8 +144,10 @@ class RecordTable(Sequence[PackedRecord]):
                     SPLITS[split],
                     label,
                     SUPERVISIONS[supervision],
-                    None if threshold == UNTOLD else threshold,
-                    photograph.tobytes() + (mask.tobytes() if masked else b""),
+                    None if threshold in (UNTOLD, CLASSED) else threshold,
+                    photograph.tobytes()
+                    + (mask.tobytes() if masked else b"")
+                    + (repr(VALUES_ARE_CLASSES).encode() if threshold == CLASSED else b""),
                 )
 
     def _texts(self, place: int) -> tuple[str, str]:
@@ -162,11 +170,12 @@ class RecordTable(Sequence[PackedRecord]):
             label,
             group,
             SUPERVISIONS[supervision],
-            None if threshold == UNTOLD else threshold,
+            None if threshold in (UNTOLD, CLASSED) else threshold,
             shard,
             offset,
             length,
             (height, width, channels),
             bytes(photograph).hex(),
             bytes(mask).hex() if masked else None,
+            VALUES_ARE_CLASSES if threshold == CLASSED else None,
         )

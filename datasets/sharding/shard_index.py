@@ -14,13 +14,14 @@ from pydantic import Field, ValidationError
 from datasets.sharding import file_systems
 from datasets.sharding.index_parts import Digest, IndexHeader, IndexPart, PackedShard
 from datasets.sharding.listed_index import ListedIndex
-from datasets.sharding.record_table import RecordTable
+from datasets.sharding.record_table import CLASSED, RecordTable
 from segdec.errors import DatasetError
 
 INDEX_FILE = "index.json"
 TABLE_FILE = "records.table"
-VERSION = 3
-"""1 and 2 listed the records in `index.json` itself."""
+VERSION, WITHOUT_CLASSES = 4, 3
+"""1 and 2 listed the records in `index.json` itself. A set is of 4 where masks know the class of each pixel,
+else of 3, which knew none."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,7 @@ class _Index(IndexPart):
     """What `index.json` holds."""
 
     format: Literal["segdec shards"] = "segdec shards"
-    version: Literal[3] = 3
+    version: Literal[3, 4] = 3
     classes: tuple[str, ...]
     shards: tuple[PackedShard, ...]
     records: Annotated[int, Field(ge=0)]
@@ -63,7 +64,7 @@ def read_index(root: str) -> ShardIndex:
                 f"{place} has the format version {found.version}, this program reads up to {VERSION}. "
                 "Use a newer program, or pack the set again with this one."
             )
-        if found.version < VERSION:
+        if found.version < WITHOUT_CLASSES:
             listed = ListedIndex.model_validate_json(text)
             return ShardIndex(listed.classes, listed.shards, listed.table())
         index = _Index.model_validate_json(text)
@@ -107,7 +108,9 @@ def _check_references(index: _Index, table: RecordTable) -> None:
 def write_index(root: str, index: ShardIndex) -> None:
     """Writes `index` to `root`; DatasetError if it cannot be written."""
     table = index.records.to_bytes()
+    classed = bool((index.records.rows["mask_threshold"] == CLASSED).any())
     header = _Index(
+        version=VERSION if classed else WITHOUT_CLASSES,
         classes=index.classes,
         shards=index.shards,
         records=len(index.records),

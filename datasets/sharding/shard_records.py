@@ -103,6 +103,7 @@ class ShardRecords(LazyRecords):
             split=entry.split,
             supervision=entry.supervision,
             mask_threshold=entry.mask_threshold,
+            mask_values=entry.mask_values,
             shape=entry.shape,
             digests=(entry.photograph_sha256, *([entry.mask_sha256] if entry.mask_sha256 else [])),
         )

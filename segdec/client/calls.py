@@ -37,7 +37,8 @@ class BatchOptions(TypedDict, total=False):
     Attributes:
         threshold: Score from which a photograph is defective, 0…1, and none is for review; default: the
             model's own.
-        mask: Form of the mask: `none`, `png` (default), `rle`, `polygon` or `scores`.
+        mask: Form of the mask: `none`, `png` (default), `rle`, `polygon`, `scores`, or of models with a
+            mask for each class `classes` or `class_rle`.
         space: Grid of the mask: the photograph's pixels (`input`, default) or the network's own (`model`).
         deadline_ms: Milliseconds after which the answer is of no use; the service then answers 504.
     """

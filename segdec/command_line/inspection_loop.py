@@ -116,7 +116,7 @@ class TerminalTable:
         """Prints the row of a photograph that was inspected."""
         self.review_count += file.label == REVIEW
         numbers = score_text(file.score, file.threshold, file.review_threshold)
-        self._print((str(file.path), file.label, *numbers, str(file.region_count)))
+        self._print((str(file.path), file.label, *numbers, str(len(file.region_labels))))
         for warning in file.warnings:
             _print_line(f"warning: {file.path}: {warning}", sys.stderr)
 

@@ -37,11 +37,16 @@ class Pictures:
         pixels: Of the photograph, uint8 [H, W, C].
         mask: uint8 [H, W], 255 = defect.
         area: uint8 [H, W], 255 where the photograph is inspected; None = everywhere.
+        class_mask: uint8 [H, W], place of each pixel's class among `classes`, 0 where there is no defect;
+            None where the model has one mask for all, or a service gives the one for all.
+        classes: Names of the classes, the good one first.
     """
 
     pixels: NDArray[np.uint8]
     mask: NDArray[np.uint8]
     area: NDArray[np.uint8] | None = None
+    class_mask: NDArray[np.uint8] | None = None
+    classes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -54,7 +59,8 @@ class InspectedFile:
         score: 1 − P(good).
         threshold: The score from which on the photograph is defective.
         review_threshold: The score from which on it is at least for review; None where there is no review.
-        region_count: Number of connected defects.
+        region_labels: Class of each connected defect, highest score first; None where the model has one mask
+            for all classes.
         integrity: Whether checksums within the file have shown that it is undamaged.
         warnings: What was done to the photograph that its owner may not expect.
         pictures: None where they were not asked for.
@@ -65,7 +71,7 @@ class InspectedFile:
     score: float
     threshold: float
     review_threshold: float | None
-    region_count: int
+    region_labels: tuple[str | None, ...]
     integrity: Integrity
     warnings: tuple[str, ...]
     pictures: Pictures | None
@@ -172,10 +178,16 @@ class LocalInspector:
             score=prediction.score,
             threshold=prediction.threshold,
             review_threshold=prediction.review_threshold,
-            region_count=len(prediction.regions),
+            region_labels=tuple(region.label for region in prediction.regions),
             integrity=pending.integrity,
             warnings=pending.warnings,
-            pictures=Pictures(pending.pixels, prediction.mask, prediction.area),
+            pictures=Pictures(
+                pending.pixels,
+                prediction.mask,
+                prediction.area,
+                prediction.class_mask,
+                tuple(prediction.probabilities),
+            ),
         )
 
 
@@ -232,7 +244,7 @@ class RemoteInspector:
             score=answer.decision.score,
             threshold=answer.decision.threshold,
             review_threshold=answer.decision.review_threshold,
-            region_count=len(answer.regions),
+            region_labels=tuple(region.label for region in answer.regions),
             integrity=answer.image.integrity,
             warnings=tuple(answer.warnings),
             pictures=pictures,

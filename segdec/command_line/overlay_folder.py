@@ -14,6 +14,8 @@ from segdec.overlay import draw_overlay
 class OverlayFolder:
     """Writes NAME_mask.png and NAME_overlay.png for each of `images` to `folder`.
 
+    Of a model with a mask for each class also NAME_classes.png, whose pixels are indices of classes.
+
     Args:
         folder: Where to.
         images: All photographs that will come.
@@ -61,6 +63,8 @@ class OverlayFolder:
         try:
             write_png(self._folder / f"{stem}_mask.png", mask)
             write_png(self._folder / f"{stem}_overlay.png", overlay)
+            if file.pictures.class_mask is not None:
+                write_png(self._folder / f"{stem}_classes.png", file.pictures.class_mask)
         except OSError as error:
             raise ConfigError(
                 f"--out {self._folder} cannot be written: {error.strerror}. Choose another folder."

@@ -10,8 +10,10 @@ from types import TracebackType
 from typing import Any, Self
 from uuid import uuid4
 
+import numpy as np
+
 from segdec.command_line.inspection_loop import NOT_INSPECTED
-from segdec.command_line.inspectors import InspectedFile
+from segdec.command_line.inspectors import InspectedFile, Pictures
 from segdec.errors import ConfigError, ImageError, MissingExtraError
 from segdec.files import write_bytes_atomic
 from segdec.run_lengths import pack_mask
@@ -42,11 +44,15 @@ SCHEMA = pa.schema(
         ("warnings", pa.list_(pa.string())),
         ("error", pa.string()),
         ("review_threshold", pa.float32()),
+        ("region_labels", pa.list_(pa.string())),
+        ("class_masks", pa.map_(pa.string(), pa.string())),
     ]
 )
 """A row for each photograph: its path, and `error`, or prediction and size. `mask` is null where no pixel is
 defective, else the `counts` of COCO's packed run lengths with the `size` [height, width]; `review_threshold`
-is null where there is no review, and older files have no such column."""
+is null where there is no review. `region_labels`, the class of each region, and `class_masks`, the `counts`
+of each class, are null where no region has a class, as where the model has one mask for all; `class_masks`
+of a service, too. Older files lack the last three columns."""
 
 
 class ResultFolder:
@@ -108,7 +114,9 @@ class ResultFolder:
             score=file.score,
             threshold=file.threshold,
             review_threshold=file.review_threshold,
-            regions=file.region_count,
+            regions=len(file.region_labels),
+            region_labels=list(file.region_labels) if any(file.region_labels) else None,
+            class_masks=None if file.pictures is None else _class_masks(file.pictures),
             height=height,
             width=width,
             mask=pack_mask(mask) if mask is not None and mask.any() else None,
@@ -153,6 +161,13 @@ class ResultFolder:
                 f"{_describe(self._schema.metadata[MODEL])}. Expected one model a folder; name another."
             )
         return list(zip(*(table.column(name).to_pylist() for name in ("image", "error")), strict=True))
+
+
+def _class_masks(pictures: Pictures) -> dict[str, str] | None:
+    if pictures.class_mask is None:
+        return None
+    parts = {name: pictures.class_mask == number for number, name in enumerate(pictures.classes) if number}
+    return {name: pack_mask(part.view(np.uint8)) for name, part in parts.items() if part.any()}
 
 
 def _describe(model: bytes) -> str:

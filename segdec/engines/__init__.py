@@ -19,9 +19,9 @@ Precision = Literal["float32", "bfloat16", "int8"]
 
 @dataclass(frozen=True)
 class Logits:
-    """What the network answers: `mask` [B, H/s, W/s, 1] and `classes` [B, C], both float32.
+    """What the network answers: `mask` [B, H/s, W/s, M] and `classes` [B, C], both float32.
 
-    s is the network's `mask_stride`.
+    s is the network's `mask_stride`, M its `mask_channels`.
     """
 
     mask: NDArray[np.float32]

@@ -289,12 +289,17 @@ def _check_close(expected: Any, found: Any, part: str) -> None:
 def _check_network(network: SegDecNet, config: ModelConfig) -> None:
     shapes = network.compute_output_shape((1, STRIDE, STRIDE, network.input_shape[-1]))
     stride = STRIDE // shapes["mask_logits"][1]
-    found = (network.input_shape[-1], shapes["class_logits"][-1], stride)
+    found = (network.input_shape[-1], shapes["class_logits"][-1], stride, shapes["mask_logits"][-1])
     described = config.network
-    expected = (described.input_channels, described.num_classes, described.mask_stride)
+    expected = (
+        described.input_channels,
+        described.num_classes,
+        described.mask_stride,
+        described.mask_channels,
+    )
     if found != expected:
         raise ConfigError(
-            f"The network has {found[0]} input channels, {found[1]} classes and a mask stride of {found[2]}, "
-            f"its configuration says {expected[0]}, {expected[1]} and {expected[2]}. "
+            f"The network has {found[0]} input channels, {found[1]} classes, a mask stride of {found[2]} and "
+            f"{found[3]} masks, its configuration says {', '.join(map(str, expected))}. "
             "Expected the configuration the network was built from."
         )

@@ -83,7 +83,7 @@ def save_int8(network: SegDecNet, folder: Path, photographs: Sequence[NDArray[np
     spectra = {SPECTRA + layer.name: kernel_spectra(_kernel(layer)) for layer in layers}
     inputs = nncf.Dataset([{"images": photograph[None], **spectra} for photograph in photographs])
     kinds = sorted(EXACT_KINDS & {node.get_type_name() for node in model.get_ops()})
-    exact = nncf.IgnoredScope(names=_kept_exact(model), types=kinds)
+    exact = nncf.IgnoredScope(names=_kept_exact(model, network.config.mask_channels), types=kinds)
     # Means of an encoder's features tell too little: corrected by them, masks are three times as wrong.
     uncorrected = nncf.AdvancedQuantizationParameters(disable_bias_correction=network.encoder is not None)
     quantized = nncf.quantize(
@@ -97,8 +97,8 @@ def save_int8(network: SegDecNet, folder: Path, photographs: Sequence[NDArray[np
     _save_kernels(layers, folder)
 
 
-def _kept_exact(model: Any) -> list[str]:
-    """Names of what stays in float32: the convolutions to mask logits (one channel) and the decision network.
+def _kept_exact(model: Any, masks: int) -> list[str]:
+    """Names of what stays in float32: the convolutions to mask logits (1×1) and the decision network.
 
     They cost next to nothing, and they decide. OpenVINO 2026.4 also forgets the scale of a quantised
     convolution that is an output, or that nothing quantised follows.
@@ -109,9 +109,14 @@ def _kept_exact(model: Any) -> list[str]:
     heads = [
         node
         for node in nodes
-        if node.get_type_name() == "Convolution" and node.get_input_partial_shape(1)[0] == 1  # [D, C, k, k]
+        if node.get_type_name() == "Convolution" and _makes_masks(node.get_input_partial_shape(1), masks)
     ]
     return [node.get_friendly_name() for node in [*heads, *decision]]
+
+
+def _makes_masks(kernel: Any, masks: int) -> bool:
+    """Whether a convolution of this kernel [D, C, k, k] is one to the logits of so many masks."""
+    return bool(kernel[0] == masks and kernel[2] == kernel[3] == 1)
 
 
 def _and_before(node: Any) -> set[str]:

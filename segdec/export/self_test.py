@@ -158,7 +158,8 @@ def _find_problem(found: Prediction, expected: SelfTest, result: SelfTestResult)
     """What is wrong, in words; empty if nothing is."""
     if result.score_difference > expected.score_tolerance:
         return f"the score is {found.score:.6f}, expected {expected.score:.6f} ± {expected.score_tolerance:g}"
-    if found.label != expected.label and _is_certain(found, expected.score_tolerance):
+    certain = _is_certain(found, expected.score_tolerance, expected.mask_tolerance)
+    if found.label != expected.label and certain:
         return f"the label is '{found.label}', expected '{expected.label}'"
     if result.mask_difference > expected.mask_tolerance:
         return (
@@ -168,10 +169,15 @@ def _find_problem(found: Prediction, expected: SelfTest, result: SelfTestResult)
     return ""
 
 
-def _is_certain(found: Prediction, tolerance: float) -> bool:
-    """Whether the label stays the same if every probability moves by `tolerance`."""
+def _is_certain(found: Prediction, tolerance: float, mask_tolerance: float) -> bool:
+    """Whether the label stays the same if every probability, and every mask score, moves so far."""
     limits = found.threshold if found.review_threshold is None else found.review_threshold, found.threshold
     if any(abs(found.score - limit) <= tolerance for limit in limits):
         return False
+    if found.regions and found.class_mask is not None:
+        worst = found.regions[0]
+        others = (region.score_max for region in found.regions if region.label != worst.label)
+        next_limit = max([found.mask_threshold, *others])
+        return found.score < found.threshold or worst.score_max - next_limit > 2 * mask_tolerance
     ranked = sorted(list(found.probabilities.values())[1:], reverse=True)
     return found.score < found.threshold or len(ranked) < 2 or ranked[0] - ranked[1] > 2 * tolerance

@@ -25,14 +25,14 @@ def refine_mask(
     `segdec.preprocessing.restore_mask` does it.
 
     Args:
-        coarse_logits: [B, H/8, W/8, 1].
+        coarse_logits: [B, H/8, W/8, M], one for each mask.
         features: [B, H/8, W/8, F].
         skips: Stride s → features [B, H/s, W/s, ·] of the way down, for s = 4, 2 and 1 as far as needed.
         config: Stride of the mask and widths of the decoder.
         policy: How it computes while it is trained.
 
     Returns:
-        Mask logits [B, H/s, W/s, 1], s = `config.mask_stride`.
+        Mask logits [B, H/s, W/s, M], s = `config.mask_stride`.
 
     Reference:
         Ronneberger et al., "U-Net: convolutional networks for biomedical image segmentation", 2015.
@@ -43,7 +43,8 @@ def refine_mask(
         x = BilinearUpsampling(2, dtype=dtype, name=f"decoder_{stride}_enlarged")(x)
         x = layers.Concatenate(dtype=dtype, name=f"decoder_{stride}_joined")([x, skips[stride]])
         x = convolution(x, config, policy, width, DECODER_KERNEL, f"decoder_{stride}")
-    correction = layers.Conv2D(1, 1, kernel_initializer="zeros", dtype=exact, name="mask_correction")(x)
+    masks = config.mask_channels
+    correction = layers.Conv2D(masks, 1, kernel_initializer="zeros", dtype=exact, name="mask_correction")(x)
     factor = STRIDE // config.mask_stride
     enlarged = BilinearUpsampling(factor, dtype=exact, name="mask_enlarged")(coarse_logits)
     return layers.Add(dtype=exact, name="fine_mask_logits")([enlarged, correction])

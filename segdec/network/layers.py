@@ -256,6 +256,26 @@ class GradientGate(keras.layers.Layer):
 
 
 @keras.saving.register_keras_serializable(package="segdec")
+class ChannelMaximum(keras.layers.Layer):
+    """Keeps the largest channel of each pixel.
+
+    Input shape:
+        `[B, H, W, C]`
+
+    Output shape:
+        `[B, H, W, 1]`
+    """
+
+    def call(self, inputs: Any) -> Any:
+        """Returns the maximum of `inputs` [B, H, W, C] over the channels."""
+        return ops.max(inputs, axis=-1, keepdims=True)
+
+    def compute_output_shape(self, input_shape: tuple[int | None, ...]) -> tuple[int | None, ...]:
+        """Leaves one channel."""
+        return (*input_shape[:-1], 1)
+
+
+@keras.saving.register_keras_serializable(package="segdec")
 class BilinearUpsampling(keras.layers.Layer):
     """Enlarges images bilinearly about pixel centres; beyond the border the last pixel goes on.
 

@@ -12,7 +12,14 @@ from segdec.encoders import JOINED_STRIDES, SEGDECNET
 from segdec.network.convolution import convolution, first_weights
 from segdec.network.decoder import refine_mask
 from segdec.network.encoder import BACKBONE, CropToStride, build_encoder
-from segdec.network.layers import PLAIN, BilinearUpsampling, ComputePolicy, GradientGate, normalization
+from segdec.network.layers import (
+    PLAIN,
+    BilinearUpsampling,
+    ChannelMaximum,
+    ComputePolicy,
+    GradientGate,
+    normalization,
+)
 from segdec.network.mask_prior import MaskPrior
 
 PIXEL_SCALE = 1.0 / 255.0
@@ -26,7 +33,8 @@ class SegDecNet(keras.Model):
     The parts are models of their own, `segmentation` and `decision`, so that a training stage can
     hold one of them still. Pixel values are 0…255: the first layer scales them. Where the configuration
     asks for a mask finer than 1/8 of the image, a decoder, which belongs to `segmentation`, refines what
-    comes out; the decision network sees the coarse mask, as published.
+    comes out; the decision network sees the coarse mask, as published. Of several masks, one for each class
+    of defects, it sees the largest logit of each pixel.
 
     Args:
         config: Shape of the network.
@@ -36,8 +44,9 @@ class SegDecNet(keras.Model):
         `[B, H, W, input_channels]`, H and W divisible by 8.
 
     Output shape:
-        `{"mask_logits": [B, H/s, W/s, 1], "class_logits": [B, num_classes]}`, float32; s is the stride
-        of the mask, 8 unless the configuration says otherwise.
+        `{"mask_logits": [B, H/s, W/s, M], "class_logits": [B, num_classes]}`, float32; s is the stride
+        of the mask, 8 unless the configuration says otherwise, and M is 1, or with `mask_classes` the number
+        of classes of defects.
 
     Example:
         >>> network = SegDecNet(NetworkConfig(preset="compact"))
@@ -106,9 +115,9 @@ def build_network(config: NetworkConfig, policy: ComputePolicy = PLAIN) -> SegDe
 
 
 def build_segmentation(config: NetworkConfig, policy: ComputePolicy = PLAIN) -> keras.Model:
-    """Builds image [B, H, W, C] → features [B, H/8, W/8, F], coarse [B, H/8, W/8, 1] and final mask logits.
+    """Builds image [B, H, W, C] → features [B, H/8, W/8, F], coarse [B, H/8, W/8, M] and final mask logits.
 
-    The final ones [B, H/s, W/s, 1] are the coarse ones where the stride s is 8. With an encoder the parts are
+    The final ones [B, H/s, W/s, M] are the coarse ones where the stride s is 8. With an encoder the parts are
     models of their own, `encoder` and `head`.
     """
     image = keras.Input((None, None, config.input_channels), name="image")
@@ -174,13 +183,15 @@ def _masks(
 
 
 def build_decision(config: NetworkConfig, policy: ComputePolicy = PLAIN) -> keras.Model:
-    """Builds features [B, h, w, F] and mask logits [B, h, w, 1] → class logits [B, classes]."""
+    """Builds features [B, h, w, F] and mask logits [B, h, w, M] → class logits [B, classes]."""
     dtype, exact = policy.dtype, keras.config.floatx()
     half = keras.dtype_policies.get(dtype).compute_dtype
     features = keras.Input((None, None, config.feature_width), dtype=half, name="features")
-    mask_logits = keras.Input((None, None, 1), dtype=exact, name="mask_logits")
-    volume = features
-    mask = layers.Activation(config.mask_activation, dtype=exact, name="mask")(mask_logits)
+    mask_logits = keras.Input((None, None, config.mask_channels), dtype=exact, name="mask_logits")
+    volume, any_logits = features, mask_logits
+    if config.mask_channels > 1:
+        any_logits = ChannelMaximum(dtype=exact, name="any_defect")(mask_logits)
+    mask = layers.Activation(config.mask_activation, dtype=exact, name="mask")(any_logits)
     if config.gradient_gate:
         volume = GradientGate(dtype=dtype, name="features_gate")(volume)
         mask = GradientGate(dtype=exact, name="mask_gate")(mask)
@@ -232,9 +243,8 @@ def _mask_head(features: Any, config: NetworkConfig, policy: ComputePolicy) -> A
     """1×1 convolution to the mask logits; its bias gives way to a normalisation where there is one."""
     plain, exact = config.mask_normalization == "none", keras.config.floatx()
     name = "mask_logits" if plain else "mask_projection"
-    logits = layers.Conv2D(
-        1, 1, use_bias=plain, kernel_initializer=first_weights(config), dtype=exact, name=name
-    )(features)
+    common = {"kernel_initializer": first_weights(config), "dtype": exact, "name": name}
+    logits = layers.Conv2D(config.mask_channels, 1, use_bias=plain, **common)(features)
     if plain:
         return logits
     center, exactly = config.mask_normalization == "affine", replace(policy, dtype=exact)

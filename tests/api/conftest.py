@@ -43,6 +43,7 @@ class StubPredictor:
         mask_stride: Of the grid: every how many pixels it has a score.
         review: Score from which a photograph is for review; None for no review.
         area: What is inspected of every photograph, [H, W]; None for all of it.
+        spot_from: Column from which on a defect is a spot, before it a scratch; None for one mask.
     """
 
     def __init__(self) -> None:
@@ -62,6 +63,7 @@ class StubPredictor:
         self.mask_stride = 8
         self.review: float | None = None
         self.area: NDArray[np.uint8] | None = None
+        self.spot_from: int | None = None
 
     def warm_shape(self) -> tuple[int, int, int]:
         return (16, 24, 1)
@@ -104,9 +106,24 @@ class StubPredictor:
             mask_scores=scores,
             grid_scores=scores[:: self.mask_stride, :: self.mask_stride],
             mask_threshold=0.5,
-            regions=_regions(scores),
+            regions=_regions(scores, None if self.spot_from is None else "scratch"),
             area=self.area,
+            class_mask=self._classes(scores, 1),
+            grid_classes=self._classes(scores, self.mask_stride),
         )
+
+    def _classes(self, scores: NDArray[np.float32], stride: int) -> NDArray[np.uint8] | None:
+        if self.spot_from is None:
+            return None
+        classes = np.where(np.arange(scores.shape[1]) >= self.spot_from, 2, 1) * np.ones_like(scores)
+        found = np.where((scores >= 0.5) | (stride > 1), classes, 0)
+        return found[::stride, ::stride].astype(np.uint8)
+
+    def have_classes(self, spot_from: int) -> None:
+        """Gives a mask for each class from now on."""
+        self.spot_from = spot_from
+        network = self.config.network.model_copy(update={"mask_classes": True})
+        self.config = self.config.model_copy(update={"network": network})
 
 
 class ServiceClient:
@@ -155,14 +172,14 @@ def serve() -> type[ServiceClient]:
     return ServiceClient
 
 
-def _regions(scores: NDArray[np.float32]) -> tuple[Region, ...]:
+def _regions(scores: NDArray[np.float32], label: str | None = None) -> tuple[Region, ...]:
     rows, columns = np.nonzero(scores >= 0.5)
     if not len(rows):
         return ()
     left, top, right, bottom = (int(v) for v in (columns.min(), rows.min(), columns.max(), rows.max()))
     polygon = ((left, top), (left, bottom), (right, bottom), (right, top))
     box = (left, top, right - left + 1, bottom - top + 1)
-    return (Region(bbox=box, area_px=len(rows), score_max=float(scores.max()), polygon=polygon),)
+    return (Region(bbox=box, area_px=len(rows), score_max=float(scores.max()), polygon=polygon, label=label),)
 
 
 def part_image(height: int = 24, width: int = 40, brightness: int = 204) -> NDArray[np.uint8]:

@@ -5,6 +5,8 @@ import pytest
 from pycocotools import mask as coco
 
 from segdec.images import decode_image, encode_png
+from segdec.mask_decoding import unpack_mask
+from segdec.schemas import MaskAnswer
 
 PNG = {"Content-Type": "image/png"}
 DEFECT = np.zeros((24, 40), np.uint8)
@@ -48,6 +50,30 @@ def test_scores_are_bytes(client, part):
     scores = pixels(mask["data"])
     assert mask["encoding"] == "scores"
     assert (scores[9, 12], scores[0, 0]) == (204, 40)
+
+
+def test_classes_are_values_and_run_lengths(client, predictor, part):
+    predictor.have_classes(spot_from=14)
+    expected = np.zeros((24, 40), np.uint8)
+    expected[8:12, 10:14], expected[8:12, 14:16] = 1, 2
+    for form in ("classes", "class_rle"):
+        answer = ask(client, part, f"mask={form}").json()
+        mask = MaskAnswer.model_validate(answer["mask"])
+        assert mask.labels == ["good", "scratch", "spot"]
+        np.testing.assert_array_equal(unpack_mask(mask), expected)
+        assert [region["label"] for region in answer["regions"]] == ["scratch"]
+    assert set(mask.data) == {"scratch", "spot"}
+    file = ask(client, part, "mask=classes", Accept="image/png")
+    np.testing.assert_array_equal(decode_image(file.content, "mask").pixels[..., 0], expected)
+    assert ask(client, part, "mask=classes&space=model").json()["mask"]["width"] == 5
+    assert np.array_equal(pixels(ask(client, part, "mask=png").json()["mask"]["data"]), DEFECT)
+
+
+@pytest.mark.parametrize("form", ["classes", "class_rle"])
+def test_model_with_one_mask_has_no_classes(client, part, form):
+    answer = ask(client, part, f"mask={form}")
+    assert (answer.status_code, answer.json()["code"]) == (400, "no_mask_classes")
+    assert "the model has one mask for all of them. Expected 'png'" in answer.json()["detail"]
 
 
 @pytest.mark.parametrize("form", ["png", "scores", "rle", "polygon"])

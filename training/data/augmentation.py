@@ -26,11 +26,13 @@ class Changed(NamedTuple):
         image: float32 [h, w, C], 0…255.
         mask: uint8 [h, w], above 0 where there is a defect, or None.
         area: uint8 [h, w], above 0 where it is inspected; None = everywhere.
+        classes: uint8 [h, w], class of each defect pixel; None where all are of one class.
     """
 
     image: NDArray[np.float32]
     mask: Mask
     area: Mask
+    classes: Mask
 
 
 class Draws(NamedTuple):
@@ -59,6 +61,7 @@ def augment(
     random: np.random.Generator,
     config: AugmentationConfig,
     area: Mask = None,
+    classes: Mask = None,
 ) -> Changed:
     """Moves all and changes the light of the image.
 
@@ -69,19 +72,25 @@ def augment(
         config: What may change.
         area: uint8 [h, w], above 0 where the image is inspected; None = everywhere. What lies outside,
             and was filled, has one level afterwards, too.
+        classes: uint8 [h, w], class of the nearest defect pixel; None where all are of one class.
 
     Returns:
         The changed image, its mask and its area, views of the given ones where that suffices.
     """
     draws = draw(random)
-    moved, mask, area = move(image, mask, draws, config, area)
+    moved, mask, area, classes = move(image, mask, draws, config, area, classes)
     changed = change_light(moved, draws, random, config)
-    return Changed(changed if area is None else even_outside(changed, area), mask, area)
+    return Changed(changed if area is None else even_outside(changed, area), mask, area, classes)
 
 
 def move(
-    image: NDArray[np.uint8], mask: Mask, draws: Draws, config: AugmentationConfig, area: Mask = None
-) -> tuple[NDArray[np.uint8], Mask, Mask]:
+    image: NDArray[np.uint8],
+    mask: Mask,
+    draws: Draws,
+    config: AugmentationConfig,
+    area: Mask = None,
+    classes: Mask = None,
+) -> tuple[NDArray[np.uint8], Mask, Mask, Mask]:
     """Flips, turns, scales and shifts all; beyond its border the mask is background, the others go on.
 
     What would take a defect out of sight, or all that is inspected, neither scales nor shifts: the image
@@ -90,15 +99,19 @@ def move(
     axes = flipped_axes(draws, config)
     quarters = _quarters(draws.rotate, image.shape) if config.rotate else 0
     image = np.rot90(np.flip(image, axes), quarters)
-    mask, area = (one if one is None else np.rot90(np.flip(one, axes), quarters) for one in (mask, area))
+    mask, area, classes = (
+        one if one is None else np.rot90(np.flip(one, axes), quarters) for one in (mask, area, classes)
+    )
     matrix = _affine(image.shape, draws, config)
     if matrix is None:
-        return image, mask, area
+        return image, mask, area, classes
     moved_mask = None if mask is None else _shown(mask, matrix, cv2.BORDER_CONSTANT, MASK_LEVEL)
     moved_area = None if area is None else _shown(area, matrix, cv2.BORDER_REPLICATE, AREA_LEVEL)
     if _is_lost(mask, moved_mask) or _is_lost(area, moved_area):
-        return image, mask, area
-    return _warp(image, matrix, cv2.BORDER_REPLICATE).reshape(image.shape), moved_mask, moved_area
+        return image, mask, area, classes
+    if classes is not None:
+        classes = _warp(classes, matrix, cv2.BORDER_REPLICATE, cv2.INTER_NEAREST)
+    return _warp(image, matrix, cv2.BORDER_REPLICATE).reshape(image.shape), moved_mask, moved_area, classes
 
 
 def _shown(
@@ -139,12 +152,12 @@ def _affine(shape: tuple[int, ...], draws: Draws, config: AugmentationConfig) ->
     )
 
 
-def _warp(pixels: NDArray[np.uint8], matrix: NDArray[np.float64], border: int) -> NDArray[np.uint8]:
+def _warp(
+    pixels: NDArray[np.uint8], matrix: NDArray[np.float64], border: int, flags: int = cv2.INTER_LINEAR
+) -> NDArray[np.uint8]:
     size = pixels.shape[1], pixels.shape[0]
     source = np.ascontiguousarray(pixels)
-    return np.asarray(
-        cv2.warpAffine(source, matrix, size, flags=cv2.INTER_LINEAR, borderMode=border), np.uint8
-    )
+    return np.asarray(cv2.warpAffine(source, matrix, size, flags=flags, borderMode=border), np.uint8)
 
 
 def change_light(

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from datasets.sample import LazyRecords, Record, Sample, is_placeless, labels_of, placeless
 from segdec.config import InputConfig, ModelConfig
 from segdec.errors import ConfigError, ImageError
-from segdec.preprocessing import input_size, prepare_area, prepare_image, prepare_mask
+from segdec.preprocessing import input_size, prepare_area, prepare_classes, prepare_image, prepare_mask
 from segdec.tiling import inspected_tiles, tile_starts
 from training.data.array_cache import ArrayCache, Arrays
 
@@ -23,11 +23,13 @@ class Example:
         image: uint8 [h, w, C].
         mask: uint8 [h, w], 255 where there is a defect; None where there is none, or none is known.
         area: uint8 [h, w], 255 where the photograph is inspected; None = everywhere.
+        classes: uint8 [h, w], class of the nearest defect pixel; None where all are of the example's class.
     """
 
     image: NDArray[np.uint8]
     mask: NDArray[np.uint8] | None
     area: NDArray[np.uint8] | None = None
+    classes: NDArray[np.uint8] | None = None
 
 
 class ExampleSource(Protocol):
@@ -115,7 +117,7 @@ class PhotographSource:
         if kept is None:
             kept = self._prepare(self.records[index])
             self._cache.put(index, kept)
-        return Example(kept["image"], kept.get("mask"), kept.get("area"))
+        return Example(kept["image"], kept.get("mask"), kept.get("area"), kept.get("classes"))
 
     def name(self, index: int) -> str:
         """Returns the record's name."""
@@ -123,8 +125,9 @@ class PhotographSource:
 
     def is_outlined(self, index: int) -> bool:
         """Returns whether the photograph shows a defect with a drawn mask."""
-        known = self.labels[index] != 0 and self.supervised[index]
-        return known and self.records[index].supervision == "mask"
+        known, record = self.labels[index] != 0 and self.supervised[index], self.records[index]
+        # A defect of several classes has none that could be given to another photograph.
+        return known and record.supervision == "mask" and record.mask_values is None
 
     def check_one_size(self) -> tuple[int, ...]:
         """Reads every photograph whose shape is not known once; returns the common shape (h, w, C).
@@ -161,7 +164,11 @@ class PhotographSource:
         if sample.mask is None or is_placeless(record):
             return seen
         mask = prepare_mask(sample.mask, self._input)
-        return {**seen, "mask": mask} if mask.any() else seen
+        if not mask.any():
+            return seen
+        if sample.classes is None:
+            return {**seen, "mask": mask}
+        return {**seen, "mask": mask, "classes": prepare_classes(sample.classes, self._input)}
 
 
 @dataclass(frozen=True)
@@ -184,7 +191,8 @@ class Tile:
 class TileSource:
     """Tiles of prepared photographs, as the network sees them one by one.
 
-    A tile has its photograph's class where it holds a pixel of the defect, and is good elsewhere. The
+    A tile has its photograph's class where it holds a pixel of the defect, of several classes that with the
+    most pixels, and is good elsewhere. The
     photographs with a defect are read once for that. Those outside of what is inspected are left out.
 
     Args:
@@ -221,7 +229,8 @@ class TileSource:
         tile = self._tiles[index]
         whole, part = self._photographs[tile.photograph], self._part(tile.row, tile.column)
         area = None if whole.area is None else whole.area[part]
-        return Example(whole.image[part], _masked(whole.mask, part), area)
+        classes = None if whole.classes is None else whole.classes[part]
+        return Example(whole.image[part], _masked(whole.mask, part), area, classes)
 
     def name(self, index: int) -> str:
         """Returns the record's name, with the tile's first column and row."""
@@ -239,16 +248,23 @@ class TileSource:
 
     def _cut(self, index: int) -> list[Tile]:
         shape, label = self._photographs.shape(index), self._photographs.labels[index]
-        mask = self._photographs[index].mask if label else None
+        whole = self._photographs[index] if label else None
         rows, columns = (
             tile_starts(side, tile, self._overlap) for side, tile in zip(shape, self._size, strict=False)
         )
+        places = inspected_tiles(self._input, shape[:2], rows, columns)
+        corners = [(rows[y], columns[x]) for y, x in places]
         return [
-            Tile(index, row, column, 0 if _masked(mask, self._part(row, column)) is None else label)
-            for row, column in (
-                (rows[y], columns[x]) for y, x in inspected_tiles(self._input, shape[:2], rows, columns)
-            )
+            Tile(index, *corner, 0 if whole is None else self._label(whole, self._part(*corner), label))
+            for corner in corners
         ]
+
+    @staticmethod
+    def _label(whole: Example, part: tuple[slice, slice], label: int) -> int:
+        mask = _masked(whole.mask, part)
+        if mask is None:
+            return 0
+        return label if whole.classes is None else int(np.bincount(whole.classes[part][mask > 0]).argmax())
 
     def _part(self, row: int, column: int) -> tuple[slice, slice]:
         return slice(row, row + self._size[0]), slice(column, column + self._size[1])

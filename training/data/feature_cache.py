@@ -25,7 +25,7 @@ class FeatureCache:
         shape: Of every image (h, w, C).
         cache: Gives them room, so that what is read later cannot take it.
         images: How many there are, each form of an example counted.
-        partial: Whether a part of the images is not inspected.
+        maps: What there is beside the features, [h, w] each: a mask, what is inspected, classes.
 
     Attributes:
         shapes: Shape of the features of one image, by name.
@@ -39,14 +39,13 @@ class FeatureCache:
         cache: ArrayCache,
         images: int,
         *,
-        partial: bool = False,
+        maps: int = 1,
     ) -> None:
         features = encoder.compute_output_spec(keras.KerasTensor((1, *shape)))
         self.shapes: dict[str, tuple[int, ...]] = {name: one.shape[1:] for name, one in features.items()}
         self.images = images
         values = sum(math.prod(shape) for shape in self.shapes.values())
-        beside = 2 if partial else 1  # a mask each, at most, and what is inspected
-        self._needed = images * (values * KEPT.size + beside * math.prod(shape[:2]))
+        self._needed = images * (values * KEPT.size + maps * math.prod(shape[:2]))
         self._cache = cache.split_off(self._needed)
         self._room = self._cache.free_bytes
         with hidden_stderr():  # where oneDNN says once that it leaves numbers of this size to TensorFlow

@@ -17,15 +17,15 @@ from training.data.feature_cache import KEPT, FeatureCache
 from training.data.made_up_source import MadeUpSource
 from training.data.reading_pool import ReadingPool
 from training.data.sampling import AS_IT_IS, Turns, draw_turns
-from training.data.targets import build_targets
+from training.data.targets import build_targets, split_share
 from training.stages import STAGES
 
 Batch = dict[str, tf.Tensor]
 """Augmented examples with their targets, stacked.
 
 `image` [B, h, w, C] float32 0…255, or in its place the features of a frozen encoder, by their names there,
-[B, ·, ·, ·] float16; `target` and `weight` [B, h/s, w/s, 1] float32, s = the network's `mask_stride`, and
-`label` [B] int32, `ANY_DEFECT` among them.
+[B, ·, ·, ·] float16; `target` [B, h/s, w/s, M] and `weight` [B, h/s, w/s, 1] float32, s = the network's
+`mask_stride` and M its `mask_channels`, and `label` [B] int32, `ANY_DEFECT` among them.
 """
 
 
@@ -177,12 +177,14 @@ class InputPipeline:
     def _signature(self, size: int) -> dict[str, tf.TensorSpec]:
         height, width, channels = self._shape
         stride = self._config.network.mask_stride
-        mask = tf.TensorSpec((size, height // stride, width // stride, 1), tf.float32)
+        grid = size, height // stride, width // stride
+        target = tf.TensorSpec((*grid, self._config.network.mask_channels), tf.float32)
+        weight = tf.TensorSpec((*grid, 1), tf.float32)
         seen = {"image": tf.TensorSpec((size, height, width, channels), tf.float32)}
         if self._features is not None:
             shapes = self._features.shapes.items()
             seen = {name: tf.TensorSpec((size, *shape), KEPT) for name, shape in shapes}
-        return {**seen, "target": mask, "weight": mask, "label": tf.TensorSpec((size,), tf.int32)}
+        return {**seen, "target": target, "weight": weight, "label": tf.TensorSpec((size,), tf.int32)}
 
     def _read(
         self,
@@ -207,7 +209,7 @@ class InputPipeline:
         """What one example gives a batch, without its first axis."""
         config, shape = self._config, self._shape
         seen = dict(see(place))
-        mask, area = seen.pop("mask", None), seen.pop("area", None)
+        mask, area, classes = (seen.pop(name, None) for name in ("mask", "area", "classes"))
         share, weight = build_targets(
             mask,
             (shape[0], shape[1]),
@@ -217,10 +219,13 @@ class InputPipeline:
             area=area,
         )
         label = self._examples.label(place.index, place.donor, masked=mask is not None)
+        if config.network.mask_channels > 1:
+            settings = config.target, config.network.mask_stride, config.network.mask_channels
+            share = split_share(share, mask, label, *settings, classes=classes, area=area)
         return {**seen, "target": share, "weight": weight, "label": np.asarray(label, np.int32)}
 
     def _seen(self, place: _Place) -> Arrays:
-        """What the network sees of an example, image or features, and `mask` and `area`, where there is one.
+        """What the network sees of an example, image or features, and `mask` and the like, where there are.
 
         Features of an example that got a defect are not kept: it does not come again.
         """
@@ -232,11 +237,12 @@ class InputPipeline:
         return self._features.get((place.index, flips), lambda: self._augmented(place))
 
     def _augmented(self, place: _Place) -> Arrays:
-        """The augmented `image`, and its `mask` and `area`, where there is one."""
+        """The augmented `image`, and its `mask`, `area` and `classes`, where there are."""
         example = self._examples.get(place.index, place.donor, self._random(place, _DEFECT))
         changes = self._config.augmentation
-        changed = augment(example.image, example.mask, self._random(place), changes, example.area)
-        beside = {"mask": changed.mask, "area": changed.area}
+        random = self._random(place)
+        changed = augment(example.image, example.mask, random, changes, example.area, example.classes)
+        beside = {"mask": changed.mask, "area": changed.area, "classes": changed.classes}
         return {"image": changed.image, **{name: one for name, one in beside.items() if one is not None}}
 
     def _random(self, place: _Place, *purpose: int) -> np.random.Generator:

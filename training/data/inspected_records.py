@@ -25,7 +25,8 @@ def relabel(
     """Returns the records, of which those are good whose defect lies wholly outside of the inspected area.
 
     Where a defect is, a mask or a box tells; a photograph whose class alone is known keeps it. One that shows
-    a part of its defect inside keeps its class, too.
+    a part of its defect inside keeps its class, too; where that lies wholly outside, and others do not, it
+    gets that of the largest area inside.
 
     Args:
         records: They are made one by one, also those of shards.
@@ -52,7 +53,12 @@ def relabel(
 def _relabelled(record: Record, read: Callable[[Record], Sample]) -> Record:
     if record.label == 0 or is_placeless(record):
         return record
-    mask = read(record).mask
-    if mask is None or mask.any():
+    sample = read(record)
+    if sample.mask is None:
         return record
-    return replace(record, label=0, mask_file=None, supervision="mask")
+    if not sample.mask.any():
+        return replace(record, label=0, mask_file=None, mask_values=None, supervision="mask")
+    if sample.classes is None:
+        return record
+    areas_px = np.bincount(sample.classes[sample.mask > 0], minlength=record.label + 1)
+    return record if areas_px[record.label] else replace(record, label=int(areas_px.argmax()))

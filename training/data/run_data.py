@@ -16,7 +16,7 @@ from datasets.leaks import refuse_unusable, warn_of_near_leaks
 from datasets.loading import load_dataset
 from datasets.name_lists import read_name_list
 from datasets.reading import read
-from datasets.sample import Dataset, LazyRecords, Problem, Record, Sample, Split, labels_of
+from datasets.sample import Dataset, LazyRecords, Problem, Record, Sample, Split, labels_of, placeless
 from datasets.splitting import SPLITS
 from segdec.cli_runtime import progress_bar
 from segdec.config import ModelConfig, explain
@@ -70,6 +70,8 @@ def load_run_data(config: ExperimentConfig) -> RunData:
     for split in ("train", "val"):
         check_split(split, checked.of_split(split), made_up=config.augmentation.synthetic > 0)
     check_tellable(checked.of_split("train"), dataset.classes)
+    if model.network.mask_classes:
+        check_placed(checked.of_split("train"), dataset.classes)
     cache = build_cache(config.data)
     examples = build_source(checked.of_split("train"), training_reader(config), model, cache)
     return RunData(
@@ -102,10 +104,11 @@ def keeping_reader(read: Callable[[Record], Sample], cache: ArrayCache) -> Calla
     def read_once(record: Record) -> Sample:
         kept = cache.get(record.name)
         if kept is not None:
-            return Sample(record.name, kept["image"], kept.get("mask"), record.label, record.supervision)
+            masks = kept.get("mask"), kept.get("classes")
+            return Sample(record.name, kept["image"], masks[0], record.label, record.supervision, masks[1])
         sample = read(record)
-        mask = {} if sample.mask is None else {"mask": sample.mask}
-        cache.put(record.name, {"image": sample.image, **mask})
+        held = {"image": sample.image, "mask": sample.mask, "classes": sample.classes}
+        cache.put(record.name, {name: one for name, one in held.items() if one is not None})
         return sample
 
     return read_once
@@ -124,6 +127,7 @@ def load_data(config: DataConfig, splits: Path | None) -> Dataset:
         supervision=config.supervision,
         merge_defects=config.merge_defects,
         mask_threshold=config.mask_threshold,
+        mask_values=config.mask_values,
     )
 
 
@@ -256,6 +260,27 @@ def check_tellable(records: Sequence[Record], classes: tuple[str, ...]) -> None:
             f"The training split holds good images alone, and the data set {len(classes) - 1} classes of "
             f"defects ({', '.join(classes[1:])}), which made-up defects do not tell apart. Expected one: "
             "set data.merge_defects = true, or put defective images of each class into the training split."
+        )
+
+
+def check_placed(records: Sequence[Record], classes: tuple[str, ...]) -> None:
+    """Refuses a class of defects of which training shows no place: its mask would stay empty.
+
+    Photographs of which the class alone is known teach the decision, as long as there are others.
+
+    Raises:
+        DatasetError: If there is one.
+    """
+    labels = labels_of(records)
+    placed = set(labels[~placeless(records)].tolist())
+    if any(record.mask_values is not None for record in records):  # which ones a mask holds, its pixels tell
+        return
+    unplaced = [name for number, name in enumerate(classes) if number in set(labels.tolist()) - placed]
+    if unplaced:
+        raise DatasetError(
+            f"network.mask_classes with label-only annotations: of the class '{unplaced[0]}' no training "
+            "photograph says where its defects are, so that no region could get it. Expected masks or boxes "
+            "of some: draw them, or set network.mask_classes to false."
         )
 
 

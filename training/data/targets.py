@@ -57,6 +57,47 @@ def build_targets(
     return Targets(share, window_means(depth_weight(grown, config), config, stride))
 
 
+def split_share(
+    share: NDArray[np.float32],
+    mask: NDArray[np.uint8] | None,
+    label: int,
+    config: TargetConfig,
+    stride: int,
+    masks: int,
+    *,
+    classes: NDArray[np.uint8] | None = None,
+    area: NDArray[np.uint8] | None = None,
+) -> NDArray[np.float32]:
+    """Returns the defective share of each class.
+
+    Args:
+        share: float32 [h/s, w/s, 1], of defects of any class, as `build_targets` made it of `mask`.
+        mask: uint8 [h, w], above 0 where there is a defect; None where there is none.
+        label: Class of the defect, or `ANY_DEFECT`: then each class gets all of it.
+        config: How the mask is read.
+        stride: Image pixels per mask pixel along each side.
+        masks: How many classes of defects there are.
+        classes: uint8 [h, w], class of the nearest defect pixel; None where all are of the class `label`.
+        area: As in `build_targets`.
+
+    Returns:
+        float32 [h/s, w/s, masks].
+    """
+    shares = np.zeros((*share.shape[:2], masks), np.float32)
+    if mask is None or classes is None:
+        shares[...] = share if label < 0 else 0.0
+        if label > 0:
+            shares[..., label - 1] = share[..., 0]
+        return shares
+    shape = mask.shape[0], mask.shape[1]
+    grown = grow(mask, config) if config.dilation_at == "input" else mask
+    for number in np.unique(classes[grown > 0]).tolist():
+        own = ((grown > 0) & (classes == number)).view(np.uint8)
+        still = config.model_copy(update={"dilation_px": 1})
+        shares[..., number - 1] = build_targets(own, shape, still, stride, area=area).share[..., 0]
+    return shares
+
+
 def _cut(mask: NDArray[np.uint8] | None, area: NDArray[np.uint8]) -> NDArray[np.uint8] | None:
     return None if mask is None else np.where(area > 0, mask, np.uint8(0))
 

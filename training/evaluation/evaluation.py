@@ -20,7 +20,12 @@ from training.evaluation.metrics import Metrics, measure
 from training.evaluation.photograph_results import PhotographResult
 from training.evaluation.pixel_counts import count_pixels
 from training.evaluation.pixel_histogram import PixelHistogram
-from training.evaluation.true_regions import measure_overlaps
+from training.evaluation.true_regions import (
+    Overlap,
+    false_classes,
+    measure_class_overlaps,
+    measure_overlaps,
+)
 
 
 @dataclass(frozen=True)
@@ -167,6 +172,20 @@ def _compare(
         threshold=float(prediction.threshold),
         regions=len(prediction.regions),
         pixels=count_pixels(prediction.mask, sample.mask) if known else None,
-        overlaps=measure_overlaps(prediction.mask, sample.mask) if known else (),
+        overlaps=_overlaps(sample, prediction) if known else (),
         review_threshold=prediction.review_threshold,
+        false_regions=_false_regions(sample, prediction) if known else (),
     )
+
+
+def _overlaps(sample: Sample, prediction: Prediction) -> tuple[Overlap, ...]:
+    if prediction.class_mask is None or sample.mask is None:
+        return measure_overlaps(prediction.mask, sample.mask)
+    classes = np.full(sample.mask.shape, sample.label, np.uint8) if sample.classes is None else sample.classes
+    return measure_class_overlaps(
+        prediction.class_mask, np.where(sample.mask > 0, classes, np.uint8(0)).astype(np.uint8)
+    )
+
+
+def _false_regions(sample: Sample, prediction: Prediction) -> tuple[int, ...]:
+    return () if prediction.class_mask is None else false_classes(prediction.class_mask, sample.mask)

@@ -24,9 +24,9 @@ from training.evaluation.intervals import Interval, measure_intervals
 from training.evaluation.photograph_results import PhotographResult
 from training.evaluation.pixel_counts import PixelCounts, ratio
 from training.evaluation.pixel_histogram import PixelHistogram
-from training.evaluation.true_regions import RegionSize, measure_sizes
+from training.evaluation.true_regions import RegionClasses, RegionSize, confuse_regions, measure_sizes
 
-NESTED = ("confusion", "pixels", "classes", "region_sizes", "intervals")
+NESTED = ("confusion", "pixels", "classes", "region_sizes", "region_classes", "intervals")
 
 
 @dataclass(frozen=True)
@@ -91,6 +91,9 @@ class Metrics:
         aupro: Area under the per-region overlap up to a false positive rate of 0.3, divided by 0.3.
         classes: The figures of each defect class.
         region_sizes: The true regions by their size, the smallest first.
+        region_label_accuracy: Share of the found true regions that got their class; None where the model has
+            one mask for all classes.
+        region_classes: How regions were classed; None likewise.
         intervals: 95 % intervals of `intervals.FIGURES`, by name; None where the images are too few. Empty
             if none were asked for.
     """
@@ -120,6 +123,8 @@ class Metrics:
     brier_before: float | None
     classes: tuple[ClassMetrics, ...]
     region_sizes: tuple[RegionSize, ...]
+    region_label_accuracy: float | None = None
+    region_classes: RegionClasses | None = None
     intervals: Mapping[str, Interval | None] = field(default_factory=dict)
 
     @property
@@ -152,6 +157,9 @@ class Metrics:
             "confusion": [list(row) for row in self.confusion],
             "classes": [each.to_dict() for each in self.classes],
             "region_sizes": [size.to_dict() for size in self.region_sizes],
+            "region_confusion": [list(row) for row in self.region_classes.confusion]
+            if self.region_classes
+            else None,
             "intervals": {name: each and asdict(each) for name, each in self.intervals.items()},
         }
 
@@ -196,6 +204,9 @@ def measure(
     after = measure_reliability(truth, scores, defect_rate)
     before = measure_reliability(truth, expit([result.log_odds for result in results]), defect_rate)
     known = [result.pixels for result in results if result.pixels is not None]
+    overlaps = [overlap for result in results for overlap in result.overlaps]
+    false_regions = (number for result in results for number in result.false_regions)
+    region_classes = confuse_regions(overlaps, false_regions, len(classes))
     return Metrics(
         images=len(results),
         good=len(results) - defective,
@@ -221,7 +232,9 @@ def measure(
         calibration_error_before=before.expected_error if before else None,
         brier_before=before.brier if before else None,
         classes=tuple(_measure_class(results, number, name) for number, name in enumerate(classes) if number),
-        region_sizes=measure_sizes(overlap for result in results for overlap in result.overlaps),
+        region_sizes=measure_sizes(overlaps),
+        region_label_accuracy=region_classes.accuracy if region_classes else None,
+        region_classes=region_classes,
         intervals=measure_intervals([results], resamples=resamples) if resamples else {},
     )
 

@@ -56,6 +56,8 @@ class PhotographResult:
             unknown: one without a mask, or with boxes alone.
         overlaps: The true regions and how much of each is covered; empty where they are unknown.
         review_threshold: Score from which it is at least for review; None where there is no review.
+        false_regions: Class of each predicted region where there is no defect; empty where the model has one
+            mask for all classes, or the true ones are unknown.
     """
 
     name: str
@@ -71,6 +73,7 @@ class PhotographResult:
     pixels: PixelCounts | None
     overlaps: tuple[Overlap, ...] = ()
     review_threshold: float | None = None
+    false_regions: tuple[int, ...] = ()
 
     @property
     def detected(self) -> bool:

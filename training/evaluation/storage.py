@@ -67,6 +67,7 @@ def save_evaluation(folder: Path, evaluation: Evaluation, *, split: str, seed: i
     arrays = {
         **evaluation.mask_scores.to_arrays(),
         "overlaps": _list_overlaps(evaluation.results),
+        "false_regions": _list_false_regions(evaluation.results),
         "predictions_sha256": np.array(_digest(folder / PREDICTIONS)),
     }
     packed = io.BytesIO()
@@ -112,7 +113,7 @@ def _load(folder: Path) -> EvaluatedRun:
         seed=figures["run"]["seed"],
         split=str(figures["split"]),
         classes=classes,
-        results=_spread_overlaps(results, arrays["overlaps"]),
+        results=_spread_overlaps(results, arrays["overlaps"], arrays.get("false_regions")),
         mask_scores=PixelHistogram.from_arrays(arrays),
         defect_rate=None if rate is None else float(rate),
     )
@@ -123,19 +124,32 @@ def _digest(path: Path) -> str:
 
 
 def _list_overlaps(results: Sequence[PhotographResult]) -> NDArray[np.int64]:
-    """Place of the result, area and covered pixels of each true region, [R, 3]."""
+    """Place of the result, area, covered pixels, true and found class of each true region, [R, 5]."""
     listed = [
-        (place, overlap.area_px, overlap.covered_px)
+        (place, overlap.area_px, overlap.covered_px, overlap.true_class, overlap.found_class)
         for place, result in enumerate(results)
         for overlap in result.overlaps
     ]
-    return np.array(listed, np.int64).reshape(-1, 3)
+    return np.array(listed, np.int64).reshape(-1, 5)
+
+
+def _list_false_regions(results: Sequence[PhotographResult]) -> NDArray[np.int64]:
+    """Place of the result and class of each predicted region where there is no defect, [R, 2]."""
+    listed = [(place, number) for place, result in enumerate(results) for number in result.false_regions]
+    return np.array(listed, np.int64).reshape(-1, 2)
 
 
 def _spread_overlaps(
-    results: Sequence[PhotographResult], listed: NDArray[np.int64]
+    results: Sequence[PhotographResult], listed: NDArray[np.int64], alarms: NDArray[np.int64] | None
 ) -> tuple[PhotographResult, ...]:
+    """The results with their regions; earlier versions listed no classes and no false ones."""
     overlaps: list[list[Overlap]] = [[] for _ in results]
-    for place, area, covered in listed.tolist():
-        overlaps[place].append(Overlap(area, covered))
-    return tuple(replace(result, overlaps=tuple(own)) for result, own in zip(results, overlaps, strict=True))
+    for place, area, covered, *classes in listed.tolist():
+        overlaps[place].append(Overlap(area, covered, *classes))
+    false: list[list[int]] = [[] for _ in results]
+    for place, number in [] if alarms is None else alarms.tolist():
+        false[place].append(number)
+    return tuple(
+        replace(result, overlaps=tuple(own), false_regions=tuple(wrong))
+        for result, own, wrong in zip(results, overlaps, false, strict=True)
+    )

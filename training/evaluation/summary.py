@@ -13,7 +13,7 @@ from training.evaluation.formatting import (
 from training.evaluation.metrics import ClassMetrics, Metrics
 from training.evaluation.photograph_results import PhotographResult
 from training.evaluation.threshold_slider import full_recall_threshold
-from training.evaluation.true_regions import FOUND_OVERLAP, RegionSize
+from training.evaluation.true_regions import FOUND_OVERLAP, RegionClasses, RegionSize
 
 WIDE_INTERVAL = 0.1
 """Width of a 95 % interval from which on the figure tells a good model from a fair one no longer."""
@@ -60,6 +60,7 @@ def list_remarks(evaluation: Evaluation) -> list[str]:
         *_describe_classes(metrics.classes),
         *_describe_masks(metrics),
         *_describe_sizes(metrics.region_sizes),
+        *_describe_region_classes(metrics.region_classes),
         *_describe_full_recall(evaluation),
     ]
 
@@ -206,6 +207,12 @@ def _describe_sizes(sizes: Sequence[RegionSize]) -> list[str]:
     lagging = max(value for value, _ in shares) - share >= CLEAR_DIFFERENCE
     tail = ", a smaller share than of any other size" if lagging else ""
     return [f"Of the true regions {name_size(worst)} it finds {worst.found} of {worst.regions}{tail}."]
+
+
+def _describe_region_classes(regions: RegionClasses | None) -> list[str]:
+    if regions is None or not regions.found:
+        return []
+    return [f"Of {count_of(regions.found, 'found region')} {regions.right} got their class."]
 
 
 def name_size(size: RegionSize) -> str:

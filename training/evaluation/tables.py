@@ -7,7 +7,7 @@ from training.evaluation.comparison import Comparison
 from training.evaluation.evaluation import Evaluation
 from training.evaluation.intervals import Interval
 from training.evaluation.metrics import ClassMetrics
-from training.evaluation.true_regions import RegionSize
+from training.evaluation.true_regions import RegionClasses, RegionSize
 
 LISTED = 20
 """Photographs named at most in a list."""
@@ -54,6 +54,8 @@ def evaluation_table(evaluation: Evaluation) -> str:
         lines += ["", *_class_lines(metrics.classes)]
     if any(size.regions for size in metrics.region_sizes):
         lines += ["", *_size_lines(metrics.region_sizes)]
+    if metrics.region_classes:
+        lines += ["", *_region_lines(metrics.region_classes, evaluation.classes[1:])]
     return "\n".join(lines)
 
 
@@ -86,6 +88,16 @@ def _size_lines(sizes: Sequence[RegionSize]) -> list[str]:
             else f"{size.from_px} to {size.below_px - 1} px"
         )
         lines.append(f"  {area:<20}{size.regions:>7}{size.found:>7}{format_number(size.mean_overlap):>14}")
+    return lines
+
+
+def _region_lines(regions: RegionClasses, defects: Sequence[str]) -> list[str]:
+    wide = max(9, *map(len, defects)) + 2
+    head = "".join(f"{name:>{wide}}" for name in (*defects, "not found"))
+    lines = [f"  {'true region, found as':<24}{head}"]
+    for name, counts in zip((*defects, "no defect"), regions.confusion, strict=True):
+        shown = counts if name in defects else counts[:-1]
+        lines.append(f"  {name:<24}{''.join(f'{count:>{wide}}' for count in shown)}")
     return lines
 
 

@@ -28,10 +28,15 @@ class Overlap:
     Attributes:
         area_px: Its pixels in the photograph.
         covered_px: Those of them that the predicted mask holds.
+        true_class: Index of its class; 0 where the model has one mask for all, so that no region has one.
+        found_class: Index of the class that most of its covered pixels got; 0 where none is covered, and
+            where no region has a class.
     """
 
     area_px: int
     covered_px: int
+    true_class: int = 0
+    found_class: int = 0
 
     @property
     def share(self) -> float:
@@ -110,6 +115,90 @@ def measure_overlaps(mask: NDArray[np.uint8], truth: NDArray[np.uint8] | None) -
     return tuple(
         Overlap(int(area), int(pixels)) for area, pixels in zip(regions.areas_px, covered, strict=True)
     )
+
+
+def measure_class_overlaps(
+    class_mask: NDArray[np.uint8], true_classes: NDArray[np.uint8] | None
+) -> tuple[Overlap, ...]:
+    """Measures how much of each true region of each class a mask covers, and with which class.
+
+    Args:
+        class_mask: uint8 [H, W], predicted class of each pixel, 0 where there is no defect.
+        true_classes: The same of the truth; None: a truth without defect.
+    """
+    if true_classes is None:
+        return ()
+    overlaps = []
+    for number in np.unique(true_classes[true_classes > 0]).tolist():
+        regions = find_true_regions((true_classes == number).view(np.uint8))
+        found = class_mask.ravel()[regions.pixels]
+        counts = np.zeros((len(regions.areas_px), 256), np.int64)
+        np.add.at(counts, (regions.numbers, found), 1)
+        for area_px, (missed_px, *by_class) in zip(regions.areas_px.tolist(), counts.tolist(), strict=True):
+            covered_px = area_px - missed_px
+            found_class = 1 + int(np.argmax(by_class)) if covered_px else 0
+            overlaps.append(Overlap(area_px, covered_px, number, found_class))
+    return tuple(overlaps)
+
+
+def false_classes(class_mask: NDArray[np.uint8], truth: NDArray[np.uint8] | None) -> tuple[int, ...]:
+    """Returns the class of each predicted region [H, W] that touches no true defect pixel."""
+    found = []
+    for number in np.unique(class_mask[class_mask > 0]).tolist():
+        regions = find_true_regions((class_mask == number).view(np.uint8))
+        hit = np.zeros(len(regions.areas_px), np.bool_)
+        if truth is not None:
+            hit[regions.numbers[truth.ravel()[regions.pixels] != 0]] = True
+        found += [number] * int(np.count_nonzero(~hit))
+    return tuple(found)
+
+
+@dataclass(frozen=True)
+class RegionClasses:
+    """Which class true regions got.
+
+    Attributes:
+        confusion: Found regions by true class (row) and the class that they got (column), both from the first
+            class of defects on; in a last column those that were not found, in a last row predicted regions
+            where there is no defect.
+    """
+
+    confusion: tuple[tuple[int, ...], ...]
+
+    @property
+    def found(self) -> int:
+        """True regions that are found."""
+        return sum(sum(row[:-1]) for row in self.confusion[:-1])
+
+    @property
+    def right(self) -> int:
+        """Found regions that got their class."""
+        return sum(row[place] for place, row in enumerate(self.confusion[:-1]))
+
+    @property
+    def accuracy(self) -> float | None:
+        """Share of the found regions that got their class; None without one."""
+        return ratio(self.right, self.found)
+
+
+def confuse_regions(
+    overlaps: Iterable[Overlap], false_regions: Iterable[int], classes: int
+) -> RegionClasses | None:
+    """Counts regions by class; None where no region has one.
+
+    Args:
+        overlaps: The true regions.
+        false_regions: Class of each predicted region where there is no defect.
+        classes: How many the model knows, the good one included.
+    """
+    counts = np.zeros((classes, classes), np.int64)
+    for overlap in overlaps:
+        if overlap.true_class:
+            column = overlap.found_class - 1 if overlap.found and overlap.found_class else classes - 1
+            counts[overlap.true_class - 1, column] += 1
+    for number in false_regions:
+        counts[classes - 1, number - 1] += 1
+    return RegionClasses(tuple(map(tuple, counts.tolist()))) if counts.any() else None
 
 
 def measure_sizes(overlaps: Iterable[Overlap]) -> tuple[RegionSize, ...]:

@@ -22,8 +22,8 @@ def segmentation_loss(
     (Lin et al., "Focal loss for dense object detection", 2017) is that of defect and background apart.
 
     Args:
-        mask_logits: [B, h, w, 1].
-        target: [B, h, w, 1], share of each mask pixel that is defective, 0…1.
+        mask_logits: [B, h, w, M], of one mask, or one for each class of defects.
+        target: [B, h, w, M], share of each mask pixel that is defective, 0…1.
         weight: [B, h, w, 1], of each mask pixel; 0 everywhere where the mask is not known, and where nothing
             is inspected.
         positive_weight: Factor of the defective share's loss.
@@ -31,18 +31,41 @@ def segmentation_loss(
         dice_weight: Factor of the Dice loss of each image whose mask is known.
 
     Returns:
-        [B], nats a pixel; 0 for an image whose mask is not known.
+        [B], nats a pixel, the sum over the masks; 0 for an image whose mask is not known.
     """
     if focal_gamma:
         entropy = _focal_entropy(mask_logits, target, positive_weight, focal_gamma)
     else:
         entropy = tf.nn.weighted_cross_entropy_with_logits(target, mask_logits, positive_weight)
     loss = tf.reduce_mean(weight * entropy, axis=(1, 2, 3))
+    if (masks := mask_logits.shape[-1]) > 1:
+        loss *= masks
     if dice_weight:
         known = tf.cast(tf.reduce_max(weight, axis=(1, 2, 3)) > 0, loss.dtype)
         counted = tf.cast(weight > 0, loss.dtype)
         loss += dice_weight * known * dice_loss(mask_logits, target, counted)
     return loss
+
+
+def any_defect(logits: tf.Tensor, target: tf.Tensor, labels: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    """Leaves one mask of images that show some defect of no known class: the surest of all classes.
+
+    Args:
+        logits: [B, h, w, M].
+        target: [B, h, w, M], of such images the same for each class.
+        labels: [B], `ANY_DEFECT` for such images.
+
+    Returns:
+        Logits and target of the same shape. The logits of all other masks of such an image, which no target
+        is known for, are as sure as can be that nothing is there, and move no weight.
+    """
+    unknown = (labels == ANY_DEFECT)[:, None, None, None]
+    surest = tf.one_hot(tf.argmax(logits, axis=-1), logits.shape[-1], on_value=True, off_value=False)
+    left_out = unknown & ~surest
+    return (
+        tf.where(left_out, tf.constant(-30.0, logits.dtype), logits),
+        tf.where(left_out, tf.zeros_like(target), target),
+    )
 
 
 def _focal_entropy(
@@ -60,8 +83,8 @@ def dice_loss(mask_logits: tf.Tensor, target: tf.Tensor, counted: tf.Tensor | fl
     Source: Milletari et al., "V-Net", 2016.
 
     Args:
-        mask_logits: [B, h, w, 1].
-        target: [B, h, w, 1], 0…1.
+        mask_logits: [B, h, w, M], all masks together.
+        target: [B, h, w, M], 0…1.
         counted: [B, h, w, 1], 1 for the pixels that count, 0 for the others, whose target is 0.
 
     Returns:

@@ -32,11 +32,11 @@ def write_batch(folder: Path, names: list[str], batch: Arrays) -> None:
     Args:
         folder: Is made; files of the same names are replaced.
         names: Name of each image; its slashes become underlines.
-        batch: `image` [B, h, w, C], 0…255, and `target` [B, h/s, w/s, 1], 0…1.
+        batch: `image` [B, h, w, C], 0…255, and `target` [B, h/s, w/s, M], 0…1.
     """
     folder.mkdir(parents=True, exist_ok=True)
     for row, name in enumerate(names):
-        image, target = batch["image"][row], batch["target"][row]
+        image, target = batch["image"][row], batch["target"][row].max(axis=-1)
         stem = f"{row:03d}_{name.replace('/', '_')}"
         write_png(folder / f"{stem}.png", np.rint(np.nan_to_num(image)).clip(0, 255).astype(np.uint8))
         size = image.shape[1], image.shape[0]

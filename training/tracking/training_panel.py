@@ -24,11 +24,17 @@ def draw_batch(predictor: Predictor, pipeline: InputPipeline, stage_index: int, 
     names, batch = pipeline.global_batch(stage_index, step, IMAGES)
     images = np.rint(batch["image"]).astype(np.uint8)
     predictions = _whole(predictor).predict(list(images), batch_size=IMAGES)
-    classes = predictor.config.classes
+    classes, targets = predictor.config.classes, batch["target"].max(axis=-1)
     pictures = [
-        draw_example(name, image, target[..., 0], weight[..., 0], prediction, _class_name(classes, label))
+        draw_example(name, image, target, weight[..., 0], prediction, _class_name(classes, label))
         for name, image, target, weight, label, prediction in zip(
-            names, images, batch["target"], batch["weight"], batch["label"], predictions, strict=True
+            names,
+            images,
+            targets,
+            batch["weight"],
+            batch["label"],
+            predictions,
+            strict=True,
         )
     ]
     return {"batch": join_pictures(pictures)}

@@ -9,7 +9,7 @@ import { ModelChooser } from "./models.js";
 import { decode, noteOn, thumbnail } from "./photograph.js";
 import { readGrey, writeGrey } from "./png.js";
 import { Queue } from "./queue.js";
-import { findRegions, paintMask } from "./regions.js";
+import { findRegions, nameRegions, paintMask } from "./regions.js";
 import * as result from "./result.js";
 import { Reviews } from "./reviews.js";
 import { inspect, Key } from "./service.js";
@@ -132,7 +132,7 @@ async function showAnswer(entry) {
     return changed(entry);
   }
   if (entry !== current) return bitmap?.close();
-  shown = { entry, scores, found: null };
+  shown = { entry, scores, found: null, labelled: answer.regions.filter(({ label }) => label) };
   main.dataset.state = "done";
   part("name").textContent = entry.file.name;
   part("view").hidden = part("zoom").hidden = false;
@@ -163,6 +163,7 @@ function apply(name) {
   if (decides) result.showDecision(shown.entry.decision, sliders.score);
   if (name === "mask" || name === "all") {
     shown.found = findRegions(shown.scores, sliders.inForce.mask);
+    nameRegions(shown.found.regions, shown.labelled);
     picked = null;
     viewer.mark(shown.found);
     result.showRegions(shown.found.regions, { onPoint: point, onPick: pickFromList });

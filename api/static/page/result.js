@@ -96,11 +96,13 @@ function row(region, onPoint, onPick) {
   const button = document.createElement("button");
   button.type = "button";
   const size = `${width} × ${height}`;
+  const label = region.label ? ` ${region.label}` : "";
   button.setAttribute(
     "aria-label",
-    `Region ${region.number}: at ${x}, ${y}; ${size} pixels; area ${region.area} pixels; highest score ${score}`,
+    `Region ${region.number}:${label} at ${x}, ${y}; ${size} pixels; area ${region.area} pixels; highest score ${score}`,
   );
   button.append(...[region.number, `${x}, ${y}`, size, region.area, score].map((words) => text("span", words)));
+  if (region.label) button.append(text("span", region.label));
   for (const event of ["pointerenter", "focus"]) button.addEventListener(event, () => onPoint(region));
   for (const event of ["pointerleave", "blur"]) button.addEventListener(event, () => onPoint(null));
   button.addEventListener("click", () => onPick(region));

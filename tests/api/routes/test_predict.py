@@ -54,13 +54,15 @@ def test_answer_holds_every_field_of_the_schema(client, part):
             "review_threshold": None,
             "probabilities": {"good": pytest.approx(0.2), "scratch": pytest.approx(0.8), "spot": 0.0},
         },
-        "mask": {"encoding": "png", "width": 40, "height": 24, "space": "input", "threshold": 0.5},
+        "mask": {"encoding": "png", "width": 40, "height": 24, "space": "input", "threshold": 0.5}
+        | {"labels": None},
         "regions": [
             {
                 "bbox": [10, 8, 6, 4],
                 "area_px": 24,
                 "score_max": pytest.approx(0.8),
                 "polygon": [[10, 8], [10, 11], [15, 11], [15, 8]],
+                "label": None,
             }
         ],
         "batch_size": 1,

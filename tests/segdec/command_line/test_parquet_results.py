@@ -1,6 +1,7 @@
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -25,7 +26,7 @@ MODEL = {"model": "parts 1", "threshold": None}
 
 def inspected(name: str, mask: np.ndarray[tuple[int, int], np.dtype[np.uint8]]) -> InspectedFile:
     pictures = Pictures(np.zeros((*mask.shape, 1), np.uint8), mask)
-    return InspectedFile(Path(name), "scratch", 0.75, 0.5, 0.25, 1, "checked", ("dark",), pictures)
+    return InspectedFile(Path(name), "scratch", 0.75, 0.5, 0.25, (None,), "checked", ("dark",), pictures)
 
 
 def rows(folder: Path) -> list[dict[str, object]]:
@@ -55,6 +56,31 @@ def test_rows_hold_decision_mask_and_failure(tmp_path: Path) -> None:
     assert second["mask"] is None
     assert (third["error"], third["label"]) == ("no picture", None)
     assert found.counts == {"scratch": 2, NOT_INSPECTED: 1}
+
+
+def test_each_class_has_run_lengths_of_its_own(tmp_path: Path) -> None:
+    classes = np.zeros((5, 7), np.uint8)
+    classes[1, 2:6], classes[4, 0] = 1, 2
+    mask = np.where(classes > 0, np.uint8(255), np.uint8(0))
+    file = inspected("a.png", mask)
+    pictures = Pictures(np.zeros((5, 7, 1), np.uint8), mask, None, classes, ("good", "scratch", "spot"))
+    with ResultFolder(tmp_path, MODEL) as found:
+        found.add_inspected(replace(file, region_labels=("scratch", "spot"), pictures=pictures))
+        found.add_inspected(inspected("b.png", mask))
+    first, second = rows(tmp_path)
+    assert first["region_labels"] == ["scratch", "spot"]
+    runs = dict(first["class_masks"])  # type: ignore[call-overload]
+    answer = MaskAnswer(
+        encoding="class_rle",
+        width=7,
+        height=5,
+        space="input",
+        threshold=0.5,
+        data={name: RunLengths(size=(5, 7), counts=counts) for name, counts in runs.items()},
+        labels=["good", "scratch", "spot"],
+    )
+    np.testing.assert_array_equal(unpack_mask(answer), classes)
+    assert (second["region_labels"], second["class_masks"]) == (None, None)
 
 
 def test_what_is_there_is_known_and_other_models_are_refused(tmp_path: Path) -> None:

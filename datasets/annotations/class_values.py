@@ -1,0 +1,100 @@
+"""Masks whose values are classes: which pixel shows a defect of which class."""
+
+from collections.abc import Sequence
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+from datasets.annotations.drawn_mask import DrawnMask, Shape
+from datasets.sample import VALUES_ARE_CLASSES, MaskValues
+from segdec.errors import DatasetError
+
+Mask = NDArray[np.uint8]
+
+NAMED_VALUES = 6
+"""As many values are named."""
+
+
+def read_classes(values: Mask, known: Sequence[tuple[int, int]], name: str) -> tuple[Mask, Mask | None]:
+    """Reads a mask [H, W] whose values are classes.
+
+    Args:
+        values: uint8 [H, W], 0 where there is no defect.
+        known: Value and class of the others; none = each value is the class itself.
+        name: What the message calls the mask.
+
+    Returns:
+        uint8 [H, W], 255 where there is a defect, and the class of the nearest defect pixel of each pixel;
+        None in place of the latter for a mask without a defect.
+
+    Raises:
+        DatasetError: If it holds another value.
+    """
+    table = np.zeros(256, np.uint8) if known else np.arange(256, dtype=np.uint8)
+    for value, number in known:
+        table[value] = number
+    held = np.flatnonzero(cv2.calcHist([values], [0], None, [256], [0, 256])).tolist()
+    if unknown := [value for value in held if value and not table[value]]:
+        raise DatasetError(
+            f"The mask {name} holds {_named(unknown)}, where each value is a class. Expected 0 and "
+            f"{_named([value for value, _ in known])}: correct the mask, or say in data.mask_values which "
+            "class the value is."
+        )
+    classes = np.asarray(cv2.LUT(values, table), np.uint8)
+    return np.where(classes > 0, np.uint8(255), np.uint8(0)), spread_classes(classes)
+
+
+def draw_parts(
+    name: str, height: int, width: int, parts: Sequence[tuple[int, Shape]]
+) -> tuple[DrawnMask, MaskValues | None]:
+    """Returns the mask that shapes of known classes make, and what its values are.
+
+    Where they are of several classes its values are these, and of shapes that overlap the smaller one lies on
+    top; else it tells defects alone.
+
+    Args:
+        name: Where the annotation stands, for messages.
+        height: Of the photograph, px.
+        width: Of the photograph, px.
+        parts: Class and shape of each defect.
+    """
+    if len({label for label, _ in parts}) == 1:
+        return DrawnMask(name, height, width, tuple(shape for _, shape in parts)), None
+    ordered = sorted(parts, key=lambda part: -part[1].area_px)
+    shapes, values = tuple(shape for _, shape in ordered), tuple(label for label, _ in ordered)
+    return DrawnMask(name, height, width, shapes, values=values), VALUES_ARE_CLASSES
+
+
+def spread_classes(classes: Mask) -> Mask | None:
+    """Returns the class of the nearest pixel that has one, uint8 [H, W]; None if none has."""
+    held = np.unique(classes[classes > 0])
+    if not held.size:
+        return None
+    if held.size == 1:
+        return np.full(classes.shape, held[0], np.uint8)
+    _, nearest = cv2.distanceTransformWithLabels(
+        (classes == 0).view(np.uint8), cv2.DIST_L2, cv2.DIST_MASK_5, labelType=cv2.DIST_LABEL_PIXEL
+    )
+    numbered = np.asarray(nearest, np.int64)
+    of_number = np.zeros(int(numbered.max()) + 1, np.uint8)
+    of_number[numbered[classes > 0]] = classes[classes > 0]
+    return np.asarray(of_number[numbered], np.uint8)
+
+
+def box_classes(values: Mask) -> Mask:
+    """Fills the rectangle around each connected part (8 neighbours) of each value, the smallest one last."""
+    boxes = []
+    for value in np.unique(values[values > 0]).tolist():
+        part = (values == value).view(np.uint8)
+        _, _, found, _ = cv2.connectedComponentsWithStats(part, connectivity=8)
+        for left, top, width, height, _ in np.asarray(found)[1:].tolist():  # the first is the background
+            boxes.append((width * height, value, left, top, width, height))
+    filled = np.zeros_like(values)
+    for _, value, left, top, width, height in sorted(boxes, reverse=True):
+        filled[top : top + height, left : left + width] = value
+    return filled
+
+
+def _named(values: Sequence[int]) -> str:
+    return ", ".join(map(str, values[:NAMED_VALUES])) + (", …" if len(values) > NAMED_VALUES else "")

@@ -1,0 +1,275 @@
+"""One mask for each class of defects, from annotations to figures."""
+
+import json
+
+import numpy as np
+import pytest
+
+pytest.importorskip("tensorflow")
+
+from datasets.layouts.toy import write_toy
+from datasets.loading import load_dataset
+from datasets.reading import read
+from datasets.sample import Record, Sample
+from datasets.sharding.packing import pack
+from segdec.config import InputConfig
+from segdec.errors import ConfigError, DatasetError
+from segdec.images import write_png
+from segdec.predictor import Predictor
+from training.config import AugmentationConfig, TargetConfig
+from training.data.array_cache import ArrayCache
+from training.data.augmentation import augment
+from training.data.example_source import PhotographSource, TileSource
+from training.data.inspected_records import cut_mask, relabel
+from training.data.made_up_source import ANY_DEFECT
+from training.data.run_data import check_placed, load_run_data
+from training.data.targets import build_targets, split_share
+from training.evaluation.metrics import measure
+from training.evaluation.run_evaluation import evaluate_run
+from training.evaluation.storage import load_evaluation
+from training.evaluation.true_regions import (
+    Overlap,
+    confuse_regions,
+    false_classes,
+    measure_class_overlaps,
+)
+from training.experiment_file import load_experiment
+from training.export import ExportOptions, export_run
+from training.trainer import Trainer
+
+pytestmark = pytest.mark.usefixtures("tensorflow_devices")
+
+PLAIN = TargetConfig(dilation_px=1)
+
+
+def two_kinds():
+    """A mask of 8 × 16 px: class 1 in the first four columns, class 2 in four of the right half."""
+    mask, classes = np.zeros((8, 16), np.uint8), np.ones((8, 16), np.uint8)
+    mask[:, 0:4] = mask[:, 12:16] = 255
+    classes[:, 8:] = 2
+    return mask, classes
+
+
+# === Targets ===
+
+
+def split(mask, label, classes=None, config=PLAIN, **more):
+    share = build_targets(mask, mask.shape, config, 8, **more).share
+    return split_share(share, mask, label, config, 8, 3, classes=classes, **more)[0].tolist()
+
+
+def test_each_class_has_its_own_share():
+    mask, classes = two_kinds()
+    assert split(mask, 2, classes) == [[0.5, 0.0, 0.0], [0.0, 0.5, 0.0]]
+
+
+def test_without_classes_all_is_of_the_photographs_class():
+    mask, _ = two_kinds()
+    assert split(mask, 3) == [[0.0, 0.0, 0.5], [0.0, 0.0, 0.5]]
+
+
+def test_a_defect_of_no_known_class_is_of_any():
+    mask, _ = two_kinds()
+    assert split(mask, ANY_DEFECT) == [[0.5] * 3] * 2
+    assert split_share(np.zeros((1, 2, 1), np.float32), None, 0, PLAIN, 8, 3).any() == np.False_
+
+
+def test_defects_grow_into_pixels_of_their_own_class():
+    mask, classes = two_kinds()
+    # Of 8 px wide squares both grow by one column on the side that is not the border.
+    grown = split(mask, 2, classes, TargetConfig(dilation_px=3, dilation_shape="square"))
+    assert grown == [[5 / 8, 0.0, 0.0], [0.0, 5 / 8, 0.0]]
+
+
+def test_what_is_not_inspected_is_of_no_class():
+    mask, classes = two_kinds()
+    area = np.zeros_like(mask)
+    area[:, :8] = 255
+    assert split(mask, 2, classes, area=area) == [[0.5, 0.0, 0.0], [0.0, 0.0, 0.0]]
+
+
+def test_classes_move_with_their_mask():
+    mask, classes = two_kinds()
+    image = np.zeros((8, 16, 1), np.uint8)
+    changes = AugmentationConfig(flip_horizontal=True, flip_vertical=False, shift=0.2, scale=0.1)
+    for seed in range(20):
+        changed = augment(image, mask, np.random.default_rng(seed), changes, classes=classes)
+        columns = [np.flatnonzero(((changed.mask > 0) & (changed.classes == k)).any(axis=0)) for k in (1, 2)]
+        held = [one for one in columns if one.size]
+        assert held
+        assert all(np.diff(one).max(initial=1) == 1 for one in held)  # each stays in one piece
+
+
+# === Loss ===
+
+
+def test_classes_are_learnt_apart_and_together():
+    import tensorflow as tf
+
+    from training.optimization.losses import segmentation_loss
+
+    logits, weight = tf.constant([[[[2.0, -1.0]]]]), tf.ones((1, 1, 1, 1))
+    both = float(segmentation_loss(logits, tf.constant([[[[1.0, 0.0]]]]), weight)[0])
+    one, other = (
+        float(segmentation_loss(logits[..., k : k + 1], tf.constant([[[[t]]]]), weight)[0])
+        for k, t in ((0, 1.0), (1, 0.0))
+    )
+    assert both == pytest.approx(one + other)
+    ignored = segmentation_loss(logits, tf.constant([[[[1.0, 0.0]]]]), 0.0 * weight)
+    assert float(ignored[0]) == 0.0
+
+
+def test_a_defect_of_no_known_class_teaches_the_surest_mask_alone():
+    import tensorflow as tf
+
+    from training.optimization.losses import any_defect, segmentation_loss
+
+    logits = tf.Variable([[[[0.5, 2.0, -1.0]]]])
+    with tf.GradientTape() as tape:
+        left, target = any_defect(logits, tf.ones((1, 1, 1, 3)), tf.constant([ANY_DEFECT]))
+        loss = segmentation_loss(left, target, tf.ones((1, 1, 1, 1)))
+    gradient = tape.gradient(loss, logits).numpy().ravel()
+    assert gradient[[0, 2]].tolist() == [0.0, 0.0]
+    assert gradient[1] < 0
+    same, _ = any_defect(logits, tf.ones((1, 1, 1, 3)), tf.constant([1]))
+    np.testing.assert_array_equal(same, logits)
+
+
+# === Records ===
+
+
+def test_a_photograph_gets_the_class_that_is_left_inside(tmp_path):
+    mask, classes = two_kinds()
+    sample = Sample("part", np.zeros((8, 16, 1), np.uint8), mask, 2, classes=classes)
+    left = InputConfig(regions_of_interest=(((0.0, 0.0), (0.5, 0.0), (0.5, 1.0), (0.0, 1.0)),))
+    record = Record("part", tmp_path, tmp_path, 2, "part", mask_values=())
+    (found,) = relabel([record], lambda _: cut_mask(sample, left), left)
+    assert found.label == 1
+
+
+def test_a_tile_has_the_class_that_it_shows(tmp_path):
+    mask, classes = two_kinds()
+    sample = Sample("part", np.zeros((8, 16, 1), np.uint8), mask, 2, classes=classes)
+    record = Record("part", tmp_path, tmp_path, 2, "part", mask_values=(), shape=(8, 16, 1))
+    tiles = InputConfig(policy="tile", height=8, width=8, overlap_px=0)
+    photographs = PhotographSource([record], lambda _: sample, tiles, 1, ArrayCache(1))
+    source = TileSource(photographs, tiles, 0)
+    assert source.labels == [1, 2]
+    assert np.unique(source[1].classes).tolist() == [2]
+    assert not photographs.is_outlined(0)  # no defect of one class that could be given away
+
+
+def test_label_only_annotations_of_a_class_are_refused(tmp_path):
+    known = Record("1", tmp_path, tmp_path, 1, "1")
+    unknown = Record("2", tmp_path, None, 2, "2", supervision="label")
+    classes = ("good", "scratch", "spot")
+    check_placed([known, Record("0", tmp_path, None, 0, "0")], classes)
+    with pytest.raises(DatasetError, match="label-only annotations: of the class 'spot' no training"):
+        check_placed([known, unknown], classes)
+    check_placed([known, unknown, Record("3", tmp_path, tmp_path, 2, "3", supervision="box")], classes)
+
+
+def test_shards_keep_the_class_of_each_pixel(tmp_path):
+    (tmp_path / "set" / "images").mkdir(parents=True)
+    for number in range(4):
+        write_png(tmp_path / "set" / "images" / f"{number}.png", np.full((8, 16), number, np.uint8))
+    square = [[0, 0, 4, 0, 4, 4, 0, 4]]
+    content = {
+        "images": [{"id": n, "file_name": f"{n}.png", "height": 8, "width": 16} for n in range(4)],
+        "annotations": [
+            {"id": 2 * n + k, "image_id": n, "category_id": k, "segmentation": square, "bbox": [0, 0, 4, 4]}
+            for n in range(2)
+            for k in range(2)
+        ],
+        "categories": [{"id": 0, "name": "scratch"}, {"id": 1, "name": "spot"}],
+    }
+    for entry in content["annotations"]:
+        if entry["category_id"]:
+            entry["segmentation"] = [[8, 0, 16, 0, 16, 8, 8, 8]]
+    (tmp_path / "set" / "annotations.json").write_text(json.dumps(content))
+    (tmp_path / "splits.txt").write_text("".join(f"train  images/{n}\n" for n in range(4)))
+    dataset = load_dataset("coco", tmp_path / "set", tmp_path / "splits.txt")
+    pack(dataset, str(tmp_path / "shards"))
+    packed = load_dataset("shards", tmp_path / "shards")
+    assert [one.mask_values for one in packed.records] == [(), (), None, None]
+    assert list(packed.records.identities()) == [one.identity() for one in packed.records]
+    for stored, own in zip(packed.records, dataset.records, strict=True):
+        one, other = read(stored), read(own)
+        assert (one.classes is None) == (other.classes is None)
+        if one.classes is not None:
+            np.testing.assert_array_equal(one.classes, other.classes)
+    assert json.loads((tmp_path / "shards" / "index.json").read_text())["version"] == 4
+
+
+# === Figures ===
+
+
+def test_regions_are_measured_by_class():
+    truth = np.zeros((4, 12), np.uint8)
+    truth[0, 0:4], truth[0, 4:8], truth[2, 0:4] = 1, 2, 1  # touching ones of two classes are two regions
+    found = np.zeros_like(truth)
+    found[0, 0:3], found[0, 3:8], found[3, 10:12] = 1, 1, 2
+    overlaps = measure_class_overlaps(found, truth)
+    assert overlaps == (Overlap(4, 4, 1, 1), Overlap(4, 0, 1, 0), Overlap(4, 4, 2, 1))
+    assert measure_class_overlaps(found, None) == ()
+    assert false_classes(found, truth) == (2,)
+    assert false_classes(found, None) == (1, 2)
+
+
+def test_the_confusion_of_regions():
+    overlaps = [Overlap(4, 4, 1, 1), Overlap(4, 3, 1, 1), Overlap(4, 0, 1, 0), Overlap(4, 4, 2, 1)]
+    regions = confuse_regions(overlaps, [2, 2], 3)
+    assert regions.confusion == ((2, 0, 1), (1, 0, 0), (0, 2, 0))
+    assert (regions.found, regions.right, regions.accuracy) == (3, 2, pytest.approx(2 / 3))
+    assert confuse_regions([Overlap(4, 4)], [], 3) is None
+    assert measure([], ("good", "a", "b")).region_classes is None
+
+
+# === A run ===
+
+
+@pytest.fixture(scope="module")
+def kinds_root(tmp_path_factory):
+    """A toy set of three kinds of defects: 36 images of 32 px."""
+    root = tmp_path_factory.mktemp("kinds") / "toy"
+    write_toy(root, 36, size=32, classes=4)
+    return root
+
+
+@pytest.fixture(scope="module")
+def trained(kinds_root, tiny_experiment, tmp_path_factory, tensorflow_devices):  # noqa: ARG001
+    data = ["--data.root", str(kinds_root), "--data.splits", str(kinds_root / "splits.txt")]
+    folder = ["--runs", str(tmp_path_factory.mktemp("runs"))]
+    changes = ["--network.mask-classes", "--network.mask-stride", "2", "--augmentation.synthetic", "0.3"]
+    return Trainer(load_experiment(tiny_experiment, [*data, *folder, *changes])).run().path
+
+
+def test_a_run_learns_a_mask_for_each_class(trained, tmp_path):
+    text = evaluate_run(trained, "test")
+    figures = json.loads((trained / "metrics.json").read_text())
+    evaluation = load_evaluation(trained)
+    assert evaluation.classes == ("good", "scratch", "spot", "stain")
+    true_classes = {overlap.true_class for result in evaluation.results for overlap in result.overlaps}
+    assert true_classes <= {1, 2, 3}
+    assert true_classes
+    assert np.array(figures["region_confusion"]).shape == (4, 4)
+    assert "true region, found as" in text
+    assert "Classes of regions" in (trained / "report.html").read_text(encoding="utf-8")
+    again = measure(evaluation.results, evaluation.classes, evaluation.mask_scores)
+    assert [list(row) for row in again.region_classes.confusion] == figures["region_confusion"]
+    export_run(trained, tmp_path / "model", ExportOptions(force=True))
+    predictor = Predictor.load(tmp_path / "model")
+    assert predictor.config.network.mask_channels == 3
+    found = predictor.predict([np.random.default_rng(0).integers(0, 256, (32, 32, 1), dtype=np.uint8)])[0]
+    assert set(np.unique(found.class_mask)) <= {0, 1, 2, 3}
+    assert all(region.label in predictor.config.classes[1:] for region in found.regions)
+
+
+def test_mask_classes_with_one_class_is_refused(tiny_experiment):
+    with pytest.raises(ConfigError, match=r"network\.mask_classes with one class of defects, 'defect'"):
+        load_run_data(load_experiment(tiny_experiment, ["--network.mask-classes"]))
+
+
+def test_two_classes_of_one_value_are_refused(tiny_experiment):
+    with pytest.raises(ConfigError, match="two classes have one value"):
+        load_experiment(tiny_experiment, ["--data.mask-values", '{"scratch": 3, "spot": 3}'])
