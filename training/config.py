@@ -187,6 +187,11 @@ class AugmentationConfig(Config):
         description="chance that a defective image's turn goes to a good one with a made-up defect "
         "(shuffled: that a good image gets one); above 0, good photographs alone can be learnt from",
     )
+    feature_noise: Fraction = Field(
+        0.0,
+        description="chance that a made-up defect is noise in the features of a frozen encoder instead of a "
+        "change of the photograph",
+    )
     transplant: Fraction = Field(
         0.0,
         description="chance that a defective image's turn goes to a good one that gets its defect, cut out "
@@ -199,7 +204,7 @@ class AugmentationConfig(Config):
 
         One that gets a defect is another image, and is not asked about.
         """
-        allowed = {"flip_horizontal", "flip_vertical", "synthetic", "transplant"}
+        allowed = {"flip_horizontal", "flip_vertical", "synthetic", "transplant", "feature_noise"}
         plain = AugmentationConfig().model_dump(exclude=allowed)
         return self.model_dump(exclude=allowed) == plain
 
@@ -491,6 +496,16 @@ class ExperimentConfig(BaseSettings):
             raise ValueError(
                 "augmentation.synthetic or transplant with input.policy=letterbox, whose padding would get "
                 "defects, too; expected the policy resize, native or tile"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _check_feature_noise(self) -> Self:
+        if self.augmentation.feature_noise and not (self.caches_features and self.augmentation.synthetic):
+            raise ValueError(
+                "augmentation.feature_noise without features to put it in, or without made-up defects; "
+                "expected network.encoder with encoder_trainable=frozen, no augmentation of photographs but "
+                "flips, and augmentation.synthetic above 0"
             )
         return self
 

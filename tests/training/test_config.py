@@ -73,6 +73,14 @@ def test_environment_does_not_steer_a_run(experiment, monkeypatch):
             + MINIMAL,
             "with input.policy=letterbox, whose padding would get defects, too; expected the policy resize",
         ),
+        (
+            "[augmentation]\nsynthetic = 0.5\nfeature_noise = 0.5\n" + MINIMAL,
+            "feature_noise without features to put it in, .*expected network.encoder with encoder_trainable",
+        ),
+        (
+            "[network]\npreset = 'mobilenet'\n[augmentation]\nfeature_noise = 0.5\n" + MINIMAL,
+            "feature_noise without .* made-up defects; .*and augmentation.synthetic above 0",
+        ),
         ("", "no stage has steps"),
         ("a = [", "is not valid TOML"),
     ],

@@ -1,12 +1,13 @@
 """One tf.data pipeline outside the replicas: the global batches of a stage, in an order set by the seed."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
 
 import numpy as np
 import tensorflow as tf
+from numpy.typing import NDArray
 
 from segdec.errors import ConfigError, SegdecError
 from training.config import ExperimentConfig
@@ -14,9 +15,10 @@ from training.data.array_cache import Arrays
 from training.data.augmentation import augment, draw, flipped_axes
 from training.data.example_source import ExampleSource
 from training.data.feature_cache import KEPT, FeatureCache
+from training.data.feature_noise import add_noise, draw_noise_mask
 from training.data.made_up_source import MadeUpSource
 from training.data.reading_pool import ReadingPool
-from training.data.sampling import AS_IT_IS, Turns, draw_turns
+from training.data.sampling import AS_IT_IS, NOISE, Turns, draw_turns
 from training.data.targets import build_targets, split_share
 from training.stages import STAGES
 
@@ -47,8 +49,8 @@ class InputShard:
 WHOLE_BATCH = InputShard()
 """All rows, for one replica."""
 
-_DEFECT = 1
-"""Purpose of a random number: a defect; without one, augmentation."""
+_DEFECT, _NOISE = 1, 2
+"""Purpose of a random number: a defect, or its noise; without one, augmentation."""
 
 
 @dataclass(frozen=True)
@@ -159,6 +161,7 @@ class InputPipeline:
             [self._config.seed, stage_index],
             synthetic=changes.synthetic,
             transplant=changes.transplant,
+            feature_noise=changes.feature_noise,
         )
         return Turns(usable[images], np.where(donors < 0, donors, usable[donors]))
 
@@ -231,10 +234,15 @@ class InputPipeline:
         """
         if self._features is None:
             return self._augmented(place)
-        if place.donor != AS_IT_IS:
+        if place.donor not in (AS_IT_IS, NOISE):
             return self._features.compute(self._augmented(place))
+        whole = replace(place, donor=AS_IT_IS)
         flips = flipped_axes(draw(self._random(place)), self._config.augmentation)
-        return self._features.get((place.index, flips), lambda: self._augmented(place))
+        seen = self._features.get((place.index, flips), lambda: self._augmented(whole))
+        if place.donor == AS_IT_IS or (mask := self._noise_mask(place, seen)) is None:
+            return seen
+        features = {name: seen[name] for name in self._features.shapes}
+        return {**seen, **add_noise(features, mask, self._random(place, _NOISE)), "mask": mask}
 
     def _augmented(self, place: _Place) -> Arrays:
         """The augmented `image`, and its `mask`, `area` and `classes`, where there are."""
@@ -243,7 +251,15 @@ class InputPipeline:
         random = self._random(place)
         changed = augment(example.image, example.mask, random, changes, example.area, example.classes)
         beside = {"mask": changed.mask, "area": changed.area, "classes": changed.classes}
-        return {"image": changed.image, **{name: one for name, one in beside.items() if one is not None}}
+        known = {name: one for name, one in beside.items() if one is not None}
+        seen: Arrays = {"image": changed.image, **known}
+        mask = self._noise_mask(place, seen) if place.donor == NOISE else None
+        return seen if mask is None else {**seen, "mask": mask}
+
+    def _noise_mask(self, place: _Place, seen: Arrays) -> NDArray[np.uint8] | None:
+        """Where the features of a good example get noise."""
+        size = self._shape[0], self._shape[1]
+        return draw_noise_mask(self._random(place, _DEFECT), size, seen.get("area"))
 
     def _random(self, place: _Place, *purpose: int) -> np.random.Generator:
         return np.random.default_rng([self._config.seed, place.stage_index, place.position, *purpose])

@@ -5,7 +5,7 @@ import numpy as np
 from training.config import TargetConfig
 from training.data.example_source import Example, ExampleSource
 from training.data.made_up_defects import make_up_defect
-from training.data.sampling import AS_IT_IS, MADE_UP
+from training.data.sampling import AS_IT_IS, MADE_UP, NOISE
 from training.data.targets import grow
 from training.data.transplants import transplant_defect
 
@@ -39,10 +39,11 @@ class MadeUpSource:
 
         Args:
             index: Of the example.
-            donor: Index of the example whose defect it gets, `MADE_UP` or `AS_IT_IS`.
+            donor: Index of the example whose defect it gets, `MADE_UP`, `NOISE` or `AS_IT_IS`. With `NOISE`
+                the photograph stays as it is.
             random: Decides the defect.
         """
-        if donor == AS_IT_IS:
+        if donor in (AS_IT_IS, NOISE):
             return self._source[index]
         if donor == MADE_UP:
             return self._make_up(index, random)
@@ -50,7 +51,7 @@ class MadeUpSource:
 
     def label(self, index: int, donor: int, *, masked: bool) -> int:
         """Returns the class of the example of one turn, or `ANY_DEFECT`; `masked`: whether it has a mask."""
-        if donor == MADE_UP:
+        if donor in (MADE_UP, NOISE):
             return self._label if masked else 0
         return self._source.labels[index if donor == AS_IT_IS else donor]
 
@@ -63,7 +64,8 @@ class MadeUpSource:
         name = self._source.name(index)
         if donor == AS_IT_IS:
             return name
-        return f"{name} + {'made-up defect' if donor == MADE_UP else self._source.name(donor)}"
+        given = {MADE_UP: "made-up defect", NOISE: "noise in its features"}
+        return f"{name} + {given.get(donor) or self._source.name(donor)}"
 
     def _make_up(self, index: int, random: np.random.Generator) -> Example:
         others = random.choice(self._good, TEXTURES).tolist()

@@ -13,10 +13,10 @@ Indices = NDArray[np.int64]
 
 Sampling = Literal["alternate", "frequency", "shuffled"]
 
-AS_IT_IS, MADE_UP = -1, -2
-"""Where a defect comes from, if not from another image: it is the image's own, or made up."""
+AS_IT_IS, MADE_UP, NOISE = -1, -2, -3
+"""Where a defect comes from, if not from another image: its own, made up, or noise in features."""
 
-_CHANCES, _HOSTS, _DONORS = 2**32 - 1, 2**32 - 2, 2**32 - 3
+_CHANCES, _HOSTS, _DONORS, _NOISES = 2**32 - 1, 2**32 - 2, 2**32 - 3, 2**32 - 4
 """Beside class indices in a seed."""
 
 MOST_ROUNDS = 64
@@ -72,7 +72,8 @@ class Turns(NamedTuple):
 
     Attributes:
         images: Index of the image whose turn it is [N].
-        donors: Index of the image whose defect it gets, `MADE_UP` or `AS_IT_IS` [N]. What gets one is good.
+        donors: Index of the image whose defect it gets, `MADE_UP`, `NOISE` or `AS_IT_IS` [N]. What gets one
+            is good.
     """
 
     images: Indices
@@ -88,6 +89,7 @@ def draw_turns(
     *,
     synthetic: float = 0.0,
     transplant: float = 0.0,
+    feature_noise: float = 0.0,
 ) -> Turns:
     """Draws the order, as `draw_order` does, and which good images get a defect in it.
 
@@ -104,6 +106,7 @@ def draw_turns(
         seed: Numbers that decide.
         synthetic: Chance of a made-up defect.
         transplant: Chance of another image's defect.
+        feature_noise: Chance that a made-up defect is noise in features.
 
     Raises:
         DatasetError: If there is no good image, or no defective one and `synthetic` is 0.
@@ -111,8 +114,25 @@ def draw_turns(
     classes = np.asarray(labels, np.int64)
     good = np.flatnonzero(classes == 0)
     if synthetic and len(good) == len(classes) > 0:
-        return _turns_of_good(sampling, good, draws, seed, synthetic)
-    images = draw_order(sampling, labels, draws, seed)
+        turns = _turns_of_good(sampling, good, draws, seed, synthetic)
+    else:
+        turns = _turns_of_all(sampling, classes, outlined, draws, seed, synthetic, transplant)
+    noise = np.random.default_rng([*seed, _NOISES]).random(draws) < feature_noise
+    return Turns(turns.images, np.where(noise & (turns.donors == MADE_UP), NOISE, turns.donors))
+
+
+def _turns_of_all(
+    sampling: Sampling,
+    classes: Indices,
+    outlined: Sequence[bool],
+    draws: int,
+    seed: Sequence[int],
+    synthetic: float,
+    transplant: float,
+) -> Turns:
+    """With defective images."""
+    good = np.flatnonzero(classes == 0)
+    images = draw_order(sampling, classes.tolist(), draws, seed)
     donors = np.full(draws, AS_IT_IS, np.int64)
     chances = np.random.default_rng([*seed, _CHANCES]).random((draws, 2))
     if sampling == "shuffled":

@@ -162,6 +162,28 @@ def test_examples_with_a_made_up_defect_are_computed_each_time(make, config, dat
         check_equal({name: ours[name] for name in TARGETS}, {name: theirs[name] for name in TARGETS})
 
 
+def test_noise_takes_the_place_of_a_made_up_defect_in_kept_features(make, network):
+    """A defect of its mask, and the features elsewhere are those of the photograph."""
+    noise = {"augmentation": AugmentationConfig(synthetic=1.0, feature_noise=1.0)}
+    pipeline, encoder = make(threads=1, **noise)
+    (batch,) = collect(pipeline, 0, 0, 1)
+    assert encoder.asked == BATCH
+    names, seen = pipeline.global_batch(0, 1)
+    check_equal({name: batch[name] for name in TARGETS}, {name: seen[name] for name in TARGETS})
+    clean = network.encoder(seen["image"], training=False)
+    for row, (name, label) in enumerate(zip(names, batch["label"], strict=True)):
+        changed = [
+            not np.allclose(batch[key][row], clean[key][row], rtol=6e-4, atol=1e-5) for key in sorted(clean)
+        ]
+        assert name.endswith("+ noise in its features") == bool(label) == any(changed)
+        assert bool(batch["target"][row].any()) == bool(label)
+    assert batch["label"].tolist() == [1, 0] * (BATCH // 2)
+    asked = encoder.asked
+    (again,) = collect(pipeline, 0, 0, 1)
+    check_equal(again, batch)
+    assert encoder.asked == asked  # noise is added to what is kept
+
+
 def test_shares_put_together_are_the_global_batch(make):
     """Each process computes what it needs itself."""
     (whole,) = collect(make()[0], 0, 2, 3)

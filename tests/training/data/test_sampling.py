@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from segdec.errors import DatasetError
-from training.data.sampling import AS_IT_IS, MADE_UP, draw_order, draw_turns, frequency_log_weights
+from training.data.sampling import AS_IT_IS, MADE_UP, NOISE, draw_order, draw_turns, frequency_log_weights
 
 IN_TURN = ["alternate", "frequency"]
 
@@ -144,6 +144,18 @@ def test_a_made_up_defect_comes_before_a_transplanted_one():
     assert np.mean(turns >= 0) == pytest.approx(0.5 * 0.75 * 0.5, abs=0.05)
 
 
+@pytest.mark.parametrize("sampling", [*IN_TURN, "shuffled"])
+@pytest.mark.parametrize("labels", [LABELS, [0, 0, 0]])
+def test_noise_in_features_takes_turns_of_made_up_defects(sampling, labels):
+    plain = turns_of(sampling, 2000, labels, synthetic=0.5, transplant=0.5)
+    images, donors = turns_of(sampling, 2000, labels, synthetic=0.5, transplant=0.5, feature_noise=0.3)
+    np.testing.assert_array_equal(images, plain.images)
+    noise = donors == NOISE
+    assert set(plain.donors[noise]) == {MADE_UP}
+    np.testing.assert_array_equal(donors[~noise], plain.donors[~noise])
+    assert noise.sum() / np.sum(plain.donors == MADE_UP) == pytest.approx(0.3, abs=0.07)
+
+
 def test_shuffled_gives_good_images_a_defect_in_their_own_turn():
     images, donors = turns_of("shuffled", 700, synthetic=0.5, transplant=0.5)
     np.testing.assert_array_equal(images, draw_order("shuffled", LABELS, 700, [0, 1]))
@@ -188,6 +200,7 @@ def test_one_kind_alone_is_refused_unless_defects_are_made_up(labels):
 @pytest.mark.parametrize("sampling", [*IN_TURN, "shuffled"])
 @pytest.mark.parametrize("labels", [LABELS, [0, 0, 0]])
 def test_a_longer_order_of_turns_begins_with_the_shorter_ones(sampling, labels):
-    short, long = (turns_of(sampling, draws, labels, synthetic=0.4, transplant=0.4) for draws in (21, 70))
+    chances = {"synthetic": 0.4, "transplant": 0.4, "feature_noise": 0.4}
+    short, long = (turns_of(sampling, draws, labels, **chances) for draws in (21, 70))
     for ours, theirs in zip(short, long, strict=True):
         np.testing.assert_array_equal(ours, theirs[:21])
