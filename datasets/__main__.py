@@ -19,7 +19,7 @@ from datasets.layouts.toy import CLASSES
 from datasets.loading import LAYOUTS
 from datasets.sharding.packing import DEFAULT_SHARD_MB
 from datasets.splitting import TEST_FRACTION, VAL_FRACTION
-from segdec.cli_runtime import allow_pixels, clean_exit, pixel_limit
+from segdec.cli_runtime import allow_pixels, clean_exit, pixel_limit, white_level
 from segdec.images import DEFAULT_MAX_PIXELS
 
 
@@ -105,7 +105,7 @@ def _add_inspect(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--white-level",
-        type=_white_level,
+        type=white_level,
         metavar="N",
         help="value of 16-bit photographs that is shown white, as input.white_level of a training",
     )
@@ -113,12 +113,6 @@ def _add_inspect(parser: argparse.ArgumentParser) -> None:
         "--twins", type=Path, metavar="FILE", help="text file to write: all near twins in different splits"
     )
     parser.set_defaults(command=commands.inspect)
-
-
-def _white_level(text: str) -> int:
-    if not text.isdecimal() or not 256 <= int(text) <= 65535:
-        raise argparse.ArgumentTypeError(f"'{text}' is no white level. Expected a number from 256 to 65535.")
-    return int(text)
 
 
 def _add_split(parser: argparse.ArgumentParser) -> None:

@@ -163,7 +163,8 @@ def describe_problems(problems: Sequence[Problem]) -> str:
             f"The data set has {len(problems)} problem{'s' * many}:",
             *(f"  {problem_line(problem)}" for problem in problems),
             f"Repair {'them' if many else 'it'}, or leave out the photographs named here with "
-            "--data.skip-broken (training) or --skip-broken (python -m datasets pack, split).",
+            "--data.skip-broken (python -m training run) or --skip-broken (python -m training fit, "
+            "python -m datasets pack, split).",
         ]
     )
 

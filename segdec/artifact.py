@@ -257,7 +257,7 @@ def write_artifact(folder: Path, build: Callable[[Path], Manifest], *, overwrite
         ArtifactError: If `folder` exists and `overwrite` is false or it is no artifact, or if it
             cannot be written.
     """
-    _check_target(folder, overwrite)
+    _check_replaceable(folder, overwrite)
     with _explained(folder), new_folder(folder, overwrite=overwrite) as staged:
         complete = build(staged).model_copy(update={"files": _fingerprints(staged)})
         content = (complete.model_dump_json(indent=2) + "\n").encode()
@@ -425,7 +425,20 @@ def _check_variants(folder: Path, manifest: Manifest) -> None:
 # === Writing ===
 
 
-def _check_target(folder: Path, overwrite: bool) -> None:
+def check_target(folder: Path, overwrite: bool) -> None:
+    """Checks that an artifact can be written to a folder.
+
+    Raises:
+        ArtifactError: If it exists and may not be replaced, or cannot be written.
+    """
+    _check_replaceable(folder, overwrite)
+    with _explained(folder):
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=f".{folder.name}-", dir=folder.parent):
+            pass
+
+
+def _check_replaceable(folder: Path, overwrite: bool) -> None:
     if not folder.exists():
         return
     if not overwrite:

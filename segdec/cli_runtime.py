@@ -143,6 +143,17 @@ def allow_pixels(max_pixels: int) -> None:
         image.MAX_IMAGE_PIXELS = max(image.MAX_IMAGE_PIXELS, max_pixels)
 
 
+def white_level(text: str) -> int:
+    """Reads the value of a flag `--white-level`, for `argparse`.
+
+    Raises:
+        ArgumentTypeError: If it is no whole number from 256 to 65535.
+    """
+    if not text.isascii() or not text.isdecimal() or not 256 <= int(text[:6]) <= 65535:
+        raise argparse.ArgumentTypeError(f"'{text}' is no white level. Expected a number from 256 to 65535.")
+    return int(text)
+
+
 def pixel_limit(text: str) -> int:
     """Reads the value of a flag `--max-pixels`, for `argparse`.
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
-from segdec.cli_runtime import allow_pixels, clean_exit, quiet_tensorflow
+from segdec.cli_runtime import allow_pixels, clean_exit, quiet_tensorflow, white_level
 from segdec.engines import ENGINES
 from segdec.errors import ConfigError
 
@@ -91,6 +91,13 @@ def _add_fit(commands: "Commands") -> None:
         help="what the encoder begins with, where Keras has not downloaded it; none = a network without one",
     )
     one.add_argument("--overwrite", action="store_true", help="replace a run and a model of this name")
+    one.add_argument("--skip-broken", action="store_true", help="leave out photographs that cannot be used")
+    one.add_argument(
+        "--white-level",
+        type=white_level,
+        metavar="VALUE",
+        help="value of 16-bit photographs that is shown white, where their camera has fewer bits",
+    )
     one.set_defaults(command=fit)
 
 

@@ -192,13 +192,12 @@ class Trainer:
         return self.folder
 
     def _has_learnt(self) -> bool:
-        """Whether there are weights to keep; before the first validation they are the averaged ones."""
-        if int(self.state.stage) == 0 and self.state.best.numpy()[0] == float("-inf"):
-            if not self.state.steps_taken:
-                return False
+        """Whether there are weights to keep; before a stage's first validation they are the averaged ones."""
+        stage, taken = int(self.state.stage), self.state.steps_taken
+        if taken and self.state.best.numpy()[0] == float("-inf"):
             self.train_state.ema.copy_to(self.validated)
             self.state.save_best((0.0, 0.0))
-        return True
+        return taken > 0 or any(self.config.stages[former.name].steps for former in STAGES[:stage])
 
     def _has_decided(self) -> bool:
         """Whether a step has trained the decision, which one that was stopped early may lack."""
@@ -248,9 +247,9 @@ class Trainer:
                 if saving:
                     with meter.paused():
                         state.save(step)
+                self._take_pace(step)
                 if stopping and not last:
                     self._stop(f"after step {step} of stage '{stage.name}'")
-                self._take_pace(step)
                 if last:
                     break
 

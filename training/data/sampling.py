@@ -183,6 +183,8 @@ def _check_both(classes: Indices, defects: Sequence[int]) -> None:
 
 def _rounds(indices: Indices, draws: int, seed: Sequence[int]) -> Indices:
     """The indices again and again, each round in its own order."""
+    if len(indices) == 1:  # quickly, though it is the same
+        return np.full(draws, indices[0], np.int64)
     rounds = -(-draws // len(indices))
     orders = [np.random.default_rng([*seed, number]).permutation(indices) for number in range(rounds)]
     return np.concatenate([indices[:0], *orders])[:draws]

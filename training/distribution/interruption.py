@@ -2,8 +2,10 @@
 
 import signal
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import FrameType, TracebackType
-from typing import Any, Self
+from typing import Any, NoReturn, Self
 
 from segdec.cli_runtime import EXIT_INTERRUPTED
 from segdec.errors import RunError
@@ -41,6 +43,29 @@ class PeerLostError(RunError):
             "a run that had begun goes on from its last checkpoint."
         )
         self.exit_code = EXIT_PEER_LOST
+
+
+class Terminated(KeyboardInterrupt):
+    """SIGTERM, where it ends what is being done as an interrupt does."""
+
+    exit_code = EXIT_CODES[signal.SIGTERM]
+
+
+@contextmanager
+def terminable() -> Iterator[None]:
+    """Within the block SIGTERM raises `Terminated`, unless something within takes note of it itself."""
+
+    def end(number: int, frame: FrameType | None) -> NoReturn:  # noqa: ARG001
+        raise Terminated
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    former = signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, former)
 
 
 def reclaim_signals() -> None:

@@ -24,7 +24,7 @@ LEAST_AREA = 128 * 128
 """Pixels below which an input is not made for the sake of speed."""
 
 LARGEST_AREA = 4 * USUAL_AREA
-"""Pixels of the input above which the network sees tiles."""
+"""Pixels of the input above which the network sees tiles, or what is scaled down where there can be none."""
 
 SMALLEST_SIDE = 32
 SIDES = 16
@@ -94,7 +94,7 @@ def choose(
     """Chooses all settings but the length of the stages.
 
     Args:
-        survey: The facts.
+        survey: The facts, of the annotations those of the photographs that train.
         defective: Defective photographs in train, val and test.
         forms: Training photographs.
         means: What there is to train with.
@@ -133,6 +133,10 @@ def choose(
     }
     if survey.merged:
         settings["data"]["merge_defects"] = True
+    if survey.skip_broken:
+        settings["data"]["skip_broken"] = True
+    if survey.white_level is not None:
+        settings["input"]["white_level"] = survey.white_level
     if means.encoder_weights is not None:
         settings["encoder_weights"] = means.encoder_weights
     told = [
@@ -195,12 +199,13 @@ def _input(survey: Survey, usual: int, *, masked: bool, made_up: bool) -> tuple[
     area, smallest = height * width, survey.smallest_px
     needed = min(1.0, SMALLEST_INPUT_PX / smallest) if smallest else 0.0
     scale = max(needed, min(1.0, math.sqrt(usual / area)))
-    if scale**2 * area > LARGEST_AREA and masked:
+    if scale**2 * area > LARGEST_AREA and masked and not survey.labels:  # of tiles each needs its mask
         text = (
             f"tiles of {TILE} × {TILE} px: scaled down to one input, the smallest defect ({smallest:.0f} px "
             f"across) would keep fewer than {SMALLEST_INPUT_PX:.0f} px"
         )
         return {"policy": "tile", "height": TILE, "width": TILE, "overlap_px": TILE_OVERLAP}, text
+    scale = min(scale, math.sqrt(LARGEST_AREA / area))
     kept = _kept(smallest, scale)
     if usual < USUAL_AREA and scale < 1.0:
         kept += "; smaller than usual, since time is short"

@@ -6,13 +6,14 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from datasets.detection import find_layout
 from datasets.loading import load_dataset
-from datasets.splitting import write_splits
+from datasets.splitting import SPLITS, write_splits
+from segdec.artifact import check_target
 from segdec.cli_runtime import EXIT_INTERRUPTED
 from segdec.errors import ConfigError, RunError
 from segdec.files import write_text_atomic
@@ -20,7 +21,7 @@ from segdec.images import DEFAULT_MAX_PIXELS
 from segdec.process_memory import memory_limit
 from training.config import ExperimentConfig
 from training.data.run_data import known_checks
-from training.distribution.interruption import RunInterruptedError
+from training.distribution.interruption import RunInterruptedError, terminable
 from training.evaluation.run_evaluation import evaluate_run
 from training.experiment_file import save_experiment
 from training.export import ExportOptions, export_run
@@ -41,6 +42,8 @@ clock: Callable[[], float] = time.monotonic
 SMALLER = (0.8, 0.65, 0.5, 0.4, 0.3, 0.2)
 """Shares of the usual input's pixels that are tried where time is short."""
 
+MOST_MINUTES = 60 * 24 * 31
+
 NO_MODEL = "There is no model: nothing was trained yet."
 
 
@@ -57,6 +60,8 @@ class FitOptions:
         name: Of the run; None = that of the folder.
         runs: Folder that holds all runs.
         overwrite: Replace a run and a model of this name.
+        skip_broken: Leave out photographs that cannot be used.
+        white_level: Value of a 16-bit photograph that is shown white; None = as its file says.
     """
 
     root: Path
@@ -67,6 +72,8 @@ class FitOptions:
     name: str | None = None
     runs: Path = Path("runs")
     overwrite: bool = False
+    skip_broken: bool = False
+    white_level: int | None = None
 
 
 def fit(options: FitOptions, began: float) -> None:
@@ -82,14 +89,18 @@ def fit(options: FitOptions, began: float) -> None:
     """
     ends_at = began + 60 * options.minutes
     name, out = _places(options)
+    with terminable():
+        _fit(options, name, out, began, ends_at)
 
+
+def _fit(options: FitOptions, name: str, out: Path, began: float, ends_at: float) -> None:
     with _nothing_trained():
         # === Look ===
         surveyed = _survey(options)
         say(*tell_survey(surveyed.survey, surveyed.notes))
 
         # === Choose ===
-        division = divide(surveyed)
+        surveyed, division = _divide(surveyed)
         say(*tell_division(division))
         means = _means(options)
         choice = _choose(surveyed.survey, division, means)
@@ -111,8 +122,9 @@ def fit(options: FitOptions, began: float) -> None:
     _write(config, division, choice)
 
     # === Measure and export ===
-    say(evaluate_run(trainer.folder.path, division.judged))
-    export_run(trainer.folder.path, out, ExportOptions(overwrite=options.overwrite))
+    with _trained(config, division, out):
+        say(evaluate_run(trainer.folder.path, division.judged))
+        export_run(trainer.folder.path, out, ExportOptions(overwrite=options.overwrite))
     why = "the machine was faster or slower than measured" if stopped is None else "it was stopped"
     say("", *_ending(config, _describe_steps(pace, planned, why), out, clock() - began))
     if stopped is not None:
@@ -126,6 +138,22 @@ def _nothing_trained() -> Iterator[None]:
         yield
     except (KeyboardInterrupt, RunInterruptedError) as stop:  # the latter from what is only measured
         print(NO_MODEL, file=sys.stderr)
+        raise SystemExit(getattr(stop, "exit_code", EXIT_INTERRUPTED)) from None
+
+
+@contextmanager
+def _trained(config: ExperimentConfig, division: Division, out: Path) -> Iterator[None]:
+    """Within the block an interrupt leaves a finished run, of which a model can be made."""
+    try:
+        yield
+    except KeyboardInterrupt as stop:
+        run, options = shlex.quote(str(config.folder)), f"--split {division.judged}"
+        print(
+            "Stopped. The network is trained; what is missing:\n"
+            f"  python -m training evaluate {run} {options}\n"
+            f"  python -m training export {run} {shlex.quote(str(out))} --overwrite",
+            file=sys.stderr,
+        )
         raise SystemExit(getattr(stop, "exit_code", EXIT_INTERRUPTED)) from None
 
 
@@ -155,33 +183,59 @@ def _places(options: FitOptions) -> tuple[str, Path]:
 
     Raises:
         ConfigError: If the time is none, or no name follows from the folder.
-        RunError: If there is a run or a model already.
+        RunError: If there is a run or a model already, or something else in the place of a run.
+        ArtifactError: If the model cannot be written where it shall be.
     """
-    if not 0 < options.minutes < 60 * 24 * 31:
+    if not 0 < options.minutes <= MOST_MINUTES:
         raise ConfigError(
-            f"--minutes {options.minutes:g}. Expected how long all of it may take, in minutes, above 0: "
-            "three are the least in which something is learnt."
+            f"--minutes {options.minutes:g}. Expected how long all of it may take, in minutes, above 0 and "
+            f"up to {MOST_MINUTES} (31 days): three are the least in which something is learnt."
         )
-    name = options.name or options.root.resolve().stem
+    root = options.root.resolve()
+    name = options.name or (root.stem if root.is_file() else root.name)
     if not re.fullmatch(r"\w[\w.-]*", name):
         raise ConfigError(f"The folder's name '{name}' cannot name a run. Give another one with --name.")
-    out = options.out or Path("models") / name
-    for place in (options.runs / name, out):
+    out, run = options.out or Path("models") / name, options.runs / name
+    for place in (run, *_files(options.runs, name), out):
         if place.exists() and not options.overwrite:
             raise RunError(f"'{place}' exists. Give --overwrite to replace it, or another --name or --out.")
+    check_target(out, options.overwrite)
+    if run.exists():
+        RunFolder(run).check_is_run()
     return name, out
 
 
 def _survey(options: FitOptions) -> Surveyed:
     """Loads and looks; where a class of defects hardly occurs, all become one."""
     layout = options.layout or find_layout(options.root)
-    surveyed = look_at(load_dataset(layout, options.root), layout, options.root, DEFAULT_MAX_PIXELS)
-    return merge_defects(surveyed) if hardly_shown(surveyed) else surveyed
+    surveyed = look_at(
+        load_dataset(layout, options.root),
+        layout,
+        options.root,
+        DEFAULT_MAX_PIXELS,
+        skip_broken=options.skip_broken,
+        white_level=options.white_level,
+    )
+    if not (hardly := hardly_shown(surveyed)):
+        return surveyed
+    few = f"{', '.join(hardly)}: fewer than {len(SPLITS)} parts, too few to be told from other defects"
+    return merge_defects(surveyed, few)
+
+
+def _divide(surveyed: Surveyed) -> tuple[Surveyed, Division]:
+    """Divides; where no class of defects is to learn from, all become one."""
+    division = divide(surveyed)
+    if division.defective[0] or len(surveyed.survey.classes) == 2:
+        return surveyed, division
+    merged = merge_defects(surveyed, "no defect trains, so that nothing tells one class from another")
+    division = divide(merged)
+    return merged, replace(division, reasons=(*division.reasons, merged.notes[-1]))
 
 
 def _choose(survey: Survey, division: Division, means: Means, area: int = USUAL_AREA) -> Choice:
     train = division.good[0] + division.defective[0]
-    return choose(survey, division.defective, train, means, area)
+    taught = survey.taught_by(division.dataset.of_split("train"))
+    return choose(taught, division.defective, train, means, area)
 
 
 def _fit_time(
@@ -236,14 +290,19 @@ def _amounts(choice: Choice, division: Division) -> Amounts:
 
 
 def _experiment(choice: Choice, planned: Plan, name: str, runs: Path) -> ExperimentConfig:
-    data = {**choice.settings["data"], "splits": runs / f"{name}.splits.txt"}
+    data = {**choice.settings["data"], "splits": _files(runs, name)[1]}
     return choice.config(
         planned.steps, name=name, runs=runs, data=data, validate_every=planned.validate_every
     )
 
 
+def _files(runs: Path, name: str) -> tuple[Path, Path]:
+    """The experiment and its splits."""
+    return runs / f"{name}.toml", runs / f"{name}.splits.txt"
+
+
 def _experiment_file(config: ExperimentConfig) -> Path:
-    return config.runs / f"{config.name}.toml"
+    return _files(config.runs, config.name)[0]
 
 
 def _write(config: ExperimentConfig, division: Division, choice: Choice) -> None:

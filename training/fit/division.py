@@ -102,7 +102,10 @@ def _own(dataset: Dataset, clusters: Sequence[Cluster], seed: int) -> tuple[Data
         for split, part in zip(SPLITS, deal(own, shares, seed), strict=False)
         for group in _groups(part)
     }
-    records = tuple(record.assigned(places.get(record.group, record.split)) for record in dataset.records)
+    records = tuple(
+        record.assigned(places.get(record.group, record.split)) if record.split in SPLITS[:2] else record
+        for record in dataset.records
+    )
     return replace(dataset, records=records), (
         "test as the data set says",
         f"its validation holds {good[1]} good and {defective[1]} defective photographs: training and "

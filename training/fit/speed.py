@@ -4,16 +4,16 @@ import contextlib
 import io
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
-from itertools import islice
 from pathlib import Path
 from typing import TypeVar
 
 import numpy as np
 
-from datasets.sample import Dataset, Record, Split
+from datasets.sample import Dataset, Record, Split, is_placeless
 from datasets.splitting import write_splits
 from training.config import ExperimentConfig
 from training.data.made_up_validation import MOST
+from training.distribution.interruption import RunInterruptedError
 from training.fit.choice import Choice
 from training.fit.plan import Speed
 from training.fit.timed_pace import Clock
@@ -58,6 +58,7 @@ def measure_speed(choice: Choice, dataset: Dataset, runs: Path, clock: Clock) ->
 
     Raises:
         SegdecError: If training cannot even begin.
+        RunInterruptedError: If SIGTERM or SIGINT came.
     """
     stage = next(name for name in (one.name for one in STAGES) if name in choice.shares)
     with tempfile.TemporaryDirectory() as folder, _quiet():
@@ -67,6 +68,8 @@ def measure_speed(choice: Choice, dataset: Dataset, runs: Path, clock: Clock) ->
         feature_s = _prepare_features(trainer, stage, clock)
         with contextlib.suppress(_MeasuredError):
             trainer.run()
+        if trainer.interruption.received:  # in the last step
+            raise RunInterruptedError(trainer.interruption.received, "while the speed was measured")
         _, predicting = _timed(clock, trainer.validator.measure)
     first, *_ = times = np.diff(stopwatch.times).tolist()
     step_s = (times[1] + times[3] + times[4]) / 3  # the others validate
@@ -96,8 +99,8 @@ def sample(dataset: Dataset) -> list[Record]:
 
 def _few(dataset: Dataset, split: Split) -> Iterator[Record]:
     for defective in (False, True):
-        of_kind = (record for record in dataset.of_split(split) if (record.label > 0) == defective)
-        yield from islice(of_kind, EACH[split])
+        of_kind = [record for record in dataset.of_split(split) if (record.label > 0) == defective]
+        yield from sorted(of_kind, key=is_placeless)[: EACH[split]]  # the stage `segment` needs places
 
 
 def _in_small(choice: Choice, stage: str, dataset: Dataset, folder: Path, runs: Path) -> ExperimentConfig:

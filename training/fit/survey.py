@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -15,13 +15,14 @@ from datasets.checking import (
     CheckedPhotograph,
     check_dataset,
     describe_risks,
+    problem_line,
     refuse_problems,
 )
 from datasets.known_checks import Facts, FileState, KnownChecks
 from datasets.layouts.own_splits import SPLITS_FILE
 from datasets.leaks import near_twins
 from datasets.near_twins import MOST
-from datasets.sample import Dataset, Record, Sample
+from datasets.sample import Dataset, Record, Sample, is_placeless
 from datasets.splitting import SPLITS, default_split
 from segdec.cli_runtime import progress_bar
 from segdec.errors import DatasetError
@@ -73,6 +74,8 @@ class Survey:
         mixed_twins: Clusters of near twins of which some are good and some defective.
         own_split: Whether the set says itself what trains, validates and tests.
         merged: Whether all classes of defects have become one.
+        skip_broken: Whether photographs with problems are left out, as the user says.
+        white_level: Value of a 16-bit photograph that becomes 255, as the user says.
     """
 
     layout: str
@@ -95,6 +98,8 @@ class Survey:
     mixed_twins: int
     own_split: bool
     merged: bool = False
+    skip_broken: bool = False
+    white_level: int | None = None
 
     @property
     def good(self) -> int:
@@ -105,6 +110,11 @@ class Survey:
     def defective(self) -> int:
         """Photographs with a defect."""
         return sum(self.counts[1:])
+
+    def taught_by(self, records: Iterable[Record]) -> "Survey":
+        """Returns the same facts with the annotations of these records, which are those that train."""
+        masks, boxes, labels = _annotations([record for record in records if record.label])
+        return replace(self, masks=masks, boxes=boxes, labels=labels)
 
 
 @dataclass(frozen=True)
@@ -126,7 +136,15 @@ class Surveyed:
     states: Mapping[str, FileState | None] = field(default_factory=dict)
 
 
-def look_at(dataset: Dataset, layout: str, root: Path, max_pixels: int) -> Surveyed:
+def look_at(
+    dataset: Dataset,
+    layout: str,
+    root: Path,
+    max_pixels: int,
+    *,
+    skip_broken: bool = False,
+    white_level: int | None = None,
+) -> Surveyed:
     """Reads all photographs and masks once.
 
     Raises:
@@ -141,17 +159,21 @@ def look_at(dataset: Dataset, layout: str, root: Path, max_pixels: int) -> Surve
     states = {record.name: stat.state(record) for record in dataset.records}
     checked = check_dataset(
         dataset,
+        white_level=white_level,
         max_pixels=max_pixels,
         progress=lambda records: progress_bar(records, desc="reading", unit="image", leave=False),
         examine=examine,
     )
-    refuse_problems(checked.dataset)
+    if not skip_broken:
+        refuse_problems(checked.dataset)
     if not checked.photographs:
         raise DatasetError(f"{root} holds no photograph that can be used. Expected good ones at least.")
     twins, notes = _twins(checked.photographs)
     own = is_own_split(dataset, root)
     survey = describe_photographs(checked, looks, twins, layout=layout, root=str(root), own_split=own)
-    return Surveyed(survey, checked, twins, (*describe_risks(checked), *notes), states)
+    survey = replace(survey, skip_broken=skip_broken, white_level=white_level)
+    left_out = tuple(f"left out: {problem_line(problem)}" for problem in checked.dataset.problems)
+    return Surveyed(survey, checked, twins, (*left_out, *describe_risks(checked), *notes), states)
 
 
 def remember(surveyed: Surveyed, known: KnownChecks) -> None:
@@ -182,14 +204,11 @@ def hardly_shown(surveyed: Surveyed) -> list[str]:
     return [name for label, name in enumerate(classes) if label and parts[label] < len(SPLITS)]
 
 
-def merge_defects(surveyed: Surveyed) -> Surveyed:
-    """Makes one class of all classes of defects."""
+def merge_defects(surveyed: Surveyed, why: str) -> Surveyed:
+    """Makes one class of all classes of defects, and says why."""
     survey, dataset = surveyed.survey, surveyed.checked.dataset
     classes = (survey.classes[0], DEFECT)
-    note = (
-        f"{', '.join(hardly_shown(surveyed))}: fewer than {len(SPLITS)} parts, too few to be told from other "
-        "defects: all become one class (data.merge_defects)"
-    )
+    note = f"{why}: all become one class (data.merge_defects)"
     photographs = tuple(replace(f, record=_merged(f.record)) for f in surveyed.checked.photographs)
     records = tuple(map(_merged, dataset.records))
     return replace(
@@ -240,15 +259,16 @@ def describe_photographs(
     heights = np.array([photograph.height for photograph in photographs])
     widths = np.array([photograph.width for photograph in photographs])
     proportions = heights / widths
+    masks, boxes, labels = _annotations([record for record in records if record.label])
     sides = sorted(one.defect_px for one in looks.values() if one.defect_px is not None)
     return Survey(
         layout=layout,
         root=root,
         classes=classes,
         counts=tuple(sum(record.label == label for record in records) for label in range(len(classes))),
-        masks=_count(records, lambda r: r.supervision == "mask" and r.mask_file is not None),
-        boxes=_count(records, lambda r: r.supervision == "box"),
-        labels=_count(records, lambda r: r.supervision == "label" or r.mask_file is None),
+        masks=masks,
+        boxes=boxes,
+        labels=labels,
         groups=len({record.group for record in records}),
         height=int(np.median(heights)),
         width=int(np.median(widths)),
@@ -264,8 +284,11 @@ def describe_photographs(
     )
 
 
-def _count(records: Sequence[Record], counts: Callable[[Record], bool]) -> int:
-    return sum(record.label > 0 and counts(record) for record in records)
+def _annotations(defective: Sequence[Record]) -> tuple[int, int, int]:
+    """How many photographs have a mask, a box, or a label alone."""
+    labels = sum(map(is_placeless, defective))
+    boxes = sum(record.supervision == "box" and not is_placeless(record) for record in defective)
+    return len(defective) - boxes - labels, boxes, labels
 
 
 def _twins(

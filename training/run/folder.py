@@ -137,7 +137,7 @@ class RunFolder:
             RunError: If there is no such run, or it has not finished.
         """
         folder = cls(path)
-        folder._check_is_run()
+        folder.check_is_run()
         if not folder.has_result:
             raise RunError(
                 f"The run '{path}' has not finished: it has no {folder._result_path.name}. "
@@ -246,7 +246,7 @@ class RunFolder:
     def _replace(
         cls, path: Path, config: ExperimentConfig, data: RunData, encoder: EncoderWeights | None
     ) -> RunLock:
-        cls(path)._check_is_run()
+        cls(path).check_is_run()
         former = RunLock(path)
         try:
             return cls._make(path, config, data, encoder, overwrite=True)
@@ -257,7 +257,7 @@ class RunFolder:
     def _take_up(
         cls, path: Path, config: ExperimentConfig, data: RunData, encoder: EncoderWeights | None
     ) -> RunLock:
-        cls(path)._check_is_run()
+        cls(path).check_is_run()
         cls(path)._check_same_config(config)
         cls(path)._check_same_data(data)
         cls(path)._check_same_encoder(encoder)
@@ -268,7 +268,12 @@ class RunFolder:
         remove_leftovers(path)
         remove_leftovers(path.parent, path.name)
 
-    def _check_is_run(self) -> None:
+    def check_is_run(self) -> None:
+        """Checks that it is the folder of a run.
+
+        Raises:
+            RunError: If it is none.
+        """
         if not self._config_path.is_file():
             raise RunError(
                 f"'{self.path}' is not a run folder: it has no config.toml. Give the folder of a run, or "

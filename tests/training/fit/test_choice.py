@@ -16,6 +16,18 @@ def config(choice):
     return choice.config(dict.fromkeys(choice.shares, 10))
 
 
+def test_what_the_user_says_of_files_is_set(survey_of):
+    chosen = config(choose(survey_of(skip_broken=True, white_level=4095), (12, 5, 5), 100, ENCODER))
+    assert chosen.data.skip_broken
+    assert chosen.input.white_level == 4095
+
+
+@pytest.mark.parametrize(("labels", "policy"), [(0, "tile"), (1, "resize")])
+def test_tiles_are_for_sets_whose_defects_all_have_a_place(survey_of, labels, policy):
+    facts = {"height": 3000, "width": 3000, "smallest_px": 5.0, "labels": labels}
+    assert config(choose(survey_of(**facts), (12, 5, 5), 100, ENCODER)).input.policy == policy
+
+
 @pytest.mark.parametrize("means", [ENCODER, NONE], ids=["encoder", "none"])
 @pytest.mark.parametrize("learnt", [0, 1, 9, 10, 99, 100])
 def test_whatever_is_found_gives_an_experiment_that_can_be_run_again(survey_of, means, learnt, tmp_path):

@@ -66,6 +66,18 @@ def test_a_validation_without_defects_is_made_anew_and_the_test_stays(surveyed_o
     assert "its validation holds 2 good and 0 defective photographs" in division.reasons[1]
 
 
+def test_a_group_that_lies_in_test_too_keeps_its_photographs_there(surveyed_of):
+    """And what the set leaves out stays left out."""
+    mixed = [(1, "train"), (1, "test"), (0, None)]
+    groups = [mixed, [(1, "train")], [(1, "train")], *[[(0, "train")]] * 8, [(0, "test")]]
+    division = divide(surveyed_of(groups, own_split=True))
+    assert division.reasons[0] == "test as the data set says"
+    splits = [record.split for record in division.dataset.records]
+    assert splits[1:3] == ["test", None]
+    assert splits.count("test") == 2
+    assert "val" in splits
+
+
 def test_all_photographs_defective_is_an_error(surveyed_of):
     with pytest.raises(DatasetError, match=r"holds 0 good and 12 defective photographs. Expected at least 3"):
         divide(surveyed_of([BAD] * 12))

@@ -1,11 +1,13 @@
 """From a folder to a model in one command; its clock ticks by being looked at."""
 
 import shutil
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from datasets.layouts.toy import write_toy
+from datasets.sample import Dataset
 from segdec.artifact import read_manifest
 from segdec.images import write_png
 from training.__main__ import main
@@ -73,8 +75,31 @@ def test_interrupted_it_gives_the_best_model_so_far(fit, toy_root, tmp_path):
 
 
 @pytest.mark.slow
-def test_interrupted_while_it_measures_there_is_no_model(fit, toy_root, tmp_path):
-    fate = {"interrupt_at": "training.trainer:Trainer._validate", "count": 1}
+def test_interrupted_in_the_first_step_it_gives_what_that_has_learnt(fit, toy_root, tmp_path):
+    fate = {"interrupt_at": "training.trainer:Trainer._begin_pace", "count": 2}  # the first one is measured
+    answer = fit(toy_root, "--minutes", TINY, **fate)
+    assert answer["code"] == 130, answer["errors"]
+    assert read_manifest(tmp_path / "model").classes == ("good", "defect")
+    stages = load_experiment(tmp_path / "runs" / "toy.toml").stages
+    assert (stages.segment.steps, stages.decision.steps, stages.joint.steps) == (1, 0, 0)
+
+
+@pytest.mark.slow
+def test_interrupted_after_training_it_says_what_makes_the_model(fit, toy_root, tmp_path):
+    fate = {"interrupt_at": "training.fit.command:evaluate_run", "count": 1}
+    answer = fit(toy_root, "--minutes", TINY, **fate)
+    assert answer["code"] == 130, answer["errors"]
+    run, model = tmp_path / "runs" / "toy", tmp_path / "model"
+    assert f"python -m training export {run} {model}" in answer["errors"]
+    assert not model.exists()
+    main(["export", str(run), str(model), "--no-measure"])
+    assert read_manifest(model).classes == ("good", "defect")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("count", [1, 2], ids=["at first", "in the last step"])
+def test_interrupted_while_it_measures_there_is_no_model(fit, toy_root, tmp_path, count):
+    fate = {"interrupt_at": "training.trainer:Trainer._validate", "count": count}
     answer = fit(toy_root, "--minutes", TINY, **fate)
     assert answer["code"] == 130, answer["errors"]
     assert answer["errors"].endswith("There is no model: nothing was trained yet.\n")
@@ -95,6 +120,31 @@ def test_interrupted_before_it_has_learnt_anything_there_is_no_model(monkeypatch
     assert left.value.code == 130
     assert capsys.readouterr().err == "There is no model: nothing was trained yet.\n"
     assert not (tmp_path / "model").exists()
+
+
+@pytest.mark.usefixtures("tensorflow_devices")
+def test_what_is_measured_knows_places_where_any_are_known(surveyed_of):
+    from training.fit.speed import EACH, sample
+
+    records = surveyed_of([[(0, "train")]] * 9 + [[(1, "train")]] * 9).checked.dataset.records
+    placeless = [replace(record, mask_file=None) if record.label else record for record in records[:-1]]
+    chosen = sample(Dataset(("good", "defect"), (*placeless, records[-1])))
+    assert records[-1] in chosen
+    assert len(chosen) == 2 * EACH["train"]
+
+
+@pytest.mark.usefixtures("tensorflow_devices")
+def test_classes_of_which_none_trains_become_one(surveyed_of):
+    from training.fit.command import _divide
+
+    groups = [[(0, "train")]] * 4 + [[(0, "val")]] * 3 + [[(1, "test")], [(2, "test")]] * 3
+    surveyed, division = _divide(surveyed_of(groups, own_split=True, classes=("good", "dent", "scratch")))
+    assert surveyed.survey.merged
+    assert division.defective == (0, 0, 6)
+    assert division.reasons[-1].startswith("no defect trains")
+    groups += [[(1, "train")], [(2, "train")], [(1, "val")]]
+    surveyed, _ = _divide(surveyed_of(groups, own_split=True, classes=("good", "dent", "scratch")))
+    assert not surveyed.survey.merged
 
 
 # === Bad input ===
@@ -143,6 +193,17 @@ class TestBadInput:
 
     def test_a_file_that_is_no_encoder(self, capsys, tmp_path, toy_root):
         check_refused(capsys, tmp_path, toy_root, "--encoder-weights", "no.h5", word="'no.h5' is no .h5 file")
+
+    def test_a_place_that_is_no_model(self, capsys, tmp_path, toy_root):
+        out = tmp_path / "important"
+        out.mkdir()
+        flags = ["--out", str(out), "--overwrite"]
+        check_refused(capsys, tmp_path, toy_root, *flags, word="exists and is no artifact")
+        flags = ["--out", str(toy_root / "splits.txt" / "model")]
+        check_refused(capsys, tmp_path, toy_root, *flags, word="cannot be written")
+
+    def test_a_white_level_that_is_none(self, capsys, tmp_path, toy_root):
+        check_refused(capsys, tmp_path, toy_root, "--white-level", "12", word="from 256 to 65535")
 
     def test_a_name_that_is_none(self, capsys, tmp_path, toy_root):
         check_refused(capsys, tmp_path, toy_root, "--name", "a/b", word="'a/b' cannot name a run")

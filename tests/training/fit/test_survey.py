@@ -3,6 +3,7 @@
 import math
 import os
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -66,11 +67,19 @@ def test_a_class_of_two_parts_joins_the_others(surveyed_of):
     groups = [[(0,)]] * 9 + [[(1,)]] * 5 + [[(2,)]] * 2
     surveyed = surveyed_of(groups, classes=("good", "dent", "scratch"))
     assert hardly_shown(surveyed) == ["scratch"]
-    merged = merge_defects(surveyed)
+    merged = merge_defects(surveyed, "scratch: fewer than 3 parts")
     assert merged.survey.counts == (9, 7)
     assert merged.survey.merged
     assert {photograph.record.label for photograph in merged.checked.photographs} == {0, 1}
-    assert "scratch: fewer than 3 parts" in merged.notes[-1]
+    assert merged.notes[-1] == "scratch: fewer than 3 parts: all become one class (data.merge_defects)"
+
+
+def test_annotations_of_what_trains_are_what_counts(surveyed_of):
+    surveyed = surveyed_of([[(0, "train")], [(1, "train")], [(1, "train")], [(1, "test")]])
+    records = [record for record in surveyed.checked.dataset.records if record.split == "train"]
+    placeless, boxed = replace(records[1], mask_file=None), replace(records[2], supervision="box")
+    taught = surveyed.survey.taught_by([records[0], placeless, boxed])
+    assert (taught.masks, taught.boxes, taught.labels) == (0, 1, 1)
 
 
 def test_classes_that_are_shown_stay(surveyed_of):
@@ -102,6 +111,20 @@ def test_equal_pictures_of_two_classes_are_an_error(tmp_path):
     (root / "good" / "twin.png").write_bytes(defect.read_bytes())
     with pytest.raises(DatasetError, match="is the same picture as"):
         survey_folder(root)
+
+
+def test_what_cannot_be_used_is_left_out_where_that_is_said(tmp_path):
+    root = tmp_path / "parts"
+    write_toy(root, 24, size=32)
+    broken = sorted((root / "good").iterdir())[0]
+    broken.write_bytes(broken.read_bytes()[:50])
+    dataset = load_dataset("folder", root)
+    with pytest.raises(DatasetError, match=r"(?s)1 problem.*--skip-broken .python -m training fit"):
+        look_at(dataset, "folder", root, 10**6)
+    surveyed = look_at(dataset, "folder", root, 10**6, skip_broken=True)
+    assert len(surveyed.checked.photographs) == 23
+    assert surveyed.survey.skip_broken
+    assert surveyed.notes[0].startswith(f"left out: {broken} is not whole")
 
 
 def test_good_photographs_alone_are_a_data_set(tmp_path):
