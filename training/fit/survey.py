@@ -19,8 +19,7 @@ from datasets.checking import (
 )
 from datasets.known_checks import Facts, FileState, KnownChecks
 from datasets.layouts.own_splits import SPLITS_FILE
-from datasets.leaks import near_twins
-from datasets.near_twins import MOST
+from datasets.leaks import twins_apart
 from datasets.sample import Dataset, Record, Sample
 from datasets.splitting import SPLITS, default_split
 from segdec.cli_runtime import progress_bar
@@ -35,9 +34,6 @@ SMALLEST_SHARE = 0.05
 
 ALIKE_PROPORTIONS = 1.1
 """Factor between the proportions of two photographs that are still scaled to one size."""
-
-SWALLOWED = 0.5
-"""Share of the photographs above which a cluster of near twins says that all parts look alike."""
 
 
 @dataclass(frozen=True)
@@ -148,7 +144,7 @@ def look_at(dataset: Dataset, layout: str, root: Path, max_pixels: int) -> Surve
     refuse_problems(checked.dataset)
     if not checked.photographs:
         raise DatasetError(f"{root} holds no photograph that can be used. Expected good ones at least.")
-    twins, notes = _twins(checked.photographs)
+    twins, notes = twins_apart(checked.photographs)
     own = is_own_split(dataset, root)
     survey = describe_photographs(checked, looks, twins, layout=layout, root=str(root), own_split=own)
     return Surveyed(survey, checked, twins, (*describe_risks(checked), *notes), states)
@@ -266,18 +262,3 @@ def describe_photographs(
 
 def _count(records: Sequence[Record], counts: Callable[[Record], bool]) -> int:
     return sum(record.label > 0 and counts(record) for record in records)
-
-
-def _twins(
-    photographs: Sequence[CheckedPhotograph],
-) -> tuple[Sequence[Sequence[CheckedPhotograph]], tuple[str, ...]]:
-    if len(photographs) > MOST:
-        return (), (f"More than {MOST} photographs: near twins were not looked for.",)
-    twins = near_twins(photographs)
-    largest = max(map(len, twins), default=0)
-    if largest > SWALLOWED * len(photographs):
-        return (), (
-            f"{largest} of {len(photographs)} photographs look alike over others: these are one kind of part "
-            "rather than twins, and are split by their groups alone.",
-        )
-    return twins, ()
