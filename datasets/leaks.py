@@ -30,6 +30,9 @@ Leak = tuple[CheckedPhotograph, ...]
 TOLD = 5
 """As many near twins are named; a set of exposures has thousands."""
 
+SWALLOWED = 0.5
+"""Share of the photographs above which a cluster of near twins says that all parts look alike."""
+
 
 class NearLeak(NamedTuple):
     """A photograph and the nearest of its near twins in other splits; `correlation` of what they show."""
@@ -101,6 +104,25 @@ def near_twins(photographs: Sequence[CheckedPhotograph]) -> list[tuple[CheckedPh
     if len(small) > MOST:
         raise DatasetError(f"{_too_many(small)} Split it without --group-twins.")
     return [tuple(read[place] for place in cluster) for cluster in twin_clusters(own_features(small))]
+
+
+def twins_apart(
+    photographs: Sequence[CheckedPhotograph],
+) -> tuple[Sequence[tuple[CheckedPhotograph, ...]], tuple[str, ...]]:
+    """Returns `near_twins` if photographs can be divided with these together; else none, and why in words.
+
+    None are returned, too, where there are more photographs than are compared.
+    """
+    if len(photographs) > MOST:
+        return (), (f"More than {MOST} photographs: near twins were not looked for.",)
+    twins = near_twins(photographs)
+    largest = max(map(len, twins), default=0)
+    if largest > SWALLOWED * len(photographs):
+        return (), (
+            f"{largest} of {len(photographs)} photographs look alike over others: these are one kind of part "
+            "rather than twins, and are split by their groups alone.",
+        )
+    return twins, ()
 
 
 def _small_pictures(

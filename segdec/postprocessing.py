@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from segdec.config import REVIEW, Calibration, ModelConfig
 from segdec.errors import ConfigError, SegdecError
-from segdec.preprocessing import prepare_area, restore_mask
+from segdec.preprocessing import cell_area, prepare_area, restore_mask
 from segdec.region_classes import highest_class, settle_classes
 
 
@@ -115,7 +115,8 @@ def interpret(
     if classes is None:
         regions = find_regions(mask, mask_scores)
     else:
-        class_mask = settle_classes(mask, mask_scores, classes, config.network.mask_stride**2)
+        least_px = cell_area(config.input, *size, config.network.mask_stride)
+        class_mask = settle_classes(mask, mask_scores, classes, least_px)
         regions = _classed_regions(class_mask, mask_scores, config.classes)
     likely = config.classes[1 + int(probabilities[1:].argmax())]
     worst = (regions[0].label if regions else None) or likely

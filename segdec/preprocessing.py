@@ -144,6 +144,19 @@ def scaled_size(config: InputConfig, height: int, width: int) -> tuple[int, int]
     return _rounded(height * columns, width), columns
 
 
+def cell_area(config: InputConfig, height: int, width: int, stride: int = STRIDE) -> float:
+    """Returns how many pixels of a photograph of `height` × `width` one mask score covers.
+
+    Args:
+        config: The policy the photograph is prepared with.
+        height: Rows of the photograph, px.
+        width: Columns of the photograph, px.
+        stride: The network's `mask_stride`, px of its input.
+    """
+    rows, columns = scaled_size(config, height, width)
+    return stride**2 * height * width / (rows * columns)
+
+
 def check_image(image: NDArray[np.uint8]) -> None:
     """Refuses what is no uint8 photograph [H, W, C] with 1 or 3 channels.
 

@@ -33,7 +33,7 @@ def highest_class(class_scores: Scores, restore: Callable[[Scores], Scores]) -> 
     return scores, classes
 
 
-def settle_classes(mask: NDArray[np.uint8], scores: Scores, classes: Classes, least_px: int) -> Classes:
+def settle_classes(mask: NDArray[np.uint8], scores: Scores, classes: Classes, least_px: float) -> Classes:
     """Gives each pixel of a mask its class: what lies on the rim of a defect has that of the defect.
 
     A connected defect may be of several classes. But a part of it is one of its own only if it has at least
@@ -44,7 +44,7 @@ def settle_classes(mask: NDArray[np.uint8], scores: Scores, classes: Classes, le
         mask: uint8 [H, W], above 0 = defect.
         scores: float32 [H, W], the mask scores.
         classes: uint8 [H, W], the class with the highest score, from 1 on.
-        least_px: Pixels of a cell of the mask.
+        least_px: Pixels of the photograph that a cell of the network's mask covers.
 
     Returns:
         uint8 [H, W], 0 outside of the mask.
@@ -59,7 +59,7 @@ def settle_classes(mask: NDArray[np.uint8], scores: Scores, classes: Classes, le
     return settled
 
 
-def _settle_one(settled: Classes, scores: Scores, inside: NDArray[np.bool_], least_px: int) -> None:
+def _settle_one(settled: Classes, scores: Scores, inside: NDArray[np.bool_], least_px: float) -> None:
     """Settles one connected defect, in place."""
     own, weights = settled[inside], scores[inside]
     sums = np.bincount(own, weights)

@@ -5,6 +5,7 @@ well, by networks that have not learned from them: each of several folds is left
 network that was trained like the run on the others. Or the folds of a cross-validation have done so already.
 """
 
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 
 from datasets.checking import CheckedPhotograph, check_dataset
 from datasets.folds import deal, find_clusters
+from datasets.leaks import twins_apart
 from datasets.name_lists import read_name_list
 from datasets.sample import Record, Split
 from datasets.splitting import SPLITS, write_splits
@@ -144,7 +146,10 @@ def score_folds(folder: RunFolder, experiment: ExperimentConfig, folds: int) -> 
 
 
 def divide(photographs: Sequence[CheckedPhotograph], folds: int, seed: int) -> list[frozenset[str]]:
-    """Divides the groups of photographs into folds, each class evenly; equal pictures stay together.
+    """Divides the groups of photographs into folds, each class evenly.
+
+    Equal pictures and near twins stay together: a network that has learned from one would judge the other too
+    well. Where these are so many that they say nothing, a note tells so, and they are divided.
 
     Raises:
         ConfigError: If there are fewer than two folds, or a fold would hold no good group, or no defective
@@ -152,7 +157,10 @@ def divide(photographs: Sequence[CheckedPhotograph], folds: int, seed: int) -> l
     """
     if folds < 2:
         raise ConfigError(f"--folds {folds}. Expected at least 2: what is left out of one trains the other.")
-    parts = deal(find_clusters(photographs), [1] * folds, seed)
+    twins, notes = twins_apart(photographs)
+    for note in notes:
+        print(f"note: {note}", file=sys.stderr)
+    parts = deal(find_clusters(photographs, twins), [1] * folds, seed)
     groups = [frozenset(group for cluster in part for group in cluster.groups) for part in parts]
     shows_defects = any(each.record.label for each in photographs)
     for own in groups:
@@ -160,7 +168,8 @@ def divide(photographs: Sequence[CheckedPhotograph], folds: int, seed: int) -> l
         if all(labels) or (shows_defects and not any(labels)):
             raise ConfigError(
                 f"--folds {folds} would leave a fold with {labels.count(False)} good and "
-                f"{labels.count(True)} defective training photographs. Expected some of both: ask for fewer."
+                f"{labels.count(True)} defective training photographs; groups, equal pictures and near twins "
+                "stay together. Expected some of both: ask for fewer."
             )
     return groups
 

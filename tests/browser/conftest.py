@@ -53,6 +53,8 @@ FLAGS = [
     "--disable-sync",
 ]
 
+KINDS = ("good", "scratch", "stain")
+
 
 class FakeService:
     """A pixel's grey level is its mask score × 255; can be told to be busy, or to want a key.
@@ -61,6 +63,8 @@ class FakeService:
         threshold: The image score from which a photograph is defective.
         review: The one from which it is for review; None for no review.
         inspected_area: What every answer says of it.
+        known: Scores × 255 of photographs that have others than their grey levels, by their bytes.
+        kinds: Classes of their pixels, 1 = scratch, 2 = stain, where regions are to have labels.
     """
 
     def __init__(self) -> None:
@@ -84,6 +88,7 @@ class FakeService:
         self.served = [("surface", "3", ["stable"])]
         self.asked: list[str] = []
         self.known: dict[bytes, NDArray[np.uint8]] = {}
+        self.kinds: dict[bytes, NDArray[np.uint8]] = {}
         self.running = self.most_running = 0
         self.gate = threading.Event()
         self.gate.set()
@@ -120,7 +125,8 @@ class FakeService:
             self.running -= 1
         scores = self.known.get(data, photograph.pixels.max(axis=2))
         model = ModelIdentity(name=name, version=version, sha256="0" * 64)
-        found = answer(photograph, scores, model, self._decide(float(scores.max()) / 255))
+        decision = self._decide(float(scores.max()) / 255)
+        found = answer(photograph, scores, model, decision, self.kinds.get(data))
         return found.model_copy(update={"inspected_area": self.inspected_area})
 
     def _decide(self, score: float) -> Decision:
@@ -142,12 +148,14 @@ class FakeService:
 
 
 def answer(
-    photograph: Photograph, stored: NDArray[np.uint8], model: ModelIdentity, decision: Decision
+    photograph: Photograph,
+    stored: NDArray[np.uint8],
+    model: ModelIdentity,
+    decision: Decision,
+    kinds: NDArray[np.uint8] | None = None,
 ) -> Answer:
-    """What is said about mask scores × 255 [H, W], whose threshold is 0.5."""
-    scores = stored.astype(np.float32) / 255
+    """What is said about mask scores × 255 [H, W], whose threshold is 0.5, and classes of pixels."""
     height, width = stored.shape
-    regions = find_regions(np.where(scores >= 0.5, np.uint8(255), np.uint8(0)), scores)
     return Answer(
         id="1",
         model=model,
@@ -167,14 +175,27 @@ def answer(
             threshold=0.5,
             data=base64.b64encode(encode_png(stored)).decode("ascii"),
         ),
-        regions=[
-            RegionAnswer(bbox=r.bbox, area_px=r.area_px, score_max=r.score_max, polygon=list(r.polygon))
-            for r in regions
-        ],
+        regions=region_answers(stored, kinds),
         timing_ms=Timing(queue=0.1, decode=3.2, infer=11.4, encode=2.0, total=17.1),
         batch_size=1,
         warnings=list(photograph.warnings),
     )
+
+
+def region_answers(stored: NDArray[np.uint8], kinds: NDArray[np.uint8] | None = None) -> list[RegionAnswer]:
+    """The regions of mask scores × 255 [H, W] from 0.5 on, of each kind by itself."""
+    scores = stored.astype(np.float32) / 255
+    mask = np.where(scores >= 0.5, np.uint8(255), np.uint8(0))
+    parts = {None: mask}
+    if kinds is not None:
+        parts = {name: mask * (kinds == number) for number, name in enumerate(KINDS) if number}
+    return [
+        RegionAnswer(
+            bbox=r.bbox, area_px=r.area_px, score_max=r.score_max, polygon=list(r.polygon), label=label
+        )
+        for label, part in parts.items()
+        for r in find_regions(part, scores)
+    ]
 
 
 # === Service and browser ===

@@ -15,6 +15,7 @@ from datasets.sample import Sample
 from segdec.images import decode_image, encode_png
 from segdec.postprocessing import find_regions
 from segdec.schemas import PolygonAnswer
+from tests.browser.conftest import KINDS, region_answers
 from tests.image_files import encode, png
 
 
@@ -222,6 +223,51 @@ def test_regions_are_those_of_the_service(visit):
     )
     assert len(expected) > 50
     assert found == expected
+
+
+def test_a_region_in_the_box_of_another_keeps_its_own_label(visit, service):
+    """A scratch from corner to corner, and a stain within its box that does not touch it."""
+    scores, kinds = np.full((40, 60), 30, np.uint8), np.zeros((40, 60), np.uint8)
+    for place in range(5, 35):
+        scores[place, place : place + 3], kinds[place, place : place + 3] = 200, 1
+    scores[8, 11:25] = 100  # joins both, below the threshold
+    scores[8:12, 25:31], kinds[8:12, 25:31] = 160, 2
+    scores[9, 26] = 180
+    part = encode_png(scores)
+    service.kinds[part] = kinds
+    user = visit()
+    page = user.open()
+    user.drop(("part.png", part))
+    inspected(page, "Defect: scratch")
+    assert regions_of(page) == ["1 5, 5 32 × 30 90 0.78 scratch", "2 25, 8 6 × 4 24 0.71 stain"]
+    set_slider(page, "mask-slider", 0.65)
+    assert regions_of(page) == ["1 5, 5 32 × 30 90 0.78 scratch", "2 26, 9 1 × 1 1 0.71 stain"]
+    set_slider(page, "mask-slider", 0.3)
+    assert regions_of(page) == ["1 5, 5 32 × 30 128 0.78 scratch, stain"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(3))
+def test_labels_are_painted_on_the_pixels_of_their_regions(visit, seed):
+    """Noise: lines of one pixel, regions that touch, holes and regions in them."""
+    draw = np.random.default_rng(seed)
+    noise, side = draw.normal(size=(2, 60, 70)), (0, 0)
+    stored = np.clip(128 + 200 * cv2.GaussianBlur(noise[0], side, 0.8), 0, 255).astype(np.uint8)
+    kinds = (1 + (cv2.GaussianBlur(noise[1], side, 1.5) > 0)).astype(np.uint8)
+    regions = region_answers(stored, kinds)
+    page = visit().open()
+    found = page.evaluate(
+        """async ([pixels, regions]) => {
+            const { paintLabels } = await import("/static/region_labels.js");
+            const scores = { width: 70, height: 60, pixels: new Uint8Array(pixels) };
+            const { names, places } = paintLabels(scores, { mask: { threshold: 0.5 }, regions });
+            return [...places].map((place) => names[place - 1] ?? "good");
+        }""",
+        [stored.ravel().tolist(), [region.model_dump() for region in regions]],
+    )
+    assert len(regions) > 50
+    expected = np.where(stored >= 128, kinds, 0).ravel()
+    assert found == [KINDS[kind] for kind in expected]
 
 
 @pytest.mark.slow

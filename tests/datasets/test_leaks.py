@@ -7,7 +7,14 @@ import pytest
 
 from datasets import leaks
 from datasets.checking import CheckedDataset, CheckedPhotograph
-from datasets.leaks import find_leaks, near_leaks, near_twins, refuse_unusable, warn_of_near_leaks
+from datasets.leaks import (
+    find_leaks,
+    near_leaks,
+    near_twins,
+    refuse_unusable,
+    twins_apart,
+    warn_of_near_leaks,
+)
 from datasets.near_twins import small_picture
 from datasets.sample import Dataset, Problem, Record
 from segdec.errors import DatasetError
@@ -156,10 +163,20 @@ def test_near_twins_are_connected_whatever_their_split(exposures):
     assert found == [[f"tile{tile:02d}/{exposure}" for exposure in range(3)] for tile in range(12)]
 
 
+def test_twins_that_are_most_of_the_photographs_are_one_kind_of_part(exposures, monkeypatch):
+    assert twins_apart(exposures) == (near_twins(exposures), ())
+    for joined, kept in [(18, 1), (19, 0)]:  # of 36
+        monkeypatch.setattr(leaks, "near_twins", lambda found, most=joined: [tuple(found[:most])])
+        twins, notes = twins_apart(exposures)
+        assert (len(twins), len(notes)) == (kept, 1 - kept)
+    assert notes[0].startswith("19 of 36 photographs look alike over others")
+
+
 def test_more_photographs_than_are_compared_are_told(exposures, monkeypatch, capsys):
     monkeypatch.setattr(leaks, "MOST", 35)
     assert warn_of_near_leaks(as_dataset(exposures), exposures, []) == []
     assert "among 35 photographs at most; the set has 36" in capsys.readouterr().err
+    assert twins_apart(exposures) == ((), ("More than 35 photographs: near twins were not looked for.",))
     with pytest.raises(DatasetError, match=r"set has 36\. Split it without --group-twins"):
         near_twins(exposures)
 

@@ -10,7 +10,14 @@ from PIL import Image
 from segdec.config import InputConfig
 from segdec.errors import ImageError
 from segdec.images import decode_image
-from segdec.preprocessing import GREY_TOLERANCE, prepare_image, prepare_mask, restore_mask, scaled_size
+from segdec.preprocessing import (
+    GREY_TOLERANCE,
+    cell_area,
+    prepare_image,
+    prepare_mask,
+    restore_mask,
+    scaled_size,
+)
 from tests.image_files import encode, png_16
 
 NATIVE = InputConfig()
@@ -87,6 +94,22 @@ def test_letterbox_keeps_proportions_at_the_upper_left(
     np.testing.assert_array_equal(prepared[:rows, :columns], prepare_to(pixels, *inside))
     assert (prepared[rows - 1 :, :columns] == prepared[rows - 1, :columns]).all()
     assert (prepared[:, columns - 1 :] == prepared[:, columns - 1 : columns]).all()
+
+
+@pytest.mark.parametrize(
+    ("config", "photograph", "expected"),
+    [
+        (InputConfig(), (13, 18), 16),
+        (tile(32, 48), (13, 180), 16),
+        (resize(32, 48), (64, 48), 32),
+        (resize(32, 48), (16, 24), 4),
+        (letterbox(64, 64), (256, 128), 256),  # of which 64 × 32 px are left
+    ],
+)
+def test_pixels_of_the_photograph_that_a_mask_score_covers(
+    config: InputConfig, photograph: tuple[int, int], expected: float
+) -> None:
+    assert cell_area(config, *photograph, stride=4) == expected
 
 
 def prepare_to(pixels: NDArray[np.uint8], height: int, width: int) -> NDArray[np.uint8]:

@@ -85,6 +85,28 @@ def test_the_label_is_that_of_the_worst_region() -> None:
     assert answer(np.full((16, 16, 3), -5.0, np.float32)).label == "scratch"
 
 
+SCALES = [
+    ({"policy": "native"}, (16, 16)),
+    ({"policy": "resize", "height": 16, "width": 16}, (64, 64)),  # a cell of 4 × 4 px has 16 × 16
+    ({"policy": "resize", "height": 16, "width": 16}, (8, 8)),  # and 2 × 2 of one that is enlarged
+    ({"policy": "letterbox", "height": 16, "width": 16}, (48, 64)),
+]
+
+
+@pytest.mark.parametrize(("policy", "size"), SCALES, ids=str)
+@pytest.mark.parametrize(("cells", "expected"), [(1, {"scratch"}), (2, {"scratch", "spot"})])
+def test_a_cell_is_as_large_as_the_photograph_makes_it(
+    policy: dict[str, object], size: tuple[int, int], cells: int, expected: set[str]
+) -> None:
+    """A scratch everywhere, on it a spot of one cell, a quarter of which it wins, or of 2 × 2 cells."""
+    found = np.full((4, 4, 3), -9.0, np.float32)
+    found[..., 0] = 0.4  # 0.6
+    found[1 : 1 + cells, 1 : 1 + cells, 1] = 2.2  # 0.9
+    network = CONFIG.network.model_copy(update={"mask_stride": 4})
+    config = CONFIG.model_copy(update={"network": network, "input": InputConfig.model_validate(policy)})
+    assert {region.label for region in interpret(found, DEFECTIVE, size, config).regions} == expected
+
+
 def test_one_mask_answers_as_before() -> None:
     one = CONFIG.model_copy(update={"network": CONFIG.network.model_copy(update={"mask_classes": False})})
     found = interpret(logits().max(axis=2, keepdims=True), DEFECTIVE, (16, 16), one)

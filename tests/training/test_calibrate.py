@@ -3,9 +3,12 @@ import shutil
 from dataclasses import replace
 from pathlib import Path
 
+import cv2
+import numpy as np
 import pytest
 
 from datasets.checking import CheckedPhotograph
+from datasets.near_twins import small_picture
 from datasets.sample import Record
 from segdec.errors import ConfigError, RunError
 
@@ -165,6 +168,31 @@ def test_folds_keep_equal_pictures_together(seed):
     ]
     first, _ = divide(photographs, 2, seed)
     assert len(first & {"5", "6"}) != 1
+
+
+def exposures():
+    """Twelve tiles, four of them defective, at two exposures, each photograph a group of its own."""
+    draw = np.random.default_rng(0)
+    for tile in range(12):
+        surface = cv2.resize(draw.uniform(40, 200, (24, 24)), (64, 64), interpolation=cv2.INTER_CUBIC)
+        for exposure in ("dark", "light"):
+            image = np.clip(surface * (0.6 if exposure == "dark" else 1), 0, 255).astype(np.uint8)[..., None]
+            name = f"{tile} {exposure}"
+            yield replace(photograph(name, int(tile < 4), name), small=small_picture(image))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_folds_keep_near_twins_together(seed):
+    for names in divide(list(exposures()), 2, seed):
+        tiles = [name.split()[0] for name in names]
+        assert len(tiles) == 2 * len(set(tiles)) == 12
+
+
+def test_photographs_that_all_look_alike_are_divided_all_the_same(monkeypatch, capsys):
+    monkeypatch.setattr("datasets.leaks.near_twins", lambda photographs: [tuple(photographs)])
+    first, second = divide(list(exposures()), 2, seed=0)
+    assert (len(first), len(second)) == (12, 12)
+    assert "note: 24 of 24 photographs look alike" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(("folds", "said"), [(1, "Expected at least 2"), (3, "0 defective training")])

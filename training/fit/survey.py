@@ -20,8 +20,7 @@ from datasets.checking import (
 )
 from datasets.known_checks import Facts, FileState, KnownChecks
 from datasets.layouts.own_splits import SPLITS_FILE
-from datasets.leaks import near_twins
-from datasets.near_twins import MOST
+from datasets.leaks import twins_apart
 from datasets.sample import Dataset, Record, Sample, is_placeless
 from datasets.splitting import SPLITS, default_split
 from segdec.cli_runtime import progress_bar
@@ -36,9 +35,6 @@ SMALLEST_SHARE = 0.05
 
 ALIKE_PROPORTIONS = 1.1
 """Factor between the proportions of two photographs that are still scaled to one size."""
-
-SWALLOWED = 0.5
-"""Share of the photographs above which a cluster of near twins says that all parts look alike."""
 
 
 @dataclass(frozen=True)
@@ -168,7 +164,7 @@ def look_at(
         refuse_problems(checked.dataset)
     if not checked.photographs:
         raise DatasetError(f"{root} holds no photograph that can be used. Expected good ones at least.")
-    twins, notes = _twins(checked.photographs)
+    twins, notes = twins_apart(checked.photographs)
     own = is_own_split(dataset, root)
     survey = describe_photographs(checked, looks, twins, layout=layout, root=str(root), own_split=own)
     survey = replace(survey, skip_broken=skip_broken, white_level=white_level)
@@ -289,18 +285,3 @@ def _annotations(defective: Sequence[Record]) -> tuple[int, int, int]:
     labels = sum(map(is_placeless, defective))
     boxes = sum(record.supervision == "box" and not is_placeless(record) for record in defective)
     return len(defective) - boxes - labels, boxes, labels
-
-
-def _twins(
-    photographs: Sequence[CheckedPhotograph],
-) -> tuple[Sequence[Sequence[CheckedPhotograph]], tuple[str, ...]]:
-    if len(photographs) > MOST:
-        return (), (f"More than {MOST} photographs: near twins were not looked for.",)
-    twins = near_twins(photographs)
-    largest = max(map(len, twins), default=0)
-    if largest > SWALLOWED * len(photographs):
-        return (), (
-            f"{largest} of {len(photographs)} photographs look alike over others: these are one kind of part "
-            "rather than twins, and are split by their groups alone.",
-        )
-    return twins, ()

@@ -9,7 +9,8 @@ import { ModelChooser } from "./models.js";
 import { decode, noteOn, thumbnail } from "./photograph.js";
 import { readGrey, writeGrey } from "./png.js";
 import { Queue } from "./queue.js";
-import { findRegions, nameRegions, paintMask } from "./regions.js";
+import { nameRegions, paintLabels } from "./region_labels.js";
+import { findRegions, paintMask } from "./regions.js";
 import * as result from "./result.js";
 import { Reviews } from "./reviews.js";
 import { inspect, Key } from "./service.js";
@@ -23,7 +24,7 @@ const main = document.querySelector("main");
 
 const entries = [];
 let current = null; // the entry that was chosen
-let shown = null; // what is on the page: {entry, scores, found}, once a result is
+let shown = null; // what is on the page: {entry, scores, found, labels}, once a result is
 let picked = null; // the region that stays highlighted
 
 const key = new Key(askKey);
@@ -132,7 +133,7 @@ async function showAnswer(entry) {
     return changed(entry);
   }
   if (entry !== current) return bitmap?.close();
-  shown = { entry, scores, found: null, labelled: answer.regions.filter(({ label }) => label) };
+  shown = { entry, scores, found: null, labels: paintLabels(scores, answer) };
   main.dataset.state = "done";
   part("name").textContent = entry.file.name;
   part("view").hidden = part("zoom").hidden = false;
@@ -163,7 +164,7 @@ function apply(name) {
   if (decides) result.showDecision(shown.entry.decision, sliders.score);
   if (name === "mask" || name === "all") {
     shown.found = findRegions(shown.scores, sliders.inForce.mask);
-    nameRegions(shown.found.regions, shown.labelled);
+    nameRegions(shown.found, shown.labels);
     picked = null;
     viewer.mark(shown.found);
     result.showRegions(shown.found.regions, { onPoint: point, onPick: pickFromList });

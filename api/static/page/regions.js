@@ -25,21 +25,6 @@ export function findRegions({ width, height, pixels }, threshold) {
   return { regions: summarise(runs, parents), runs };
 }
 
-/**
- * Gives regions the label of those of the answer that they hold or touch: at another threshold they are others,
- * so one may have several. Without labels in the answer, nothing is named.
- */
-export function nameRegions(regions, labelled) {
-  for (const region of regions) {
-    const touching = labelled.filter(({ bbox }) => overlap(bbox, region.box));
-    region.label = [...new Set(touching.map(({ label }) => label))].join(", ");
-  }
-}
-
-function overlap([x, y, width, height], [left, top, across, down]) {
-  return x < left + across && left < x + width && y < top + down && top < y + height;
-}
-
 /** The mask as bytes: 255 = defect, 0 = good. */
 export function paintMask(width, height, runs) {
   const mask = new Uint8Array(width * height);
