@@ -10,6 +10,7 @@ import io
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import product
 from typing import Any, get_args
 
 import cv2
@@ -27,6 +28,12 @@ from segdec.images import decode_image
 from segdec.postprocessing import interpret
 from segdec.process_memory import give_back_memory, measure_peak, resident_bytes
 from segdec.schemas import MaskForm
+
+CLASSES = ("good", "defect"), ("good", "dent", "scratch", "stain")
+"""Of models with one mask for all, and with one for each class of defects."""
+
+CLASS_FORMS: tuple[MaskForm, ...] = ("classes", "class_rle")
+"""Forms of the mask that only the latter have."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -51,17 +58,20 @@ def measure_files(side: int) -> list[dict[str, object]]:
 
 
 def measure_answers(side: int) -> list[dict[str, object]]:
-    """Returns a row for each form of the mask and each stride of the network's."""
+    """Returns a row for each form of the mask and each stride of the network's, with one mask and several."""
     rows: list[dict[str, object]] = []
-    for stride in (8, 2, 1):
-        config = ModelConfig(
-            network=NetworkConfig(preset="compact", mask_stride=stride),
-            input=InputConfig(),
-            classes=("good", "defect"),
+    for stride, classes, form in product((8, 2, 1), CLASSES, get_args(MaskForm)):
+        several = len(classes) > 2
+        if form in CLASS_FORMS and not several:
+            continue
+        network = NetworkConfig(
+            preset="compact", mask_stride=stride, num_classes=len(classes), mask_classes=several
         )
-        for form in get_args(MaskForm):
-            taken = grown(partial(_answer, side, config, form))
-            rows.append({"step": f"answer, stride {stride}, mask {form}", "bytes a pixel": taken / side**2})
+        config = ModelConfig(network=network, input=InputConfig(), classes=classes)
+        logits = _logits(side, stride, network.mask_channels)
+        taken = grown(partial(_answer, logits, side, config, form))
+        step = f"answer, stride {stride}, masks {network.mask_channels}, mask {form}"
+        rows.append({"step": step, "bytes a pixel": taken / side**2})
     return rows
 
 
@@ -122,11 +132,17 @@ def _decode(data: bytes) -> None:
     decode_image(data, "photograph", white_level=65535, accept_webp=True)
 
 
-def _answer(side: int, config: ModelConfig, form: MaskForm) -> None:
-    cells = side // config.network.mask_stride
-    logits = np.random.default_rng(0).normal(0, 3, (cells, cells, 1)).astype(np.float32)
+def _logits(side: int, stride: int, masks: int) -> NDArray[np.float32]:
+    """What a network answers: they count as the network's."""
+    cells = side // stride
+    logits = np.random.default_rng(0).standard_normal((cells, cells, masks), np.float32)
+    logits *= 3
     logits[side // 64 :] = -3  # else a mask of noise has more regions than any part has defects
-    prediction = interpret(logits, np.zeros(2, np.float32), (side, side), config)
+    return logits
+
+
+def _answer(logits: NDArray[np.float32], side: int, config: ModelConfig, form: MaskForm) -> None:
+    prediction = interpret(logits, np.zeros(len(config.classes), np.float32), (side, side), config)
     encode_mask(prediction, form, "input")
 
 

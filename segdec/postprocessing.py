@@ -101,9 +101,8 @@ def interpret(
     probabilities = calibrated(class_logits, odds, config.calibration)  # [C]
     score = min(float(probabilities[1:].sum()), 1.0)  # 1 − P(good), exact also where P(good) rounds to 1
     doubtful = review is not None and review <= score < limit
-    class_scores = sigmoid(mask_logits)  # [h/s, w/s, M]
-    grid_scores = class_scores.max(axis=2)  # [h/s, w/s]
-    mask_scores, classes = _restored(class_scores, size, config)  # [H, W]
+    grid_scores, grid_classes = highest_class(mask_logits, sigmoid)  # [h/s, w/s]
+    mask_scores, classes = _restored(mask_logits, size, config)  # [H, W]
     area = config.input.inspected_area(*size)
     if area is not None:
         mask_scores[area == 0] = 0.0
@@ -135,21 +134,21 @@ def interpret(
         regions=regions,
         area=area,
         class_mask=class_mask,
-        grid_classes=None if classes is None else (class_scores.argmax(axis=2) + 1).astype(np.uint8),
+        grid_classes=None if classes is None else grid_classes,
     )
 
 
 def _restored(
-    class_scores: NDArray[np.float32], size: tuple[int, int], config: ModelConfig
+    mask_logits: NDArray[np.float32], size: tuple[int, int], config: ModelConfig
 ) -> tuple[NDArray[np.float32], NDArray[np.uint8] | None]:
-    """Mask scores [H, W] of the grid's [h/s, w/s, M], and the class that has them; None where M is 1."""
+    """Mask scores [H, W] of the logits [h/s, w/s, M], and the class that has them; None where M is 1."""
 
-    def restore(scores: NDArray[np.float32]) -> NDArray[np.float32]:
-        return restore_mask(scores, config.input, *size, config.network.mask_stride)
+    def restore(logits: NDArray[np.float32]) -> NDArray[np.float32]:
+        return restore_mask(sigmoid(logits), config.input, *size, config.network.mask_stride)
 
-    if class_scores.shape[2] == 1:
-        return restore(class_scores[..., 0]), None
-    return highest_class(class_scores, restore)
+    if mask_logits.shape[2] == 1:
+        return restore(mask_logits[..., 0]), None
+    return highest_class(mask_logits, restore)
 
 
 def _grid_area(config: ModelConfig, size: tuple[int, int]) -> NDArray[np.bool_]:
@@ -216,8 +215,11 @@ def calibrated(logits: NDArray[np.float32], log_odds: float, calibration: Calibr
 
 def sigmoid(logits: NDArray[np.float32]) -> NDArray[np.float32]:
     """Returns 1 / (1 + exp(−x)) of each logit, without overflow at either end."""
-    small = np.exp(-np.abs(logits))
-    return np.asarray(np.where(logits >= 0, 1.0, small) / (1.0 + small), dtype=np.float32)
+    small = np.abs(logits)
+    np.exp(np.negative(small, out=small), out=small)  # in place: these are as large as photographs
+    scores = np.where(logits >= 0, np.float32(1.0), small)
+    small += 1.0
+    return np.divide(scores, small, out=scores)
 
 
 def _region(

@@ -13,23 +13,22 @@ LEAST_SHARE = 0.5
 """Of the highest score of a connected defect, below which a part of another class is none of its own."""
 
 
-def highest_class(class_scores: Scores, restore: Callable[[Scores], Scores]) -> tuple[Scores, Classes]:
-    """Returns the highest score of each pixel, and the class that has it.
+def highest_class(logits: Scores, restore: Callable[[Scores], Scores]) -> tuple[Scores, Classes]:
+    """Returns the highest score of each pixel, and the class that has it; one class is held at a time.
 
     Args:
-        class_scores: float32 [h, w, M], 0…1, one for each class of defects.
-        restore: Brings the scores [h, w] of one class to the photograph's size [H, W].
+        logits: float32 [h, w, M], one for each class of defects.
+        restore: Makes of the logits [h, w] of one class its scores at the photograph's size [H, W].
 
     Returns:
         Scores float32 [H, W], and classes uint8 [H, W], from 1 on; of equal ones the first.
     """
-    scores = restore(np.ascontiguousarray(class_scores[..., 0]))
+    scores = restore(np.ascontiguousarray(logits[..., 0]))
     classes = np.ones(scores.shape, np.uint8)
-    for number in range(1, class_scores.shape[2]):
-        found = restore(np.ascontiguousarray(class_scores[..., number]))
-        higher = found > scores
-        scores = np.where(higher, found, scores)
-        classes[higher] = number + 1
+    for number in range(1, logits.shape[2]):
+        found = restore(np.ascontiguousarray(logits[..., number]))
+        classes[found > scores] = number + 1
+        np.maximum(scores, found, out=scores)
     return scores, classes
 
 

@@ -123,7 +123,7 @@ def test_other_content_types(client, part, declared):
             (f"threshold={value}", (f"query threshold is '{value}'. Expected a number from 0 to 1.",))
             for value in ("2", "-0.1", "nan", "high")
         ),
-        ("mask=foo", ("query mask is 'foo'. Expected 'none', 'png', 'rle', 'polygon' or 'scores'.",)),
+        ("mask=foo", ("query mask is 'foo'. Expected 'none', 'png', 'rle', 'polygon', 'scores', 'classes'",)),
         ("space=grid", ("query space is 'grid'. Expected 'input' or 'model'.",)),
         ("space=grid&threshold=2", ("space is 'grid'", "threshold is '2'")),
         ("threshold=0.1&threshold=0.9", ("twice", "Expected once")),

@@ -10,7 +10,7 @@ def test_photographs_of_all_kinds_are_measured(tmp_path):
     found = tmp_path / "found.json"
     photograph_memory.main(["--side", "256", "--json", str(found)])
     rows = json.loads(found.read_text())["rows"]
-    assert len(rows) == 15 + 3 * 5
+    assert len(rows) == 15 + 3 * (5 + 7)
     assert len({row["step"] for row in rows}) == len(rows)
 
 

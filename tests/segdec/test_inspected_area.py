@@ -151,9 +151,10 @@ def test_an_answer_does_not_depend_on_what_lies_outside(
     assert inside is not None
     changed = np.where(inside[..., None] > 0, photograph, noise(61, 130, seed=1))
     one, other = predictor.predict([photograph, changed])
-    assert (one.log_odds, one.label) == (other.log_odds, other.label)
-    np.testing.assert_array_equal(one.mask_scores, other.mask_scores)
-    np.testing.assert_array_equal(one.grid_scores, other.grid_scores)
+    assert one.label == other.label
+    assert one.log_odds == pytest.approx(other.log_odds, abs=1e-6)  # places in a batch round differently
+    np.testing.assert_allclose(one.mask_scores, other.mask_scores, atol=1e-6)
+    np.testing.assert_allclose(one.grid_scores, other.grid_scores, atol=1e-6)
     assert not one.mask_scores[inside == 0].any()
     assert one.mask_scores[inside > 0].all()
     prepared = prepare_area(geometry, 61, 130)

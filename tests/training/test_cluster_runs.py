@@ -16,7 +16,7 @@ pytest.importorskip("tensorflow")
 
 from training.run.folder import RunFolder
 
-PATIENCE_S = 180
+PATIENCE_S = 900
 
 
 class ClusterRun:
@@ -160,7 +160,7 @@ def test_a_run_goes_on_under_another_strategy(start_run):
 @pytest.mark.slow
 def test_parameter_servers_go_on_without_a_worker_and_resume_without_a_server(start_run):
     run = start_run("asynchronous", ps=1, worker=2, chief=1)
-    steps = ["--stages.segment.steps", "300", "--checkpoint-every", "10", "--validate-every", "100"]
+    steps = ["--stages.segment.steps", "100", "--checkpoint-every", "10", "--validate-every", "100"]
     run.start(*steps).wait_for_records(15)
     run.kill("worker", 1)
     try:
