@@ -83,11 +83,11 @@ NOT_RUN = {
     "python -m training run training/experiments/toy_compact.toml": "minutes of training",
     "python -m training evaluate runs/toy_compact": "needs the run before it",
     "python -m training export runs/toy_compact models/toy": "as above",
+    "python -m benchmarks.toy_difficulty --run runs/toy_compact": "as above; see tests/benchmarks",
     "python -m training run training/experiments/folder_mobilenet.toml --data.root data/parts "
     "--name by_hand": "what stands in for `fit` does the same",
     "python -m training evaluate runs/by_hand": "as above",
     "python -m training export runs/by_hand models/by_hand": "as above",
-    "python -m benchmarks.toy_difficulty --run runs/toy_compact": "as above; see tests/benchmarks",
     "python -m examples.result_picture models/toy data/toy docs/result.jpg": "as above; see tests/examples",
     "make install": "installs packages; .ci/run does",
     "make check": "minutes of checking; .ci/run runs it",
