@@ -88,7 +88,7 @@ NOT_RUN = {
     "--name by_hand": "what stands in for `fit` does the same",
     "python -m training evaluate runs/by_hand": "as above",
     "python -m training export runs/by_hand models/by_hand": "as above",
-    "python -m examples.result_picture models/toy data/toy docs/result.jpg": "needs that run; see tests/examples",
+    "python -m examples.result_picture models/toy data/toy docs/result.jpg": "needs it; see tests/examples",
     "make install": "installs packages; .ci/run does",
     "make check": "minutes of checking; .ci/run runs it",
     "make test-all": "this is what runs the tests",
