@@ -101,8 +101,7 @@ def interpret(
     probabilities = calibrated(class_logits, odds, config.calibration)  # [C]
     score = min(float(probabilities[1:].sum()), 1.0)  # 1 − P(good), exact also where P(good) rounds to 1
     doubtful = review is not None and review <= score < limit
-    grid_scores, grid_classes = highest_class(mask_logits, sigmoid)  # [h/s, w/s]
-    mask_scores, classes = _restored(mask_logits, size, config)  # [H, W]
+    grid_scores, grid_classes, mask_scores, classes = _mask_scores(mask_logits, size, config)
     area = config.input.inspected_area(*size)
     if area is not None:
         mask_scores[area == 0] = 0.0
@@ -134,21 +133,26 @@ def interpret(
         regions=regions,
         area=area,
         class_mask=class_mask,
-        grid_classes=None if classes is None else grid_classes,
+        grid_classes=grid_classes,
     )
 
 
-def _restored(
+def _mask_scores(
     mask_logits: NDArray[np.float32], size: tuple[int, int], config: ModelConfig
-) -> tuple[NDArray[np.float32], NDArray[np.uint8] | None]:
-    """Mask scores [H, W] of the logits [h/s, w/s, M], and the class that has them; None where M is 1."""
+) -> tuple[NDArray[np.float32], NDArray[np.uint8] | None, NDArray[np.float32], NDArray[np.uint8] | None]:
+    """Scores and classes of the logits [h/s, w/s, M] on their grid, then on the photograph [H, W].
 
-    def restore(logits: NDArray[np.float32]) -> NDArray[np.float32]:
-        return restore_mask(sigmoid(logits), config.input, *size, config.network.mask_stride)
+    Where M is 1 there are no classes.
+    """
+
+    def restore(scores: NDArray[np.float32]) -> NDArray[np.float32]:
+        return restore_mask(scores, config.input, *size, config.network.mask_stride)
 
     if mask_logits.shape[2] == 1:
-        return restore(mask_logits[..., 0]), None
-    return highest_class(mask_logits, restore)
+        grid_scores = sigmoid(mask_logits[..., 0])
+        return grid_scores, None, restore(grid_scores), None
+    restored = highest_class(mask_logits, lambda logits: restore(sigmoid(logits)))
+    return *highest_class(mask_logits, sigmoid), *restored
 
 
 def _grid_area(config: ModelConfig, size: tuple[int, int]) -> NDArray[np.bool_]:

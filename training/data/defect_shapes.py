@@ -33,6 +33,11 @@ class Shape:
     opacity: Opacity
 
 
+def log_uniform(random: np.random.Generator, bounds: tuple[float, float]) -> float:
+    """Draws a number between two bounds, each factor of it as likely as any other."""
+    return math.exp(random.uniform(math.log(bounds[0]), math.log(bounds[1])))
+
+
 def perlin_noise(random: np.random.Generator, rows: int, columns: int, cell_px: float) -> Opacity:
     """Returns gradient noise of about −1 to 1, [rows, columns], whose bumps are as large as a cell.
 

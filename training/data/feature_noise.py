@@ -4,14 +4,12 @@ Pure functions of the generator's state. Source: Rolih et al., "SuperSimpleNet",
 Perlin noise makes the features of a good photograph those of a defective one.
 """
 
-import math
-
 import cv2
 import numpy as np
 from numpy.typing import NDArray
 
 from training.data.array_cache import Arrays
-from training.data.defect_shapes import perlin_noise
+from training.data.defect_shapes import log_uniform, perlin_noise
 
 BUMPS = 2.0, 32.0
 """Of Perlin noise along the shorter side: fewest and most."""
@@ -39,9 +37,9 @@ def draw_noise_mask(
     inside = np.ones(size, np.bool_) if area is None else area > 0
     if not inside.any():
         return None
-    cell_px = max(2.0, min(size) / math.exp(random.uniform(*np.log(BUMPS))))
+    cell_px = max(2.0, min(size) / log_uniform(random, BUMPS))
     noise = perlin_noise(random, *size, cell_px)
-    share = math.exp(random.uniform(*np.log(SHARES)))
+    share = log_uniform(random, SHARES)
     mask = (noise >= np.quantile(noise[inside], 1.0 - share)) & inside
     return mask.view(np.uint8) * np.uint8(255)
 
@@ -54,7 +52,7 @@ def add_noise(features: Arrays, mask: NDArray[np.uint8], random: np.random.Gener
         mask: uint8 [h, w], above 0 where the noise lies.
         random: Is advanced.
     """
-    strength = math.exp(random.uniform(*np.log(STRENGTHS)))
+    strength = log_uniform(random, STRENGTHS)
     defective = (mask > 0).astype(np.float32)
     return {name: _noisy(one, defective, strength, random) for name, one in features.items()}
 

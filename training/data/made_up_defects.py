@@ -12,7 +12,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from training.data.defect_shapes import Opacity, Shape, draw_blob, draw_crack
+from training.data.defect_shapes import Opacity, Shape, draw_blob, draw_crack, log_uniform
 from training.data.visibility import Surface
 
 Image = NDArray[np.uint8]
@@ -71,7 +71,7 @@ def make_up_defect(
     if area is not None and not area.any():
         return image, None
     surface = Surface(image, area)
-    aim = _log_uniform(random, AIM)
+    aim = log_uniform(random, AIM)
     best: tuple[float, Image, NDArray[np.bool_]] | None = None
     for _ in range(TRIES):
         kind = KINDS[int(random.choice(len(KINDS), p=SHARES))]
@@ -122,10 +122,6 @@ def _visible(image: Image, changed: Image) -> NDArray[np.bool_]:
         return np.zeros(difference.shape, np.bool_)
     seen = difference > max(VISIBLE, VISIBLE_SHARE * float(np.quantile(changes, 0.95)))
     return np.asarray(seen, np.bool_)
-
-
-def _log_uniform(random: np.random.Generator, bounds: tuple[float, float]) -> float:
-    return math.exp(random.uniform(math.log(bounds[0]), math.log(bounds[1])))
 
 
 def _count(random: np.random.Generator) -> int:
@@ -209,7 +205,7 @@ def _blurred(
     surface: Pixels, _opacity: Opacity, _textures: Sequence[Image], random: np.random.Generator
 ) -> Pixels:
     """Smeared: the texture is lost, its brightness stays."""
-    sigma_px = math.exp(random.uniform(math.log(1.2), math.log(8.0)))
+    sigma_px = log_uniform(random, (1.2, 8.0))
     return _smooth(surface, sigma_px)
 
 
@@ -217,7 +213,7 @@ def _rougher(
     surface: Pixels, _opacity: Opacity, _textures: Sequence[Image], random: np.random.Generator
 ) -> Pixels:
     """The texture stronger or weaker than around."""
-    smooth = _smooth(surface, math.exp(random.uniform(math.log(2.0), math.log(8.0))))
+    smooth = _smooth(surface, log_uniform(random, (2.0, 8.0)))
     gain = random.uniform(0.0, 0.6) if random.random() < 0.5 else random.uniform(1.6, 3.0)
     return smooth + np.float32(gain) * (surface - smooth)
 
@@ -233,7 +229,7 @@ def _foreign_texture(
     """(1 − b) · A + b · I, b ~ U(0, 0.8), A turned, scaled and of other contrast (DRAEM, Zavrtanik 2021)."""
     texture = _piece(surface.shape, textures, random, most_zoom=3.0)
     middle = _mean(texture)
-    gain = math.exp(random.uniform(math.log(0.4), math.log(2.5)))
+    gain = log_uniform(random, (0.4, 2.5))
     spread = _spread(surface)
     shift = random.normal(0.0, 2.0 * spread) + spread * _tint(surface, random)
     kept = random.uniform(0.0, 0.8)
@@ -299,11 +295,9 @@ class Kind:
     def draw(self, random: np.random.Generator, size: tuple[int, ...], place: tuple[int, int]) -> Shape:
         """Draws a shape of this kind around `place` of an image of `size`."""
         side = math.sqrt(size[0] * size[1])
-        shortest, longest = self._length
-        length_px = max(SHORTEST_PX, side * math.exp(random.uniform(math.log(shortest), math.log(longest))))
+        length_px = max(SHORTEST_PX, side * log_uniform(random, self._length))
         if self._crack:
-            widest = max(2.0, 0.016 * side)
-            width_px = math.exp(random.uniform(math.log(1.0), math.log(widest)))
+            width_px = log_uniform(random, (1.0, max(2.0, 0.016 * side)))
             return draw_crack(random, (size[0], size[1]), place, length_px, min(width_px, length_px / 4.0))
         return draw_blob(random, (size[0], size[1]), place, length_px, random.uniform(*self._softness))
 

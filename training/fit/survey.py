@@ -109,7 +109,7 @@ class Survey:
 
     def taught_by(self, records: Iterable[Record]) -> "Survey":
         """Returns the same facts with the annotations of these records, which are those that train."""
-        masks, boxes, labels = _annotations([record for record in records if record.label])
+        masks, boxes, labels = _annotations(records)
         return replace(self, masks=masks, boxes=boxes, labels=labels)
 
 
@@ -255,7 +255,7 @@ def describe_photographs(
     heights = np.array([photograph.height for photograph in photographs])
     widths = np.array([photograph.width for photograph in photographs])
     proportions = heights / widths
-    masks, boxes, labels = _annotations([record for record in records if record.label])
+    masks, boxes, labels = _annotations(records)
     sides = sorted(one.defect_px for one in looks.values() if one.defect_px is not None)
     return Survey(
         layout=layout,
@@ -280,8 +280,9 @@ def describe_photographs(
     )
 
 
-def _annotations(defective: Sequence[Record]) -> tuple[int, int, int]:
-    """How many photographs have a mask, a box, or a label alone."""
+def _annotations(records: Iterable[Record]) -> tuple[int, int, int]:
+    """How many defective photographs have a mask, a box, or a label alone."""
+    defective = [record for record in records if record.label]
     labels = sum(map(is_placeless, defective))
     boxes = sum(record.supervision == "box" and not is_placeless(record) for record in defective)
     return len(defective) - boxes - labels, boxes, labels
