@@ -9,6 +9,11 @@ class Pace:
         """Steps by which the schedules are ahead of what was taken of the stage; negative: behind."""
         return 0
 
+    @property
+    def expected(self) -> int:
+        """How many steps the stage will have taken at its end, as things stand."""
+        return self._steps
+
     def begin(self, stage: str, steps: int) -> None:  # noqa: ARG002 - others time it
         """Takes note that a stage of so many steps begins, or goes on."""
         self._steps = steps

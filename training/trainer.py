@@ -252,6 +252,7 @@ class Trainer:
                     self._stop(f"after step {step} of stage '{stage.name}'")
                 if last:
                     break
+                meter.expect(self.pace.expected)
 
     def _begin_pace(self, stage: Stage, steps: int) -> None:
         self.pace.begin(stage.name, steps)

@@ -6,6 +6,7 @@ beforehand, the schedule of the learning rate is gone through faster or slower: 
 stage with it. To cut the last steps off instead would leave a network that has not come to rest.
 """
 
+import math
 from collections.abc import Callable
 
 from training.fit.plan import Plan
@@ -54,6 +55,13 @@ class TimedPace(Pace):
     def lead(self) -> int:
         """Steps by which the schedule is ahead of those taken."""
         return round(self._place) - self.taken.get(self._stage, 0)
+
+    @property
+    def expected(self) -> int:
+        """Steps of the stage at its end, at the present rate."""
+        left = (self._steps - self._place) / self._rate
+        steps = self.taken[self._stage] + max(1, math.floor(left + 0.5))
+        return min(steps, self.most(self._steps))
 
     def begin(self, stage: str, steps: int) -> None:
         """Starts the schedule of a stage."""

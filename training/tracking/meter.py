@@ -106,6 +106,10 @@ class Meter:
         self.step += 1
         self._bar.update()
 
+    def expect(self, steps: int) -> None:
+        """Takes note of how many steps the stage will take, where that changes on the way."""
+        self._total = self._bar.total = steps
+
     def check(self) -> None:
         """Waits for the device to finish the steps so far and looks at all of their numbers.
 

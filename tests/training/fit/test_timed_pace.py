@@ -41,6 +41,7 @@ class Machine:
             self.spend(SPEED.compile_s)
             for step in range(1, self.pace.most(steps) + 1):
                 last = self.pace.is_last(step)
+                assert last == (step >= self.pace.expected)
                 before = AMOUNTS.features(seen)
                 seen += AMOUNTS.batch
                 self.spend(SPEED.of_stage(stage) + SPEED.feature_s * (AMOUNTS.features(seen) - before))
@@ -105,6 +106,6 @@ def test_the_plain_pace_is_that_of_the_experiment():
     pace = Pace()
     pace.begin("segment", 3)
     assert [pace.is_last(step) for step in (1, 2, 3)] == [False, False, True]
-    assert (pace.lead, pace.most(3)) == (0, 3)
+    assert (pace.lead, pace.most(3), pace.expected) == (0, 3, 3)
     pace.took(3)
     assert pace.lead == 0

@@ -164,6 +164,16 @@ def test_without_a_terminal_each_validation_is_a_line(clock, capsys):
     assert capsys.readouterr() == ("", expected)
 
 
+def test_a_stage_that_turns_out_shorter_is_shown_so(clock, capsys):
+    with Meter("segment", 4, 0, 50) as meter:
+        meter.advance({"loss": 1.0}, 0.0)
+        clock.now += 4.0
+        meter.expect(11)
+        meter.validated({"average_precision": 0.5, "pixel_f1": 1.0})
+        meter.read()
+    assert capsys.readouterr().err == "segment 1/11: AP 0.500, about 40.0 s of this stage left\n"
+
+
 def test_who_shall_show_nothing_is_silent(capsys):
     with Meter("segment", 4, 0, 10, shown=False) as meter:
         meter.advance({"loss": 1.0}, 0.0)
