@@ -17,6 +17,7 @@ import tensorflow as tf
 from segdec.config import NetworkConfig
 from segdec.network.layers import ComputePolicy
 from tests import tiny_encoder
+from tests.training.replicas import split_over_replicas
 from training.config import ExperimentConfig, LossConfig, ScheduleConfig, StageConfig, StagesConfig
 from training.distribution.cluster import read_cluster
 from training.distribution.rendezvous import meet
@@ -106,22 +107,6 @@ def make_batch(random, images, floatx, side, features):
     }
 
 
-def distribute(strategy, batch):
-    """Gives each replica its rows of the global batch, some of them none."""
-
-    def rows(name, context):
-        images, replicas = len(batch[name]), context.num_replicas_in_sync
-        replica = context.replica_id_in_sync_group
-        return tf.constant(batch[name][images * replica // replicas : images * (replica + 1) // replicas])
-
-    return {
-        name: strategy.experimental_distribute_values_from_function(
-            lambda context, name=name: rows(name, context)
-        )
-        for name in batch
-    }
-
-
 def feature_shapes(network, side):
     """Of one image, by name."""
     features = network.encoder.compute_output_spec(keras.KerasTensor((1, side, side, 1)))
@@ -155,7 +140,7 @@ def train(strategy, floatx, normalization, encoder, weights):
         steps_taken.assign(0)
         step = build_step(strategy, state, stage, experiment)
         for index, images in enumerate(sizes):
-            losses = step(distribute(strategy, make_batch(random, images, floatx, side, features)))
+            losses = step(split_over_replicas(strategy, make_batch(random, images, floatx, side, features)))
             for name, value in losses.items():
                 if not name.startswith("replica_loss_"):  # there are as many as replicas
                     numbers[f"{stage.name}/{index}/{name}"] = value.numpy()

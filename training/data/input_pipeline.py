@@ -1,6 +1,6 @@
 """One tf.data pipeline outside the replicas: the global batches of a stage, in an order set by the seed."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
@@ -120,20 +120,18 @@ class InputPipeline:
             return self._read(places, size, ahead=2 * rows)
 
         batches = tf.data.Dataset.from_generator(read, output_signature=self._signature(size))
-        return batches.prefetch(shard.replicas)
+        return batches.prefetch(shard.replicas).with_options(_untuned())
 
     def distribute(
         self, strategy: tf.distribute.Strategy, stage_index: int, first_step: int, steps: int
-    ) -> tf.distribute.DistributedDataset:
+    ) -> Iterator[Batch]:
         """Reads the same batches, split over the replicas of `strategy`; each process reads its own rows."""
-
-        def read(context: tf.distribute.InputContext) -> tf.data.Dataset:
-            processes = context.num_input_pipelines
-            replicas = context.num_replicas_in_sync // processes
-            shard = InputShard(context.input_pipeline_id, processes, replicas)
-            return self.batches(stage_index, first_step, steps, shard)
-
-        return strategy.distribute_datasets_from_function(read)
+        devices = strategy.extended.worker_devices
+        processes = strategy.num_replicas_in_sync // len(devices)
+        index = strategy.cluster_resolver.task_id if processes > 1 else 0
+        shard = InputShard(index, processes, len(devices))
+        elements = iter(self.batches(stage_index, first_step, steps, shard))
+        return _over_replicas(strategy, devices, elements)
 
     def global_batch(self, stage_index: int, step: int, most: int | None = None) -> tuple[list[str], Arrays]:
         """Reads once more what step `step` (from 1) saw: names of its first images, and the batch of them.
@@ -263,6 +261,36 @@ class InputPipeline:
 
     def _random(self, place: _Place, *purpose: int) -> np.random.Generator:
         return np.random.default_rng([self._config.seed, place.stage_index, place.position, *purpose])
+
+
+def _untuned() -> tf.data.Options:
+    """Without autotuning: nothing of the pipeline could be tuned, and its thread sleeps for up to a minute.
+
+    Whoever drops an iterator waits for that thread when the signal to wake up was lost, which happens often:
+    it is sent before the thread can see why (`Model::OptimizeLoop` of TensorFlow 2.21).
+    """
+    options = tf.data.Options()
+    options.autotune.enabled = False
+    return options
+
+
+def _over_replicas(
+    strategy: tf.distribute.Strategy, devices: Sequence[str], elements: Iterator[Batch]
+) -> Iterator[Batch]:
+    """Groups one element a replica, each on its device.
+
+    Not `distribute_datasets_from_function`: its iterators autotune whatever the options say.
+    """
+    while True:
+        parts = []
+        for device in devices:
+            part = next(elements, None)
+            if part is None:
+                return
+            with tf.device(device):
+                parts.append(tf.nest.map_structure(tf.identity, part))
+        own = iter(parts)
+        yield strategy.experimental_distribute_values_from_function(lambda _: next(own))  # noqa: B023
 
 
 def _place(turns: Turns, stage_index: int, position: int) -> _Place:

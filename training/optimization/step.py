@@ -56,7 +56,7 @@ def build_step(
     step = _Step(strategy, state, stage, config)
     # Batches of another size take the graph that is there, where tracing anew would take long.
     compiled: Callable[..., Losses] = tf.function(
-        step.take_with_others if several else step.take, reduce_retracing=True
+        step.take_with_others if several else step.take, reduce_retracing=True, autograph=False
     )
     return compiled
 

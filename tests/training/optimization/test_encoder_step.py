@@ -13,6 +13,7 @@ from training.config import ExperimentConfig
 keras = pytest.importorskip("keras")
 tf = pytest.importorskip("tensorflow")
 
+from tests.training.replicas import split_over_replicas  # noqa: E402
 from training.distribution.strategies import choose_strategy  # noqa: E402
 from training.optimization.flops import PASSES, count_flops, count_step_flops  # noqa: E402
 from training.optimization.objective import stage_losses  # noqa: E402
@@ -75,9 +76,7 @@ class Training:
 
     def take(self, *batches):
         for batch in batches:
-            dataset = tf.data.Dataset.from_tensor_slices(batch).batch(len(batch["label"]))
-            for part in self.strategy.experimental_distribute_dataset(dataset):
-                losses = self.step(part)
+            losses = self.step(split_over_replicas(self.strategy, batch))
         return {name: float(loss) for name, loss in losses.items()}
 
     def weights(self):

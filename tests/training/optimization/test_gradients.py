@@ -9,6 +9,7 @@ keras = pytest.importorskip("keras")
 tf = pytest.importorskip("tensorflow")
 
 from segdec.network.network import build_network  # noqa: E402
+from tests.training.replicas import split_over_replicas  # noqa: E402
 from training.distribution.strategies import choose_strategy  # noqa: E402
 from training.optimization.ema import WeightEMA  # noqa: E402
 from training.optimization.gradients import clip, replica_gradients, sum_over_replicas  # noqa: E402
@@ -32,7 +33,10 @@ def batches():
         "weight": random.uniform(0.5, 2, (images, 2, 2, 1)).astype(np.float32),
         "label": random.integers(0, 2, images).astype(np.int32),
     }
-    return tf.data.Dataset.from_tensor_slices(examples).batch(BATCH)
+    return [
+        {name: values[first : first + BATCH] for name, values in examples.items()}
+        for first in range(0, images, BATCH)
+    ]
 
 
 def train(tiny_config, devices="cpu:1", *, several=False, **settings):
@@ -51,7 +55,7 @@ def train(tiny_config, devices="cpu:1", *, several=False, **settings):
     experiment = ExperimentConfig(stages=StagesConfig(joint=config))
     step = build_step(strategy, state, JOINT, experiment, several=several)
     stop_requests = (tf.constant(0.0),) if several else ()
-    distributed = strategy.experimental_distribute_dataset(batches())
+    distributed = [split_over_replicas(strategy, batch) for batch in batches()]
     losses = [float(step(batch, *stop_requests)["loss"]) for batch in distributed]
     weights = [np.asarray(variable.value) for variable in network.variables]
     return (

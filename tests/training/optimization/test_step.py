@@ -9,6 +9,7 @@ tf = pytest.importorskip("tensorflow")
 
 from segdec.network.layers import ComputePolicy  # noqa: E402
 from segdec.network.network import build_network  # noqa: E402
+from tests.training.replicas import split_over_replicas  # noqa: E402
 from training.distribution.strategies import choose_strategy  # noqa: E402
 from training.optimization.ema import WeightEMA  # noqa: E402
 from training.optimization.loss_scale import LossScale  # noqa: E402
@@ -68,11 +69,8 @@ class Training:
 
     def take(self, batches):
         """Takes a step a batch; returns the losses of the last one."""
-        dataset = tf.data.Dataset.from_tensor_slices(
-            {name: np.concatenate([batch[name] for batch in batches]) for name in batches[0]}
-        ).batch(len(batches[0]["label"]))
-        for batch in self.strategy.experimental_distribute_dataset(dataset):
-            losses = self.step(batch)
+        for batch in batches:
+            losses = self.step(split_over_replicas(self.strategy, batch))
         return {name: float(loss) for name, loss in losses.items()}
 
     def weights(self):
