@@ -1,4 +1,4 @@
-"""What a threshold costs that was chosen on few defects: the old rule, 0.5, this one, and the best possible.
+"""What a threshold costs that was chosen on few defects: the old rule, 0.5, ours, and the best possible.
 
     python -m training join runs/fold_0 runs/fold_1 runs/fold_2 runs/fold_3 runs/fold_4
     python -m benchmarks.thresholds runs/fold_0 runs/fold_1 runs/fold_2 runs/fold_3 runs/fold_4
@@ -7,6 +7,10 @@ The photographs that evaluated runs have tested are pooled. Thousands of times s
 validation set, each rule chooses a threshold on it, and what that costs is counted on the others, in false
 alarms per photograph: a missed defect costs `--miss-cost` of them. The best possible threshold is chosen on
 those others themselves; what a rule costs beyond it is its excess.
+
+A drawn validation set has another share of defective photographs than those that the cost is counted on.
+`share unknown` takes its share for that of the line, as a training does that is told nothing; `share known`
+is told the true one, as `threshold.defect_rate` does.
 """
 
 import argparse
@@ -24,6 +28,9 @@ from training.config import ThresholdConfig
 from training.evaluation.storage import load_evaluation
 from training.evaluation.thresholds import ScoredPhotographs, choose_score_limits
 from training.evaluation.validation import gather
+
+OLD = "fewest errors"
+"""What a training chose by before it knew of costs."""
 
 Floats = NDArray[np.float64]
 Rule = Callable[[Floats, Floats], float]
@@ -80,11 +87,13 @@ def measure(
             f"{defects} of {len(pool.defective)} defective and {good} of {len(pool.good)} good photographs "
             "leave none to measure on. Expected fewer --defects or --good, or more runs."
         )
-    settings = ThresholdConfig(miss_cost=miss_cost)
+    defect_rate = (len(pool.defective) - defects) / (len(pool.labels) - defects - good)
+    unknown, known = (ThresholdConfig(miss_cost=miss_cost, defect_rate=rate) for rate in (None, defect_rate))
     rules: dict[str, Rule] = {
-        "old": choose_fewest_errors,
+        OLD: choose_fewest_errors,
         "0.5": lambda *_: 0.0,
-        "new": lambda fine, bad: choose(fine, bad, settings),
+        "share unknown": lambda fine, bad: choose(fine, bad, unknown),
+        "share known": lambda fine, bad: choose(fine, bad, known),
     }
     generator = np.random.default_rng(seed)
     costs: dict[str, list[float]] = {name: [] for name in (*rules, "best")}
@@ -128,18 +137,17 @@ def choose_fewest_errors(good: Floats, defective: Floats) -> float:
 
 
 def describe(lines: Sequence[Excess]) -> str:
-    """Returns a Markdown table."""
-    rows = [
-        "| defects | best possible | excess: old | 0.5 | new | new / old |",
-        "|---|---|---|---|---|---|",
-    ]
+    """Returns a Markdown table: the excess of each rule, and what part of the old rule's that is."""
+    rules = [name for name in lines[0].costs if name != "best"]
+    rows = [f"| defects | best possible | excess: {' | '.join(rules)} |", "|---" * (len(rules) + 2) + "|"]
     for line in lines:
-        old, half, new = (line.excess(rule) for rule in ("old", "0.5", "new"))
-        share = f"{new / old:.2f}" if old > 0 else "–"
-        rows.append(
-            f"| {line.defects} | {line.costs['best']:.3f} | {old:.3f} | {half:.3f} | {new:.3f} | {share} |"
-        )
+        cells = [_cell(line.excess(rule), line.excess(OLD) if rule != OLD else 0.0) for rule in rules]
+        rows.append(f"| {line.defects} | {line.costs['best']:.3f} | {' | '.join(cells)} |")
     return "\n".join(rows)
+
+
+def _cell(excess: float, old: float) -> str:
+    return f"{excess:.3f} ({excess / old:.2f})" if old > 0 else f"{excess:.3f}"
 
 
 def _part(values: Floats, count: int, generator: np.random.Generator) -> tuple[Floats, Floats]:
