@@ -125,8 +125,8 @@ def _check_values(record: Record, mask: NDArray[np.uint8]) -> None:
         named = ", ".join(map(str, values[:NAMED_VALUES])) + (", …" if len(values) > NAMED_VALUES else "")
         raise DatasetError(
             f"The mask {record.mask_file} has {len(values)} values: {named}. Expected 0 and one value more. "
-            "Say above which one a pixel shows a defect: set data.mask_threshold (127 for smoothed edges, 0 "
-            "where every number stands for a defect)."
+            "Say above which one a pixel shows a defect: set data.mask_threshold, or --mask-threshold of "
+            "a command (127 for smoothed edges, 0 where every number stands for a defect)."
         )
 
 

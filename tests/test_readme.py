@@ -139,7 +139,13 @@ STAND_INS = {
         "python -m training run training/experiments/folder_mobilenet.toml --data.root data/parts",
         "python -m training evaluate runs/parts",
         "python -m training export runs/parts models/parts",
-    )
+    ),
+    "python -m training join runs/by_hand runs/packed --out joined": (
+        "python -m training join runs/parts runs/packed --out joined",
+    ),
+    "python -m training compare runs/by_hand runs/packed": (
+        "python -m training compare runs/parts runs/packed",
+    ),
 }
 """What leaves the same behind in less time."""
 

@@ -1,6 +1,7 @@
 """Command line: `python -m training fit|check|run|launch|calibrate|evaluate|join|compare|export|verify`."""
 
 import argparse
+import dataclasses
 import os
 import shlex
 import sys
@@ -9,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
-from segdec.cli_runtime import allow_pixels, clean_exit, quiet_tensorflow, white_level
+from segdec.cli_runtime import allow_pixels, clean_exit, pixel_limit, quiet_tensorflow, white_level
 from segdec.engines import ENGINES
 from segdec.errors import ConfigError
 
@@ -98,6 +99,14 @@ def _add_fit(commands: "Commands") -> None:
         metavar="VALUE",
         help="value of 16-bit photographs that is shown white, where their camera has fewer bits",
     )
+    one.add_argument(
+        "--mask-threshold",
+        type=int,
+        choices=range(255),
+        metavar="N",
+        help="a mask pixel shows a defect above this value, where masks hold more than two",
+    )
+    one.add_argument("--max-pixels", type=pixel_limit, metavar="N", help="largest photograph, height × width")
     one.set_defaults(command=fit)
 
 
@@ -285,11 +294,15 @@ def fit(options: argparse.Namespace) -> None:
     started = time.monotonic()
     quiet_tensorflow(trains=True)
     from training.fit import command
+    from training.fit.survey import Reading
 
     began = command.clock() - (time.monotonic() - started)  # what was imported counts, too
 
-    chosen = {name: value for name, value in vars(options).items() if name != "command"}
-    command.fit(command.FitOptions(**chosen), began)
+    said = {name: value for name, value in vars(options).items() if name != "command" and value is not None}
+    names = [field.name for field in dataclasses.fields(Reading) if field.name in said]
+    reading = Reading(**{name: said.pop(name) for name in names})
+    allow_pixels(reading.max_pixels)
+    command.fit(command.FitOptions(**said, reading=reading), began)
 
 
 def evaluate(options: argparse.Namespace) -> None:

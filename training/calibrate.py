@@ -5,6 +5,7 @@ well, by networks that have not learned from them: each of several folds is left
 network that was trained like the run on the others. Or the folds of a cross-validation have done so already.
 """
 
+import shlex
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -79,6 +80,8 @@ def calibrate_run(
     if (path / METRICS).exists():
         split = cast(Split, load_evaluation(path).split)
         yield f"Measured again on the split '{split}':\n{evaluate_run(path, split)}"
+    export = f"python -m training export {shlex.quote(str(path))} MODEL --overwrite"
+    yield f"A model that was exported before keeps its own limits. To give it these: {export}"
 
 
 def _choose(folder: RunFolder, settings: ThresholdConfig, folds: int, by: Sequence[Path]) -> ChosenLimits:

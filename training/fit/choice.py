@@ -1,12 +1,12 @@
 """What to train, chosen by facts: every setting with its reason, in words. A pure function."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from training.config import ExperimentConfig
 from training.evaluation.formatting import format_percent
-from training.fit.survey import Survey
+from training.fit.survey import Reading, Survey
 
 Settings = dict[str, Any]
 
@@ -22,6 +22,10 @@ USUAL_AREA = 512 * 512
 
 LEAST_AREA = 128 * 128
 """Pixels below which an input is not made for the sake of speed."""
+
+ENCODER_AREA = 256 * 256
+"""Pixels of the input to which smaller photographs are enlarged for an encoder: it was trained on such sizes,
+and its features are too coarse for what is smaller."""
 
 LARGEST_AREA = 4 * USUAL_AREA
 """Pixels of the input above which the network sees tiles, or what is scaled down where there can be none."""
@@ -106,7 +110,7 @@ def choose(
     made_up = bool(augmentation)
     has_encoder = means.encoder_weights is not None
     network, why = _network(learnt, means)
-    size, why_size = _input(survey, usual, masked=masked, made_up=made_up)
+    size, why_size = _input(survey, usual, masked=masked, made_up=made_up, has_encoder=has_encoder)
     channels, why_colour = _colour(survey)
     if channels == 1 and survey.stored_in_colour:
         size["convert_color"] = True
@@ -133,10 +137,9 @@ def choose(
     }
     if survey.merged:
         settings["data"]["merge_defects"] = True
-    if survey.skip_broken:
-        settings["data"]["skip_broken"] = True
-    if survey.white_level is not None:
-        settings["input"]["white_level"] = survey.white_level
+    data, white_level = _reading(survey.reading)
+    settings["data"] |= data
+    settings["input"] |= white_level
     if means.encoder_weights is not None:
         settings["encoder_weights"] = means.encoder_weights
     told = [
@@ -150,6 +153,13 @@ def choose(
     return Choice(settings, tuple(told), shares, area)
 
 
+def _reading(reading: Reading) -> tuple[Settings, Settings]:
+    """What the user said, as settings of `data` and of `input`; what was not said is left out."""
+    said = {name: value for name, value in asdict(reading).items() if value != getattr(Reading(), name)}
+    white_level = {"white_level": said.pop("white_level")} if "white_level" in said else {}
+    return said, white_level
+
+
 def _regime(survey: Survey, learnt: int, *, masked: bool, judged: bool) -> tuple[Reason, Settings]:
     """How many defects there are to learn from, and what stands in for those that are missing."""
     annotation = "with masks" if survey.masks else "with boxes" if survey.boxes else "with labels alone"
@@ -159,15 +169,15 @@ def _regime(survey: Survey, learnt: int, *, masked: bool, judged: bool) -> tuple
             "no defect to learn from: every other photograph gets a made-up one (augmentation.synthetic 0.5)"
         )
         return Reason("regime", f"good alone: {text}"), {"synthetic": 0.5}
-    few = learnt < FEW or not judged  # without a defect in validation weights are chosen by made-up ones
-    if few and survey.masks:
-        text = "made-up and transplanted defects are added (augmentation.synthetic 0.25, transplant 0.25)"
-        return Reason("regime", f"few: {shown}, so {text}"), {"synthetic": 0.25, "transplant": 0.25}
-    if few:
+    if learnt < FEW or not judged:  # without a defect in validation weights are chosen by made-up ones
+        why = "few" if learnt < FEW else "some, but no defect to validate by"
+        if survey.masks:
+            text = "made-up and transplanted defects are added (augmentation.synthetic 0.25, transplant 0.25)"
+            return Reason("regime", f"{why}: {shown}, so {text}"), {"synthetic": 0.25, "transplant": 0.25}
         text = "made-up defects are added (augmentation.synthetic 0.25)"
-        return Reason("regime", f"few: {shown}, so {text}"), {"synthetic": 0.25}
+        return Reason("regime", f"{why}: {shown}, so {text}"), {"synthetic": 0.25}
     if not masked:
-        return Reason("regime", f"labels: {shown}; where defects are is not learnt from anything drawn"), {}
+        return Reason("regime", f"labels: {shown}: the mask is learnt from these alone"), {}
     if learnt < MANY:
         return Reason("regime", f"some: {shown}: enough without made-up ones"), {}
     return Reason("regime", f"many: {shown}: the decision is learnt without a prior from the mask"), {}
@@ -193,12 +203,15 @@ def _colour(survey: Survey) -> tuple[int, str]:
     return 1, "grey: one channel"
 
 
-def _input(survey: Survey, usual: int, *, masked: bool, made_up: bool) -> tuple[Settings, str]:
+def _input(
+    survey: Survey, usual: int, *, masked: bool, made_up: bool, has_encoder: bool
+) -> tuple[Settings, str]:
     """Policy and size, so that the smallest defect keeps five pixels."""
     height, width = survey.height, survey.width
     area, smallest = height * width, survey.smallest_px
     needed = min(1.0, SMALLEST_INPUT_PX / smallest) if smallest else 0.0
-    scale = max(needed, min(1.0, math.sqrt(usual / area)))
+    most = max(1.0, math.sqrt(ENCODER_AREA / area)) if has_encoder else 1.0
+    scale = max(needed, min(most, math.sqrt(usual / area)))
     if scale**2 * area > LARGEST_AREA and masked and not survey.labels:  # of tiles each needs its mask
         text = (
             f"tiles of {TILE} × {TILE} px: scaled down to one input, the smallest defect ({smallest:.0f} px "
@@ -209,6 +222,8 @@ def _input(survey: Survey, usual: int, *, masked: bool, made_up: bool) -> tuple[
     kept = _kept(smallest, scale)
     if usual < USUAL_AREA and scale < 1.0:
         kept += "; smaller than usual, since time is short"
+    if scale > 1.0:
+        kept += "; enlarged, since the encoder was trained on photographs of this size"
     if survey.one_size and scale == 1.0:
         return {"policy": "native"}, f"native, {width} × {height} px: all have one size, small enough{kept}"
     rows, columns = (max(SMALLEST_SIDE, SIDES * math.ceil(scale * side / SIDES)) for side in (height, width))
@@ -229,7 +244,10 @@ def _input(survey: Survey, usual: int, *, masked: bool, made_up: bool) -> tuple[
 def _kept(smallest: float | None, scale: float) -> str:
     if smallest is None:
         return "; no mask tells how small defects are"
-    return f"; the smallest defect, {smallest:.0f} px across, keeps {smallest * scale:.0f}"
+    kept = f"; the smallest defect, {smallest:.0f} px across, keeps {smallest * scale:.0f}"
+    if smallest * scale < SMALLEST_INPUT_PX - 0.5:
+        kept += f", fewer than {SMALLEST_INPUT_PX:.0f}: such small ones may go unseen"
+    return kept
 
 
 def _changes(augmentation: Settings, *, has_encoder: bool) -> str:
@@ -252,7 +270,7 @@ def _stages(*, has_encoder: bool, places: bool) -> tuple[Settings, dict[str, flo
         return (
             stages,
             {"joint": 1.0},
-            "joint alone: nothing is drawn that the mask could learn from by itself",
+            "joint alone: there is no mask or box that the stage segment could learn from",
         )
     parts = (0.6, 0.2, 0.2) if has_encoder else (0.6, 0.15, 0.25)
     stages = {

@@ -6,7 +6,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,6 @@ from segdec.artifact import check_target
 from segdec.cli_runtime import EXIT_INTERRUPTED
 from segdec.errors import ConfigError, RunError
 from segdec.files import write_text_atomic
-from segdec.images import DEFAULT_MAX_PIXELS
 from segdec.process_memory import memory_limit
 from training.config import ExperimentConfig
 from training.data.run_data import known_checks
@@ -29,11 +28,12 @@ from training.fit.choice import LEAST_AREA, USUAL_AREA, Choice, Means, choose
 from training.fit.division import Division, divide
 from training.fit.plan import Amounts, Plan, Speed, plan
 from training.fit.speed import count_validated, measure_speed
-from training.fit.survey import Survey, Surveyed, hardly_shown, look_at, merge_defects, remember
+from training.fit.survey import Reading, Survey, Surveyed, hardly_shown, look_at, merge_defects, remember
 from training.fit.timed_pace import TimedPace
 from training.fit.words import line, tell_division, tell_plan, tell_reasons, tell_survey
 from training.optimization.pretrained import IMAGENET, RANDOM, load_pretrained
 from training.run.folder import RunFolder
+from training.run.records import UNDECIDED
 from training.tracking.durations import format_duration
 from training.trainer import Trainer
 
@@ -44,7 +44,7 @@ SMALLER = (0.8, 0.65, 0.5, 0.4, 0.3, 0.2)
 
 MOST_MINUTES = 60 * 24 * 31
 
-NO_MODEL = "There is no model: nothing was trained yet."
+NO_MODEL = "There is no model: nothing was trained yet. Where a run was begun, start again with --overwrite."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,8 +60,7 @@ class FitOptions:
         name: Of the run; None = that of the folder.
         runs: Folder that holds all runs.
         overwrite: Replace a run and a model of this name.
-        skip_broken: Leave out photographs that cannot be used.
-        white_level: Value of a 16-bit photograph that is shown white; None = as its file says.
+        reading: How the files are read.
     """
 
     root: Path
@@ -72,8 +71,7 @@ class FitOptions:
     name: str | None = None
     runs: Path = Path("runs")
     overwrite: bool = False
-    skip_broken: bool = False
-    white_level: int | None = None
+    reading: Reading = field(default_factory=Reading)
 
 
 def fit(options: FitOptions, began: float) -> None:
@@ -104,6 +102,7 @@ def _fit(options: FitOptions, name: str, out: Path, began: float, ends_at: float
         say(*tell_division(division))
         means = _means(options)
         choice = _choose(surveyed.survey, division, means)
+        say(line("measuring", "how long a few steps take"))
         speed = measure_speed(choice, division.dataset, options.runs, clock)
         choice, planned = _fit_time(surveyed.survey, division, means, speed, ends_at - clock())
         config = _experiment(choice, planned, name, options.runs)
@@ -115,8 +114,9 @@ def _fit(options: FitOptions, name: str, out: Path, began: float, ends_at: float
 
         # === Train ===
         pace = TimedPace(planned, ends_at + planned.late_s - planned.tail_s, clock)
-        trainer = Trainer(config, fresh=options.overwrite, pace=pace)
-        say(trainer.opening())
+        with _undone_if_refused(config):
+            trainer = Trainer(config, fresh=options.overwrite, pace=pace)
+        say(trainer.opening(), "Ctrl-C ends it with the best weights so far, measured and exported.")
     stopped = _train(trainer)
     config = _as_taken(trainer.folder, pace)
     _write(config, division, choice)
@@ -139,6 +139,17 @@ def _nothing_trained() -> Iterator[None]:
     except (KeyboardInterrupt, RunInterruptedError) as stop:  # the latter from what is only measured
         print(NO_MODEL, file=sys.stderr)
         raise SystemExit(getattr(stop, "exit_code", EXIT_INTERRUPTED)) from None
+
+
+@contextmanager
+def _undone_if_refused(config: ExperimentConfig) -> Iterator[None]:
+    """Takes the experiment away if it cannot even begin, so that the same command can be given again."""
+    try:
+        yield
+    except BaseException:
+        for path in _files(config.runs, config.name):
+            path.unlink(missing_ok=True)
+        raise
 
 
 @contextmanager
@@ -208,14 +219,8 @@ def _places(options: FitOptions) -> tuple[str, Path]:
 def _survey(options: FitOptions) -> Surveyed:
     """Loads and looks; where a class of defects hardly occurs, all become one."""
     layout = options.layout or find_layout(options.root)
-    surveyed = look_at(
-        load_dataset(layout, options.root),
-        layout,
-        options.root,
-        DEFAULT_MAX_PIXELS,
-        skip_broken=options.skip_broken,
-        white_level=options.white_level,
-    )
+    dataset = load_dataset(layout, options.root, mask_threshold=options.reading.mask_threshold)
+    surveyed = look_at(dataset, layout, options.root, options.reading)
     if not (hardly := hardly_shown(surveyed)):
         return surveyed
     few = f"{', '.join(hardly)}: fewer than {len(SPLITS)} parts, too few to be told from other defects"
@@ -337,7 +342,6 @@ def _describe_steps(pace: TimedPace, planned: Plan, why: str) -> str:
 
 
 def _ending(config: ExperimentConfig, steps: str, out: Path, took_s: float) -> list[str]:
-    run = shlex.quote(str(config.folder))
     return [
         line("took", f"{format_duration(took_s)}; {steps}"),
         line(
@@ -346,7 +350,24 @@ def _ending(config: ExperimentConfig, steps: str, out: Path, took_s: float) -> l
         ),
         "",
         "Next:",
-        f"  python -m api --model {shlex.quote(str(out))} --port 8000",
-        f"  python -m training calibrate {run} --threshold.miss-cost 30",
-        f"  python -m training run {shlex.quote(str(_experiment_file(config)))} --name {config.name}_2",
+        *(f"  {command}  # {purpose}" for command, purpose in _next_commands(config, out)),
+    ]
+
+
+def _next_commands(config: ExperimentConfig, out: Path) -> list[tuple[str, str]]:
+    """Serve the model, if it has learnt to judge; change its limits; train another. Each with its purpose."""
+    folder = RunFolder(config.folder)
+    result, run = folder.result(), shlex.quote(str(config.folder))
+    serve = f"python -m api --model {shlex.quote(str(out))} --port 8000"
+    calibrate = f"python -m training calibrate {run}"
+    limits = (
+        (f"{calibrate} --threshold.refused-share 0.02", "refuse at most one good part in 50; then export")
+        if result.model.calibration.defect_rate is None
+        else (f"{calibrate} --threshold.defect-rate 0.01", "one part in 100 is defective; then export")
+    )
+    again = f"python -m training run {shlex.quote(str(_experiment_file(config)))} --name {config.name}_2"
+    return [
+        *([] if UNDECIDED in result.warnings else [(serve, "then open http://127.0.0.1:8000/")]),
+        limits,
+        (again, "the same again, once you have changed the file"),
     ]

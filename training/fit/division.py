@@ -74,15 +74,23 @@ def divide(surveyed: Surveyed, seed: int = 0) -> Division:
 def _new(dataset: Dataset, clusters: Sequence[Cluster], seed: int) -> tuple[Dataset, tuple[str, ...]]:
     good = [cluster for cluster in clusters if not cluster.label]
     defective = [cluster for cluster in clusters if cluster.label]
-    how = "60, 20 and 20\N{NO-BREAK SPACE}% of the parts; groups, equal pictures and near twins stay together"
-    if len(defective) >= FEW_PARTS:
-        return _placed(dataset, deal(clusters, SHARES, seed)), (how,)
+    how = f"{_percents(SHARES)} of the parts"
+    together = "groups, equal pictures and near twins stay together"
+    if len(defective) >= FEW_PARTS or not defective:
+        return _placed(dataset, deal(clusters, SHARES, seed)), (how, together)
     shares = {2: TWO_SHARES, 1: ONE_SHARES}.get(len(defective), FEW_SHARES)
+    if shares is FEW_SHARES:
+        how = f"{_percents(SHARES)} of the good parts, {_percents(FEW_SHARES)} of the few defective ones"
     parts = (
         [*one, *other]
         for one, other in zip(deal(good, SHARES, seed), deal(defective, shares, seed), strict=True)
     )
-    return _placed(dataset, parts), (how, *({2: (TWO,), 1: (ONE,)}.get(len(defective), ())))
+    return _placed(dataset, parts), (how, together, *({2: (TWO,), 1: (ONE,)}.get(len(defective), ())))
+
+
+def _percents(shares: Sequence[float]) -> str:
+    *first, last = (f"{100 * share:.0f}" for share in shares)
+    return f"{', '.join(first)} and {last}\N{NO-BREAK SPACE}%"
 
 
 TWO = "of two defective parts one trains and the other validates: none is left to test"
@@ -108,8 +116,8 @@ def _own(dataset: Dataset, clusters: Sequence[Cluster], seed: int) -> tuple[Data
     )
     return replace(dataset, records=records), (
         "test as the data set says",
-        f"its validation holds {good[1]} good and {defective[1]} defective photographs: training and "
-        "validation are divided anew",
+        f"it trains on {good[0]} good and {defective[0]} defective photographs and validates on {good[1]} "
+        f"and {defective[1]}: too few, so both are divided anew",
     )
 
 
@@ -132,7 +140,7 @@ def _counts(dataset: Dataset) -> tuple[tuple[int, ...], tuple[int, ...]]:
 def _judge(good: Sequence[int], defective: Sequence[int]) -> tuple[Split, tuple[str, ...]]:
     """What is measured on, and what that is worth."""
     if defective[2]:
-        missed = format_percent(1 - 0.05 ** (1 / defective[2]))  # exact binomial
+        missed = format_percent(1 - 0.025 ** (1 / defective[2]))  # exact binomial interval, as in the report
         tested = count_of(defective[2], "defective photograph")
         sure = format_percent(0.95)
         return "test", (f"if none of {tested} in test is missed, up to {missed} may be ({sure} sure)",)

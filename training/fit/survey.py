@@ -25,6 +25,7 @@ from datasets.sample import Dataset, Record, Sample, is_placeless
 from datasets.splitting import SPLITS, default_split
 from segdec.cli_runtime import progress_bar
 from segdec.errors import DatasetError
+from segdec.images import DEFAULT_MAX_PIXELS
 
 COLOUR_LEVELS = 8
 """Levels of 255 by which the channels of a pixel may differ in a photograph that is grey all the same, on
@@ -49,6 +50,23 @@ class Look:
 
 
 @dataclass(frozen=True)
+class Reading:
+    """How photographs and masks are read, as the user says.
+
+    Attributes:
+        skip_broken: Whether what cannot be used is left out.
+        white_level: Value of a 16-bit photograph that becomes 255; None = as its file says.
+        mask_threshold: A mask pixel shows a defect where its value is above this; None = as the layout says.
+        max_pixels: Largest photograph, height × width.
+    """
+
+    skip_broken: bool = False
+    white_level: int | None = None
+    mask_threshold: int | None = None
+    max_pixels: int = DEFAULT_MAX_PIXELS
+
+
+@dataclass(frozen=True)
 class Survey:
     """The facts.
 
@@ -70,8 +88,7 @@ class Survey:
         mixed_twins: Clusters of near twins of which some are good and some defective.
         own_split: Whether the set says itself what trains, validates and tests.
         merged: Whether all classes of defects have become one.
-        skip_broken: Whether photographs with problems are left out, as the user says.
-        white_level: Value of a 16-bit photograph that becomes 255, as the user says.
+        reading: How the files were read.
     """
 
     layout: str
@@ -94,8 +111,7 @@ class Survey:
     mixed_twins: int
     own_split: bool
     merged: bool = False
-    skip_broken: bool = False
-    white_level: int | None = None
+    reading: Reading = Reading()
 
     @property
     def good(self) -> int:
@@ -132,15 +148,7 @@ class Surveyed:
     states: Mapping[str, FileState | None] = field(default_factory=dict)
 
 
-def look_at(
-    dataset: Dataset,
-    layout: str,
-    root: Path,
-    max_pixels: int,
-    *,
-    skip_broken: bool = False,
-    white_level: int | None = None,
-) -> Surveyed:
+def look_at(dataset: Dataset, layout: str, root: Path, reading: Reading) -> Surveyed:
     """Reads all photographs and masks once.
 
     Raises:
@@ -155,19 +163,19 @@ def look_at(
     states = {record.name: stat.state(record) for record in dataset.records}
     checked = check_dataset(
         dataset,
-        white_level=white_level,
-        max_pixels=max_pixels,
+        white_level=reading.white_level,
+        max_pixels=reading.max_pixels,
         progress=lambda records: progress_bar(records, desc="reading", unit="image", leave=False),
         examine=examine,
     )
-    if not skip_broken:
+    if not reading.skip_broken:
         refuse_problems(checked.dataset)
     if not checked.photographs:
         raise DatasetError(f"{root} holds no photograph that can be used. Expected good ones at least.")
     twins, notes = twins_apart(checked.photographs)
     own = is_own_split(dataset, root)
     survey = describe_photographs(checked, looks, twins, layout=layout, root=str(root), own_split=own)
-    survey = replace(survey, skip_broken=skip_broken, white_level=white_level)
+    survey = replace(survey, reading=reading)
     left_out = tuple(f"left out: {problem_line(problem)}" for problem in checked.dataset.problems)
     return Surveyed(survey, checked, twins, (*left_out, *describe_risks(checked), *notes), states)
 

@@ -7,7 +7,7 @@ from training.config import ExperimentConfig
 from training.evaluation.formatting import count_of
 from training.fit.choice import Reason
 from training.fit.division import Division
-from training.fit.plan import Plan
+from training.fit.plan import ENOUGH_STEPS, Plan
 from training.fit.survey import Survey
 from training.tracking.durations import format_duration
 
@@ -24,7 +24,7 @@ def tell_survey(survey: Survey, notes: Iterable[str]) -> Iterator[str]:
     """Yields what was found."""
     yield line("folder", f"{survey.root}, read as layout '{survey.layout}'")
     size = f"{survey.width} × {survey.height} px" + (
-        "" if survey.one_size else " in the middle, of several sizes"
+        "" if survey.one_size else " by the median, their sizes differ"
     )
     parts = f", {count_of(survey.groups, 'part')}" if survey.groups < sum(survey.counts) else ""
     yield line("found", f"{count_of(sum(survey.counts), 'photograph')}{parts}, {size}")
@@ -34,7 +34,8 @@ def tell_survey(survey: Survey, notes: Iterable[str]) -> Iterator[str]:
         kinds = {"mask": survey.masks, "box": survey.boxes, "label alone": survey.labels}
         plurals = {"mask": "masks", "box": "boxes", "label alone": "labels alone"}
         shown = ", ".join(count_of(number, kind, plurals[kind]) for kind, number in kinds.items() if number)
-        small = f"; the smallest is {survey.smallest_px:.0f} px across" if survey.smallest_px else ""
+        side = f"{survey.smallest_px:.0f}" if survey.smallest_px else ""
+        small = f"; the smallest has the area of a square of {side} × {side} px" if side else ""
         yield line("defects", f"{shown}{small}")
     if survey.twins:
         mixed = (
@@ -64,11 +65,12 @@ def tell_reasons(reasons: Iterable[Reason]) -> Iterator[str]:
 def tell_plan(plan: Plan, config: ExperimentConfig, minutes: float) -> str:
     """Returns how the time is spent."""
     steps = ", ".join(f"{name} {number}" for name, number in plan.steps.items())
-    late = f"; {format_duration(plan.late_s)} more than there is, since no less makes a model"
+    short = f"; fewer than {ENOUGH_STEPS} steps teach little: give more --minutes" if plan.is_short else ""
+    late = f"; that is {format_duration(plan.late_s)} longer than --minutes allows, with the fewest steps"
     return line(
         "time",
         f"{steps} steps of {config.batch_size} photographs, {1000 * plan.speed.step_s:.0f} ms each as "
         f"measured, a validation every {plan.validate_every}; about {format_duration(plan.training_s)} to "
         f"train and {format_duration(plan.tail_s)} to measure and export, of --minutes {minutes:g}"
-        f"{late if plan.late_s else ''}",
+        f"{late if plan.late_s else ''}{short}",
     )

@@ -4,6 +4,7 @@ import pytest
 
 from training.experiment_file import load_experiment, save_experiment
 from training.fit.choice import Means, choose
+from training.fit.survey import Reading
 
 ENCODER, NONE = Means("imagenet"), Means(None, "no weights here")
 
@@ -17,9 +18,10 @@ def config(choice):
 
 
 def test_what_the_user_says_of_files_is_set(survey_of):
-    chosen = config(choose(survey_of(skip_broken=True, white_level=4095), (12, 5, 5), 100, ENCODER))
-    assert chosen.data.skip_broken
+    said = Reading(skip_broken=True, white_level=4095, mask_threshold=127, max_pixels=10**8)
+    chosen = config(choose(survey_of(reading=said), (12, 5, 5), 100, ENCODER))
     assert chosen.input.white_level == 4095
+    assert (chosen.data.skip_broken, chosen.data.mask_threshold, chosen.data.max_pixels) == (True, 127, 10**8)
 
 
 @pytest.mark.parametrize(("labels", "policy"), [(0, "tile"), (1, "resize")])
@@ -57,7 +59,9 @@ def test_the_words_say_how_many_and_what_follows(survey_of):
 
 
 def test_without_a_defect_to_validate_by_some_are_made_up(survey_of):
-    assert config(choose(survey_of(), (12, 0, 0), 100, ENCODER)).augmentation.synthetic == 0.25
+    choice = choose(survey_of(), (12, 0, 0), 100, ENCODER)
+    assert config(choice).augmentation.synthetic == 0.25
+    assert texts(choice)["regime"].startswith("some, but no defect to validate by: 12 defective photographs")
 
 
 def test_boxes_are_not_transplanted(survey_of):
@@ -92,7 +96,8 @@ def test_many_defects_need_no_prior(survey_of):
     ("facts", "policy", "height", "width"),
     [
         ({}, "native", None, None),
-        ({"height": 128, "width": 128}, "native", None, None),
+        ({"height": 128, "width": 128}, "resize", 256, 256),
+        ({"height": 300, "width": 250}, "native", None, None),
         ({"height": 1260, "width": 500, "one_size": False}, "resize", 816, 336),
         ({"height": 1024, "width": 1024, "smallest_px": 5.0}, "native", None, None),
         ({"height": 1500, "width": 1000, "smallest_px": 10.0}, "resize", 752, 512),
@@ -116,6 +121,22 @@ def test_where_time_is_short_the_input_is_smaller_but_keeps_the_smallest_defect(
     assert "smaller than usual, since time is short" in texts(small)["input"]
     fine = choose(survey_of(height=512, width=512, smallest_px=5.0), (15, 5, 5), 100, NONE, 128 * 128)
     assert config(fine).input.policy == "native"
+
+
+def test_small_photographs_are_enlarged_for_an_encoder_alone(survey_of):
+    small = survey_of(height=100, width=200)
+    enlarged, plain = (choose(small, (15, 5, 5), 100, means) for means in (ENCODER, NONE))
+    assert config(enlarged).input.size == (192, 368)
+    assert "the encoder was trained on photographs of this size" in texts(enlarged)["input"]
+    assert config(plain).input.policy == "native"
+
+
+def test_what_may_go_unseen_is_said(survey_of):
+    large = survey_of(height=3000, width=3000, smallest_px=5.0, labels=1)
+    assert (
+        "keeps 2, fewer than 5: such small ones may go unseen"
+        in texts(choose(large, (12, 5, 5), 100, NONE))["input"]
+    )
 
 
 def test_made_up_defects_do_not_lie_on_padding(survey_of):

@@ -50,15 +50,34 @@ def test_a_folder_becomes_a_model(fit, toy_root, tmp_path):
         "took",
     ):
         assert f"\n{topic} " in f"\n{printed}", topic
-    assert "Next:" in printed
+    commands = [line.split("#")[0].strip() for line in printed.split("Next:\n")[1].splitlines()]
+    run, model = tmp_path / "runs" / "toy", tmp_path / "model"
+    assert commands == [
+        f"python -m api --model {model} --port 8000",
+        f"python -m training calibrate {run} --threshold.defect-rate 0.01",
+        f"python -m training run {run}.toml --name toy_2",
+    ]
     experiment = load_experiment(tmp_path / "runs" / "toy.toml")
-    run = tmp_path / "runs" / "toy"
     assert load_experiment(run / "config.toml") == experiment
     assert (run / "report.html").is_file()
     assert read_manifest(tmp_path / "model").classes == ("good", "defect")
     again = fit(toy_root, "--minutes", TINY, "--name", "toy")
     assert again["code"] == 2
     assert "exists. Give --overwrite to replace it" in again["errors"]
+
+
+@pytest.mark.slow
+def test_what_training_refuses_leaves_no_experiment_in_the_way(fit, toy_root, tmp_path):
+    root = tmp_path / "parts"
+    shutil.copytree(toy_root, root)
+    splits = (root / "splits.txt").read_text()
+    trained = next(line.split()[1] for line in splits.splitlines() if line.startswith("train  good/"))
+    shutil.copy(root / f"{trained}.png", root / "good" / "twin.png")
+    (root / "splits.txt").write_text(f"{splits}val  good/twin\n")
+    answer = fit(root, "--minutes", TINY)
+    assert answer["code"] == 2, answer["errors"]
+    assert "1 picture lies in different splits" in answer["errors"]
+    assert not list((tmp_path / "runs").glob("parts*"))
 
 
 @pytest.mark.slow
@@ -80,11 +99,13 @@ def test_interrupted_in_the_first_step_it_gives_what_that_has_learnt(fit, toy_ro
     answer = fit(toy_root, "--minutes", TINY, **fate)
     assert answer["code"] == 130, answer["errors"]
     assert read_manifest(tmp_path / "model").classes == ("good", "defect")
+    assert "python -m api" not in answer["errors"]  # nothing has trained the decision
     stages = load_experiment(tmp_path / "runs" / "toy.toml").stages
     assert (stages.segment.steps, stages.decision.steps, stages.joint.steps) == (1, 0, 0)
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("tensorflow_devices")
 def test_interrupted_after_training_it_says_what_makes_the_model(fit, toy_root, tmp_path):
     fate = {"interrupt_at": "training.fit.command:evaluate_run", "count": 1}
     answer = fit(toy_root, "--minutes", TINY, **fate)
@@ -102,7 +123,7 @@ def test_interrupted_while_it_measures_there_is_no_model(fit, toy_root, tmp_path
     fate = {"interrupt_at": "training.trainer:Trainer._validate", "count": count}
     answer = fit(toy_root, "--minutes", TINY, **fate)
     assert answer["code"] == 130, answer["errors"]
-    assert answer["errors"].endswith("There is no model: nothing was trained yet.\n")
+    assert answer["errors"].splitlines()[-1].startswith("There is no model: nothing was trained yet.")
     assert not (tmp_path / "model").exists()
 
 
@@ -118,7 +139,7 @@ def test_interrupted_before_it_has_learnt_anything_there_is_no_model(monkeypatch
     with pytest.raises(SystemExit) as left:
         main(["fit", str(toy_root), *places, "--encoder-weights", "none"])
     assert left.value.code == 130
-    assert capsys.readouterr().err == "There is no model: nothing was trained yet.\n"
+    assert capsys.readouterr().err == f"{command.NO_MODEL}\n"
     assert not (tmp_path / "model").exists()
 
 

@@ -14,14 +14,12 @@ from datasets.loading import load_dataset
 from datasets.sample import Sample
 from segdec.errors import DatasetError
 from segdec.images import write_png
-from training.fit.survey import hardly_shown, look, look_at, merge_defects, remember
+from training.fit.survey import Reading, hardly_shown, look, look_at, merge_defects, remember
 from training.fit.words import tell_survey
-
-PIXELS = 10**6
 
 
 def survey_folder(root):
-    return look_at(load_dataset("folder", root), "folder", root, PIXELS)
+    return look_at(load_dataset("folder", root), "folder", root, Reading())
 
 
 def test_a_toy_set_is_counted_and_measured(toy_root):
@@ -38,7 +36,7 @@ def test_its_words_are_plain(toy_root):
     told = "\n".join(tell_survey(survey_folder(toy_root).survey, ["Something to note."]))
     assert "24 photographs, 32 × 32 px" in told
     assert "12 good, 12 defect" in told
-    assert "12 masks; the smallest is" in told
+    assert "12 masks; the smallest has the area of a square of" in told
     assert "note        Something to note." in told
     assert max(map(len, told.splitlines())) <= 110
 
@@ -120,10 +118,10 @@ def test_what_cannot_be_used_is_left_out_where_that_is_said(tmp_path):
     broken.write_bytes(broken.read_bytes()[:50])
     dataset = load_dataset("folder", root)
     with pytest.raises(DatasetError, match=r"(?s)1 problem.*--skip-broken .python -m training fit"):
-        look_at(dataset, "folder", root, 10**6)
-    surveyed = look_at(dataset, "folder", root, 10**6, skip_broken=True)
+        look_at(dataset, "folder", root, Reading())
+    surveyed = look_at(dataset, "folder", root, Reading(skip_broken=True))
     assert len(surveyed.checked.photographs) == 23
-    assert surveyed.survey.skip_broken
+    assert surveyed.survey.reading.skip_broken
     assert surveyed.notes[0].startswith(f"left out: {broken} is not whole")
 
 
