@@ -13,7 +13,7 @@ it was stopped. Flags after `--` go to both.
 import argparse
 import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from multiprocessing import get_context
@@ -29,7 +29,7 @@ from segdec.cli_runtime import clean_exit
 from segdec.errors import ConfigError, RunError
 from training.config import ExperimentConfig, differing_settings
 from training.data.run_data import load_data
-from training.evaluation.aggregation import Aggregate, aggregate_runs
+from training.evaluation.aggregation import Aggregate, Spread, aggregate_runs
 from training.experiment_file import load_experiment
 from training.run.folder import RunFolder
 
@@ -102,16 +102,27 @@ def describe(cells: Sequence[Cell], splits: Sequence[Path | None], runs: Path, s
         "|---" * (len(FIGURES) + 3) + "|",
     ]
     for cell in cells:
-        folders = [cell.folder(runs, split, seed) for seed in seeds for split in splits]
-        aggregate, minutes = aggregate_runs(folders), mean(_minutes(folder) for folder in folders)
-        figures = " | ".join(_format(aggregate, name, places) for name, (_, places) in FIGURES.items())
+        aggregate, minutes = aggregate_cell(cell, splits, runs, seeds)
+        figures = " | ".join(
+            format_spread(aggregate.figures[name], places) for name, (_, places) in FIGURES.items()
+        )
         amount = "all" if cell.defects is None else cell.defects
         lines.append(f"| {cell.experiment.stem} | {amount} | {figures} | {minutes:.1f} |")
     return "\n".join(lines)
 
 
+def aggregate_cell(
+    cell: Cell, splits: Sequence[Path | None], runs: Path, seeds: Sequence[int]
+) -> tuple[Aggregate, float]:
+    """Returns the runs of a cell as one, and how many minutes one of them took on average."""
+    folders = [cell.folder(runs, split, seed) for seed in seeds for split in splits]
+    return aggregate_runs(folders), mean(_minutes(folder) for folder in folders)
+
+
 def keep_defects(records: Sequence[Record], defects: int, seed: int) -> Iterator[Record]:
     """Yields the records of all splits, of the defective training photographs `defects` drawn by the seed.
+
+    With none of them validation has none either: then there are good photographs alone, but to test.
 
     Raises:
         ConfigError: If there are fewer.
@@ -121,24 +132,52 @@ def keep_defects(records: Sequence[Record], defects: int, seed: int) -> Iterator
         raise ConfigError(f"--defects {defects}, but there are {len(defective)} to train on.")
     kept = set(np.random.default_rng(seed).permutation(defective)[:defects].tolist())
     dropped = set(defective) - kept
+    if not defects:
+        dropped |= {record.name for record in records if record.split == "val" and record.label}
     return (record for record in records if record.name not in dropped)
 
 
 def _train(options: argparse.Namespace, cell: Cell, split: Path | None, seed: int) -> None:
-    folder = cell.folder(options.runs, split, seed)
-    flags = [*options.flags, *([] if split is None else ["--data.splits", str(split)])]
+    def steps(flags: Sequence[str]) -> Sequence[str]:
+        if cell.experiment != options.scratch:
+            return ()
+        partner = Cell(options.pretrained, cell.defects).folder(options.runs, split, seed)
+        return _steps_for(_minutes(partner), cell.experiment, flags)
+
+    train_cell(cell, options.runs, split, seed, options.flags, steps)
+
+
+def train_cell(
+    cell: Cell,
+    runs: Path,
+    split: Path | None,
+    seed: int,
+    flags: Sequence[str],
+    more: Callable[[Sequence[str]], Sequence[str]] = lambda _: (),
+) -> None:
+    """Trains and evaluates an experiment on a split with a seed, unless that has been done.
+
+    Args:
+        cell: The experiment, and its defective training photographs.
+        runs: Folder of all runs.
+        split: Split file; None = that of the data set.
+        seed: Of the training, and of what is drawn.
+        flags: Of the experiment.
+        more: Gives further flags, by those that there are.
+
+    Raises:
+        SegdecError: If there are fewer defective photographs, a command fails, or the run that there is was
+            made with other flags.
+    """
+    folder = cell.folder(runs, split, seed)
+    words = [*flags, *([] if split is None else ["--data.splits", str(split)])]
     if (folder / MINUTES).exists():
-        _check_same(folder, load_experiment(cell.experiment, flags))
+        _check_same(folder, load_experiment(cell.experiment, words))
         return
     if cell.defects is not None:
-        flags += [
-            "--data.splits",
-            str(_write_split(load_experiment(cell.experiment, flags), folder, cell, seed)),
-        ]
-    if cell.experiment == options.scratch:
-        partner = Cell(options.pretrained, cell.defects).folder(options.runs, split, seed)
-        flags += _steps_for(_minutes(partner), cell.experiment, flags)
-    train_once(cell.experiment, folder, seed, flags)
+        own = _write_split(load_experiment(cell.experiment, words), folder, cell, seed)
+        words += ["--data.splits", str(own)]
+    train_once(cell.experiment, folder, seed, [*words, *more(words)])
 
 
 def _check_same(folder: Path, config: ExperimentConfig) -> None:
@@ -181,8 +220,8 @@ def _minutes(folder: Path) -> float:
     return float(json.loads((folder / MINUTES).read_text(encoding="utf-8")))
 
 
-def _format(aggregate: Aggregate, name: str, places: int) -> str:
-    spread = aggregate.figures[name]
+def format_spread(spread: Spread, places: int) -> str:
+    """Returns a figure with its standard deviation, where it has one."""
     if spread.mean is None:
         return "–"
     return f"{spread.mean:.{places}f}" + ("" if spread.std is None else f" ± {spread.std:.{places}f}")

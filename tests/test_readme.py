@@ -122,6 +122,7 @@ NOT_RUN_PREFIXES = {
     "python -m training run training/experiments/kolektor_mobilenet.toml": "needs photographs, and weights",
     "python -m benchmarks.thresholds": "needs runs on photographs; see tests/benchmarks",
     "python -m benchmarks.encoder_comparison": "hours of training; see tests/benchmarks",
+    "python -m benchmarks.few_defects": "as above",
     "docker run --detach": "needs a Docker engine",
     "docker run --gpus all": "as above",
     "kubectl --namespace inspection patch job segdec-eight-gpus": "needs a cluster",

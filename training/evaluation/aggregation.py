@@ -226,10 +226,11 @@ def _pool(members: Sequence[EvaluatedRun]) -> Evaluation:
 
 def _spread(all_metrics: Sequence[Metrics]) -> dict[str, Spread]:
     figures = [metrics.single_figures() for metrics in all_metrics]
-    return {name: _summarize([each[name] for each in figures]) for name in figures[0] if name not in LIMITS}
+    return {name: summarize([each[name] for each in figures]) for name in figures[0] if name not in LIMITS}
 
 
-def _summarize(values: Sequence[float | None]) -> Spread:
+def summarize(values: Sequence[float | None]) -> Spread:
+    """Returns mean and spread of a figure."""
     known = [value for value in values if value is not None]
     return Spread(
         mean=fmean(known) if known else None,
