@@ -18,7 +18,7 @@ def average_precision(labels: ArrayLike, scores: ArrayLike) -> float | None:
     defective = np.asarray(labels) != 0
     if not _has_both(defective):
         return None
-    return float(average_precision_score(defective, np.asarray(scores)))
+    return _at_most_one(average_precision_score(defective, np.asarray(scores)))
 
 
 def average_precision_trapezoid(labels: ArrayLike, scores: ArrayLike) -> float | None:
@@ -32,7 +32,7 @@ def average_precision_trapezoid(labels: ArrayLike, scores: ArrayLike) -> float |
     if not _has_both(defective):
         return None
     precision, recall, _ = precision_recall_curve(defective, np.asarray(scores))
-    return float(auc(recall, precision))
+    return _at_most_one(auc(recall, precision))
 
 
 def auroc(labels: ArrayLike, scores: ArrayLike) -> float | None:
@@ -40,7 +40,7 @@ def auroc(labels: ArrayLike, scores: ArrayLike) -> float | None:
     defective = np.asarray(labels) != 0
     if not _has_both(defective):
         return None
-    return float(roc_auc_score(defective, np.asarray(scores)))
+    return _at_most_one(roc_auc_score(defective, np.asarray(scores)))
 
 
 def count_errors(labels: ArrayLike, scores: ArrayLike, threshold: ArrayLike) -> tuple[int, int]:
@@ -70,6 +70,11 @@ def confusion_matrix(truth: ArrayLike, predicted: ArrayLike, num_classes: int) -
     matrix = np.zeros((num_classes, num_classes), np.int64)
     np.add.at(matrix, (np.asarray(truth, np.intp), np.asarray(predicted, np.intp)), 1)
     return matrix
+
+
+def _at_most_one(area: float) -> float:
+    """Returns an area without what rounding has added: the steps of a perfect curve may sum to more than 1."""
+    return min(float(area), 1.0)
 
 
 def _has_both(defective: NDArray[np.bool_]) -> bool:

@@ -30,6 +30,18 @@ def test_trapezoid_joins_the_points_of_the_curve():
     assert average_precision_trapezoid(LABELS, SCORES) == pytest.approx(0.5 * 1 + 0.5 * (1 / 2 + 2 / 3) / 2)
 
 
+@pytest.mark.parametrize("defective", range(1, 60))
+def test_a_perfect_curve_has_no_area_above_one(defective):
+    """Nine steps of a ninth are more than 1 by the last bit."""
+    labels, scores = np.repeat([0, 1], [34, defective]), np.linspace(0, 1, 34 + defective)
+    figures = [
+        average_precision(labels, scores),
+        average_precision_trapezoid(labels, scores),
+        auroc(labels, scores),
+    ]
+    assert all(figure == pytest.approx(1) and figure <= 1 for figure in figures)
+
+
 def test_average_precision_of_equal_scores_is_the_share_of_defects():
     assert average_precision([0, 0, 0, 1], [0.5] * 4) == pytest.approx(0.25)
 
