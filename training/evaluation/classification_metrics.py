@@ -73,7 +73,7 @@ def confusion_matrix(truth: ArrayLike, predicted: ArrayLike, num_classes: int) -
 
 
 def _at_most_one(area: float) -> float:
-    """Returns an area without what rounding has added: the steps of a perfect curve may sum to more than 1."""
+    """Takes away what rounding adds: the steps of a perfect curve may sum to more than 1."""
     return min(float(area), 1.0)
 
 
