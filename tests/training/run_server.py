@@ -142,6 +142,7 @@ def answer(request):
 def serve():
     from segdec.cli_runtime import quiet_tensorflow
 
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs are born deaf to it
     quiet_tensorflow(trains=True)
     importlib.import_module("training.trainer")
     for line in sys.stdin:

@@ -75,8 +75,9 @@ def test_a_training_chooses_as_calibrate_does(run):
 
 def test_a_run_that_was_evaluated_is_evaluated_again_at_its_new_limits(run):
     evaluate_run(run, "test")
-    *_, said = calibrate_run(run, ThresholdConfig(miss_cost=1000.0))
+    *_, said, advice = calibrate_run(run, ThresholdConfig(miss_cost=1000.0))
     assert said.startswith("Measured again on the split 'test':")
+    assert advice.endswith(f"python -m training export {run} MODEL --overwrite")
     metrics = json.loads((run / "metrics.json").read_text())
     assert metrics["threshold"] == result_of(run).model.thresholds.score
 
