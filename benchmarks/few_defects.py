@@ -14,7 +14,6 @@ import sys
 from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
-from statistics import mean
 
 from benchmarks.ablation import split_arguments
 from benchmarks.encoder_comparison import Cell, aggregate_cell, format_spread, train_cell
@@ -66,10 +65,10 @@ def describe(cells: Sequence[Cell], splits: Sequence[Path | None], runs: Path, s
 
 def average_precision_by_split(aggregate: Aggregate) -> Spread:
     """Returns the mean of the splits' AP over the seeds; scores of different networks are not mixed in it."""
-    of_seed: dict[int, list[float]] = defaultdict(list)
+    of_seed: dict[int, list[float | None]] = defaultdict(list)
     for run in aggregate.runs:
-        of_seed[run.place].append(run.metrics.average_precision or 0.0)
-    return summarize([mean(values) for values in of_seed.values()])
+        of_seed[run.place].append(run.metrics.average_precision)
+    return summarize([summarize(values).mean for values in of_seed.values()])
 
 
 if __name__ == "__main__":
