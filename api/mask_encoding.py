@@ -9,12 +9,31 @@ import numpy as np
 from numpy.typing import NDArray
 
 from api.errors import RequestError
+from segdec.config import ModelConfig
 from segdec.images import encode_png
 from segdec.postprocessing import Prediction
 from segdec.run_lengths import pack_mask
 from segdec.schemas import MaskAnswer, MaskForm, MaskSpace, PolygonAnswer, RunLengths
 
 MaskData = str | RunLengths | list[PolygonAnswer] | dict[str, RunLengths]
+
+
+CLASS_FORMS = ("classes", "class_rle")
+
+
+def check_form(form: MaskForm, config: ModelConfig) -> None:
+    """Refuses a form that the model's masks cannot take, before a photograph is read.
+
+    Raises:
+        RequestError: 400 if classes of pixels are asked for and the model has one mask for all classes.
+    """
+    if form in CLASS_FORMS and not config.network.mask_classes:
+        raise RequestError(
+            400,
+            "no_mask_classes",
+            f"mask={form} asks for classes of pixels, and the model has one mask for all of them. Expected "
+            "'png', 'rle', 'polygon', 'scores' or 'none', or a model trained with network.mask_classes.",
+        )
 
 
 def encode_mask(prediction: Prediction, form: MaskForm, space: MaskSpace) -> MaskAnswer | None:
@@ -24,7 +43,7 @@ def encode_mask(prediction: Prediction, form: MaskForm, space: MaskSpace) -> Mas
     mask, scores = select_space(prediction, space)
     height, width = mask.shape
     data: MaskData
-    if form in ("classes", "class_rle"):
+    if form in CLASS_FORMS:
         labels, classes = list(prediction.probabilities), select_classes(prediction, space)
         data = _class_png(classes) if form == "classes" else _class_runs(classes, labels)
     else:
@@ -60,22 +79,10 @@ def select_space(prediction: Prediction, space: MaskSpace) -> tuple[NDArray[np.u
 
 
 def select_classes(prediction: Prediction, space: MaskSpace) -> NDArray[np.uint8]:
-    """Returns the class of each pixel [H, W], 0 where there is no defect.
-
-    Raises:
-        RequestError: 400 if the model has one mask for all classes.
-    """
-    if prediction.class_mask is None or prediction.grid_classes is None:
-        raise RequestError(
-            400,
-            "no_mask_classes",
-            "query mask asks for classes of pixels, and the model has one mask for all of them. Expected "
-            "'png', 'rle', 'polygon', 'scores' or 'none', or a model trained with network.mask_classes.",
-        )
-    if space == "input":
-        return prediction.class_mask
+    """Returns the class of each pixel [H, W], 0 where there is no defect; of a model that has classes."""
     mask, _ = select_space(prediction, space)
-    return np.where(mask > 0, prediction.grid_classes, np.uint8(0))
+    classes = np.asarray(prediction.class_mask if space == "input" else prediction.grid_classes)
+    return np.where(mask > 0, classes, np.uint8(0)).astype(np.uint8)
 
 
 def scale_scores(scores: NDArray[np.float32]) -> NDArray[np.uint8]:

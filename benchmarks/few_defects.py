@@ -28,7 +28,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
         description="What few defective photographs teach.",
     )
     parser.add_argument("experiment", type=Path)
-    parser.add_argument("--defects", type=int, nargs="+", default=[0, 1, 3, 5], help="default: 0 1 3 5")
+    parser.add_argument(
+        "--defects",
+        type=_defects,
+        nargs="+",
+        default=[0, 1, 3, 5],
+        metavar="N",
+        help="or 'all'; default: 0 1 3 5",
+    )
     parser.add_argument(
         "--splits", type=Path, nargs="+", default=[None], help="default: that of the data set"
     )
@@ -45,6 +52,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
         print(describe(cells, options.splits, options.runs, options.seeds))
 
 
+def _defects(text: str) -> int | None:
+    return None if text == "all" else int(text)
+
+
 def describe(cells: Sequence[Cell], splits: Sequence[Path | None], runs: Path, seeds: Sequence[int]) -> str:
     """Returns a Markdown table: mean and standard deviation over the seeds."""
     lines = [
@@ -59,7 +70,8 @@ def describe(cells: Sequence[Cell], splits: Sequence[Path | None], runs: Path, s
             format_spread(aggregate.figures["auroc"], 3),
             format_spread(aggregate.figures["fp_at_full_recall"], 1),
         ]
-        lines.append(f"| {cell.defects} | {' | '.join(figures)} | {minutes:.1f} |")
+        amount = "all" if cell.defects is None else cell.defects
+        lines.append(f"| {amount} | {' | '.join(figures)} | {minutes:.1f} |")
     return "\n".join(lines)
 
 

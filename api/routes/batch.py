@@ -11,6 +11,7 @@ from starlette.responses import Response
 from api.admission import until_disconnected
 from api.dependencies import get_service
 from api.errors import REFUSALS, RequestError, describe_error, describe_problems, status_of
+from api.mask_encoding import check_form
 from api.middleware.access import note, note_photographs
 from api.models.registry import ServedModel
 from api.photograph_pipeline import Siblings, gather_bounded, inspect_photograph
@@ -47,6 +48,7 @@ async def predict_batch(request: Request) -> Response:
     service.check_state()
     params = read_request_params(request)
     model, settings = service.models.find(), service.settings
+    check_form(params.query.mask, model.config)
     service.queue.check()
     with model.usage, service.bodies.hold() as held:
         note(request, model=model.identity.name, version=model.identity.version)

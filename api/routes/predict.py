@@ -10,6 +10,7 @@ from starlette.responses import Response
 from api.admission import until_disconnected
 from api.dependencies import get_service
 from api.errors import RequestError, describe_problems
+from api.mask_encoding import check_form
 from api.middleware.access import note
 from api.photograph_pipeline import inspect_photograph
 from api.raw_route import BINARY, RawRoute, describe_body
@@ -75,6 +76,7 @@ async def _respond(request: Request, name: str | None = None, version: str | Non
             f"Accept: image/png with mask={params.query.mask}. Expected mask=png, "
             "mask=scores or mask=classes with it.",
         )
+    check_form(params.query.mask, model.config)
     service.queue.check()  # a full service does not read the body first
     with model.usage, service.bodies.hold() as held:
         reading = partial(read_upload, request, service.settings.max_body_bytes, held)

@@ -19,7 +19,7 @@ from segdec.images import decode_image, read_file, read_image
 from segdec.mask_decoding import fill_polygons, unpack_mask
 from segdec.pipeline import Stage
 from segdec.predictor import Predictor
-from segdec.schemas import Answer, ModelDetail
+from segdec.schemas import Answer, MaskAnswer, MaskForm, ModelDetail
 from segdec.signatures import TrustedKeys
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ class Pictures:
         mask: uint8 [H, W], 255 = defect.
         area: uint8 [H, W], 255 where the photograph is inspected; None = everywhere.
         class_mask: uint8 [H, W], place of each pixel's class among `classes`, 0 where there is no defect;
-            None where the model has one mask for all, or a service gives the one for all.
+            None where the model has one mask for all.
         classes: Names of the classes, the good one first.
     """
 
@@ -220,9 +220,9 @@ class RemoteInspector:
         self._client = client
         self._threshold = threshold
         self._model, self._version = model, version
-        self._pictures = pictures
         served = client.models()
         self.labels = served_labels(served, model, review=threshold is None)
+        self._mask: MaskForm = choose_mask(served, model) if pictures else "none"
         self._white_levels = {
             (one.name, one.version): one.manifest.get("input", {}).get("white_level") for one in served
         }
@@ -237,7 +237,7 @@ class RemoteInspector:
             white_level = self._white_levels.get((answer.model.name, answer.model.version))
             # Whether WebP is accepted was the service's to decide.
             photograph = decode_image(data, str(path), white_level=white_level, accept_webp=True)
-            pictures = Pictures(photograph.pixels, unpack_mask(answer.mask), _area(answer))
+            pictures = _make_pictures(answer, answer.mask, photograph.pixels)
         return InspectedFile(
             path=path,
             label=answer.decision.label,
@@ -255,7 +255,7 @@ class RemoteInspector:
             return self._client.predict(
                 data,
                 threshold=self._threshold,
-                mask="png" if self._pictures else "none",
+                mask=self._mask,
                 model=self._model,
                 version=self._version,
             )
@@ -263,6 +263,14 @@ class RemoteInspector:
             if error.status not in PHOTOGRAPH_STATUSES:
                 raise
             raise ImageError(str(error), code=error.code) from error
+
+
+def _make_pictures(answer: Answer, mask: MaskAnswer, pixels: NDArray[np.uint8]) -> Pictures:
+    found = unpack_mask(mask)
+    if mask.encoding != "classes":
+        return Pictures(pixels, found, _area(answer))
+    defects = np.where(found > 0, np.uint8(255), np.uint8(0))
+    return Pictures(pixels, defects, _area(answer), found, tuple(mask.labels or ()))
 
 
 def _area(answer: Answer) -> NDArray[np.uint8] | None:
@@ -282,11 +290,30 @@ def served_labels(models: Iterable[ModelDetail], name: str | None, *, review: bo
     Raises:
         ConfigError: If there is no such model.
     """
+    chosen = _find_served(models, name)
+    labels = dict.fromkeys(label for model in chosen for label in model.manifest.get("classes", ()))
+    limits = [model.manifest.get("thresholds", {}).get("review") for model in chosen]
+    return (*labels, REVIEW) if review and any(limit is not None for limit in limits) else tuple(labels)
+
+
+def choose_mask(models: Iterable[ModelDetail], name: str | None) -> MaskForm:
+    """Returns the form of mask that every model that may answer has: `classes`, or `png`.
+
+    Args:
+        models: That are served.
+        name: Of a model.
+
+    Raises:
+        ConfigError: If there is no such model.
+    """
+    networks = [model.manifest.get("network", {}) for model in _find_served(models, name)]
+    return "classes" if all(network.get("mask_classes") for network in networks) else "png"
+
+
+def _find_served(models: Iterable[ModelDetail], name: str | None) -> list[ModelDetail]:
     served = list(models)
     chosen = [model for model in served if name in (None, model.name)]
     if not chosen:
         names = ", ".join(sorted({model.name for model in served})) or "none"
         raise ConfigError(f"No model '{name}' is served. Expected one of: {names}.")
-    labels = dict.fromkeys(label for model in chosen for label in model.manifest.get("classes", ()))
-    limits = [model.manifest.get("thresholds", {}).get("review") for model in chosen]
-    return (*labels, REVIEW) if review and any(limit is not None for limit in limits) else tuple(labels)
+    return chosen

@@ -70,9 +70,12 @@ def test_classes_are_values_and_run_lengths(client, predictor, part):
 
 
 @pytest.mark.parametrize("form", ["classes", "class_rle"])
-def test_model_with_one_mask_has_no_classes(client, part, form):
-    answer = ask(client, part, f"mask={form}")
+@pytest.mark.parametrize("route", ["predict", "predict/batch"])
+def test_model_with_one_mask_has_no_classes(client, predictor, part, form, route):
+    predictor.shapes.clear()  # those of the warm-up
+    answer = client.post(f"/v1/{route}?mask={form}", content=part, headers=PNG)
     assert (answer.status_code, answer.json()["code"]) == (400, "no_mask_classes")
+    assert not predictor.shapes  # it is refused before the photograph is inspected
     assert "the model has one mask for all of them. Expected 'png'" in answer.json()["detail"]
 
 

@@ -96,6 +96,7 @@ class StubService:
     def __init__(self) -> None:
         self.key: str | None = None
         self.review: float | None = None
+        self.mask_classes = False
         self.requests: list[tuple[str, dict[str, str]]] = []
         self.app = FastAPI()
         self.app.get("/readyz")(lambda: {"status": "ready"})
@@ -118,6 +119,7 @@ class StubService:
             sha256=None,
             labels=["stable"],
             manifest={
+                "network": {"mask_classes": self.mask_classes},
                 "classes": ["good", "spot"],
                 "input": {"white_level": 4095},
                 "thresholds": {"score": 0.5, "review": self.review},
@@ -150,13 +152,15 @@ class StubService:
         score = float(grey.max()) / 255
         defect = np.where(grey > 127, 255, 0).astype(np.uint8)
         height, width = grey.shape
+        pixels = (defect > 0).view(np.uint8) if mask == "classes" else defect
         drawn = MaskAnswer(
-            encoding="png",
+            encoding="classes" if mask == "classes" else "png",
             width=width,
             height=height,
             space="input",
             threshold=0.5,
-            data=base64.b64encode(encode_png(defect)).decode(),
+            data=base64.b64encode(encode_png(pixels)).decode(),
+            labels=["good", "spot"] if mask == "classes" else None,
         )
         regions = find_regions(defect, grey.astype(np.float32) / 255)
         return Answer(
@@ -170,7 +174,7 @@ class StubService:
                 integrity=photograph.integrity,
             ),
             decision=self._decide(score, threshold),
-            mask=drawn if mask == "png" else None,
+            mask=None if mask == "none" else drawn,
             regions=[RegionAnswer.model_validate(asdict(region)) for region in regions],
             timing_ms=Timing(queue=0, decode=0, infer=0, encode=0, total=0),
             batch_size=1,

@@ -325,6 +325,25 @@ def test_service_answers_as_an_artifact_does(
     assert paths == ["/v1/models", "/v1/predict", "/v1/predict"]
 
 
+def test_service_gives_the_classes_of_pixels_that_its_model_has(
+    photographs: Path, stub_service, service_url: str
+) -> None:
+    stub_service.mask_classes = True
+    pixels = np.full((5, 8, 1), 20, np.uint8)
+    pixels[1:3, 2:6] = 204
+    image, out = photographs / "spot.png", photographs / "out"
+    write_png(image, pixels)
+    assert main(["predict", str(image), "--url", service_url, "--out", str(out)]) == 0
+    assert sorted(path.name for path in out.iterdir()) == [
+        "spot_classes.png",
+        "spot_mask.png",
+        "spot_overlay.png",
+    ]
+    classes = read_image(out / "spot_classes.png").pixels[..., 0]
+    np.testing.assert_array_equal(classes, np.where(pixels[..., 0] > 127, 1, 0))
+    np.testing.assert_array_equal(read_mask(out / "spot_mask.png"), np.where(pixels[..., 0] > 127, 255, 0))
+
+
 def test_review_of_a_service_is_told(
     photographs: Path, stub_service, service_url: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from segdec.command_line.inspectors import served_labels
+from segdec.command_line.inspectors import choose_mask, served_labels
 from segdec.errors import ConfigError
 from segdec.schemas import ModelDetail
 
@@ -25,3 +25,12 @@ def test_labels_are_those_of_the_models_that_may_answer() -> None:
     assert served_labels(MODELS, None) == ("good", "spot", "pore", "review")
     with pytest.raises(ConfigError, match=r"No model 'part' is served. Expected one of: parts, welds\."):
         served_labels(MODELS, "part")
+
+
+def test_classes_of_pixels_are_asked_for_where_every_model_that_may_answer_has_them() -> None:
+    one, other = (served("tiles", str(n), network={"mask_classes": n > 1}) for n in (1, 2))
+    assert choose_mask([other, *MODELS], "tiles") == "classes"
+    assert choose_mask([one, other], "tiles") == "png"
+    assert choose_mask(MODELS, "parts") == "png"  # a service that is older than classes of pixels
+    with pytest.raises(ConfigError, match=r"No model 'part' is served"):
+        choose_mask(MODELS, "part")
