@@ -75,7 +75,6 @@ NOT_RUN = {
     "python -m training evaluate runs/parts_1": "as above",
     "python -m training join runs/parts_0 runs/parts_1 --out cross_validated": "as above",
     "python -m training evaluate runs/encoder_0": "as above",
-    "python -m training calibrate runs/encoder_0": "needs the run before it",
     "python -m training join runs/encoder_0 runs/encoder_1 runs/encoder_2 runs/encoder_3 runs/encoder_4 "
     "--out joined_encoder": "as above",
     "python -m benchmarks.ablation training/experiments/toy_compact.toml "
