@@ -37,7 +37,12 @@ def find_layout(root: Path) -> str:
 
 def _describe_nothing(root: Path) -> str:
     looked_for = "\n".join(f"  {name:<14} {what}" for name, (what, _) in MARKS.items())
-    photographs = 0 if root.is_file() else len(photographs_below(root))
+    if root.is_file():
+        return (
+            f"{root} is a file, and neither annotations of COCO nor a manifest. Expected a folder of "
+            f"photographs, good ones in its folder 'good'. Looked for:\n{looked_for}"
+        )
+    photographs = len(photographs_below(root))
     if not photographs:
         return (
             f"{root} holds no photograph. Expected a folder of photographs, good ones in {root / 'good'}. "

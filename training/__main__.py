@@ -353,6 +353,8 @@ def export(options: argparse.Namespace) -> None:
         overwrite=options.overwrite,
     )
     manifest = export_run(options.run, options.out, chosen)
+    if any(variant.verification for variant in manifest.variants.values()):
+        print("Each engine beside the trained network, on the photographs of validation:")
     for name, variant in manifest.variants.items():
         print(describe_variant(name, variant))
     if manifest.speed:

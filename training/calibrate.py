@@ -28,7 +28,7 @@ from training.config import ExperimentConfig, ThresholdConfig
 from training.data.reading_pool import ReadingPool
 from training.data.run_data import known_checks, load_data, record_reader, run_records
 from training.evaluation.calibration import align_log_odds
-from training.evaluation.formatting import format_score
+from training.evaluation.formatting import format_percent, format_score
 from training.evaluation.run_evaluation import evaluate_run
 from training.evaluation.storage import METRICS, load_evaluation
 from training.evaluation.thresholds import ScoredPhotographs
@@ -76,6 +76,11 @@ def calibrate_run(
     with folder.locked():
         chosen = _choose(folder, settings, folds, by)
     yield describe_limits(chosen)
+    if (rate := chosen.model.calibration.defect_rate) is not None:
+        yield (
+            f"Scores are probabilities where {format_percent(rate)} of the photographs are defective: with "
+            "another share the scores move rather than the threshold."
+        )
     yield from (f"warning: {note}" for note in chosen.notes)
     if (path / METRICS).exists():
         split = cast(Split, load_evaluation(path).split)

@@ -322,7 +322,7 @@ class Trainer:
         if better or last or step <= self.config.validate_every:
             self._draw(index, step, log)
         if not self.dry:
-            meter.validated(validation.metrics())
+            meter.validated(validation.metrics(), made_up=self.validator.has_made_up)
         log.scalars("val", stage.name, index, step, validation.metrics())
 
     def _draw(self, index: int, step: int, log: RunLog) -> None:
@@ -358,6 +358,8 @@ class Trainer:
         self.state.copy_best_to_validated()
         # Of a run that had ended already, `calibrate` may have chosen other limits since.
         result = self.folder.result() if self.folder.has_result else self._choose_limits()
+        if not self.dry:
+            log.draw("val", self.validator.panel(result.model))
         self.folder.save_result(self.validated, result)
         limits = result.model.thresholds.model_dump(include={"score", "mask"})
         log.finish({**result.validation, **limits})

@@ -41,8 +41,9 @@ def to_8_bits(
     if dark and white_level is None:
         raise ImageError(
             f"{name} has 16 bits a channel, but its brightest value is {brightest}: it would become nearly "
-            f"black. Expected values up to {FULL_RANGE}; set {FIELD} in the experiment, or --white-level, and train "
-            f"with it (4095 for 12-bit data, {FULL_RANGE} where the photographs are meant to be as dark).",
+            f"black. Expected values up to {FULL_RANGE}; set {FIELD} in the experiment, or --white-level, "
+            f"and train with it (4095 for 12-bit data, {FULL_RANGE} where the photographs are meant to be as "
+            "dark).",
             code="unsupported_depth",
         )
     doubts = []

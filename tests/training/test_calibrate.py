@@ -54,7 +54,7 @@ def photograph(name, label, group, digest=None):
 
 def test_other_costs_choose_another_threshold_and_change_nothing_else(run):
     before = result_of(run)
-    (said, *_) = calibrate_run(run, ThresholdConfig(miss_cost=1000.0))
+    said, scores, *_ = calibrate_run(run, ThresholdConfig(miss_cost=1000.0))
     after = result_of(run)
     assert after.model.thresholds.score < before.model.thresholds.score
     assert after.model.calibration == before.model.calibration
@@ -64,6 +64,7 @@ def test_other_costs_choose_another_threshold_and_change_nothing_else(run):
         f"Defective from a score of {format_score(after.model.thresholds.score)}, chosen on "
     )
     assert said.endswith("defective photographs of validation.")
+    assert scores.startswith("Scores are probabilities where ")
     assert RunFolder(run).experiment().threshold.miss_cost == 1000
 
 

@@ -14,10 +14,15 @@ from training.experiment_file import load_experiment
 
 pytest.importorskip("tensorflow")
 
-from training.data.run_data import load_run_data
+from segdec.engines.tensorflow import NetworkEngine
+from segdec.predictor import Predictor
+from training.data.reading_pool import ReadingPool
+from training.data.run_data import load_run_data, record_reader, run_records
 from training.evaluation.run_evaluation import evaluate_run
+from training.evaluation.validation import Validator
 from training.run.checkpoints import RunState
 from training.run.folder import RunFolder
+from training.tracking.panel import join_pictures
 from training.tracking.run_log import read_log
 from training.trainer import Trainer
 
@@ -63,6 +68,15 @@ def test_every_stage_is_logged_and_validated(finished_run):
     ]
     speed = {"images_per_s", "s_per_step", "input_wait", "model_flops_per_s", "flop_utilisation"}
     assert {"loss", "learning_rate", *speed} <= records[0].keys()
+
+
+def test_the_panel_shows_what_the_finished_model_says(finished_run, tiny_experiment):
+    config, result = load_experiment(tiny_experiment), RunFolder(finished_run).result()
+    records = run_records(config, RunFolder(finished_run).splits, result.model.classes, "val")
+    predictor = Predictor(NetworkEngine(RunFolder(finished_run).network()), result.model)
+    validator = Validator(predictor, records, record_reader(config), 4, ReadingPool(1))
+    sheet = join_pictures(list(validator.panel(result.model).values()))
+    np.testing.assert_array_equal(read_image(finished_run / "panel.png").pixels, sheet)
 
 
 def pictures(run, stage):

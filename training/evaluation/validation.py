@@ -98,6 +98,9 @@ class Validator:
         batch_size: Images a forward pass.
         pool: Reads ahead.
         judged: What the weights are chosen by in place of the validation images, if these are all good.
+
+    Attributes:
+        has_made_up: Whether the weights are chosen by made-up defects.
     """
 
     def __init__(
@@ -112,6 +115,7 @@ class Validator:
         self._predictor = predictor
         self._real = JudgedPhotographs(records, read)
         self._judged = judged or self._real
+        self.has_made_up = judged is not None
         self._batch_size = batch_size
         self._pool = pool
 
@@ -137,9 +141,14 @@ class Validator:
         real = self._measure(self._real)
         return real if self._judged is self._real else replace(real, judged_pixels=self.measure().pixels)
 
-    def panel(self) -> dict[str, NDArray[np.uint8]]:
-        """Returns photograph, true mask and prediction of a few images, always the same, by name."""
-        predictor, records = self._predictor, choose_panel(self._judged.records)
+    def panel(self, model: ModelConfig | None = None) -> dict[str, NDArray[np.uint8]]:
+        """Returns photograph, true mask and prediction of a few images, always the same, by name.
+
+        Args:
+            model: Its calibration and thresholds judge; None for those that training began with.
+        """
+        predictor = self._predictor if model is None else Predictor(self._predictor.engine, model)
+        records = choose_panel(self._judged.records)
         samples = [self._judged.read(record) for record in records]
         predictions = predictor.predict([sample.image for sample in samples], batch_size=self._batch_size)
         classes = predictor.config.classes

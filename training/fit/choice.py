@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from training.config import ExperimentConfig
-from training.evaluation.formatting import format_percent
+from training.evaluation.formatting import count_of, format_percent
 from training.fit.survey import Reading, Survey
 
 Settings = dict[str, Any]
@@ -162,8 +162,7 @@ def _reading(reading: Reading) -> tuple[Settings, Settings]:
 
 def _regime(survey: Survey, learnt: int, *, masked: bool, judged: bool) -> tuple[Reason, Settings]:
     """How many defects there are to learn from, and what stands in for those that are missing."""
-    annotation = "with masks" if survey.masks else "with boxes" if survey.boxes else "with labels alone"
-    shown = f"{learnt} defective photograph{'s' * (learnt != 1)} to learn from, {annotation}"
+    shown = f"{count_of(learnt, 'defective photograph')} to learn from, {_annotation(survey)}"
     if not learnt:
         text = (
             "no defect to learn from: every other photograph gets a made-up one (augmentation.synthetic 0.5)"
@@ -181,6 +180,15 @@ def _regime(survey: Survey, learnt: int, *, masked: bool, judged: bool) -> tuple
     if learnt < MANY:
         return Reason("regime", f"some: {shown}: enough without made-up ones"), {}
     return Reason("regime", f"many: {shown}: the decision is learnt without a prior from the mask"), {}
+
+
+def _annotation(survey: Survey) -> str:
+    """How the defects of the training photographs are known."""
+    kinds = {"with masks": survey.masks, "with boxes": survey.boxes, "with labels alone": survey.labels}
+    known = {kind: number for kind, number in kinds.items() if number}
+    if len(known) == 1:
+        return next(iter(known))
+    return ", ".join(f"{number} {kind}" for kind, number in known.items())
 
 
 def _network(learnt: int, means: Means) -> tuple[Settings, str]:
@@ -278,7 +286,7 @@ def _stages(*, has_encoder: bool, places: bool) -> tuple[Settings, dict[str, flo
     }
     shares = dict(zip(names, parts, strict=True))
     told = ", ".join(f"{name} {format_percent(share)}" for name, share in shares.items())
-    return stages, shares, f"{told} of the steps; the rate falls to 0 at the end of each"
+    return stages, shares, f"{told} of the planned steps; the rate falls to 0 at the end of each"
 
 
 def _cache_mb(area: int, forms: int, means: Means) -> int:

@@ -44,7 +44,8 @@ SMALLER = (0.8, 0.65, 0.5, 0.4, 0.3, 0.2)
 
 MOST_MINUTES = 60 * 24 * 31
 
-NO_MODEL = "There is no model: nothing was trained yet. Where a run was begun, start again with --overwrite."
+NO_MODEL = "There is no model: nothing was trained yet."
+AGAIN = "A run of this name has been begun: start again with --overwrite."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,7 +93,7 @@ def fit(options: FitOptions, began: float) -> None:
 
 
 def _fit(options: FitOptions, name: str, out: Path, began: float, ends_at: float) -> None:
-    with _nothing_trained():
+    with _nothing_trained(options.runs / name):
         # === Look ===
         surveyed = _survey(options)
         say(*tell_survey(surveyed.survey, surveyed.notes))
@@ -119,7 +120,8 @@ def _fit(options: FitOptions, name: str, out: Path, began: float, ends_at: float
         say(trainer.opening(), "Ctrl-C ends it with the best weights so far, measured and exported.")
     stopped = _train(trainer)
     config = _as_taken(trainer.folder, pace)
-    _write(config, division, choice)
+    if stopped is None:  # else the file keeps the plan: what was cut short is not to be repeated
+        _write(config, division, choice)
 
     # === Measure and export ===
     with _trained(config, division, out):
@@ -132,12 +134,12 @@ def _fit(options: FitOptions, name: str, out: Path, began: float, ends_at: float
 
 
 @contextmanager
-def _nothing_trained() -> Iterator[None]:
+def _nothing_trained(run: Path) -> Iterator[None]:
     """Within the block nothing is lost by an interrupt, and there is nothing to keep."""
     try:
         yield
     except (KeyboardInterrupt, RunInterruptedError) as stop:  # the latter from what is only measured
-        print(NO_MODEL, file=sys.stderr)
+        print(NO_MODEL, *[AGAIN] * run.exists(), file=sys.stderr)
         raise SystemExit(getattr(stop, "exit_code", EXIT_INTERRUPTED)) from None
 
 
@@ -174,7 +176,7 @@ def _train(trainer: Trainer) -> RunInterruptedError | None:
         trainer.run(keep_best=True)
     except RunInterruptedError as stop:
         if not trainer.folder.has_result:
-            print(NO_MODEL, file=sys.stderr)
+            print(NO_MODEL, AGAIN, file=sys.stderr)
             raise SystemExit(stop.exit_code) from None
         print("Stopped: the best model so far is measured and exported.", file=sys.stderr, flush=True)
         return stop
@@ -200,13 +202,15 @@ def _places(options: FitOptions) -> tuple[str, Path]:
     if not 0 < options.minutes <= MOST_MINUTES:
         raise ConfigError(
             f"--minutes {options.minutes:g}. Expected how long all of it may take, in minutes, above 0 and "
-            f"up to {MOST_MINUTES} (31 days): three are the least in which something is learnt."
+            f"up to {MOST_MINUTES} (31 days); in fewer than three little is learnt."
         )
     root = options.root.resolve()
     name = options.name or (root.stem if root.is_file() else root.name)
     if not re.fullmatch(r"\w[\w.-]*", name):
         raise ConfigError(f"The folder's name '{name}' cannot name a run. Give another one with --name.")
     out, run = options.out or Path("models") / name, options.runs / name
+    if out.exists():
+        check_target(out, overwrite=True)  # --overwrite does not help where no model lies
     for place in (run, *_files(options.runs, name), out):
         if place.exists() and not options.overwrite:
             raise RunError(f"'{place}' exists. Give --overwrite to replace it, or another --name or --out.")

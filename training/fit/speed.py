@@ -5,6 +5,7 @@ import io
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from statistics import mean
 from typing import TypeVar
 
 import numpy as np
@@ -23,8 +24,11 @@ from training.trainer import Trainer
 
 Result = TypeVar("Result")
 
-STEPS, VALIDATE_EVERY = 6, 3
-"""The first step compiles, and the first validation; the others show the pace."""
+STEPS, VALIDATE_EVERY = 10, 9
+"""The first step compiles, and the first validation, after step 9, does so too."""
+
+STEADY = slice(5, 8)
+"""Steps that show the pace: those before are fed by what was read ahead while the first one compiled."""
 
 EACH = {"train": 6, "val": 3}
 """Good ones of each split that are looked at, and as many defective ones."""
@@ -72,7 +76,7 @@ def measure_speed(choice: Choice, dataset: Dataset, runs: Path, clock: Clock) ->
             raise RunInterruptedError(trainer.interruption.received, "while the speed was measured")
         _, predicting = _timed(clock, trainer.validator.measure)
     first, *_ = times = np.diff(stopwatch.times).tolist()
-    step_s = (times[1] + times[3] + times[4]) / 3  # the others validate
+    step_s = mean(times[STEADY])
     first_s, later_s = (max(times[place] - step_s, 0.0) for place in (VALIDATE_EVERY - 1, STEPS - 1))
     return Speed(
         start_s=start_s,
@@ -113,7 +117,7 @@ def _in_small(choice: Choice, stage: str, dataset: Dataset, folder: Path, runs: 
         runs=folder,
         data=data,
         validate_every=VALIDATE_EVERY,
-        log_every=VALIDATE_EVERY - 1,
+        log_every=VALIDATE_EVERY,
     )
 
 

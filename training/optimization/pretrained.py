@@ -126,8 +126,9 @@ def _cached(row: Encoder) -> Path:
 def _load_file(name: str, row: Encoder, path: Path) -> keras.Model:
     """It may hold all of the application but its top, or what is used of it, in Keras' new or old form."""
     if not path.is_file() or path.suffix != ".h5":  # of an index of several files the SHA-256 says nothing
+        problem = "is no .h5 file" if path.exists() else "does not exist"
         raise ConfigError(
-            f"encoder_weights = '{path}' is no .h5 file. Expected 'imagenet', 'none', or a weights file that "
+            f"encoder_weights = '{path}' {problem}. Expected 'imagenet', 'none', or a weights file that "
             f"Keras wrote of {row.application} without its top (.h5, .weights.h5)."
         )
     whole = load_application(row)

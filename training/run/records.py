@@ -22,7 +22,10 @@ LEFT_OUT = "left_out.txt"
 PACKAGES = ("tensorflow", "keras", "numpy", "opencv-python-headless")
 
 
-UNDECIDED = "No stage trained the decision: class and score are by chance, the mask is not."
+UNDECIDED = (
+    "No stage trained the decision: class and score are not learnt, however well they do on a few "
+    "photographs; the mask is."
+)
 
 
 class RunResult(Config):

@@ -167,10 +167,12 @@ class Meter:
         finally:
             self._paused_s += time.perf_counter() - began
 
-    def validated(self, metrics: Mapping[str, float | None]) -> None:
-        """Shows the last validation."""
+    def validated(self, metrics: Mapping[str, float | None], *, made_up: bool = False) -> None:
+        """Shows the last validation, and whether it was one on made-up defects."""
         for name, value in (("AP", metrics["average_precision"]), ("pixel F1", metrics["pixel_f1"])):
             self._shown[name] = f"{name} –" if value is None else f"{name} {value:.3f}"
+        if made_up:
+            self._shown["AP"] += " on made-up defects"
         if self._prints:
             print(
                 f"{self._stage} {self.step}/{self._total}: {self._shown['AP']}{self._left()}", file=sys.stderr

@@ -74,11 +74,16 @@ class RunLog:
                 tracker.record(record)
 
     def images(self, kind: str, stage: str, stage_index: int, step: int, images: Pictures) -> None:
-        """Writes pictures as `panel.png`, those of `train` as `training_panel.png`, and passes them on."""
+        """Writes pictures as `draw` does, and passes them on."""
+        self.draw(kind, images)
         with explained_disk_errors(self._folder):
-            write_png(self._folder / PANELS[kind], join_pictures(list(images.values())))
             for tracker in self._trackers:
                 tracker.images(kind, stage, stage_index, step, images)
+
+    def draw(self, kind: str, images: Pictures) -> None:
+        """Writes pictures as `panel.png`, those of `train` as `training_panel.png`."""
+        with explained_disk_errors(self._folder):
+            write_png(self._folder / PANELS[kind], join_pictures(list(images.values())))
 
     def finish(self, metrics: Mapping[str, float | None]) -> None:
         """Passes on the metrics of the finished run; call it when all of its files are written."""

@@ -58,6 +58,13 @@ def test_the_words_say_how_many_and_what_follows(survey_of):
     )
 
 
+def test_defects_that_are_known_in_several_ways_are_counted(survey_of):
+    text = texts(choose(survey_of(masks=11, labels=3), (14, 1, 1), 100, ENCODER))["regime"]
+    assert text.startswith(
+        "some: 14 defective photographs to learn from, 11 with masks, 3 with labels alone:"
+    )
+
+
 def test_without_a_defect_to_validate_by_some_are_made_up(survey_of):
     choice = choose(survey_of(), (12, 0, 0), 100, ENCODER)
     assert config(choice).augmentation.synthetic == 0.25

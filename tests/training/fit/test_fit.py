@@ -90,7 +90,8 @@ def test_interrupted_it_gives_the_best_model_so_far(fit, toy_root, tmp_path):
     assert answer["code"] == 130, answer["errors"]
     assert "Stopped: the best model so far is measured and exported." in answer["errors"]
     assert read_manifest(tmp_path / "model").classes == ("good", "defect")
-    assert load_experiment(tmp_path / "runs" / "toy.toml").stages.joint.steps == 0
+    assert load_experiment(tmp_path / "runs" / "toy" / "config.toml").stages.joint.steps == 0
+    assert load_experiment(tmp_path / "runs" / "toy.toml").stages.joint.steps > 0  # to be run to its end
 
 
 @pytest.mark.slow
@@ -100,7 +101,7 @@ def test_interrupted_in_the_first_step_it_gives_what_that_has_learnt(fit, toy_ro
     assert answer["code"] == 130, answer["errors"]
     assert read_manifest(tmp_path / "model").classes == ("good", "defect")
     assert "python -m api" not in answer["errors"]  # nothing has trained the decision
-    stages = load_experiment(tmp_path / "runs" / "toy.toml").stages
+    stages = load_experiment(tmp_path / "runs" / "toy" / "config.toml").stages
     assert (stages.segment.steps, stages.decision.steps, stages.joint.steps) == (1, 0, 0)
 
 
@@ -213,13 +214,14 @@ class TestBadInput:
         check_refused(capsys, tmp_path, root, word="is the same picture as")
 
     def test_a_file_that_is_no_encoder(self, capsys, tmp_path, toy_root):
-        check_refused(capsys, tmp_path, toy_root, "--encoder-weights", "no.h5", word="'no.h5' is no .h5 file")
+        check_refused(capsys, tmp_path, toy_root, "--encoder-weights", "no.h5", word="'no.h5' does not exist")
 
     def test_a_place_that_is_no_model(self, capsys, tmp_path, toy_root):
         out = tmp_path / "important"
         out.mkdir()
         flags = ["--out", str(out), "--overwrite"]
-        check_refused(capsys, tmp_path, toy_root, *flags, word="exists and is no artifact")
+        for words in (flags, flags[:2]):  # --overwrite is no way out
+            check_refused(capsys, tmp_path, toy_root, *words, word="exists and is no artifact")
         flags = ["--out", str(toy_root / "splits.txt" / "model")]
         check_refused(capsys, tmp_path, toy_root, *flags, word="cannot be written")
 

@@ -198,7 +198,7 @@ def test_what_is_no_such_file_is_refused(configure, application, tiny_encoder, t
 
 def test_a_missing_file_is_named(configure, tmp_path):
     with pytest.raises(
-        ConfigError, match=r"encoder_weights = '.*gone\.h5' is no \.h5 file\. Expected 'imagenet'"
+        ConfigError, match=r"encoder_weights = '.*gone\.h5' does not exist\. Expected 'imagenet'"
     ):
         load_pretrained(configure(tmp_path / "gone.h5"))
 

@@ -180,3 +180,12 @@ def test_who_shall_show_nothing_is_silent(capsys):
         meter.validated({"average_precision": 1.0, "pixel_f1": 1.0})
         meter.read()
     assert capsys.readouterr() == ("", "")
+
+
+def test_a_validation_on_made_up_defects_is_told_from_one_on_real_ones(capsys):
+    with Meter("joint", 4, 0, 10) as meter:
+        for made_up in (False, True):
+            meter.validated({"average_precision": 0.5, "pixel_f1": None}, made_up=made_up)
+    real, other = capsys.readouterr().err.splitlines()
+    assert real == "joint 0/10: AP 0.500"
+    assert other == "joint 0/10: AP 0.500 on made-up defects"

@@ -108,6 +108,10 @@ def test_panel_holds_the_same_defective_and_good_images_each_time(predictor, mak
     assert list(panel) == list(validator.panel()) == names
     for name, picture in panel.items():
         assert holds(picture, TRUTH) == name.startswith("defect")
+    stricter = predictor.config.thresholds.model_copy(update={"score": 0.999})
+    other = validator.panel(predictor.config.model_copy(update={"thresholds": stricter}))
+    assert list(other) == names
+    assert all((other[name] != picture).any() for name, picture in panel.items())  # another caption
 
 
 def test_a_small_split_is_shown_whole(make_samples):
