@@ -82,6 +82,7 @@ NOT_RUN = {
     "python -m training run training/experiments/toy_compact.toml": "minutes of training",
     "python -m training fit data/toy --minutes 10": "as above; see tests/training/fit",
     "python -m training fit data/dagm/Class1 --minutes 10 --name dagm": "needs photographs",
+    "python -m training fit data/kolektorsdd --minutes 10": "as above",
     "python -m training evaluate runs/toy_compact": "needs the run before it",
     "python -m training export runs/toy_compact models/toy": "as above",
     "python -m benchmarks.toy_difficulty --run runs/toy_compact": "as above; see tests/benchmarks",
