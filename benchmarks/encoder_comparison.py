@@ -91,7 +91,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def _check_options(options: argparse.Namespace) -> None:
     if options.pretrained.stem == options.scratch.stem:
         raise ConfigError(f"Both experiments are called '{options.scratch.stem}'. Expected two names.")
-    if len(options.seeds) * len(options.splits) < 2:
+    check_spread(options.seeds, options.splits)
+
+
+def check_spread(seeds: Sequence[int], splits: Sequence[Path | None]) -> None:
+    """Refuses a single run, before it is trained.
+
+    Raises:
+        ConfigError: If there is one seed of one split.
+    """
+    if len(seeds) * len(splits) < 2:
         raise ConfigError("One seed of one split has no spread. Expected more --seeds, or more --splits.")
 
 

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks.ablation import split_arguments
-from benchmarks.encoder_comparison import Cell, aggregate_cell, format_spread, train_cell
+from benchmarks.encoder_comparison import Cell, aggregate_cell, check_spread, format_spread, train_cell
 from segdec.cli_runtime import clean_exit
 from training.evaluation.aggregation import Aggregate, Spread, summarize
 
@@ -44,6 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     own, flags = split_arguments(sys.argv[1:] if arguments is None else arguments)
     options = parser.parse_args(own)
     with clean_exit():
+        check_spread(options.seeds, options.splits)
         cells = [Cell(options.experiment, defects) for defects in options.defects]
         for seed in options.seeds:
             for cell in cells:

@@ -4,6 +4,8 @@ import json
 from pathlib import Path
 from types import SimpleNamespace
 
+import pytest
+
 from benchmarks import encoder_comparison, few_defects
 from benchmarks.encoder_comparison import Cell
 from training.evaluation.aggregation import Spread
@@ -44,11 +46,18 @@ def test_each_split_number_and_seed_is_trained(monkeypatch, capsys):
     trained = []
     monkeypatch.setattr(few_defects, "train_cell", lambda *words: trained.append(words))
     monkeypatch.setattr(few_defects, "describe", lambda *_: "the table")
-    words = ["--defects", "0", "3", "--seeds", "7", "--splits", "a.txt", "b.txt", "--runs", "runs"]
+    words = ["--defects", "0", "all", "--seeds", "7", "--splits", "a.txt", "b.txt", "--runs", "runs"]
     few_defects.main([str(EXPERIMENT), *words, "--", "--augmentation.synthetic", "0.5"])
     assert capsys.readouterr().out == "the table\n"
     assert trained == [
         (Cell(EXPERIMENT, defects), Path("runs"), Path(split), 7, ["--augmentation.synthetic", "0.5"])
-        for defects in (0, 3)
+        for defects in (0, None)
         for split in ("a.txt", "b.txt")
     ]
+
+
+def test_a_single_run_is_refused_before_it_is_trained(monkeypatch, capsys):
+    monkeypatch.setattr(few_defects, "train_cell", None)  # would fail
+    with pytest.raises(SystemExit):
+        few_defects.main([str(EXPERIMENT), "--seeds", "0"])
+    assert "One seed of one split has no spread" in capsys.readouterr().err
