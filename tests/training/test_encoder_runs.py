@@ -150,7 +150,7 @@ def test_another_file_of_weights_is_refused(experiment, tiny_encoder_weights, tm
     with pytest.raises(RunError, match=r"was begun with weights of SHA-256 \w{64}, now .* SHA-256 .*--fresh"):
         Trainer(load(experiment, tmp_path, "--encoder-weights", str(changed)))
     assert sorted(path.name for path in (tmp_path / "tiny").iterdir()) == before
-    with pytest.raises(ConfigError, match=r"gone\.h5' is no \.h5 file"):
+    with pytest.raises(ConfigError, match=r"gone\.h5' does not exist"):
         Trainer(load(experiment, tmp_path, "--encoder-weights", str(tmp_path / "gone.h5")))
     Trainer(load(experiment, tmp_path, "--encoder-weights", str(changed)), fresh=True).folder.close()
     assert RunFolder(tmp_path / "tiny").encoder().weights == "changed.weights.h5"
