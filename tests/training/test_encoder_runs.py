@@ -107,6 +107,7 @@ def test_the_panels_show_images(run):
         assert read_image(run.path / name).pixels.shape[2] == 3
 
 
+@pytest.mark.slow
 def test_the_size_of_the_cache_changes_no_bit(experiment, run, tmp_path, check_same_run, capsys):
     small = Trainer(load(experiment, tmp_path, "--data.cache-mb", "0")).run().path
     check_same_run(small, run.path)
@@ -197,6 +198,7 @@ def test_what_diverges_on_features_is_shown_as_images(experiment, tmp_path):
         np.testing.assert_allclose(read_image(path).pixels, image, atol=0.5)
 
 
+@pytest.mark.slow
 def test_the_dry_run_counts_features_once(experiment, tmp_path, capsys, monkeypatch):
     """And its steps find theirs computed."""
     computed, in_steps = [], []

@@ -8,8 +8,6 @@ import sys
 
 import pytest
 
-from tests.marks import slow_case
-
 pytest.importorskip("tensorflow")
 
 from training.run.checkpoints import CheckpointFolder
@@ -19,6 +17,7 @@ pytestmark = pytest.mark.usefixtures("tensorflow_devices")
 
 LENGTHS = {"segment": 12, "decision": 10, "joint": 8}
 FLAGS = [word for stage, steps in LENGTHS.items() for word in (f"--stages.{stage}.steps", str(steps))]
+KILLS = 10
 MOMENTS = {
     "step": ("training.tracking.meter:Meter.advance", "before", 6),
     "checkpoint half written": ("tensorflow:train.Checkpoint.write", "torn", 2),
@@ -64,15 +63,13 @@ def fate(rng, runs):
     return kind, {"kill_at": place, "when": when, "count": rng.randint(1, calls)}
 
 
-@pytest.mark.parametrize("kills", [1, slow_case(10)])
-def test_a_run_killed_again_and_again(
-    run_process, tiny_experiment, left_alone, tmp_path, kills, check_same_run
-):
+@pytest.mark.slow
+def test_a_run_killed_again_and_again(run_process, tiny_experiment, left_alone, tmp_path, check_same_run):
     """A run that comes to its end in spite of all is compared, and the killing goes on with a new one."""
-    rng, deaths, ends = random.Random(kills), [], 0
-    while len(deaths) < kills or (tmp_path / str(ends)).exists():
+    rng, deaths, ends = random.Random(KILLS), [], 0
+    while len(deaths) < KILLS or (tmp_path / str(ends)).exists():
         runs = tmp_path / str(ends)
-        kind, befalls = fate(rng, runs) if len(deaths) < kills else ("none", {})
+        kind, befalls = fate(rng, runs) if len(deaths) < KILLS else ("none", {})
         ended = run_process(*arguments(tiny_experiment, runs), **befalls)
         if ended["signal"] == signal.SIGKILL:
             deaths.append(kind)

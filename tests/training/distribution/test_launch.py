@@ -113,6 +113,7 @@ def test_a_signal_names_the_way_on(started, tiny_experiment, capsys, number, cod
     assert capsys.readouterr().err == f"Stopped by {number.name}. Go on with: python -m training {again}\n"
 
 
+@pytest.mark.slow
 def test_what_stops_every_process_of_a_real_cluster(tiny_experiment, tmp_path):
     """Each says what is wrong, and the whole leaves with 2."""
     places = ["--data.root", str(tmp_path / "nowhere"), "--runs", str(tmp_path / "runs")]
