@@ -80,9 +80,10 @@ def select_space(prediction: Prediction, space: MaskSpace) -> tuple[NDArray[np.u
 
 def select_classes(prediction: Prediction, space: MaskSpace) -> NDArray[np.uint8]:
     """Returns the class of each pixel [H, W], 0 where there is no defect; of a model that has classes."""
+    if space == "input":
+        return np.asarray(prediction.class_mask)
     mask, _ = select_space(prediction, space)
-    classes = np.asarray(prediction.class_mask if space == "input" else prediction.grid_classes)
-    return np.where(mask > 0, classes, np.uint8(0)).astype(np.uint8)
+    return np.where(mask > 0, np.asarray(prediction.grid_classes), np.uint8(0))
 
 
 def scale_scores(scores: NDArray[np.float32]) -> NDArray[np.uint8]:

@@ -48,10 +48,14 @@ class Cell:
     experiment: Path
     defects: int | None
 
+    @property
+    def amount(self) -> str:
+        """The number in words, as a command or a table has it."""
+        return "all" if self.defects is None else str(self.defects)
+
     def folder(self, runs: Path, split: Path | None, seed: int) -> Path:
         """Returns where the run on a split with a seed lies."""
-        amount = "all" if self.defects is None else str(self.defects)
-        return runs / f"{self.experiment.stem}_{split.stem if split else 'own'}_{amount}_seed{seed}"
+        return runs / f"{self.experiment.stem}_{split.stem if split else 'own'}_{self.amount}_seed{seed}"
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -115,8 +119,7 @@ def describe(cells: Sequence[Cell], splits: Sequence[Path | None], runs: Path, s
         figures = " | ".join(
             format_spread(aggregate.figures[name], places) for name, (_, places) in FIGURES.items()
         )
-        amount = "all" if cell.defects is None else cell.defects
-        lines.append(f"| {cell.experiment.stem} | {amount} | {figures} | {minutes:.1f} |")
+        lines.append(f"| {cell.experiment.stem} | {cell.amount} | {figures} | {minutes:.1f} |")
     return "\n".join(lines)
 
 

@@ -71,8 +71,7 @@ def describe(cells: Sequence[Cell], splits: Sequence[Path | None], runs: Path, s
             format_spread(aggregate.figures["auroc"], 3),
             format_spread(aggregate.figures["fp_at_full_recall"], 1),
         ]
-        amount = "all" if cell.defects is None else cell.defects
-        lines.append(f"| {amount} | {' | '.join(figures)} | {minutes:.1f} |")
+        lines.append(f"| {cell.amount} | {' | '.join(figures)} | {minutes:.1f} |")
     return "\n".join(lines)
 
 

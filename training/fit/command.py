@@ -139,8 +139,12 @@ def _nothing_trained(run: Path) -> Iterator[None]:
     try:
         yield
     except (KeyboardInterrupt, RunInterruptedError) as stop:  # the latter from what is only measured
-        print(NO_MODEL, *[AGAIN] * run.exists(), file=sys.stderr)
+        _tell_no_model(run)
         raise SystemExit(getattr(stop, "exit_code", EXIT_INTERRUPTED)) from None
+
+
+def _tell_no_model(run: Path) -> None:
+    print(f"{NO_MODEL} {AGAIN}" if run.exists() else NO_MODEL, file=sys.stderr)
 
 
 @contextmanager
@@ -176,7 +180,7 @@ def _train(trainer: Trainer) -> RunInterruptedError | None:
         trainer.run(keep_best=True)
     except RunInterruptedError as stop:
         if not trainer.folder.has_result:
-            print(NO_MODEL, AGAIN, file=sys.stderr)
+            _tell_no_model(trainer.folder.path)
             raise SystemExit(stop.exit_code) from None
         print("Stopped: the best model so far is measured and exported.", file=sys.stderr, flush=True)
         return stop
