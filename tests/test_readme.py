@@ -23,6 +23,7 @@ import pytest
 
 from datasets.layouts.toy import write_toy
 from segdec.encoders import ENCODERS
+from tests import forked
 
 ROOT = Path(__file__).parents[1]
 SERVING = (ROOT / "docs" / "serving.md").read_text(encoding="utf-8")
@@ -265,6 +266,8 @@ def imagenet(tmp_path, monkeypatch):
 def run(command, folder):
     shorter = next((extra for start, extra in SHORTER.items() if command.startswith(start)), "")
     words = shlex.split(f"{command} {shorter}")
+    if words[:2] == ["python", "-m"]:
+        return forked.run(*words[2:], folder=folder)
     if words[0] == "python":
         words[0] = sys.executable
     return subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False, timeout=300)

@@ -1,9 +1,6 @@
 """A model without a network: it calls bright pixels a defect. No test here loads TensorFlow."""
 
-import json
-import os
-import subprocess
-import sys
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +10,8 @@ from datasets.sample import Record, Sample
 from segdec.config import InputConfig, ModelConfig, NetworkConfig
 from segdec.engines import Logits
 from segdec.predictor import Predictor
+from tests import forked
+from tests.training import fates
 
 GREY, DIM, BRIGHT = 40, 100, 220
 SIDE = 32
@@ -101,25 +100,9 @@ def mixed(make_samples):
 
 @pytest.fixture(scope="session")
 def run_process():
-    """Runs `python -m training` in a process of its own, which may be killed; see run_server.py.
-
-    Call it with the arguments and what shall befall the process; it answers signal, code and errors.
-    """
-    root = Path(__file__).parents[2]
-    server = subprocess.Popen(
-        [sys.executable, str(Path(__file__).with_name("run_server.py"))],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-        cwd=root,
-        env={**os.environ, "CUDA_VISIBLE_DEVICES": "-1", "PYTHONPATH": str(root)},
-    )
+    """Runs `python -m training` in a process of its own: arguments, and what befalls it; see fates.py."""
 
     def run(*arguments, **fate):
-        request = {"arguments": [str(argument) for argument in arguments], **fate}
-        server.stdin.write(json.dumps(request) + "\n")
-        server.stdin.flush()
-        return json.loads(server.stdout.readline())
+        return forked.run("training", *arguments, before=partial(fates.prepare, fate))
 
-    yield run
-    server.communicate()
+    return run

@@ -1,6 +1,6 @@
 """Trains segment → decision → joint under one strategy and saves all numbers.
 
-    equality_driver.py STRATEGY DEVICES FLOATX NORMALIZATION ENCODER OUT.npz [WEIGHTS]
+    python -m tests.training.equality_driver STRATEGY DEVICES FLOATX NORMALIZATION ENCODER OUT.npz [WEIGHTS]
 
 Alone in its process: strategies need other numbers of devices. DEVICES may be `-` for those there are.
 ENCODER is `none`, or says what is trained of one that begins with the file WEIGHTS; with `features` it is

@@ -1,15 +1,13 @@
 """Runs of several processes on loopback: what they give, and what the loss of one of them does."""
 
 import json
-import os
-import subprocess
-import sys
 import time
 
 import numpy as np
 import pytest
 
 from segdec.encoders import ENCODERS
+from tests import forked
 from training.tracking.run_log import read_log
 
 pytest.importorskip("tensorflow")
@@ -35,18 +33,14 @@ class ClusterRun:
 
     def start_task(self, job, index, *flags):
         cluster = {"cluster": self.addresses, "task": {"type": job, "index": index}}
-        environment = {**os.environ, "TF_CONFIG": json.dumps(cluster), "CUDA_VISIBLE_DEVICES": "-1"}
-        words = ["run", str(self.experiment), "--runs", str(self.folder), *flags]
-        with self._output(job, index).open("w") as output:
-            self.processes[job, index] = subprocess.Popen(
-                [sys.executable, "-m", "training", *words],
-                env=environment,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-            )
+        words = ["run", self.experiment, "--runs", self.folder, *flags]
+        output = self._output(job, index)
+        output.unlink(missing_ok=True)
+        process = forked.start("training", *words, printed=output, TF_CONFIG=json.dumps(cluster))
+        self.processes[job, index] = process
 
     def exit_codes(self, *tasks):
-        return [self.processes[task].wait(PATIENCE_S) for task in tasks]
+        return [forked.wait(self.processes[task]) for task in tasks]
 
     def output(self, job, index):
         return self._output(job, index).read_text()
@@ -56,7 +50,7 @@ class ClusterRun:
         for _ in range(PATIENCE_S * 20):
             if len(read_log(self.folder / "tiny")) >= count:
                 return
-            if any(process.poll() for process in self.processes.values()):
+            if any(process.exitcode for process in self.processes.values()):
                 break
             time.sleep(0.05)
         raise TimeoutError({task: self.output(*task) for task in self.processes})
@@ -67,7 +61,7 @@ class ClusterRun:
     def kill(self, *task):
         process = self.processes.pop(task)
         process.kill()
-        process.wait()
+        process.join()
 
     def kill_all(self):
         for task in list(self.processes):
@@ -144,14 +138,8 @@ def test_a_run_goes_on_under_another_strategy(start_run):
     run.start(*LONGER).wait_for_records(10)
     run.terminate("worker", 0)
     assert run.exit_codes(*WORKERS) == [75, 75]
-    words = ["run", str(run.experiment), "--runs", str(run.folder), *LONGER, "--devices", "cpu:2"]
-    done = subprocess.run(
-        [sys.executable, "-m", "training", *words],
-        check=False,
-        capture_output=True,
-        text=True,
-        env={**os.environ, "CUDA_VISIBLE_DEVICES": "-1"},
-    )
+    words = ["run", run.experiment, "--runs", run.folder, *LONGER, "--devices", "cpu:2"]
+    done = forked.run("training", *words)
     assert done.returncode == 0, done.stderr
     assert "Going on" in done.stdout
     assert "mirrored on 2 × CPU" in done.stdout

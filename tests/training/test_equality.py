@@ -1,20 +1,16 @@
 """The three stages give the same numbers under every strategy and any number of replicas."""
 
-import os
-import subprocess
-import sys
 from functools import cache
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 pytest.importorskip("tensorflow")
 
+from tests import forked
 from training.distribution.launch import make_clusters
 
-DRIVER = Path(__file__).with_name("equality_driver.py")
-ROOT = Path(__file__).parents[2]
+DRIVER = "tests.training.equality_driver"
 STRATEGIES = {
     "single": "cpu:1",
     "mirrored": "cpu:2",
@@ -43,27 +39,23 @@ With instance normalisation a step is taken in parts; see the driver.
 """
 
 
-def start(strategy, case, out, weights, **environment):
+def start(strategy, case, out, weights, printed, **environment):
     name, devices = strategy.removesuffix("-4"), STRATEGIES[strategy]
-    return subprocess.Popen(
-        [sys.executable, DRIVER, name, devices, *case, out, weights],
-        stderr=subprocess.PIPE,
-        text=True,
-        cwd=ROOT,
-        env={**os.environ, "CUDA_VISIBLE_DEVICES": "-1", "PYTHONPATH": str(ROOT), **environment},
-    )
+    words = [name, devices, *case, out, weights]
+    return forked.start(DRIVER, *words, printed=printed, **environment)
 
 
 def train(strategy, case, out, weights):
     clusters = make_clusters(2) if strategy == "multi-worker" else []
     environments = [{"TF_CONFIG": cluster.to_tf_config()} for cluster in clusters] or [{}]
-    processes = [start(strategy, case, out, weights, **environment) for environment in environments]
+    printed = out.with_suffix(".txt")
+    processes = [start(strategy, case, out, weights, printed, **environment) for environment in environments]
     try:
-        errors = [process.communicate(timeout=900)[1] for process in processes]
+        codes = [forked.wait(process) for process in processes]
     finally:
         for process in processes:
             process.kill()
-    assert [process.returncode for process in processes] == [0] * len(processes), errors
+    assert codes == [0] * len(processes), printed.read_text()
     with np.load(out) as numbers:
         return dict(numbers)
 

@@ -21,7 +21,7 @@ def files(folder):
 def test_a_disk_full_again_and_again(run_process, tiny_experiment, finished_run, tmp_path, check_same_run):
     arguments = ["run", tiny_experiment, "--runs", tmp_path]
     ended = run_process(*arguments, kill_at="training.tracking.meter:Meter.advance", count=4, when="before")
-    assert ended["signal"] == signal.SIGKILL, ended["errors"]
+    assert ended.returncode == -signal.SIGKILL, ended.stderr
     before = files(tmp_path)
     for what in ("checkpoints", "log.jsonl or events"):
         check_refused(run_process(*arguments, file_limit=LARGEST_FILE[what]), tmp_path / "tiny")
@@ -31,15 +31,15 @@ def test_a_disk_full_again_and_again(run_process, tiny_experiment, finished_run,
     assert not (tmp_path / "tiny" / "network.weights.h5").exists()
     assert [path.name for path in tmp_path.rglob(".*")] == [".checked"]
     ended = run_process(*arguments)
-    assert ended["code"] == 0, ended["errors"]
+    assert ended.returncode == 0, ended.stderr
     check_same_run(tmp_path / "tiny", finished_run)
 
 
 def check_refused(ended, run):
     """Exit code 2, and one line that says what to do."""
-    assert ended["code"] == 2, ended["errors"]
-    line = next(line for line in ended["errors"].splitlines() if line.startswith("error: "))
+    assert ended.returncode == 2, ended.stderr
+    line = next(line for line in ended.stderr.splitlines() if line.startswith("error: "))
     assert line.startswith(f"error: '{run}")
     assert "could not be written: File too large. Checkpoints saved before are whole" in line
     assert "give the same command again" in line
-    assert "Traceback" not in ended["errors"]
+    assert "Traceback" not in ended.stderr

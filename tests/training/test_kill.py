@@ -39,13 +39,13 @@ def left_alone(run_process, tiny_experiment, tmp_path_factory):
     """The run that nobody disturbs."""
     runs = tmp_path_factory.mktemp("left-alone")
     ended = run_process(*arguments(tiny_experiment, runs))
-    assert ended["code"] == 0, ended["errors"]
+    assert ended.returncode == 0, ended.stderr
     return runs / "tiny"
 
 
 def warnings_of(ended):
     """What a process warned of; one that goes on from where another died has nothing to add."""
-    return [line for line in ended["errors"].splitlines() if line.startswith("warning: ")]
+    return [line for line in ended.stderr.splitlines() if line.startswith("warning: ")]
 
 
 def warnings_in(run):
@@ -71,10 +71,10 @@ def test_a_run_killed_again_and_again(run_process, tiny_experiment, left_alone, 
         runs = tmp_path / str(ends)
         kind, befalls = fate(rng, runs) if len(deaths) < KILLS else ("none", {})
         ended = run_process(*arguments(tiny_experiment, runs), **befalls)
-        if ended["signal"] == signal.SIGKILL:
+        if ended.returncode == -signal.SIGKILL:
             deaths.append(kind)
             continue
-        assert (ended["code"], warnings_of(ended)) == (0, warnings_in(left_alone)), ended["errors"]
+        assert (ended.returncode, warnings_of(ended)) == (0, warnings_in(left_alone)), ended.stderr
         check_same_run(runs / "tiny", left_alone)
         assert list(runs.rglob(".*.tmp")) == []
         ends += 1
@@ -85,11 +85,11 @@ def test_a_run_killed_at_delicate_moments(run_process, tiny_experiment, left_alo
     for kind in ("checkpoint half written", "between stages", "weights half written"):
         place, when, count = MOMENTS[kind]
         ended = run_process(*arguments(tiny_experiment, tmp_path), kill_at=place, when=when, count=count)
-        assert ended["signal"] == signal.SIGKILL, ended["errors"]
+        assert ended.returncode == -signal.SIGKILL, ended.stderr
         assert (list(tmp_path.rglob(".*.tmp")) != []) == ("half written" in kind)
         assert not (tmp_path / "tiny" / "result.json").exists()
     ended = run_process(*arguments(tiny_experiment, tmp_path))
-    assert (ended["code"], warnings_of(ended)) == (0, warnings_in(left_alone)), ended["errors"]
+    assert (ended.returncode, warnings_of(ended)) == (0, warnings_in(left_alone)), ended.stderr
     check_same_run(tmp_path / "tiny", left_alone)
     assert list(tmp_path.rglob(".*.tmp")) == []
 
@@ -105,15 +105,15 @@ def test_a_damaged_checkpoint_of_a_killed_run(
         when="after",
         count=9,
     )
-    assert ended["signal"] == signal.SIGKILL, ended["errors"]
+    assert ended.returncode == -signal.SIGKILL, ended.stderr
     newest, previous = CheckpointFolder(tmp_path / "tiny" / "checkpoints", keep=2).newest_first()
     assert (newest.name, previous.name) == ("ckpt-2-0", "ckpt-1-9")
     data = next(newest.glob("*.data-*"))
     data.write_bytes(data.read_bytes()[:-100])
     ended = run_process(*arguments(tiny_experiment, tmp_path))
-    assert f"warning: The checkpoint '{newest}' cannot be read" in ended["errors"]
-    assert f"'{previous}'" in ended["errors"]
-    assert ended["code"] == 0
+    assert f"warning: The checkpoint '{newest}' cannot be read" in ended.stderr
+    assert f"'{previous}'" in ended.stderr
+    assert ended.returncode == 0
     check_same_run(tmp_path / "tiny", left_alone)
 
 

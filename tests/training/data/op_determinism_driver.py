@@ -1,6 +1,6 @@
 """Reads batches with op determinism switched on, which is for good and for the whole process.
 
-    python tests/training/data/op_determinism_driver.py EXPERIMENT OUT [FLAGS]
+    python -m tests.training.data.op_determinism_driver EXPERIMENT OUT [FLAGS]
 
 Each read waits until a second one is under way. Leaves the batches in OUT.
 """

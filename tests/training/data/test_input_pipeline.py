@@ -1,15 +1,12 @@
 """What a batch holds depends on seed, stage and step alone."""
 
-import os
 import re
-import subprocess
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from segdec.errors import ConfigError
+from tests import forked
 from training.config import AugmentationConfig, StageConfig, TargetConfig
 from training.experiment_file import load_experiment
 
@@ -22,7 +19,6 @@ from training.data.run_data import load_run_data
 pytestmark = pytest.mark.usefixtures("tensorflow_devices")
 
 BATCH = 8
-ROOT = Path(__file__).parents[3]
 
 
 CHANGES = AugmentationConfig(
@@ -70,14 +66,8 @@ def test_a_batch_is_the_same_whenever_it_is_asked_for(make):
 def test_op_determinism_leaves_the_reads_parallel(tiny_experiment, config, make, tmp_path):
     """As on a GPU, where it is on: tf.data then takes whatever calls Python one by one."""
     flags = ["--batch-size", str(BATCH)]
-    driver = Path(__file__).with_name("op_determinism_driver.py")
-    done = subprocess.run(
-        [sys.executable, str(driver), str(tiny_experiment), str(tmp_path / "batches.npz"), *flags],
-        env={**os.environ, "CUDA_VISIBLE_DEVICES": "-1", "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    driver = "tests.training.data.op_determinism_driver"
+    done = forked.run(driver, tiny_experiment, tmp_path / "batches.npz", *flags)
     assert done.returncode == 0, done.stderr
     with np.load(tmp_path / "batches.npz") as found:
         expected = collect(make(augmentation=config.augmentation).batches(0, 0, 3))

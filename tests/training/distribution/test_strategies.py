@@ -1,12 +1,9 @@
 """Which devices a run takes, and what it says where the machine cannot give them."""
 
-import os
-import subprocess
-import sys
-
 import pytest
 
 from segdec.errors import ConfigError
+from tests import forked
 from training.experiment_file import load_experiment
 
 tf = pytest.importorskip("tensorflow")
@@ -80,13 +77,7 @@ def test_devices_are_made_before_tensorflow_starts(tiny_experiment, tmp_path):
     flags = ["--devices", "cpu:2", "--strategy", "central-storage", "--runs", str(tmp_path)]
     steps = [word for stage in ("segment", "decision") for word in (f"--stages.{stage}.steps", "0")]
     words = ["run", str(tiny_experiment), *flags, *steps, "--stages.joint.steps", "1"]
-    done = subprocess.run(
-        [sys.executable, "-m", "training", *words],
-        check=False,
-        capture_output=True,
-        text=True,
-        env={**os.environ, "CUDA_VISIBLE_DEVICES": "-1"},
-    )
+    done = forked.run("training", *words)
     assert done.returncode == 0, done.stderr
     assert "central-storage on 2 × CPU" in done.stdout
     assert (tmp_path / "tiny" / "result.json").exists()

@@ -24,7 +24,7 @@ TINY = "40"
 
 @pytest.fixture
 def fit(run_process, tmp_path):
-    """Runs the command in a process of its own; answers code and what was printed."""
+    """Runs the command in a process of its own; answers as `subprocess.run`."""
 
     def run(root, *flags, **fate):
         places = ["--runs", tmp_path / "runs", "--out", tmp_path / "model", "--encoder-weights", "none"]
@@ -35,8 +35,8 @@ def fit(run_process, tmp_path):
 
 def test_a_folder_becomes_a_model(fit, toy_root, tmp_path):
     answer = fit(toy_root, "--minutes", TINY, "--name", "toy")
-    assert answer["code"] == 0, answer["errors"]
-    printed = answer["errors"]
+    assert answer.returncode == 0, answer.stderr
+    printed = answer.stdout
     for topic in (
         "folder",
         "found",
@@ -62,8 +62,8 @@ def test_a_folder_becomes_a_model(fit, toy_root, tmp_path):
     assert (run / "report.html").is_file()
     assert read_manifest(tmp_path / "model").classes == ("good", "defect")
     again = fit(toy_root, "--minutes", TINY, "--name", "toy")
-    assert again["code"] == 2
-    assert "exists. Give --overwrite to replace it" in again["errors"]
+    assert again.returncode == 2
+    assert "exists. Give --overwrite to replace it" in again.stderr
 
 
 @pytest.mark.slow
@@ -75,8 +75,8 @@ def test_what_training_refuses_leaves_no_experiment_in_the_way(fit, toy_root, tm
     shutil.copy(root / f"{trained}.png", root / "good" / "twin.png")
     (root / "splits.txt").write_text(f"{splits}val  good/twin\n")
     answer = fit(root, "--minutes", TINY)
-    assert answer["code"] == 2, answer["errors"]
-    assert "1 picture lies in different splits" in answer["errors"]
+    assert answer.returncode == 2, answer.stderr
+    assert "1 picture lies in different splits" in answer.stderr
     assert not list((tmp_path / "runs").glob("parts*"))
 
 
@@ -87,8 +87,8 @@ def test_interrupted_it_gives_the_best_model_so_far(fit, toy_root, tmp_path):
         "count": 3,
     }  # the third is not measured alone
     answer = fit(toy_root, "--minutes", TINY, **fate)
-    assert answer["code"] == 130, answer["errors"]
-    assert "Stopped: the best model so far is measured and exported." in answer["errors"]
+    assert answer.returncode == 130, answer.stderr
+    assert "Stopped: the best model so far is measured and exported." in answer.stderr
     assert read_manifest(tmp_path / "model").classes == ("good", "defect")
     assert load_experiment(tmp_path / "runs" / "toy" / "config.toml").stages.joint.steps == 0
     assert load_experiment(tmp_path / "runs" / "toy.toml").stages.joint.steps > 0  # to be run to its end
@@ -98,9 +98,9 @@ def test_interrupted_it_gives_the_best_model_so_far(fit, toy_root, tmp_path):
 def test_interrupted_in_the_first_step_it_gives_what_that_has_learnt(fit, toy_root, tmp_path):
     fate = {"interrupt_at": "training.trainer:Trainer._begin_pace", "count": 2}  # the first one is measured
     answer = fit(toy_root, "--minutes", TINY, **fate)
-    assert answer["code"] == 130, answer["errors"]
+    assert answer.returncode == 130, answer.stderr
     assert read_manifest(tmp_path / "model").classes == ("good", "defect")
-    assert "python -m api" not in answer["errors"]  # nothing has trained the decision
+    assert "python -m api" not in answer.stdout  # nothing has trained the decision
     stages = load_experiment(tmp_path / "runs" / "toy" / "config.toml").stages
     assert (stages.segment.steps, stages.decision.steps, stages.joint.steps) == (1, 0, 0)
 
@@ -110,9 +110,9 @@ def test_interrupted_in_the_first_step_it_gives_what_that_has_learnt(fit, toy_ro
 def test_interrupted_after_training_it_says_what_makes_the_model(fit, toy_root, tmp_path):
     fate = {"interrupt_at": "training.fit.command:evaluate_run", "count": 1}
     answer = fit(toy_root, "--minutes", TINY, **fate)
-    assert answer["code"] == 130, answer["errors"]
+    assert answer.returncode == 130, answer.stderr
     run, model = tmp_path / "runs" / "toy", tmp_path / "model"
-    assert f"python -m training export {run} {model}" in answer["errors"]
+    assert f"python -m training export {run} {model}" in answer.stderr
     assert not model.exists()
     main(["export", str(run), str(model), "--no-measure"])
     assert read_manifest(model).classes == ("good", "defect")
@@ -123,8 +123,8 @@ def test_interrupted_after_training_it_says_what_makes_the_model(fit, toy_root, 
 def test_interrupted_while_it_measures_there_is_no_model(fit, toy_root, tmp_path, count):
     fate = {"interrupt_at": "training.trainer:Trainer._validate", "count": count}
     answer = fit(toy_root, "--minutes", TINY, **fate)
-    assert answer["code"] == 130, answer["errors"]
-    assert answer["errors"].splitlines()[-1].startswith("There is no model: nothing was trained yet.")
+    assert answer.returncode == 130, answer.stderr
+    assert answer.stderr.splitlines()[-1].startswith("There is no model: nothing was trained yet.")
     assert not (tmp_path / "model").exists()
 
 

@@ -1,7 +1,4 @@
-"""Runs `python -m training` in forked processes that may be killed or starved of disk: one request a line.
-
-TensorFlow is imported once, its runtime started in the forked processes only. A request is a JSON object:
-`arguments`, and at most one of
+"""What may befall a training run: to be killed, starved of disk, or asked to stop, at a chosen moment.
 
 - `kill_at`: `module:Class.method`, killed at the `count`-th call; `when` is `before`, `after`, or `torn`:
   after it, with the files half written whose path is the call's first argument
@@ -11,23 +8,18 @@ TensorFlow is imported once, its runtime started in the forked processes only. A
 - `interrupt_at`: as `kill_at`, but asked to stop as by Ctrl-C, after the `count`-th call
 
 With `tick_s` each look at the clock of `training fit` takes so many seconds, whatever the machine does.
-
-The answer is a JSON object: `signal`, `code` and `errors`, what the process printed on stderr.
 """
 
 import functools
 import importlib
 import itertools
-import json
 import os
 import resource
 import signal
 import sys
-import tempfile
 import threading
 from pathlib import Path
 
-LONGEST_S = 600
 FILE_EVENTS = {"open", "os.rename", "os.mkdir", "os.remove", "os.rmdir"}
 
 
@@ -88,66 +80,19 @@ def kill_at_file(count, folder):
     sys.addaudithook(watch)
 
 
-def prepare(request):
-    if "kill_at" in request:
-        kill_at(request["kill_at"], request["count"], request["when"])
-    if "kill_at_file" in request:
-        kill_at_file(request["kill_at_file"], request["runs"])
-    if "interrupt_at" in request:
-        kill_at(request["interrupt_at"], request["count"], "after", interrupt)
-    if "tick_s" in request:
-        tick(request["tick_s"])
-    if "kill_after_s" in request:
-        timer = threading.Timer(request["kill_after_s"], die)
+def prepare(fate):
+    """Lets it befall the process that this is called in."""
+    if "kill_at" in fate:
+        kill_at(fate["kill_at"], fate["count"], fate["when"])
+    if "kill_at_file" in fate:
+        kill_at_file(fate["kill_at_file"], fate["runs"])
+    if "interrupt_at" in fate:
+        kill_at(fate["interrupt_at"], fate["count"], "after", interrupt)
+    if "tick_s" in fate:
+        tick(fate["tick_s"])
+    if "kill_after_s" in fate:
+        timer = threading.Timer(fate["kill_after_s"], die)
         timer.daemon = True
         timer.start()
-    if "file_limit" in request:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (request["file_limit"], request["file_limit"]))
-
-
-def run_forked(request):
-    """Never returns: the forked process ends here."""
-    from training.__main__ import main
-
-    code = 1
-    try:
-        signal.alarm(LONGEST_S)
-        prepare(request)
-        main(request["arguments"])
-        code = 0
-    except SystemExit as exit_:
-        code = exit_.code
-    except BaseException:
-        sys.excepthook(*sys.exc_info())
-    finally:
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(code)
-
-
-def answer(request):
-    with tempfile.TemporaryFile() as errors:
-        process = os.fork()
-        if process == 0:
-            os.dup2(errors.fileno(), 2)
-            os.dup2(2, 1)
-            run_forked(request)
-        _, status = os.waitpid(process, 0)
-        errors.seek(0)
-        printed = errors.read().decode("utf-8", "replace")
-    signalled = os.WTERMSIG(status) if os.WIFSIGNALED(status) else None
-    return {"signal": signalled, "code": os.waitstatus_to_exitcode(status), "errors": printed}
-
-
-def serve():
-    from segdec.cli_runtime import quiet_tensorflow
-
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs are born deaf to it
-    quiet_tensorflow(trains=True)
-    importlib.import_module("training.trainer")
-    for line in sys.stdin:
-        print(json.dumps(answer(json.loads(line))), flush=True)
-
-
-if __name__ == "__main__":
-    serve()
+    if "file_limit" in fate:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (fate["file_limit"], fate["file_limit"]))

@@ -1,0 +1,10 @@
+"""What the processes of `forked` begin with: TensorFlow and the trainer imported, nothing started."""
+
+import importlib
+import signal
+
+from segdec.cli_runtime import quiet_tensorflow
+
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs are born deaf to it
+quiet_tensorflow(trains=True)
+importlib.import_module("training.trainer")
