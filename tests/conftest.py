@@ -1,6 +1,7 @@
 """Fixtures that several packages share; whatever needs TensorFlow is made once a session."""
 
 import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,6 +14,8 @@ from tests import tiny_encoder as tiny
 # What the training commands set for themselves: runs of the same seed are compared across processes, and on
 # processors without AVX-512 TensorFlow would leave oneDNN out where it is only imported.
 os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")
+# As `import_openvino` does: tests import OpenVINO themselves, and its telemetry forks processes that hang.
+sys.modules.setdefault("openvino_telemetry", None)
 
 
 @pytest.fixture(scope="session")

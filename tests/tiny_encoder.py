@@ -1,4 +1,4 @@
-"""An encoder of ten thousand weights, which takes the place of the pretrained ones in tests."""
+"""An encoder of a few thousand weights, which takes the place of the pretrained ones in tests."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,8 +10,15 @@ import numpy as np
 from segdec.encoders import ENCODERS
 
 NAME = "tiny"
-TINY = replace(ENCODERS["mobilenet"], weights_file="mobilenet_tiny_no_top.h5", arguments={"alpha": 0.0625})
-"""A MobileNet with two channels where the published one has 32."""
+MOBILENET = ENCODERS["mobilenet"]
+TINY = replace(
+    MOBILENET,
+    layers={**MOBILENET.layers, 16: "conv_pw_7_relu"},
+    weights_file="mobilenet_tiny_no_top.h5",
+    receptive_field=91,
+    arguments={"alpha": 0.0625},
+)
+"""A MobileNet with two channels where the published one has 32, cut after seven blocks of eleven."""
 
 
 @contextmanager

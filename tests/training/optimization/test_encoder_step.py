@@ -26,7 +26,7 @@ pytestmark = pytest.mark.usefixtures("tensorflow_devices")
 
 SIDE = 32
 STAGE_NAMES = [stage.name for stage in STAGES]
-BEHIND = 6
+BEHIND = 2
 """Blocks of MobileNet between its features of stride 8 and those of stride 16."""
 
 
