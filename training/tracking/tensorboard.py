@@ -3,13 +3,13 @@
 import os
 import time
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
+import tensorflow as tf
 from numpy.typing import NDArray
 from tensorboard.compat.proto.event_pb2 import Event, SessionLog
 from tensorboard.compat.proto.summary_pb2 import Summary
-from tensorboard.summary.writer.record_writer import RecordWriter
 
 from segdec.images import encode_png
 from training.tracking.tracker import PLACE, Pictures, Record, Tracker
@@ -48,7 +48,7 @@ class TensorBoardLog(Tracker):
     def __init__(self, folder: Path, *, stage: int, step: int) -> None:
         self._folder = folder
         self._place = stage, step
-        self._writers: dict[str, RecordWriter] = {}
+        self._writers: dict[str, tf.io.TFRecordWriter] = {}
 
     def record(self, record: Record) -> None:
         """Adds the numbers of one step."""
@@ -75,23 +75,23 @@ class TensorBoardLog(Tracker):
     def _write(self, stage: str, stage_index: int, step: int, values: list[Summary.Value]) -> None:
         _add(self._writer(stage, stage_index), step=step, summary=Summary(value=values))
 
-    def _writer(self, stage: str, stage_index: int) -> RecordWriter:
+    def _writer(self, stage: str, stage_index: int) -> tf.io.TFRecordWriter:
         if stage not in self._writers:
             resumed_stage, resumed_step = self._place
             first = resumed_step + 1 if stage_index == resumed_stage else 1
-            writer = self._writers[stage] = RecordWriter(_open(self._folder / stage))
+            writer = self._writers[stage] = _open(self._folder / stage)
             _add(writer, file_version=FILE_VERSION)
             _add(writer, step=first, session_log=SessionLog(status=SessionLog.START))
         return self._writers[stage]
 
 
-def _open(folder: Path) -> BinaryIO:
+def _open(folder: Path) -> tf.io.TFRecordWriter:
     """A new file that TensorBoard reads after those that are there: it goes by name."""
     folder.mkdir(parents=True, exist_ok=True)
-    return (folder / f"events.out.tfevents.{time.time_ns():019d}.{os.getpid()}").open("xb")
+    return tf.io.TFRecordWriter(str(folder / f"events.out.tfevents.{time.time_ns():019d}.{os.getpid()}"))
 
 
-def _add(writer: RecordWriter, **fields: Any) -> None:
+def _add(writer: tf.io.TFRecordWriter, **fields: Any) -> None:
     """Writes an event at once: TensorBoard's own writer would do so in a thread, and fail there."""
     writer.write(Event(wall_time=time.time(), **fields).SerializeToString())
     writer.flush()  # a process that is killed leaves in TensorBoard what it left in log.jsonl
