@@ -133,10 +133,8 @@ def _common(shown: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np
     alike = np.minimum((shown @ shown.T > _ALIKE).sum(axis=1), _MOST_ALIKE)
     weights = (1 / alike).astype(np.float32)
     mean = weights @ shown / weights.sum()
-    beside = shown - mean
-    _, patterns = np.linalg.eigh(beside.T @ (beside * weights[:, None]))  # the strongest come last
-    number = min(_MOST_PATTERNS, len(shown) // _PHOTOGRAPHS_A_PATTERN)
-    return mean, patterns.T[SMALL_BYTES - number :]
+    _, _, patterns = np.linalg.svd((shown - mean) * np.sqrt(weights)[:, None], full_matrices=False)
+    return mean, patterns[: min(_MOST_PATTERNS, len(shown) // _PHOTOGRAPHS_A_PATTERN)]
 
 
 def _blurred(cells: NDArray[np.float32]) -> NDArray[np.float32]:
