@@ -5,6 +5,7 @@ import signal
 import numpy as np
 import pytest
 
+from tests.marks import slow_case
 from training.experiment_file import load_experiment
 from training.pace import Pace
 
@@ -86,7 +87,7 @@ class Stopping(Pace):
             signal.raise_signal(signal.SIGINT)
 
 
-@pytest.mark.parametrize("steps", [1, 4, 8])
+@pytest.mark.parametrize("steps", [slow_case(1), 4, slow_case(8)])
 def test_a_stopped_run_keeps_its_best_weights(config, steps):
     trainer = Trainer(config, pace=Stopping(steps))
     with pytest.raises(RunInterruptedError) as stopped:
@@ -98,7 +99,9 @@ def test_a_stopped_run_keeps_its_best_weights(config, steps):
     assert (UNDECIDED in folder.result().warnings) == (steps < 5)  # of five steps the decision has no part
 
 
-@pytest.mark.parametrize(("planned", "taken"), [({"joint": 6}, 2), ({"segment": 3, "decision": 6}, 5)])
+@pytest.mark.parametrize(
+    ("planned", "taken"), [({"joint": 6}, 2), slow_case({"segment": 3, "decision": 6}, 5)]
+)
 def test_a_stage_that_was_never_validated_leaves_its_averaged_weights(config, planned, taken):
     stages = config.stages.model_copy(
         update={

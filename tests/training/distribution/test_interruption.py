@@ -1,14 +1,12 @@
 """A run that is told to stop saves where it is, and goes on as if nothing had been."""
 
 import gc
-import os
 import signal
-import subprocess
-import sys
 import time
 
 import pytest
 
+from tests import forked
 from training.distribution.interruption import Interruption, RunInterruptedError
 from training.experiment_file import load_experiment
 from training.tracking.run_log import read_log
@@ -96,19 +94,15 @@ def wait_for(condition, seconds=120):
 def test_sigterm_of_a_process(tiny_experiment, tmp_path):
     flags = ["--runs", str(tmp_path), "--stages.segment.steps", "9000", "--checkpoint-every", "9000"]
     words = ["run", str(tiny_experiment), *flags, "--validate-every", "9000"]
-    process = subprocess.Popen(
-        [sys.executable, "-m", "training", *words, "--fresh"],
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "CUDA_VISIBLE_DEVICES": "-1"},
-    )
+    output = tmp_path / "printed.txt"
+    process = forked.start("training", *words, "--fresh", printed=output)
     try:
-        wait_for(lambda: process.poll() is not None or len(read_log(tmp_path / "tiny")) > 1)
+        wait_for(lambda: process.exitcode is not None or len(read_log(tmp_path / "tiny")) > 1)
         process.terminate()
-        _, errors = process.communicate(timeout=60)
+        code, printed = forked.wait(process), output.read_text()
     finally:
         process.kill()
-    assert process.returncode == 75, errors
-    assert "Stopped by SIGTERM after step" in errors
-    assert f"Go on with: python -m training {' '.join(words)}\n" in errors
+    assert code == 75, printed
+    assert "Stopped by SIGTERM after step" in printed
+    assert f"Go on with: python -m training {' '.join(words)}\n" in printed
     assert list((tmp_path / "tiny" / "checkpoints").glob("ckpt-0-*/state.index"))

@@ -97,7 +97,12 @@ def changed(before, after):
 
 @pytest.mark.parametrize(
     ("strategy", "stage"),
-    [*(("single", stage) for stage in STAGE_NAMES), slow_case("mirrored", "joint")],  # others: test_equality
+    [  # others: test_equality
+        slow_case("single", "segment"),
+        slow_case("single", "decision"),
+        ("single", "joint"),
+        slow_case("mirrored", "joint"),
+    ],
 )
 def test_a_frozen_encoder_stays_to_the_bit(configure, strategy, stage):
     """Weights, moving statistics, on every replica; decay, momentum and averages included."""
@@ -262,6 +267,7 @@ def check_near(ours, theirs, tolerance):
         np.testing.assert_allclose(weights, theirs.weights()[path], atol=tolerance, err_msg=path)
 
 
+@pytest.mark.slow
 def test_training_on_features_is_training_on_images(configure, encode):
     """To the digits that are kept of a feature."""
     batches = [make_batch(seed) for seed in range(3)]
