@@ -518,6 +518,7 @@ def test_version_as_a_process_is_that_of_the_manifest(tiny_artifact: Path) -> No
     assert done.stdout == f"segdec {manifest['segdec_version']}\n" == f"segdec {__version__}\n"
 
 
+@pytest.mark.slow
 def test_damaged_artifact_as_a_process(artifact_copy: Path, photographs: Path) -> None:
     (artifact_copy / "tensorflow/saved_model.pb").write_bytes(b"")
     done = run("predict", photographs / "a/part.png", "--model", artifact_copy)

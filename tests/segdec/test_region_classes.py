@@ -8,6 +8,7 @@ from pydantic import ValidationError
 from segdec.config import InputConfig, ModelConfig, NetworkConfig, Thresholds, explain
 from segdec.postprocessing import Prediction, interpret
 from segdec.region_classes import highest_class, settle_classes
+from tests.marks import slow_case
 
 CLASSES = ("good", "scratch", "spot", "stain")
 CONFIG = ModelConfig(
@@ -161,9 +162,7 @@ def test_the_decision_sees_the_surest_mask(tensorflow_devices: list[str]) -> Non
     np.testing.assert_array_equal(one, other)
 
 
-@pytest.mark.parametrize(
-    "engine", ["tensorflow", pytest.param("openvino", marks=pytest.mark.slow), "openvino-int8"]
-)
+@pytest.mark.parametrize("engine", ["tensorflow", slow_case("openvino"), slow_case("openvino-int8")])
 def test_every_engine_gives_a_mask_for_each_class(
     engine: str,
     tensorflow_devices: list[str],  # noqa: ARG001

@@ -32,6 +32,7 @@ def test_it_says_what_a_run_will_take_and_leaves_nothing(tiny_experiment, tmp_pa
     assert left <= {"runs", ".checked", *(path.name for path in tmp_path.glob("runs/.checked/*.checked"))}
 
 
+@pytest.mark.slow
 def test_what_fails_in_a_run_fails_here_and_what_is_left_out_is_listed(
     tiny_experiment, toy_root, tmp_path, capsys
 ):

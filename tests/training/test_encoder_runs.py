@@ -9,7 +9,6 @@ import pytest
 from segdec.encoders import ENCODERS
 from segdec.errors import ConfigError, RunError
 from segdec.images import read_image
-from tests.marks import slow_case
 from training.__main__ import main
 from training.config import ExperimentConfig
 from training.experiment_file import load_experiment
@@ -114,7 +113,8 @@ def test_the_size_of_the_cache_changes_no_bit(experiment, run, tmp_path, check_s
     assert capsys.readouterr().err.count("warning: The encoder's features of") == 1
 
 
-@pytest.mark.parametrize("steps", [3, slow_case(8)])
+@pytest.mark.slow  # others: test_trainer
+@pytest.mark.parametrize("steps", [3, 8])
 def test_a_resumed_run_ends_as_the_uninterrupted_one(
     experiment, run, tmp_path, interrupt_run, steps, check_same_run
 ):
@@ -186,6 +186,7 @@ def test_replicas_share_the_features_of_a_batch(experiment, run, tmp_path, strat
     np.testing.assert_allclose(losses(ours.path), losses(run.path), rtol=1e-3)
 
 
+@pytest.mark.slow
 def test_what_diverges_on_features_is_shown_as_images(experiment, tmp_path):
     flags = ["--stages.segment.optimizer", "sgd", "--stages.segment.learning-rate", "1e38"]
     trainer = Trainer(load(experiment, tmp_path, "--log-every", "4", *flags))

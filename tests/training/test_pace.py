@@ -43,6 +43,7 @@ def config(tiny_experiment, tmp_path):
     return load_experiment(tiny_experiment, ["--runs", str(tmp_path / "runs")])
 
 
+@pytest.mark.slow
 def test_the_pace_of_the_experiment_changes_nothing(config, finished_run, check_same_run):
     check_same_run(Trainer(config, pace=Pace()).run().path, finished_run)
 
@@ -123,6 +124,7 @@ def test_a_stage_that_was_never_validated_leaves_its_averaged_weights(config, pl
     assert decision
 
 
+@pytest.mark.slow
 def test_without_being_asked_to_it_keeps_none(config):
     trainer = Trainer(config, pace=Stopping(4))
     with pytest.raises(RunInterruptedError):

@@ -11,6 +11,7 @@ import pytest
 
 from segdec.config import ModelConfig, NetworkConfig
 from segdec.engines import ENGINES
+from tests.marks import slow_case
 
 ROOT = Path(__file__).parents[3]
 MEASURED = "speed"
@@ -39,7 +40,7 @@ def check_same(folder: Path, other: Path) -> None:
     assert {name for name in one if one[name] != two[name]} == set()
 
 
-@pytest.mark.parametrize("engine", ["tensorflow", "openvino"])
+@pytest.mark.parametrize("engine", ["tensorflow", slow_case("openvino")])
 def test_export_again_is_the_same(
     engine: str, wide_network: Any, wide_config: ModelConfig, tmp_path: Path
 ) -> None:
@@ -56,7 +57,7 @@ def test_export_again_is_the_same(
 ON_ENCODER = {"preset": "mobilenet", "adapter_width": 8, "feature_width": 8, "decision_widths": (4, 4, 4)}
 
 
-@pytest.mark.parametrize("engine", ["tensorflow", "openvino"])
+@pytest.mark.parametrize("engine", ["tensorflow", slow_case("openvino")])
 def test_export_of_an_encoder_again_is_the_same(
     engine: str,
     tiny_encoder: str,
@@ -93,6 +94,7 @@ import numpy as np
 
 from segdec.config import ModelConfig, NetworkConfig
 from segdec.engines import ENGINES
+from tests.marks import slow_case
 from segdec.export.export import ModelCard, ValidationPhotographs, export_model
 from segdec.network.network import build_network
 

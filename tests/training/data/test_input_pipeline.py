@@ -63,6 +63,7 @@ def test_a_batch_is_the_same_whenever_it_is_asked_for(make):
     assert any((whole[0]["image"] != other["image"]).any() for other in whole[1:])
 
 
+@pytest.mark.slow
 def test_op_determinism_leaves_the_reads_parallel(tiny_experiment, config, make, tmp_path):
     """As on a GPU, where it is on: tf.data then takes whatever calls Python one by one."""
     flags = ["--batch-size", str(BATCH)]
