@@ -14,8 +14,6 @@ pytest.importorskip("tensorflow")
 
 from training.run.folder import RunFolder
 
-PATIENCE_S = 900
-
 
 class ClusterRun:
     """The processes of one run; their output lies in files."""
@@ -47,7 +45,7 @@ class ClusterRun:
 
     def wait_for_records(self, count):
         """Until the log holds so many records."""
-        for _ in range(PATIENCE_S * 20):
+        for _ in range(forked.PATIENCE_S * 20):
             if len(read_log(self.folder / "tiny")) >= count:
                 return
             if any(process.exitcode for process in self.processes.values()):

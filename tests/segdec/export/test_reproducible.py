@@ -94,7 +94,6 @@ import numpy as np
 
 from segdec.config import ModelConfig, NetworkConfig
 from segdec.engines import ENGINES
-from tests.marks import slow_case
 from segdec.export.export import ModelCard, ValidationPhotographs, export_model
 from segdec.network.network import build_network
 
