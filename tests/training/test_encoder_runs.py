@@ -125,6 +125,7 @@ def test_a_resumed_run_ends_as_the_uninterrupted_one(
     check_same_run(trainer.run().path, run.path)
 
 
+@pytest.mark.slow
 def test_features_train_as_images_do(experiment, run, tmp_path, monkeypatch):
     """To the digits that are kept of a feature."""
     monkeypatch.setattr(ExperimentConfig, "caches_features", False)
@@ -133,6 +134,7 @@ def test_features_train_as_images_do(experiment, run, tmp_path, monkeypatch):
     np.testing.assert_allclose(losses(trainer.run().path), losses(run.path)[:4], rtol=0.02)
 
 
+@pytest.mark.slow
 def test_another_file_of_weights_is_refused(experiment, tiny_encoder_weights, tmp_path):
     """The same one may lie elsewhere, as the photographs may."""
     Trainer(load(experiment, tmp_path)).folder.close()

@@ -127,7 +127,7 @@ def layers_behind_stride_8(network, encoder):
 
 
 @pytest.mark.parametrize(
-    ("strategy", "trainable"), [("single", "top"), ("single", "all"), slow_case("mirrored", "top")]
+    ("strategy", "trainable"), [("single", "top"), slow_case("single", "all"), slow_case("mirrored", "top")]
 )
 def test_what_is_trained_of_an_encoder_is_what_is_named(configure, tiny_encoder, strategy, trainable):
     """All of one on several devices: see `test_equality`."""
@@ -153,11 +153,12 @@ def test_a_stage_that_leaves_segmentation_alone_leaves_the_encoder_alone(configu
     assert not changed(before, training.weights()) & training.encoder_paths()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "decay",
     [
         pytest.param({"weight_decay": 0.5}, id="decoupled"),
-        slow_case({"weight_decay": 0.5, "weight_decay_kind": "l2"}, id="l2"),
+        pytest.param({"weight_decay": 0.5, "weight_decay_kind": "l2"}, id="l2"),
     ],
 )
 def test_the_encoder_moves_by_its_own_rate(configure, decay):
