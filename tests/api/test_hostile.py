@@ -154,6 +154,7 @@ def test_afterwards_the_service_is_as_before(session):
 # === Memory ===
 
 
+@pytest.mark.slow
 def test_no_input_costs_50_mb():
     """In a process of its own, whose highest memory is read after each request."""
     code = "from tests.api.test_hostile import print_growth; print_growth()"

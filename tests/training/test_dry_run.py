@@ -14,6 +14,7 @@ from training.dry_run import RunEstimate, StageEstimate, shorten
 pytestmark = pytest.mark.usefixtures("tensorflow_devices")
 
 
+@pytest.mark.slow
 def test_it_says_what_a_run_will_take_and_leaves_nothing(tiny_experiment, tmp_path, capsys):
     main(["check", str(tiny_experiment), "--runs", str(tmp_path / "runs"), "--stages.joint.steps", "0"])
     printed = capsys.readouterr()

@@ -159,6 +159,7 @@ def test_another_file_of_weights_is_refused(experiment, tiny_encoder_weights, tm
     assert RunFolder(tmp_path / "tiny").encoder().weights == "changed.weights.h5"
 
 
+@pytest.mark.slow
 def test_weights_are_no_substitute_for_random_ones(experiment, tmp_path):
     trained = ["--encoder-trainable", "all"]
     trainer = Trainer(load(experiment, tmp_path, "--encoder-weights", "none", *trained))

@@ -48,6 +48,7 @@ def test_the_pace_of_the_experiment_changes_nothing(config, finished_run, check_
     check_same_run(Trainer(config, pace=Pace()).run().path, finished_run)
 
 
+@pytest.mark.slow
 def test_stages_end_where_the_pace_says_and_validate_there(config, monkeypatch):
     rates = []
     follow = Trainer._follow_pace

@@ -157,6 +157,7 @@ def test_made_up_defects_lie_where_it_is_inspected():
 # === A run ===
 
 
+@pytest.mark.slow
 def test_a_run_learns_and_is_measured_where_it_is_inspected(tiny_experiment, tmp_path):
     stages = ["--stages.segment.steps", "2", "--stages.decision.steps", "1", "--stages.joint.steps", "1"]
     config = load_experiment(tiny_experiment, ["--runs", str(tmp_path), *stages, *FLAGS])

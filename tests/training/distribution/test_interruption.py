@@ -91,6 +91,7 @@ def wait_for(condition, seconds=120):
     raise TimeoutError
 
 
+@pytest.mark.slow
 def test_sigterm_of_a_process(tiny_experiment, tmp_path):
     flags = ["--runs", str(tmp_path), "--stages.segment.steps", "9000", "--checkpoint-every", "9000"]
     words = ["run", str(tiny_experiment), *flags, "--validate-every", "9000"]

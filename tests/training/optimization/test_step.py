@@ -232,14 +232,15 @@ def test_decoupled_decay_shrinks_the_kernels_of_the_stage_alone(tiny_config, str
         np.testing.assert_allclose(ours[path], expected[path] - 0.1 * start[path], atol=1e-6, err_msg=path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("strategy", "images"),
     [
-        slow_case("mirrored", 3),
-        slow_case("mirrored", 1),
+        ("mirrored", 3),
+        ("mirrored", 1),
         ("single", 4),
-        slow_case("central-storage", 4),
-        slow_case("central-storage", 1),
+        ("central-storage", 4),
+        ("central-storage", 1),
     ],
 )
 def test_l2_in_the_loss_counts_once(tiny_config, strategy, images):
