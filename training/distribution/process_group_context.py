@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import tensorflow as tf
 
@@ -99,6 +99,8 @@ class ProcessGroupContext:
             per_replica = self.strategy.run(tf.identity, args=(number,))
             numbers = self.strategy.gather(per_replica, axis=0).numpy().tolist()
         if len(set(numbers)) > 1:
+            with suppress(PeerLostError):
+                self.wait()  # who left now would end the others before they know why
             raise ConfigError(
                 f"The processes of the cluster differ in {what}: {len(set(numbers))} different ones among "
                 f"{len(numbers)} replicas. Expected the same in all: start them with one experiment file, "
