@@ -3,18 +3,19 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from fastapi import FastAPI
+from fastapi import APIRouter, FastAPI
 
 from api.batching import ImagePredictor
 from api.errors import add_error_handlers
 from api.memory_metrics import MemoryMetrics
 from api.middleware.metrics import Metrics
 from api.middleware.stack import add_middleware
-from api.routes import admin, batch, health, metrics, models, predict, v2
+from api.routes import admin, batch, health, inspect, metrics, models, predict, v2
 from api.routes.pages import add_pages
 from api.service import Service
 from api.settings import Settings
 from segdec import __version__
+from segdec.errors import MissingExtraError
 
 
 def create_app(settings: Settings, predictor: ImagePredictor | None = None) -> FastAPI:
@@ -44,12 +45,23 @@ def create_app(settings: Settings, predictor: ImagePredictor | None = None) -> F
     app.state.predictor = predictor
     app.state.service = None
     add_error_handlers(app)
-    for module in (predict, batch, models, admin, v2, health, metrics):
+    routers = [module.router for module in (predict, inspect, batch, models, admin, v2, health, metrics)]
+    if settings.record != "off":
+        routers.append(_records_router())
+    for router in routers:
         # `include_router` would look for the route of each request twice, in the router and in its own copy.
-        app.router.routes.extend(module.router.routes)
+        app.router.routes.extend(router.routes)
     add_pages(app, settings)
     add_middleware(app, settings, _make_metrics(app))
     return app
+
+
+def _records_router() -> APIRouter:
+    try:
+        from api.routes import records
+    except ImportError as error:
+        raise MissingExtraError(error.name or "sqlalchemy", group="record") from error
+    return records.router
 
 
 def _make_metrics(app: FastAPI) -> Metrics:

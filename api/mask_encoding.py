@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from api.errors import RequestError
 from segdec.config import ModelConfig
 from segdec.images import encode_png
+from segdec.mask_decoding import unpack_mask
 from segdec.postprocessing import Prediction
 from segdec.run_lengths import pack_mask
 from segdec.schemas import MaskAnswer, MaskForm, MaskSpace, PolygonAnswer, RunLengths
@@ -28,12 +29,16 @@ def check_form(form: MaskForm, config: ModelConfig) -> None:
         RequestError: 400 if classes of pixels are asked for and the model has one mask for all classes.
     """
     if form in CLASS_FORMS and not config.network.mask_classes:
-        raise RequestError(
-            400,
-            "no_mask_classes",
-            f"mask={form} asks for classes of pixels, and the model has one mask for all of them. Expected "
-            "'png', 'rle', 'polygon', 'scores' or 'none', or a model trained with network.mask_classes.",
-        )
+        raise _no_mask_classes(form)
+
+
+def _no_mask_classes(form: MaskForm) -> RequestError:
+    return RequestError(
+        400,
+        "no_mask_classes",
+        f"mask={form} asks for classes of pixels, and the model has one mask for all of them. Expected "
+        "'png', 'rle', 'polygon', 'scores' or 'none', or a model trained with network.mask_classes.",
+    )
 
 
 def encode_mask(prediction: Prediction, form: MaskForm, space: MaskSpace) -> MaskAnswer | None:
@@ -57,6 +62,30 @@ def encode_mask(prediction: Prediction, form: MaskForm, space: MaskSpace) -> Mas
         data=data,
         labels=labels,
     )
+
+
+def convert_mask(kept: MaskAnswer, form: MaskForm) -> MaskAnswer | None:
+    """Turns the run lengths of a mask into another form.
+
+    Args:
+        kept: On the photograph's pixels.
+        form: Any but `scores`, which run lengths do not have.
+
+    Raises:
+        RequestError: 400 if classes of pixels are asked for and `kept` has none.
+    """
+    if form == "none":
+        return None
+    pixels, labels = unpack_mask(kept), kept.labels
+    data: MaskData
+    if form not in CLASS_FORMS:
+        mask = np.where(pixels > 0, np.uint8(255), np.uint8(0))
+        labels, data = None, ENCODERS[form](mask, mask.astype(np.float32))
+    elif labels is None:
+        raise _no_mask_classes(form)
+    else:
+        data = _class_png(pixels) if form == "classes" else _class_runs(pixels, labels)
+    return kept.model_copy(update={"encoding": form, "data": data, "labels": labels})
 
 
 def encode_mask_file(prediction: Prediction, form: MaskForm, space: MaskSpace) -> bytes:

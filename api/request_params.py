@@ -6,9 +6,9 @@ photograph's time; so it is read here, and described for the OpenAPI document he
 
 import time
 from dataclasses import dataclass
-from typing import Annotated, Any, get_args
+from typing import Annotated, Any, Generic, Literal, TypeVar, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, Json, TypeAdapter, ValidationError, model_validator
 from pydantic.json_schema import SkipJsonSchema
 from starlette.requests import Request
 
@@ -18,12 +18,20 @@ from segdec.schemas import MaskForm, MaskSpace
 from segdec.suggestions import nearest
 
 DEADLINE_HEADER = "x-deadline-ms"
+KEY_HEADER = "idempotency-key"
+MAX_NAME = 128
+"""Longest name of a station or a part, and longest key of a request, letters."""
+MAX_METADATA = 4096
+"""Longest metadata, letters."""
+PRINTABLE = r"^[^\x00-\x1f\x7f]*$"
+RecordedMaskForm = Literal["none", "png", "rle", "polygon", "classes", "class_rle"]
+"""Forms that a mask can still be given in later: of the scores, only the mask is kept."""
 DEADLINE_MS: TypeAdapter[float] = TypeAdapter(Annotated[float, Field(gt=0, allow_inf_nan=False)])
 
 
 def _choices(kind: Any) -> str:
     *most, last = (f"'{choice}'" for choice in get_args(kind))
-    return f"{', '.join(most)} or {last}"
+    return f"{', '.join(most)} or {last}" if most else last
 
 
 class PredictQuery(BaseModel):
@@ -53,20 +61,43 @@ class PredictQuery(BaseModel):
         return values
 
 
+Name = Annotated[str, Field(max_length=MAX_NAME, pattern=PRINTABLE)]
+
+
+KEY: TypeAdapter[str] = TypeAdapter(Annotated[Name, Field(min_length=1)])
+
+
+class InspectQuery(PredictQuery):
+    """Query of an inspection, which is recorded."""
+
+    mask: RecordedMaskForm = Field("png", description="form of the mask in the answer")
+    space: Literal["input"] = Field("input", description="the photograph's pixels")
+    station: Name = Field("", description="where the photograph was taken, for example `line3-cam1`")
+    part_id: Annotated[Name, Field(min_length=1)] | SkipJsonSchema[None] = Field(
+        None,
+        description="which part it shows; the same picture of the same part at the same station is answered "
+        "as it was at first",
+    )
+    metadata: Annotated[Json[dict[str, Any]], Field(max_length=MAX_METADATA)] | SkipJsonSchema[None] = Field(
+        None, description="JSON object: what else is to be found in the record"
+    )
+
+
 EXPECTED = {
     "threshold": "a number from 0 to 1",
-    "mask": _choices(MaskForm),
-    "space": _choices(MaskSpace),
+    "station": f"at most {MAX_NAME} letters that print",
+    "part_id": f"1 to {MAX_NAME} letters that print",
+    "metadata": f"a JSON object of at most {MAX_METADATA} letters",
     DEADLINE_HEADER: "a number of milliseconds above 0",
+    KEY_HEADER: f"1 to {MAX_NAME} letters that print",
 }
 """Of each parameter, in words."""
 
-NO_QUERY = PredictQuery()
-"""What is meant where a URL asks for nothing."""
+Query = TypeVar("Query", bound=PredictQuery)
 
 
 @dataclass(frozen=True)
-class RequestParams:
+class RequestParams(Generic[Query]):
     """What a request asks with, beside its photographs.
 
     Attributes:
@@ -77,12 +108,12 @@ class RequestParams:
     """
 
     request_id: str
-    query: PredictQuery
+    query: Query
     begun: float
     deadline: float
 
 
-def read_request_params(request: Request) -> RequestParams:
+def read_request_params(request: Request, kind: type[Query]) -> RequestParams[Query]:
     """Reads what a request asks with; its body is left alone.
 
     Raises:
@@ -91,9 +122,9 @@ def read_request_params(request: Request) -> RequestParams:
     begun = time.perf_counter()
     try:
         asked = request.scope["query_string"]
-        query = PredictQuery.model_validate(_single_values(request)) if asked else NO_QUERY
+        query = kind.model_validate(_single_values(request)) if asked else kind()
     except ValidationError as error:
-        raise _invalid(error, "query") from error
+        raise _invalid(error, "query", kind=kind) from error
     deadline = begun + read_deadline_ms(request) / 1000
     return RequestParams(request.state.request_id, query, begun, deadline)
 
@@ -127,11 +158,29 @@ def read_deadline_ms(request: Request) -> float:
         raise _invalid(error, "header", DEADLINE_HEADER) from error
 
 
-def _invalid(error: ValidationError, place: str, header: str = "") -> RequestError:
+def read_key(request: Request) -> str | None:
+    """Returns the Idempotency-Key; None without one.
+
+    Raises:
+        RequestError: 400 if it is empty, too long or does not print.
+    """
+    sent = request.headers.get(KEY_HEADER)
+    if sent is None:
+        return None
+    try:
+        return KEY.validate_python(sent)
+    except ValidationError as error:
+        raise _invalid(error, "header", KEY_HEADER) from error
+
+
+def _invalid(
+    error: ValidationError, place: str, header: str = "", kind: type[PredictQuery] = PredictQuery
+) -> RequestError:
     sentences = {}  # by name: pydantic has an error for each type that a parameter could have
     for detail in error.errors():
         name = header or str(next(iter(detail["loc"]), ""))
-        what = f"{place} {name} is {repr(detail['input'])[:80]}. Expected {EXPECTED.get(name)}."
+        expected = EXPECTED.get(name) or (name and _choices(kind.model_fields[name].annotation))
+        what = f"{place} {name} is {repr(detail['input'])[:80]}. Expected {expected}."
         sentences[name] = what if name else f"{place}: {detail['ctx']['error']}"
     return RequestError(400, "bad_parameter", " ".join(sentences.values()))
 
@@ -139,9 +188,9 @@ def _invalid(error: ValidationError, place: str, header: str = "") -> RequestErr
 # === For the OpenAPI document ===
 
 
-def describe_parameters() -> list[dict[str, Any]]:
+def describe_parameters(kind: type[PredictQuery] = PredictQuery) -> list[dict[str, Any]]:
     """Describes the query and the header of a prediction."""
-    fields: dict[str, Any] = describe_body(PredictQuery)["properties"]
+    fields: dict[str, Any] = describe_body(kind)["properties"]
     return [*(_describe(name, "query", schema) for name, schema in fields.items()), DESCRIBED_DEADLINE]
 
 
@@ -161,5 +210,14 @@ DESCRIBED_DEADLINE = _describe(
     {
         **DEADLINE_MS.json_schema(),
         "description": "milliseconds after the request's head at which it is answered 504 if not before",
+    },
+)
+
+DESCRIBED_KEY = _describe(
+    KEY_HEADER,
+    "header",
+    {
+        **KEY.json_schema(),
+        "description": "sent again with the same one, the photograph is answered as it was at first",
     },
 )

@@ -1,20 +1,21 @@
 """Inspected photograph → what is sent back: the whole answer as JSON, or the mask alone as a file."""
 
 import time
+from collections.abc import Sequence
 from urllib.parse import quote
 
 from starlette.responses import Response
 
 from api.mask_encoding import encode_mask, encode_mask_file, trace
 from api.photograph_pipeline import InspectedPhotograph
-from api.request_params import RequestParams
+from api.request_params import Query, RequestParams
 from segdec.postprocessing import Prediction
-from segdec.schemas import Answer, Decision, RegionAnswer, Timing
+from segdec.schemas import Answer, Decision, ImageFacts, ModelIdentity, RegionAnswer, Timing
 
 HEADER = "X-Segdec-"
 
 
-def make_answer(inspected: InspectedPhotograph, *, params: RequestParams) -> Answer:
+def make_answer(inspected: InspectedPhotograph, *, params: RequestParams[Query]) -> Answer:
     """Makes the whole answer; slow for a large mask, so not for the event loop.
 
     Args:
@@ -38,31 +39,40 @@ def make_answer(inspected: InspectedPhotograph, *, params: RequestParams) -> Ans
     )
 
 
-def make_json_response(inspected: InspectedPhotograph, *, params: RequestParams) -> Response:
+def make_json_response(inspected: InspectedPhotograph, *, params: RequestParams[Query]) -> Response:
     """Makes the response that holds the whole answer; as slow as `make_answer`."""
     answer = make_answer(inspected, params=params)
     return Response(answer.model_dump_json(), media_type="application/json")
 
 
-def make_mask_response(inspected: InspectedPhotograph, *, params: RequestParams) -> Response:
+def make_mask_response(inspected: InspectedPhotograph, *, params: RequestParams[Query]) -> Response:
     """Makes the response for `Accept: image/png`: the mask itself, and the rest in headers; as slow.
 
     Text in the headers is percent-encoded UTF-8.
     """
-    prediction, model = inspected.prediction, inspected.model
+    prediction = inspected.prediction
+    content = encode_mask_file(prediction, params.query.mask, params.query.space)
+    headers = describe_in_headers(
+        make_decision(prediction), inspected.model, inspected.image, inspected.warnings
+    )
+    return Response(content, headers=headers, media_type="image/png")
+
+
+def describe_in_headers(
+    decision: Decision, model: ModelIdentity, image: ImageFacts, warnings: Sequence[str]
+) -> dict[str, str]:
+    """Returns what an answer says beside its mask, as headers; text is percent-encoded UTF-8."""
     facts = {
-        "Label": quote(prediction.label),
-        "Score": repr(prediction.score),
-        "Threshold": repr(prediction.threshold),
-        "Review-Threshold": "" if prediction.review_threshold is None else repr(prediction.review_threshold),
+        "Label": quote(decision.label),
+        "Score": repr(decision.score),
+        "Threshold": repr(decision.threshold),
+        "Review-Threshold": "" if decision.review_threshold is None else repr(decision.review_threshold),
         "Model": quote(model.name),
         "Version": quote(model.version),
-        "Integrity": inspected.image.integrity,
-        "Warnings": quote("; ".join(inspected.warnings)),
+        "Integrity": image.integrity,
+        "Warnings": quote("; ".join(warnings)),
     }
-    content = encode_mask_file(prediction, params.query.mask, params.query.space)
-    headers = {HEADER + name: value for name, value in facts.items() if value}
-    return Response(content, headers=headers, media_type="image/png")
+    return {HEADER + name: value for name, value in facts.items() if value}
 
 
 def make_decision(prediction: Prediction) -> Decision:

@@ -18,6 +18,7 @@ from api.models.model_loader import ModelLoader, Phases, warm
 from api.models.registry import ModelRegistry, ServedModel
 from api.models.reload_log import log_reload
 from api.models.store import STABLE, ModelFolder, ModelStore, SingleModel
+from api.records.recording import Recording, open_recording
 from api.settings import Settings
 from api.uploads import MOST_COPIES, warm_decoder
 from api.watchdog import Watchdog
@@ -58,6 +59,7 @@ class Service:
         memory: Bounds that of the photographs.
         image_threads: Decode photographs and encode answers.
         watchdog: Knows whether something in a thread hangs.
+        recording: Keeps what is inspected.
     """
 
     def __init__(self, settings: Settings, metrics: Metrics, predictor: ImagePredictor | None = None) -> None:
@@ -106,6 +108,7 @@ class Service:
             else None
         )
         self._predictor = predictor
+        self.recording: Recording = open_recording(settings)
 
     async def start(self) -> None:
         """Loads and warms the models; then requests are answered.
@@ -121,6 +124,7 @@ class Service:
             await warm(self._predictor, self.inference_thread)
             model = ServedModel(UNNAMED, (STABLE,), self._predictor)
             self.models.replace(UNNAMED.name, {UNNAMED.version: model})
+        await self.recording.open()
         self.publish_models()
         self._giving_back = asyncio.create_task(self._give_back_regularly())
         if self.state == "not_ready":  # a stop during the start stays a stop
@@ -261,6 +265,7 @@ class Service:
             self._giving_back.cancel()
         self.image_threads.shutdown(wait=False)
         await asyncio.to_thread(self.inference_thread.close, CLOSE_S)
+        await asyncio.to_thread(self.recording.close)
 
 
 def _give_back_memory(models: Sequence[ServedModel], memory: MemoryBudget) -> None:

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, ValidationError
 from pydantic_settings import BaseSettings, CliApp, SettingsConfigDict, SettingsError
@@ -18,6 +18,8 @@ from segdec.threads import MOST_THREADS, available_cores
 ENV_PREFIX = "SEGDEC_"
 CLIENT_VARIABLES = {"SEGDEC_API_KEY"}
 """Set for `python -m segdec predict --url`; one machine may run both."""
+
+RecordMode = Literal["required", "best-effort", "off"]
 
 
 def _known_engine(name: str) -> str:
@@ -147,9 +149,48 @@ class Settings(BaseSettings):
     )
     drain_s: int = Field(30, ge=0, description="seconds that running requests may take after SIGTERM")
 
+    # === What is recorded ===
+    record: RecordMode = Field(
+        "off",
+        description="whether /v1/inspect keeps a record: required answers 503 where it cannot, best-effort "
+        "answers all the same and says so, off keeps none",
+    )
+    record_folder: Path = Field(
+        Path("record"), description="folder of the record: its pictures, and its database where none is named"
+    )
+    record_database: str | None = Field(
+        None,
+        description="URL of the record's database, postgresql://USER:PASSWORD@HOST/NAME; default: an SQLite "
+        "file in record-folder",
+    )
+    record_defect_share: float = Field(
+        1.0,
+        ge=0,
+        le=1,
+        description="share of the defects, and of what is for review, that is put up to people",
+    )
+    record_good_share: float = Field(
+        0.02,
+        ge=0,
+        le=1,
+        description="share of the good ones that is put up, by chance: what tells how many "
+        "defects slip through",
+    )
+    record_near: float = Field(
+        0.1,
+        ge=0,
+        le=1,
+        description="distance of scores to the threshold within which all good ones are put up",
+    )
+
     # === Who may ask ===
     api_keys: Path | None = Field(
         None, description="file of NAME:SHA256 lines: who may predict; without it everyone may"
+    )
+    review_keys: Path | None = Field(
+        None,
+        description="file of NAME:SHA256 lines: who may also see and judge what was inspected; without it "
+        "everyone may where no other keys are set, and admin keys where some are",
     )
     admin_keys: Path | None = Field(
         None, description="file of NAME:SHA256 lines: who may reload models; without it nobody may"

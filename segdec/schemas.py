@@ -5,6 +5,7 @@
 The fields of `Answer` are final; a client ignores fields that a newer service adds.
 """
 
+from datetime import datetime
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -142,6 +143,75 @@ class Answer(AnswerPart):
         description="outside of these contours, on the photograph's pixels, nothing was looked at; null: all "
         "of it was",
     )
+
+
+class InspectAnswer(Answer):
+    """What the service says about a photograph that it keeps a record of."""
+
+    record_id: int | None = Field(
+        description="under which it is found again: answered only once it is durable; null: not recorded"
+    )
+    repeated: bool = Field(
+        False, description="the answer of an earlier request about the same is given again, under its `id`"
+    )
+
+
+# === The record ===
+
+
+class PictureFacts(AnswerPart):
+    """The photograph as it was sent."""
+
+    sha256: str
+    bytes: int
+    format: str = Field(description="jpeg, png, …, judged from the content")
+    state: Literal["kept", "expiring", "expired", "lost"] = Field(
+        description="kept: it can be had; expired: deleted by the rules of retention; lost: its file is gone"
+    )
+
+
+class Review(AnswerPart):
+    """What a person says of an inspection."""
+
+    label: str = Field(description="`good`, a class of defects, or `unsure`")
+    reviewer: str
+    reviewed_at: datetime
+    reason: str | None
+    mended_mask: MaskAnswer | None = Field(description="the mask as it should be; null: not touched")
+
+
+class Draw(AnswerPart):
+    """Whether a person is asked about an inspection."""
+
+    drawn: bool
+    reason: Literal["defect", "review", "near", "chance"] = Field(
+        description="the verdict, a score near the threshold, or by chance"
+    )
+    probability: float = Field(description="that such an inspection is drawn")
+
+
+class InspectionRecord(AnswerPart):
+    """An inspection as it is kept."""
+
+    record_id: int = Field(description="in the order in which they were kept")
+    inspected_at: datetime
+    station: str = Field(description="empty where none was named")
+    part_id: str | None
+    metadata: dict[str, Any]
+    client: str = Field(description="name of the API key; empty without one")
+    engine: str
+    picture: PictureFacts
+    answer: Answer = Field(description="as it was given; its mask is had by itself")
+    draw: Draw
+    review: Review | None
+    revision: int = Field(description="of the review; the ETag with which it is changed")
+
+
+class RecordPage(AnswerPart):
+    """Inspections, the newest first."""
+
+    records: list[InspectionRecord]
+    next_before: int | None = Field(description="`before` of the next page; null: this is the last")
 
 
 # === Errors ===

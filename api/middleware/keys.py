@@ -4,7 +4,7 @@ import hashlib
 import hmac
 import re
 import secrets
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -18,18 +18,23 @@ from api.middleware.metrics import Metrics
 from api.settings import Settings
 from segdec.errors import ConfigError
 
-Role = Literal["anyone", "predict", "admin"]
+Role = Literal["anyone", "predict", "review", "admin"]
+"""Each may do what those before it may, and more: inspect; see and judge what was inspected; change what is
+served."""
+RANKS: dict[Role, int] = {"anyone": 0, "predict": 1, "review": 2, "admin": 3}
 
 OPEN_PATHS = frozenset(
     {"/", "/livez", "/readyz", "/metrics", "/openapi.json", "/docs", "/favicon.ico", "/v2"}
 )
 OPEN_TREES = ("/docs/", "/static/", "/v2/health/")
 ADMIN_TREE = "/v1/admin/"
+REVIEW_TREES = ("/v1/records/", "/v1/reviews/")
 
 SCHEMES = {
     "bearer": {"type": "http", "scheme": "bearer", "description": "Authorization: Bearer KEY"},
     "api_key": {"type": "apiKey", "in": "header", "name": "X-API-Key"},
 }
+MAY = {"predict": "predict", "review": "predict and review"}
 HOW_TO_SEND = "Send one as 'Authorization: Bearer KEY' or as 'X-API-Key: KEY'."
 HOW_TO_MAKE = "Make one with: python -m api key NAME"
 
@@ -39,6 +44,8 @@ def role_for(path: str) -> Role:
     path = path.rstrip("/") or "/"
     if f"{path}/".startswith(ADMIN_TREE):
         return "admin"
+    if f"{path}/".startswith(REVIEW_TREES):
+        return "review"
     return "anyone" if path in OPEN_PATHS or f"{path}/".startswith(OPEN_TREES) else "predict"
 
 
@@ -57,7 +64,7 @@ class Key:
 
     name: str
     digest: bytes
-    admin: bool
+    role: Role
 
 
 def make_key(name: str) -> tuple[str, str]:
@@ -85,11 +92,13 @@ def print_key(name: str) -> None:
         ConfigError: If the name cannot be used.
     """
     key, line = make_key(name)
-    print(f"key, shown only now: {key}\nline for the file of --api-keys or --admin-keys: {line}")
+    print(
+        f"key, shown only now: {key}\nline for the file of --api-keys, --review-keys or --admin-keys: {line}"
+    )
 
 
-def read_keys(path: Path, *, admin: bool = False) -> list[Key]:
-    """Reads a file of `NAME:SHA256` lines; empty lines and those that begin with `#` are skipped.
+def read_keys(path: Path, role: Role) -> list[Key]:
+    """Reads a file of `NAME:SHA256` lines, keys of `role`; empty lines and those with `#` first are skipped.
 
     Raises:
         ConfigError: If the file cannot be read, holds no key, or has a line of another form.
@@ -99,13 +108,13 @@ def read_keys(path: Path, *, admin: bool = False) -> list[Key]:
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is no UTF-8 text"
         raise ConfigError(f"Cannot read the key file {path}: {reason}.") from error
-    keys = list(_parse(path, lines, admin))
+    keys = list(_parse(path, lines, role))
     if not keys:
         raise ConfigError(f"The key file {path} holds no key; expected NAME:SHA256 lines. {HOW_TO_MAKE}")
     return keys
 
 
-def _parse(path: Path, lines: Sequence[str], admin: bool) -> Iterator[Key]:
+def _parse(path: Path, lines: Sequence[str], role: Role) -> Iterator[Key]:
     for number, line in enumerate(lines, 1):
         text = line.strip()
         if not text or text.startswith("#"):
@@ -116,7 +125,7 @@ def _parse(path: Path, lines: Sequence[str], admin: bool) -> Iterator[Key]:
                 f"{path}, line {number}: expected NAME:SHA256, the digest as 64 hexadecimal digits. "
                 f"{HOW_TO_MAKE}"
             )
-        yield Key(match[1], bytes.fromhex(match[2]), admin)
+        yield Key(match[1], bytes.fromhex(match[2]), role)
 
 
 def _digest(key: str) -> bytes:
@@ -130,14 +139,14 @@ class Keyring:
     """The keys that are accepted.
 
     Args:
-        predict: Keys that may predict; None if everyone may.
-        admin: Keys that may do everything; None if nobody may reload models.
+        keys: By what they may at most; a role that is missing has no keys of its own. Without any, everyone
+            may inspect and review, and nobody administer. Without those of `predict`, everyone may predict.
     """
 
-    def __init__(self, predict: Sequence[Key] | None, admin: Sequence[Key] | None) -> None:
-        self._open = predict is None
-        self._no_admin = admin is None
-        self._keys = [*(predict or ()), *(admin or ())]  # a key in both counts as admin: the last one wins
+    def __init__(self, keys: Mapping[Role, Sequence[Key]]) -> None:
+        self._roles = frozenset(keys)
+        # A key in several files has the highest role of them: the last one wins.
+        self._keys = [key for role in sorted(keys, key=RANKS.__getitem__) for key in keys[role]]
 
     @classmethod
     def read(cls, settings: Settings) -> "Keyring":
@@ -146,9 +155,12 @@ class Keyring:
         Raises:
             ConfigError: If one of them cannot be used.
         """
-        predict = read_keys(settings.api_keys) if settings.api_keys else None
-        admin = read_keys(settings.admin_keys, admin=True) if settings.admin_keys else None
-        return cls(predict, admin)
+        files: dict[Role, Path | None] = {
+            "predict": settings.api_keys,
+            "review": settings.review_keys,
+            "admin": settings.admin_keys,
+        }
+        return cls({role: read_keys(path, role) for role, path in files.items() if path is not None})
 
     @property
     def names(self) -> list[str]:
@@ -160,8 +172,10 @@ class Keyring:
         self._keys = other._keys
 
     def guards(self, role: Role) -> bool:
-        """Returns whether paths for `role` need a key."""
-        return role == "admin" or (role == "predict" and not self._open)
+        """Returns whether paths for `role` need a key: pictures need one wherever there are any."""
+        if role == "review":
+            return bool(self._roles)
+        return role == "admin" or (role == "predict" and "predict" in self._roles)
 
     def authorize(self, role: Role, headers: Headers) -> str | None:
         """Returns the name of the key with which a request may go on; None where none is needed.
@@ -171,14 +185,14 @@ class Keyring:
         """
         if not self.guards(role):
             return None
-        if role == "admin" and self._no_admin:
+        if max(map(RANKS.__getitem__, self._roles), default=0) < RANKS[role]:
             raise RequestError(
-                403, "admin_off", f"No admin keys are set. Start with --admin-keys FILE. {HOW_TO_MAKE}"
+                403, f"{role}_off", f"No {role} keys are set. Start with --{role}-keys FILE. {HOW_TO_MAKE}"
             )
         key = self._find(headers)
-        if role == "admin" and not key.admin:
+        if RANKS[key.role] < RANKS[role]:
             raise RequestError(
-                403, "not_admin", f"The key '{key.name}' may predict only; expected an admin key."
+                403, f"not_{role}", f"The key '{key.name}' may {MAY[key.role]} only; expected a {role} key."
             )
         return key.name
 

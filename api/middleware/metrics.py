@@ -29,6 +29,9 @@ REASONS = (
     "unknown_key",
     "not_admin",
     "admin_off",
+    "not_review",
+    "review_off",
+    "record_unavailable",
 )
 """Codes of the problems that a request is refused with before anything was inspected."""
 RESULTS = ("inspected", "refused", "failed")

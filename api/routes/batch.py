@@ -16,7 +16,7 @@ from api.middleware.access import note, note_photographs
 from api.models.registry import ServedModel
 from api.photograph_pipeline import Siblings, gather_bounded, inspect_photograph
 from api.raw_route import BINARY, RawRoute, describe_body
-from api.request_params import RequestParams, describe_parameters, read_request_params
+from api.request_params import PredictQuery, RequestParams, describe_parameters, read_request_params
 from api.responses import make_answer
 from api.service import Service
 from api.uploads import FIELD, FORM, JSON, JsonImages, Upload, read_uploads
@@ -46,7 +46,7 @@ async def predict_batch(request: Request) -> Response:
     """Inspects several photographs; one that cannot be used leaves the others alone."""
     service = await get_service(request)
     service.check_state()
-    params = read_request_params(request)
+    params = read_request_params(request, PredictQuery)
     model, settings = service.models.find(), service.settings
     check_form(params.query.mask, model.config)
     service.queue.check()
@@ -64,7 +64,11 @@ async def predict_batch(request: Request) -> Response:
 
 
 async def _inspect_item(
-    service: Service, model: ServedModel, upload: Upload, params: RequestParams, siblings: Siblings
+    service: Service,
+    model: ServedModel,
+    upload: Upload,
+    params: RequestParams[PredictQuery],
+    siblings: Siblings,
 ) -> BatchItem:
     work = partial(
         inspect_photograph,

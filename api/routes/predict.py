@@ -7,16 +7,12 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
-from api.admission import until_disconnected
-from api.dependencies import get_service
-from api.errors import RequestError, describe_problems
-from api.mask_encoding import check_form
-from api.middleware.access import note
-from api.photograph_pipeline import inspect_photograph
+from api.errors import describe_problems
+from api.photograph_request import PhotographRequest
 from api.raw_route import BINARY, RawRoute, describe_body
-from api.request_params import describe_parameters, read_request_params
+from api.request_params import PredictQuery, describe_parameters
 from api.responses import make_json_response, make_mask_response
-from api.uploads import FIELD, FORM, IMAGES, JSON, RAW, JsonImage, read_upload
+from api.uploads import FIELD, FORM, IMAGES, JSON, RAW, JsonImage
 from segdec.schemas import Answer
 
 router = APIRouter(prefix="/v1", tags=["predict"], route_class=RawRoute)
@@ -64,56 +60,8 @@ async def predict_with_version(request: Request, name: str, version: str) -> Res
 
 async def _respond(request: Request, name: str | None = None, version: str | None = None) -> Response:
     """Reads the photograph, inspects it and answers in the form that the client accepts."""
-    service = await get_service(request)
-    service.check_state()
-    params = read_request_params(request)
-    model = service.models.find(name, version)
-    wants_file = prefers_png(request.headers.get("accept", ""))
-    if wants_file and params.query.mask not in ("png", "scores", "classes"):
-        raise RequestError(
-            400,
-            "bad_parameter",
-            f"Accept: image/png with mask={params.query.mask}. Expected mask=png, "
-            "mask=scores or mask=classes with it.",
-        )
-    check_form(params.query.mask, model.config)
-    service.queue.check()  # a full service does not read the body first
-    with model.usage, service.bodies.hold() as held:
-        reading = partial(read_upload, request, service.settings.max_body_bytes, held)
-        upload = await service.receive(reading, params.deadline)
-        work = inspect_photograph(
-            service,
-            model,
-            upload,
-            threshold=params.query.threshold,
-            deadline=params.deadline,
-            encode=partial(make_mask_response if wants_file else make_json_response, params=params),
-        )
-        inspected, response = await until_disconnected(request, work)
-    identity, prediction = inspected.model, inspected.prediction
-    note(
-        request,
-        model=identity.name,
-        version=identity.version,
-        label=prediction.label,
-        score=round(prediction.score, 6),
-    )
+    asked = await PhotographRequest.read(request, PredictQuery, name, version)
+    make_response = make_mask_response if asked.wants_file else make_json_response
+    async with asked.photograph() as upload:
+        _, response = await asked.inspect(upload, partial(make_response, params=asked.params))
     return response
-
-
-def prefers_png(accept: str) -> bool:
-    """Returns whether an `Accept` header asks for the mask alone: it names image/png, and JSON not before."""
-    weights = {}
-    for part in accept.lower().split(","):
-        kind, *parameters = (word.strip() for word in part.split(";"))
-        quality = next((word[2:] for word in parameters if word.startswith("q=")), "1")
-        weights[kind] = _number(quality)
-    png = weights.get("image/png", 0.0)
-    return png > 0 and png >= weights.get("application/json", 0.0)
-
-
-def _number(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        return 1.0

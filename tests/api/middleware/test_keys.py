@@ -4,19 +4,21 @@ import pytest
 from starlette.datastructures import Headers
 
 from api.errors import RequestError
-from api.middleware.keys import Key, Keyring, make_key, print_key, read_keys, role_for
+from api.middleware.keys import Key, Keyring, Role, make_key, print_key, read_keys, role_for
 from segdec.errors import ConfigError
 
 DIGEST = hashlib.sha256(b"open sesame").hexdigest()
 
 
-def key(name: str, secret: str, *, admin: bool = False) -> Key:
-    return Key(name, hashlib.sha256(secret.encode()).digest(), admin)
+def key(name: str, secret: str, role: Role = "predict") -> Key:
+    return Key(name, hashlib.sha256(secret.encode()).digest(), role)
 
 
 @pytest.fixture
 def keyring() -> Keyring:
-    return Keyring([key("line-1", "one"), key("line-2", "two")], [key("boss", "three", admin=True)])
+    return Keyring(
+        {"predict": [key("line-1", "one"), key("line-2", "two")], "admin": [key("boss", "three", "admin")]}
+    )
 
 
 @pytest.mark.parametrize(
@@ -49,7 +51,7 @@ def test_file_of_keys_is_read(tmp_path):
     file = tmp_path / "keys"
     file.write_text(f"# the press shop\n\n  line-1:{DIGEST}  \nline.2:{DIGEST.upper()}\n")
     digest = bytes.fromhex(DIGEST)
-    assert read_keys(file, admin=True) == [Key("line-1", digest, True), Key("line.2", digest, True)]
+    assert read_keys(file, "admin") == [Key("line-1", digest, "admin"), Key("line.2", digest, "admin")]
 
 
 @pytest.mark.parametrize(
@@ -68,7 +70,7 @@ def test_unusable_file_of_keys_is_refused(content, words, tmp_path):
     file = tmp_path / "keys"
     file.write_bytes(content)
     with pytest.raises(ConfigError, match=words) as caught:
-        read_keys(file)
+        read_keys(file, "predict")
     assert str(file) in str(caught.value)
     assert "plain-key" not in str(caught.value)
 
@@ -76,14 +78,17 @@ def test_unusable_file_of_keys_is_refused(content, words, tmp_path):
 @pytest.mark.parametrize("name", ["absent", "."])
 def test_file_that_cannot_be_read_is_named(name, tmp_path):
     with pytest.raises(ConfigError, match="Cannot read the key file"):
-        read_keys(tmp_path / name)
+        read_keys(tmp_path / name, "predict")
 
 
 def test_made_key_is_accepted(tmp_path, capsys):
     file = tmp_path / "keys"
     secret, line = make_key("line-1")
     file.write_text(line)
-    assert Keyring(read_keys(file), None).authorize("predict", Headers({"X-API-Key": secret})) == "line-1"
+    assert (
+        Keyring({"predict": read_keys(file, "predict")}).authorize("predict", Headers({"X-API-Key": secret}))
+        == "line-1"
+    )
     assert make_key("line-1")[0] != secret
     print_key("line-2")
     assert "line-2:" in capsys.readouterr().out
@@ -156,12 +161,12 @@ def test_admin_key_may_do_everything(keyring):
 
 
 def test_key_in_both_files_is_an_admins():
-    both = Keyring([key("line-1", "one")], [key("boss", "one", admin=True)])
+    both = Keyring({"predict": [key("line-1", "one")], "admin": [key("boss", "one", "admin")]})
     assert both.authorize("admin", Headers({"X-API-Key": "one"})) == "boss"
 
 
 def test_without_files_everyone_predicts_and_nobody_reloads():
-    keyring = Keyring(None, None)
+    keyring = Keyring({})
     assert keyring.authorize("predict", Headers({"X-API-Key": "anything"})) is None
     with pytest.raises(RequestError, match="--admin-keys FILE") as caught:
         keyring.authorize("admin", Headers({"X-API-Key": "anything"}))

@@ -1,0 +1,133 @@
+"""The database of the record: SQLite in a file, or PostgreSQL by its URL."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from alembic import command
+from alembic.config import Config
+from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url, text
+from sqlalchemy.exc import ArgumentError, NoSuchModuleError
+
+from segdec.errors import ConfigError
+
+SCRIPTS = Path(__file__).parent / "migrations"
+WRITE_LOCK = 7_243_391
+"""Number of PostgreSQL's advisory lock under which one service at a time writes, as with SQLite."""
+BUSY_S = 10.0
+"""Seconds that a connection to SQLite waits for another one's transaction."""
+CONNECT_S = 3
+STATEMENT_MS = 10_000
+"""After them PostgreSQL gives up a statement."""
+DRIVERS = {"postgresql": "postgresql+psycopg", "postgres": "postgresql+psycopg", "sqlite": "sqlite"}
+
+
+def open_database(url: str) -> Engine:
+    """Opens a database, without connecting to it.
+
+    Args:
+        url: `sqlite:///FILE`, or `postgresql://USER:PASSWORD@HOST/NAME`.
+
+    Raises:
+        ConfigError: If it names no database of these kinds.
+    """
+    parsed = _parse(url)
+    if parsed.get_backend_name() == "sqlite":
+        return _open_sqlite(parsed)
+    return create_engine(
+        parsed,
+        pool_size=8,
+        pool_pre_ping=True,
+        pool_timeout=CONNECT_S,
+        connect_args={
+            "connect_timeout": CONNECT_S,
+            "tcp_user_timeout": STATEMENT_MS,
+            # What is answered as recorded must survive a loss of power, whatever the server's own default.
+            "options": f"-c synchronous_commit=on -c statement_timeout={STATEMENT_MS} -c timezone=UTC "
+            f"-c idle_in_transaction_session_timeout={STATEMENT_MS}",
+        },
+    )
+
+
+def _parse(url: str) -> URL:
+    try:
+        parsed = make_url(url)
+        parsed = parsed.set(drivername=DRIVERS[parsed.drivername])
+        parsed.get_dialect()
+    except (ArgumentError, KeyError, NoSuchModuleError, ValueError) as error:
+        raise ConfigError(
+            f"The record's database '{url.partition('@')[2] or url}' is none that can be used. Expected "
+            "sqlite:///FILE or postgresql://USER:PASSWORD@HOST/NAME."
+        ) from error
+    if parsed.get_backend_name() == "sqlite" and not parsed.database:
+        raise ConfigError("The record's database 'sqlite://' names no file. Expected sqlite:///FILE.")
+    return parsed
+
+
+def _open_sqlite(url: URL) -> Engine:
+    Path(str(url.database)).absolute().parent.mkdir(parents=True, exist_ok=True)
+    engine = create_engine(url, connect_args={"timeout": BUSY_S})
+
+    @event.listens_for(engine, "connect")
+    def configure(connection: Any, _: object) -> None:
+        connection.isolation_level = None  # else the driver begins transactions by itself, and some never
+        for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON", "trusted_schema=OFF"):
+            connection.execute(f"PRAGMA {pragma}").close()
+
+    @event.listens_for(engine, "begin")
+    def begin(connection: Connection) -> None:
+        # One that reads first and then writes would fail where another one has written meanwhile.
+        writes = connection.get_execution_options().get("writes", False)
+        connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+    return engine
+
+
+@contextmanager
+def writing(engine: Engine) -> Iterator[Connection]:
+    """Yields a connection within a transaction that is committed where the block ends well.
+
+    One service writes at a time. Then ids come in the order of the commits, so that who reads on from the
+    last one that he saw misses none; no two transactions wait for each other; and what was read stays so.
+    """
+    with engine.execution_options(writes=True).begin() as connection:
+        if engine.dialect.name == "postgresql":
+            connection.execute(text("SELECT pg_advisory_xact_lock(:number)"), {"number": WRITE_LOCK})
+        yield connection
+
+
+# === Schema ===
+
+
+def migrate(engine: Engine) -> None:
+    """Makes the tables, or makes today's of those of an earlier version; one service at a time.
+
+    Raises:
+        ConfigError: If the database was made by a newer version, or holds something else.
+        SQLAlchemyError: If it cannot be reached.
+    """
+    with writing(engine) as connection:
+        config = migrations()
+        found, known = revision_of(connection), ScriptDirectory.from_config(config)
+        if found is not None and found not in {script.revision for script in known.walk_revisions()}:
+            raise ConfigError(
+                f"The record's database is of form {found}, which this version does not know. Expected "
+                f"{known.get_current_head()} or an earlier one. Run the version that wrote it, or a newer."
+            )
+        config.attributes["connection"] = connection
+        command.upgrade(config, "head")
+
+
+def migrations() -> Config:
+    """Returns where the steps from one form of the tables to the next lie."""
+    config = Config()
+    config.set_main_option("script_location", str(SCRIPTS))
+    return config
+
+
+def revision_of(connection: Connection) -> str | None:
+    """Returns the form of the tables; None of an empty database."""
+    return MigrationContext.configure(connection).get_current_revision()

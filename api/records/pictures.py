@@ -1,0 +1,126 @@
+"""Where the pictures lie: a folder, each under the SHA-256 of its bytes.
+
+A picture comes before its row. Until the row is there too, the store holds a mark of it, so that a start
+finds what a killed service left without looking through all of them.
+"""
+
+import os
+import shutil
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Protocol
+from uuid import uuid4
+
+UNSETTLED = "unsettled"
+
+
+class PictureStore(Protocol):
+    """Keeps encoded photographs.
+
+    Every method raises OSError where the store is full, gone or not writable.
+    """
+
+    def put(self, sha256: bytes, data: bytes) -> None:
+        """Keeps `data`, which survives a loss of power when this returns, and marks it as unsettled."""
+
+    def settle(self, sha256: bytes) -> None:
+        """Removes the marks of a picture, whose row is there."""
+
+    def unsettled(self) -> Iterable[bytes]:
+        """Returns the pictures that are marked."""
+
+    def get(self, sha256: bytes) -> bytes | None:
+        """Returns a picture; None if it is not there."""
+
+    def holds(self, sha256: bytes) -> bool:
+        """Returns whether a picture is there."""
+
+    def delete(self, sha256: bytes) -> None:
+        """Removes a picture and its marks; one that is not there is no error."""
+
+    def free_bytes(self) -> int | None:
+        """Returns what is left of the space; None where it has no end."""
+
+
+class FolderPictures:
+    """Pictures as files of one folder on one file system; several services may share it.
+
+    The mark of a picture is a second name of its file, under which it is written.
+
+    Args:
+        folder: Is made where it is missing.
+
+    Raises:
+        OSError: If it cannot be made or written.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder, self._unsettled = folder, folder / UNSETTLED
+        self._unsettled.mkdir(parents=True, exist_ok=True)
+
+    def put(self, sha256: bytes, data: bytes) -> None:
+        """Writes the file, and gives it its name once it is on the disk."""
+        mark = self._unsettled / f"{sha256.hex()}.{uuid4().hex}"
+        try:
+            _write(mark, data)
+        except BaseException:  # half a file of a full disk is in the way of all that would free it
+            with suppress(OSError):
+                mark.unlink(missing_ok=True)
+            raise
+        path = self._path(sha256)
+        if not path.parent.exists():
+            path.parent.mkdir(exist_ok=True)
+            _sync(self._folder)
+        with suppress(FileExistsError):
+            path.hardlink_to(mark)
+        _sync(path.parent)
+
+    def settle(self, sha256: bytes) -> None:
+        """Removes the second names."""
+        for mark in self._unsettled.glob(f"{sha256.hex()}.*"):
+            mark.unlink(missing_ok=True)
+
+    def unsettled(self) -> Iterator[bytes]:
+        """Reads the second names."""
+        for mark in self._unsettled.iterdir():
+            yield bytes.fromhex(mark.name.partition(".")[0])
+
+    def get(self, sha256: bytes) -> bytes | None:
+        """Reads the file."""
+        try:
+            return self._path(sha256).read_bytes()
+        except FileNotFoundError:
+            return None
+
+    def holds(self, sha256: bytes) -> bool:
+        """Looks whether there is a file."""
+        return self._path(sha256).exists()
+
+    def delete(self, sha256: bytes) -> None:
+        """Removes the file under all its names."""
+        self._path(sha256).unlink(missing_ok=True)
+        self.settle(sha256)
+
+    def free_bytes(self) -> int:
+        """Asks the file system."""
+        return shutil.disk_usage(self._folder).free
+
+    def _path(self, sha256: bytes) -> Path:
+        name = sha256.hex()
+        return self._folder / name[:2] / name
+
+
+def _write(path: Path, data: bytes) -> None:
+    with path.open("xb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _sync(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,219 @@
+"""What is asked of the tables, each by a function of a connection."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from sqlalchemy import Connection, RowMapping, Select, Table, case, func, literal_column, or_, select, update
+from sqlalchemy.dialects import postgresql, sqlite
+
+from api.records.inspection import Row
+from api.records.tables import hours, inspections, pictures, store
+
+DIALECTS = {"postgresql": postgresql, "sqlite": sqlite}
+"""Both say `ON CONFLICT` alike, but SQLAlchemy has no common word for it."""
+
+
+def _insert(connection: Connection, table: Table) -> Any:
+    return DIALECTS[connection.dialect.name].insert(table)
+
+
+def keep_pictures(connection: Connection, rows: Sequence[Row]) -> None:
+    """Says of pictures that they are kept. One that was there keeps the higher worth of the two."""
+    there = _in_state(connection, [row["sha256"] for row in rows], "kept")
+    _count_bytes(connection, sum(row["bytes"] for row in rows if row["sha256"] not in there))
+    insert = _insert(connection, pictures)
+    new, worth = insert.excluded, pictures.c.worth
+    statement = insert.on_conflict_do_update(
+        index_elements=[pictures.c.sha256],
+        set_={
+            "state": "kept",
+            "stored_at": new.stored_at,
+            "worth": case((worth > new.worth, worth), else_=new.worth),
+        },
+    )
+    connection.execute(statement, rows)
+
+
+def add_inspections(connection: Connection, rows: Sequence[Row]) -> dict[bytes, int]:
+    """Adds inspections but those of which a key is there already; returns the ids of the added by token."""
+    statement = (
+        _insert(connection, inspections)
+        .on_conflict_do_nothing()
+        .returning(inspections.c.token, inspections.c.id)
+    )
+    return {bytes(token): number for token, number in connection.execute(statement, rows)}
+
+
+def find_first(connection: Connection, row: Row) -> RowMapping:
+    """Returns the inspection because of which `row` was not added: it has its token or one of its keys."""
+    same = [inspections.c[name] == row[name] for name in ("token", "request_key", "part_key") if row[name]]
+    found = connection.execute(select(inspections).where(or_(*same)).order_by(inspections.c.id).limit(1))
+    return found.mappings().one()
+
+
+def count_hours(connection: Connection, rows: Sequence[Row]) -> None:
+    """Adds rows of the table `hours` to those that are there."""
+    insert = _insert(connection, hours)
+    new = insert.excluded
+    added = {name: hours.c[name] + new[name] for name in ("count", "log_odds_sum", "log_odds_squares")}
+    statement = insert.on_conflict_do_update(
+        index_elements=list(hours.primary_key), set_={**added, "last_id": new.last_id}
+    )
+    connection.execute(statement, rows)
+
+
+def find_inspection(connection: Connection, record_id: int) -> RowMapping | None:
+    """Returns an inspection with what is known of its picture; None if there is none."""
+    return connection.execute(with_pictures().where(inspections.c.id == record_id)).mappings().first()
+
+
+def with_pictures() -> Select[Any]:
+    """Selects inspections with what is known of their pictures."""
+    known = [pictures.c[name].label(f"picture_{name}") for name in ("bytes", "format", "state")]
+    return select(inspections, *known).join(pictures)
+
+
+def picture_is_kept(connection: Connection, sha256: bytes) -> bool:
+    """Returns whether a row says that a picture is there."""
+    state = connection.execute(select(pictures.c.state).where(pictures.c.sha256 == sha256)).scalar()
+    return state == "kept"
+
+
+def change_states(connection: Connection, digests: Sequence[bytes], before: str, after: str) -> None:
+    """Changes the state of those pictures that are in the state `before`."""
+    statement = update(pictures).where(pictures.c.sha256.in_(digests), pictures.c.state == before)
+    connection.execute(statement.values(state=after))
+
+
+def forget_bytes(connection: Connection, digests: Sequence[bytes]) -> None:
+    """Takes pictures out of the sum of what is stored."""
+    statement = select(func.sum(pictures.c.bytes)).where(pictures.c.sha256.in_(digests))
+    _count_bytes(connection, -int(connection.execute(statement).scalar() or 0))
+
+
+def _count_bytes(connection: Connection, change: int) -> None:
+    if change:
+        connection.execute(update(store).values(bytes=store.c.bytes + change))
+
+
+def stored_bytes(connection: Connection) -> int:
+    """Returns the size of all pictures that are kept."""
+    return int(connection.execute(select(store.c.bytes)).scalar() or 0)
+
+
+def _in_state(connection: Connection, digests: Sequence[bytes], state: str) -> set[bytes]:
+    statement = select(pictures.c.sha256).where(pictures.c.sha256.in_(digests), pictures.c.state == state)
+    return {bytes(sha256) for sha256 in connection.execute(statement).scalars()}
+
+
+def least_worthy(
+    connection: Connection, worth: int | None, before: datetime | None, most: int
+) -> Sequence[bytes]:
+    """Returns the pictures that are worth least, the oldest first.
+
+    Args:
+        connection: To the database.
+        worth: Only of this worth; None = any.
+        before: Only older ones; None = of any age.
+        most: How many.
+    """
+    statement = select(pictures.c.sha256).where(pictures.c.state == literal_column("'kept'"))
+    if worth is not None:
+        statement = statement.where(pictures.c.worth == worth)
+    if before is not None:
+        statement = statement.where(pictures.c.stored_at < before)
+    ordered = statement.order_by(pictures.c.worth, pictures.c.stored_at).limit(most)
+    return [bytes(sha256) for sha256 in connection.execute(ordered).scalars()]
+
+
+def expiring(connection: Connection, most: int) -> Sequence[bytes]:
+    """Returns pictures that are to be deleted."""
+    statement = select(pictures.c.sha256).where(pictures.c.state == literal_column("'expiring'")).limit(most)
+    return [bytes(sha256) for sha256 in connection.execute(statement).scalars()]
+
+
+def has_kept_pictures(connection: Connection) -> bool:
+    """Returns whether any picture is there."""
+    kept = select(pictures.c.sha256).where(pictures.c.state == literal_column("'kept'")).limit(1)
+    return connection.execute(kept).first() is not None
+
+
+# === Pages ===
+
+
+@dataclass(frozen=True)
+class Filters:
+    """Which inspections are meant; None = any.
+
+    Attributes:
+        station: Where.
+        part_id: Which part.
+        label: The verdict.
+        since: Inspected then or later.
+        until: Inspected before then.
+        reviewed: Whether a person has said something of it.
+    """
+
+    station: str | None = None
+    part_id: str | None = None
+    label: str | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+    reviewed: bool | None = None
+
+
+def list_inspections(
+    connection: Connection, filters: Filters, before: int | None, most: int
+) -> Sequence[RowMapping]:
+    """Returns up to `most` inspections, the newest first.
+
+    Args:
+        connection: To the database.
+        filters: Which ones.
+        before: Only what was kept before the inspection of this id; None = the newest.
+        most: How many.
+    """
+    table = inspections.c
+    statement = with_pictures().order_by(table.id.desc()).limit(most)
+    for name in ("station", "part_id", "label"):
+        if (value := getattr(filters, name)) is not None:
+            statement = statement.where(table[name] == value)
+    if filters.reviewed is not None:
+        is_missing = table.reviewed_label.is_(None)
+        statement = statement.where(~is_missing if filters.reviewed else is_missing)
+    if before is not None:
+        statement = statement.where(table.id < before)
+    if filters.since is not None or filters.until is not None:
+        ids = ids_of_hours(connection, filters)
+        statement = statement.where(table.id.between(*ids))
+        if filters.since is not None:
+            statement = statement.where(table.inspected_at >= filters.since)
+        if filters.until is not None:
+            statement = statement.where(table.inspected_at < filters.until)
+    return connection.execute(statement).mappings().all()
+
+
+def ids_of_hours(connection: Connection, filters: Filters) -> tuple[int, int]:
+    """Returns the lowest and the highest id of the hours that a time touches.
+
+    Ids have the order in which inspections were kept, times that of the clock, which may jump: the hours know
+    the ids that they really had.
+    """
+    statement = select(func.min(hours.c.first_id), func.max(hours.c.last_id))
+    if filters.since is not None:
+        statement = statement.where(hours.c.hour >= hour_of(filters.since))
+    if filters.until is not None:
+        statement = statement.where(hours.c.hour < filters.until)
+    if filters.station is not None:
+        statement = statement.where(hours.c.station == filters.station)
+    if filters.label is not None:
+        statement = statement.where(hours.c.label == filters.label)
+    first, last = connection.execute(statement).one()
+    return (0, -1) if first is None else (first, last)
+
+
+def hour_of(moment: datetime) -> datetime:
+    """Returns the beginning of its hour, in UTC."""
+    return moment.astimezone(UTC).replace(minute=0, second=0, microsecond=0)

@@ -1,0 +1,215 @@
+"""The record behind the routes: opens it, keeps inspections in it, and reads from it."""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+from typing import Concatenate, ParamSpec, TypeVar
+from uuid import uuid4
+
+from sqlalchemy import Connection, Engine, insert, select
+from sqlalchemy.exc import SQLAlchemyError
+
+from api.deadlines import deadline_passed
+from api.errors import RequestError, busy
+from api.records import queries
+from api.records.database import migrate, open_database, writing
+from api.records.inspection import Inspection, Kept, Row
+from api.records.pictures import FolderPictures, PictureStore
+from api.records.tables import store
+from api.records.writer import RecordUnavailableError, RecordWriter, describe
+from segdec.errors import ConfigError
+from segdec.files import write_text_atomic
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+DATABASE = "record.db"
+PICTURES = "pictures"
+STORE_ID = "store-id"
+READERS = 4
+"""Threads that read: no page of a reviewer waits for another's, and none takes the cores from the network."""
+REOPEN_S = 1.0
+"""Seconds after a failure in which nothing is tried again."""
+ENDS = {
+    "expiring": "is being deleted by the rules of retention",
+    "expired": "was deleted by the rules of retention",
+    "lost": "is lost: its file is not where it was stored",
+}
+logger = logging.getLogger(__name__)
+
+
+class Record:
+    """The inspections that were kept, and those to come.
+
+    Args:
+        url: Of the database; None = a file in `folder`.
+        folder: Holds the pictures.
+        retry_after_s: Seconds that a client is asked to wait while the record cannot be written.
+        observe: Told how many inspections were stored together, or the error with which they were not.
+
+    Raises:
+        ConfigError: If `url` names no database.
+    """
+
+    def __init__(
+        self,
+        url: str | None,
+        folder: Path,
+        retry_after_s: int,
+        observe: Callable[[int, Exception | None], None],
+    ) -> None:
+        self._engine = open_database(url or f"sqlite:///{folder / DATABASE}")
+        self._folder, self._retry_after_s = folder, retry_after_s
+        self._observe_outside = observe
+        self._failed_at: float | None = None
+        self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="record-reader")
+        self._opening = asyncio.Lock()
+        self._writer: RecordWriter | None = None
+        self._pictures: PictureStore | None = None
+
+    async def open(self) -> None:
+        """Makes the tables where they are missing, and removes what a killed service left.
+
+        Raises:
+            ConfigError: If database and pictures do not belong together, or a newer version wrote them.
+            RequestError: 503 if it cannot be reached or written now.
+        """
+        async with self._opening:
+            if self._writer is not None:
+                return
+            try:
+                self._pictures = await asyncio.to_thread(_open, self._engine, self._folder)
+            except (SQLAlchemyError, OSError) as error:
+                self._failed_at = time.monotonic()
+                logger.error("The record cannot be opened: %s", error)
+                raise self._unavailable(describe(error)) from error
+            self._writer = RecordWriter(self._engine, self._pictures, self._observe)
+
+    async def check(self) -> None:
+        """Refuses at once for a moment after a failure; then the next one tries.
+
+        Raises:
+            RequestError: 503 `record_unavailable`.
+        """
+        if self._failed_at is not None and time.monotonic() - self._failed_at < REOPEN_S:
+            raise self._unavailable("it failed a moment ago")
+        if self._writer is None:
+            await self.open()
+
+    async def keep(self, inspection: Inspection, deadline: float) -> Kept:
+        """Stores an inspection; when this returns, row and picture survive a loss of power.
+
+        Args:
+            inspection: What is to be kept.
+            deadline: `time.perf_counter` at which it is given up. It may be kept all the same.
+
+        Raises:
+            RequestError: 503 `record_unavailable` if it cannot be stored, 504 at the deadline.
+        """
+        await self.check()
+        assert self._writer is not None
+        future = asyncio.wrap_future(self._writer.keep(inspection))
+        try:
+            async with asyncio.timeout(deadline - time.perf_counter()):
+                return await future
+        except TimeoutError:
+            raise deadline_passed() from None
+        except RecordUnavailableError as error:
+            raise self._unavailable(str(error)) from error
+
+    async def read(
+        self, query: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        """Returns what `query` answers, asked in a thread.
+
+        Raises:
+            RequestError: 503 `record_unavailable`.
+        """
+        await self.check()
+
+        def ask() -> T:
+            with self._engine.connect() as connection:
+                return query(connection, *args, **kwargs)
+
+        return await self.work(ask)
+
+    async def picture(self, row: Row) -> bytes:
+        """Returns the photograph of an inspection, as it was sent.
+
+        Raises:
+            RequestError: 404 if it was deleted by the rules of retention, or is lost; 503.
+        """
+        await self.check()
+        assert self._pictures is not None
+        sha256, state = bytes(row["picture"]), row["picture_state"]
+        found = None if state == "expired" else await self.work(partial(self._pictures.get, sha256))
+        if found is not None:
+            return found
+        if state == "kept":
+            state = "lost"
+            await self.work(partial(self._say_lost, sha256))
+        raise RequestError(404, f"picture_{state}", f"The picture of record {row['id']} {ENDS[state]}.")
+
+    def _say_lost(self, sha256: bytes) -> None:
+        with writing(self._engine) as connection:
+            queries.forget_bytes(connection, [sha256])
+            queries.change_states(connection, [sha256], "kept", "lost")
+
+    async def work(self, function: Callable[[], T]) -> T:
+        """Does what is slow in one of the record's own threads.
+
+        Raises:
+            RequestError: 503 `record_unavailable`.
+        """
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._readers, function)
+        except (SQLAlchemyError, OSError) as error:
+            raise self._unavailable(describe(error)) from error
+
+    def close(self) -> None:
+        """Stores what waits and ends."""
+        if self._writer is not None:
+            self._writer.close()
+        self._readers.shutdown(wait=False)
+        self._engine.dispose()
+
+    def _observe(self, count: int, error: Exception | None) -> None:
+        self._failed_at = None if error is None else time.monotonic()
+        self._observe_outside(count, error)
+
+    def _unavailable(self, why: str) -> RequestError:
+        detail = f"The record cannot be used now: {why}. Nothing was answered unrecorded; send it again."
+        return busy("record_unavailable", detail, self._retry_after_s)
+
+
+def _open(engine: Engine, folder: Path) -> PictureStore:
+    migrate(engine)
+    pictures = FolderPictures(folder / PICTURES)
+    with writing(engine) as connection:
+        _match(connection, folder / PICTURES / STORE_ID)
+        for sha256 in set(pictures.unsettled()):
+            if queries.picture_is_kept(connection, sha256):
+                pictures.settle(sha256)
+            else:
+                pictures.delete(sha256)
+    return pictures
+
+
+def _match(connection: Connection, path: Path) -> None:
+    """Refuses pictures of another database: what has no row in this one would be removed."""
+    known: str | None = connection.execute(select(store.c.id)).scalar()
+    beside = path.read_text("ascii").strip() if path.exists() else None
+    if known is None:
+        known = beside or uuid4().hex
+        connection.execute(insert(store), {"id": known, "bytes": 0})
+    if beside is None and not queries.has_kept_pictures(connection):
+        write_text_atomic(path, beside := known)
+    if known != beside:
+        raise ConfigError(
+            f"The pictures in {path.parent} belong to the record {beside}, the database to {known}. Expected "
+            f"a folder and a database of one record. If they do belong together, write {known} into {path}."
+        )

@@ -1,0 +1,165 @@
+"""The tables of the record.
+
+The pictures themselves lie in a `PictureStore`. `migrations` makes these tables of each earlier form of them.
+"""
+
+from datetime import UTC, datetime
+from typing import Any
+
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    DateTime,
+    Dialect,
+    Double,
+    ForeignKey,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    SmallInteger,
+    Table,
+    Text,
+    TypeDecorator,
+)
+
+metadata = MetaData()
+
+Identity = BigInteger().with_variant(Integer, "sqlite")
+"""SQLite counts up only what is declared as INTEGER."""
+
+
+class Moment(TypeDecorator[datetime]):
+    """A time in UTC: `timestamp with time zone`, in SQLite text that sorts by time."""
+
+    impl = DateTime(timezone=True)
+    cache_ok = True
+
+    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:  # noqa: ARG002
+        """Takes times that know their zone alone."""
+        return None if value is None else value.astimezone(UTC)
+
+    def process_result_value(self, value: Any, dialect: Dialect) -> datetime | None:  # noqa: ARG002
+        """Gives SQLite's back their zone."""
+        if value is None:
+            return None
+        moment: datetime = value
+        return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+
+
+store = Table(
+    "store",
+    metadata,
+    Column("id", Text, primary_key=True, doc="also kept beside the pictures: both belong together"),
+    Column("bytes", BigInteger, nullable=False, doc="of the pictures that are kept"),
+)
+
+pictures = Table(
+    "pictures",
+    metadata,
+    Column("sha256", LargeBinary(32), primary_key=True),
+    Column("bytes", BigInteger, nullable=False),
+    Column("format", Text, nullable=False, doc="jpeg, png, …, judged from the content"),
+    Column("state", Text, nullable=False, doc="kept, expiring, expired or lost"),
+    Column("worth", SmallInteger, nullable=False, doc="what is worth least is deleted first"),
+    Column("stored_at", Moment, nullable=False, doc="or last inspected again"),
+)
+Index(
+    "pictures_expiring",
+    pictures.c.sha256,
+    sqlite_where=pictures.c.state == "expiring",
+    postgresql_where=pictures.c.state == "expiring",
+)
+Index(
+    "pictures_by_worth",
+    pictures.c.worth,
+    pictures.c.stored_at,
+    sqlite_where=pictures.c.state == "kept",
+    postgresql_where=pictures.c.state == "kept",
+)
+
+inspections = Table(
+    "inspections",
+    metadata,
+    Column("id", Identity, primary_key=True, autoincrement=True, doc="in the order in which they were kept"),
+    Column("token", LargeBinary(16), nullable=False, unique=True, doc="of the attempt to keep it"),
+    Column("request_key", LargeBinary(16), unique=True, doc="digest of client and Idempotency-Key"),
+    Column("part_key", LargeBinary(16), unique=True, doc="digest of station, part and picture"),
+    Column("inspected_at", Moment, nullable=False),
+    Column("station", Text, nullable=False, doc="empty where none was named"),
+    Column("part_id", Text),
+    Column("client", Text, nullable=False, doc="name of the API key; empty without one"),
+    Column("picture", LargeBinary(32), ForeignKey("pictures.sha256"), nullable=False),
+    Column("model", Text, nullable=False),
+    Column("version", Text, nullable=False),
+    Column("manifest_sha256", Text),
+    Column("engine", Text, nullable=False),
+    Column("label", Text, nullable=False, doc="the verdict: good, review, or a class of defects"),
+    Column("score", Double, nullable=False),
+    Column("log_odds", Double, nullable=False),
+    Column("threshold", Double, nullable=False),
+    Column("review_threshold", Double),
+    Column(
+        "draw", Double, doc="the number 0…1 that was drawn; below the probability it is put up for review"
+    ),
+    Column("draw_probability", Double, doc="that such a one is put up"),
+    Column("draw_reason", Text),
+    Column("reviewed_label", Text, doc="what a person says: good, a class of defects, or unsure"),
+    Column("reviewed_at", Moment),
+    Column("reviewer", Text),
+    Column("revision", Integer, nullable=False, default=0, doc="counts the changes of the review"),
+    Column("answer", Text, nullable=False, doc="JSON: the answer as it was given, without its mask"),
+    Column("mask", Text, nullable=False, doc="JSON: run lengths of the mask"),
+    Column("details", Text, nullable=False, doc="JSON: what the client tells of the part"),
+    Column("review_reason", Text),
+    Column("reviewed_mask", Text, doc="JSON: run lengths of the mask as a person mended it"),
+    Index("inspections_by_station", "station", "id"),
+    Index("inspections_by_label", "label", "id"),
+    Index("inspections_by_part", "part_id", "id"),
+    Index("inspections_by_picture", "picture"),
+    sqlite_autoincrement=True,
+)
+
+hours = Table(
+    "hours",
+    metadata,
+    Column("hour", Moment, primary_key=True),
+    Column("station", Text, primary_key=True),
+    Column("model", Text, primary_key=True),
+    Column("version", Text, primary_key=True),
+    Column("label", Text, primary_key=True),
+    Column("count", Integer, nullable=False),
+    Column("log_odds_sum", Double, nullable=False),
+    Column("log_odds_squares", Double, nullable=False),
+    Column("first_id", BigInteger, nullable=False),
+    Column("last_id", BigInteger, nullable=False),
+)
+"""How many inspections of each kind an hour had, so that a day is not counted one by one."""
+
+audit = Table(
+    "audit",
+    metadata,
+    Column("id", Identity, primary_key=True, autoincrement=True),
+    Column("at", Moment, nullable=False),
+    Column("who", Text, nullable=False),
+    Column("what", Text, nullable=False, doc="review, undo, promote, roll back, expire, …"),
+    Column("record_id", BigInteger),
+    Column("before", Text, doc="JSON"),
+    Column("after", Text, doc="JSON"),
+    Index("audit_by_record", "record_id", "id"),
+    sqlite_autoincrement=True,
+)
+"""Lines are added and never changed: the database itself refuses it."""
+
+failures = Table(
+    "failures",
+    metadata,
+    Column("id", Identity, primary_key=True, autoincrement=True),
+    Column("failed_at", Moment, nullable=False),
+    Column("station", Text, nullable=False),
+    Column("part_id", Text),
+    Column("code", Text, nullable=False, doc="of the problem with which the request was refused"),
+    Index("failures_by_station", "station", "id"),
+    sqlite_autoincrement=True,
+)
+"""What was to be inspected and was not."""

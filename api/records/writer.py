@@ -1,0 +1,182 @@
+"""Keeps inspections: what waits is stored together, and each is told once it is durable."""
+
+import errno
+import logging
+import queue
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
+
+from sqlalchemy import Connection, Engine
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+
+from api.records import queries
+from api.records.database import writing
+from api.records.inspection import Inspection, Kept, Row
+from api.records.pictures import PictureStore
+
+MOST = 64
+"""Inspections of one transaction."""
+PICTURE_THREADS = 4
+"""Pictures that are written at the same time."""
+logger = logging.getLogger(__name__)
+
+
+class RecordUnavailableError(Exception):
+    """The record cannot be written now."""
+
+
+Waiting = tuple[Inspection, "Future[Kept]"]
+
+
+class RecordWriter:
+    """A thread that stores what has come since it last looked, in one transaction.
+
+    Args:
+        engine: Of the database, whose tables are today's.
+        pictures: Where the pictures go.
+        observe: Told how many were stored together, or the error with which they were not.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        pictures: PictureStore,
+        observe: Callable[[int, Exception | None], None],
+    ) -> None:
+        self._engine, self._pictures, self._observe = engine, pictures, observe
+        self._waiting: queue.SimpleQueue[Waiting | None] = queue.SimpleQueue()
+        self._threads = ThreadPoolExecutor(PICTURE_THREADS, thread_name_prefix="picture")
+        self._thread = threading.Thread(target=self._run, name="record", daemon=True)
+        self._thread.start()
+
+    def keep(self, inspection: Inspection) -> "Future[Kept]":
+        """Stores an inspection, unless its future is cancelled before its turn.
+
+        The future raises RecordUnavailableError if it cannot be stored.
+        """
+        future: Future[Kept] = Future()
+        self._waiting.put((inspection, future))
+        return future
+
+    def close(self) -> None:
+        """Stores what waits and ends."""
+        self._waiting.put(None)
+        self._thread.join()
+        self._threads.shutdown()
+
+    def _run(self) -> None:
+        ended = False
+        while not ended:
+            batch, ended = self._take()
+            taken = [(item, future) for item, future in batch if future.set_running_or_notify_cancel()]
+            if taken:
+                self._store(taken)
+
+    def _take(self) -> tuple[list[Waiting], bool]:
+        """Waits for one and takes what else is there; also returns whether there will be no more."""
+        taken: list[Waiting] = []
+        while len(taken) < MOST:
+            try:
+                waiting = self._waiting.get(block=not taken)
+            except queue.Empty:
+                break
+            if waiting is None:
+                return taken, True
+            taken.append(waiting)
+        return taken, False
+
+    def _store(self, batch: Sequence[Waiting]) -> None:
+        """Stores a batch; where that fails, each alone, since it may be the fault of one of them."""
+        try:
+            kept = self._attempt([item for item, _ in batch])
+        except (SQLAlchemyError, OSError) as error:
+            if len(batch) > 1 and not _is_disconnect(error):
+                for waiting in batch:
+                    self._store([waiting])
+                return
+            self._observe(len(batch), error)
+            for _, future in batch:
+                future.set_exception(RecordUnavailableError(describe(error)))
+            return
+        self._observe(len(batch), None)
+        for (_, future), one in zip(batch, kept, strict=True):
+            future.set_result(one)
+
+    def _attempt(self, items: Sequence[Inspection]) -> list[Kept]:
+        pictures = {item.sha256: item for item in items}
+        list(self._threads.map(self._put, pictures.values()))
+        try:
+            kept = self._commit(items, pictures)
+        except DBAPIError as error:
+            if not _is_disconnect(error):
+                raise
+            # All may be committed, and the word of it lost: then this finds it, by its tokens.
+            kept = self._commit(items, pictures)
+        self._settle(pictures)
+        return kept
+
+    def _settle(self, pictures: Iterable[bytes]) -> None:
+        try:
+            for sha256 in pictures:
+                self._pictures.settle(sha256)
+        except OSError as error:  # a mark too many: the next start removes it
+            logger.warning("The mark of a picture was not removed: %s", error)
+
+    def _put(self, item: Inspection) -> None:
+        self._pictures.put(item.sha256, item.picture)
+
+    def _commit(self, items: Sequence[Inspection], pictures: Mapping[bytes, Inspection]) -> list[Kept]:
+        with writing(self._engine) as connection:
+            queries.keep_pictures(connection, [item.picture_row for item in pictures.values()])
+            for sha256, item in pictures.items():
+                if not self._pictures.holds(sha256):  # removed between its coming and this transaction
+                    self._put(item)
+            return _add(connection, [item.row for item in items])
+
+
+def _add(connection: Connection, rows: Sequence[Row]) -> list[Kept]:
+    """Adds rows; returns for each its id, or the earlier row that stands for it."""
+    added = queries.add_inspections(connection, rows)
+    new = [{**row, "id": added[row["token"]]} for row in rows if row["token"] in added]
+    if new:
+        queries.count_hours(connection, list(_hours(new)))
+    kept = []
+    for row in rows:
+        if row["token"] in added:
+            kept.append(Kept(added[row["token"]]))
+        else:
+            first = queries.find_first(connection, row)
+            kept.append(Kept(first["id"], None if first["token"] == row["token"] else first))
+    return kept
+
+
+def _hours(rows: Iterable[Row]) -> Iterable[Row]:
+    """Sums what the table `hours` has of these rows."""
+    sums: dict[tuple[Any, ...], dict[str, Any]] = {}
+    for row in rows:
+        key = (
+            queries.hour_of(row["inspected_at"]),
+            *(row[name] for name in ("station", "model", "version", "label")),
+        )
+        names = ("hour", "station", "model", "version", "label")
+        none = {"count": 0, "log_odds_sum": 0.0, "log_odds_squares": 0.0, "first_id": row["id"]}
+        total = sums.setdefault(key, {**dict(zip(names, key, strict=True)), **none})
+        total["count"] += 1
+        total["log_odds_sum"] += row["log_odds"]
+        total["log_odds_squares"] += row["log_odds"] ** 2
+        total["last_id"] = row["id"]
+    return sums.values()
+
+
+def describe(error: Exception) -> str:
+    """Says in a few words what a client may know of an error; the log knows the rest."""
+    text = str(getattr(error, "orig", error))
+    if "full" in text or getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT):
+        return "its disk is full"
+    return "its pictures cannot be written" if isinstance(error, OSError) else "its database does not answer"
+
+
+def _is_disconnect(error: Exception) -> bool:
+    return isinstance(error, DBAPIError) and error.connection_invalidated

@@ -1,0 +1,138 @@
+"""The record's way in: inspected, kept, and answered again."""
+
+import hashlib
+import sqlite3
+from contextlib import closing
+
+import pytest
+
+from segdec.images import encode_png
+from tests.api.conftest import ServiceClient, part_image
+
+PNG = {"Content-Type": "image/png"}
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return tmp_path / "record"
+
+
+@pytest.fixture
+def recorder(make_app, folder):
+    with ServiceClient(make_app(record="required", record_folder=folder)) as client:
+        yield client
+
+
+def inspect(client, body, query="", **headers):
+    return client.post(f"/v1/inspect{query}", content=body, headers={**PNG, **headers})
+
+
+def rows(folder, columns="*", table="inspections"):
+    with closing(sqlite3.connect(folder / "record.db")) as database:
+        database.row_factory = sqlite3.Row
+        return [dict(row) for row in database.execute(f"SELECT {columns} FROM {table}")]
+
+
+def pictures(folder):
+    return sorted(path for path in (folder / "pictures").glob("??/*"))
+
+
+def test_the_answer_of_predict_and_where_it_is_kept(recorder, part, folder):
+    answer = inspect(recorder, part, "?station=line3&part_id=A17&metadata=%7B%22shift%22%3A2%7D").json()
+    predicted = recorder.post("/v1/predict", content=part, headers=PNG).json()
+    assert answer.pop("record_id") == 1
+    assert answer.pop("repeated") is False
+    for told in (answer, predicted):
+        told.pop("id"), told.pop("timing_ms")
+    assert answer == predicted
+    row = rows(folder)[0]
+    digest = hashlib.sha256(part).digest()
+    assert {name: row[name] for name in ("id", "station", "part_id", "label", "picture", "details")} == {
+        "id": 1,
+        "station": "line3",
+        "part_id": "A17",
+        "label": "scratch",
+        "picture": digest,
+        "details": '{"shift": 2}',
+    }
+    assert [path.name for path in pictures(folder)] == [digest.hex()]
+    assert pictures(folder)[0].read_bytes() == part
+    assert not list((folder / "pictures" / "unsettled").iterdir())
+
+
+@pytest.mark.parametrize("form", ["none", "png", "rle", "polygon"])
+def test_the_same_part_and_picture_get_the_first_answer_again(recorder, predictor, part, form):
+    first = inspect(recorder, part, "?station=a&part_id=7&mask=rle").json()
+    predictor.config = predictor.config.model_copy(update={"classes": ("good", "dent", "spot")})
+    again = inspect(recorder, part, f"?station=a&part_id=7&mask={form}").json()
+    assert again["repeated"] is True
+    asked_anew = recorder.post(f"/v1/predict?mask={form}", content=part, headers=PNG).json()
+    assert again["mask"] == asked_anew["mask"]
+    for told in (first, again):
+        told.pop("repeated"), told.pop("mask")
+    assert again == first
+
+
+def test_another_station_part_or_picture_is_another_inspection(recorder, part):
+    other = encode_png(part_image(brightness=90))
+    asked = [(part, "?station=a&part_id=7"), (part, "?station=b&part_id=7"), (part, "?station=a&part_id=8")]
+    asked += [(other, "?station=a&part_id=7"), (part, "?station=a"), (part, "?station=a")]
+    answers = [inspect(recorder, body, query).json() for body, query in asked]
+    assert [answer["record_id"] for answer in answers] == [1, 2, 3, 4, 5, 6]
+    assert not any(answer["repeated"] for answer in answers)
+
+
+def test_a_key_stands_for_one_photograph(recorder, part):
+    key = {"Idempotency-Key": "shot-1"}
+    assert inspect(recorder, part, **key).json()["record_id"] == 1
+    assert inspect(recorder, part, **key).json()["record_id"] == 1
+    refused = inspect(recorder, encode_png(part_image(brightness=90)), "?station=b", **key)
+    assert refused.status_code == 422
+    assert refused.json()["code"] == "idempotency_mismatch"
+    assert "another picture and station" in refused.json()["detail"]
+
+
+def test_the_file_of_the_mask_says_its_record_in_a_header(recorder, part):
+    for repeated in ("false", "true"):
+        answer = inspect(recorder, part, "?part_id=7", Accept="image/png")
+        assert answer.headers["X-Segdec-Record"] == "1"
+        assert answer.headers["X-Segdec-Repeated"] == repeated
+        assert answer.headers["X-Segdec-Label"] == "scratch"
+    assert (
+        answer.content
+        == recorder.post("/v1/predict", content=part, headers={**PNG, "Accept": "image/png"}).content
+    )
+
+
+def test_classes_of_pixels_are_kept(recorder, predictor, part):
+    predictor.have_classes(spot_from=13)
+    first = inspect(recorder, part, "?part_id=7&mask=classes").json()
+    again = inspect(recorder, part, "?part_id=7&mask=classes").json()
+    assert again["repeated"] and again["mask"] == first["mask"]
+    assert inspect(recorder, part, "?part_id=7&mask=class_rle").json()["mask"]["encoding"] == "class_rle"
+
+
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        (
+            "mask=scores",
+            "query mask is 'scores'. Expected 'none', 'png', 'rle', 'polygon', 'classes' or 'class_rle'.",
+        ),
+        ("space=model", "query space is 'model'. Expected 'input'."),
+        ("part_id=", "query part_id is ''. Expected 1 to 128 letters that print."),
+        ("station=a%00b", "query station is 'a\\x00b'. Expected at most 128 letters that print."),
+        ("metadata=[1]", "query metadata is '[1]'. Expected a JSON object of at most 4096 letters."),
+        ("metadata={", "query metadata is '{'. Expected a JSON object of at most 4096 letters."),
+        ("part=7", "query: unknown parameter 'part'; did you mean 'part_id'?"),
+    ],
+)
+def test_what_cannot_be_kept_is_refused(recorder, part, folder, query, said):
+    answer = inspect(recorder, part, f"?{query}")
+    assert (answer.status_code, answer.json()["detail"]) == (400, said)
+    assert rows(folder) == []
+
+
+def test_a_photograph_that_cannot_be_inspected_leaves_nothing(recorder, part, folder):
+    assert inspect(recorder, part[:-20]).status_code == 422
+    assert rows(folder) == [] and pictures(folder) == []
