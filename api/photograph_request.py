@@ -72,14 +72,18 @@ class PhotographRequest(Generic[Query]):
         return cls(request, service, model, params, wants_file)
 
     @asynccontextmanager
-    async def photograph(self) -> AsyncIterator[Upload]:
+    async def photograph(self, *, with_part: bool = False) -> AsyncIterator[Upload]:
         """Yields the body; within the block its memory is counted, and the model stays.
+
+        Args:
+            with_part: Whether it may also say what part it shows.
 
         Raises:
             RequestError: As `Service.receive` and `read_upload`.
         """
         with self.model.usage, self.service.bodies.hold() as held:
-            reading = partial(read_upload, self.request, self.service.settings.max_body_bytes, held)
+            limit = self.service.settings.max_body_bytes
+            reading = partial(read_upload, self.request, limit, held, with_part=with_part)
             yield await self.service.receive(reading, self.params.deadline)
 
     async def inspect(

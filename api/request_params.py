@@ -4,12 +4,25 @@ FastAPI could declare all of it as dependencies, but resolving them takes a good
 photograph's time; so it is read here, and described for the OpenAPI document here.
 """
 
+import json
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Generic, Literal, TypeVar, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, Json, TypeAdapter, ValidationError, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    TypeAdapter,
+    ValidationError,
+    WithJsonSchema,
+    model_validator,
+)
 from pydantic.json_schema import SkipJsonSchema
+from pydantic_core import from_json
 from starlette.requests import Request
 
 from api.errors import RequestError
@@ -22,7 +35,7 @@ KEY_HEADER = "idempotency-key"
 MAX_NAME = 128
 """Longest name of a station or a part, and longest key of a request, letters."""
 MAX_METADATA = 4096
-"""Longest metadata, letters."""
+"""Longest metadata, letters of its JSON."""
 PRINTABLE = r"^[^\x00-\x1f\x7f]*$"
 RecordedMaskForm = Literal["none", "png", "rle", "polygon", "classes", "class_rle"]
 """Forms that a mask can still be given in later: of the scores, only the mask is kept."""
@@ -67,18 +80,42 @@ Name = Annotated[str, Field(max_length=MAX_NAME, pattern=PRINTABLE)]
 KEY: TypeAdapter[str] = TypeAdapter(Annotated[Name, Field(min_length=1)])
 
 
-class InspectQuery(PredictQuery):
-    """Query of an inspection, which is recorded."""
+def _read_json(value: Any) -> Any:
+    return from_json(value, allow_inf_nan=False) if isinstance(value, str) else value
 
-    mask: RecordedMaskForm = Field("png", description="form of the mask in the answer")
-    space: Literal["input"] = Field("input", description="the photograph's pixels")
+
+def _check_length(metadata: dict[str, Any]) -> dict[str, Any]:
+    if len(json.dumps(metadata, ensure_ascii=False)) > MAX_METADATA:
+        raise ValueError(f"has more than {MAX_METADATA} letters")
+    return metadata
+
+
+JSON_TEXT = {"type": "string", "contentMediaType": "application/json"}
+Metadata = Annotated[dict[str, Any], BeforeValidator(_read_json), AfterValidator(_check_length)]
+
+
+class PartFacts(BaseModel):
+    """What a request says of the part that its photograph shows, in its query or in its body."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
     station: Name = Field("", description="where the photograph was taken, for example `line3-cam1`")
     part_id: Annotated[Name, Field(min_length=1)] | SkipJsonSchema[None] = Field(
         None,
         description="which part it shows; the same picture of the same part at the same station is answered "
         "as it was at first",
     )
-    metadata: Annotated[Json[dict[str, Any]], Field(max_length=MAX_METADATA)] | SkipJsonSchema[None] = Field(
+    metadata: Metadata | SkipJsonSchema[None] = Field(
+        None, description="what else is to be found in the record"
+    )
+
+
+class InspectQuery(PredictQuery, PartFacts):
+    """Query of an inspection, which is recorded."""
+
+    mask: RecordedMaskForm = Field("png", description="form of the mask in the answer")
+    space: Literal["input"] = Field("input", description="the photograph's pixels")
+    metadata: Annotated[Metadata, WithJsonSchema(JSON_TEXT)] | SkipJsonSchema[None] = Field(
         None, description="JSON object: what else is to be found in the record"
     )
 
@@ -124,7 +161,7 @@ def read_request_params(request: Request, kind: type[Query]) -> RequestParams[Qu
         asked = request.scope["query_string"]
         query = kind.model_validate(_single_values(request)) if asked else kind()
     except ValidationError as error:
-        raise _invalid(error, "query", kind=kind) from error
+        raise refuse_parameters(error, "query", kind=kind) from error
     deadline = begun + read_deadline_ms(request) / 1000
     return RequestParams(request.state.request_id, query, begun, deadline)
 
@@ -155,7 +192,7 @@ def read_deadline_ms(request: Request) -> float:
     try:
         return min(DEADLINE_MS.validate_python(sent), longest_ms)
     except ValidationError as error:
-        raise _invalid(error, "header", DEADLINE_HEADER) from error
+        raise refuse_parameters(error, "header", DEADLINE_HEADER) from error
 
 
 def read_key(request: Request) -> str | None:
@@ -170,12 +207,51 @@ def read_key(request: Request) -> str | None:
     try:
         return KEY.validate_python(sent)
     except ValidationError as error:
-        raise _invalid(error, "header", KEY_HEADER) from error
+        raise refuse_parameters(error, "header", KEY_HEADER) from error
 
 
-def _invalid(
-    error: ValidationError, place: str, header: str = "", kind: type[PredictQuery] = PredictQuery
+def read_part_facts(fields: Mapping[str, str]) -> PartFacts:
+    """Reads what a form says of a part.
+
+    Raises:
+        RequestError: 400 if it cannot be used.
+    """
+    try:
+        return PartFacts.model_validate(fields)
+    except ValidationError as error:
+        raise refuse_parameters(error, "form", kind=PartFacts) from error
+
+
+def join_part_facts(query: PartFacts, body: PartFacts | None) -> PartFacts:
+    """Returns what query and body say of a part together.
+
+    Raises:
+        RequestError: 400 if both say the same thing, and not the same of it.
+    """
+    joined = {name: getattr(query, name) for name in PartFacts.model_fields if name in query.model_fields_set}
+    for name in () if body is None else body.model_fields_set & PartFacts.model_fields.keys():
+        said = getattr(body, name)
+        if joined.setdefault(name, said) != said:
+            raise RequestError(
+                400,
+                "bad_parameter",
+                f"{name} is {repr(joined[name])[:80]} in the query and {repr(said)[:80]} in the body. "
+                "Expected it in one of them.",
+            )
+    return PartFacts.model_construct(**joined)
+
+
+def refuse_parameters(
+    error: ValidationError, place: str, header: str = "", kind: type[BaseModel] = PredictQuery
 ) -> RequestError:
+    """Says what is wrong with parameters, and what was expected.
+
+    Args:
+        error: Of `kind`.
+        place: Where they stand.
+        header: Name of the one that it is about; empty where the error says it.
+        kind: Has the parameters as its fields.
+    """
     sentences = {}  # by name: pydantic has an error for each type that a parameter could have
     for detail in error.errors():
         name = header or str(next(iter(detail["loc"]), ""))

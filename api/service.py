@@ -108,7 +108,7 @@ class Service:
             else None
         )
         self._predictor = predictor
-        self.recording: Recording = open_recording(settings)
+        self.recording: Recording = open_recording(settings, metrics)
 
     async def start(self) -> None:
         """Loads and warms the models; then requests are answered.

@@ -20,6 +20,8 @@ CLIENT_VARIABLES = {"SEGDEC_API_KEY"}
 """Set for `python -m segdec predict --url`; one machine may run both."""
 
 RecordMode = Literal["required", "best-effort", "off"]
+MOST_DAYS = 36_500.0
+"""For which a picture is kept, if not for ever."""
 
 
 def _known_engine(name: str) -> str:
@@ -39,6 +41,8 @@ class Settings(BaseSettings):
         cli_kebab_case=True,
         cli_implicit_flags=True,
         cli_exit_on_error=False,
+        cli_parse_none_str="none",
+        env_parse_none_str="none",
     )
 
     # === What is served, where ===
@@ -181,6 +185,39 @@ class Settings(BaseSettings):
         ge=0,
         le=1,
         description="distance of scores to the threshold within which all good ones are put up",
+    )
+    record_good_days: float | None = Field(
+        30.0, gt=0, le=MOST_DAYS, description="days for which pictures of good ones are kept; none = for ever"
+    )
+    record_sample_share: float = Field(
+        0.02, ge=0, le=1, description="share of the good ones, by chance, that is kept for longer as a sample"
+    )
+    record_sample_days: float | None = Field(
+        365.0,
+        gt=0,
+        le=MOST_DAYS,
+        description="days for which that sample is kept, and what is put up and not looked at yet",
+    )
+    record_defect_days: float | None = Field(
+        730.0,
+        gt=0,
+        le=MOST_DAYS,
+        description="days for which pictures of defects, and of what is for review, are kept",
+    )
+    record_reviewed_days: float | None = Field(
+        None,
+        gt=0,
+        le=MOST_DAYS,
+        description="days for which pictures that a person has judged are kept; default: for ever",
+    )
+    record_budget_gb: float | None = Field(
+        None, gt=0, description="most gigabytes of pictures; beyond it, what is worth least is deleted first"
+    )
+    record_free_share: float = Field(
+        0.1,
+        ge=0,
+        lt=1,
+        description="share of the pictures' disk that stays free, in the same way",
     )
 
     # === Who may ask ===

@@ -2,7 +2,8 @@
 
 import asyncio
 import base64
-from collections.abc import AsyncGenerator
+import dataclasses
+from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import TypeVar
@@ -16,6 +17,7 @@ from starlette.requests import Request
 
 from api.admission import HeldBytes
 from api.errors import RequestError
+from api.request_params import MAX_METADATA, PartFacts, read_part_facts, refuse_parameters
 from api.settings import Settings
 from segdec.config import InputConfig
 from segdec.errors import ImageError
@@ -74,10 +76,11 @@ class FormParser(MultiPartParser):
 
 @dataclass(frozen=True)
 class Upload:
-    """An encoded photograph and what to call it in errors."""
+    """An encoded photograph, what to call it in errors, and what its body says of the part that it shows."""
 
     data: bytes
     name: str
+    part: PartFacts | None = None
 
     def decode(self, settings: Settings, config: InputConfig, check_size: CheckSize) -> Photograph:
         """Decodes to uint8 [H, W, C] as the model wants it; slow but for small ones.
@@ -116,13 +119,14 @@ def warm_decoder() -> None:
     decode_image(encode_png(np.zeros((8, 8), np.uint8)), "warm-up")
 
 
-async def read_upload(request: Request, limit: int, held: HeldBytes) -> Upload:
+async def read_upload(request: Request, limit: int, held: HeldBytes, *, with_part: bool = False) -> Upload:
     """Takes the encoded photograph out of a raw, multipart or JSON body of at most `limit` bytes.
 
     Args:
         request: Its body has not been read.
         limit: Most bytes of the body.
         held: Told the memory that it takes, before it arrives where its length is known.
+        with_part: Whether a form or JSON may also say what part it shows.
 
     Raises:
         RequestError: 413 for a larger body, 503 if there is no memory for it, 415 for another kind of body,
@@ -130,9 +134,10 @@ async def read_upload(request: Request, limit: int, held: HeldBytes) -> Upload:
     """
     kind = _kind(request)
     if kind == FORM:
-        return (await read_form(request, limit, held, FIELD, most=1))[0]
+        return (await read_form(request, limit, held, FIELD, most=1, with_part=with_part))[0]
     if kind == JSON:
-        return await asyncio.to_thread(parse_one, await read_body(request, limit, held))
+        body = await read_body(request, limit, held)
+        return await asyncio.to_thread(parse_inspection if with_part else parse_one, body)
     if kind in RAW or kind.startswith("image/"):
         return Upload(await read_body(request, limit, held), "The request body")
     raise _unsupported(request, EXAMPLES)
@@ -226,8 +231,12 @@ def _unsupported(request: Request, help_text: str) -> RequestError:
 # === Forms ===
 
 
-async def read_form(request: Request, limit: int, held: HeldBytes, field: str, most: int) -> list[Upload]:
+async def read_form(
+    request: Request, limit: int, held: HeldBytes, field: str, most: int, *, with_part: bool = False
+) -> list[Upload]:
     """Reads the files, at most `most`, in the fields `field` of a form.
+
+    With `with_part`, its other fields say what part they show.
 
     Raises:
         RequestError: 413 for a larger body, 503 if `held` has no room for it, 400 if the form is broken or
@@ -237,17 +246,21 @@ async def read_form(request: Request, limit: int, held: HeldBytes, field: str, m
     async with aclosing(_limited(request, limit, held)) as chunks:
         try:
             headers = _without_charset(request.headers)
-            form = await FormParser(headers, chunks, max_files=most, max_fields=1).parse()
+            fields = len(PartFacts.model_fields) if with_part else 1
+            form = await FormParser(headers, chunks, max_files=most, max_fields=fields).parse()
         except MultiPartException as error:
             raise RequestError(400, "bad_form", f"{error.message} {expected}") from error
     try:
+        facts = frozenset(PartFacts.model_fields if with_part else ())
+        told = {name: text for name, text in form.items() if name in facts and isinstance(text, str)}
+        part = read_part_facts(told) if told else None
         files = form.getlist(field)
         uploads = [
-            Upload(await file.read(), file.filename or field)
+            Upload(await file.read(), file.filename or field, part)
             for file in files
             if isinstance(file, UploadFile)
         ]
-        if uploads and len(uploads) == len(form.multi_items()):
+        if uploads and len(uploads) + len(told) == len(form.multi_items()):
             return uploads
         names = ", ".join(f"'{name}'" for name, _ in form.multi_items()) or "no fields"
         raise RequestError(400, "missing_file", f"The form holds {names}; expected '{field}'. {expected}")
@@ -303,6 +316,10 @@ class JsonImage(BaseModel):
     image: EncodedImage
 
 
+class JsonInspection(JsonImage, PartFacts):
+    """Body for one photograph that is recorded, and what part it shows."""
+
+
 class JsonImages(BaseModel):
     """Body for several photographs."""
 
@@ -323,6 +340,16 @@ def parse_one(body: bytes) -> Upload:
     return _parse(body, JsonImage, most=1).image.upload()
 
 
+def parse_inspection(body: bytes) -> Upload:
+    """Reads the photograph, and what part it shows, in `{"image": {"b64": …}, "part_id": …}`.
+
+    Raises:
+        RequestError: 400 if it is no such JSON or no base64.
+    """
+    parsed = _parse(body, JsonInspection, most=1, more=MAX_METADATA, refuse=_refuse_inspection)
+    return dataclasses.replace(parsed.image.upload(), part=parsed)
+
+
 def parse_several(body: bytes, most: int) -> list[Upload]:
     """Reads the photographs, at most `most`, in `{"images": [{"b64": …}, …]}`.
 
@@ -337,10 +364,31 @@ def parse_several(body: bytes, most: int) -> list[Upload]:
     return [image.upload() for image in images]
 
 
-def _parse(body: bytes, form: type[Body], most: int) -> Body:
+def _refuse_json(error: ValidationError) -> RequestError:
+    problems = "; ".join(
+        f"{'.'.join(str(part)[:40] for part in detail['loc']) or 'body'}: {detail['msg']}"
+        for detail in error.errors(include_input=False, include_url=False)[:3]
+    )
+    return RequestError(400, "bad_json", f'{problems}. Expected JSON such as {{"image": {{"b64": "…"}}}}.')
+
+
+def _refuse_inspection(error: ValidationError) -> RequestError:
+    wrong = {str(detail["loc"][0]) for detail in error.errors() if detail["loc"]}
+    if wrong and wrong <= PartFacts.model_fields.keys():
+        return refuse_parameters(error, "body", kind=PartFacts)
+    return _refuse_json(error)
+
+
+def _parse(
+    body: bytes,
+    form: type[Body],
+    most: int,
+    more: int = 0,
+    refuse: Callable[[ValidationError], RequestError] = _refuse_json,
+) -> Body:
     # Every value but the first follows one of these, so this bounds the memory that parsing takes.
     values = sum(map(body.count, (b",", b"[", b"{")))
-    if values > most * (MAX_NAME + VALUES_PER_IMAGE):
+    if values > most * (MAX_NAME + VALUES_PER_IMAGE) + more:
         raise RequestError(
             400,
             "bad_json",
@@ -350,10 +398,4 @@ def _parse(body: bytes, form: type[Body], most: int) -> Body:
     try:
         return form.model_validate_json(body)
     except ValidationError as error:
-        problems = "; ".join(
-            f"{'.'.join(str(part)[:40] for part in detail['loc']) or 'body'}: {detail['msg']}"
-            for detail in error.errors(include_input=False, include_url=False)[:3]
-        )
-        raise RequestError(
-            400, "bad_json", f'{problems}. Expected JSON such as {{"image": {{"b64": "…"}}}}.'
-        ) from error
+        raise refuse(error) from error

@@ -20,7 +20,7 @@ CLIENT_GONE = 499
 QUIET_PATHS = ("/livez", "/readyz", "/metrics", "/v2/health/")
 """Asked every few seconds: in the log only if they fail."""
 
-PHOTOGRAPH_PATHS = re.compile(r"/v1/(models/.+/)?predict(/batch)?|/v1/inspect|/v2/models/.+/infer")
+PHOTOGRAPH_PATHS = re.compile(r"/v1/(models/.+/)?(predict(/batch)?|inspect)|/v2/models/.+/infer")
 """Where photographs are sent; not the route's template, because a refusal may come before any route."""
 
 logger = logging.getLogger(__name__)

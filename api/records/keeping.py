@@ -48,7 +48,7 @@ def make_inspection(
     row = {
         "token": uuid.uuid4().bytes,
         "request_key": _request_key(subject),
-        "part_key": _part_key(subject, sha256),
+        "part_key": _part_key(subject, answer.model.name, sha256),
         "inspected_at": now,
         "station": subject.station,
         "part_id": subject.part_id,
@@ -75,7 +75,7 @@ def make_inspection(
         "bytes": len(picture),
         "format": answer.image.format,
         "state": "kept",
-        "worth": 0,
+        "worth": draw.worth,
         "stored_at": now,
     }
     return Inspection(row, picture, kept)
@@ -87,8 +87,10 @@ def _request_key(subject: Subject) -> bytes | None:
     return _digest(subject.client, subject.idempotency_key)
 
 
-def _part_key(subject: Subject, sha256: bytes) -> bytes | None:
-    return None if subject.part_id is None else _digest(subject.station, subject.part_id, sha256.hex())
+def _part_key(subject: Subject, model: str, sha256: bytes) -> bytes | None:
+    if subject.part_id is None:
+        return None
+    return _digest(subject.station, subject.part_id, model, sha256.hex())
 
 
 def _digest(*words: str) -> bytes:

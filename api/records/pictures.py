@@ -9,10 +9,17 @@ import shutil
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Protocol
+from typing import NamedTuple, Protocol
 from uuid import uuid4
 
 UNSETTLED = "unsettled"
+
+
+class Space(NamedTuple):
+    """Bytes of a store, and what is left of them."""
+
+    total: int
+    free: int
 
 
 class PictureStore(Protocol):
@@ -39,8 +46,8 @@ class PictureStore(Protocol):
     def delete(self, sha256: bytes) -> None:
         """Removes a picture and its marks; one that is not there is no error."""
 
-    def free_bytes(self) -> int | None:
-        """Returns what is left of the space; None where it has no end."""
+    def space(self) -> Space | None:
+        """Returns how much there is; None where it has no end."""
 
 
 class FolderPictures:
@@ -102,9 +109,10 @@ class FolderPictures:
         self._path(sha256).unlink(missing_ok=True)
         self.settle(sha256)
 
-    def free_bytes(self) -> int:
+    def space(self) -> Space:
         """Asks the file system."""
-        return shutil.disk_usage(self._folder).free
+        usage = shutil.disk_usage(self._folder)
+        return Space(usage.total, usage.free)
 
     def _path(self, sha256: bytes) -> Path:
         name = sha256.hex()

@@ -1,6 +1,7 @@
 """What is asked of the tables, each by a function of a connection."""
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -9,7 +10,8 @@ from sqlalchemy import Connection, RowMapping, Select, Table, case, func, litera
 from sqlalchemy.dialects import postgresql, sqlite
 
 from api.records.inspection import Row
-from api.records.tables import hours, inspections, pictures, store
+from api.records.tables import audit, hours, inspections, pictures, store
+from api.records.worth import Worth
 
 DIALECTS = {"postgresql": postgresql, "sqlite": sqlite}
 """Both say `ON CONFLICT` alike, but SQLAlchemy has no common word for it."""
@@ -109,19 +111,19 @@ def _in_state(connection: Connection, digests: Sequence[bytes], state: str) -> s
 
 
 def least_worthy(
-    connection: Connection, worth: int | None, before: datetime | None, most: int
+    connection: Connection, worths: Sequence[Worth], before: datetime | None, most: int
 ) -> Sequence[bytes]:
     """Returns the pictures that are worth least, the oldest first.
 
     Args:
         connection: To the database.
-        worth: Only of this worth; None = any.
+        worths: Only of these.
         before: Only older ones; None = of any age.
         most: How many.
     """
-    statement = select(pictures.c.sha256).where(pictures.c.state == literal_column("'kept'"))
-    if worth is not None:
-        statement = statement.where(pictures.c.worth == worth)
+    statement = select(pictures.c.sha256).where(
+        pictures.c.state == literal_column("'kept'"), pictures.c.worth.in_(worths)
+    )
     if before is not None:
         statement = statement.where(pictures.c.stored_at < before)
     ordered = statement.order_by(pictures.c.worth, pictures.c.stored_at).limit(most)
@@ -132,6 +134,38 @@ def expiring(connection: Connection, most: int) -> Sequence[bytes]:
     """Returns pictures that are to be deleted."""
     statement = select(pictures.c.sha256).where(pictures.c.state == literal_column("'expiring'")).limit(most)
     return [bytes(sha256) for sha256 in connection.execute(statement).scalars()]
+
+
+def add_audit(
+    connection: Connection,
+    who: str,
+    what: str,
+    *,
+    record_id: int | None = None,
+    before: Mapping[str, Any] | None = None,
+    after: Mapping[str, Any] | None = None,
+) -> None:
+    """Writes down a change.
+
+    Args:
+        connection: Of the change's own transaction.
+        who: Name of a key, or of a part of the service.
+        what: Happened.
+        record_id: To which inspection; None where it is to none alone.
+        before: What was there; None where that says nothing.
+        after: What is there now.
+    """
+    told = {
+        name: None if values is None else json.dumps(values)
+        for name, values in (("before", before), ("after", after))
+    }
+    line = {"at": datetime.now(UTC), "who": who, "what": what, "record_id": record_id, **told}
+    connection.execute(audit.insert(), line)
+
+
+def newest_hour(connection: Connection) -> datetime | None:
+    """Returns the latest hour in which something was inspected, by the clock of then."""
+    return connection.execute(select(func.max(hours.c.hour))).scalar()
 
 
 def has_kept_pictures(connection: Connection) -> bool:

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -16,11 +16,14 @@ from sqlalchemy.exc import SQLAlchemyError
 from api.deadlines import deadline_passed
 from api.errors import RequestError, busy
 from api.records import queries
+from api.records.ballast import Ballast
 from api.records.database import migrate, open_database, writing
 from api.records.inspection import Inspection, Kept, Row
 from api.records.pictures import FolderPictures, PictureStore
+from api.records.record_metrics import RecordMetrics
+from api.records.retention import ClockWatch, Retention, RetentionRules
 from api.records.tables import store
-from api.records.writer import RecordUnavailableError, RecordWriter, describe
+from api.records.writer import RecordUnavailableError, RecordWriter, describe, is_full
 from segdec.errors import ConfigError
 from segdec.files import write_text_atomic
 
@@ -29,6 +32,7 @@ T = TypeVar("T")
 
 DATABASE = "record.db"
 PICTURES = "pictures"
+BALLAST = "ballast"
 STORE_ID = "store-id"
 READERS = 4
 """Threads that read: no page of a reviewer waits for another's, and none takes the cores from the network."""
@@ -48,8 +52,9 @@ class Record:
     Args:
         url: Of the database; None = a file in `folder`.
         folder: Holds the pictures.
+        rules: How long pictures are kept.
         retry_after_s: Seconds that a client is asked to wait while the record cannot be written.
-        observe: Told how many inspections were stored together, or the error with which they were not.
+        metrics: Told what is kept and deleted.
 
     Raises:
         ConfigError: If `url` names no database.
@@ -59,17 +64,19 @@ class Record:
         self,
         url: str | None,
         folder: Path,
+        rules: RetentionRules,
         retry_after_s: int,
-        observe: Callable[[int, Exception | None], None],
+        metrics: RecordMetrics,
     ) -> None:
         self._engine = open_database(url or f"sqlite:///{folder / DATABASE}")
-        self._folder, self._retry_after_s = folder, retry_after_s
-        self._observe_outside = observe
+        self._folder, self._rules, self._retry_after_s = folder, rules, retry_after_s
+        self._metrics = metrics
         self._failed_at: float | None = None
         self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="record-reader")
         self._opening = asyncio.Lock()
         self._writer: RecordWriter | None = None
         self._pictures: PictureStore | None = None
+        self._retention: Retention | None = None
 
     async def open(self) -> None:
         """Makes the tables where they are missing, and removes what a killed service left.
@@ -85,9 +92,20 @@ class Record:
                 self._pictures = await asyncio.to_thread(_open, self._engine, self._folder)
             except (SQLAlchemyError, OSError) as error:
                 self._failed_at = time.monotonic()
+                self._metrics.set_usable(False)
                 logger.error("The record cannot be opened: %s", error)
                 raise self._unavailable(describe(error)) from error
-            self._writer = RecordWriter(self._engine, self._pictures, self._observe)
+            self._writer = RecordWriter(self._engine, self._pictures, self._metrics, self._note)
+            self._retention = await asyncio.to_thread(self._make_retention, self._pictures)
+            self._retention.start()
+            self._metrics.set_usable(True)
+
+    def _make_retention(self, pictures: PictureStore) -> Retention:
+        with self._engine.connect() as connection:
+            newest = queries.newest_hour(connection)
+        clock = ClockWatch(None if newest is None else newest.timestamp())
+        ballast = Ballast(self._folder / BALLAST)
+        return Retention(self._engine, pictures, self._rules, clock, ballast, self._metrics)
 
     async def check(self) -> None:
         """Refuses at once for a moment after a failure; then the next one tries.
@@ -137,6 +155,23 @@ class Record:
 
         return await self.work(ask)
 
+    async def stream(self, make: Callable[[Engine], Iterator[bytes]]) -> AsyncIterator[bytes]:
+        """Returns what `make` yields; it is asked in a thread, for the first piece before this returns.
+
+        Raises:
+            RequestError: 503 `record_unavailable`.
+        """
+        await self.check()
+        pieces = make(self._engine)
+        first = await self.work(lambda: next(pieces, b""))
+
+        async def rest() -> AsyncIterator[bytes]:
+            yield first
+            while (piece := await self.work(lambda: next(pieces, None))) is not None:
+                yield piece
+
+        return rest()
+
     async def picture(self, row: Row) -> bytes:
         """Returns the photograph of an inspection, as it was sent.
 
@@ -155,9 +190,15 @@ class Record:
         raise RequestError(404, f"picture_{state}", f"The picture of record {row['id']} {ENDS[state]}.")
 
     def _say_lost(self, sha256: bytes) -> None:
+        if not (self._folder / PICTURES / STORE_ID).exists():
+            raise FileNotFoundError("the folder of the pictures is gone")
         with writing(self._engine) as connection:
+            if not queries.picture_is_kept(connection, sha256):
+                return
             queries.forget_bytes(connection, [sha256])
             queries.change_states(connection, [sha256], "kept", "lost")
+            queries.add_audit(connection, "service", "lose a picture", after={"sha256": sha256.hex()})
+        self._metrics.count_lost()
 
     async def work(self, function: Callable[[], T]) -> T:
         """Does what is slow in one of the record's own threads.
@@ -172,14 +213,24 @@ class Record:
 
     def close(self) -> None:
         """Stores what waits and ends."""
+        if self._retention is not None:
+            self._retention.close()
         if self._writer is not None:
             self._writer.close()
         self._readers.shutdown(wait=False)
         self._engine.dispose()
 
-    def _observe(self, count: int, error: Exception | None) -> None:
-        self._failed_at = None if error is None else time.monotonic()
-        self._observe_outside(count, error)
+    def _note(self, error: Exception | None) -> None:
+        if error is None:
+            if self._failed_at is not None:
+                logger.warning("Inspections are recorded again")
+            self._failed_at = None
+            return
+        if self._failed_at is None:
+            logger.error("Inspections cannot be recorded: %s", error)
+        self._failed_at = time.monotonic()
+        if self._retention is not None and is_full(error):
+            self._retention.hurry()
 
     def _unavailable(self, why: str) -> RequestError:
         detail = f"The record cannot be used now: {why}. Nothing was answered unrecorded; send it again."

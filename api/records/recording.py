@@ -5,6 +5,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from api.errors import RequestError
+from api.middleware.metrics import Metrics
 from api.records.inspection import Inspection, Kept
 from api.settings import RecordMode, Settings
 from segdec.errors import MissingExtraError
@@ -69,7 +70,7 @@ class Recording:
             self.record.close()
 
 
-def open_recording(settings: Settings) -> Recording:
+def open_recording(settings: Settings, metrics: Metrics) -> Recording:
     """Makes the recording that the settings ask for.
 
     Raises:
@@ -80,7 +81,15 @@ def open_recording(settings: Settings) -> Recording:
         return Recording("off", None)
     try:
         from api.records.record import Record
+        from api.records.record_metrics import RecordMetrics
+        from api.records.retention import RetentionRules
     except ImportError as error:
         raise MissingExtraError(error.name or "sqlalchemy", group="record") from error
-    record = Record(settings.record_database, settings.record_folder, settings.retry_after_s, lambda *_: None)
+    record = Record(
+        settings.record_database,
+        settings.record_folder,
+        RetentionRules.from_settings(settings),
+        settings.retry_after_s,
+        RecordMetrics(metrics),
+    )
     return Recording(settings.record, record)

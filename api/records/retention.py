@@ -5,35 +5,35 @@ under the lock of the writer: one that comes again meanwhile is stored again.
 """
 
 import logging
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from enum import IntEnum
 
 from sqlalchemy import Engine
+from sqlalchemy.exc import SQLAlchemyError
 
 from api.records import queries
+from api.records.ballast import Ballast
 from api.records.database import writing
 from api.records.pictures import PictureStore
+from api.records.record_metrics import RecordMetrics
+from api.records.worth import Worth
+from api.settings import Settings
 
-BITE = 200
+BITE = 100
 """Pictures that are deleted in one transaction: a few milliseconds in which no inspection is stored."""
+PAUSE_S = 30.0
+"""Seconds between two looks at what is due."""
+GIGABYTE = 10**9
 CLOCK_JUMP_S = 60.0
 """By how much the clock may part from the time that passes before no age is believed."""
 DISTRUST_S = 86_400.0
 """Seconds for which it is not, after a jump: who put the clock wrong has time to put it right."""
+REST_S = 14 * 86_400.0
+"""Seconds for which a line may rest before its clock looks as if it had jumped meanwhile."""
 logger = logging.getLogger(__name__)
-
-
-class Worth(IntEnum):
-    """What a picture is kept for; what is worth least is deleted first."""
-
-    GOOD = 0
-    GOOD_SAMPLE = 1
-    TO_REVIEW = 2
-    DEFECT = 3
-    REVIEWED = 4
 
 
 @dataclass(frozen=True)
@@ -43,106 +43,180 @@ class RetentionRules:
     Attributes:
         days: By worth, after how many days a picture goes; one that is missing stays.
         most_bytes: Of all pictures together; None = as the disk has room.
-        free_bytes: What stays free of the disk.
+        free_share: Share of the disk that stays free, 0…1.
     """
 
     days: Mapping[Worth, float]
     most_bytes: int | None
-    free_bytes: int
+    free_share: float
+
+    @classmethod
+    def from_settings(cls, settings: Settings) -> "RetentionRules":
+        """Reads them from what the operator set."""
+        days = {
+            Worth.GOOD: settings.record_good_days,
+            Worth.GOOD_SAMPLE: settings.record_sample_days,
+            Worth.TO_REVIEW: settings.record_sample_days,
+            Worth.DEFECT: settings.record_defect_days,
+            Worth.REVIEWED: settings.record_reviewed_days,
+        }
+        budget = settings.record_budget_gb
+        return cls(
+            {worth: limit for worth, limit in days.items() if limit is not None},
+            None if budget is None else int(budget * GIGABYTE),
+            settings.record_free_share,
+        )
 
 
 class ClockWatch:
     """Notices a clock that jumps.
 
     Args:
+        newest: The latest time that is known from before, seconds of the clock; None if none is.
         wall: Seconds of the clock.
         passed: Seconds that never go back.
     """
 
     def __init__(
-        self, wall: Callable[[], float] = time.time, passed: Callable[[], float] = time.monotonic
+        self,
+        newest: float | None,
+        wall: Callable[[], float] = time.time,
+        passed: Callable[[], float] = time.monotonic,
     ) -> None:
         self._wall, self._passed = wall, passed
         self._apart = wall() - passed()
-        self._distrusted_until = -1.0
+        self._distrusted_until = float("-inf")
+        if newest is not None and not -CLOCK_JUMP_S <= (ahead := wall() - newest) <= REST_S:
+            self._distrust(ahead)
 
     def is_trusted(self) -> bool:
-        """Returns whether the clock has gone as time has, for a day."""
+        """Returns whether the clock has gone as time has, for a day or since the start."""
         apart = self._wall() - self._passed()
         if abs(apart - self._apart) > CLOCK_JUMP_S:
-            logger.error(
-                "The clock jumped by %.0f s: no picture is deleted for its age for a day", apart - self._apart
-            )
-            self._distrusted_until = self._passed() + DISTRUST_S
+            self._distrust(apart - self._apart)
         self._apart = apart
         return self._passed() >= self._distrusted_until
 
+    def _distrust(self, jump_s: float) -> None:
+        logger.error("The clock jumped by %.0f s: no picture is deleted for its age for a day", jump_s)
+        self._distrusted_until = self._passed() + DISTRUST_S
+
 
 class Retention:
-    """Deletes the pictures that the rules give up.
+    """Deletes the pictures that the rules give up, in a thread of its own.
 
     Args:
         engine: Of the record's database.
         pictures: Where they lie.
         rules: What is kept.
         clock: Tells whether ages can be believed.
+        ballast: Is dropped where a full disk is in the way.
+        metrics: Told what is deleted, and how much space there is.
     """
 
     def __init__(
-        self, engine: Engine, pictures: PictureStore, rules: RetentionRules, clock: ClockWatch
+        self,
+        engine: Engine,
+        pictures: PictureStore,
+        rules: RetentionRules,
+        clock: ClockWatch,
+        ballast: Ballast,
+        metrics: RecordMetrics,
     ) -> None:
         self._engine, self._pictures, self._rules, self._clock = engine, pictures, rules, clock
+        self._ballast, self._metrics = ballast, metrics
+        self._due, self._ended = threading.Event(), False
+        self._thread = threading.Thread(target=self._run_regularly, name="retention", daemon=True)
 
-    def run(self) -> int:
-        """Deletes what is due; returns how many pictures.
+    def start(self) -> None:
+        """Begins to look regularly at what is due."""
+        self._thread.start()
+
+    def hurry(self) -> None:
+        """Looks at once, because the disk is full."""
+        self._ballast.drop()
+        self._due.set()
+
+    def close(self) -> None:
+        """Ends after the transaction in hand."""
+        self._ended = True
+        self._due.set()
+        if self._thread.ident is not None:
+            self._thread.join()
+
+    def _run_regularly(self) -> None:
+        while not self._ended:
+            try:
+                self.run()
+            except (SQLAlchemyError, OSError) as error:
+                logger.error("The rules of retention were not applied: %s", error)
+            self._due.wait(PAUSE_S)
+            self._due.clear()
+
+    def run(self) -> None:
+        """Deletes what is due.
 
         Raises:
             SQLAlchemyError: If the database cannot be written.
             OSError: If the pictures cannot.
         """
-        deleted = self._delete_expiring()
-        if self._clock.is_trusted():
+        self._delete_expiring()
+        trusted = self._clock.is_trusted()
+        if trusted:
             now = datetime.now(UTC)
             for worth, days in self._rules.days.items():
-                deleted += self._expire_all(worth=worth, before=now - timedelta(days=days))
-        while self._is_short():
-            bite = self._expire_bite(worth=None, before=None)
-            deleted += bite
-            if not bite:
-                logger.error("The record is short of space, and has no picture left that it could delete")
-                break
-        return deleted
+                self._expire_old(worth, now - timedelta(days=days))
+        short = self._make_room()
+        space = self._pictures.space()
+        if space is not None and not short:
+            self._ballast.take(space.free)
+        with self._engine.connect() as connection:
+            stored = queries.stored_bytes(connection)
+        free = None if space is None else space.free
+        self._metrics.set_space(stored, free, short=short, distrusted=not trusted)
+
+    def _expire_old(self, worth: Worth, before: datetime) -> None:
+        while not self._ended and self._expire("age", [worth], before):
+            pass
+
+    def _make_room(self) -> bool:
+        """Deletes what is worth least until there is room; returns whether there is none all the same."""
+        while not self._ended and self._is_short():
+            if not self._expire("space", [worth for worth in Worth if worth < Worth.REVIEWED], None):
+                logger.error("The record is short of space, and has no picture left that it may delete")
+                return True
+        return False
 
     def _is_short(self) -> bool:
-        free = self._pictures.free_bytes()
-        if free is not None and free < self._rules.free_bytes:
+        space = self._pictures.space()
+        if space is not None and space.free < self._rules.free_share * space.total:
             return True
         if self._rules.most_bytes is None:
             return False
         with self._engine.connect() as connection:
             return queries.stored_bytes(connection) > self._rules.most_bytes
 
-    def _expire_all(self, worth: Worth, before: datetime) -> int:
-        deleted = 0
-        while bite := self._expire_bite(worth, before):
-            deleted += bite
-        return deleted
-
-    def _expire_bite(self, worth: Worth | None, before: datetime | None) -> int:
+    def _expire(self, cause: str, worths: Sequence[Worth], before: datetime | None) -> bool:
+        """Deletes a few of these pictures; returns whether there were any."""
         with writing(self._engine) as connection:
-            chosen = queries.least_worthy(connection, worth, before, BITE)
+            chosen = queries.least_worthy(connection, worths, before, BITE)
+            if not chosen:
+                return False
             queries.change_states(connection, chosen, "kept", "expiring")
-        return self._delete_expiring() if chosen else 0
+            queries.add_audit(
+                connection, "retention", "delete pictures", after={"cause": cause, "count": len(chosen)}
+            )
+        self._metrics.count_deleted(cause, len(chosen))
+        self._delete_expiring()
+        return True
 
-    def _delete_expiring(self) -> int:
-        deleted = 0
+    def _delete_expiring(self) -> None:
         while True:
             with writing(self._engine) as connection:
-                chosen: Sequence[bytes] = queries.expiring(connection, BITE)
+                chosen = queries.expiring(connection, BITE)
                 for sha256 in chosen:
                     self._pictures.delete(sha256)
                 queries.forget_bytes(connection, chosen)
                 queries.change_states(connection, chosen, "expiring", "expired")
-            deleted += len(chosen)
             if len(chosen) < BITE:
-                return deleted
+                return

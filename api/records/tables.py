@@ -84,7 +84,7 @@ inspections = Table(
     Column("id", Identity, primary_key=True, autoincrement=True, doc="in the order in which they were kept"),
     Column("token", LargeBinary(16), nullable=False, unique=True, doc="of the attempt to keep it"),
     Column("request_key", LargeBinary(16), unique=True, doc="digest of client and Idempotency-Key"),
-    Column("part_key", LargeBinary(16), unique=True, doc="digest of station, part and picture"),
+    Column("part_key", LargeBinary(16), unique=True, doc="digest of station, part, model and picture"),
     Column("inspected_at", Moment, nullable=False),
     Column("station", Text, nullable=False, doc="empty where none was named"),
     Column("part_id", Text),
@@ -150,16 +150,3 @@ audit = Table(
     sqlite_autoincrement=True,
 )
 """Lines are added and never changed: the database itself refuses it."""
-
-failures = Table(
-    "failures",
-    metadata,
-    Column("id", Identity, primary_key=True, autoincrement=True),
-    Column("failed_at", Moment, nullable=False),
-    Column("station", Text, nullable=False),
-    Column("part_id", Text),
-    Column("code", Text, nullable=False, doc="of the problem with which the request was refused"),
-    Index("failures_by_station", "station", "id"),
-    sqlite_autoincrement=True,
-)
-"""What was to be inspected and was not."""

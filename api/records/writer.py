@@ -4,6 +4,7 @@ import errno
 import logging
 import queue
 import threading
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
@@ -15,6 +16,7 @@ from api.records import queries
 from api.records.database import writing
 from api.records.inspection import Inspection, Kept, Row
 from api.records.pictures import PictureStore
+from api.records.record_metrics import RecordMetrics
 
 MOST = 64
 """Inspections of one transaction."""
@@ -36,16 +38,18 @@ class RecordWriter:
     Args:
         engine: Of the database, whose tables are today's.
         pictures: Where the pictures go.
-        observe: Told how many were stored together, or the error with which they were not.
+        metrics: Told what is kept.
+        tell: Told the error of each attempt; None of one that went well.
     """
 
     def __init__(
         self,
         engine: Engine,
         pictures: PictureStore,
-        observe: Callable[[int, Exception | None], None],
+        metrics: RecordMetrics,
+        tell: Callable[[Exception | None], None],
     ) -> None:
-        self._engine, self._pictures, self._observe = engine, pictures, observe
+        self._engine, self._pictures, self._metrics, self._tell = engine, pictures, metrics, tell
         self._waiting: queue.SimpleQueue[Waiting | None] = queue.SimpleQueue()
         self._threads = ThreadPoolExecutor(PICTURE_THREADS, thread_name_prefix="picture")
         self._thread = threading.Thread(target=self._run, name="record", daemon=True)
@@ -89,6 +93,7 @@ class RecordWriter:
 
     def _store(self, batch: Sequence[Waiting]) -> None:
         """Stores a batch; where that fails, each alone, since it may be the fault of one of them."""
+        begun = time.perf_counter()
         try:
             kept = self._attempt([item for item, _ in batch])
         except (SQLAlchemyError, OSError) as error:
@@ -96,11 +101,15 @@ class RecordWriter:
                 for waiting in batch:
                     self._store([waiting])
                 return
-            self._observe(len(batch), error)
+            self._metrics.count_failed(len(batch))
+            self._tell(error)
             for _, future in batch:
                 future.set_exception(RecordUnavailableError(describe(error)))
             return
-        self._observe(len(batch), None)
+        repeated = sum(one.first is not None for one in kept)
+        took_ms = 1000 * (time.perf_counter() - begun)
+        self._metrics.count_kept(len(kept) - repeated, repeated, took_ms)
+        self._tell(None)
         for (_, future), one in zip(batch, kept, strict=True):
             future.set_result(one)
 
@@ -170,10 +179,15 @@ def _hours(rows: Iterable[Row]) -> Iterable[Row]:
     return sums.values()
 
 
+def is_full(error: Exception) -> bool:
+    """Returns whether an error comes from a disk that has no space left."""
+    text = str(getattr(error, "orig", error))
+    return "full" in text or "space left" in text or getattr(error, "errno", None) == errno.EDQUOT
+
+
 def describe(error: Exception) -> str:
     """Says in a few words what a client may know of an error; the log knows the rest."""
-    text = str(getattr(error, "orig", error))
-    if "full" in text or getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT):
+    if is_full(error):
         return "its disk is full"
     return "its pictures cannot be written" if isinstance(error, OSError) else "its database does not answer"
 

@@ -14,13 +14,21 @@ from api.errors import describe_problems
 from api.mask_encoding import encode_mask_file
 from api.photograph_pipeline import InspectedPhotograph
 from api.photograph_request import PhotographRequest
-from api.raw_route import RawRoute
+from api.raw_route import RawRoute, describe_body
 from api.records.drawing import DrawPolicy
 from api.records.inspection import Inspection, Kept
 from api.records.keeping import Subject, check_same, make_inspection, repeat_answer
-from api.request_params import DESCRIBED_KEY, InspectQuery, describe_parameters, read_key
+from api.request_params import (
+    DESCRIBED_KEY,
+    InspectQuery,
+    PartFacts,
+    describe_parameters,
+    join_part_facts,
+    read_key,
+)
 from api.responses import HEADER, describe_in_headers, make_answer
-from api.routes.predict import BODY, MASK_FILE
+from api.routes.predict import MASK_FILE, describe_photograph
+from api.uploads import JsonInspection
 from segdec.schemas import Answer, InspectAnswer
 
 router = APIRouter(prefix="/v1", tags=["inspect"], route_class=RawRoute)
@@ -35,21 +43,34 @@ class _Inspected:
     inspection: Inspection
 
 
-@router.post(
-    "/inspect",
-    response_model=InspectAnswer,
-    responses={**MASK_FILE, **describe_problems(400, 404, 408, 413, 415, 422, 500, 503, 504)},
-    openapi_extra={
+ROUTE: dict[str, Any] = {
+    "response_model": InspectAnswer,
+    "responses": {**MASK_FILE, **describe_problems(400, 404, 408, 413, 415, 422, 500, 503, 504)},
+    "openapi_extra": {
         "parameters": [*describe_parameters(InspectQuery), DESCRIBED_KEY],
-        "requestBody": BODY,
+        "requestBody": describe_photograph(JsonInspection, describe_body(PartFacts)["properties"]),
     },
-)
+}
+
+
+@router.post("/inspect", **ROUTE)
 async def inspect(request: Request) -> Response:
     """Inspects one photograph and keeps a record of it; it is answered when that is durable."""
-    asked = await PhotographRequest.read(request, InspectQuery)
-    subject, recording = _subject(asked), asked.service.recording
+    return await _inspect(request)
+
+
+@router.post("/models/{name}/inspect", **ROUTE)
+async def inspect_with_model(request: Request, name: str) -> Response:
+    """Inspects one photograph with the stable version of a model, and keeps a record of it."""
+    return await _inspect(request, name)
+
+
+async def _inspect(request: Request, name: str | None = None) -> Response:
+    asked = await PhotographRequest.read(request, InspectQuery, name)
+    recording, key = asked.service.recording, read_key(request)
     await recording.check()
-    async with asked.photograph() as upload:
+    async with asked.photograph(with_part=True) as upload:
+        subject = _subject(asked, upload.part, key)
         encode = partial(_encode, asked=asked, subject=subject, picture=upload.data)
         _, inspected = await asked.inspect(upload, encode)
         kept, warning = await recording.keep(inspected.inspection, asked.params.deadline)
@@ -59,14 +80,14 @@ async def inspect(request: Request) -> Response:
     return _respond(inspected, kept, warning)
 
 
-def _subject(asked: PhotographRequest[InspectQuery]) -> Subject:
-    query = asked.params.query
+def _subject(asked: PhotographRequest[InspectQuery], told: PartFacts | None, key: str | None) -> Subject:
+    part = join_part_facts(asked.params.query, told)
     return Subject(
-        station=query.station,
-        part_id=query.part_id,
-        details=query.metadata or {},
+        station=part.station,
+        part_id=part.part_id,
+        details=part.metadata or {},
         client=asked.request.state.key or "",
-        idempotency_key=read_key(asked.request),
+        idempotency_key=key,
     )
 
 
@@ -80,8 +101,7 @@ def _encode(
     prediction, query, settings = inspected.prediction, asked.params.query, asked.service.settings
     answer = make_answer(inspected, params=asked.params)
     file = encode_mask_file(prediction, query.mask, query.space) if asked.wants_file else None
-    policy = DrawPolicy(settings.record_defect_share, settings.record_good_share, settings.record_near)
-    draw = policy.draw(
+    draw = DrawPolicy.from_settings(settings).draw(
         prediction.label, asked.model.config.classes[0], prediction.score, prediction.threshold
     )
     engine = getattr(asked.model.predictor, "engine_name", "")

@@ -1,5 +1,6 @@
 """One photograph in, one decision out."""
 
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
@@ -17,15 +18,26 @@ from segdec.schemas import Answer
 
 router = APIRouter(prefix="/v1", tags=["predict"], route_class=RawRoute)
 
-BODY: dict[str, Any] = {
-    "required": True,
-    "description": "One photograph: raw, as a form's file, or in JSON; its kind is judged from the content.",
-    "content": {
-        **{kind: {"schema": BINARY} for kind in (*IMAGES, *RAW)},
-        FORM: {"schema": {"type": "object", "required": [FIELD], "properties": {FIELD: BINARY}}},
-        JSON: {"schema": describe_body(JsonImage)},
-    },
-}
+
+def describe_photograph(json: type[JsonImage], fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Describes a body with one photograph.
+
+    Args:
+        json: Its form as JSON.
+        fields: Of a form, beside the photograph.
+    """
+    form = {"type": "object", "required": [FIELD], "properties": {FIELD: BINARY, **fields}}
+    return {
+        "required": True,
+        "description": "One photograph: raw, as a form's file, or in JSON; its content says of what kind.",
+        "content": {
+            **{kind: {"schema": BINARY} for kind in (*IMAGES, *RAW)},
+            FORM: {"schema": form},
+            JSON: {"schema": describe_body(json)},
+        },
+    }
+
+
 MASK_FILE: dict[int | str, dict[str, Any]] = {
     200: {
         "description": "The answer; with `Accept: image/png` the mask itself, label and score in the headers "
@@ -36,7 +48,7 @@ MASK_FILE: dict[int | str, dict[str, Any]] = {
 ROUTE: dict[str, Any] = {
     "response_model": Answer,
     "responses": {**MASK_FILE, **describe_problems(400, 404, 408, 413, 415, 422, 500, 503, 504)},
-    "openapi_extra": {"parameters": describe_parameters(), "requestBody": BODY},
+    "openapi_extra": {"parameters": describe_parameters(), "requestBody": describe_photograph(JsonImage, {})},
 }
 
 

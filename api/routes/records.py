@@ -1,19 +1,22 @@
 """What was inspected: rows, pictures and masks. Served where a record is kept."""
 
+from datetime import UTC, date, datetime, time
 from typing import Annotated, Any
+from zoneinfo import ZoneInfo
 
-from fastapi import APIRouter, Depends, Query
+from fastapi import APIRouter, Depends, Path, Query
 from pydantic import AwareDatetime
-from starlette.responses import Response
+from starlette.responses import Response, StreamingResponse
 
 from api.dependencies import ServiceDep
 from api.errors import RequestError, describe_problems
 from api.raw_route import BINARY
 from api.records import showing
+from api.records.day_export import TableFormat, day_filters, export_day
 from api.records.inspection import Row
 from api.records.queries import Filters, find_inspection
 from api.records.record import Record
-from api.request_params import MAX_NAME
+from api.request_params import MAX_NAME, PRINTABLE
 from segdec.images import encode_png
 from segdec.schemas import InspectionRecord, RecordPage
 
@@ -28,8 +31,28 @@ FILE: dict[str, Any] = {
     "responses": {200: {"content": {"image/*": {"schema": BINARY}}}, **PROBLEMS},
 }
 
-Word = Annotated[str | None, Query(max_length=MAX_NAME)]
-Moment = Annotated[AwareDatetime | None, Query(description="ISO 8601, with its zone")]
+TABLE_TYPES: dict[TableFormat, str] = {
+    "csv": "text/csv; charset=utf-8",
+    "parquet": "application/vnd.apache.parquet",
+}
+TABLE: dict[str, Any] = {
+    "response_class": Response,
+    "responses": {200: {"content": {kind: {"schema": BINARY} for kind in TABLE_TYPES.values()}}, **PROBLEMS},
+}
+
+Word = Annotated[str | None, Query(max_length=MAX_NAME, pattern=PRINTABLE)]
+FIRST_DAY, LAST_DAY = date(1970, 1, 2), date(2999, 12, 30)
+"""Beyond them, a day has no midnight in some zone."""
+Moment = Annotated[
+    AwareDatetime | None,
+    Query(
+        description="ISO 8601, with its zone",
+        ge=datetime.combine(FIRST_DAY, time(), UTC),
+        le=datetime.combine(LAST_DAY, time(), UTC),
+    ),
+]
+MOST_ID = 2**63 - 1
+RecordId = Annotated[int, Path(gt=0, le=MOST_ID)]
 
 
 async def get_record(service: ServiceDep) -> Record:
@@ -42,7 +65,7 @@ async def get_record(service: ServiceDep) -> Record:
 RecordDep = Annotated[Record, Depends(get_record)]
 
 
-async def find_row(record: RecordDep, record_id: int) -> Row:
+async def find_row(record: RecordDep, record_id: RecordId) -> Row:
     """Returns the row of the inspection in the path.
 
     Raises:
@@ -66,12 +89,37 @@ async def list_records(
     since: Moment = None,
     until: Moment = None,
     reviewed: bool | None = None,
-    before: Annotated[int | None, Query(gt=0, description="only what was kept before this record")] = None,
+    before: Annotated[int | None, Query(gt=0, le=MOST_ID, description="only what was kept before it")] = None,
     limit: Annotated[int, Query(gt=0, le=MOST)] = 50,
 ) -> RecordPage:
     """Inspections, the newest first; `next_before` of a page asks for the next one."""
     filters = Filters(station, part_id, label, since, until, reviewed)
     return await record.read(showing.list_page, filters, before, limit)
+
+
+@router.get("/days/{day}", **TABLE)
+async def export(
+    record: RecordDep,
+    day: Annotated[date, Path(ge=FIRST_DAY, le=LAST_DAY)],
+    form: Annotated[TableFormat, Query(alias="format")] = "csv",
+    zone: Annotated[str, Query(max_length=64, description="whose midnights begin and end the day")] = "UTC",
+    station: Word = None,
+) -> StreamingResponse:
+    """The inspections of a day as one table, the newest first; without masks and regions."""
+    filters = day_filters(day, _find_zone(zone), station)
+    pieces = await record.stream(lambda engine: export_day(engine, filters, form))
+    name = f"inspections-{day.isoformat()}.{form}"
+    headers = {"Content-Disposition": f'attachment; filename="{name}"'}
+    return StreamingResponse(pieces, headers=headers, media_type=TABLE_TYPES[form])
+
+
+def _find_zone(name: str) -> ZoneInfo:
+    try:
+        return ZoneInfo(name)
+    except (KeyError, ValueError, OSError) as error:  # not known, no name of a file, or a folder
+        raise RequestError(
+            400, "bad_parameter", f"zone is {name!r}. Expected one such as 'Europe/Berlin'."
+        ) from error
 
 
 @router.get("/{record_id}", responses=PROBLEMS)

@@ -7,26 +7,33 @@ from tests.api.records.databases import BINARIES, OwnPostgres
 
 
 @pytest.fixture(scope="session")
-def postgres(tmp_path_factory):
+def postgres():
     if BINARIES is None:
         pytest.skip("no PostgreSQL: Debian's package postgresql has it")
-    cluster = OwnPostgres(tmp_path_factory.mktemp("cluster") / "postgres")
+    cluster = OwnPostgres()
     yield cluster
-    cluster.stop("immediate")
+    cluster.remove()
+
+
+@pytest.fixture
+def make_database(postgres):
+    """Makes an empty database of PostgreSQL and returns its URL."""
+
+    def make() -> str:
+        name = f"record_{uuid.uuid4().hex}"
+        url = postgres.url.replace("postgresql", "postgresql+psycopg")
+        admin = create_engine(url, isolation_level="AUTOCOMMIT")
+        with admin.connect() as connection:
+            connection.execute(text(f"CREATE DATABASE {name}"))
+        admin.dispose()
+        return postgres.url_of(name)
+
+    return make
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 def database_url(request, tmp_path):
     """Of an empty database."""
     if request.param == "sqlite":
-        yield f"sqlite:///{tmp_path}/record.db"
-        return
-    cluster = request.getfixturevalue("postgres")
-    name = f"record_{uuid.uuid4().hex}"
-    admin = create_engine(
-        cluster.url.replace("postgresql", "postgresql+psycopg"), isolation_level="AUTOCOMMIT"
-    )
-    with admin.connect() as connection:
-        connection.execute(text(f"CREATE DATABASE {name}"))
-    admin.dispose()
-    yield cluster.url_of(name)
+        return f"sqlite:///{tmp_path}/record.db"
+    return request.getfixturevalue("make_database")()

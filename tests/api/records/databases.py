@@ -5,10 +5,13 @@ as it is in a container.
 """
 
 import os
+import random
 import shutil
 import socket
 import subprocess
+import tempfile
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 BINARIES = max(
@@ -17,26 +20,29 @@ BINARIES = max(
 SUPERUSER = "postgres"
 
 
-class OwnPostgres:
-    """A cluster in a folder, which can be stopped, killed and started again.
+def _free_port() -> int:
+    """Finds a port that no client's connection takes while the server is stopped."""
+    first_of_clients = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
+    while True:
+        with socket.socket() as free, suppress(OSError):
+            free.bind(("127.0.0.1", random.randrange(10_000, first_of_clients)))
+            return int(free.getsockname()[1])
 
-    Args:
-        folder: Is made, and belongs to the user `postgres` where root runs the tests.
+
+class OwnPostgres:
+    """A cluster which can be stopped, killed and started again.
+
+    Its folder is none of pytest's, which are for their owner alone: it belongs to the user `postgres` where
+    root runs the tests.
     """
 
-    def __init__(self, folder: Path) -> None:
-        self._data = folder / "data"
-        folder.mkdir(parents=True)
+    def __init__(self) -> None:
+        self._folder = Path(tempfile.mkdtemp(prefix="postgres-"))
+        self._data = self._folder / "data"
         if os.geteuid() == 0:
-            shutil.chown(folder, SUPERUSER)
-            for parent in folder.parents:  # pytest's folders are for their owner alone
-                if parent.owner() == "root" and parent != Path("/tmp") and Path("/tmp") in parent.parents:
-                    parent.chmod(parent.stat().st_mode | 0o711)
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = free.getsockname()[1]
+            shutil.chown(self._folder, SUPERUSER)
+        self.port = _free_port()
         self._run("initdb", "--pgdata", self._data, "--auth", "trust", "--username", SUPERUSER, "--no-sync")
-        self._folder = folder
         self.start()
 
     @property
@@ -56,6 +62,11 @@ class OwnPostgres:
     def stop(self, mode: str = "fast") -> None:
         """Stops it; with the mode `immediate` as a loss of power would."""
         self._run("pg_ctl", "--pgdata", self._data, "-w", "-m", mode, "stop")
+
+    def remove(self) -> None:
+        """Stops it for good and removes its folder."""
+        self.stop("immediate")
+        shutil.rmtree(self._folder)
 
     def _run(self, program: str, *words: object) -> None:
         assert BINARIES is not None

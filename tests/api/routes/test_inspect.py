@@ -1,6 +1,8 @@
 """The record's way in: inspected, kept, and answered again."""
 
+import base64
 import hashlib
+import json
 import sqlite3
 from contextlib import closing
 
@@ -71,6 +73,56 @@ def test_the_same_part_and_picture_get_the_first_answer_again(recorder, predicto
     for told in (first, again):
         told.pop("repeated"), told.pop("mask")
     assert again == first
+
+
+FACTS = {"station": "line3", "part_id": "A17", "metadata": {"shift": 2}}
+
+
+@pytest.mark.parametrize("kind", ["query", "form", "json"])
+def test_what_part_it_is_can_stand_in_the_query_or_in_the_body(recorder, part, folder, kind):
+    texts = {**FACTS, "metadata": json.dumps(FACTS["metadata"])}
+    image = {"b64": base64.b64encode(part).decode()}
+    answer = {
+        "query": lambda: recorder.post("/v1/inspect", content=part, headers=PNG, params=texts),
+        "form": lambda: recorder.post("/v1/inspect", files={"file": part}, data=texts),
+        "json": lambda: recorder.post("/v1/inspect", json={"image": image, **FACTS}),
+    }[kind]()
+    assert answer.status_code == 200, answer.text
+    kept = rows(folder)[0]
+    assert (kept["station"], kept["part_id"]) == ("line3", "A17")
+    assert json.loads(kept["details"]) == {"shift": 2}
+    assert recorder.post("/v1/inspect", content=part, headers=PNG, params=texts).json()["repeated"]
+
+
+@pytest.mark.parametrize(
+    ("query", "body", "said"),
+    [
+        ("?station=a", {"station": "b"}, "station is 'a' in the query and 'b' in the body."),
+        ("", {"part_id": ""}, "body part_id is ''. Expected 1 to 128 letters that print."),
+        ("", {"metadata": {"a": "x" * 4096}}, "body metadata is {'a': 'xxx"),
+        ("", {"metadata": [1]}, "body metadata is [1]. Expected a JSON object of at most 4096 letters."),
+        ("", {"shift": 2}, "shift: Extra inputs are not permitted."),
+    ],
+)
+def test_a_body_that_says_nonsense_of_the_part_is_refused(recorder, part, folder, query, body, said):
+    image = {"b64": base64.b64encode(part).decode()}
+    answer = recorder.post(f"/v1/inspect{query}", json={"image": image, **body})
+    assert answer.status_code == 400 and answer.json()["detail"].startswith(said)
+    assert rows(folder) == []
+
+
+def test_a_form_that_says_nonsense_of_the_part_is_refused(recorder, part):
+    for field, said in (("shift", "The form holds"), ("metadata", "form metadata is '{'. Expected a JSON")):
+        answer = recorder.post("/v1/inspect", files={"file": part}, data={field: "{"})
+        assert answer.status_code == 400 and answer.json()["detail"].startswith(said)
+    assert recorder.post("/v1/predict", files={"file": part}, data={"station": "a"}).status_code == 400
+
+
+def test_a_named_model_inspects_too(recorder, part):
+    first = recorder.post("/v1/models/unnamed/inspect?part_id=7", content=part, headers=PNG).json()
+    assert first["record_id"] == 1
+    assert inspect(recorder, part, "?part_id=7").json()["repeated"]
+    assert recorder.post("/v1/models/other/inspect", content=part, headers=PNG).status_code == 404
 
 
 def test_another_station_part_or_picture_is_another_inspection(recorder, part):

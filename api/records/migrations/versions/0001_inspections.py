@@ -1,4 +1,4 @@
-"""Inspections, their pictures, what was not inspected, and who changed what."""
+"""Inspections, their pictures, and who changed what."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -39,17 +39,6 @@ def upgrade() -> None:
         sqlite_autoincrement=True,
     )
     op.create_index("audit_by_record", "audit", ["record_id", "id"], unique=False)
-    op.create_table(
-        "failures",
-        sa.Column("id", IDENTITY, autoincrement=True, nullable=False),
-        sa.Column("failed_at", MOMENT, nullable=False),
-        sa.Column("station", sa.Text(), nullable=False),
-        sa.Column("part_id", sa.Text(), nullable=True),
-        sa.Column("code", sa.Text(), nullable=False),
-        sa.PrimaryKeyConstraint("id"),
-        sqlite_autoincrement=True,
-    )
-    op.create_index("failures_by_station", "failures", ["station", "id"], unique=False)
     op.create_table(
         "hours",
         sa.Column("hour", MOMENT, nullable=False),

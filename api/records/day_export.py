@@ -1,0 +1,143 @@
+"""The inspections of a day as one table, CSV or Parquet, made piece by piece however many there are."""
+
+import io
+from collections.abc import Callable, Iterator, Sequence
+from datetime import date, datetime, time, timedelta
+from typing import Literal, Protocol
+from zoneinfo import ZoneInfo
+
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
+from sqlalchemy import Engine
+
+from api.records.inspection import Row
+from api.records.queries import Filters, ids_of_hours, list_inspections
+
+TableFormat = Literal["csv", "parquet"]
+ROWS = 2_000
+"""Rows that are read at once, and a row group of Parquet."""
+TEXT = (
+    "station",
+    "part_id",
+    "client",
+    "model",
+    "version",
+    "manifest_sha256",
+    "engine",
+    "label",
+    "draw_reason",
+    "reviewed_label",
+    "reviewer",
+    "review_reason",
+    "picture_format",
+    "picture_state",
+)
+NUMBERS = ("score", "log_odds", "threshold", "review_threshold", "draw_probability")
+MOMENT = pa.timestamp("us", tz="UTC")
+SCHEMA = pa.schema(
+    [
+        ("record_id", pa.int64()),
+        ("inspected_at", MOMENT),
+        *((name, pa.string()) for name in TEXT),
+        *((name, pa.float64()) for name in NUMBERS),
+        ("drawn", pa.bool_()),
+        ("reviewed_at", MOMENT),
+        ("picture_sha256", pa.string()),
+        ("metadata", pa.string()),
+    ]
+)
+"""`metadata` is JSON; the rest is what a record says, without masks and regions."""
+
+
+class _Writer(Protocol):
+    def write_batch(self, batch: pa.RecordBatch) -> None: ...
+    def close(self) -> None: ...
+
+
+def _write_csv(sink: pa.NativeFile) -> _Writer:
+    return pyarrow.csv.CSVWriter(sink, SCHEMA)  # type: ignore[no-any-return]
+
+
+def _write_parquet(sink: pa.NativeFile) -> _Writer:
+    return pyarrow.parquet.ParquetWriter(sink, SCHEMA)  # type: ignore[no-any-return]
+
+
+WRITERS: dict[TableFormat, Callable[[pa.NativeFile], _Writer]] = {
+    "csv": _write_csv,
+    "parquet": _write_parquet,
+}
+
+
+def day_filters(day: date, zone: ZoneInfo, station: str | None) -> Filters:
+    """Returns what was inspected on a day, midnight to midnight in `zone`."""
+    begin, end = (datetime.combine(of, time(), zone) for of in (day, day + timedelta(days=1)))
+    return Filters(station=station, since=begin, until=end)
+
+
+def export_day(engine: Engine, filters: Filters, form: TableFormat) -> Iterator[bytes]:
+    """Yields the table piece by piece.
+
+    Args:
+        engine: Of the record's database.
+        filters: Of `day_filters`.
+        form: Of the table.
+
+    Raises:
+        SQLAlchemyError: If the database does not answer.
+    """
+    pieces = _Pieces()
+    writer = WRITERS[form](pa.PythonFile(pieces, mode="w"))
+    for rows in _pages(engine, filters):
+        writer.write_batch(_batch(rows))
+        yield pieces.take()
+    writer.close()
+    yield pieces.take()
+
+
+class _Pieces(io.RawIOBase):
+    """Takes what a writer writes, until it is taken away."""
+
+    def __init__(self) -> None:
+        self._pieces: list[bytes] = []
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, piece: bytes) -> int:  # type: ignore[override]
+        self._pieces.append(bytes(piece))
+        return len(piece)
+
+    def take(self) -> bytes:
+        pieces, self._pieces = self._pieces, []
+        return b"".join(pieces)
+
+
+def _pages(engine: Engine, filters: Filters) -> Iterator[Sequence[Row]]:
+    """Yields the inspections in pages, the newest first; what is kept meanwhile is not among them."""
+    with engine.connect() as connection:
+        _, before = ids_of_hours(connection, filters)
+    before += 1
+    while True:
+        with engine.connect() as connection:
+            rows = list_inspections(connection, filters, before, ROWS)
+        if rows:
+            yield rows
+        if len(rows) < ROWS:
+            return
+        before = rows[-1]["id"]
+
+
+def _batch(rows: Sequence[Row]) -> pa.RecordBatch:
+    return pa.RecordBatch.from_pylist([_line(row) for row in rows], schema=SCHEMA)
+
+
+def _line(row: Row) -> dict[str, object]:
+    named = {name: row[name] for name in (*TEXT, *NUMBERS, "inspected_at", "reviewed_at")}
+    return {
+        **named,
+        "record_id": row["id"],
+        "drawn": row["draw"] < row["draw_probability"],
+        "picture_sha256": bytes(row["picture"]).hex(),
+        "metadata": row["details"],
+    }

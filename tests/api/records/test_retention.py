@@ -1,0 +1,242 @@
+"""Which pictures are deleted, and when; on SQLite and PostgreSQL."""
+
+import hashlib
+import itertools
+import time
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from sqlalchemy import insert, select
+
+from api.middleware.metrics import Metrics
+from api.records import queries
+from api.records.ballast import Ballast
+from api.records.database import migrate, open_database, writing
+from api.records.pictures import FolderPictures, Space
+from api.records.record_metrics import RecordMetrics
+from api.records.retention import DISTRUST_S, REST_S, ClockWatch, Retention, RetentionRules
+from api.records.tables import audit, pictures, store
+from api.records.worth import Worth
+
+NOTHING = RetentionRules({}, None, 0.0)
+SIZE = 100
+
+
+class Clock:
+    """Both clocks of a watch, moved by hand."""
+
+    def __init__(self):
+        self.wall, self.passed = 1e9, 0.0
+
+    def watch(self, newest=None):
+        return ClockWatch(newest, lambda: self.wall, lambda: self.passed)
+
+    def go(self, seconds, jump=0.0):
+        self.passed += seconds
+        self.wall += seconds + jump
+
+
+class Kept:
+    """A record of pictures alone, and the rules on it."""
+
+    def __init__(self, url, folder):
+        self.engine = open_database(url)
+        migrate(self.engine)
+        with writing(self.engine) as connection:
+            connection.execute(insert(store), {"id": "one", "bytes": 0})
+        self.pictures = FolderPictures(folder / "pictures")
+        self.ballast = Ballast(folder / "ballast", size=1000)
+        self.metrics = Metrics(lambda: 0, lambda: True)
+        self.told = RecordMetrics(self.metrics)
+        self.clock = Clock()
+        self._numbers = itertools.count()
+
+    def add(self, worth, days=0.0):
+        """Stores a picture of 100 bytes; returns its digest."""
+        data = next(self._numbers).to_bytes(SIZE, "big")
+        sha256 = hashlib.sha256(data).digest()
+        self.pictures.put(sha256, data)
+        stored_at = datetime.now(UTC) - timedelta(days=days)
+        row = {"sha256": sha256, "bytes": SIZE, "format": "png", "state": "kept"}
+        with writing(self.engine) as connection:
+            queries.keep_pictures(connection, [{**row, "worth": worth, "stored_at": stored_at}])
+        self.pictures.settle(sha256)
+        return sha256
+
+    def apply(self, rules, watch=None):
+        watch = watch or self.clock.watch()
+        retention = Retention(self.engine, self.pictures, rules, watch, self.ballast, self.told)
+        retention.run()
+
+    def states(self):
+        with self.engine.connect() as connection:
+            rows = connection.execute(select(pictures.c.sha256, pictures.c.state)).all()
+        states = {bytes(sha256): state for sha256, state in rows}
+        assert all(self.pictures.holds(sha256) == (state == "kept") for sha256, state in states.items())
+        return states
+
+    def bytes(self):
+        with self.engine.connect() as connection:
+            return queries.stored_bytes(connection)
+
+
+@pytest.fixture
+def kept(database_url, tmp_path):
+    kept = Kept(database_url, tmp_path)
+    yield kept
+    kept.engine.dispose()
+
+
+def test_pictures_go_at_the_age_that_their_worth_has(kept):
+    rules = RetentionRules({Worth.GOOD: 30, Worth.DEFECT: 100}, None, 0.0)
+    old = {worth: kept.add(worth, days=40) for worth in Worth}
+    young = kept.add(Worth.GOOD, days=20)
+    kept.apply(rules)
+    states = kept.states()
+    assert states.pop(old[Worth.GOOD]) == "expired"
+    assert set(states.values()) == {"kept"} and young in states
+    assert kept.bytes() == SIZE * len(states)
+
+
+def test_a_budget_takes_what_is_worth_least_and_of_that_the_oldest(kept):
+    order = [kept.add(Worth.GOOD, days=3), kept.add(Worth.GOOD, days=2), kept.add(Worth.GOOD_SAMPLE, days=9)]
+    order += [kept.add(Worth.TO_REVIEW, days=9), kept.add(Worth.DEFECT, days=9)]
+    reviewed = kept.add(Worth.REVIEWED, days=99)
+    for bytes_left in (5 * SIZE + 50, 3 * SIZE, SIZE, 1):
+        kept.apply(RetentionRules({}, bytes_left, 0.0))
+    assert kept.states() == {**dict.fromkeys(order, "expired"), reviewed: "kept"}
+
+
+def test_space_is_made_in_the_order_of_worth(kept, monkeypatch):
+    monkeypatch.setattr("api.records.retention.BITE", 1)
+    digests = [kept.add(worth, days=5) for worth in Worth]
+    spaces = iter([Space(1000, 40), Space(1000, 60), Space(1000, 120), Space(1000, 120)])
+    monkeypatch.setattr(kept.pictures, "space", lambda: next(spaces))
+    kept.apply(RetentionRules({}, None, 0.1))
+    assert list(kept.states().values()).count("expired") == 2
+    assert [kept.states()[sha256] for sha256 in digests[:3]] == ["expired", "expired", "kept"]
+
+
+def test_reviewed_pictures_are_never_given_up_for_space(kept, monkeypatch, caplog):
+    reviewed = kept.add(Worth.REVIEWED, days=999)
+    kept.add(Worth.GOOD)
+    monkeypatch.setattr(kept.pictures, "space", lambda: Space(1000, 1))
+    kept.apply(RetentionRules({}, None, 0.1))
+    assert [sha for sha, state in kept.states().items() if state == "kept"] == [reviewed]
+    assert "has no picture left that it may delete" in caplog.text
+    assert kept.metrics.render()[0].count(b"segdec_record_short 1.0") == 1
+
+
+def test_what_is_deleted_is_counted_and_written_down(kept, monkeypatch):
+    monkeypatch.setattr("api.records.retention.BITE", 2)
+    for _ in range(3):
+        kept.add(Worth.GOOD, days=40)
+    kept.apply(RetentionRules({Worth.GOOD: 30}, None, 0.0))
+    with kept.engine.connect() as connection:
+        lines = connection.execute(select(audit.c.who, audit.c.what, audit.c.after)).all()
+    assert [(who, what) for who, what, _ in lines] == [("retention", "delete pictures")] * 2
+    assert [after for *_, after in lines] == [
+        '{"cause": "age", "count": 2}',
+        '{"cause": "age", "count": 1}',
+    ]
+    text = kept.metrics.render()[0].decode()
+    assert 'segdec_record_deleted_pictures_total{cause="age"} 3.0' in text
+    assert "segdec_record_pictures_bytes 0.0" in text
+
+
+def test_a_killed_deletion_is_finished(kept):
+    sha256 = kept.add(Worth.GOOD)
+    with writing(kept.engine) as connection:
+        queries.change_states(connection, [sha256], "kept", "expiring")
+    kept.apply(NOTHING)
+    assert kept.states() == {sha256: "expired"} and kept.bytes() == 0
+
+
+def test_a_picture_that_comes_again_while_it_is_deleted_stays(kept):
+    sha256 = kept.add(Worth.GOOD)
+    with writing(kept.engine) as connection:
+        queries.change_states(connection, [sha256], "kept", "expiring")
+    row = {"sha256": sha256, "bytes": SIZE, "format": "png", "state": "kept", "worth": Worth.DEFECT}
+    with writing(kept.engine) as connection:
+        queries.keep_pictures(connection, [{**row, "stored_at": datetime.now(UTC)}])
+    kept.apply(NOTHING)
+    assert kept.states() == {sha256: "kept"}
+
+
+def test_a_picture_keeps_the_higher_worth(kept):
+    sha256 = kept.add(Worth.DEFECT, days=40)
+    row = {"sha256": sha256, "bytes": SIZE, "format": "png", "state": "kept", "worth": Worth.GOOD}
+    with writing(kept.engine) as connection:
+        queries.keep_pictures(connection, [{**row, "stored_at": datetime.now(UTC) - timedelta(days=40)}])
+    kept.apply(RetentionRules({Worth.GOOD: 30}, None, 0.0))
+    assert kept.states() == {sha256: "kept"} and kept.bytes() == SIZE
+
+
+# === A clock that jumps ===
+
+
+@pytest.mark.parametrize("jump", [400 * 86_400.0, -3_600.0])
+def test_after_a_jump_of_the_clock_no_age_is_believed_for_a_day(kept, jump):
+    rules, watch = RetentionRules({Worth.GOOD: 30}, None, 0.0), kept.clock.watch()
+    sha256 = kept.add(Worth.GOOD, days=40)
+    kept.clock.go(60, jump)
+    kept.apply(rules, watch)
+    kept.clock.go(DISTRUST_S - 1)
+    kept.apply(rules, watch)
+    assert kept.states() == {sha256: "kept"}
+    assert b"segdec_record_clock_distrusted 1.0" in kept.metrics.render()[0]
+    kept.clock.go(1)
+    kept.apply(rules, watch)
+    assert kept.states() == {sha256: "expired"}
+
+
+@pytest.mark.parametrize(
+    ("newest", "trusted"), [(None, True), (0.0, True), (REST_S, True), (REST_S + 1, False), (-61.0, False)]
+)
+def test_a_clock_that_jumped_while_the_service_was_off(newest, trusted):
+    clock = Clock()
+    assert clock.watch(None if newest is None else clock.wall - newest).is_trusted() is trusted
+
+
+def test_a_clock_that_is_put_right_little_by_little_is_believed():
+    clock = Clock()
+    watch = clock.watch()
+    for _ in range(100):
+        clock.go(30, jump=1)
+        assert watch.is_trusted()
+
+
+# === Ballast ===
+
+
+def test_ballast_is_there_while_there_is_room_and_dropped_in_a_hurry(kept, tmp_path):
+    kept.apply(NOTHING)
+    assert (tmp_path / "ballast").stat().st_size == 1000
+    retention = Retention(kept.engine, kept.pictures, NOTHING, kept.clock.watch(), kept.ballast, kept.told)
+    retention.hurry()
+    assert not (tmp_path / "ballast").exists()
+    kept.ballast.take(free_bytes=3999)
+    assert not (tmp_path / "ballast").exists()
+
+
+def test_a_failure_of_the_database_does_not_end_the_thread(kept, monkeypatch, caplog):
+    monkeypatch.setattr("api.records.retention.PAUSE_S", 0.01)
+    sha256 = kept.add(Worth.GOOD, days=40)
+    rules = RetentionRules({Worth.GOOD: 30}, None, 0.0)
+    retention = Retention(kept.engine, kept.pictures, rules, kept.clock.watch(), kept.ballast, kept.told)
+    delete, failures = kept.pictures.delete, iter([OSError("gone"), OSError("gone")])
+
+    def fail_twice(digest):
+        for failure in failures:
+            raise failure
+        delete(digest)
+
+    monkeypatch.setattr(kept.pictures, "delete", fail_twice)
+    retention.start()
+    try:
+        while kept.pictures.holds(sha256):
+            time.sleep(0.01)
+    finally:
+        retention.close()
+    assert caplog.text.count("The rules of retention were not applied: gone") == 2
+    assert kept.states() == {sha256: "expired"}

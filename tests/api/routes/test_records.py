@@ -1,0 +1,235 @@
+"""What is answered of the record: pages, pictures, masks, and the table of a day."""
+
+import csv
+import io
+import sqlite3
+from contextlib import closing
+from datetime import UTC, date, datetime, timedelta
+from zoneinfo import ZoneInfo
+
+import numpy as np
+import pyarrow.parquet
+import pytest
+
+from api.middleware.keys import make_key
+from api.records.day_export import day_filters
+from api.records.record import DATABASE, PICTURES
+from segdec.images import decode_image, encode_png
+from segdec.overlay import draw_overlay
+from tests.api.conftest import ServiceClient, part_image
+
+PNG = {"Content-Type": "image/png"}
+GOOD = encode_png(part_image(brightness=90))
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return tmp_path / "record"
+
+
+@pytest.fixture
+def recorder(make_app, folder):
+    with ServiceClient(make_app(record="required", record_folder=folder)) as client:
+        yield client
+
+
+@pytest.fixture
+def line(recorder, part):
+    """A recorder that has seen five parts: two of station a, two of b, one without; the second is good."""
+    asked = [(part, "?station=a&part_id=1"), (GOOD, "?station=a&part_id=2"), (part, "?station=b&part_id=3")]
+    asked += [(part, "?station=b"), (part, "")]
+    for number, (body, query) in enumerate(asked, 1):
+        answer = recorder.post(f"/v1/inspect{query}", content=body, headers=PNG)
+        assert answer.json()["record_id"] == number
+    return recorder
+
+
+def ids(client, query=""):
+    return [record["record_id"] for record in client.get(f"/v1/records{query}").json()["records"]]
+
+
+def test_pages_run_from_the_newest_to_the_first(line):
+    first = line.get("/v1/records?limit=2").json()
+    assert [record["record_id"] for record in first["records"]] == [5, 4]
+    second = line.get(f"/v1/records?limit=2&before={first['next_before']}").json()
+    assert [record["record_id"] for record in second["records"]] == [3, 2]
+    last = line.get(f"/v1/records?limit=2&before={second['next_before']}").json()
+    assert [record["record_id"] for record in last["records"]] == [1]
+    assert last["next_before"] is None
+
+
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [
+        ("?station=a", [2, 1]),
+        ("?station=", [5]),
+        ("?label=good", [2]),
+        ("?part_id=3", [3]),
+        ("?station=b&label=good", []),
+        ("?reviewed=false&station=b", [4, 3]),
+        ("?reviewed=true", []),
+    ],
+)
+def test_records_are_found_by_what_is_said_of_them(line, query, found):
+    assert ids(line, query) == found
+
+
+def test_records_are_found_by_their_time(line):
+    now = datetime.now(UTC)
+    soon, before = ((now + timedelta(minutes=shift)).strftime("%Y-%m-%dT%H:%M:%SZ") for shift in (1, -1))
+    assert ids(line, f"?since={before}&until={soon}") == [5, 4, 3, 2, 1]
+    assert ids(line, f"?until={before}") == ids(line, f"?since={soon}") == []
+    assert ids(line, f"?since={before}&station=a") == [2, 1]
+
+
+def test_a_record_says_what_was_judged(recorder, predictor):
+    predictor.review = 0.1
+    sent = recorder.post(
+        "/v1/inspect?station=a&part_id=1&metadata=%7B%22lot%22%3A7%7D", content=GOOD, headers=PNG
+    ).json()
+    record = recorder.get("/v1/records/1").json()
+    del sent["record_id"], sent["repeated"]
+    assert record["answer"] == {**sent, "mask": None}
+    assert (record["station"], record["part_id"], record["metadata"]) == ("a", "1", {"lot": 7})
+    assert record["picture"]["bytes"] == len(GOOD) and record["picture"]["state"] == "kept"
+    assert record["draw"] == {"drawn": True, "reason": "review", "probability": 1.0}
+    assert record["review"] is None and record["revision"] == 0
+
+
+def test_picture_mask_and_overlay_are_had_again(line, part):
+    image = line.get("/v1/records/1/image")
+    assert (image.headers["Content-Type"], image.content) == ("image/png", part)
+    predicted = line.post("/v1/predict", content=part, headers={**PNG, "Accept": "image/png"})
+    assert line.get("/v1/records/1/mask").content == predicted.content
+    overlay = decode_image(line.get("/v1/records/1/overlay").content, "overlay").pixels
+    mask = decode_image(predicted.content, "mask").pixels[..., 0]
+    np.testing.assert_array_equal(overlay, draw_overlay(decode_image(part, "part").pixels, mask))
+
+
+def state_of_first(folder):
+    with closing(sqlite3.connect(folder / DATABASE)) as database:
+        return database.execute(
+            "SELECT p.state FROM inspections i JOIN pictures p ON i.picture = p.sha256 WHERE i.id = 1"
+        ).fetchone()[0]
+
+
+def test_a_lost_picture_is_told_counted_and_stored_anew(line, folder, part):
+    for path in (folder / PICTURES).glob("??/*"):
+        path.unlink()
+    for _ in range(2):
+        answer = line.get("/v1/records/1/image")
+        assert (answer.status_code, answer.json()["code"]) == (404, "picture_lost")
+    assert state_of_first(folder) == "lost"
+    assert line.get("/v1/records/1/mask").status_code == 200
+    assert "segdec_record_lost_pictures_total 1.0" in line.get("/metrics").text
+    line.post("/v1/inspect?station=new", content=part, headers=PNG)
+    assert line.get("/v1/records/1/image").content == part
+    assert state_of_first(folder) == "kept"
+
+
+def test_a_folder_that_is_gone_loses_no_picture(line, folder):
+    (folder / PICTURES).rename(folder / "elsewhere")
+    assert line.get("/v1/records/1/image").json()["code"] == "record_unavailable"
+    refused = line.post("/v1/inspect", content=encode_png(part_image(brightness=150)), headers=PNG)
+    assert (refused.status_code, refused.json()["code"]) == (503, "record_unavailable")
+    assert "its pictures cannot be written" in refused.json()["detail"]
+    (folder / "elsewhere").rename(folder / PICTURES)
+    assert state_of_first(folder) == "kept"
+
+
+def test_an_expired_picture_is_told(line, folder):
+    with closing(sqlite3.connect(folder / DATABASE)) as database, database:
+        database.execute("UPDATE pictures SET state = 'expired'")
+    for path in ("image", "overlay"):
+        answer = line.get(f"/v1/records/1/{path}")
+        assert (answer.status_code, answer.json()["code"]) == (404, "picture_expired")
+    assert line.get("/v1/records/1").json()["picture"]["state"] == "expired"
+
+
+def test_the_table_of_a_day(line):
+    day = datetime.now(UTC).date().isoformat()
+    answer = line.get(f"/v1/records/days/{day}")
+    assert answer.headers["Content-Disposition"] == f'attachment; filename="inspections-{day}.csv"'
+    rows = list(csv.DictReader(io.StringIO(answer.text)))
+    assert [row["record_id"] for row in rows] == ["5", "4", "3", "2", "1"]
+    assert [row["label"] for row in rows] == ["scratch", "scratch", "scratch", "good", "scratch"]
+    table = pyarrow.parquet.read_table(
+        io.BytesIO(line.get(f"/v1/records/days/{day}?format=parquet&station=a").content)
+    )
+    assert table["record_id"].to_pylist() == [2, 1]
+    assert table["station"].to_pylist() == ["a", "a"]
+    assert table["inspected_at"].type.tz == "UTC"
+
+
+def test_a_day_begins_at_the_midnight_of_its_zone(line):
+    filters = day_filters(date(2026, 10, 25), ZoneInfo("Europe/Berlin"), "a")
+    assert (filters.since, filters.until) == (
+        datetime(2026, 10, 24, 22, tzinfo=UTC),
+        datetime(2026, 10, 25, 23, tzinfo=UTC),  # clocks go back that night
+    )
+    far = datetime.now(UTC).date() + timedelta(days=2)
+    assert line.get(f"/v1/records/days/{far}?zone=Europe/Berlin").text.count("\n") == 1
+
+
+@pytest.mark.parametrize("rows", [1, 2, 5])
+def test_a_long_day_comes_in_pieces(line, monkeypatch, rows):
+    monkeypatch.setattr("api.records.day_export.ROWS", rows)
+    day = datetime.now(UTC).date()
+    assert line.get(f"/v1/records/days/{day}").text.count("\n") == 6
+    parquet = line.get(f"/v1/records/days/{day}?format=parquet").content
+    assert pyarrow.parquet.read_table(io.BytesIO(parquet))["record_id"].to_pylist() == [5, 4, 3, 2, 1]
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "records/0",
+        f"records/{2**63}",
+        "records/one",
+        "records?station=%00",
+        "records?since=2026-01-01",
+        "records?since=0001-01-01T00:00:00Z",
+        "records?limit=501",
+        "records?before=99999999999999999999",
+        "records/days/2026-02-30",
+        "records/days/9999-12-31",
+        "records/days/2026-01-01?zone=Mars",
+        "records/days/2026-01-01?zone=../etc/passwd",
+        "records/days/2026-01-01?format=xls",
+    ],
+)
+def test_what_cannot_be_asked_is_refused(recorder, path):
+    answer = recorder.get(f"/v1/{path}")
+    assert (answer.status_code, answer.json()["code"]) == (400, "bad_parameter")
+
+
+def test_no_such_record(recorder):
+    for path in ("", "/image", "/mask", "/overlay"):
+        answer = recorder.get(f"/v1/records/7{path}")
+        assert (answer.status_code, answer.json()["code"]) == (404, "record_not_found")
+
+
+def test_without_a_record_there_is_none_to_ask(client, part):
+    assert client.get("/v1/records").status_code == 404
+    answer = client.post("/v1/inspect", content=part, headers=PNG).json()
+    assert answer["record_id"] is None
+    assert answer["warnings"] == ["This inspection is not recorded: the service keeps no record."]
+
+
+def test_pictures_need_a_key_of_a_reviewer_where_any_keys_are_set(make_app, folder, tmp_path, part):
+    secrets = {}
+    for role in ("api", "review", "admin"):
+        secrets[role], text = make_key(role)
+        (tmp_path / role).write_text(text)
+    files = {f"{role}_keys": tmp_path / role for role in secrets}
+    with ServiceClient(make_app(record="required", record_folder=folder, **files)) as client:
+        sent = {**PNG, "X-API-Key": secrets["api"]}
+        assert client.post("/v1/inspect", content=part, headers=sent).json()["record_id"] == 1
+        day = datetime.now(UTC).date()
+        for path in ("", "/1", "/1/image", "/1/mask", "/1/overlay", f"/days/{day}"):
+            codes = [
+                client.get(f"/v1/records{path}", headers={"X-API-Key": key}).status_code
+                for key in ("", *secrets.values())
+            ]
+            assert codes == [401, 403, 200, 200], path
+        assert client.get("/v1/records/1", headers={"X-API-Key": secrets["admin"]}).json()["client"] == "api"
