@@ -73,14 +73,17 @@ def open_recording(settings: Settings) -> Recording:
     """Makes the recording that the settings ask for.
 
     Raises:
-        MissingExtraError: If the extra `record` is not installed.
+        MissingExtraError: If the group `record` is not installed.
         ConfigError: If the record's database cannot be used.
     """
     if settings.record == "off":
         return Recording("off", None)
     try:
         from api.records.record import Record
-    except ImportError as error:
-        raise MissingExtraError(error.name or "sqlalchemy", group="record") from error
-    record = Record(settings.record_database, settings.record_folder, settings.retry_after_s, lambda *_: None)
+
+        record = Record(
+            settings.record_database, settings.record_folder, settings.retry_after_s, lambda *_: None
+        )
+    except ImportError as error:  # of the driver too, which its URL asks for
+        raise MissingExtraError(error.name or "psycopg", group="record") from error
     return Recording(settings.record, record)
