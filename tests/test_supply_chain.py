@@ -56,6 +56,13 @@ def test_every_licence_may_be_shipped():
         licences.check_shipped(row)
 
 
+def test_page_says_of_each_licence_that_asks_for_more_than_a_notice():
+    by_hand = licences.PAGE.read_text(encoding="utf-8").partition(licences.HEAD)[0]
+    asking = {row.licence for row in rows() if re.search(r"GPL|Proprietary", row.licence)}
+    assert asking == {"LGPL-3.0-only", NVIDIA}
+    assert all(f"`{licence}`" in by_hand for licence in asking)
+
+
 def test_what_is_said_of_single_packages_is_said_of_locked_ones():
     assert set(licences.READ) <= {row.name for row in rows()}
 

@@ -31,10 +31,11 @@ NVIDIA = "LicenseRef-NVIDIA-Proprietary"
 GPU_IMAGES = {"serve-gpu", "train"}
 
 SHIPPED = {
-    "0BSD", "Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "CC0-1.0", "LicenseRef-Matplotlib", "MIT",
-    "MIT-0", "MIT-CMU", "MPL-2.0", "PSF-2.0", "Zlib",
+    "0BSD", "Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "CC0-1.0", "LGPL-3.0-only", "LicenseRef-Matplotlib",
+    "MIT", "MIT-0", "MIT-CMU", "MPL-2.0", "PSF-2.0", "Zlib",
 }  # fmt: skip
-"""What may stand beside Apache-2.0 code. MPL-2.0 asks for its files' source: certifi, tqdm are Python."""
+"""What may stand beside Apache-2.0 code. MPL-2.0 asks for its files' source: certifi, tqdm are Python.
+LGPL-3.0-only is psycopg, which is imported and can be replaced; the page says what else it asks for."""
 
 SPELT = {
     "3-Clause BSD License": "BSD-3-Clause",
@@ -56,11 +57,14 @@ READ = {
     "matplotlib": "LicenseRef-Matplotlib",
     "mdurl": "MIT",
     "namex": "Apache-2.0",
+    "obstore": "MIT",
+    "python-dateutil": "BSD-3-Clause AND Apache-2.0",
     "scipy": "BSD-3-Clause",
     "tomli-w": "MIT",
     "uvloop": "MIT OR Apache-2.0",
 }
-"""Read from the text of the licence in the wheel, where the metadata is no exact name."""
+"""Read from the text of the licence in the wheel, where the metadata is no exact name; that of obstore has
+none: from its classifier."""
 
 HEAD = "| package | version | licence | images |\n|---|---|---|---|\n"
 """Where the table begins; what stands above it is written by hand."""
