@@ -48,7 +48,11 @@ STOPSIGNAL SIGTERM
 FROM base AS service
 LABEL org.opencontainers.image.description="Surface-defect inspection over HTTP"
 ENV SEGDEC_MODEL=/models \
-    SEGDEC_HOST=0.0.0.0
+    SEGDEC_HOST=0.0.0.0 \
+    SEGDEC_RECORD_FOLDER=/record
+# A named volume that is mounted here takes its owner from the folder. No VOLUME: a record in one without a name would
+# be lost unseen; with a read-only root file system and no mount it is refused.
+RUN install --directory --owner 10001 --group 10001 /record
 EXPOSE 8000
 HEALTHCHECK --interval=10s --timeout=5s --start-period=120s --retries=3 \
     CMD ["python", "-m", "api", "health"]

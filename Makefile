@@ -44,7 +44,7 @@ COMPILE = $(BIN)/python -m compileall -qq -j 0 $(VENV)/lib || true
 install: $(INSTALLED)
 
 $(INSTALLED): $(VENV)/pip-installed pyproject.toml
-	@echo "Installing what development needs into $(VENV): 3.6 GB in some 190 packages, which takes minutes, once."
+	@echo "Installing what development needs into $(VENV): 3.8 GB in some 210 packages, which takes minutes, once."
 	@$(PIP_INSTALL) --editable '.[$(ENGINE),openvino,client,batch]' --group dev
 	@$(COMPILE)
 	@touch $@

@@ -18,6 +18,7 @@ import kubernetes_validate
 import promql_parser
 import pytest
 import yaml
+from sqlalchemy import make_url
 
 from api.middleware.metrics import BELOW_THE_APP, REASONS, RESULTS, STEPS, Metrics
 from api.settings import ENV_PREFIX, Settings
@@ -32,7 +33,7 @@ from training.experiment_file import load_experiment
 DEPLOY = Path(__file__).parents[1] / "deploy"
 BASE = DEPLOY / "kubernetes" / "base"
 OVERLAYS = DEPLOY / "kubernetes" / "overlays"
-FINISHED = ("cpu", "gpu", "tls")
+FINISHED = ("cpu", "gpu", "tls", "record")
 """The overlays: what each makes of the base can be applied."""
 SCHEMAS = Path(__file__).parent / "schemas"
 KUBERNETES = ("1.31", "1.34")
@@ -128,12 +129,12 @@ def test_kustomize_makes_of_an_overlay_what_is_checked_here(overlay: str) -> Non
     assert by_name(resources) == by_name(rendered(overlay))
 
 
-@pytest.mark.parametrize(("overlay", "secure"), [("cpu", False), ("gpu", False), ("tls", True)])
+@pytest.mark.parametrize(("overlay", "secure"), [(name, name == "tls") for name in FINISHED])
 def test_probes_and_prometheus_ask_what_the_service_speaks(overlay: str, secure: bool) -> None:
     resources = rendered(overlay)
     pod = only(resources, "Deployment")["spec"]["template"]
     (container,) = pod["spec"]["containers"]
-    variables = {one["name"]: one["value"] for one in container["env"]}
+    variables = {one["name"]: one.get("value") for one in container["env"]}
     files = {variables.get(f"{ENV_PREFIX}{name.upper()}") for name in ("tls_certificate", "tls_key")}
     assert files == ({"/tls/tls.crt", "/tls/tls.key"} if secure else {None})
     probes = [container[name]["httpGet"] for name in ("startupProbe", "readinessProbe", "livenessProbe")]
@@ -219,7 +220,7 @@ def test_custom_resources_are_those_of_kserve_and_kubeflow(file: str, schema: st
         validator.validate(resource)
 
 
-@pytest.mark.parametrize("file", ["compose.yaml", "gpu.yaml"])
+@pytest.mark.parametrize("file", ["compose.yaml", "gpu.yaml", "record.yaml"])
 def test_compose_files_are_such(file: str) -> None:
     command = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", "vendor.compose-spec"]
     done = subprocess.run(
@@ -454,10 +455,87 @@ def test_a_first_start_on_a_new_gpu_is_not_cut_short() -> None:
     assert probe["periodSeconds"] * probe["failureThreshold"] >= 45 * 60
 
 
+# === Record ===
+
+
+def test_compose_records_in_the_database_beside_it() -> None:
+    services = load(DEPLOY / "compose" / "record.yaml")["services"]
+    service, database = services["segdec"], services["database"]
+    settings = settings_of(service["environment"])
+    assert settings.record == "required"
+    url = make_url(settings.record_database or "")
+    made = database["environment"]
+    assert (url.host, url.username, url.database) == ("database", made["POSTGRES_USER"], made["POSTGRES_DB"])
+    assert service["depends_on"]["database"]["condition"] == "service_healthy"
+    assert database["healthcheck"]["test"][1] == "pg_isready"
+    assert "ports" not in database
+
+
+def test_compose_holds_no_password() -> None:
+    services = load(DEPLOY / "compose" / "record.yaml")["services"]
+    assert make_url(services["segdec"]["environment"]["SEGDEC_RECORD_DATABASE"]).password is None
+    given = services["segdec"]["environment"]["PGPASSWORD"]
+    assert given == services["database"]["environment"]["POSTGRES_PASSWORD"]
+    assert given.startswith("${RECORD_PASSWORD:?")  # an empty one, or none, is an error
+
+
+def test_compose_keeps_the_record_where_the_image_has_it() -> None:
+    record = load(DEPLOY / "compose" / "record.yaml")
+    mounts = [mount for service in record["services"].values() for mount in service["volumes"]]
+    assert mounts == [f"record:{record_folder()}", "database:/var/lib/postgresql/data"]
+    assert set(record["volumes"]) == {"record", "database"}
+
+
+def test_overlay_records_for_all_replicas_together() -> None:
+    resources = rendered("record")
+    pod = only(resources, "Deployment")["spec"]["template"]["spec"]
+    (container,) = pod["containers"]
+    variables = {one["name"]: one for one in container["env"]}
+    database = variables.pop(f"{ENV_PREFIX}RECORD_DATABASE")
+    assert database["valueFrom"]["secretKeyRef"] == {"name": "segdec-record", "key": "uri"}
+    assert settings_of({name: one["value"] for name, one in variables.items()}).record == "required"
+    volume = mounted(pod)[record_folder()]
+    assert not volume.get("readOnly")
+    assert pod["securityContext"]["fsGroup"] == 10001
+    (claim,) = [
+        one
+        for one in resources
+        if one["metadata"]["name"] == volume["persistentVolumeClaim"]["claimName"]
+        and one["kind"] == "PersistentVolumeClaim"
+    ]
+    assert claim["spec"]["accessModes"] == ["ReadWriteMany"]
+
+
+def test_service_that_records_may_call_its_database_and_names() -> None:
+    for overlay, ports in (("cpu", set()), ("record", {5432, 53})):
+        egress = only(rendered(overlay), "NetworkPolicy")["spec"]["egress"]
+        assert {port["port"] for rule in egress for port in rule["ports"]} == ports
+
+
+def settings_of(environment: dict[str, str]) -> Settings:
+    """What a container with these variables is set to."""
+    given = {
+        name.removeprefix(ENV_PREFIX).lower(): value
+        for name, value in environment.items()
+        if name.startswith(ENV_PREFIX)
+    }
+    assert set(given) <= set(Settings.model_fields)
+    return Settings.model_validate({"model": "/models", **given})
+
+
+def record_folder() -> str:
+    """Where the images of the service keep the record."""
+    return image_variables("service")["SEGDEC_RECORD_FOLDER"]
+
+
 # === Images ===
 
-IMAGES = {"serve": ("tensorflow", "serve"), "serve-gpu": ("gpu", "serve"), "train": ("gpu", "train")}
-"""Extra and dependency group of each."""
+IMAGES = {
+    "serve": ("tensorflow", "serve", "record"),
+    "serve-gpu": ("gpu", "serve", "record"),
+    "train": ("gpu", "train"),
+}
+"""Extra and dependency groups of each."""
 
 
 def locked(image: str) -> dict[str, str]:
@@ -479,10 +557,12 @@ def test_packages_of_an_image_have_hashes_and_the_tested_versions(image: str) ->
 
 
 @pytest.mark.parametrize("image", IMAGES)
-def test_packages_of_an_image_are_those_of_its_extra_and_group(image: str) -> None:
+def test_packages_of_an_image_are_those_of_its_extra_and_groups(image: str) -> None:
     declared = tomllib.loads((DEPLOY.parent / "pyproject.toml").read_text(encoding="utf-8"))
-    project, (extra, group) = declared["project"], IMAGES[image]
-    wanted, waiting = {*project["dependencies"], *declared["dependency-groups"][group]}, [extra]
+    project, (extra, *groups) = declared["project"], IMAGES[image]
+    wanted, waiting = {*project["dependencies"]}, [extra]
+    for group in groups:
+        wanted.update(declared["dependency-groups"][group])
     for name in waiting:
         for requirement in project["optional-dependencies"][name]:
             inner = re.match(r"segdec\[(.*)\]", requirement)

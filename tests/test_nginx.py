@@ -1,6 +1,7 @@
 """The configuration for nginx that ships, between replicas that are lost, full or not there."""
 
 import json
+import re
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -26,11 +27,13 @@ class Replica:
 
     Attributes:
         taken: Marks and ids of the photographs that arrived whole.
+        keys: Their keys, under which each is recorded once.
     """
 
     def __init__(self) -> None:
         self.fault = ""
         self.taken: list[tuple[str | None, str | None]] = []
+        self.keys: list[str | None] = []
         replica = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -43,6 +46,7 @@ class Replica:
                 body = self.rfile.read(int(self.headers["Content-Length"]))
                 assert body == PHOTOGRAPH
                 replica.taken.append((self.headers[RESEND], self.headers["X-Request-ID"]))
+                replica.keys.append(self.headers["Idempotency-Key"])
                 if replica.fault == "lost":
                     self.close_connection = True
                     return
@@ -82,9 +86,10 @@ class Line:
         for replica, fault in zip(self.replicas, (first, second), strict=True):
             replica.fault = fault
             replica.taken.clear()
+            replica.keys.clear()
 
-    def ask(self, **headers: str) -> httpx.Response:
-        return httpx.post(f"{self.url}/v1/predict", content=PHOTOGRAPH, headers=headers, timeout=30)
+    def ask(self, path: str = "/v1/predict", **headers: str) -> httpx.Response:
+        return httpx.post(f"{self.url}{path}", content=PHOTOGRAPH, headers=headers, timeout=30)
 
     @property
     def taken(self) -> list[tuple[str | None, str | None]]:
@@ -149,6 +154,20 @@ def test_client_sends_what_two_replicas_died_of_no_further(line):
         client.predict(PHOTOGRAPH)
     assert (caught.value.code, caught.value.status) == ("replica_lost", 502)
     assert sorted(str(mark) for mark, _ in line.taken) == ["1", "None"]
+
+
+@pytest.mark.parametrize("fault", ["lost", "full"])
+def test_both_replicas_are_sent_the_same_key(line, fault):
+    keys = []
+    for headers in ({"X-Request-ID": "shift-7"}, {"X-Request-ID": "shift-7"}, {"Idempotency-Key": "part-7"}):
+        line.fault(fault, fault)
+        line.ask("/v1/inspect", **headers)
+        (first,), (second,) = (replica.keys for replica in line.replicas)
+        assert first == second
+        keys.append(first)
+    assert all(re.fullmatch("[0-9a-f]{32}", key) for key in keys[:2])
+    assert keys[0] != keys[1], "the id is the client's: it may stand for several photographs"
+    assert keys[2] == "part-7"
 
 
 @pytest.mark.parametrize("fault", ["late", "broken"])

@@ -120,7 +120,7 @@ def test_what_a_message_says_to_install_is_declared():
     ]
     groups = {name for words in said for name in re.findall(r'group="(\w+)"', words)}
     extras = {name for words in said for name in re.findall(r'(?:extra=|, )"(\w+)"', words)}
-    assert groups == {"train", "serve", "mlflow", "quantize"}
+    assert groups == {"train", "serve", "record", "mlflow", "quantize"}
     assert groups <= set(declared["dependency-groups"])
     assert extras >= {"images", "tensorflow", "openvino", "client", "batch", "ray", "sign"}
     assert extras <= set(declared["project"]["optional-dependencies"])

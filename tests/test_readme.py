@@ -104,15 +104,18 @@ NOT_RUN = {
     ".renew/bin/pip freeze --exclude-editable --all": "as above",
     "docker build --target serve -t segdec:0.1.0 .": "needs a Docker engine; see test_deploy.py",
     "MODEL=/srv/models/parts docker compose -f deploy/compose/compose.yaml up --detach --wait": "as above",
+    "docker compose --env-file /srv/segdec.env -f deploy/compose/compose.yaml -f deploy/compose/record.yaml "
+    "up --detach --wait": "as above",
     "cp deploy/nginx/segdec.conf /etc/nginx/conf.d/ && nginx -s reload": "changes the machine; see "
     "test_replicas.py",
     "kubectl create namespace inspection": "needs a cluster; see test_deploy.py",
     "kubectl --namespace inspection apply --kustomize deploy/kubernetes/overlays/cpu": "as above",
     "kubectl --namespace inspection apply -f deploy/kubeflow/multi-worker.yaml": "as above",
     "kubectl --namespace inspection apply -f deploy/kubernetes/training/eight-gpus.yaml": "as above",
-    "uv pip compile pyproject.toml --extra tensorflow --group serve --constraint constraints.txt "
-    "--generate-hashes --python-version 3.11 --python-platform x86_64-manylinux_2_28 --no-header "
-    "--no-annotate -o deploy/image/serve.txt": "asks a package index; see test_deploy.py",
+    "uv pip compile pyproject.toml --extra tensorflow --group serve --group record "
+    "--constraint constraints.txt --generate-hashes --python-version 3.11 --python-platform "
+    "x86_64-manylinux_2_28 --no-header --no-annotate -o deploy/image/serve.txt": "asks a package index; see "
+    "test_deploy.py",
     "echo 'setuptools>=77' | uv pip compile - --constraint constraints.txt --generate-hashes --no-header "
     "--no-annotate -o deploy/image/build.txt": "as above",
 }

@@ -7,7 +7,7 @@ import zipfile
 import pytest
 
 from deploy.release import advisories, audit, licences, notes, sbom
-from deploy.release.licences import NVIDIA, LicensedPackage
+from deploy.release.licences import LGPL, NVIDIA, LicensedPackage
 from deploy.release.locks import IMAGES, LOCKS, Package, lock_file, read_lock
 from segdec import __version__
 from segdec.errors import SegdecError
@@ -56,12 +56,19 @@ def test_every_licence_may_be_shipped():
         licences.check_shipped(row)
 
 
+def test_page_says_of_each_licence_that_asks_for_more_than_a_notice():
+    by_hand = licences.PAGE.read_text(encoding="utf-8").partition(licences.HEAD)[0]
+    asking = {row.licence for row in rows() if re.search(r"GPL|Proprietary", row.licence)}
+    assert asking == {LGPL, NVIDIA}
+    assert all(f"`{licence}`" in by_hand for licence in asking)
+
+
 def test_what_is_said_of_single_packages_is_said_of_locked_ones():
-    assert set(licences.READ) <= {row.name for row in rows()}
+    assert {*licences.READ, *licences.REPLACEABLE} <= {row.name for row in rows()}
 
 
 @pytest.mark.parametrize(
-    "licence", ["GPL-3.0-only", "MIT OR AGPL-3.0-only", "LGPL-2.1-or-later AND MIT", NVIDIA, ""]
+    "licence", ["GPL-3.0-only", "MIT OR AGPL-3.0-only", "LGPL-2.1-or-later AND MIT", LGPL, NVIDIA, ""]
 )
 def test_licence_that_may_not_be_shipped_is_refused(licence):
     with pytest.raises(SegdecError, match=r"thing 1.0 in serve, train"):

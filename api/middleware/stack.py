@@ -13,6 +13,7 @@ from api.middleware.resend import ResendMiddleware
 from api.middleware.v2_errors import ProtocolErrorMiddleware
 from api.settings import Settings
 
+CORS_METHODS = ("GET", "POST", "PUT", "DELETE")
 CORS_REQUEST_HEADERS = (
     "Content-Type",
     "Authorization",
@@ -20,12 +21,15 @@ CORS_REQUEST_HEADERS = (
     "X-Request-ID",
     "X-Deadline-Ms",
     "X-Segdec-Resend",
+    "Idempotency-Key",
+    "If-Match",
     "Inference-Header-Content-Length",
 )
 CORS_ANSWER_HEADERS = (
     "X-Request-ID",
     "X-Request-ID-Refused",
     "Retry-After",
+    "ETag",
     "Inference-Header-Content-Length",
     "X-Segdec-Model",
     "X-Segdec-Version",
@@ -35,6 +39,8 @@ CORS_ANSWER_HEADERS = (
     "X-Segdec-Review-Threshold",
     "X-Segdec-Integrity",
     "X-Segdec-Warnings",
+    "X-Segdec-Record",
+    "X-Segdec-Repeated",
 )
 
 
@@ -64,7 +70,7 @@ def add_middleware(app: FastAPI, settings: Settings, metrics: Metrics) -> None:
         app.add_middleware(
             CORSMiddleware,
             allow_origins=settings.cors_origins,
-            allow_methods=("GET", "POST"),
+            allow_methods=CORS_METHODS,
             allow_headers=CORS_REQUEST_HEADERS,
             expose_headers=CORS_ANSWER_HEADERS,
         )

@@ -74,7 +74,7 @@ def open_recording(settings: Settings, metrics: Metrics) -> Recording:
     """Makes the recording that the settings ask for.
 
     Raises:
-        MissingExtraError: If the extra `record` is not installed.
+        MissingExtraError: If the group `record` is not installed.
         ConfigError: If the record's database cannot be used.
     """
     if settings.record == "off":
@@ -83,13 +83,14 @@ def open_recording(settings: Settings, metrics: Metrics) -> Recording:
         from api.records.record import Record
         from api.records.record_metrics import RecordMetrics
         from api.records.retention import RetentionRules
-    except ImportError as error:
-        raise MissingExtraError(error.name or "sqlalchemy", group="record") from error
-    record = Record(
-        settings.record_database,
-        settings.record_folder,
-        RetentionRules.from_settings(settings),
-        settings.retry_after_s,
-        RecordMetrics(metrics),
-    )
+
+        record = Record(
+            settings.record_database,
+            settings.record_folder,
+            RetentionRules.from_settings(settings),
+            settings.retry_after_s,
+            RecordMetrics(metrics),
+        )
+    except ImportError as error:  # of the driver too, which its URL asks for
+        raise MissingExtraError(error.name or "psycopg", group="record") from error
     return Recording(settings.record, record)

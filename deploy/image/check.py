@@ -1,4 +1,5 @@
-"""Builds the image `serve` and runs it: as its own user, with nothing to write but /tmp, for one photograph.
+"""Builds the image `serve` and runs it, as its own user, who may write to /tmp and /record alone: it inspects
+one photograph and records that.
 
     python -m deploy.image.check MODEL [--port 8000]
 
@@ -26,8 +27,9 @@ from typing import Any, Protocol
 ROOT = Path(__file__).parents[2]
 IMAGE, BASE = "segdec:check", "docker.io/library/python:3.11.13-slim"
 READY_S, STOP_S = 120.0, 60.0
-SCRATCH = ("/tmp", "/var/tmp", "/run/lock", "/proc", "/sys", "/dev")
-"""What any user may write in a base image, and the kernel's own."""
+RECORDING = ("--env", "SEGDEC_RECORD=required")
+WRITABLE = ("/record", "/tmp", "/var/tmp", "/run/lock", "/proc", "/sys", "/dev")
+"""The record's folder, what any user may write in a base image, and the kernel's own."""
 
 
 class Engine(Protocol):
@@ -73,18 +75,20 @@ class Docker:
             "--read-only",
             "--tmpfs",
             "/tmp",
+            "--mount",
+            "type=volume,destination=/record",
             "-v",
             f"{model}:/models:ro",
             "-p",
             f"127.0.0.1:{port}:8000",
         )
-        self._name = run("docker", "run", "--detach", *mounts, IMAGE).strip()
+        self._name = run("docker", "run", "--detach", *mounts, *RECORDING, IMAGE).strip()
 
     def stop(self) -> int:
         """Sends the stop signal; returns the exit code."""
         run("docker", "stop", "--time", str(int(STOP_S)), self._name)
         code = int(run("docker", "inspect", "--format", "{{.State.ExitCode}}", self._name))
-        run("docker", "rm", self._name)
+        run("docker", "rm", "--volumes", self._name)
         return code
 
 
@@ -124,13 +128,13 @@ class Buildah:
         """Starts the image."""
         self._container = buildah("from", "--pull=never", IMAGE).strip()
         writable = self._run("find", "/", "-xdev", "-writable", "-not", "-type", "l").split()
-        outside = [path for path in writable if not path.startswith(SCRATCH)]
+        outside = [path for path in writable if not path.startswith(WRITABLE)]
         if outside:
             raise SystemExit(
-                f"error: the image's user may write {', '.join(outside[:5])}. Expected /tmp alone."
+                f"error: the image's user may write {', '.join(outside[:5])}. Expected /tmp and /record."
             )
         config = json.loads(buildah("inspect", IMAGE))["OCIv1"]["config"]
-        mount = ("-v", f"{model}:/models:ro", "--env", f"SEGDEC_PORT={port}")
+        mount = ("-v", f"{model}:/models:ro", "--env", f"SEGDEC_PORT={port}", *RECORDING)
         command = ("run", "--isolation", "chroot", *mount, self._container, "--", *config["Entrypoint"])
         self._process = subprocess.Popen(["buildah", *STORAGE, *command])
         self._stop_signal = signal.Signals[config["StopSignal"]]
@@ -186,7 +190,7 @@ def main() -> int:
         answer = ask(f"http://127.0.0.1:{options.port}", photograph.read_bytes())
     finally:
         code = engine.stop()
-    print(f"answered {answer['decision']['label']!r}, stopped with {code}")
+    print(f"answered {answer['decision']['label']!r}, recorded as {answer['record_id']}, stopped with {code}")
     return 0 if code == 0 else 1
 
 
@@ -216,7 +220,7 @@ def ask(url: str, photograph: bytes) -> Any:
             if time.monotonic() > end:
                 raise SystemExit(f"error: {url} was not ready after {READY_S:.0f} s.") from None
             time.sleep(0.5)
-    request = urllib.request.Request(f"{url}/v1/predict?mask=none", photograph, {"Content-Type": "image/png"})
+    request = urllib.request.Request(f"{url}/v1/inspect?mask=none", photograph, {"Content-Type": "image/png"})
     with urllib.request.urlopen(request, timeout=60) as answer:
         return json.load(answer)
 

@@ -77,6 +77,15 @@ def test_flags_are_added_to_the_settings_of_the_image(stages, image, monkeypatch
 
 
 @pytest.mark.parametrize("image", SERVICES)
+def test_record_s_folder_is_the_user_s_and_kept_only_where_it_is_mounted(stages, image):
+    service = whole(stages, image)
+    owner, group = of(service, "USER")[-1].split(":")
+    (folder,) = re.findall(r"SEGDEC_RECORD_FOLDER=(\S+)", " ".join(of(service, "ENV")))
+    assert f"install --directory --owner {owner} --group {group} {folder}" in of(service, "RUN")
+    assert folder not in of(service, "VOLUME")
+
+
+@pytest.mark.parametrize("image", SERVICES)
 def test_health_is_asked_by_the_service_s_own_command_without_a_shell(stages, image):
     options, _, command = of(whole(stages, image), "HEALTHCHECK")[0].partition("CMD ")
     assert json.loads(command) == ["python", "-m", "api", "health"]  # see test_health_check.py

@@ -196,8 +196,8 @@ def test_health_and_metrics_are_never_limited(start):
 # === CORS ===
 
 
-def preflight(client: Any, header: str, origin: dict[str, str] = ORIGIN) -> Any:
-    asked = {"Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": header}
+def preflight(client: Any, header: str, origin: dict[str, str] = ORIGIN, method: str = "POST") -> Any:
+    asked = {"Access-Control-Request-Method": method, "Access-Control-Request-Headers": header}
     return client.request("OPTIONS", "/v1/predict", headers={**origin, **asked})
 
 
@@ -212,6 +212,9 @@ def test_preflight_needs_no_key(start, key_files):
             answer = preflight(client, header)
             assert answer.status_code == 200
             assert answer.headers["Access-Control-Allow-Origin"] == "https://hmi.plant"
+        for method, header in (("POST", "idempotency-key"), ("PUT", "if-match"), ("DELETE", "if-match")):
+            assert preflight(client, header, method=method).status_code == 200
+        assert preflight(client, "x-api-key", method="PATCH").status_code == 400
         assert preflight(client, "x-other").status_code == 400
         assert preflight(client, "x-api-key", {"Origin": "https://elsewhere"}).status_code == 400
 
@@ -224,6 +227,7 @@ def test_browser_may_read_answers_and_refusals(start, key_files):
             assert answer.headers["Access-Control-Allow-Origin"] == "https://hmi.plant"
             exposed = answer.headers["Access-Control-Expose-Headers"].split(", ")
             assert {"X-Request-ID", "Retry-After", "X-Segdec-Label", "X-Segdec-Score"} <= set(exposed)
+            assert {"ETag", "X-Segdec-Record", "X-Segdec-Repeated"} <= set(exposed)
 
 
 def test_any_origin_comes_without_credentials(start):
