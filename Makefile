@@ -6,7 +6,7 @@ MODEL  ?= runs/demo/model
 PORT   ?= 8000
 
 INFERENCE_BENCHMARKS := speed training_step size
-SERVING_BENCHMARKS := overhead frameworks overload soak reload cold_start batch_sizes replicas memory_bound
+SERVING_BENCHMARKS := overhead recording frameworks overload soak reload cold_start batch_sizes replicas memory_bound
 
 .PHONY: help install demo test test-all test-loaded check image-test scale-test licences sbom audit notes serve bench bench-serving clean
 

@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import math
 import os
 import platform
 import statistics
@@ -119,6 +120,21 @@ def interleave(competitors: Mapping[str, Callable[[], float]], rounds: int) -> d
 def spread(values: Sequence[float]) -> dict[str, float]:
     """Returns median, smallest and largest."""
     return {"median": statistics.median(values), "min": min(values), "max": max(values)}
+
+
+def paired_ratio(values: Sequence[float], others: Sequence[float]) -> dict[str, float]:
+    """Returns how many times as large values are as those measured beside them, and its 95 % interval.
+
+    The ratio is the geometric mean of each round's; the interval is Student's, of their logarithms. One round
+    has none: NaN.
+    """
+    from scipy.stats import t
+
+    logs = [math.log(value / other) for value, other in zip(values, others, strict=True)]
+    mean, half = statistics.fmean(logs), math.nan
+    if len(logs) > 1:
+        half = float(t.ppf(0.975, len(logs) - 1)) * statistics.stdev(logs) / math.sqrt(len(logs))
+    return {"ratio": math.exp(mean), "from": math.exp(mean - half), "to": math.exp(mean + half)}
 
 
 def _version(package: str) -> str:

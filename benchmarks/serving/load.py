@@ -8,7 +8,7 @@ import asyncio
 import itertools
 import random
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -101,7 +101,7 @@ def _start(_: int) -> None:
 
 def closed_loop(
     port: int,
-    requests: Sequence[bytes],
+    requests: Sequence[bytes] | Callable[[int], bytes],
     *,
     clients: int = 8,
     seconds: float = float("inf"),
@@ -113,7 +113,7 @@ def closed_loop(
 
     Args:
         port: Of the server on this machine.
-        requests: From which each is chosen at random; see `encode_request`.
+        requests: From which each is chosen at random, see `encode_request`; or what makes each by its number.
         clients: How many connections.
         seconds: After which no request is begun any more.
         count: Requests after which none is begun any more.
@@ -123,16 +123,19 @@ def closed_loop(
     numbers = itertools.count() if count is None else iter(range(count))
     chosen = random.Random(seed)
 
+    def request(number: int) -> bytes:
+        return requests(number) if callable(requests) else chosen.choice(requests)
+
     async def run() -> Load:
         client = _Client(port, keep_bodies)
         begun = client.begun = time.perf_counter()
 
         async def ask_again() -> None:
-            for _ in numbers:
+            for number in numbers:
                 now = time.perf_counter()
                 if now - begun >= seconds:
                     return
-                await client.ask(chosen.choice(requests), now)
+                await client.ask(request(number), now)
 
         await asyncio.gather(*(ask_again() for _ in range(clients)))
         return client.finish()

@@ -5,6 +5,7 @@ Their figures are for people to read: an exit code that depends on speed is not 
 
 import base64
 import json
+import math
 import sys
 import threading
 from contextlib import nullcontext
@@ -12,8 +13,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from benchmarks.reporting import Target, conclude, interleave
-from benchmarks.serving import cold_start, frameworks, overhead, overload, reload, soak
+from benchmarks.reporting import Target, conclude, interleave, paired_ratio
+from benchmarks.serving import cold_start, frameworks, overhead, overload, recording, reload, soak
 from benchmarks.serving.load import (
     FAILED,
     Exchange,
@@ -84,6 +85,11 @@ def test_a_count_of_requests(port):
     assert load.rate == pytest.approx(20 / load.duration_s)
 
 
+def test_requests_that_are_made_by_their_number(port):
+    load = closed_loop(port, lambda number: post(b"%d" % number), clients=3, count=20, keep_bodies=True)
+    assert {exchange.body for exchange in load.exchanges} == {b"%d" % number for number in range(20)}
+
+
 def test_refusals_and_failures_are_told_apart(port):
     load = closed_loop(port, [post(b"")], clients=2, count=4)
     assert load.statuses() == {503: 4}
@@ -136,6 +142,15 @@ def test_competitors_take_turns():
     assert measured == {"a": [3.0, 5.0], "b": [4.0, 6.0]}  # the first round warms up
 
 
+def test_a_ratio_of_what_was_measured_side_by_side():
+    found = paired_ratio([2.0, 8.0], [1.0, 2.0])  # logarithms: 1 and 2 ln 2, deviation ln 2 / √2
+    half = 12.706 * math.log(2) / 2
+    assert found["ratio"] == pytest.approx(2**1.5)
+    assert math.log(found["to"] / found["ratio"]) == pytest.approx(half, rel=1e-4)
+    assert math.log(found["ratio"] / found["from"]) == pytest.approx(half, rel=1e-4)
+    assert math.isnan(paired_ratio([2.0], [1.0])["from"])
+
+
 def test_a_server_that_ends_says_why():
     failing = ServerProcess([sys.executable, "-c", "raise SystemExit('no model at {port}')"])
     with pytest.raises(RunError, match=f"no model at {failing.port}"), failing:
@@ -173,6 +188,27 @@ def test_overhead(stub, tiny_artifact, monkeypatch, capsys):
     words = ["--rounds", "1", "--seconds", "0.2", "--side", "32", "--model", str(tiny_artifact)]
     assert overhead.main(words) in (0, 1)
     assert "service / faster way in process" in capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_recording(tmp_path, capsys):
+    words = ["--stub", "--rounds", "1", "--seconds", "0.3", "--folder", str(tmp_path)]
+    assert recording.main(words) in (0, 1)
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines[3:5]] == ["/v1/predict", "/v1/inspect"]
+
+
+def test_no_two_parts_have_the_same_photograph():
+    images = [photograph(16, 24), photograph(16, 24, seed=1)]
+    requests = [
+        recording.Parts("/at?part={}", images, first)(number) for first in (0, 4) for number in range(4)
+    ]
+    parts = [request.partition(b"\r\n\r\n")[2] for request in requests]
+    assert len(set(parts)) == 8
+    assert [request.split()[1] for request in requests[:2]] == [b"/at?part=0", b"/at?part=1"]
+    for number, part in enumerate(parts):
+        same = decode_image(images[number % 2], "photograph").pixels
+        assert (decode_image(part, "photograph").pixels == same).all()
 
 
 @pytest.mark.slow
