@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from api.middleware.metrics import Metrics
 from api.records.recording import open_recording
 from api.settings import Settings
 from segdec.artifact import MANIFEST
@@ -54,16 +55,17 @@ def test_database_without_its_driver_names_the_group(models, monkeypatch):
         models=models, record="required", record_database="postgresql://segdec@nowhere/segdec"
     )
     with pytest.raises(MissingExtraError) as caught:
-        open_recording(settings)
+        open_recording(settings, Metrics(lambda: 0, lambda: True))
     assert str(caught.value) == TOLD.format("psycopg")
 
 
 def test_service_that_does_not_record_imports_none_of_the_group():
     code = (
         "import sys; from pathlib import Path; from api.app import create_app; "
+        "from api.middleware.metrics import Metrics; "
         "from api.records.recording import open_recording; from api.settings import Settings; "
         "settings = Settings(model=Path('model')); assert settings.record == 'off'; "
-        "create_app(settings); open_recording(settings); "
+        "create_app(settings); open_recording(settings, Metrics(lambda: 0, lambda: True)); "
         "print({'sqlalchemy', 'alembic', 'psycopg', 'obstore', 'pyarrow'} & set(sys.modules))"
     )
     done = run(code)
