@@ -116,6 +116,13 @@ NOT_RUN = {
     "--constraint constraints.txt --generate-hashes --python-version 3.11 --python-platform "
     "x86_64-manylinux_2_28 --no-header --no-annotate -o deploy/image/serve.txt": "asks a package index; see "
     "test_deploy.py",
+    "python -m api --model models/parts --port 8000 --record required": "see tests/api/records",
+    'curl --data-binary @part.png -H "Content-Type: image/png" '
+    '"http://127.0.0.1:8000/v1/inspect?station=line3-cam1&part_id=A17"': "see tests/api/routes/"
+    "test_inspect.py",
+    "mkdir backup": "see tests/api/records/test_backup.py",
+    "sqlite3 record/record.db \"VACUUM INTO 'backup/record.db'\"": "as above",
+    "cp -a record/pictures backup/": "as above",
     "echo 'setuptools>=77' | uv pip compile - --constraint constraints.txt --generate-hashes --no-header "
     "--no-annotate -o deploy/image/build.txt": "as above",
 }
