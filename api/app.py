@@ -10,12 +10,12 @@ from api.errors import add_error_handlers
 from api.memory_metrics import MemoryMetrics
 from api.middleware.metrics import Metrics
 from api.middleware.stack import add_middleware
+from api.records.recording import naming_group
 from api.routes import admin, batch, health, inspect, metrics, models, predict, v2
 from api.routes.pages import add_pages
 from api.service import Service
 from api.settings import Settings
 from segdec import __version__
-from segdec.errors import MissingExtraError
 
 
 def create_app(settings: Settings, predictor: ImagePredictor | None = None) -> FastAPI:
@@ -57,10 +57,8 @@ def create_app(settings: Settings, predictor: ImagePredictor | None = None) -> F
 
 
 def _records_router() -> APIRouter:
-    try:
+    with naming_group():
         from api.routes import records
-    except ImportError as error:
-        raise MissingExtraError(error.name or "sqlalchemy", group="record") from error
     return records.router
 
 

@@ -1,12 +1,24 @@
 """What is asked of the tables, each by a function of a connection."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import Connection, RowMapping, Select, Table, case, func, literal_column, or_, select, update
+from sqlalchemy import (
+    Column,
+    Connection,
+    RowMapping,
+    Select,
+    Table,
+    case,
+    func,
+    literal_column,
+    or_,
+    select,
+    update,
+)
 from sqlalchemy.dialects import postgresql, sqlite
 
 from api.records.inspection import Row
@@ -68,13 +80,14 @@ def count_hours(connection: Connection, rows: Sequence[Row]) -> None:
 
 def find_inspection(connection: Connection, record_id: int) -> RowMapping | None:
     """Returns an inspection with what is known of its picture; None if there is none."""
-    return connection.execute(with_pictures().where(inspections.c.id == record_id)).mappings().first()
+    statement = with_pictures(inspections.c).where(inspections.c.id == record_id)
+    return connection.execute(statement).mappings().first()
 
 
-def with_pictures() -> Select[Any]:
-    """Selects inspections with what is known of their pictures."""
+def with_pictures(columns: Iterable[Column[Any]]) -> Select[Any]:
+    """Selects these columns of inspections, with what is known of their pictures."""
     known = [pictures.c[name].label(f"picture_{name}") for name in ("bytes", "format", "state")]
-    return select(inspections, *known).join(pictures)
+    return select(*columns, *known).join_from(inspections, pictures)
 
 
 def picture_is_kept(connection: Connection, sha256: bytes) -> bool:
@@ -201,7 +214,7 @@ class Filters:
 def list_inspections(
     connection: Connection, filters: Filters, before: int | None, most: int
 ) -> Sequence[RowMapping]:
-    """Returns up to `most` inspections, the newest first.
+    """Returns up to `most` inspections without their masks, the newest first.
 
     Args:
         connection: To the database.
@@ -210,7 +223,8 @@ def list_inspections(
         most: How many.
     """
     table = inspections.c
-    statement = with_pictures().order_by(table.id.desc()).limit(most)
+    listed = (column for column in table if column is not table.mask)
+    statement = with_pictures(listed).order_by(table.id.desc()).limit(most)
     for name in ("station", "part_id", "label"):
         if (value := getattr(filters, name)) is not None:
             statement = statement.where(table[name] == value)

@@ -1,7 +1,8 @@
 """Whether an inspection is recorded, and what becomes of its answer where it cannot be."""
 
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from api.errors import RequestError
@@ -79,7 +80,7 @@ def open_recording(settings: Settings, metrics: Metrics) -> Recording:
     """
     if settings.record == "off":
         return Recording("off", None)
-    try:
+    with naming_group():  # also where the driver is missing that the URL asks for
         from api.records.record import Record
         from api.records.record_metrics import RecordMetrics
         from api.records.retention import RetentionRules
@@ -91,6 +92,17 @@ def open_recording(settings: Settings, metrics: Metrics) -> Recording:
             settings.retry_after_s,
             RecordMetrics(metrics),
         )
-    except ImportError as error:  # of the driver too, which its URL asks for
-        raise MissingExtraError(error.name or "psycopg", group="record") from error
     return Recording(settings.record, record)
+
+
+@contextmanager
+def naming_group() -> Iterator[None]:
+    """Says of a package that is missing that the group `record` has it.
+
+    Raises:
+        MissingExtraError: In place of an ImportError.
+    """
+    try:
+        yield
+    except ImportError as error:
+        raise MissingExtraError(error.name or "psycopg", group="record") from error

@@ -165,13 +165,10 @@ def _hours(rows: Iterable[Row]) -> Iterable[Row]:
     """Sums what the table `hours` has of these rows."""
     sums: dict[tuple[Any, ...], dict[str, Any]] = {}
     for row in rows:
-        key = (
-            queries.hour_of(row["inspected_at"]),
-            *(row[name] for name in ("station", "model", "version", "label")),
-        )
-        names = ("hour", "station", "model", "version", "label")
+        key = {name: row[name] for name in ("station", "model", "version", "label")}
+        key["hour"] = queries.hour_of(row["inspected_at"])
         none = {"count": 0, "log_odds_sum": 0.0, "log_odds_squares": 0.0, "first_id": row["id"]}
-        total = sums.setdefault(key, {**dict(zip(names, key, strict=True)), **none})
+        total = sums.setdefault(tuple(key.values()), {**key, **none})
         total["count"] += 1
         total["log_odds_sum"] += row["log_odds"]
         total["log_odds_squares"] += row["log_odds"] ** 2

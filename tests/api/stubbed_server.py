@@ -39,11 +39,11 @@ class PrintingPredictor(StubPredictor):
             threading.Event().wait()
 
 
-def main() -> None:
-    atexit.register(threading.Event().wait)
+def serve_stub(predictor: StubPredictor) -> None:
+    """Runs the real server with `predictor` for its model, and the flags of the command."""
     settings = read_settings(["--model", "unused", "--port", "0", *sys.argv[1:]])
     with (
-        mock.patch.object(server, "create_app", partial(create_app, predictor=PrintingPredictor())),
+        mock.patch.object(server, "create_app", partial(create_app, predictor=predictor)),
         mock.patch.object(server, "open_store"),
         mock.patch.object(server, "_may_need_tensorflow", return_value=False),
     ):
@@ -51,4 +51,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    atexit.register(threading.Event().wait)
+    serve_stub(PrintingPredictor())

@@ -9,20 +9,9 @@ from contextlib import closing
 import pytest
 
 from segdec.images import encode_png
-from tests.api.conftest import ServiceClient, part_image
+from tests.api.conftest import part_image
 
 PNG = {"Content-Type": "image/png"}
-
-
-@pytest.fixture
-def folder(tmp_path):
-    return tmp_path / "record"
-
-
-@pytest.fixture
-def recorder(make_app, folder):
-    with ServiceClient(make_app(record="required", record_folder=folder)) as client:
-        yield client
 
 
 def inspect(client, body, query="", **headers):

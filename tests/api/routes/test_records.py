@@ -23,17 +23,6 @@ GOOD = encode_png(part_image(brightness=90))
 
 
 @pytest.fixture
-def folder(tmp_path):
-    return tmp_path / "record"
-
-
-@pytest.fixture
-def recorder(make_app, folder):
-    with ServiceClient(make_app(record="required", record_folder=folder)) as client:
-        yield client
-
-
-@pytest.fixture
 def line(recorder, part):
     """A recorder that has seen five parts: two of station a, two of b, one without; the second is good."""
     asked = [(part, "?station=a&part_id=1"), (GOOD, "?station=a&part_id=2"), (part, "?station=b&part_id=3")]

@@ -1,0 +1,16 @@
+import pytest
+
+from tests.api.conftest import ServiceClient
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Of a record."""
+    return tmp_path / "record"
+
+
+@pytest.fixture
+def recorder(make_app, folder):
+    """A client of a service that records."""
+    with ServiceClient(make_app(record="required", record_folder=folder)) as client:
+        yield client
