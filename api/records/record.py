@@ -89,15 +89,16 @@ class Record:
             if self._writer is not None:
                 return
             try:
-                self._pictures = await asyncio.to_thread(_open, self._engine, self._folder)
+                pictures = await asyncio.to_thread(_open, self._engine, self._folder)
+                retention = await asyncio.to_thread(self._make_retention, pictures)
             except (SQLAlchemyError, OSError) as error:
                 self._failed_at = time.monotonic()
                 self._metrics.set_usable(False)
                 logger.error("The record cannot be opened: %s", error)
                 raise self._unavailable(describe(error)) from error
-            self._writer = RecordWriter(self._engine, self._pictures, self._metrics, self._note)
-            self._retention = await asyncio.to_thread(self._make_retention, self._pictures)
-            self._retention.start()
+            self._pictures, self._retention = pictures, retention
+            self._writer = RecordWriter(self._engine, pictures, self._metrics, self._note)
+            retention.start()
             self._metrics.set_usable(True)
 
     def _make_retention(self, pictures: PictureStore) -> Retention:

@@ -7,9 +7,11 @@ import sqlite3
 from contextlib import closing
 
 import pytest
+from sqlalchemy.exc import OperationalError
 
+from api.records import queries
 from segdec.images import encode_png
-from tests.api.conftest import part_image
+from tests.api.conftest import ServiceClient, part_image
 
 PNG = {"Content-Type": "image/png"}
 
@@ -177,3 +179,18 @@ def test_what_cannot_be_kept_is_refused(recorder, part, folder, query, said):
 def test_a_photograph_that_cannot_be_inspected_leaves_nothing(recorder, part, folder):
     assert inspect(recorder, part[:-20]).status_code == 422
     assert rows(folder) == [] and pictures(folder) == []
+
+
+def test_a_record_that_fails_while_it_is_opened_is_opened_whole_later(make_app, folder, part, monkeypatch):
+    monkeypatch.setattr("api.records.record.REOPEN_S", 0.0)
+    newest_hour = queries.newest_hour
+
+    def fail_once(_):
+        monkeypatch.setattr(queries, "newest_hour", newest_hour)
+        raise OperationalError("SELECT", {}, Exception("gone"))
+
+    monkeypatch.setattr(queries, "newest_hour", fail_once)
+    with ServiceClient(make_app(record="required", record_folder=folder)) as client:
+        assert "segdec_record_usable 0.0" in client.get("/metrics").text
+        assert inspect(client, part).json()["record_id"] == 1
+        assert "segdec_record_usable 1.0" in client.get("/metrics").text
