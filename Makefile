@@ -45,7 +45,7 @@ install: $(INSTALLED)
 
 $(INSTALLED): $(VENV)/pip-installed pyproject.toml
 	@echo "Installing what development needs into $(VENV): 3.8 GB in some 210 packages, which takes minutes, once."
-	@$(PIP_INSTALL) --editable '.[$(ENGINE),openvino,client,batch]' --group dev
+	@$(PIP_INSTALL) --editable '.[$(ENGINE),openvino,client,batch,watch]' --group dev
 	@$(COMPILE)
 	@touch $@
 

@@ -29,7 +29,8 @@ DIALECTS = {"postgresql": postgresql, "sqlite": sqlite}
 """Both say `ON CONFLICT` alike, but SQLAlchemy has no common word for it."""
 
 
-def _insert(connection: Connection, table: Table) -> Any:
+def insert_into(connection: Connection, table: Table) -> Any:
+    """Begins an INSERT in the words of the database, which can say what happens to a row that is there."""
     return DIALECTS[connection.dialect.name].insert(table)
 
 
@@ -37,7 +38,7 @@ def keep_pictures(connection: Connection, rows: Sequence[Row]) -> None:
     """Says of pictures that they are kept. One that was there keeps the higher worth of the two."""
     there = _in_state(connection, [row["sha256"] for row in rows], "kept")
     _count_bytes(connection, sum(row["bytes"] for row in rows if row["sha256"] not in there))
-    insert = _insert(connection, pictures)
+    insert = insert_into(connection, pictures)
     new, worth = insert.excluded, pictures.c.worth
     statement = insert.on_conflict_do_update(
         index_elements=[pictures.c.sha256],
@@ -53,7 +54,7 @@ def keep_pictures(connection: Connection, rows: Sequence[Row]) -> None:
 def add_inspections(connection: Connection, rows: Sequence[Row]) -> dict[bytes, int]:
     """Adds inspections but those of which a key is there already; returns the ids of the added by token."""
     statement = (
-        _insert(connection, inspections)
+        insert_into(connection, inspections)
         .on_conflict_do_nothing()
         .returning(inspections.c.token, inspections.c.id)
     )
@@ -69,7 +70,7 @@ def find_first(connection: Connection, row: Row) -> RowMapping:
 
 def count_hours(connection: Connection, rows: Sequence[Row]) -> None:
     """Adds rows of the table `hours` to those that are there."""
-    insert = _insert(connection, hours)
+    insert = insert_into(connection, hours)
     new = insert.excluded
     added = {name: hours.c[name] + new[name] for name in ("count", "log_odds_sum", "log_odds_squares")}
     statement = insert.on_conflict_do_update(

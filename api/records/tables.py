@@ -8,6 +8,7 @@ from typing import Any
 
 from sqlalchemy import (
     BigInteger,
+    Boolean,
     Column,
     DateTime,
     Dialect,
@@ -150,3 +151,65 @@ audit = Table(
     sqlite_autoincrement=True,
 )
 """Lines are added and never changed: the database itself refuses it."""
+
+review_queue = Table(
+    "review_queue",
+    metadata,
+    Column("record_id", BigInteger, ForeignKey("inspections.id"), primary_key=True, autoincrement=False),
+    Column("priority", SmallInteger, nullable=False, doc="the lowest is shown first"),
+    Column("leased_to", Text, doc="the page of the person who has it before him"),
+    Column("leased_until", Moment),
+    Index("review_queue_by_priority", "priority", "record_id"),
+)
+"""What waits for a person. It holds what is put up alone, so that the next is found at once in any record."""
+
+shadows = Table(
+    "shadows",
+    metadata,
+    Column("id", Identity, primary_key=True, autoincrement=True),
+    Column("record_id", BigInteger, ForeignKey("inspections.id"), nullable=False),
+    Column("model", Text, nullable=False),
+    Column("version", Text, nullable=False),
+    Column("manifest_sha256", Text),
+    Column("inspected_at", Moment, nullable=False),
+    Column("label", Text, nullable=False),
+    Column("score", Double, nullable=False),
+    Column("log_odds", Double, nullable=False),
+    Column("differs", Boolean, nullable=False, doc="from the verdict that was answered"),
+    Index("shadows_by_record", "record_id"),
+    sqlite_autoincrement=True,
+)
+"""What candidates say of the same photographs."""
+
+misses = Table(
+    "misses",
+    metadata,
+    Column("id", Identity, primary_key=True, autoincrement=True),
+    Column("missed_at", Moment, nullable=False),
+    Column("station", Text, nullable=False, doc="empty where none was named"),
+    Column("part_id", Text),
+    Column("client", Text, nullable=False, doc="name of the API key; empty without one"),
+    Column("status", Integer, nullable=False, doc="of HTTP"),
+    Column("code", Text, nullable=False),
+    Column("detail", Text, nullable=False),
+    Index("misses_by_station", "station", "id"),
+    sqlite_autoincrement=True,
+)
+"""Photographs that came and were not inspected."""
+
+outbox = Table(
+    "outbox",
+    metadata,
+    Column("id", Identity, primary_key=True, autoincrement=True),
+    Column("sink", Text, nullable=False, doc="where it goes"),
+    Column("station", Text, nullable=False),
+    Column("created_at", Moment, nullable=False),
+    Column("event", Text, nullable=False, doc="JSON: what is told"),
+    Column("state", Text, nullable=False, doc="waiting or dead; what is delivered has no row any more"),
+    Column("attempts", Integer, nullable=False),
+    Column("next_at", Moment, nullable=False, doc="not tried before"),
+    Column("error", Text, doc="of the last attempt"),
+    Index("outbox_by_station", "sink", "state", "station", "id"),
+    sqlite_autoincrement=True,
+)
+"""What is still to be told to others, written in the transaction of what it tells."""

@@ -17,6 +17,7 @@ from api.records.database import writing
 from api.records.inspection import Inspection, Kept, Row
 from api.records.pictures import PictureStore
 from api.records.record_metrics import RecordMetrics
+from api.records.review_queue import PRIORITIES, put_up
 
 MOST = 64
 """Inspections of one transaction."""
@@ -151,6 +152,8 @@ def _add(connection: Connection, rows: Sequence[Row]) -> list[Kept]:
     new = [{**row, "id": added[row["token"]]} for row in rows if row["token"] in added]
     if new:
         queries.count_hours(connection, list(_hours(new)))
+        drawn = [row for row in new if row["draw"] < row["draw_probability"]]
+        put_up(connection, [(row["id"], PRIORITIES[row["draw_reason"]]) for row in drawn])
     kept = []
     for row in rows:
         if row["token"] in added:

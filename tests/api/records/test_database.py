@@ -13,7 +13,7 @@ from api.records import tables
 from api.records.database import migrate, migrations, open_database, revision_of, writing
 from segdec.errors import ConfigError
 
-REVISIONS = ["0001"]
+REVISIONS = ["0001", "0002"]
 
 
 @pytest.fixture
@@ -41,7 +41,7 @@ def test_a_newer_form_is_left_alone(engine):
     migrate(engine)
     with writing(engine) as connection:
         connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
-    with pytest.raises(ConfigError, match=r"of form 9999, which this version does not know. Expected 0001"):
+    with pytest.raises(ConfigError, match=r"of form 9999, which this version does not know. Expected 0002"):
         migrate(engine)
 
 

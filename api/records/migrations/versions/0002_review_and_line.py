@@ -1,0 +1,78 @@
+"""What waits for a person, what candidates say, what was not inspected, and what is still to be told."""
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0002"
+down_revision = "0001"
+
+IDENTITY = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
+MOMENT = sa.DateTime(timezone=True)
+
+DRAWN = """
+INSERT INTO review_queue (record_id, priority)
+SELECT id, CASE draw_reason WHEN 'chance' THEN 1 WHEN 'review' THEN 2 WHEN 'near' THEN 2 ELSE 3 END
+FROM inspections WHERE draw < draw_probability AND reviewed_label IS NULL
+"""
+"""What was put up before there was a queue."""
+
+
+def upgrade() -> None:
+    """Makes the tables, and puts into the queue what was drawn."""
+    op.create_table(
+        "review_queue",
+        sa.Column("record_id", sa.BigInteger(), autoincrement=False, nullable=False),
+        sa.Column("priority", sa.SmallInteger(), nullable=False),
+        sa.Column("leased_to", sa.Text(), nullable=True),
+        sa.Column("leased_until", MOMENT, nullable=True),
+        sa.ForeignKeyConstraint(["record_id"], ["inspections.id"]),
+        sa.PrimaryKeyConstraint("record_id"),
+    )
+    op.create_index("review_queue_by_priority", "review_queue", ["priority", "record_id"])
+    op.create_table(
+        "shadows",
+        sa.Column("id", IDENTITY, autoincrement=True, nullable=False),
+        sa.Column("record_id", sa.BigInteger(), nullable=False),
+        sa.Column("model", sa.Text(), nullable=False),
+        sa.Column("version", sa.Text(), nullable=False),
+        sa.Column("manifest_sha256", sa.Text(), nullable=True),
+        sa.Column("inspected_at", MOMENT, nullable=False),
+        sa.Column("label", sa.Text(), nullable=False),
+        sa.Column("score", sa.Double(), nullable=False),
+        sa.Column("log_odds", sa.Double(), nullable=False),
+        sa.Column("differs", sa.Boolean(), nullable=False),
+        sa.ForeignKeyConstraint(["record_id"], ["inspections.id"]),
+        sa.PrimaryKeyConstraint("id"),
+        sqlite_autoincrement=True,
+    )
+    op.create_index("shadows_by_record", "shadows", ["record_id"])
+    op.create_table(
+        "misses",
+        sa.Column("id", IDENTITY, autoincrement=True, nullable=False),
+        sa.Column("missed_at", MOMENT, nullable=False),
+        sa.Column("station", sa.Text(), nullable=False),
+        sa.Column("part_id", sa.Text(), nullable=True),
+        sa.Column("client", sa.Text(), nullable=False),
+        sa.Column("status", sa.Integer(), nullable=False),
+        sa.Column("code", sa.Text(), nullable=False),
+        sa.Column("detail", sa.Text(), nullable=False),
+        sa.PrimaryKeyConstraint("id"),
+        sqlite_autoincrement=True,
+    )
+    op.create_index("misses_by_station", "misses", ["station", "id"])
+    op.create_table(
+        "outbox",
+        sa.Column("id", IDENTITY, autoincrement=True, nullable=False),
+        sa.Column("sink", sa.Text(), nullable=False),
+        sa.Column("station", sa.Text(), nullable=False),
+        sa.Column("created_at", MOMENT, nullable=False),
+        sa.Column("event", sa.Text(), nullable=False),
+        sa.Column("state", sa.Text(), nullable=False),
+        sa.Column("attempts", sa.Integer(), nullable=False),
+        sa.Column("next_at", MOMENT, nullable=False),
+        sa.Column("error", sa.Text(), nullable=True),
+        sa.PrimaryKeyConstraint("id"),
+        sqlite_autoincrement=True,
+    )
+    op.create_index("outbox_by_station", "outbox", ["sink", "state", "station", "id"])
+    op.execute(DRAWN)
