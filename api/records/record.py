@@ -19,6 +19,7 @@ from api.records import queries
 from api.records.ballast import Ballast
 from api.records.database import migrate, open_database, writing
 from api.records.inspection import Inspection, Kept, Row
+from api.records.miss_log import MissLog
 from api.records.pictures import FolderPictures, PictureStore
 from api.records.record_metrics import RecordMetrics
 from api.records.retention import ClockWatch, Retention, RetentionRules
@@ -56,6 +57,9 @@ class Record:
         retry_after_s: Seconds that a client is asked to wait while the record cannot be written.
         metrics: Told what is kept and deleted.
 
+    Attributes:
+        misses: What was not inspected.
+
     Raises:
         ConfigError: If `url` names no database.
     """
@@ -69,6 +73,7 @@ class Record:
         metrics: RecordMetrics,
     ) -> None:
         self._engine = open_database(url or f"sqlite:///{folder / DATABASE}")
+        self.misses = MissLog(self._engine)
         self._folder, self._rules, self._retry_after_s = folder, rules, retry_after_s
         self._metrics = metrics
         self._failed_at: float | None = None
@@ -99,6 +104,7 @@ class Record:
             self._pictures, self._retention = pictures, retention
             self._writer = RecordWriter(self._engine, pictures, self._metrics, self._note)
             retention.start()
+            self.misses.start()
             self._metrics.set_usable(True)
 
     def _make_retention(self, pictures: PictureStore) -> Retention:
@@ -149,6 +155,18 @@ class Record:
             RequestError: 503 `record_unavailable`.
         """
         await self.check()
+        return await self.look(query, *args, **kwargs)
+
+    async def look(
+        self, query: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        """As `read`, also a moment after a failure to write: a full disk can be read.
+
+        Raises:
+            RequestError: 503 `record_unavailable`.
+        """
+        if self._writer is None:
+            await self.check()
 
         def ask() -> T:
             with self._engine.connect() as connection:
@@ -218,6 +236,7 @@ class Record:
             self._retention.close()
         if self._writer is not None:
             self._writer.close()
+        self.misses.close()
         self._readers.shutdown(wait=False)
         self._engine.dispose()
 

@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING
 
 from api.errors import RequestError
 from api.middleware.metrics import Metrics
+from api.middleware.misses import Miss
 from api.records.inspection import Inspection, Kept
 from api.settings import RecordMode, Settings
 from segdec.errors import MissingExtraError
 
 if TYPE_CHECKING:
+    from api.records.line_status import Line
     from api.records.record import Record
 
 BEST_EFFORT_S = 2.0
@@ -25,10 +27,11 @@ class Recording:
     Attributes:
         mode: What the operator asked for.
         record: Where they are kept; None where none are.
+        line: Tells how the line does, likewise.
     """
 
-    def __init__(self, mode: RecordMode, record: "Record | None") -> None:
-        self.mode, self.record = mode, record
+    def __init__(self, mode: RecordMode, record: "Record | None", line: "Line | None" = None) -> None:
+        self.mode, self.record, self.line = mode, record, line
 
     async def open(self) -> None:
         """Opens the record. One that cannot be reached now is tried again by each check.
@@ -65,6 +68,11 @@ class Recording:
         except RequestError as error:
             return None, f"{NOT_RECORDED}: {error}"
 
+    def note_miss(self, miss: Miss) -> None:
+        """Notes what was not inspected; at once, whatever the database does."""
+        if self.record is not None:
+            self.record.misses.note(miss)
+
     def close(self) -> None:
         """Stores what waits and ends."""
         if self.record is not None:
@@ -81,9 +89,11 @@ def open_recording(settings: Settings, metrics: Metrics) -> Recording:
     if settings.record == "off":
         return Recording("off", None)
     with naming_group():  # also where the driver is missing that the URL asks for
+        from api.records.line_status import Line
         from api.records.record import Record
         from api.records.record_metrics import RecordMetrics
         from api.records.retention import RetentionRules
+        from api.records.shifts import ShiftPlan
 
         record = Record(
             settings.record_database,
@@ -92,7 +102,7 @@ def open_recording(settings: Settings, metrics: Metrics) -> Recording:
             settings.retry_after_s,
             RecordMetrics(metrics),
         )
-    return Recording(settings.record, record)
+    return Recording(settings.record, record, Line(record, ShiftPlan.from_settings(settings)))
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""The page at `/` and the API pages at `/docs`; both come whole from this host, without internet."""
+"""The pages at `/` and `/line` and the API pages at `/docs`: whole from this host, without internet."""
 
 from importlib.resources import files
 from pathlib import Path
@@ -42,11 +42,14 @@ class PageFiles(StaticFiles):
 def add_pages(app: FastAPI, settings: Settings) -> None:
     """Serves the API pages at `/docs` and, if the settings say so, the page at `/` with its files.
 
-    None of it needs an API key: the page asks for one if the service does.
+    Where a record is kept, there is the one at `/line` too. None of it needs an API key: pages ask for one if
+    the service does.
     """
     swagger = Path(str(files("fastapi_offline"))) / "static"
     routes = [_page("/docs", "docs"), _folder("/docs/swagger", swagger), _folder("/docs", STATIC / "docs")]
     if settings.page:
+        if settings.record != "off":
+            routes += [_page("/line", "line"), _folder("/static/line", STATIC / "line")]
         routes += [_page("/", "page"), _folder("/static", STATIC / "page")]
     app.router.routes.extend(routes)
 
