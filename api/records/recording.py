@@ -1,8 +1,9 @@
 """Whether an inspection is recorded, and what becomes of its answer where it cannot be."""
 
+import logging
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from api.errors import RequestError
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 BEST_EFFORT_S = 2.0
 """Seconds that an answer waits for a record which it may go without."""
 NOT_RECORDED = "This inspection is not recorded"
+logger = logging.getLogger(__name__)
 
 
 class Recording:
@@ -36,9 +38,13 @@ class Recording:
         Raises:
             ConfigError: If it can never be used.
         """
-        if self.record is not None:
-            with suppress(RequestError):  # logged
-                await self.record.open()
+        if self.record is None:
+            return
+        try:
+            await self.record.open()
+        except RequestError:  # its reason is logged
+            if self.mode == "required":
+                logger.error("/v1/inspect answers 503 until the record can be opened")
 
     async def check(self) -> None:
         """Refuses before a photograph is read where it could not be recorded and has to be.
