@@ -258,7 +258,7 @@ def test_labels_are_painted_on_the_pixels_of_their_regions(visit, seed):
     page = visit().open()
     found = page.evaluate(
         """async ([pixels, regions]) => {
-            const { paintLabels } = await import("/static/shared/region_labels.js");
+            const { paintLabels } = await import("/static/page/region_labels.js");
             const scores = { width: 70, height: 60, pixels: new Uint8Array(pixels) };
             const { names, places } = paintLabels(scores, { mask: { threshold: 0.5 }, regions });
             return [...places].map((place) => names[place - 1] ?? "good");

@@ -2,7 +2,6 @@
 
 import { askKey } from "../shared/key_prompt.js";
 import { readGrey, writeGrey } from "../shared/png.js";
-import { nameRegions, paintLabels } from "../shared/region_labels.js";
 import { findRegions, paintMask } from "../shared/regions.js";
 import { Key } from "../shared/service.js";
 import { decideAt, markedWordsFor } from "./decision.js";
@@ -13,6 +12,7 @@ import { Missed } from "./missed.js";
 import { ModelChooser } from "./models.js";
 import { decode, noteOn, thumbnail } from "./photograph.js";
 import { Queue } from "./queue.js";
+import { nameRegions, paintLabels } from "./region_labels.js";
 import * as result from "./result.js";
 import { Reviews } from "./reviews.js";
 import { Sliders } from "./sliders.js";
