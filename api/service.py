@@ -11,6 +11,7 @@ from typing import Literal, TypeVar
 from api.admission import AdmissionLimit, ByteLimit
 from api.batching import ImagePredictor, InferenceThread
 from api.deadlines import deadline_passed
+from api.delivery.receivers import Receivers, open_receivers
 from api.errors import RequestError, busy
 from api.memory_budget import KEPT_BYTES, MemoryBudget, Place
 from api.middleware.metrics import Metrics
@@ -60,6 +61,7 @@ class Service:
         image_threads: Decode photographs and encode answers.
         watchdog: Knows whether something in a thread hangs.
         recording: Keeps what is inspected.
+        receivers: Are told what is.
     """
 
     def __init__(self, settings: Settings, metrics: Metrics, predictor: ImagePredictor | None = None) -> None:
@@ -108,7 +110,8 @@ class Service:
             else None
         )
         self._predictor = predictor
-        self.recording: Recording = open_recording(settings, metrics)
+        self.receivers: Receivers = open_receivers(settings, metrics)
+        self.recording: Recording = open_recording(settings, metrics, self.receivers.sinks)
 
     async def start(self) -> None:
         """Loads and warms the models; then requests are answered.
@@ -125,6 +128,7 @@ class Service:
             model = ServedModel(UNNAMED, (STABLE,), self._predictor)
             self.models.replace(UNNAMED.name, {UNNAMED.version: model})
         await self.recording.open()
+        await asyncio.to_thread(self.receivers.start, lambda: self.recording.is_usable)
         self.publish_models()
         self._giving_back = asyncio.create_task(self._give_back_regularly())
         if self.state == "not_ready":  # a stop during the start stays a stop
@@ -266,6 +270,7 @@ class Service:
         self.image_threads.shutdown(wait=False)
         await asyncio.to_thread(self.inference_thread.close, CLOSE_S)
         await asyncio.to_thread(self.recording.close)
+        await asyncio.to_thread(self.receivers.close)
 
 
 def _give_back_memory(models: Sequence[ServedModel], memory: MemoryBudget) -> None:

@@ -28,7 +28,7 @@ OPEN_PATHS = frozenset(
 )
 OPEN_TREES = ("/docs/", "/static/", "/v2/health/")
 ADMIN_TREE = "/v1/admin/"
-REVIEW_TREES = ("/v1/records/", "/v1/review/")
+REVIEW_TREES = ("/v1/records/", "/v1/review/", "/v1/outbox/")
 
 SCHEMES = {
     "bearer": {"type": "http", "scheme": "bearer", "description": "Authorization: Bearer KEY"},

@@ -2,7 +2,7 @@
 
 import logging
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -31,6 +31,11 @@ class Recording:
 
     def __init__(self, mode: RecordMode, record: "Record | None") -> None:
         self.mode, self.record = mode, record
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether inspections can be recorded, as far as is known."""
+        return self.record is not None and self.record.is_usable
 
     async def open(self) -> None:
         """Opens the record. One that cannot be reached now is tried again by each check.
@@ -77,8 +82,13 @@ class Recording:
             self.record.close()
 
 
-def open_recording(settings: Settings, metrics: Metrics) -> Recording:
+def open_recording(settings: Settings, metrics: Metrics, sinks: Sequence[str] = ()) -> Recording:
     """Makes the recording that the settings ask for.
+
+    Args:
+        settings: What the operator set.
+        metrics: Told what is kept.
+        sinks: Names of those for whom it is written down what they are to be told.
 
     Raises:
         MissingExtraError: If the group `record` is not installed.
@@ -87,6 +97,7 @@ def open_recording(settings: Settings, metrics: Metrics) -> Recording:
     if settings.record == "off":
         return Recording("off", None)
     with naming_group():  # also where the driver is missing that the URL asks for
+        from api.records.outbox import Outbox
         from api.records.record import Record
         from api.records.record_metrics import RecordMetrics
         from api.records.retention import RetentionRules
@@ -97,13 +108,14 @@ def open_recording(settings: Settings, metrics: Metrics) -> Recording:
             RetentionRules.from_settings(settings),
             settings.retry_after_s,
             RecordMetrics(metrics),
+            Outbox(tuple(sinks)),
         )
     return Recording(settings.record, record)
 
 
 @contextmanager
-def naming_group() -> Iterator[None]:
-    """Says of a package that is missing that the group `record` has it.
+def naming_group(group: str = "record") -> Iterator[None]:
+    """Says of a package that is missing that `group` has it.
 
     Raises:
         MissingExtraError: In place of an ImportError.
@@ -111,4 +123,4 @@ def naming_group() -> Iterator[None]:
     try:
         yield
     except ImportError as error:
-        raise MissingExtraError(error.name or "psycopg", group="record") from error
+        raise MissingExtraError(error.name or "psycopg", group=group) from error
