@@ -5,6 +5,7 @@ import logging
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import Concatenate, ParamSpec, TypeVar
@@ -16,6 +17,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from api.deadlines import deadline_passed
 from api.errors import RequestError, busy
 from api.records import queries
+from api.records.audit import AuditLine
 from api.records.ballast import Ballast
 from api.records.database import migrate, open_database, writing
 from api.records.inspection import Inspection, Kept, Row
@@ -187,6 +189,28 @@ class Record:
                 return change(connection, *args, **kwargs)
 
         return await self.work(do)
+
+    async def make_audited(
+        self, line: AuditLine, make: Callable[[], None], take_back: Callable[[], None]
+    ) -> None:
+        """Makes a change outside of the record, and its line in the audit: both or none.
+
+        Arguments as for `Recording.change`.
+
+        Raises:
+            RequestError: As `make`; 503 `record_unavailable`.
+        """
+        await self.check()
+
+        def change() -> None:
+            with ExitStack() as undo:
+                with writing(self._engine) as connection:
+                    queries.add_audit(connection, line.who, line.what, before=line.before, after=line.after)
+                    make()
+                    undo.callback(take_back)
+                undo.pop_all()  # both are there
+
+        await self.work(change)
 
     async def stream(self, make: Callable[[Engine], Iterator[bytes]]) -> AsyncIterator[bytes]:
         """Returns what `make` yields; it is asked in a thread, for the first piece before this returns.

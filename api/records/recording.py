@@ -1,13 +1,15 @@
 """Whether an inspection is recorded, and what becomes of its answer where it cannot be."""
 
+import asyncio
 import logging
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from api.errors import RequestError
 from api.middleware.metrics import Metrics
+from api.records.audit import AuditLine
 from api.records.inspection import Inspection, Kept
 from api.settings import RecordMode, Settings
 from segdec.errors import MissingExtraError
@@ -75,6 +77,29 @@ class Recording:
             return await self.record.keep(inspection, soon), None
         except RequestError as error:
             return None, f"{NOT_RECORDED}: {error}"
+
+    async def change(self, line: AuditLine, make: Callable[[], None], take_back: Callable[[], None]) -> None:
+        """Makes a change outside of the record, in a thread, and writes it down in the audit.
+
+        Args:
+            line: What is written down.
+            make: Makes the change, or raises and leaves it undone.
+            take_back: Undoes it, where the line could not be written after all.
+
+        Raises:
+            RequestError: As `make`; 503 `record_unavailable` where inspections have to be recorded and the
+                line cannot be: then the change is not made.
+        """
+        if self.record is not None:
+            try:
+                await self.record.make_audited(line, make, take_back)
+            except RequestError as error:
+                if self.mode == "required" or error.code != "record_unavailable":
+                    raise
+                logger.warning("%s by '%s' is missing in the audit: %s", line.what, line.who, error)
+            else:
+                return
+        await asyncio.to_thread(make)
 
     def close(self) -> None:
         """Stores what waits and ends."""
