@@ -121,6 +121,13 @@ inspections = Table(
     sqlite_autoincrement=True,
 )
 
+Index(
+    "inspections_reviewed",
+    inspections.c.id,
+    sqlite_where=inspections.c.reviewed_label.is_not(None),
+    postgresql_where=inspections.c.reviewed_label.is_not(None),
+)
+
 hours = Table(
     "hours",
     metadata,
