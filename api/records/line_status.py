@@ -1,10 +1,10 @@
 """How a line does, for a screen that is read from across the hall."""
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime, timedelta
-from typing import Any, Literal
+from typing import Any
 
 from sqlalchemy import Connection, RowMapping
 
@@ -12,6 +12,7 @@ from api.errors import RequestError
 from api.middleware.misses import Miss
 from api.records import line_queries
 from api.records.control_chart import Baseline, HourCount
+from api.records.events import GOOD, verdict_of
 from api.records.queries import hour_of
 from api.records.quiet_stations import StationDay, find_quiet
 from api.records.record import Record
@@ -52,18 +53,17 @@ class Line:
         self._record, self._plan = record, plan
         self._counts = line_queries.LabelCounts()
 
-    async def status(self, station: str | None, good: Collection[str], now: datetime) -> LineStatus:
+    async def status(self, station: str | None, now: datetime) -> LineStatus:
         """Returns how a station, or all of them, do.
 
         Where the record cannot be read, it is what this process knows by itself: what it missed.
 
         Args:
             station: Which; None = all.
-            good: Labels that mean it.
             now: The time.
         """
         try:
-            return await self._record.look(self._ask, station, good, now)
+            return await self._record.look(self._ask, station, now)
         except RequestError as error:
             return self._unread(station, now, str(error))
 
@@ -86,20 +86,13 @@ class Line:
             unavailable=why,
         )
 
-    def _ask(
-        self, connection: Connection, station: str | None, good: Collection[str], now: datetime
-    ) -> LineStatus:
+    def _ask(self, connection: Connection, station: str | None, now: datetime) -> LineStatus:
         # Around all that is read: what is written meanwhile would be neither here nor in what SQLite shows.
         with self._record.misses.unwritten() as unwritten:
-            return self._read(connection, station, good, now, unwritten)
+            return self._read(connection, station, now, unwritten)
 
     def _read(
-        self,
-        connection: Connection,
-        station: str | None,
-        good: Collection[str],
-        now: datetime,
-        unwritten: Sequence[Miss],
+        self, connection: Connection, station: str | None, now: datetime, unwritten: Sequence[Miss]
     ) -> LineStatus:
         hour = hour_of(now)
         week = hour - (CHART_HOURS - 1 + BEFORE_HOURS) * HOUR
@@ -107,7 +100,7 @@ class Line:
         sums = line_queries.hour_sums(connection, week, station)
         newest = line_queries.stations_since(connection, week)
         days = line_queries.days_of_stations(connection, hour - 24 * HOUR, newest)
-        defects = line_queries.last_defects(connection, week, station, [*good, REVIEW], DEFECTS)
+        defects = line_queries.last_defects(connection, week, station, [GOOD, REVIEW], DEFECTS)
         shift, day = self._plan.shift_at(now), self._plan.day_at(now)
         scores = _scores(sums, last)
         return LineStatus(
@@ -115,29 +108,24 @@ class Line:
             zone=self._plan.zone.key,
             station=station,
             stations=sorted(newest),
-            last=None if last is None else _tell(last, good),
+            last=None if last is None else _tell(last),
             misses=self._misses(connection, station, shift, unwritten),
-            shift=self._count(connection, station, good, shift, unwritten),
-            day=self._count(connection, station, good, day, unwritten),
-            chart=_chart(_hours(sums, good), scores, hour),
+            shift=self._count(connection, station, shift, unwritten),
+            day=self._count(connection, station, day, unwritten),
+            chart=_chart(_hours(sums), scores, hour),
             drift=_drift(scores, hour),
-            defects=[_tell(row, good) for row in defects],
+            defects=[_tell(row) for row in defects],
             quiet=_quiet(days, station, now),
             unavailable=None,
         )
 
     def _count(
-        self,
-        connection: Connection,
-        station: str | None,
-        good: Collection[str],
-        span: Span,
-        unwritten: Sequence[Miss],
+        self, connection: Connection, station: str | None, span: Span, unwritten: Sequence[Miss]
     ) -> LineCounts:
         labels = self._counts.since(connection, span.begin, station)
         missed = line_queries.count_misses(connection, span.begin, station)
         missed += sum(miss.count for miss in _of(unwritten, span, station))
-        return _counts(span, labels, good, missed)
+        return _counts(span, labels, missed)
 
     def _misses(
         self, connection: Connection, station: str | None, shift: Span, unwritten: Sequence[Miss]
@@ -160,30 +148,24 @@ class Line:
 # === Inspections ===
 
 
-def _tell(row: RowMapping, good: Collection[str]) -> LineInspection:
+def _tell(row: RowMapping) -> LineInspection:
     return LineInspection(
         record_id=row["id"],
         inspected_at=row["inspected_at"],
         station=row["station"],
         part_id=row["part_id"],
-        verdict=_verdict(row["label"], good),
+        verdict=verdict_of(row["label"]),
         label=row["label"],
         score=row["score"],
         threshold=row["threshold"],
     )
 
 
-def _verdict(label: str, good: Collection[str]) -> Literal["good", "review", "defect"]:
-    if label in good:
-        return "good"
-    return "review" if label == REVIEW else "defect"
-
-
-def _counts(span: Span, labels: Counter[str], good: Collection[str], missed: int) -> LineCounts:
+def _counts(span: Span, labels: Counter[str], missed: int) -> LineCounts:
     verdicts: Counter[str] = Counter()
     defective = {}
     for label, count in sorted(labels.items()):
-        verdict = _verdict(label, good)
+        verdict = verdict_of(label)
         verdicts[verdict] += count
         if verdict == "defect":
             defective[label] = count
@@ -201,12 +183,12 @@ def _counts(span: Span, labels: Counter[str], good: Collection[str], missed: int
 # === Hours ===
 
 
-def _hours(sums: Sequence[RowMapping], good: Collection[str]) -> dict[datetime, HourCount]:
+def _hours(sums: Sequence[RowMapping]) -> dict[datetime, HourCount]:
     inspected: Counter[datetime] = Counter()
     defective: Counter[datetime] = Counter()
     for row in sums:
         inspected[row["hour"]] += int(row["count"])
-        if _verdict(row["label"], good) == "defect":
+        if verdict_of(row["label"]) == "defect":
             defective[row["hour"]] += int(row["count"])
     return {hour: HourCount(hour, count, defective[hour]) for hour, count in inspected.items()}
 

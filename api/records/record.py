@@ -5,6 +5,7 @@ import logging
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import Concatenate, ParamSpec, TypeVar
@@ -16,13 +17,16 @@ from sqlalchemy.exc import SQLAlchemyError
 from api.deadlines import deadline_passed
 from api.errors import RequestError, busy
 from api.records import queries
+from api.records.audit import AuditLine
 from api.records.ballast import Ballast
 from api.records.database import migrate, open_database, writing
 from api.records.inspection import Inspection, Kept, Row
 from api.records.miss_log import MissLog
+from api.records.outbox import Outbox
 from api.records.pictures import FolderPictures, PictureStore
 from api.records.record_metrics import RecordMetrics
 from api.records.retention import ClockWatch, Retention, RetentionRules
+from api.records.review_queue import take_down_pictures
 from api.records.tables import store
 from api.records.writer import RecordUnavailableError, RecordWriter, describe, is_full
 from segdec.errors import ConfigError
@@ -50,14 +54,19 @@ logger = logging.getLogger(__name__)
 class Record:
     """The inspections that were kept, and those to come.
 
+    Attributes:
+        metrics: Told what is kept, deleted and reviewed.
+
     Args:
         url: Of the database; None = a file in `folder`.
         folder: Holds the pictures.
         rules: How long pictures are kept.
         retry_after_s: Seconds that a client is asked to wait while the record cannot be written.
         metrics: Told what is kept and deleted.
+        outbox: Takes what is to be told to others.
 
     Attributes:
+        outbox: The same.
         misses: What was not inspected.
 
     Raises:
@@ -71,11 +80,13 @@ class Record:
         rules: RetentionRules,
         retry_after_s: int,
         metrics: RecordMetrics,
+        outbox: Outbox,
     ) -> None:
-        self._engine = open_database(url or f"sqlite:///{folder / DATABASE}")
+        self.outbox = outbox
+        self._engine = open_database(database_url(url, folder))
         self.misses = MissLog(self._engine)
         self._folder, self._rules, self._retry_after_s = folder, rules, retry_after_s
-        self._metrics = metrics
+        self.metrics = metrics
         self._failed_at: float | None = None
         self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="record-reader")
         self._opening = asyncio.Lock()
@@ -98,21 +109,26 @@ class Record:
                 retention = await asyncio.to_thread(self._make_retention, pictures)
             except (SQLAlchemyError, OSError) as error:
                 self._failed_at = time.monotonic()
-                self._metrics.set_usable(False)
+                self.metrics.set_usable(False)
                 logger.error("The record cannot be opened: %s", error)
                 raise self._unavailable(describe(error)) from error
             self._pictures, self._retention = pictures, retention
-            self._writer = RecordWriter(self._engine, pictures, self._metrics, self._note)
+            self._writer = RecordWriter(self._engine, pictures, self.metrics, self.outbox, self._note)
             retention.start()
             self.misses.start()
-            self._metrics.set_usable(True)
+            self.metrics.set_usable(True)
 
     def _make_retention(self, pictures: PictureStore) -> Retention:
         with self._engine.connect() as connection:
             newest = queries.newest_hour(connection)
         clock = ClockWatch(None if newest is None else newest.timestamp())
         ballast = Ballast(self._folder / BALLAST)
-        return Retention(self._engine, pictures, self._rules, clock, ballast, self._metrics)
+        return Retention(self._engine, pictures, self._rules, clock, ballast, self.metrics)
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether inspections can be kept, as far as is known."""
+        return self._writer is not None and self._failed_at is None
 
     async def check(self) -> None:
         """Refuses at once for a moment after a failure; then the next one tries.
@@ -174,6 +190,44 @@ class Record:
 
         return await self.work(ask)
 
+    async def write(
+        self, change: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        """Returns what `change` answers, which it does in a thread and in one transaction, or not at all.
+
+        Raises:
+            RequestError: 503 `record_unavailable`.
+        """
+        await self.check()
+
+        def do() -> T:
+            with writing(self._engine) as connection:
+                return change(connection, *args, **kwargs)
+
+        return await self.work(do)
+
+    async def make_audited(
+        self, line: AuditLine, make: Callable[[], None], take_back: Callable[[], None]
+    ) -> None:
+        """Makes a change outside of the record, and its line in the audit: both or none.
+
+        Arguments as for `Recording.change`.
+
+        Raises:
+            RequestError: As `make`; 503 `record_unavailable`.
+        """
+        await self.check()
+
+        def change() -> None:
+            with ExitStack() as undo:
+                with writing(self._engine) as connection:
+                    queries.add_audit(connection, line.who, line.what, before=line.before, after=line.after)
+                    make()
+                    undo.callback(take_back)
+                undo.pop_all()  # both are there
+
+        await self.work(change)
+
     async def stream(self, make: Callable[[Engine], Iterator[bytes]]) -> AsyncIterator[bytes]:
         """Returns what `make` yields; it is asked in a thread, for the first piece before this returns.
 
@@ -216,8 +270,19 @@ class Record:
                 return
             queries.forget_bytes(connection, [sha256])
             queries.change_states(connection, [sha256], "kept", "lost")
+            take_down_pictures(connection, [sha256])
             queries.add_audit(connection, "service", "lose a picture", after={"sha256": sha256.hex()})
-        self._metrics.count_lost()
+        self.metrics.count_lost()
+
+    async def delete_picture(self, row: Row, who: str) -> None:
+        """Deletes the photograph of an inspection, and of all others that show the same, now.
+
+        Raises:
+            RequestError: 503 `record_unavailable`.
+        """
+        await self.check()
+        assert self._retention is not None
+        await self.work(partial(self._retention.delete_picture, bytes(row["picture"]), row["id"], who))
 
     async def work(self, function: Callable[[], T]) -> T:
         """Does what is slow in one of the record's own threads.
@@ -255,6 +320,11 @@ class Record:
     def _unavailable(self, why: str) -> RequestError:
         detail = f"The record cannot be used now: {why}. Nothing was answered unrecorded; send it again."
         return busy("record_unavailable", detail, self._retry_after_s)
+
+
+def database_url(url: str | None, folder: Path) -> str:
+    """Returns where the rows of a record lie: at `url`, or in its folder."""
+    return url or f"sqlite:///{folder / DATABASE}"
 
 
 def _open(engine: Engine, folder: Path) -> PictureStore:

@@ -12,9 +12,6 @@ from segdec.schemas import LineStatus
 
 router = APIRouter(prefix="/v1", tags=["line"])
 
-GOOD = "good"
-"""What models that are served no more called it, as all do that are trained here."""
-
 
 @router.get("/line", responses=describe_problems(400, 503))
 async def show_line(
@@ -26,5 +23,4 @@ async def show_line(
     """How the line does: its last verdict, what was not inspected, counts, chart, drift, last defects."""
     line = service.recording.line
     assert line is not None, "this route is served where there is a record"
-    good = {GOOD, *(model.config.classes[0] for model in service.models.all())}
-    return await line.status(station, good, datetime.now(UTC))
+    return await line.status(station, datetime.now(UTC))

@@ -12,6 +12,7 @@ from api.middleware.metrics import Metrics
 from api.middleware.misses import Miss
 from api.records.database import writing
 from api.records.line_status import Line
+from api.records.outbox import Outbox
 from api.records.queries import keep_pictures
 from api.records.record import Record
 from api.records.record_metrics import RecordMetrics
@@ -22,15 +23,15 @@ from api.records.writer import _add
 NOW = datetime(2026, 1, 15, 8, 20, tzinfo=UTC)
 """Twenty past nine in Berlin."""
 PICTURE = bytes(32)
+OUTBOX = Outbox(())
 
 
 class Past:
     """A record of inspections that were made at any time."""
 
     def __init__(self, url, folder):
-        self.record = Record(
-            url, folder, RetentionRules({}, None, 0.0), 1, RecordMetrics(Metrics(lambda: 0, lambda: True))
-        )
+        metrics = RecordMetrics(Metrics(lambda: 0, lambda: True))
+        self.record = Record(url, folder, RetentionRules({}, None, 0.0), 1, metrics, OUTBOX)
         asyncio.run(self.record.open())
         self.line = Line(self.record, ShiftPlan([time(6, 30), time(14, 30)], ZoneInfo("Europe/Berlin")))
         self._numbers = itertools.count(1)
@@ -42,7 +43,7 @@ class Past:
     def add(self, *inspections):
         """Keeps (minutes before now, label) and what else is said of each, in their order."""
         with writing(self._engine) as connection:
-            _add(connection, [self._row(*one) for one in inspections])
+            _add(connection, [self._row(*one) for one in inspections], OUTBOX)
 
     def _row(self, minutes, label, more=None):
         number = next(self._numbers)
@@ -81,7 +82,7 @@ class Past:
 
     def status(self, station=None, now=NOW):
         """What the screen is told."""
-        return asyncio.run(self.line.status(station, {"good"}, now))
+        return asyncio.run(self.line.status(station, now))
 
 
 @pytest.fixture

@@ -8,7 +8,6 @@ from contextlib import closing
 import pytest
 
 from api.middleware.keys import make_key
-from api.records import line_status
 from segdec.images import encode_png
 from tests.api.conftest import ServiceClient, part_image
 
@@ -145,14 +144,6 @@ def test_replicas_tell_of_each_others_misses(make_app, folder):
 
 def test_without_a_record_there_is_no_line(client):
     assert client.get("/v1/line").status_code == client.get("/line").status_code == 404
-
-
-def test_other_names_of_what_is_good_are_known(make_app, folder, predictor, part, monkeypatch):
-    monkeypatch.setattr(line_status, "DEFECTS", 1)
-    predictor.config = predictor.config.model_copy(update={"classes": ("scratch", "dent", "spot")})
-    with ServiceClient(make_app(record="required", record_folder=folder)) as client:
-        inspect(client, part)
-        assert line(client)["last"]["verdict"] == "good"
 
 
 @pytest.mark.parametrize("query", ["?station=a%00", f"?station={'a' * 129}"])
