@@ -111,7 +111,7 @@ def miss(now, seconds=4, **more):
         "part_id": "A17-004712",
         "status": 422,
         "code": "truncated_image",
-        "detail": "The file part.png ends too early: 41,200 bytes arrived. Expected a whole PNG. Send it again.",
+        "detail": "The file part.png ends too early: 41,200 bytes arrived. Expected a whole PNG.",
         "followed": False,
     }
     return LineMiss(**facts | more)
@@ -330,11 +330,11 @@ def test_what_is_out_of_the_ordinary_is_said(watch, line):
     user = watch()
     page = user.page
     expect(page.locator("#rate .says")).to_have_text(
-        "2 hours above the limits: 6.0 % in this hour, usually 2.1 %."
+        "2 hours above the limits: 5.8 % in this hour, usually 2.1 %."
     )
     assert page.locator("#rate .out").count() == 2
     assert page.locator("#rate .few").count() == 1
-    expect(page.locator("#scores .says")).to_contain_text("Drift towards defective: -2.9 in the last 4 hours")
+    expect(page.locator("#scores .says")).to_contain_text("Drift towards defective: −2.9 in the last 4 hours")
     expect(page.locator("#quiet li")).to_have_text(
         [
             "line4-top quiet for 52 min, since 13:50; usually every 4 s",
