@@ -99,8 +99,8 @@ function means({ hours }, drift) {
 }
 
 function saysOfDrift(drift) {
-  if (!drift) return { words: "Too few inspections yet to tell whether they drift.", loud: false };
-  const means = `${signed(drift.now)} in the last ${drift.hours} hours, ${signed(drift.before)} in the week before`;
+  if (!drift) return { words: "Too few inspections yet to tell.", loud: false };
+  const means = `${signed(drift.now)} lately, usually ${signed(drift.before)}`;
   if (!drift.towards) return { words: `Steady: ${means}.`, loud: false };
-  return { words: `Drift towards ${drift.towards}: ${means}. Light, camera, dirt, other parts?`, loud: true };
+  return { words: `Drift towards ${drift.towards}: ${means}.`, loud: true };
 }
