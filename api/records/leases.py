@@ -86,7 +86,9 @@ def _choose(
     """Returns what can be looked at; what cannot any more is taken out of the queue."""
     most = count
     for _ in range(STEPS):
-        held = _ids(connection, held_by(session, station).limit(most))
+        # Their station is looked at here: SQLite would go by its index, through all that wait there.
+        mine = connection.execute(held_by(session)).all()
+        held = [record_id for record_id, place in mine if station in (None, place)][:most]
         free = free_ones(skip, station, now).where(queue.record_id.not_in(held)).limit(most - len(held))
         found = [*held, *_ids(connection, free)]
         seen = _with_picture(connection, found)
@@ -98,18 +100,16 @@ def _choose(
     return chosen
 
 
-def held_by(session: str, station: str | None) -> Select[Any]:
-    """Selects what a session has, its lease over or not, as long as no other one has taken it."""
-    return _ordered(station).where(queue.leased_to == session)
+def held_by(session: str) -> Select[Any]:
+    """Selects id and station of what a session has, its lease over or not, as long as no other took it."""
+    ordered = queue.priority, queue.record_id
+    return select(queue.record_id, queue.station).where(queue.leased_to == session).order_by(*ordered)
 
 
 def free_ones(skip: Sequence[int], station: str | None, now: datetime) -> Select[Any]:
-    """Selects what nobody has, in the order in which it is shown."""
-    return _ordered(station).where(_is_free(now), queue.record_id.not_in(skip))
-
-
-def _ordered(station: str | None) -> Select[Any]:
+    """Selects the ids of what nobody has, in the order in which it is shown."""
     statement = select(queue.record_id).order_by(queue.priority, queue.record_id)
+    statement = statement.where(_is_free(now), queue.record_id.not_in(skip))
     return statement if station is None else statement.where(queue.station == station)
 
 

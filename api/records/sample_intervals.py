@@ -19,7 +19,6 @@ TAIL = 0.025
 """On either side of an interval."""
 STEPS = 50
 """Of a bisection of 0…1."""
-NEGLIGIBLE = 1e-12
 
 
 class Interval(NamedTuple):
@@ -72,28 +71,29 @@ def _lowest(total: int, size: int, found: int) -> int:
         return 0
     while low < high:
         middle = (low + high) // 2
-        if _at_least(found, middle, size, total) > TAIL:
+        if _is_likely(found, middle, size, total):
             high = middle
         else:
             low = middle + 1
     return low
 
 
-def _at_least(found: int, having: int, size: int, total: int) -> float:
-    """Probability that a sample has `found` or more; 1 where it is at least a half."""
-    if found * total <= size * having:  # the median is not below the mean's whole part
-        return 1.0
-    term = math.exp(
-        _log_choices(having, found) + _log_choices(total - having, size - found) - _log_choices(total, size)
-    )
-    summed = 0.0
-    for number in range(found, min(size, having) + 1):
+def _is_likely(found: int, having: int, size: int, total: int) -> bool:
+    """Whether a sample has `found` or more in more than `TAIL` of all cases."""
+    if found * total <= size * having:  # as it has in half of them: the median is not far below the mean
+        return True
+    choices = _log_choices(having, found) + _log_choices(total - having, size - found)
+    term = math.exp(choices - _log_choices(total, size))
+    summed, most = 0.0, min(size, having)
+    for number in range(found, most + 1):
         summed += term
-        more = (having - number) * (size - number)
-        term *= more / ((number + 1) * (total - having - size + number + 1))
-        if term < NEGLIGIBLE * summed:
-            break
-    return summed
+        if summed > TAIL:
+            return True
+        term *= (having - number) * (size - number)
+        term /= (number + 1) * (total - having - size + number + 1)
+        if summed + term * (most - number) <= TAIL:  # above the mean, each is less likely than the one before
+            return False
+    return False
 
 
 def _log_choices(total: int, size: int) -> float:

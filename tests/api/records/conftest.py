@@ -15,7 +15,7 @@ def postgres():
     cluster.remove()
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def make_database(postgres):
     """Makes an empty database of PostgreSQL and returns its URL."""
 
