@@ -49,9 +49,9 @@ function deskChanged() {
 
 async function show(task) {
   shown = task;
+  board.clear(); // first: the picture's memory may have been given back
   hand.letGo();
   mending.take(null);
-  board.clear();
   part("picture-trouble").hidden = true;
   main.dataset.state = task ? "task" : desk.exhausted ? "empty" : "looking";
   if (!task) return showBlank();
