@@ -1,12 +1,15 @@
 """What an operator can set, by flag (`--max-pixels`) or environment (`SEGDEC_MAX_PIXELS`); a flag wins."""
 
 import os
+import re
 from collections.abc import Iterable, Sequence
+from datetime import time
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
+from zoneinfo import ZoneInfo
 
-from pydantic import AfterValidator, Field, ValidationError
-from pydantic_settings import BaseSettings, CliApp, SettingsConfigDict, SettingsError
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationError
+from pydantic_settings import BaseSettings, CliApp, NoDecode, SettingsConfigDict, SettingsError
 
 from api.log_lines import LogFormat
 from segdec.config import explain
@@ -31,6 +34,23 @@ def _known_engine(name: str) -> str:
     if name not in ENGINES:
         raise ValueError(f"unknown; expected one of: {', '.join(ENGINES)}")
     return name
+
+
+def _read_shifts(value: Any) -> Any:
+    """Reads times of the day, separated by commas; what is none of them is left to say so."""
+    if not isinstance(value, str):
+        return value
+    words = [word.strip() for word in value.split(",")]
+    if not all(re.fullmatch(r"([01]\d|2[0-3]):[0-5]\d", word) for word in words):
+        raise ValueError("expected times of the day such as 06:00,14:00,22:00")
+    return tuple(sorted({time.fromisoformat(word) for word in words}))
+
+
+def _known_zone(name: str) -> str:
+    try:
+        return ZoneInfo(name).key
+    except (KeyError, ValueError, OSError) as error:  # not known, no name of a file, or a folder
+        raise ValueError("unknown; expected a time zone such as Europe/Berlin") from error
 
 
 class Settings(BaseSettings):
@@ -221,6 +241,15 @@ class Settings(BaseSettings):
         ge=0,
         lt=1,
         description="share of the pictures' disk that stays free, in the same way",
+    )
+
+    record_shifts: Annotated[tuple[time, ...], NoDecode, BeforeValidator(_read_shifts)] = Field(
+        (time(6), time(14), time(22)),
+        min_length=1,
+        description="when shifts begin, for the counts at /line; default: 06:00,14:00,22:00",
+    )
+    record_zone: Annotated[str, AfterValidator(_known_zone)] = Field(
+        "UTC", description="time zone of the shifts and the days at /line, for example Europe/Berlin"
     )
 
     # === Who is told what is recorded ===

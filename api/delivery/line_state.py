@@ -133,10 +133,11 @@ class LineState:
         if newest == self._misses_seen:
             return
         ids = misses.c.id.between(self._misses_seen + 1, newest)
-        counted = select(misses.c.station, func.count()).where(ids, misses.c.missed_at >= midnight)
-        for station, count in connection.execute(counted.group_by(misses.c.station)):
+        counted = select(misses.c.station, func.sum(misses.c.count))
+        counted = counted.where(ids, misses.c.missed_at >= midnight).group_by(misses.c.station)
+        for station, count in connection.execute(counted):
             is_shown = station in self._misses or len(self._misses) < MOST_STATIONS
-            self._misses[station if is_shown else None] += count
+            self._misses[station if is_shown else None] += int(count)
         self._misses_seen = newest
 
 

@@ -21,6 +21,7 @@ from api.records.audit import AuditLine
 from api.records.ballast import Ballast
 from api.records.database import migrate, open_database, writing
 from api.records.inspection import Inspection, Kept, Row
+from api.records.miss_log import MissLog
 from api.records.outbox import Outbox
 from api.records.pictures import FolderPictures, PictureStore
 from api.records.record_metrics import RecordMetrics
@@ -66,6 +67,7 @@ class Record:
 
     Attributes:
         outbox: The same.
+        misses: What was not inspected.
 
     Raises:
         ConfigError: If `url` names no database.
@@ -82,6 +84,7 @@ class Record:
     ) -> None:
         self.outbox = outbox
         self._engine = open_database(database_url(url, folder))
+        self.misses = MissLog(self._engine)
         self._folder, self._rules, self._retry_after_s = folder, rules, retry_after_s
         self.metrics = metrics
         self._failed_at: float | None = None
@@ -112,6 +115,7 @@ class Record:
             self._pictures, self._retention = pictures, retention
             self._writer = RecordWriter(self._engine, pictures, self.metrics, self.outbox, self._note)
             retention.start()
+            self.misses.start()
             self.metrics.set_usable(True)
 
     def _make_retention(self, pictures: PictureStore) -> Retention:
@@ -167,6 +171,18 @@ class Record:
             RequestError: 503 `record_unavailable`.
         """
         await self.check()
+        return await self.look(query, *args, **kwargs)
+
+    async def look(
+        self, query: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        """As `read`, also a moment after a failure to write: a full disk can be read.
+
+        Raises:
+            RequestError: 503 `record_unavailable`.
+        """
+        if self._writer is None:
+            await self.check()
 
         def ask() -> T:
             with self._engine.connect() as connection:
@@ -285,6 +301,7 @@ class Record:
             self._retention.close()
         if self._writer is not None:
             self._writer.close()
+        self.misses.close()
         self._readers.shutdown(wait=False)
         self._engine.dispose()
 

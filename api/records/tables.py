@@ -227,7 +227,8 @@ misses = Table(
     Column("status", Integer, nullable=False, doc="of HTTP"),
     Column("code", Text, nullable=False),
     Column("detail", Text, nullable=False),
-    Index("misses_by_station", "station", "id"),
+    Column("count", Integer, nullable=False, doc="photographs that this row stands for"),
+    Index("misses_by_time", "missed_at"),
     sqlite_autoincrement=True,
 )
 """Photographs that came and were not inspected."""

@@ -12,6 +12,7 @@ from starlette.responses import Response
 
 from api.errors import describe_problems
 from api.mask_encoding import encode_mask_file
+from api.middleware.misses import say_part
 from api.photograph_pipeline import InspectedPhotograph
 from api.photograph_request import PhotographRequest
 from api.raw_route import RawRoute, describe_body
@@ -71,6 +72,7 @@ async def _inspect(request: Request, name: str | None = None) -> Response:
     await recording.check()
     async with asked.photograph(with_part=True) as upload:
         subject = _subject(asked, upload.part, key)
+        say_part(request.scope, subject.station, subject.part_id)
         encode = partial(_encode, asked=asked, subject=subject, picture=upload.data)
         _, inspected = await asked.inspect(upload, encode)
         kept, warning = await recording.keep(inspected.inspection, asked.params.deadline)

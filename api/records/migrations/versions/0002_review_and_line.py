@@ -80,10 +80,11 @@ def upgrade() -> None:
         sa.Column("status", sa.Integer(), nullable=False),
         sa.Column("code", sa.Text(), nullable=False),
         sa.Column("detail", sa.Text(), nullable=False),
+        sa.Column("count", sa.Integer(), nullable=False),
         sa.PrimaryKeyConstraint("id"),
         sqlite_autoincrement=True,
     )
-    op.create_index("misses_by_station", "misses", ["station", "id"])
+    op.create_index("misses_by_time", "misses", ["missed_at"])
     op.create_table(
         "outbox",
         sa.Column("id", IDENTITY, autoincrement=True, nullable=False),
