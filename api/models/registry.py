@@ -95,6 +95,10 @@ class ModelRegistry:
         """Returns every version of every model."""
         return [model for versions in self._table.values() for model in versions.values()]
 
+    def names(self) -> list[str]:
+        """Returns the names of all models."""
+        return list(self._table)
+
     def versions(self, name: str) -> Versions:
         """Returns what is served of the model `name`; empty if nothing is."""
         return self._table.get(name, {})
