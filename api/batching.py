@@ -110,7 +110,7 @@ class InferenceThread:
         self._observe_batch = observe_batch
         self._watchdog = watchdog
         self._waiting: deque[Pending] = deque()
-        self._spare: deque[PendingCall] = deque()
+        self._spare: deque[Pending] = deque()
         self._changed = threading.Condition()
         self.closed = False
         self._thread = threading.Thread(target=self._work, name="inference", daemon=True)

@@ -3,21 +3,22 @@
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from math import prod
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from api.admission import AdmissionLimit
 from api.batching import ImagePredictor, InferenceThread
 from api.memory_budget import BYTES_PER_PIXEL, SPARE, MemoryBudget, Share
 from api.models.registry import ModelRegistry, ServedModel
-from api.records.inspection import Inspection, Row
+from api.records.inspection import Inspection, Kept, Row
 from api.records.recording import Recording
+from api.shadow import Shadow, ShadowMemory
 from api.shadow_metrics import ShadowMetrics
 from segdec.postprocessing import Prediction
 from segdec.preprocessing import input_size
@@ -26,43 +27,12 @@ from segdec.schemas import ModelIdentity
 MOST_WAITING = 32
 """Photographs that wait for candidates."""
 MEMORY_SHARE = SPARE / 4
-"""Of the memory, for those that wait; a single one may be larger."""
+"""Of the memory, for those that wait, or whose inspection is not answered yet."""
 MOST_ROWS = 32
 """Answers that are stored together."""
 LEAST_QUIET_S = 0.02
 
 logger = logging.getLogger(__name__)
-
-
-@dataclass(eq=False)
-class Shadow:
-    """A photograph for a candidate, which it names without holding it: a model is to go when replaced.
-
-    Attributes:
-        candidate: Which version is to see it.
-        is_like_answering: Whether it takes photographs prepared as for the model that answers.
-        threshold: Replaces the candidate's image threshold, 0…1.
-        image: The photograph, prepared if `is_like_answering`; None until it is decoded.
-        size: Of the photograph: height, width, px.
-    """
-
-    candidate: ModelIdentity
-    is_like_answering: bool
-    threshold: float | None
-    image: NDArray[np.uint8] | None = None
-    size: tuple[int, int] = (0, 0)
-
-    def see(self, pixels: NDArray[np.uint8], prepared: NDArray[np.uint8]) -> None:
-        """Takes the photograph [H, W, C] and what the network that answers is given; in any thread."""
-        self.image = prepared if self.is_like_answering else pixels
-        self.size = (pixels.shape[0], pixels.shape[1])
-
-    @property
-    def held_bytes(self) -> int:
-        """Memory of the image, or of the larger one that it is a part of."""
-        if self.image is None:
-            return 0
-        return max(self.image.nbytes, int(getattr(self.image.base, "nbytes", 0)))
 
 
 @dataclass(eq=False)
@@ -103,7 +73,7 @@ class Shadowing:
         self._models, self._inference_thread, self._memory = models, inference_thread, memory
         self._limits, self._recording, self._sleep = limits, recording, sleep
         self._waiting: asyncio.Queue[_Waiting] = asyncio.Queue(MOST_WAITING)
-        self._held_bytes = 0
+        self._held = ShadowMemory(MEMORY_SHARE * memory.limit_bytes)
         self._took_s = 0.0
         self._rows: list[tuple[ModelIdentity, Row]] = []
         self._failed: set[ModelIdentity] = set()
@@ -121,8 +91,20 @@ class Shadowing:
             self._work.cancel()
             await asyncio.wait([self._work])
 
-    def begin(self, model: ServedModel, threshold: float | None) -> Shadow | None:
-        """Returns what takes a photograph that `model` answers for its candidate; None if it has none."""
+    @contextmanager
+    def beside(self, model: ServedModel, threshold: float | None) -> Iterator[Shadow | None]:
+        """Yields what takes a photograph that `model` answers for its candidate; None if it has none.
+
+        What is not submitted within the block is forgotten.
+        """
+        shadow = self._begin(model, threshold)
+        try:
+            yield shadow
+        finally:
+            if shadow is not None and not shadow.is_waiting:
+                shadow.release()
+
+    def _begin(self, model: ServedModel, threshold: float | None) -> Shadow | None:
         candidate = self._models.candidate(model.identity.name)
         if candidate is None or self._work is None:
             return None
@@ -131,27 +113,26 @@ class Shadowing:
             self.metrics.skip(candidate.identity, "white_level")
             return None
         channels = ours.network.input_channels, theirs.network.input_channels
-        same = ours.input == theirs.input and channels[0] == channels[1]
-        return Shadow(candidate.identity, same, threshold)
+        alike = ours.input == theirs.input and channels[0] == channels[1]
+        return Shadow(candidate.identity, alike, threshold, self._held)
 
-    def submit(self, shadow: Shadow, inspection: Inspection, record_id: int | None) -> None:
-        """Lets a photograph wait for its candidate, once the inspection is kept.
+    def submit(self, shadow: Shadow | None, inspection: Inspection, kept: Kept | None) -> None:
+        """Lets a photograph wait for its candidate, unless its inspection repeats an earlier one.
 
         Args:
-            shadow: Has seen the photograph.
+            shadow: Has seen the photograph; None if there is no candidate.
             inspection: With what was answered.
-            record_id: Under which it is kept; None if it is not.
+            kept: What became of it; None if it is not recorded.
         """
-        if record_id is None:
+        if shadow is None or (kept is not None and kept.first is not None):
+            return
+        if kept is None:
             self.metrics.skip(shadow.candidate, "not_recorded")
-            return
-        most = MEMORY_SHARE * self._memory.limit_bytes
-        full = self._waiting.full() or (self._held_bytes and self._held_bytes + shadow.held_bytes > most)
-        if full:
+        elif shadow.image is None or self._waiting.full():
             self.metrics.skip(shadow.candidate, "busy")
-            return
-        self._held_bytes += shadow.held_bytes
-        self._waiting.put_nowait(_Waiting(shadow, record_id, inspection.row))
+        else:
+            shadow.is_waiting = True
+            self._waiting.put_nowait(_Waiting(shadow, kept.record_id, inspection.row))
 
     # === When nobody waits ===
 
@@ -163,8 +144,7 @@ class Shadowing:
                 await self._answer(waiting)
             except Exception:  # nothing here may end it
                 self._fail(waiting.shadow.candidate)
-            self._held_bytes -= waiting.shadow.held_bytes
-            del waiting
+            waiting.shadow.release()
             if self._waiting.empty() or len(self._rows) >= MOST_ROWS:
                 await self._store()
 
@@ -232,7 +212,7 @@ def _predict(predictor: ImagePredictor, shadow: Shadow) -> tuple[Prediction, flo
     """Returns what the candidate says, and the seconds that it took; in the inference thread."""
     begun = time.perf_counter()
     assert shadow.image is not None
-    prepared = shadow.image if shadow.is_like_answering else predictor.prepare(shadow.image)
+    prepared = shadow.image if shadow.prepared_alike else predictor.prepare(shadow.image)
     logits = predictor.infer(prepared[np.newaxis])
     prediction = predictor.interpret(logits, 0, shadow.size, threshold=shadow.threshold)
     return prediction, time.perf_counter() - begun

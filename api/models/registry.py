@@ -95,10 +95,6 @@ class ModelRegistry:
         """Returns every version of every model."""
         return [model for versions in self._table.values() for model in versions.values()]
 
-    def names(self) -> list[str]:
-        """Returns the names of all models."""
-        return list(self._table)
-
     def versions(self, name: str) -> Versions:
         """Returns what is served of the model `name`; empty if nothing is."""
         return self._table.get(name, {})
@@ -139,6 +135,11 @@ class ModelRegistry:
         versions = self.versions(name).values()
         found = (model for model in versions if CANDIDATE in model.labels and STABLE not in model.labels)
         return next(found, None)
+
+    def candidates(self) -> list[tuple[ServedModel, ServedModel]]:
+        """Returns the candidates of all models, each with the version that answers."""
+        found = [(self.candidate(name), _stable(versions)) for name, versions in self._table.items()]
+        return [(candidate, stable) for candidate, stable in found if candidate is not None]
 
     def replace(self, name: str, versions: Versions) -> None:
         """Serves `versions` under `name` from now on; none removes the name."""

@@ -15,10 +15,8 @@ router = APIRouter(prefix="/v1/review", tags=["review"])
 async def list_candidates(service: ServiceDep, record: RecordDep) -> CandidateList:
     """What each candidate answered, how often it differs, and who was right by the reviews."""
     reports = []
-    for name in service.models.names():
-        candidate = service.models.candidate(name)
-        if candidate is not None:
-            serving = service.models.find(name).identity.version
-            skipped = service.shadowing.metrics.skipped(candidate.identity)
-            reports.append(await record.read(report_candidate, candidate.identity, serving, skipped))
+    for candidate, serving in service.models.candidates():
+        skipped = service.shadowing.metrics.skipped(candidate.identity)
+        version = serving.identity.version
+        reports.append(await record.read(report_candidate, candidate.identity, version, skipped))
     return CandidateList(candidates=reports)

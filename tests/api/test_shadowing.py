@@ -18,7 +18,9 @@ from api.middleware.keys import make_key
 from api.network_cost import NetworkCost
 from api.records import shadows as shadow_rows
 from api.settings import Settings
+from api.shadow import Shadow, ShadowMemory
 from segdec.images import encode_png
+from segdec.schemas import ModelIdentity
 from tests.api.conftest import ServiceClient, part_image
 from tests.api.stub_models import NAME, StubModels
 
@@ -170,7 +172,7 @@ def test_without_a_record_nothing_is_shadowed(make_client, shelf, part):
     with make_client(record="off") as client:
         shapes = len(shelf.predictors["2"].shapes)
         inspect(client, part)
-        assert client.app.state.service.shadowing.begin(client.app.state.service.models.find(), None) is None
+        assert client.app.state.service.shadowing._work is None
         assert client.get("/v1/review/candidates").status_code == 404
     assert len(shelf.predictors["2"].shapes) == shapes
 
@@ -279,7 +281,7 @@ def test_no_more_wait_than_may_and_the_others_are_counted(make_client, monkeypat
         pace.end(1000)
         wait_for(lambda: report(client)["answered"] == seen)
         assert skipped(client) == {"busy": 5 - seen}
-        assert client.app.state.service.shadowing._held_bytes == 0
+        assert client.app.state.service.shadowing._held.held_bytes == 0
 
 
 def test_a_photograph_that_a_candidate_has_no_memory_for_is_skipped(client, part):
@@ -299,6 +301,21 @@ def test_a_candidate_that_is_replaced_meanwhile_is_not_asked(client, shelf, pace
     line = 'segdec_shadow_skipped_total{model="parts",reason="replaced",version="2"} 1.0'
     wait_for(lambda: line in client.get("/metrics").text)
     assert shelf.predictors["2"].shapes == []
+
+
+def test_what_is_released_takes_no_photograph_any_more():
+    """A thread may decode on for a client who has gone."""
+    memory = ShadowMemory(1000)
+    identity = ModelIdentity(name=NAME, version="2", sha256=None)
+    gone, whole = (Shadow(identity, True, None, memory) for _ in range(2))
+    gone.release()
+    gone.see(part_image(), part_image())
+    assert gone.image is None and memory.held_bytes == 0
+    whole.see(part_image(), part_image()[:8])
+    assert memory.held_bytes == 960 and whole.size == (24, 40)
+    whole.release()
+    whole.release()
+    assert memory.held_bytes == 0
 
 
 # === What goes wrong ===
