@@ -210,6 +210,35 @@ class InspectionRecord(AnswerPart):
     revision: int = Field(description="of the review; the ETag with which it is changed")
 
 
+class CandidateVerdicts(AnswerPart):
+    """Who was right where a candidate differs, of those that a person has looked at."""
+
+    candidate: int = 0
+    serving: int = Field(0, description="what was answered")
+    neither: int = 0
+    unsure: int = Field(0, description="neither could the person tell")
+
+
+class CandidateReport(AnswerPart):
+    """What a candidate says of the photographs that another version answers."""
+
+    model: ModelIdentity
+    serving: str = Field(description="version that answers now")
+    since: datetime | None = Field(description="the first photograph that it answered; null: none yet")
+    answered: int
+    differing: int = Field(description="those of them with another label than was answered")
+    skipped: dict[str, int] = Field(
+        description="photographs without its answer, by reason, since the start of the replica that was asked"
+    )
+    reviewed: CandidateVerdicts = Field(description="of the differing ones")
+
+
+class CandidateList(AnswerPart):
+    """The candidates of all models."""
+
+    candidates: list[CandidateReport]
+
+
 class RecordPage(AnswerPart):
     """Inspections, the newest first."""
 

@@ -212,6 +212,7 @@ shadows = Table(
     Column("log_odds", Double, nullable=False),
     Column("differs", Boolean, nullable=False, doc="from the verdict that was answered"),
     Index("shadows_by_record", "record_id"),
+    Index("shadows_by_candidate", "model", "version", "manifest_sha256", "differs", "record_id"),
     sqlite_autoincrement=True,
 )
 """What candidates say of the same photographs."""

@@ -70,6 +70,9 @@ def upgrade() -> None:
         sqlite_autoincrement=True,
     )
     op.create_index("shadows_by_record", "shadows", ["record_id"])
+    op.create_index(
+        "shadows_by_candidate", "shadows", ["model", "version", "manifest_sha256", "differs", "record_id"]
+    )
     op.create_table(
         "misses",
         sa.Column("id", IDENTITY, autoincrement=True, nullable=False),
