@@ -19,13 +19,12 @@ from api.records import queries
 from api.records.ballast import Ballast
 from api.records.database import migrate, open_database, writing
 from api.records.inspection import Inspection, Kept, Row
-from api.records.pictures import FolderPictures, PictureStore
+from api.records.pictures import STORE_ID, FolderPictures, PictureStore
 from api.records.record_metrics import RecordMetrics
 from api.records.retention import ClockWatch, Retention, RetentionRules
 from api.records.tables import store
 from api.records.writer import RecordUnavailableError, RecordWriter, describe, is_full
 from segdec.errors import ConfigError
-from segdec.files import write_text_atomic
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -33,7 +32,6 @@ T = TypeVar("T")
 DATABASE = "record.db"
 PICTURES = "pictures"
 BALLAST = "ballast"
-STORE_ID = "store-id"
 READERS = 4
 """Threads that read: no page of a reviewer waits for another's, and none takes the cores from the network."""
 REOPEN_S = 1.0
@@ -51,10 +49,11 @@ class Record:
 
     Args:
         url: Of the database; None = a file in `folder`.
-        folder: Holds the pictures.
+        folder: Holds what is named no place of its own.
         rules: How long pictures are kept.
         retry_after_s: Seconds that a client is asked to wait while the record cannot be written.
         metrics: Told what is kept and deleted.
+        pictures: Where they go; None = into `folder`.
 
     Raises:
         ConfigError: If `url` names no database.
@@ -67,10 +66,11 @@ class Record:
         rules: RetentionRules,
         retry_after_s: int,
         metrics: RecordMetrics,
+        pictures: PictureStore | None = None,
     ) -> None:
         self._engine = open_database(url or f"sqlite:///{folder / DATABASE}")
         self._folder, self._rules, self._retry_after_s = folder, rules, retry_after_s
-        self._metrics = metrics
+        self._metrics, self._place = metrics, pictures
         self._failed_at: float | None = None
         self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="record-reader")
         self._opening = asyncio.Lock()
@@ -89,7 +89,7 @@ class Record:
             if self._writer is not None:
                 return
             try:
-                pictures = await asyncio.to_thread(_open, self._engine, self._folder)
+                pictures = await asyncio.to_thread(self._open_pictures)
                 retention = await asyncio.to_thread(self._make_retention, pictures)
             except (SQLAlchemyError, OSError) as error:
                 self._failed_at = time.monotonic()
@@ -100,6 +100,14 @@ class Record:
             self._writer = RecordWriter(self._engine, pictures, self._metrics, self._note)
             retention.start()
             self._metrics.set_usable(True)
+
+    def _open_pictures(self) -> PictureStore:
+        migrate(self._engine)
+        pictures = self._place or FolderPictures(self._folder / PICTURES)
+        with writing(self._engine) as connection:
+            _match(connection, pictures)
+            _sweep(connection, pictures)
+        return pictures
 
     def _make_retention(self, pictures: PictureStore) -> Retention:
         with self._engine.connect() as connection:
@@ -191,8 +199,9 @@ class Record:
         raise RequestError(404, f"picture_{state}", f"The picture of record {row['id']} {ENDS[state]}.")
 
     def _say_lost(self, sha256: bytes) -> None:
-        if not (self._folder / PICTURES / STORE_ID).exists():
-            raise FileNotFoundError("the folder of the pictures is gone")
+        assert self._pictures is not None
+        if self._pictures.read_id() is None:
+            raise FileNotFoundError(f"the pictures are gone from {self._pictures.place}")
         with writing(self._engine) as connection:
             if not queries.picture_is_kept(connection, sha256):
                 return
@@ -238,30 +247,26 @@ class Record:
         return busy("record_unavailable", detail, self._retry_after_s)
 
 
-def _open(engine: Engine, folder: Path) -> PictureStore:
-    migrate(engine)
-    pictures = FolderPictures(folder / PICTURES)
-    with writing(engine) as connection:
-        _match(connection, folder / PICTURES / STORE_ID)
-        for sha256 in set(pictures.unsettled()):
-            if queries.picture_is_kept(connection, sha256):
-                pictures.settle(sha256)
-            else:
-                pictures.delete(sha256)
-    return pictures
-
-
-def _match(connection: Connection, path: Path) -> None:
+def _match(connection: Connection, pictures: PictureStore) -> None:
     """Refuses pictures of another database: what has no row in this one would be removed."""
     known: str | None = connection.execute(select(store.c.id)).scalar()
-    beside = path.read_text("ascii").strip() if path.exists() else None
+    beside = pictures.read_id()
     if known is None:
         known = beside or uuid4().hex
         connection.execute(insert(store), {"id": known, "bytes": 0})
     if beside is None and not queries.has_kept_pictures(connection):
-        write_text_atomic(path, beside := known)
+        pictures.write_id(beside := known)
     if known != beside:
         raise ConfigError(
-            f"The pictures in {path.parent} belong to the record {beside}, the database to {known}. Expected "
-            f"a folder and a database of one record. If they do belong together, write {known} into {path}."
+            f"The pictures in {pictures.place} belong to the record {beside}, the database to {known}. "
+            "Expected pictures and a database of one record. If they do belong together, write "
+            f"{known} into {pictures.place}/{STORE_ID}."
         )
+
+
+def _sweep(connection: Connection, pictures: PictureStore) -> None:
+    """Removes what a killed service left without a row, and the marks of what has one."""
+    marked = set(pictures.unsettled())
+    kept = {sha256 for sha256 in marked if queries.picture_is_kept(connection, sha256)}
+    pictures.settle(*kept)
+    pictures.delete(*marked - kept)

@@ -12,6 +12,7 @@ from api.settings import RecordMode, Settings
 from segdec.errors import MissingExtraError
 
 if TYPE_CHECKING:
+    from api.records.pictures import PictureStore
     from api.records.record import Record
 
 BEST_EFFORT_S = 2.0
@@ -76,7 +77,7 @@ def open_recording(settings: Settings, metrics: Metrics) -> Recording:
 
     Raises:
         MissingExtraError: If the group `record` is not installed.
-        ConfigError: If the record's database cannot be used.
+        ConfigError: If the record's database, or the place of its pictures, cannot be used.
     """
     if settings.record == "off":
         return Recording("off", None)
@@ -91,8 +92,17 @@ def open_recording(settings: Settings, metrics: Metrics) -> Recording:
             RetentionRules.from_settings(settings),
             settings.retry_after_s,
             RecordMetrics(metrics),
+            _open_store(settings.record_pictures),
         )
     return Recording(settings.record, record)
+
+
+def _open_store(url: str | None) -> "PictureStore | None":
+    if url is None:
+        return None
+    from api.records.object_pictures import ObjectPictures
+
+    return ObjectPictures(url)
 
 
 @contextmanager
