@@ -183,7 +183,13 @@ class Settings(BaseSettings):
         "answers all the same and says so, off keeps none",
     )
     record_folder: Path = Field(
-        Path("record"), description="folder of the record: its pictures, and its database where none is named"
+        Path("record"),
+        description="folder of the record: its pictures and its database, where no other place is named",
+    )
+    record_pictures: str | None = Field(
+        None,
+        description="where the pictures go, s3://BUCKET/PREFIX in a store that the variables AWS_… describe; "
+        "default: files in record-folder",
     )
     record_database: str | None = Field(
         None,
