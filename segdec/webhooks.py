@@ -68,7 +68,7 @@ def verify_webhook(
             f"The webhook was sent more than {tolerance_s:g} s from now. Compare the clocks."
         )
     expected = _sign(read_secret(secret), event_id, timestamp, body).encode()
-    if not any([hmac.compare_digest(expected, one.encode()) for one in given.split(" ")]):
+    if not any(hmac.compare_digest(expected, one.encode()) for one in given.split(" ")):
         raise SignatureError(f"No signature in {SIGNATURE} is of this secret and this body.")
     return event_id
 

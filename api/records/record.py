@@ -168,6 +168,22 @@ class Record:
 
         return await self.work(ask)
 
+    async def change(
+        self, change: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        """Returns what `change` answers, made in a thread, once it is committed.
+
+        Raises:
+            RequestError: 503 `record_unavailable`, or what `change` raises; then nothing was changed.
+        """
+        await self.check()
+
+        def make() -> T:
+            with writing(self._engine) as connection:
+                return change(connection, *args, **kwargs)
+
+        return await self.work(make)
+
     async def stream(self, make: Callable[[Engine], Iterator[bytes]]) -> AsyncIterator[bytes]:
         """Returns what `make` yields; it is asked in a thread, for the first piece before this returns.
 
