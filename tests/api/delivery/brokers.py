@@ -22,6 +22,9 @@ LONG_S = 60
 class OwnMosquitto:
     """A broker that can be killed and started again.
 
+    What it has confirmed it has passed on to those who listen without confirming (QoS 0): what it keeps is
+    in its memory alone, which is no business of who publishes.
+
     Args:
         folder: Of its configuration and what it keeps.
         lines: Of its configuration, beside address and persistence.
@@ -30,12 +33,8 @@ class OwnMosquitto:
     def __init__(self, folder: Path, lines: Sequence[str] = ("allow_anonymous true",)) -> None:
         self.port = free_port()
         self._file = folder / "mosquitto.conf"
-        keeping = [
-            "user root",
-            "persistence true",
-            f"persistence_location {folder}/",
-            "max_inflight_messages 0",
-        ]
+        keeping = ["user root", "persistence true", f"persistence_location {folder}/"]
+        keeping += ["queue_qos0_messages true", "max_queued_messages 0"]
         listening = [f"listener {self.port} 127.0.0.1", *lines]
         self._file.write_text("\n".join([*keeping, *listening]) + "\n")
         self._process: subprocess.Popen[bytes] | None = None
@@ -78,7 +77,7 @@ class Listener:
         self._topic = topic
         self._client = mqtt.Client(CallbackAPIVersion.VERSION2, client_id="listener", protocol=mqtt.MQTTv5)
         self._client.on_message = self._note
-        self._client.on_connect = lambda client, *_: client.subscribe(topic, qos=1)
+        self._client.on_connect = lambda client, *_: client.subscribe(topic, qos=0)
         self._client.on_subscribe = lambda *_: self._subscribed.set()
         self._client.reconnect_delay_set(0.05, 0.05)
         lasting = Properties(PacketTypes.CONNECT)

@@ -9,6 +9,7 @@ from sqlalchemy.exc import OperationalError
 
 from api.delivery.sender import MOST_FAILURES, DeliveryRules
 from api.delivery.sink import DeliveryError
+from api.middleware.metrics import Metrics
 from tests.api.delivery.letters import FAILED, REFUSED, RULES, UNREACHABLE, FakeSink, Line, Sending
 
 
@@ -145,6 +146,27 @@ def test_beyond_what_is_kept_the_oldest_is_dropped_those_given_up_first(each_eng
     with each_engine.connect() as connection:
         lines = connection.exec_driver_sql("SELECT what, after FROM audit ORDER BY id").all()
     assert [what for what, _ in lines] == ["drop events", "drop events"]
+
+
+def test_what_a_killed_service_sent_and_did_not_remove_is_sent_again_before_the_rest(
+    engine, line, sink, metrics
+):
+    line.inspect("a", "b", "a", "b")
+
+    async def killed():
+        sending = Sending(engine, sink, metrics)
+        await sending.sender.look()
+        sending.sender._box.remove_delivered = asyncio.Event().wait
+        async with asyncio.timeout(60):
+            while len(sink.taken) < 4:
+                await asyncio.sleep(0)
+
+    asyncio.run(killed())
+    assert line.left() == ["a-1", "b-2", "a-3", "b-4"]
+    line.inspect("a")
+    asyncio.run(_turn(engine, sink, Metrics(lambda: 0, lambda: True)))
+    assert sink.by_station() == {"a": ["a-1", "a-3", "a-1", "a-3", "a-5"], "b": ["b-2", "b-4", "b-2", "b-4"]}
+    assert line.left() == []
 
 
 def test_the_heap_is_counted(engine, line, sink, metrics):

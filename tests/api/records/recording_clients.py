@@ -88,9 +88,9 @@ class Clients:
         return True
 
 
-def start(folder: Path, url: str) -> tuple[subprocess.Popen[str], str]:
+def start(folder: Path, url: str, *flags: str) -> tuple[subprocess.Popen[str], str]:
     command = [sys.executable, "-m", "tests.api.records.recording_server", "--record", "required"]
-    command += ["--record-folder", str(folder), "--record-database", url]
+    command += ["--record-folder", str(folder), "--record-database", url, *flags]
     process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
     line = process.stdout.readline()
     assert line.startswith("Serving")
