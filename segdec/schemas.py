@@ -406,6 +406,45 @@ class LineStatus(AnswerPart):
     unavailable: str | None = Field(
         description="why the record cannot be read: then this is what one replica knows by itself"
     )
+# === What others are told ===
+
+
+class OutboxEvent(AnswerPart):
+    """An event that waits, or was given up."""
+
+    id: int
+    station: str = Field(description="empty where none was named")
+    created_at: datetime
+    attempts: int = Field(description="how often the receiver failed at it, as far as it may be to blame")
+    next_at: datetime = Field(description="when it may be tried again")
+    error: str | None = Field(description="of the last attempt; null: not tried yet, or not failed")
+    event: dict[str, Any] = Field(description="the CloudEvent, as it is sent")
+
+
+class OutboxSink(AnswerPart):
+    """A receiver, and what lies in the outbox for it."""
+
+    name: str
+    configured: bool = Field(description="false: it was once, and what waits for it waits for its return")
+    waiting: int
+    oldest_at: datetime | None = Field(description="of what waits; null: nothing does")
+    dead: int = Field(description="how many were given up")
+    failing: list[OutboxEvent] = Field(
+        description="what stations wait with, each with the first of its events, where it failed"
+    )
+    dead_letters: list[OutboxEvent] = Field(description="what was given up, the newest first")
+
+
+class OutboxState(AnswerPart):
+    """What is still to be told to others."""
+
+    sinks: list[OutboxSink]
+
+
+class OutboxChange(AnswerPart):
+    """How many events are tried again, or are no more."""
+
+    changed: int
 
 
 # === Errors ===

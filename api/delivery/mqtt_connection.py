@@ -97,7 +97,7 @@ class MqttConnection:
         Raises:
             DeliveryError: If it has not.
         """
-        properties = Properties(PacketTypes.PUBLISH)
+        properties = Properties(PacketTypes.PUBLISH)  # type: ignore[no-untyped-call]
         properties.ContentType = MEDIA_TYPE
         properties.PayloadFormatIndicator = 1  # UTF-8
         info = self._client.publish(topic, payload, qos=1, properties=properties)
