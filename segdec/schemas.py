@@ -214,6 +214,70 @@ class RecordPage(AnswerPart):
     next_before: int | None = Field(description="`before` of the next page; null: this is the last")
 
 
+# === Reviews ===
+
+ReviewReason = Literal["candidate_differs", "chance", "doubtful", "defect", "asked"]
+"""Why somebody is asked about an inspection."""
+
+
+class ShadowVerdict(AnswerPart):
+    """What a candidate says of a photograph that another version answered."""
+
+    model: str
+    version: str
+    label: str
+    score: float = Field(description="1 − P(good)")
+
+
+class ReviewTask(AnswerPart):
+    """An inspection that somebody is asked about."""
+
+    record: InspectionRecord
+    why: ReviewReason = Field(
+        description="a candidate says something else; drawn by chance; for review, or near the threshold; "
+        "called defective; put up again by a person"
+    )
+    labels: list[str] = Field(description="what it may be called beside `unsure`; the good one first")
+    lease_until: datetime = Field(description="nobody else gets it before")
+    shadows: list[ShadowVerdict]
+
+
+class ReviewTasks(AnswerPart):
+    """What a session has to look at."""
+
+    tasks: list[ReviewTask] = Field(description="in the order in which they are to be shown")
+    waiting: int = Field(description="records that wait, these among them; no more than 10,000 are counted")
+
+
+class Estimate(AnswerPart):
+    """A number that is reckoned from a sample, with its interval of 95 %."""
+
+    value: float | None = Field(description="null: nothing of some kind was reviewed yet, or there is none")
+    low: float | None
+    high: float | None
+
+
+class ReviewStatistics(AnswerPart):
+    """How right the answers of a time were, as far as people have said so."""
+
+    since: datetime | None
+    until: datetime | None
+    station: str | None
+    inspected: int
+    called_good: int
+    called_defective: int
+    for_review: int = Field(description="called neither")
+    drawn: int = Field(description="put up by what was drawn")
+    reviewed: int = Field(description="of those drawn; `unsure` among them")
+    unsure: int
+    defect_rate: Estimate = Field(description="share of the defective among all that were inspected")
+    missed: Estimate = Field(description="number of defective ones among those called good")
+    miss_rate: Estimate = Field(description="share of those called good among all defective ones")
+    false_alarms: Estimate = Field(description="number of good ones among those called defective")
+    false_alarm_share: Estimate = Field(description="their share of those called defective")
+    notes: list[str] = Field(description="what has to be known to read the numbers")
+
+
 # === Errors ===
 
 

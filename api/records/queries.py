@@ -187,6 +187,12 @@ def add_audit(
     connection.execute(audit.insert(), line)
 
 
+def read_told(told: str) -> dict[str, Any]:
+    """Reads what a line of the audit says was there before or after."""
+    values: dict[str, Any] = json.loads(told)
+    return values
+
+
 def newest_hour(connection: Connection) -> datetime | None:
     """Returns the latest hour in which something was inspected, by the clock of then."""
     return connection.execute(select(func.max(hours.c.hour))).scalar()

@@ -22,6 +22,7 @@ from api.records.inspection import Inspection, Kept, Row
 from api.records.pictures import FolderPictures, PictureStore
 from api.records.record_metrics import RecordMetrics
 from api.records.retention import ClockWatch, Retention, RetentionRules
+from api.records.review_queue import take_down_pictures
 from api.records.tables import store
 from api.records.writer import RecordUnavailableError, RecordWriter, describe, is_full
 from segdec.errors import ConfigError
@@ -49,6 +50,9 @@ logger = logging.getLogger(__name__)
 class Record:
     """The inspections that were kept, and those to come.
 
+    Attributes:
+        metrics: Told what is kept, deleted and reviewed.
+
     Args:
         url: Of the database; None = a file in `folder`.
         folder: Holds the pictures.
@@ -70,7 +74,7 @@ class Record:
     ) -> None:
         self._engine = open_database(url or f"sqlite:///{folder / DATABASE}")
         self._folder, self._rules, self._retry_after_s = folder, rules, retry_after_s
-        self._metrics = metrics
+        self.metrics = metrics
         self._failed_at: float | None = None
         self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="record-reader")
         self._opening = asyncio.Lock()
@@ -93,20 +97,20 @@ class Record:
                 retention = await asyncio.to_thread(self._make_retention, pictures)
             except (SQLAlchemyError, OSError) as error:
                 self._failed_at = time.monotonic()
-                self._metrics.set_usable(False)
+                self.metrics.set_usable(False)
                 logger.error("The record cannot be opened: %s", error)
                 raise self._unavailable(describe(error)) from error
             self._pictures, self._retention = pictures, retention
-            self._writer = RecordWriter(self._engine, pictures, self._metrics, self._note)
+            self._writer = RecordWriter(self._engine, pictures, self.metrics, self._note)
             retention.start()
-            self._metrics.set_usable(True)
+            self.metrics.set_usable(True)
 
     def _make_retention(self, pictures: PictureStore) -> Retention:
         with self._engine.connect() as connection:
             newest = queries.newest_hour(connection)
         clock = ClockWatch(None if newest is None else newest.timestamp())
         ballast = Ballast(self._folder / BALLAST)
-        return Retention(self._engine, pictures, self._rules, clock, ballast, self._metrics)
+        return Retention(self._engine, pictures, self._rules, clock, ballast, self.metrics)
 
     async def check(self) -> None:
         """Refuses at once for a moment after a failure; then the next one tries.
@@ -156,6 +160,22 @@ class Record:
 
         return await self.work(ask)
 
+    async def write(
+        self, change: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        """Returns what `change` answers, which it does in a thread and in one transaction, or not at all.
+
+        Raises:
+            RequestError: 503 `record_unavailable`.
+        """
+        await self.check()
+
+        def do() -> T:
+            with writing(self._engine) as connection:
+                return change(connection, *args, **kwargs)
+
+        return await self.work(do)
+
     async def stream(self, make: Callable[[Engine], Iterator[bytes]]) -> AsyncIterator[bytes]:
         """Returns what `make` yields; it is asked in a thread, for the first piece before this returns.
 
@@ -198,8 +218,19 @@ class Record:
                 return
             queries.forget_bytes(connection, [sha256])
             queries.change_states(connection, [sha256], "kept", "lost")
+            take_down_pictures(connection, [sha256])
             queries.add_audit(connection, "service", "lose a picture", after={"sha256": sha256.hex()})
-        self._metrics.count_lost()
+        self.metrics.count_lost()
+
+    async def delete_picture(self, row: Row, who: str) -> None:
+        """Deletes the photograph of an inspection, and of all others that show the same, now.
+
+        Raises:
+            RequestError: 503 `record_unavailable`.
+        """
+        await self.check()
+        assert self._retention is not None
+        await self.work(partial(self._retention.delete_picture, bytes(row["picture"]), row["id"], who))
 
     async def work(self, function: Callable[[], T]) -> T:
         """Does what is slow in one of the record's own threads.

@@ -14,6 +14,7 @@ from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from api.records import queries
 from api.records.database import writing
+from api.records.draw_counts import count_draws
 from api.records.inspection import Inspection, Kept, Row
 from api.records.pictures import PictureStore
 from api.records.record_metrics import RecordMetrics
@@ -152,6 +153,7 @@ def _add(connection: Connection, rows: Sequence[Row]) -> list[Kept]:
     new = [{**row, "id": added[row["token"]]} for row in rows if row["token"] in added]
     if new:
         queries.count_hours(connection, list(_hours(new)))
+        count_draws(connection, new)
         drawn = [row for row in new if row["draw"] < row["draw_probability"]]
         put_up(connection, [(row["id"], PRIORITIES[row["draw_reason"]]) for row in drawn])
     kept = []
