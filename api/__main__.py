@@ -1,6 +1,7 @@
 """`python -m api --model FOLDER` serves a model over HTTP.
 
-`python -m api key NAME` makes an API key, `python -m api health` says whether the service here is ready.
+`python -m api key NAME` makes an API key, `python -m api health` says whether the service here is ready,
+`python -m api export-reviewed --out FOLDER` writes what people have judged as a data set to learn from.
 """
 
 import os
@@ -23,6 +24,9 @@ def main() -> None:
             from api.health_check import print_health
 
             sys.exit(print_health(sys.argv[2:]))
+        if sys.argv[1:2] == ["export-reviewed"]:
+            _export_reviewed(sys.argv[2:])
+            return
         from api.settings import read_settings
 
         settings = read_settings(sys.argv[1:])
@@ -40,6 +44,15 @@ def _make_key(words: list[str]) -> None:
     if len(words) != 1:
         raise ConfigError(f"python -m api key takes one name, {len(words)} arrived. Expected: key NAME")
     print_key(words[0])
+
+
+def _export_reviewed(words: list[str]) -> None:
+    from api.records.recording import naming_group
+
+    with naming_group():
+        from api.records.export_command import run
+
+        run(words)
 
 
 if __name__ == "__main__":

@@ -22,6 +22,9 @@ CLIENT_VARIABLES = {"SEGDEC_API_KEY"}
 RecordMode = Literal["required", "best-effort", "off"]
 MOST_DAYS = 36_500.0
 """For which a picture is kept, if not for ever."""
+MOST_HOURS = 24 * MOST_DAYS
+NEED_RECORD = ("outbox_webhook", "outbox_mqtt", "outbox_jsonl", "opcua_endpoint")
+"""Settings of who is told what is recorded."""
 
 
 def _known_engine(name: str) -> str:
@@ -220,6 +223,49 @@ class Settings(BaseSettings):
         description="share of the pictures' disk that stays free, in the same way",
     )
 
+    # === Who is told what is recorded ===
+    outbox_webhook: str | None = Field(
+        None, description="address, http or https, to which an event is posted for each inspection and review"
+    )
+    outbox_webhook_secrets: Path | None = Field(
+        None, description="file of whsec_BASE64 lines: with each of them, what is posted is signed"
+    )
+    outbox_mqtt: str | None = Field(
+        None,
+        description="MQTT 5 broker to which the same events are published, mqtt://USER:PASSWORD@HOST:PORT/TOPIC, "
+        "or mqtts:// with TLS; what stands before @ is better kept in the environment or the file below",
+    )
+    outbox_mqtt_login: Path | None = Field(None, description="file of one line, USER:PASSWORD of the broker")
+    outbox_mqtt_client: Annotated[str, Field(min_length=1, max_length=128)] | None = Field(
+        None, description="client identifier at the broker; default: another one for each process"
+    )
+    outbox_jsonl: Path | None = Field(
+        None,
+        description="file to which the same events are appended, one a line; a new one where it was moved",
+    )
+    outbox_ca: Path | None = Field(
+        None, description="PEM file of the certificates that receivers are trusted by; default: the system's"
+    )
+    outbox_hours: float = Field(
+        72.0, gt=0, le=MOST_HOURS, description="hours for which an event is tried, until it is given up"
+    )
+    outbox_rows: int = Field(
+        1_000_000,
+        gt=0,
+        description="most events kept for one receiver, waiting and given up; beyond it the oldest are dropped, "
+        "those first that were given up",
+    )
+    opcua_endpoint: str | None = Field(
+        None,
+        description="address at which an OPC UA server shows the state of the line, as "
+        "opc.tcp://0.0.0.0:4840/segdec; needs the group opcua",
+    )
+    opcua_certificate: Path | None = Field(
+        None,
+        description="certificate of the OPC UA server, DER or PEM: it signs and encrypts, and takes nothing else",
+    )
+    opcua_key: Path | None = Field(None, description="private key of that certificate, PEM or DER")
+
     # === Who may ask ===
     api_keys: Path | None = Field(
         None, description="file of NAME:SHA256 lines: who may predict; without it everyone may"
@@ -267,6 +313,7 @@ def read_settings(arguments: Sequence[str]) -> Settings:
         raise explain(error, Settings) from error
     _check_models(settings)
     _check_times(settings)
+    _check_receivers(settings)
     return settings
 
 
@@ -295,6 +342,15 @@ def _check_times(settings: Settings) -> None:
             f"--engine-lost-s {settings.engine_lost_s:g} is shorter than --engine-timeout-s "
             f"{settings.engine_timeout_s:g}. Expected at least as long."
         )
+
+
+def _check_receivers(settings: Settings) -> None:
+    for name in NEED_RECORD:
+        if getattr(settings, name) is not None and settings.record == "off":
+            raise ConfigError(
+                f"--{name.replace('_', '-')} is given, and nothing is recorded that could be told. Pass "
+                "--record required, or best-effort."
+            )
 
 
 def _known_flags() -> list[str]:

@@ -1,6 +1,6 @@
 """The layouts by name, and the one way to load a data set."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,6 +21,7 @@ from datasets.layouts import (
     shards,
     toy,
 )
+from datasets.reviewed import add_reviewed
 from datasets.sample import Dataset, Layout, Problem, Record
 from datasets.sharding import file_systems
 from datasets.splitting import apply_splits
@@ -59,6 +60,7 @@ def load_dataset(
     merge_defects: bool = False,
     mask_threshold: int | None = None,
     mask_values: Mapping[str, int] | None = None,
+    reviewed: Sequence[Path] = (),
 ) -> Dataset:
     """Lists the data set of `layout` below `root`, assigns its splits and limits its annotations.
 
@@ -73,10 +75,11 @@ def load_dataset(
         mask_threshold: A mask pixel shows a defect where its value is above this; None as the layout says.
         mask_values: Value of each class in mask files whose values are classes; None where all of a mask is
             of its photograph's class.
+        reviewed: Folders of photographs that people have judged, which are added.
 
     Raises:
-        DatasetError: If the layout is unknown, or the folder, the split file or the supervision file is
-            not as promised.
+        DatasetError: If the layout is unknown, or a folder, the split file or the supervision file is not
+            as promised.
         MissingExtraError: If the layout is `shards` and TensorFlow is not installed.
     """
     if layout not in LAYOUTS:
@@ -90,12 +93,14 @@ def load_dataset(
     else:
         _check_local(layout, place)
         dataset = _with_plain_names(FOLDERS[layout](Path(place)))
-    if splits is not None:
-        dataset = apply_splits(dataset, splits)
     if mask_threshold is not None:
         dataset = cut_masks(dataset, mask_threshold)
     if mask_values:
         dataset = name_values(dataset, mask_values)
+    if reviewed:
+        dataset = add_reviewed(dataset, reviewed, merge_defects=merge_defects)
+    if splits is not None:
+        dataset = apply_splits(dataset, splits)
     if supervision is not None:
         dataset = apply_supervision(dataset, supervision)
     return _merged(dataset) if merge_defects else dataset

@@ -33,11 +33,11 @@ from segdec.files import new_folder
 from segdec.signatures import TrustedKeys
 from segdec.variants import Speed, Variant, order_by_speed
 
-FORMAT_VERSION = 9
+FORMAT_VERSION = 10
 """Of the folder, counted up whenever it changes."""
-READ_VERSIONS = (5, 6, 7, 8, FORMAT_VERSION)
+READ_VERSIONS = (5, 6, 7, 8, 9, FORMAT_VERSION)
 """No other ones are read. 5 knew of no encoders, 6 of no calibration and review, 7 of no part of a photograph
-that is not inspected, 8 of no masks by class; else they are the same."""
+that is not inspected, 8 of no masks by class, 9 of no parent; else they are the same."""
 
 MANIFEST = "manifest.json"
 RUN_FILE = "config.toml"
@@ -81,6 +81,13 @@ class SelfTest(Config):
     mask_tolerance: Fraction = Field(0.03, description="of each mask score; they are stored in 8 bits")
 
 
+class Parent(Config):
+    """The model that another one was trained on from."""
+
+    version: Text = Field(description="of the model; it has the same name")
+    sha256: str = Field(pattern=r"^[0-9a-f]{64}$", description="of its manifest")
+
+
 class Manifest(ModelConfig):
     """What an artifact holds and where it comes from."""
 
@@ -94,6 +101,9 @@ class Manifest(ModelConfig):
     data_fingerprint: str = Field("", description="of the data set the model was trained on")
     encoder: EncoderWeights | None = Field(
         None, description="where the weights that its encoder began with come from"
+    )
+    parent: Parent | None = Field(
+        None, description="the version that it was trained on from; absent where it began anew"
     )
     self_test: SelfTest
     variants: dict[str, Variant] = Field(

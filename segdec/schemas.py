@@ -15,6 +15,9 @@ from segdec.decoding.integrity import Integrity
 MaskForm = Literal["none", "png", "rle", "polygon", "scores", "classes", "class_rle"]
 """Forms in which a mask can be asked for; the last two of models with a mask for each class of defects."""
 
+RecordedMaskForm = Literal["none", "png", "rle", "polygon", "classes", "class_rle"]
+"""Forms that a mask can still be given in later: of the scores, only the mask is kept."""
+
 MaskSpace = Literal["input", "model"]
 """Grids on which a mask can be asked for: the photograph's pixels or the network's own.
 

@@ -134,6 +134,11 @@ def score_folds(folder: RunFolder, experiment: ExperimentConfig, folds: int) -> 
     """Trains a network without each fold, where that was not done yet, and scores the fold with it."""
     if not folds:
         return
+    if experiment.initial_weights is not None:
+        raise ConfigError(
+            f"--folds {folds} of a run that began with the weights of another one, which has learnt from the "
+            "photographs of every fold. Expected a run that began at random: calibrate this one without --folds."
+        )
     records = load_data(experiment.data, folder.splits).assigned()
     train, val = (replace(records, records=records.of_split(split)) for split in ("train", "val"))
     channels = folder.result().model.network.input_channels

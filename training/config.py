@@ -57,6 +57,10 @@ class DataConfig(Config):
     root: Changeable[str] = Field(
         "data", description="folder of the data set; of shards also a URL: gs://bucket/parts"
     )
+    reviewed: Changeable[tuple[Path, ...]] = Field(
+        (),
+        description="folders that python -m api export-reviewed wrote; their photographs are added",
+    )
     splits: Changeable[Path | None] = Field(None, description="file of lines 'train|val|test  name'")
     supervision: Changeable[Path | None] = Field(
         None,
@@ -419,6 +423,15 @@ class ExperimentConfig(BaseSettings):
     )
     encoder_learning_rate: Positive = Field(
         0.1, description="factor of the stage's learning rate for what of the encoder is trained"
+    )
+    initial_weights: Changeable[Path | None] = Field(
+        None,
+        description="what the whole network begins with: network.weights.h5 of a finished run with the same "
+        "network; what that run was validated and tested on must not be trained on; none = as encoder_weights "
+        "says, the rest drawn at random",
+    )
+    initial_sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")] | None = Field(
+        None, description="SHA-256 of initial_weights; of a run it is filled in"
     )
     network: NetworkConfig = NetworkConfig()
     input: InputConfig = InputConfig()

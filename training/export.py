@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from datasets.reading import read as read_photograph
 from datasets.sample import Record, Sample, Split
-from segdec.artifact import Manifest, read_manifest
+from segdec.artifact import Manifest, Parent, read_manifest
 from segdec.engines.tensorflow import NetworkEngine
 from segdec.errors import ArtifactError, SegdecError
 from segdec.export.export import NO_PHOTOGRAPHS, ModelCard, ValidationPhotographs, export_model
@@ -46,6 +46,7 @@ class ExportOptions:
         force: Whether to export engines that decide worse than the network.
         measure: Whether to measure how long several engines take, so that the fastest exact one is preferred.
         overwrite: Whether to replace an artifact.
+        parent: The version that the model was trained on from; None where it began anew.
     """
 
     name: str | None = None
@@ -55,6 +56,7 @@ class ExportOptions:
     force: bool = False
     measure: bool = True
     overwrite: bool = False
+    parent: Parent | None = None
 
 
 DEFAULTS = ExportOptions()
@@ -80,7 +82,15 @@ def export_run(path: Path, out: Path, options: ExportOptions = DEFAULTS) -> Mani
         network,
         out,
         result.model,
-        ModelCard(name, options.version, metrics, split, result.data_fingerprint, result.encoder),
+        ModelCard(
+            name,
+            options.version,
+            metrics,
+            split,
+            result.data_fingerprint,
+            result.encoder,
+            options.parent,
+        ),
         engines=options.engines,
         validation=_validation_photographs(folder, Predictor(NetworkEngine(network), result.model), options),
         measure=options.measure,

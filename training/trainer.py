@@ -25,6 +25,7 @@ from training.distribution.process_group_context import ProcessGroupContext
 from training.distribution.strategies import divisible_batch_size
 from training.evaluation.validation import Validator, choose_limits
 from training.optimization.flops import Workload, count_step_flops, strategy_peak
+from training.optimization.initial import with_initial_digest
 from training.optimization.numerics import compute_dtype, emulates_bfloat16, set_numerics
 from training.optimization.pretrained import build_pretrained, load_pretrained
 from training.optimization.step import build_step
@@ -79,6 +80,7 @@ class Trainer:
         self.pace = pace or Pace()
         # === Data ===
         check_tracking(config.tracking)
+        config = with_initial_digest(config)
         data = load_run_data(config)
         self.data_fingerprint, self.image_shape = data.fingerprint, data.shape
 

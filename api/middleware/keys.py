@@ -24,11 +24,11 @@ served."""
 RANKS: dict[Role, int] = {"anyone": 0, "predict": 1, "review": 2, "admin": 3}
 
 OPEN_PATHS = frozenset(
-    {"/", "/livez", "/readyz", "/metrics", "/openapi.json", "/docs", "/favicon.ico", "/v2"}
+    {"/", "/review", "/livez", "/readyz", "/metrics", "/openapi.json", "/docs", "/favicon.ico", "/v2"}
 )
 OPEN_TREES = ("/docs/", "/static/", "/v2/health/")
 ADMIN_TREE = "/v1/admin/"
-REVIEW_TREES = ("/v1/records/", "/v1/review/")
+REVIEW_TREES = ("/v1/records/", "/v1/review/", "/v1/outbox/")
 
 SCHEMES = {
     "bearer": {"type": "http", "scheme": "bearer", "description": "Authorization: Bearer KEY"},

@@ -5,6 +5,7 @@ import logging
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import Concatenate, ParamSpec, TypeVar
@@ -16,9 +17,11 @@ from sqlalchemy.exc import SQLAlchemyError
 from api.deadlines import deadline_passed
 from api.errors import RequestError, busy
 from api.records import queries
+from api.records.audit import AuditLine
 from api.records.ballast import Ballast
 from api.records.database import migrate, open_database, writing
 from api.records.inspection import Inspection, Kept, Row
+from api.records.outbox import Outbox
 from api.records.pictures import FolderPictures, PictureStore
 from api.records.record_metrics import RecordMetrics
 from api.records.retention import ClockWatch, Retention, RetentionRules
@@ -59,6 +62,10 @@ class Record:
         rules: How long pictures are kept.
         retry_after_s: Seconds that a client is asked to wait while the record cannot be written.
         metrics: Told what is kept and deleted.
+        outbox: Takes what is to be told to others.
+
+    Attributes:
+        outbox: The same.
 
     Raises:
         ConfigError: If `url` names no database.
@@ -71,8 +78,10 @@ class Record:
         rules: RetentionRules,
         retry_after_s: int,
         metrics: RecordMetrics,
+        outbox: Outbox,
     ) -> None:
-        self._engine = open_database(url or f"sqlite:///{folder / DATABASE}")
+        self.outbox = outbox
+        self._engine = open_database(database_url(url, folder))
         self._folder, self._rules, self._retry_after_s = folder, rules, retry_after_s
         self.metrics = metrics
         self._failed_at: float | None = None
@@ -101,7 +110,7 @@ class Record:
                 logger.error("The record cannot be opened: %s", error)
                 raise self._unavailable(describe(error)) from error
             self._pictures, self._retention = pictures, retention
-            self._writer = RecordWriter(self._engine, pictures, self.metrics, self._note)
+            self._writer = RecordWriter(self._engine, pictures, self.metrics, self.outbox, self._note)
             retention.start()
             self.metrics.set_usable(True)
 
@@ -111,6 +120,11 @@ class Record:
         clock = ClockWatch(None if newest is None else newest.timestamp())
         ballast = Ballast(self._folder / BALLAST)
         return Retention(self._engine, pictures, self._rules, clock, ballast, self.metrics)
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether inspections can be kept, as far as is known."""
+        return self._writer is not None and self._failed_at is None
 
     async def check(self) -> None:
         """Refuses at once for a moment after a failure; then the next one tries.
@@ -175,6 +189,28 @@ class Record:
                 return change(connection, *args, **kwargs)
 
         return await self.work(do)
+
+    async def make_audited(
+        self, line: AuditLine, make: Callable[[], None], take_back: Callable[[], None]
+    ) -> None:
+        """Makes a change outside of the record, and its line in the audit: both or none.
+
+        Arguments as for `Recording.change`.
+
+        Raises:
+            RequestError: As `make`; 503 `record_unavailable`.
+        """
+        await self.check()
+
+        def change() -> None:
+            with ExitStack() as undo:
+                with writing(self._engine) as connection:
+                    queries.add_audit(connection, line.who, line.what, before=line.before, after=line.after)
+                    make()
+                    undo.callback(take_back)
+                undo.pop_all()  # both are there
+
+        await self.work(change)
 
     async def stream(self, make: Callable[[Engine], Iterator[bytes]]) -> AsyncIterator[bytes]:
         """Returns what `make` yields; it is asked in a thread, for the first piece before this returns.
@@ -267,6 +303,11 @@ class Record:
     def _unavailable(self, why: str) -> RequestError:
         detail = f"The record cannot be used now: {why}. Nothing was answered unrecorded; send it again."
         return busy("record_unavailable", detail, self._retry_after_s)
+
+
+def database_url(url: str | None, folder: Path) -> str:
+    """Returns where the rows of a record lie: at `url`, or in its folder."""
+    return url or f"sqlite:///{folder / DATABASE}"
 
 
 def _open(engine: Engine, folder: Path) -> PictureStore:

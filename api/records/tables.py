@@ -130,6 +130,13 @@ Index(
 )
 """All that statistics of the reviews ask of the few that are drawn, so that no row is read for them."""
 
+Index(
+    "inspections_reviewed",
+    inspections.c.id,
+    sqlite_where=inspections.c.reviewed_label.is_not(None),
+    postgresql_where=inspections.c.reviewed_label.is_not(None),
+)
+
 hours = Table(
     "hours",
     metadata,

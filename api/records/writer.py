@@ -16,6 +16,7 @@ from api.records import queries
 from api.records.database import writing
 from api.records.draw_counts import count_draws
 from api.records.inspection import Inspection, Kept, Row
+from api.records.outbox import Outbox
 from api.records.pictures import PictureStore
 from api.records.record_metrics import RecordMetrics
 from api.records.review_queue import PRIORITIES, put_up
@@ -41,6 +42,7 @@ class RecordWriter:
         engine: Of the database, whose tables are today's.
         pictures: Where the pictures go.
         metrics: Told what is kept.
+        outbox: Takes what is to be told to others.
         tell: Told the error of each attempt; None of one that went well.
     """
 
@@ -49,9 +51,11 @@ class RecordWriter:
         engine: Engine,
         pictures: PictureStore,
         metrics: RecordMetrics,
+        outbox: Outbox,
         tell: Callable[[Exception | None], None],
     ) -> None:
         self._engine, self._pictures, self._metrics, self._tell = engine, pictures, metrics, tell
+        self._outbox = outbox
         self._waiting: queue.SimpleQueue[Waiting | None] = queue.SimpleQueue()
         self._threads = ThreadPoolExecutor(PICTURE_THREADS, thread_name_prefix="picture")
         self._thread = threading.Thread(target=self._run, name="record", daemon=True)
@@ -144,10 +148,10 @@ class RecordWriter:
             for sha256, item in pictures.items():
                 if not self._pictures.holds(sha256):  # removed between its coming and this transaction
                     self._put(item)
-            return _add(connection, [item.row for item in items])
+            return _add(connection, [item.row for item in items], self._outbox)
 
 
-def _add(connection: Connection, rows: Sequence[Row]) -> list[Kept]:
+def _add(connection: Connection, rows: Sequence[Row], outbox: Outbox) -> list[Kept]:
     """Adds rows; returns for each its id, or the earlier row that stands for it."""
     added = queries.add_inspections(connection, rows)
     new = [{**row, "id": added[row["token"]]} for row in rows if row["token"] in added]
@@ -156,6 +160,7 @@ def _add(connection: Connection, rows: Sequence[Row]) -> list[Kept]:
         count_draws(connection, new)
         drawn = [row for row in new if row["draw"] < row["draw_probability"]]
         put_up(connection, [(row["id"], PRIORITIES[row["draw_reason"]]) for row in drawn])
+        outbox.tell_inspected(connection, new)
     kept = []
     for row in rows:
         if row["token"] in added:

@@ -1,7 +1,7 @@
 """Own data from one file that lists the photographs: CSV, or JSON lines.
 
     root/manifest.csv        or manifest.jsonl; the root may be such a file itself, of any name
-    root/classes.txt         optional: the classes, one a line; any other label is a problem then
+    root/classes.txt         optional: all classes, one a line; any other label is a problem then
     root/splits.txt          optional; used where the manifest has no split
 
     image,label,mask,box,split,group
@@ -50,7 +50,8 @@ def index(root: Path) -> Dataset:
 
     Raises:
         DatasetError: If there is no manifest or two, it lacks a column or has one that nobody knows, it
-            names no good photograph or no defective one, or `classes.txt` or `splits.txt` cannot be used.
+            names no good photograph or no defective one and there is no `classes.txt`, or `classes.txt` or
+            `splits.txt` cannot be used.
     """
     path = _find(root)
     rows, problems = _read_rows(path, read_manifest(path))
@@ -61,7 +62,7 @@ def index(root: Path) -> Dataset:
     broken = {problem.name for problem in problems}
     kept = [row for row in rows if row.name not in broken and row.group not in broken]
     classes = known or class_names(row.label for row in kept)
-    if not problems:
+    if not problems and not known:
         _check_classes(path, {row.label for row in kept})
     records = tuple(_record(row, classes) for row in sorted(kept, key=lambda row: row.name))
     return assign_own_splits(Dataset(classes, records, tuple(problems)), path.parent)

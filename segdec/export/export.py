@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from pydantic import ValidationError
 
 from segdec import __version__
-from segdec.artifact import Manifest, SelfTest, write_artifact
+from segdec.artifact import Manifest, Parent, SelfTest, write_artifact
 from segdec.config import STRIDE, EncoderWeights, ModelConfig, explain
 from segdec.cpu_features import cpu_name
 from segdec.engines import ENGINES, Engine, EngineKind, check_engine
@@ -55,6 +55,7 @@ class ModelCard:
         metrics_split: Part of the data, for example `test`.
         data_fingerprint: Identifies the training data.
         encoder: Where the weights that the network's encoder began with come from.
+        parent: The version that it was trained on from; None where it began anew.
     """
 
     name: str
@@ -63,6 +64,7 @@ class ModelCard:
     metrics_split: str = ""
     data_fingerprint: str = ""
     encoder: EncoderWeights | None = None
+    parent: Parent | None = None
 
 
 @dataclass(frozen=True)

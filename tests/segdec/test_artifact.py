@@ -173,16 +173,16 @@ def test_flipped_byte_in_a_model_file_is_named(part: str, artifact_copy: Path) -
     assert f"{damaged} has changed since the export" in refusal(artifact_copy)
 
 
-@pytest.mark.parametrize(("version", "age"), [(4, "an older"), (10, "a newer")])
+@pytest.mark.parametrize(("version", "age"), [(4, "an older"), (11, "a newer")])
 def test_other_format_is_refused_before_its_unknown_fields(version: int, age: str, folder: Path) -> None:
     rewrite(folder, format_version=version, segdec_version="9.0", novelty=True)
     text = refusal(folder)
-    assert f"format_version {version}. Expected 5, 6, 7, 8 or 9: {age} segdec (9.0) wrote it; export" in text
+    assert f"format_version {version}. Expected 5, 6, 7, 8, 9 or 10: {age} segdec (9.0) wrote it; export" in text
 
 
 def test_model_from_before_there_were_encoders_is_read(folder: Path) -> None:
     values = json.loads((folder / "manifest.json").read_text())
-    assert (values["format_version"], values.pop("encoder")) == (9, None)
+    assert (values["format_version"], values.pop("encoder")) == (10, None)
     network = values["network"]
     del network["encoder"], network["adapter_width"]
     write_manifest(folder, json.dumps({**values, "format_version": 5}).encode())
@@ -202,6 +202,13 @@ def test_model_from_before_there_were_masks_by_class_is_read(folder: Path) -> No
     del values["network"]["mask_classes"]
     write_manifest(folder, json.dumps({**values, "format_version": 8}).encode())
     assert read_manifest(folder).network.mask_channels == 1
+
+
+def test_model_from_before_there_were_parents_is_read(folder: Path) -> None:
+    values = json.loads((folder / "manifest.json").read_text())
+    assert values.pop("parent") is None
+    write_manifest(folder, json.dumps({**values, "format_version": 9}).encode())
+    assert read_manifest(folder).parent is None
 
 
 def test_model_from_before_a_part_could_be_left_out_is_read(folder: Path) -> None:
@@ -369,7 +376,7 @@ def test_error_of_an_engine_names_the_artifact_and_not_the_copy(folder: Path) ->
 
 
 def test_version_of_a_stranger_is_told_without_its_control_characters(folder: Path) -> None:
-    rewrite(folder, format_version=10, segdec_version="9.0\x1b[2J" + "x" * 1000)
+    rewrite(folder, format_version=11, segdec_version="9.0\x1b[2J" + "x" * 1000)
     assert r"a newer segdec (9.0\x1b[2Jxxx" in refusal(folder)
     assert len(refusal(folder)) < 400
 

@@ -128,6 +128,7 @@ def load_data(config: DataConfig, splits: Path | None) -> Dataset:
         merge_defects=config.merge_defects,
         mask_threshold=config.mask_threshold,
         mask_values=config.mask_values,
+        reviewed=config.reviewed,
     )
 
 

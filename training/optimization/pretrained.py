@@ -19,6 +19,7 @@ from segdec.network.encoder import load_application
 from segdec.network.layers import PLAIN, ComputePolicy, all_layers
 from segdec.network.network import SegDecNet, build_network
 from training.config import EncoderTrainable, ExperimentConfig
+from training.optimization.initial import load_initial
 
 IMAGENET, RANDOM = "imagenet", "none"
 
@@ -75,6 +76,8 @@ def build_pretrained(
     network = build_network(config.network, policy)
     if pretrained is not None:
         pretrained.copy_to(network)
+    if config.initial_weights is not None:
+        load_initial(network, config.initial_weights)
     set_trainable(network, config.encoder_trainable)
     return network
 

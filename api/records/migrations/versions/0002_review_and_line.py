@@ -99,6 +99,10 @@ def upgrade() -> None:
         sqlite_autoincrement=True,
     )
     op.create_index("outbox_by_station", "outbox", ["sink", "state", "station", "id"])
+    reviewed = sa.text("reviewed_label IS NOT NULL")
+    op.create_index(
+        "inspections_reviewed", "inspections", ["id"], sqlite_where=reviewed, postgresql_where=reviewed
+    )
     op.execute(DRAWN)
 
 

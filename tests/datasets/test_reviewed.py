@@ -1,0 +1,90 @@
+import json
+
+import cv2
+import numpy as np
+import pytest
+
+from datasets.loading import load_dataset
+from datasets.reading import read
+from segdec.errors import DatasetError
+
+
+@pytest.fixture
+def make_reviewed(tmp_path, write_picture):
+    """Writes a folder as an export leaves it, from pairs of name and label; a mask of value 1 for some."""
+
+    def make(folder, *judged, classes=("dent", "scratch"), masked=()):
+        root, lines = tmp_path / folder, []
+        for name, label in judged:
+            write_picture(root / f"pictures/{name}.png")
+            line = {
+                "image": f"pictures/{name}.png",
+                "label": label,
+                "name": f"reviewed/{name}",
+                "group": "A7",
+            }
+            if name in masked:
+                write_picture(root / f"masks/{name}.png", mask=True, value=1)
+                line["mask"] = f"masks/{name}.png"
+            lines.append(json.dumps(line))
+        (root / "manifest.jsonl").write_text("\n".join(lines))
+        (root / "classes.txt").write_text("\n".join(classes))
+        return root
+
+    return make
+
+
+def told(dataset):
+    return {
+        r.name: (dataset.classes[r.label], r.supervision) for r in dataset.records if "reviewed" in r.name
+    }
+
+
+def test_photographs_that_people_judged_are_added(folder_root, make_reviewed):
+    first = make_reviewed("one", ("a", "scratch"), ("b", "dent"), masked="a")
+    dataset = load_dataset("folder", folder_root, reviewed=[first])
+    assert len(dataset.records) == 6 and dataset.classes == ("good", "dent", "scratch")
+    assert told(dataset) == {"reviewed/a": ("scratch", "mask"), "reviewed/b": ("dent", "label")}
+    assert [r.group for r in dataset.records if r.name.startswith("reviewed")] == ["A7", "A7"]
+    assert [record.name for record in dataset.records] == sorted(record.name for record in dataset.records)
+
+
+def test_the_folder_named_last_says_what_a_photograph_shows(folder_root, make_reviewed):
+    one, two = make_reviewed("one", ("a", "scratch")), make_reviewed("two", ("a", "good"), ("b", "good"))
+    dataset = load_dataset("folder", folder_root, reviewed=[one, two])
+    assert told(dataset) == {"reviewed/a": ("good", "mask"), "reviewed/b": ("good", "mask")}
+
+
+def test_masks_keep_their_classes_where_the_data_set_numbers_them_otherwise(folder_root, make_reviewed):
+    folder = make_reviewed("one", ("a", "scratch"), classes=("scratch", "dent"), masked="a")
+    pixels = np.zeros((12, 20), np.uint8)
+    pixels[4, 5:8], pixels[5, 5:8] = 1, 2
+    assert cv2.imwrite(str(folder / "masks/a.png"), pixels)
+    dataset = load_dataset("folder", folder_root, mask_threshold=200, reviewed=[folder])
+    sample = read(next(record for record in dataset.records if record.name == "reviewed/a"))
+    assert (sample.classes[4, 5:8] == 2).all() and (sample.classes[5, 5:8] == 1).all()
+    assert np.count_nonzero(sample.mask) == 6
+
+
+def test_a_class_that_the_data_set_does_not_have_is_refused(folder_root, make_reviewed):
+    folder = make_reviewed("one", ("a", "hole"), ("b", "good"), classes=("dent", "hole"))
+    with pytest.raises(
+        DatasetError, match=r"call 1 of the photographs 'hole'.*good, dent, scratch.*train anew"
+    ):
+        load_dataset("folder", folder_root, reviewed=[folder])
+    dataset = load_dataset("folder", folder_root, merge_defects=True, reviewed=[folder])
+    assert dataset.classes == ("good", "defect")
+    assert told(dataset) == {"reviewed/a": ("defect", "label"), "reviewed/b": ("good", "mask")}
+
+
+def test_a_split_file_divides_both(folder_root, make_reviewed, tmp_path):
+    splits = tmp_path / "splits.txt"
+    splits.write_text("train good/a\nval reviewed/a\n")
+    dataset = load_dataset("folder", folder_root, splits, reviewed=[make_reviewed("one", ("a", "good"))])
+    assert [record.name for record in dataset.of_split("val")] == ["reviewed/a"]
+
+
+def test_defects_alone_can_be_added(folder_root, make_reviewed):
+    assert (
+        len(load_dataset("folder", folder_root, reviewed=[make_reviewed("one", ("a", "dent"))]).records) == 5
+    )
