@@ -1,7 +1,7 @@
 """What is asked of the tables, each by a function of a connection."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
@@ -9,6 +9,7 @@ from typing import Any
 
 from sqlalchemy import (
     Column,
+    ColumnElement,
     Connection,
     RowMapping,
     Select,
@@ -242,9 +243,7 @@ def list_inspections(
     table = inspections.c
     listed = (column for column in table if column is not table.mask)
     statement = with_pictures(listed).order_by(table.id.desc()).limit(most)
-    for name in ("station", "part_id", "label"):
-        if (value := getattr(filters, name)) is not None:
-            statement = statement.where(table[name] == value)
+    statement = statement.where(*_equal(connection.dialect.name, filters))
     if filters.reviewed is not None:
         is_missing = table.reviewed_label.is_(None)
         statement = statement.where(~is_missing if filters.reviewed else is_missing)
@@ -258,6 +257,20 @@ def list_inspections(
         if filters.until is not None:
             statement = statement.where(table.inspected_at < filters.until)
     return connection.execute(statement).mappings().all()
+
+
+def _equal(dialect: str, filters: Filters) -> Iterator[ColumnElement[bool]]:
+    """Yields what columns have to be.
+
+    SQLite keeps no figures of what is rare, and takes the index of any column that is named. So it is kept
+    from those of others where a part is named, or what was reviewed is asked for: these are few.
+    """
+    names = ("station", "part_id", "label")
+    found_by = ("part_id",) if filters.part_id is not None else () if filters.reviewed else names
+    for name in names:
+        if (value := getattr(filters, name)) is not None:
+            column = inspections.c[name]
+            yield (column if name in found_by or dialect != "sqlite" else column.concat("")) == value
 
 
 def ids_of_hours(connection: Connection, filters: Filters) -> tuple[int, int]:
