@@ -32,12 +32,14 @@ DIALECTS = {"postgresql": postgresql, "sqlite": sqlite}
 """Both say `ON CONFLICT` alike, but SQLAlchemy has no common word for it."""
 
 
-def insert_into(connection: Connection, table: Table) -> Any:
-    """Begins an INSERT in the words of the database, which can say what happens to a row that is there."""
-    return DIALECTS[connection.dialect.name].insert(table)
+def insert_into(dialect: str, table: Table) -> Any:
+    """Begins an INSERT in the words of a database, which can say what happens to a row that is there.
+
+    Such a statement is made once: making it takes longer than what the database does.
+    """
+    return DIALECTS[dialect].insert(table)
 
 
-# What the writer says in each transaction is put together once: that takes longer than to say it.
 THERE = select(func.coalesce(func.sum(pictures.c.bytes), 0)).where(
     pictures.c.sha256.in_(bindparam("digests", expanding=True)), pictures.c.state == literal_column("'kept'")
 )
@@ -53,7 +55,7 @@ def keep_pictures(connection: Connection, rows: Sequence[Row]) -> None:
 
 @cache
 def _keep_pictures(dialect: str) -> Any:
-    insert = DIALECTS[dialect].insert(pictures)
+    insert = insert_into(dialect, pictures)
     new, worth = insert.excluded, pictures.c.worth
     return insert.on_conflict_do_update(
         index_elements=[pictures.c.sha256],
@@ -73,7 +75,7 @@ def add_inspections(connection: Connection, rows: Sequence[Row]) -> dict[bytes, 
 
 @cache
 def _add_inspections(dialect: str) -> Any:
-    insert = DIALECTS[dialect].insert(inspections).on_conflict_do_nothing()
+    insert = insert_into(dialect, inspections).on_conflict_do_nothing()
     return insert.returning(inspections.c.token, inspections.c.id)
 
 
@@ -91,7 +93,7 @@ def count_hours(connection: Connection, rows: Sequence[Row]) -> None:
 
 @cache
 def _count_hours(dialect: str) -> Any:
-    insert = DIALECTS[dialect].insert(hours)
+    insert = insert_into(dialect, hours)
     new = insert.excluded
     added = {name: hours.c[name] + new[name] for name in ("count", "log_odds_sum", "log_odds_squares")}
     return insert.on_conflict_do_update(
