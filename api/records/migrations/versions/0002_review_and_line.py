@@ -103,11 +103,24 @@ def upgrade() -> None:
         sqlite_autoincrement=True,
     )
     op.create_index("outbox_by_station", "outbox", ["sink", "state", "station", "id"])
+    _index_filters()
+    op.execute(DRAWN)
+
+
+def _index_filters() -> None:
+    op.drop_index("inspections_by_label", "inspections")
+    op.create_index("inspections_by_label", "inspections", ["label", "id", "reviewed_label"])
+    op.create_index(
+        "inspections_by_station_and_label", "inspections", ["station", "label", "id", "reviewed_label"]
+    )
     reviewed = sa.text("reviewed_label IS NOT NULL")
     op.create_index(
-        "inspections_reviewed", "inspections", ["id"], sqlite_where=reviewed, postgresql_where=reviewed
+        "inspections_reviewed",
+        "inspections",
+        ["id", "station", "label"],
+        sqlite_where=reviewed,
+        postgresql_where=reviewed,
     )
-    op.execute(DRAWN)
 
 
 def _count_draws() -> None:
