@@ -1,12 +1,14 @@
 """What people say of what was inspected. Served where a record is kept."""
 
 import re
+from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated, Any, Concatenate, ParamSpec
 
 from fastapi import APIRouter, Header, Query
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from sqlalchemy import Connection, RowMapping
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -17,12 +19,15 @@ from api.raw_route import describe_body
 from api.records import reviewing
 from api.records.mended_masks import read_mended_mask
 from api.records.queries import Filters
+from api.records.record import Record
 from api.records.review_statistics import make_statistics
 from api.records.reviews import Change, Verdict, review, undo
 from api.request_params import MAX_NAME, PRINTABLE, Name
 from api.routes.records import ETAG, Moment, RecordDep, RecordId, RowDep, Word, answer_record
 from api.uploads import JSON
 from segdec.schemas import InspectionRecord, ReviewStatistics, ReviewTasks
+
+P = ParamSpec("P")
 
 router = APIRouter(tags=["review"])
 
@@ -115,7 +120,7 @@ async def put_review(
     who = "/".join(filter(None, (request.state.key, sent.reviewer)))
     now = datetime.now(UTC)
     verdict = Verdict(sent.label, now, who, sent.reason, mask)
-    changed = await record.write(review, Change(row["id"], revision, sent.session, who, now), verdict)
+    changed = await _write(record, review, Change(row["id"], revision, sent.session, who, now), verdict)
     record.metrics.count_review(sent.label)
     return answer_record(changed)
 
@@ -130,9 +135,25 @@ async def delete_review(
 ) -> Response:
     """Takes the last word back: what was said before counts again; without that, the record waits again."""
     change = Change(record_id, _read_revision(if_match), session, request.state.key or "", datetime.now(UTC))
-    changed = await record.write(undo, change)
+    changed = await _write(record, undo, change)
     record.metrics.count_undone()
     return answer_record(changed)
+
+
+async def _write(
+    record: Record,
+    change: Callable[Concatenate[Connection, P], RowMapping],
+    *args: P.args,
+    **kwargs: P.kwargs,
+) -> RowMapping:
+    """Makes a change and tells others of it, in one transaction."""
+
+    def make(connection: Connection) -> RowMapping:
+        changed = change(connection, *args, **kwargs)
+        record.outbox.tell_reviewed(connection, changed)
+        return changed
+
+    return await record.write(make)
 
 
 def _read_revision(if_match: str | None) -> int:

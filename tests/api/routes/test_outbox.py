@@ -194,3 +194,17 @@ def test_keys_have_their_roles(administered):
     for path in ("1/retry", "1/discard", "retry?sink=webhook"):
         answer = administered.post(f"/v1/admin/outbox/{path}", headers=keys["review"])
         assert answer.status_code == 403
+
+
+def test_a_review_is_told_and_that_it_was_taken_back(told, tmp_path, part):
+    told.post(QUERY, content=part, headers=PNG)
+    review = {"json": {"label": "good", "reviewer": "anna"}, "headers": {"If-Match": '"0"'}}
+    assert told.put("/v1/records/1/review", **review).status_code == 200
+    assert told.put("/v1/records/1/review", **review).status_code == 412  # and is told of nothing
+    assert told.delete("/v1/records/1/review", headers={"If-Match": '"1"'}).status_code == 200
+    inspected, reviewed, taken_back = events(tmp_path, 3)
+    assert inspected["type"] == "segdec.inspected"
+    assert [event["type"] for event in (reviewed, taken_back)] == ["segdec.reviewed"] * 2
+    said = [(event["data"]["reviewed_label"], event["data"]["revision"]) for event in (reviewed, taken_back)]
+    assert said == [("good", 1), (None, 2)]
+    assert "anna" not in json.dumps([inspected, reviewed, taken_back])
