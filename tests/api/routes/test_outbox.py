@@ -196,12 +196,12 @@ def test_keys_have_their_roles(administered):
         assert answer.status_code == 403
 
 
-def test_a_review_is_told_and_that_it_was_taken_back(told, tmp_path, part):
+def test_a_review_that_is_said_and_taken_back_is_told(told, tmp_path, part):
     told.post(QUERY, content=part, headers=PNG)
     review = {"json": {"label": "good", "reviewer": "anna"}, "headers": {"If-Match": '"0"'}}
-    assert told.put("/v1/records/1/review", **review).status_code == 200
-    assert told.put("/v1/records/1/review", **review).status_code == 412  # and is told of nothing
-    assert told.delete("/v1/records/1/review", headers={"If-Match": '"1"'}).status_code == 200
+    assert told.request("PUT", "/v1/records/1/review", **review).status_code == 200
+    assert told.request("PUT", "/v1/records/1/review", **review).status_code == 412  # and is told of nothing
+    assert told.request("DELETE", "/v1/records/1/review", headers={"If-Match": '"1"'}).status_code == 200
     inspected, reviewed, taken_back = events(tmp_path, 3)
     assert inspected["type"] == "segdec.inspected"
     assert [event["type"] for event in (reviewed, taken_back)] == ["segdec.reviewed"] * 2

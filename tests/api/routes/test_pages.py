@@ -32,7 +32,11 @@ def test_other_files_are_not_found(client, path):
 
 def test_page_can_be_switched_off(make_app, serve):
     with serve(make_app(page=False)) as client:
-        assert [client.get(path).status_code for path in ("/", "/static/page/page.js", "/docs")] == [404, 404, 200]
+        assert [client.get(path).status_code for path in ("/", "/static/page/page.js", "/docs")] == [
+            404,
+            404,
+            200,
+        ]
 
 
 def test_api_pages_can_resolve_every_reference(client):
