@@ -202,6 +202,14 @@ def test_what_cannot_be_said_is_refused(unchanged, label, mask, status, code):
         assert "Expected one of: good, scratch, spot, unsure" in answer.json()["detail"]
 
 
+def test_a_mask_of_noise_is_refused(unchanged, monkeypatch):
+    monkeypatch.setattr("api.records.mended_masks.MOST_LETTERS", 300)
+    noise = np.random.default_rng(1).integers(0, 2, (24, 40)).astype(np.uint8) * 255
+    answer = say(unchanged, label="scratch", mask=mask_file(noise))
+    assert (answer.status_code, answer.json()["code"]) == (400, "bad_mask")
+    assert "smoother outlines" in answer.json()["detail"]
+
+
 NEXT, REVIEW = ("POST", "/v1/review/next"), ("PUT", "/v1/records/1/review")
 MALFORMED = [
     (NEXT, b"", 400, "bad_json"),
