@@ -33,7 +33,7 @@ router = APIRouter(tags=["review"])
 
 MOST = 5
 """Tasks that a page has at once: the one that is shown, and those that it loads meanwhile."""
-MOST_SKIPPED = 100
+MOST_SKIPPED = 1000
 MAX_REASON = 2000
 """Letters."""
 TEXT = r"^[^\x00-\x08\x0b-\x1f\x7f]*$"
@@ -81,21 +81,25 @@ class SentReview(BaseModel):
     mask: SentMask | None = Field(None, description="null: not touched")
 
 
-def _describe(body: type[BaseModel]) -> dict[str, Any]:
+def _describe_body(body: type[BaseModel]) -> dict[str, Any]:
     return {"requestBody": {"required": True, "content": {JSON: {"schema": describe_body(body)}}}}
 
 
-CHANGED: dict[str, Any] = {
-    "response_model": InspectionRecord,
-    "responses": {200: ETAG, **describe_problems(400, 404, 408, 409, 412, 413, 415, 428, 503)},
-}
+BODY_PROBLEMS = (400, 408, 413, 415, 503, 504)
+
+
+def _describe_change(*problems: int) -> dict[str, Any]:
+    answers = {200: ETAG, **describe_problems(404, 409, 412, 428, *problems)}
+    return {"response_model": InspectionRecord, "responses": answers}
+
+
 IfMatch = Annotated[str | None, Header(description='the ETag that was seen last: "REVISION"')]
 
 
 @router.post(
     "/v1/review/next",
-    responses=describe_problems(400, 408, 413, 415, 503),
-    openapi_extra=_describe(NextTasks),
+    responses=describe_problems(*BODY_PROBLEMS),
+    openapi_extra=_describe_body(NextTasks),
 )
 async def next_tasks(request: Request, service: ServiceDep, record: RecordDep) -> ReviewTasks:
     """What is to be looked at next, kept for this session for five minutes from now."""
@@ -105,7 +109,11 @@ async def next_tasks(request: Request, service: ServiceDep, record: RecordDep) -
     )
 
 
-@router.put("/v1/records/{record_id}/review", **CHANGED, openapi_extra=_describe(SentReview))
+@router.put(
+    "/v1/records/{record_id}/review",
+    **_describe_change(422, *BODY_PROBLEMS),
+    openapi_extra=_describe_body(SentReview),
+)
 async def put_review(
     request: Request, service: ServiceDep, record: RecordDep, row: RowDep, if_match: IfMatch = None
 ) -> Response:
@@ -125,7 +133,7 @@ async def put_review(
     return answer_record(changed)
 
 
-@router.delete("/v1/records/{record_id}/review", **CHANGED)
+@router.delete("/v1/records/{record_id}/review", **_describe_change(400, 503))
 async def delete_review(
     request: Request,
     record: RecordDep,
