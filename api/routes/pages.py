@@ -1,4 +1,4 @@
-"""The page at `/`, that of reviews and the API pages at `/docs`; all come whole from this host, without internet."""
+"""The pages for people and the API pages at `/docs`; all come whole from this host, without internet."""
 
 from collections.abc import Iterable
 from importlib.resources import files
@@ -67,7 +67,9 @@ def add_pages(app: FastAPI, settings: Settings) -> None:
     if settings.page:
         pages = [INSPECTION] if settings.record == "off" else [INSPECTION, REVIEW]
         routes += [_page(page, [*pages, API]) for page in pages]
-        routes += [_folder(f"/static/{name}", STATIC / name) for name in ("shared", *(p.folder for p in pages))]
+        routes += [
+            _folder(f"/static/{name}", STATIC / name) for name in ("shared", *(p.folder for p in pages))
+        ]
     app.router.routes.extend(routes)
 
 

@@ -79,7 +79,9 @@ export class Desk {
       this.askAgain = false;
       const count = Math.min(AHEAD + this.away.size, MOST);
       try {
-        this.#take(await this.requests.next(count, this.skipped));
+        const { tasks, waiting } = await this.requests.next(count, this.skipped);
+        this.waiting = waiting;
+        this.#take(tasks, count);
         this.onConnection(true);
       } catch (error) {
         this.onConnection(false, error);
@@ -88,12 +90,12 @@ export class Desk {
     }
   }
 
-  #take({ tasks, waiting }) {
-    this.waiting = waiting;
+  #take(tasks, count) {
     const known = new Map([this.current, ...this.upcoming].filter(Boolean).map((task) => [task.id, task]));
     const offered = tasks.filter(({ record }) => this.#isNews(record));
     const found = offered.map((given) => known.get(given.record.record_id) ?? new Task(given, this.requests));
-    this.#dropTaken(found);
+    // What this page has comes first: where there is room for anything else, all of it is there.
+    if (tasks.length < count || found.some(({ id }) => !known.has(id))) this.#dropTaken(found);
     const recalled = this.upcoming.filter((task) => task.recalled && !found.includes(task));
     const upcoming = [...recalled, ...found.filter((task) => task !== this.current)];
     for (const task of this.upcoming) if (!upcoming.includes(task)) task.release();

@@ -38,6 +38,7 @@ const unkept = new Unkept({ onAgain: judgeAgain, onLeave: (task) => desk.forget(
 
 const judged = []; // {task, verdict, state}: what can be undone, a skipped one without a verdict
 let shown = null; // the task that is on the page
+let said = ""; // what the reviewer has just done, to be read out with the next task
 let touched = Date.now();
 
 // === Showing ===
@@ -75,8 +76,8 @@ function showPicture(task) {
   mending.take(task);
   const moved = desk.taken ? `Somebody else has ${desk.taken} before them now. ` : "";
   if (moved) panel.showNotice(moved);
-  announce(`${moved}${task.error} ${taskWords(task)}`);
-  desk.taken = "";
+  announce(`${said} ${moved}${task.error} ${taskWords(task)}`);
+  desk.taken = said = "";
 }
 
 function showPictureTrouble(error) {
@@ -121,17 +122,23 @@ function judge(label) {
   }
   const verdict = { label, reason: part("reason").value.trim() || null, reviewer: reviewer.name };
   Object.assign(task, { error: "", reason: verdict.reason });
-  remember({ task, verdict, state: "…" });
   session.tally.add(Date.now());
+  remember({ task, verdict, state: "…" });
   unkept.remove(task);
   verdicts.give(task, verdict);
+  said = `${verdictWords(label)}.`;
   return desk.send();
 }
 
 function remember(entry) {
   judged.push(entry);
   judged.splice(0, judged.length - MOST_UNDONE);
+  showWork();
+}
+
+function showWork() {
   panel.showBefore(judged);
+  panel.showCounts(desk.waiting, session.tally);
 }
 
 /** Why a verdict and a mask that was mended cannot both be true; "" if they can. */
@@ -151,13 +158,13 @@ function skip() {
 /** Goes back to what was judged or skipped last. */
 function undo() {
   const last = judged.pop();
-  panel.showBefore(judged);
   if (!last) return announce("There is nothing to undo.");
   if (last.verdict) {
     session.tally.remove();
     verdicts.takeBack(last.task);
   }
-  announce(`${last.verdict ? verdictWords(last.verdict.label) : "Skipping"} undone.`);
+  showWork();
+  said = `${last.verdict ? verdictWords(last.verdict.label) : "Skipping"} undone.`;
   return desk.recall(last.task);
 }
 
@@ -170,7 +177,7 @@ function onSettled(task, verdict, error) {
     task.error = `${verdictWords(verdict.label)} was not kept: ${whyNotKept(error)}`;
     unkept.add(task, task.error);
   }
-  panel.showBefore(judged);
+  showWork();
   desk.settle(task, !error);
 }
 
