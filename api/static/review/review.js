@@ -205,7 +205,7 @@ function onConnection(connected, error) {
 
 /** Asks for more; what fails is shown, and tried again. */
 async function refill() {
-  await desk.refill().catch(() => {});
+  await desk.refill();
   part("forget-key").hidden = !key.value;
 }
 
