@@ -15,7 +15,7 @@ import numpy as np
 
 from api.records.draw_counts import DrawnBy
 from api.records.queries import Filters
-from api.records.review_statistics import Reviewed, reckon
+from api.records.review_statistics import CALLED_GOOD, Kind, Reviewed, reckon
 from segdec.schemas import Estimate, ReviewStatistics
 
 FIGURES = ("defect_rate", "missed", "miss_rate", "false_alarms", "false_alarm_share")
@@ -38,6 +38,8 @@ class Plant:
         defect_share: What share of the others is drawn, but for those near the threshold, which all are.
         reviewed: What share of those drawn people have come to.
         unsure: Share of these of which they cannot tell.
+        differing: Share of what is called good of which a candidate says something else, all reviewed.
+        differing_missed: The same of the defective ones among them.
     """
 
     photographs: int = 20_000
@@ -51,6 +53,8 @@ class Plant:
     defect_share: float = 1.0
     reviewed: float = 1.0
     unsure: float = 0.0
+    differing: float = 0.0
+    differing_missed: float = 0.0
 
 
 PLANTS: Mapping[str, Plant] = {
@@ -66,6 +70,12 @@ PLANTS: Mapping[str, Plant] = {
     "100,000 photographs, half reviewed": Plant(photographs=100_000, reviewed=0.5),
     "a tenth of the good ones drawn": Plant(good_share=(0.1,), reviewed=0.7),
     "their share changed at noon": Plant(good_share=(0.02, 0.1), reviewed=0.8),
+    "a candidate finds half, a third reviewed": Plant(
+        miss_rate=0.3, reviewed=0.3, differing=0.01, differing_missed=0.5
+    ),
+    "a candidate finds most, a third reviewed": Plant(
+        miss_rate=0.1, good_share=(0.1,), reviewed=0.3, differing=0.002, differing_missed=0.8
+    ),
     "a small line": Plant(photographs=500, reviewed=0.6),
 }
 
@@ -102,7 +112,7 @@ class Coverage:
 class Day:
     """What was counted, and what nobody knows."""
 
-    counts: dict[DrawnBy, tuple[int, Reviewed]] = field(default_factory=dict)
+    kinds: dict[DrawnBy, Kind] = field(default_factory=dict)
     missed: int = 0
     caught: int = 0
     false_alarms: int = 0
@@ -140,7 +150,7 @@ def measure(plant: Plant, days: int, seed: int) -> dict[str, Coverage]:
     coverage = {name: Coverage() for name in FIGURES}
     for _ in range(days):
         day = make_day(plant, generator)
-        told: ReviewStatistics = reckon(Filters(), day.counts)
+        told: ReviewStatistics = reckon(Filters(), day.kinds)
         for name, truth in day.truth(plant.photographs).items():
             coverage[name].add(getattr(told, name), truth)
     return coverage
@@ -169,17 +179,24 @@ def make_day(plant: Plant, generator: np.random.Generator) -> Day:
         rest = 1 / (len(plant.good_share) - number + 1)
         (here, far_missed), (fine, far_passed) = part(far_missed, rest), part(far_passed, rest)
         kinds.append((DrawnBy("chance", share), here, fine))
-    counts = {kind: (bad + fine, _look(kind, bad, fine, plant, generator)) for kind, bad, fine in kinds}
-    return Day(counts, missed, caught + doubtful_defective, alarms, caught + alarms)
+    looked_at = {by: _look(by, bad, fine, plant, generator) for by, bad, fine in kinds}
+    return Day(looked_at, missed, caught + doubtful_defective, alarms, caught + alarms)
 
 
-def _look(kind: DrawnBy, defective: int, good: int, plant: Plant, generator: np.random.Generator) -> Reviewed:
+def _look(by: DrawnBy, defective: int, good: int, plant: Plant, generator: np.random.Generator) -> Kind:
     """Draws of one kind, and reviews some of it."""
-    drawn = int(generator.binomial(defective + good, kind.probability))
-    reviewed = int(generator.binomial(drawn, plant.reviewed))
-    unsure = int(generator.binomial(reviewed, plant.unsure))
-    found = int(generator.hypergeometric(defective, good, reviewed - unsure)) if reviewed > unsure else 0
-    return Reviewed(drawn, reviewed, unsure, found)
+    rates = (plant.differing_missed, plant.differing) if by.reason in CALLED_GOOD else (0.0, 0.0)
+    differing = [int(generator.binomial(*one)) for one in zip((defective, good), rates, strict=True)]
+    parts = [((defective - differing[0], good - differing[1]), plant.reviewed), (tuple(differing), 1.0)]
+    found = []
+    for (bad, fine), share in parts:
+        drawn = int(generator.binomial(bad + fine, by.probability))
+        reviewed = int(generator.binomial(drawn, share))
+        unsure = int(generator.binomial(reviewed, plant.unsure))
+        sure = reviewed - unsure
+        defects = int(generator.hypergeometric(bad, fine, sure)) if sure else 0
+        found.append(Reviewed(drawn, reviewed, unsure, defects))
+    return Kind(defective + good, *found)
 
 
 if __name__ == "__main__":

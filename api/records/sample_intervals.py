@@ -12,6 +12,7 @@ Reference:
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -42,12 +43,12 @@ class Sample:
     Attributes:
         total: How many there are of the kind.
         size: Of the sample.
-        found: How many of the sample have the property.
+        found: How many of the sample have the property; between two numbers, both are considered.
     """
 
     total: int
     size: int
-    found: int
+    found: Fraction | int
 
     @property
     def others(self) -> "Sample":
@@ -58,9 +59,9 @@ class Sample:
         """Reckons how many of the total have the property."""
         if not self.size:
             return Interval(None, 0.0, float(self.total)) if self.total else Interval(0.0, 0.0, 0.0)
-        low = _lowest(self.total, self.size, self.found)
-        high = self.total - _lowest(self.total, self.size, self.size - self.found)
-        return Interval(self.total * self.found / self.size, low, high)
+        low = _lowest(self.total, self.size, math.floor(self.found))
+        high = self.total - _lowest(self.total, self.size, math.floor(self.size - self.found))
+        return Interval(float(self.total * self.found / self.size), low, high)
 
 
 @lru_cache(maxsize=4096)
@@ -80,7 +81,7 @@ def _lowest(total: int, size: int, found: int) -> int:
 
 def _is_likely(found: int, having: int, size: int, total: int) -> bool:
     """Whether a sample has `found` or more in more than `TAIL` of all cases."""
-    if found * total <= size * having:  # as it has in half of them: the median is not far below the mean
+    if found * total <= size * having:  # so it is in half of them: the median is the mean, rounded
         return True
     choices = _log_choices(having, found) + _log_choices(total - having, size - found)
     term = math.exp(choices - _log_choices(total, size))
@@ -125,8 +126,8 @@ def add(parts: Iterable[tuple[float, Interval]]) -> Interval:
 def total_of(samples: Sequence[Sample]) -> Interval:
     """Reckons how many of several kinds together have the property."""
     value, low, high = add((1.0, sample.estimate()) for sample in samples)
-    least = sum(sample.found for sample in samples)
-    most = sum(sample.total - sample.size + sample.found for sample in samples)
+    least = float(sum(sample.found for sample in samples))
+    most = float(sum(sample.total - sample.size + sample.found for sample in samples))
     return Interval(value, max(low, least), min(high, most))
 
 

@@ -1,6 +1,7 @@
 """What is reckoned from reviews: by hand, from the tables, and against the truth."""
 
 from datetime import UTC, datetime, timedelta
+from fractions import Fraction
 
 import pytest
 from sqlalchemy import text, update
@@ -8,7 +9,7 @@ from sqlalchemy import text, update
 from api.records.database import writing
 from api.records.draw_counts import DrawnBy, total_draws
 from api.records.queries import Filters
-from api.records.review_statistics import Reviewed, make_statistics, reckon
+from api.records.review_statistics import Kind, Reviewed, make_statistics, reckon
 from api.records.sample_intervals import Sample, share_of, total_of
 from api.records.tables import inspections
 from benchmarks.review_statistics import PLANTS, Coverage, measure
@@ -95,10 +96,10 @@ def test_shares():
 
 def test_statistics_of_a_day_by_hand():
     counts = {
-        DrawnBy("chance", 0.02): (1000, Reviewed(20, 12, 2, 1)),
-        DrawnBy("near", 1.0): (10, Reviewed(10, 10, 0, 2)),
-        DrawnBy("defect", 1.0): (40, Reviewed(40, 40, 0, 30)),
-        DrawnBy("review", 1.0): (5, Reviewed(5, 5, 0, 4)),
+        DrawnBy("chance", 0.02): Kind(1000, Reviewed(20, 12, 2, 1)),
+        DrawnBy("near", 1.0): Kind(10, Reviewed(10, 10, 0, 2)),
+        DrawnBy("defect", 1.0): Kind(40, Reviewed(40, 40, 0, 30)),
+        DrawnBy("review", 1.0): Kind(5, Reviewed(5, 5, 0, 4)),
     }
     told = reckon(Filters(station="a"), counts)
     assert (told.inspected, told.called_good, told.called_defective, told.for_review) == (1055, 1010, 40, 5)
@@ -113,13 +114,30 @@ def test_statistics_of_a_day_by_hand():
     assert "8 of 20 that were drawn wait" in told.notes[0] and "of 2 nobody could tell" in told.notes[1]
 
 
+@pytest.mark.parametrize(
+    ("plain", "differing", "expected"),
+    [
+        (Reviewed(20, 20, 0, 3), Reviewed(), Sample(500, 20, 3)),
+        (Reviewed(18, 9, 0, 1), Reviewed(2, 2, 0, 2), Sample(500, 10, 2)),  # (18 · 1/9 + 2 · 2/2) / 20 · 10
+        (Reviewed(18, 18, 0, 1), Reviewed(2, 2, 0, 2), Sample(500, 20, 3)),
+        (Reviewed(18, 9, 0, 1), Reviewed(2, 2, 2, 0), Sample(500, 9, 1)),
+        (Reviewed(18, 0, 0, 0), Reviewed(2, 2, 0, 2), Sample(500, 0, 0)),
+        (Reviewed(0, 0, 0, 0), Reviewed(2, 1, 0, 1), Sample(500, 1, 1)),
+        (Reviewed(18, 9, 0, 2), Reviewed(2, 1, 0, 0), Sample(500, 10, 2)),
+        (Reviewed(20, 13, 0, 1), Reviewed(3, 3, 0, 1), Sample(500, 14, Fraction(14 * 33, 13 * 23))),
+    ],
+)
+def test_those_of_which_a_candidate_differs_count_by_their_share(plain, differing, expected):
+    assert Kind(500, plain, differing).sample() == expected
+
+
 def test_where_nothing_is_reviewed_nothing_is_said():
-    counts = {DrawnBy("chance", 0.0): (300, Reviewed()), DrawnBy("defect", 1.0): (4, Reviewed(4))}
+    counts = {DrawnBy("chance", 0.0): Kind(300, Reviewed()), DrawnBy("defect", 1.0): Kind(4, Reviewed(4))}
     told = reckon(Filters(), counts)
     assert told.missed == Estimate(value=None, low=0, high=300)
     assert told.false_alarm_share == Estimate(value=None, low=0, high=1)
     assert told.miss_rate == Estimate(value=None, low=0, high=1)
-    assert all("is judged yet" in note for note in told.notes) and len(told.notes) == 2
+    assert all("too little is judged yet" in note for note in told.notes) and len(told.notes) == 2
 
 
 # === From the tables ===
@@ -216,7 +234,13 @@ def test_drawn_ones_are_found_without_reading_their_rows(engine):
 
 
 @pytest.mark.parametrize(
-    "name", ["nothing slips through, half reviewed", "many false alarms, a fifth drawn", "a small line"]
+    "name",
+    [
+        "a candidate finds most, a third reviewed",
+        "nothing slips through, half reviewed",
+        "many false alarms, a fifth drawn",
+        "a small line",
+    ],
 )
 def test_intervals_hold_where_the_truth_is_known(name):
     measured = measure(PLANTS[name], days=60, seed=1)
