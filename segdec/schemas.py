@@ -166,7 +166,8 @@ class PictureFacts(AnswerPart):
     bytes: int
     format: str = Field(description="jpeg, png, …, judged from the content")
     state: Literal["kept", "expiring", "expired", "lost"] = Field(
-        description="kept: it can be had; expired: deleted by the rules of retention; lost: its file is gone"
+        description="kept: it can be had; expired: deleted, by the rules of retention or by a person; lost: "
+        "its file is gone"
     )
 
 

@@ -120,6 +120,9 @@ NOT_RUN = {
     'curl --data-binary @part.png -H "Content-Type: image/png" '
     '"http://127.0.0.1:8000/v1/inspect?station=line3-cam1&part_id=A17"': "see tests/api/routes/"
     "test_inspect.py",
+    "curl -X PUT http://127.0.0.1:8000/v1/records/17/review -H 'If-Match: \"0\"' "
+    '-H "Content-Type: application/json" -d \'{"label": "scratch", "reason": "at the edge", '
+    '"reviewer": "Ada", "session": "4f1c"}\'': "see tests/api/routes/test_review.py",
     "mkdir backup": "see tests/api/records/test_backup.py",
     "sqlite3 record/record.db \"VACUUM INTO 'backup/record.db'\"": "as above",
     "cp -a record/pictures backup/": "as above",

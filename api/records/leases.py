@@ -51,8 +51,9 @@ def lease(
         station: Only of this one; None = of all.
         now: The time.
     """
-    given_back = update(review_queue).where(queue.leased_to == session, queue.record_id.in_(skip))
-    connection.execute(given_back.values(leased_to=None, leased_until=None))
+    if skip:
+        given_back = update(review_queue).where(queue.leased_to == session, queue.record_id.in_(skip))
+        connection.execute(given_back.values(leased_to=None, leased_until=None))
     chosen = _choose(connection, session, count, skip, station, now)
     until = now + LEASE
     taken = update(review_queue).where(queue.record_id.in_(chosen))
@@ -75,8 +76,11 @@ def is_leased_to_another(connection: Connection, record_id: int, session: str | 
 
 
 def _is_free(now: datetime) -> ColumnElement[bool]:
-    """A lease that lasts longer than any can was given by a clock that was put back since."""
-    ended = or_(queue.leased_until <= now, queue.leased_until > now + LEASE)
+    """A lease that lasts much longer than any can was given by a clock that was put back since.
+
+    One that lasts a little longer was given while this one waited for its turn, or by another clock.
+    """
+    ended = or_(queue.leased_until <= now, queue.leased_until > now + 2 * LEASE)
     return or_(queue.leased_until.is_(None), ended)
 
 

@@ -40,8 +40,8 @@ READERS = 4
 REOPEN_S = 1.0
 """Seconds after a failure in which nothing is tried again."""
 ENDS = {
-    "expiring": "is being deleted by the rules of retention",
-    "expired": "was deleted by the rules of retention",
+    "expiring": "is being deleted, by the rules of retention or by a person",
+    "expired": "was deleted, by the rules of retention or by a person",
     "lost": "is lost: its file is not where it was stored",
 }
 logger = logging.getLogger(__name__)
@@ -197,7 +197,7 @@ class Record:
         """Returns the photograph of an inspection, as it was sent.
 
         Raises:
-            RequestError: 404 if it was deleted by the rules of retention, or is lost; 503.
+            RequestError: 404 if it was deleted, or is lost; 503.
         """
         await self.check()
         assert self._pictures is not None

@@ -28,7 +28,7 @@ router = APIRouter(tags=["review"])
 
 MOST = 5
 """Tasks that a page has at once: the one that is shown, and those that it loads meanwhile."""
-MOST_SKIPPED = 100
+MOST_SKIPPED = 1000
 MAX_REASON = 2000
 """Letters."""
 TEXT = r"^[^\x00-\x08\x0b-\x1f\x7f]*$"

@@ -115,6 +115,12 @@ def test_a_lease_of_a_clock_that_was_put_back_does_not_last(engine):
     assert take(engine, "other", now=NOW) == [1]
 
 
+def test_a_lease_that_was_given_while_another_waited_for_his_turn_is_respected(engine):
+    stock(engine, [make_row(0)])
+    assert take(engine, now=NOW + 10 * SECOND) == [1]
+    assert take(engine, "other", now=NOW) == []
+
+
 def test_two_sessions_never_get_the_same(engine):
     stock(engine, [make_row(number) for number in range(24)])
     taken, begin, failures = [], threading.Barrier(6), []
