@@ -82,22 +82,21 @@ export class Alarm {
 
   ofMiss(miss, unseen) {
     const which = miss.part_id === null ? "" : `Part ${miss.part_id}`;
-    const where = [which, nameOf(miss.station)].filter(Boolean).join(" · ");
     const age = `${duration(this.clock.since(miss.missed_at))} ago, at ${this.clock.exactly(miss.missed_at)}`;
     const hold = "Hold the part: nothing is known about it.";
     const several = `Hold the parts: ${count(unseen)} were not inspected, this is the last one.`;
-    return { where, do: unseen > 1 ? several : hold, why: miss.detail, age };
+    return { part: which, station: nameOf(miss.station), do: unseen > 1 ? several : hold, why: miss.detail, age };
   }
 
   ofTrouble(unseen) {
     const { trouble, clock } = this;
     const missed = unseen ? ` ${count(unseen)} were not inspected before.` : "";
-    const since = trouble ? `since ${clock.exactly(trouble.since)}` : "";
     return {
-      where: since,
+      part: trouble ? `since ${clock.exactly(trouble.since)}` : "",
+      station: "",
       do: `This screen does not know whether parts are inspected: look at the line.${missed}`,
       why: trouble ? trouble.words : this.status.unavailable,
-      age: trouble ? duration((clock.now - trouble.since) / 1000) : "",
+      age: trouble ? `for ${duration((clock.now - trouble.since) / 1000)}` : "",
     };
   }
 

@@ -1,7 +1,7 @@
 // What the charts show, and what they say: the defect rate with its limits, and the scores.
 
 import { Plot } from "./plot.js";
-import { count, part, percent, write } from "./words.js";
+import { count, part, percent, signed, write } from "./words.js";
 
 const LEAST_TOP = 0.01; // of the axis of rates: 1 %
 const ROOM = 1.15;
@@ -9,7 +9,7 @@ const ROOM = 1.15;
 export class Charts {
   constructor() {
     this.rate = new Plot(part("rate").querySelector(".plot"), percent);
-    this.scores = new Plot(part("scores").querySelector(".plot"), (value) => value.toFixed(1));
+    this.scores = new Plot(part("scores").querySelector(".plot"), signed);
   }
 
   /** Shows `chart` and `drift` of an answer; both may be null. */
@@ -99,8 +99,8 @@ function means({ hours }, drift) {
 }
 
 function saysOfDrift(drift) {
-  if (!drift) return { words: "Too few inspections yet to tell whether they drift.", loud: false };
-  const means = `${drift.now.toFixed(1)} in the last ${drift.hours} hours, ${drift.before.toFixed(1)} in the week before`;
+  if (!drift) return { words: "Too few inspections yet to tell.", loud: false };
+  const means = `${signed(drift.now)} lately, usually ${signed(drift.before)}`;
   if (!drift.towards) return { words: `Steady: ${means}.`, loud: false };
-  return { words: `Drift towards ${drift.towards}: ${means}. Light, camera, dirt, other parts?`, loud: true };
+  return { words: `Drift towards ${drift.towards}: ${means}.`, loud: true };
 }

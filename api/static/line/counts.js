@@ -29,5 +29,5 @@ function classes(defective) {
   const sorted = Object.entries(defective).sort((a, b) => b[1] - a[1]);
   const told = sorted.slice(0, MOST_CLASSES).map(([name, number]) => `${name} ${count(number)}`);
   const more = sorted.length - told.length;
-  return [...told, ...(more > 0 ? [`${more} more`] : [])].join(" · ");
+  return [...told, ...(more > 0 ? [`${more} more classes`] : [])].join(" · ");
 }

@@ -9,8 +9,13 @@ export function duration(seconds) {
   const whole = Math.max(0, Math.floor(seconds));
   if (whole < MINUTE) return `${whole} s`;
   if (whole < HOUR) return `${Math.floor(whole / MINUTE)} min`;
-  if (whole < DAY) return `${Math.floor(whole / HOUR)} h ${Math.floor((whole % HOUR) / MINUTE)} min`;
-  return `${Math.floor(whole / DAY)} d ${Math.floor((whole % DAY) / HOUR)} h`;
+  if (whole < DAY) return both(whole, [HOUR, "h"], [MINUTE, "min"]);
+  return both(whole, [DAY, "d"], [HOUR, "h"]);
+}
+
+function both(seconds, [large, first], [small, second]) {
+  const rest = Math.floor((seconds % large) / small);
+  return `${Math.floor(seconds / large)} ${first}${rest ? ` ${rest} ${second}` : ""}`;
 }
 
 /** The clock of the service, and that on the wall of the plant. */

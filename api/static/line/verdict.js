@@ -18,7 +18,7 @@ export function showVerdict(last) {
   part("verdict").dataset.verdict = verdict;
   write(part("word"), last ? WORDS[verdict] : "No inspection yet");
   const named = verdict === "defect" && last.label.toLowerCase() !== "defect";
-  write(part("label"), named ? last.label : verdict === "review" ? "Somebody has to look at the part" : "");
+  write(part("label"), named ? last.label : verdict === "review" ? "Look at the part" : "");
   write(part("part"), last ? (last.part_id ?? `record ${last.record_id}`) : "");
   write(part("station"), last ? nameOf(last.station) : "");
 }

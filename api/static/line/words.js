@@ -32,3 +32,8 @@ export function percent(share) {
   const value = 100 * share;
   return `${value >= 10 || value === 0 ? value.toFixed(0) : value.toFixed(value >= 1 ? 1 : 2)} %`;
 }
+
+/** A number with one digit behind the point and the sign of printers. */
+export function signed(number) {
+  return number.toFixed(1).replace("-", "−");
+}

@@ -142,6 +142,13 @@ def test_replicas_tell_of_each_others_misses(make_app, folder):
         assert missed(second) == missed(client) == [("a", None, "unsupported_type")]
 
 
+@pytest.mark.parametrize("path", ["/line", "/static/line/line.js", "/static/line/line.css"])
+def test_the_page_may_load_nothing_from_elsewhere(recorder, path):
+    answer = recorder.get(path)
+    assert answer.status_code == 200
+    assert answer.headers["Content-Security-Policy"].startswith("default-src 'self'; img-src 'self' blob: data:;")
+
+
 def test_without_a_record_there_is_no_line(client):
     assert client.get("/v1/line").status_code == client.get("/line").status_code == 404
 
