@@ -47,7 +47,7 @@ def create_app(settings: Settings, predictor: ImagePredictor | None = None) -> F
     add_error_handlers(app)
     routers = [module.router for module in (predict, inspect, batch, models, admin, v2, health, metrics)]
     if settings.record != "off":
-        routers.append(_records_router())
+        routers += _record_routers()
     for router in routers:
         # `include_router` would look for the route of each request twice, in the router and in its own copy.
         app.router.routes.extend(router.routes)
@@ -56,10 +56,10 @@ def create_app(settings: Settings, predictor: ImagePredictor | None = None) -> F
     return app
 
 
-def _records_router() -> APIRouter:
+def _record_routers() -> list[APIRouter]:
     with naming_group():
-        from api.routes import records
-    return records.router
+        from api.routes import candidates, line, picture_deletion, records, review
+    return [module.router for module in (records, review, candidates, line, picture_deletion)]
 
 
 def _make_metrics(app: FastAPI) -> Metrics:

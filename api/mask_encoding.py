@@ -29,14 +29,24 @@ def check_form(form: MaskForm, config: ModelConfig) -> None:
         RequestError: 400 if classes of pixels are asked for and the model has one mask for all classes.
     """
     if form in CLASS_FORMS and not config.network.mask_classes:
-        raise _no_mask_classes(form)
+        raise _no_mask_classes(f"mask={form}")
 
 
-def _no_mask_classes(form: MaskForm) -> RequestError:
+def check_classes(asked: str, kept: MaskAnswer) -> None:
+    """Refuses to give classes of pixels of a mask that has none; `asked` names them as the request does.
+
+    Raises:
+        RequestError: 400.
+    """
+    if kept.labels is None:
+        raise _no_mask_classes(asked)
+
+
+def _no_mask_classes(asked: str) -> RequestError:
     return RequestError(
         400,
         "no_mask_classes",
-        f"mask={form} asks for classes of pixels, and the model has one mask for all of them. Expected "
+        f"{asked} asks for classes of pixels, and the model has one mask for all of them. Expected "
         "'png', 'rle', 'polygon', 'scores' or 'none', or a model trained with network.mask_classes.",
     )
 
@@ -81,11 +91,21 @@ def convert_mask(kept: MaskAnswer, form: MaskForm) -> MaskAnswer | None:
     if form not in CLASS_FORMS:
         mask = np.where(pixels > 0, np.uint8(255), np.uint8(0))
         labels, data = None, ENCODERS[form](mask, mask.astype(np.float32))
-    elif labels is None:
-        raise _no_mask_classes(form)
     else:
+        check_classes(f"mask={form}", kept)
+        assert labels is not None
         data = _class_png(pixels) if form == "classes" else _class_runs(pixels, labels)
     return kept.model_copy(update={"encoding": form, "data": data, "labels": labels})
+
+
+def replace_pixels(kept: MaskAnswer, pixels: NDArray[np.uint8]) -> MaskAnswer:
+    """Returns run lengths of other pixels [H, W] in the form of `kept`: classes where that has them."""
+    data: MaskData
+    if kept.labels is None:
+        data = RunLengths(size=pixels.shape, counts=pack_mask(pixels))
+    else:
+        data = _class_runs(pixels, kept.labels)
+    return kept.model_copy(update={"data": data})
 
 
 def encode_mask_file(prediction: Prediction, form: MaskForm, space: MaskSpace) -> bytes:

@@ -27,7 +27,7 @@ from starlette.requests import Request
 
 from api.errors import RequestError
 from api.raw_route import describe_body
-from segdec.schemas import MaskForm, MaskSpace
+from segdec.schemas import MaskForm, MaskSpace, RecordedMaskForm
 from segdec.suggestions import nearest
 
 DEADLINE_HEADER = "x-deadline-ms"
@@ -37,8 +37,6 @@ MAX_NAME = 128
 MAX_METADATA = 4096
 """Longest metadata, letters of its JSON."""
 PRINTABLE = r"^[^\x00-\x1f\x7f]*$"
-RecordedMaskForm = Literal["none", "png", "rle", "polygon", "classes", "class_rle"]
-"""Forms that a mask can still be given in later: of the scores, only the mask is kept."""
 DEADLINE_MS: TypeAdapter[float] = TypeAdapter(Annotated[float, Field(gt=0, allow_inf_nan=False)])
 
 

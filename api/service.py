@@ -11,15 +11,20 @@ from typing import Literal, TypeVar
 from api.admission import AdmissionLimit, ByteLimit
 from api.batching import ImagePredictor, InferenceThread
 from api.deadlines import deadline_passed
+from api.delivery.receivers import Receivers, open_receivers
 from api.errors import RequestError, busy
 from api.memory_budget import KEPT_BYTES, MemoryBudget, Place
 from api.middleware.metrics import Metrics
+from api.models.labels import CANDIDATE, STABLE, LabelChange, Relabelling
 from api.models.model_loader import ModelLoader, Phases, warm
 from api.models.registry import ModelRegistry, ServedModel
 from api.models.reload_log import log_reload
-from api.models.store import STABLE, ModelFolder, ModelStore, SingleModel
+from api.models.store import ModelFolder, ModelStore, SingleModel
+from api.records.audit import AuditLine
 from api.records.recording import Recording, open_recording
 from api.settings import Settings
+from api.shadow_metrics import ShadowMetrics
+from api.shadowing import Shadowing
 from api.uploads import MOST_COPIES, warm_decoder
 from api.watchdog import Watchdog
 from segdec.errors import ConfigError
@@ -60,6 +65,8 @@ class Service:
         image_threads: Decode photographs and encode answers.
         watchdog: Knows whether something in a thread hangs.
         recording: Keeps what is inspected.
+        receivers: Are told what is.
+        shadowing: Shows it to candidates, too.
     """
 
     def __init__(self, settings: Settings, metrics: Metrics, predictor: ImagePredictor | None = None) -> None:
@@ -108,7 +115,16 @@ class Service:
             else None
         )
         self._predictor = predictor
-        self.recording: Recording = open_recording(settings, metrics)
+        self.receivers: Receivers = open_receivers(settings, metrics)
+        self.recording: Recording = open_recording(settings, metrics, self.receivers.sinks)
+        self.shadowing = Shadowing(
+            self.models,
+            self.inference_thread,
+            self.memory,
+            (self.uploads, self.queue),
+            self.recording,
+            ShadowMetrics(metrics),
+        )
 
     async def start(self) -> None:
         """Loads and warms the models; then requests are answered.
@@ -125,7 +141,9 @@ class Service:
             model = ServedModel(UNNAMED, (STABLE,), self._predictor)
             self.models.replace(UNNAMED.name, {UNNAMED.version: model})
         await self.recording.open()
+        await asyncio.to_thread(self.receivers.start, lambda: self.recording.is_usable)
         self.publish_models()
+        self.shadowing.start()
         self._giving_back = asyncio.create_task(self._give_back_regularly())
         if self.state == "not_ready":  # a stop during the start stays a stop
             self.state = "ready"
@@ -210,6 +228,8 @@ class Service:
         """Tells the metrics what is served, and what it may answer."""
         for model in self.models.all():
             self.metrics.expect_labels(model.identity, model.config.labels)
+            if CANDIDATE in model.labels:
+                self.shadowing.metrics.expect(model.identity)
         self.metrics.set_models([(model.identity, model.labels) for model in self.models.all()])
 
     async def reload(self, name: str, asked_by: Mapping[str, str] | None = None) -> ReloadAnswer:
@@ -225,12 +245,38 @@ class Service:
         return await log_reload(self.models, name, asked_by or {}, self._reload(name))
 
     async def _reload(self, name: str) -> ReloadAnswer:
+        done = await self._loader_of(name).reload(name)
+        self.publish_models()
+        return done
+
+    async def relabel(self, name: str, change: LabelChange, asked_by: Mapping[str, str]) -> ReloadAnswer:
+        """Moves the labels of the model `name` on disk, serves what they name, and logs it.
+
+        Raises:
+            RequestError: As `ModelLoader.relabel`; 503 while the service starts or stops, or while the audit
+                that has to be kept of it cannot be written.
+        """
+        work = self._relabel(name, change, asked_by.get("key", ""))
+        return await log_reload(self.models, name, asked_by, work, change.what)
+
+    async def _relabel(self, name: str, change: LabelChange, who: str) -> ReloadAnswer:
+        async def write(relabelling: Relabelling) -> None:
+            before, after = ({"model": name, "labels": labels} for labels in relabelling.both)
+            if before != after:
+                line = AuditLine(who, change.what, before, after)
+                await self.recording.change(line, relabelling.write, relabelling.take_back)
+
+        loader = self._loader_of(name)
+        await self.recording.check()
+        done = await loader.relabel(name, change, write)
+        self.publish_models()
+        return done
+
+    def _loader_of(self, name: str) -> ModelLoader:
         self.check_state()
         if self.loader is None:
             raise RequestError(404, "model_not_found", f"The model '{name}' is held in memory, not on disk.")
-        done = await self.loader.reload(name)
-        self.publish_models()
-        return done
+        return self.loader
 
     async def receive(self, reading: Callable[[], Awaitable[T]], deadline: float) -> T:
         """Awaits `reading`, which takes a request's body, until the `time.perf_counter` `deadline`.
@@ -263,9 +309,11 @@ class Service:
         self.drain()
         if self._giving_back is not None:
             self._giving_back.cancel()
+        await self.shadowing.close()
         self.image_threads.shutdown(wait=False)
         await asyncio.to_thread(self.inference_thread.close, CLOSE_S)
         await asyncio.to_thread(self.recording.close)
+        await asyncio.to_thread(self.receivers.close)
 
 
 def _give_back_memory(models: Sequence[ServedModel], memory: MemoryBudget) -> None:

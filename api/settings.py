@@ -1,12 +1,15 @@
 """What an operator can set, by flag (`--max-pixels`) or environment (`SEGDEC_MAX_PIXELS`); a flag wins."""
 
 import os
+import re
 from collections.abc import Iterable, Sequence
+from datetime import time
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
+from zoneinfo import ZoneInfo
 
-from pydantic import AfterValidator, Field, ValidationError
-from pydantic_settings import BaseSettings, CliApp, SettingsConfigDict, SettingsError
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationError
+from pydantic_settings import BaseSettings, CliApp, NoDecode, SettingsConfigDict, SettingsError
 
 from api.log_lines import LogFormat
 from segdec.config import explain
@@ -22,12 +25,32 @@ CLIENT_VARIABLES = {"SEGDEC_API_KEY"}
 RecordMode = Literal["required", "best-effort", "off"]
 MOST_DAYS = 36_500.0
 """For which a picture is kept, if not for ever."""
+MOST_HOURS = 24 * MOST_DAYS
+NEED_RECORD = ("outbox_webhook", "outbox_mqtt", "outbox_jsonl", "opcua_endpoint")
+"""Settings of who is told what is recorded."""
 
 
 def _known_engine(name: str) -> str:
     if name not in ENGINES:
         raise ValueError(f"unknown; expected one of: {', '.join(ENGINES)}")
     return name
+
+
+def _read_shifts(value: Any) -> Any:
+    """Reads times of the day, separated by commas; what is none of them is left to say so."""
+    if not isinstance(value, str):
+        return value
+    words = [word.strip() for word in value.split(",")]
+    if not all(re.fullmatch(r"([01]\d|2[0-3]):[0-5]\d", word) for word in words):
+        raise ValueError("expected times of the day such as 06:00,14:00,22:00")
+    return tuple(sorted({time.fromisoformat(word) for word in words}))
+
+
+def _known_zone(name: str) -> str:
+    try:
+        return ZoneInfo(name).key
+    except (KeyError, ValueError, OSError) as error:  # not known, no name of a file, or a folder
+        raise ValueError("unknown; expected a time zone such as Europe/Berlin") from error
 
 
 class Settings(BaseSettings):
@@ -160,7 +183,13 @@ class Settings(BaseSettings):
         "answers all the same and says so, off keeps none",
     )
     record_folder: Path = Field(
-        Path("record"), description="folder of the record: its pictures, and its database where none is named"
+        Path("record"),
+        description="folder of the record: its pictures and its database, where no other place is named",
+    )
+    record_pictures: str | None = Field(
+        None,
+        description="where the pictures go, s3://BUCKET/PREFIX in a store that the variables AWS_… describe; "
+        "default: files in record-folder",
     )
     record_database: str | None = Field(
         None,
@@ -220,6 +249,58 @@ class Settings(BaseSettings):
         description="share of the pictures' disk that stays free, in the same way",
     )
 
+    record_shifts: Annotated[tuple[time, ...], NoDecode, BeforeValidator(_read_shifts)] = Field(
+        (time(6), time(14), time(22)),
+        min_length=1,
+        description="when shifts begin, for the counts at /line; default: 06:00,14:00,22:00",
+    )
+    record_zone: Annotated[str, AfterValidator(_known_zone)] = Field(
+        "UTC", description="time zone of the shifts and the days at /line, for example Europe/Berlin"
+    )
+
+    # === Who is told what is recorded ===
+    outbox_webhook: str | None = Field(
+        None, description="address, http or https, to which an event is posted for each inspection and review"
+    )
+    outbox_webhook_secrets: Path | None = Field(
+        None, description="file of whsec_BASE64 lines: with each of them, what is posted is signed"
+    )
+    outbox_mqtt: str | None = Field(
+        None,
+        description="MQTT 5 broker to which the same events are published, mqtt://USER:PASSWORD@HOST:PORT/TOPIC, "
+        "or mqtts:// with TLS; what stands before @ is better kept in the environment or the file below",
+    )
+    outbox_mqtt_login: Path | None = Field(None, description="file of one line, USER:PASSWORD of the broker")
+    outbox_mqtt_client: Annotated[str, Field(min_length=1, max_length=128)] | None = Field(
+        None, description="client identifier at the broker; default: another one for each process"
+    )
+    outbox_jsonl: Path | None = Field(
+        None,
+        description="file to which the same events are appended, one a line; a new one where it was moved",
+    )
+    outbox_ca: Path | None = Field(
+        None, description="PEM file of the certificates that receivers are trusted by; default: the system's"
+    )
+    outbox_hours: float = Field(
+        72.0, gt=0, le=MOST_HOURS, description="hours for which an event is tried, until it is given up"
+    )
+    outbox_rows: int = Field(
+        1_000_000,
+        gt=0,
+        description="most events kept for one receiver, waiting and given up; beyond it the oldest are dropped, "
+        "those first that were given up",
+    )
+    opcua_endpoint: str | None = Field(
+        None,
+        description="address at which an OPC UA server shows the state of the line, as "
+        "opc.tcp://0.0.0.0:4840/segdec; needs the group opcua",
+    )
+    opcua_certificate: Path | None = Field(
+        None,
+        description="certificate of the OPC UA server, DER or PEM: it signs and encrypts, and takes nothing else",
+    )
+    opcua_key: Path | None = Field(None, description="private key of that certificate, PEM or DER")
+
     # === Who may ask ===
     api_keys: Path | None = Field(
         None, description="file of NAME:SHA256 lines: who may predict; without it everyone may"
@@ -267,6 +348,7 @@ def read_settings(arguments: Sequence[str]) -> Settings:
         raise explain(error, Settings) from error
     _check_models(settings)
     _check_times(settings)
+    _check_receivers(settings)
     return settings
 
 
@@ -295,6 +377,15 @@ def _check_times(settings: Settings) -> None:
             f"--engine-lost-s {settings.engine_lost_s:g} is shorter than --engine-timeout-s "
             f"{settings.engine_timeout_s:g}. Expected at least as long."
         )
+
+
+def _check_receivers(settings: Settings) -> None:
+    for name in NEED_RECORD:
+        if getattr(settings, name) is not None and settings.record == "off":
+            raise ConfigError(
+                f"--{name.replace('_', '-')} is given, and nothing is recorded that could be told. Pass "
+                "--record required, or best-effort."
+            )
 
 
 def _known_flags() -> list[str]:

@@ -24,11 +24,22 @@ served."""
 RANKS: dict[Role, int] = {"anyone": 0, "predict": 1, "review": 2, "admin": 3}
 
 OPEN_PATHS = frozenset(
-    {"/", "/livez", "/readyz", "/metrics", "/openapi.json", "/docs", "/favicon.ico", "/v2"}
+    {
+        "/",
+        "/line",
+        "/review",
+        "/livez",
+        "/readyz",
+        "/metrics",
+        "/openapi.json",
+        "/docs",
+        "/favicon.ico",
+        "/v2",
+    }
 )
 OPEN_TREES = ("/docs/", "/static/", "/v2/health/")
 ADMIN_TREE = "/v1/admin/"
-REVIEW_TREE = "/v1/records/"
+REVIEW_TREES = ("/v1/records/", "/v1/review/", "/v1/line/", "/v1/outbox/")
 
 SCHEMES = {
     "bearer": {"type": "http", "scheme": "bearer", "description": "Authorization: Bearer KEY"},
@@ -44,7 +55,7 @@ def role_for(path: str) -> Role:
     path = path.rstrip("/") or "/"
     if f"{path}/".startswith(ADMIN_TREE):
         return "admin"
-    if f"{path}/".startswith(REVIEW_TREE):
+    if f"{path}/".startswith(REVIEW_TREES):
         return "review"
     return "anyone" if path in OPEN_PATHS or f"{path}/".startswith(OPEN_TREES) else "predict"
 

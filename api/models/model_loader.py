@@ -4,7 +4,7 @@ import asyncio
 import gc
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -14,7 +14,8 @@ import numpy as np
 from api.batching import ImagePredictor, InferenceThread
 from api.errors import RequestError
 from api.memory_budget import MEBI, MemoryBudget
-from api.models.registry import ModelRegistry, ServedModel
+from api.models.labels import LabelChange, Relabelling
+from api.models.registry import ModelRegistry, ServedModel, Versions
 from api.models.store import ModelStore, Offer
 from api.network_cost import NetworkCost, measure_cost
 from segdec.artifact import Artifact, open_artifact
@@ -102,6 +103,27 @@ class ModelLoader:
             RequestError: 404 if there is no such model, 409 while a reload of it runs, 422 if a version
                 cannot be used: then everything stays as it was.
         """
+        return await self._swap(name, self._load_name)
+
+    async def relabel(
+        self, name: str, change: LabelChange, write: Callable[[Relabelling], Awaitable[None]]
+    ) -> ReloadAnswer:
+        """Moves the labels of the model `name`, and serves what they name.
+
+        What they name is loaded and tested before anything is written: what is on disk has always been
+        usable here, also where the service is killed on the way.
+
+        Args:
+            name: Of the model.
+            change: Of its labels.
+            write: Makes the change on disk, or raises and leaves it undone.
+
+        Raises:
+            RequestError: As `reload`, as `change` and as `write`: then everything stays as it was.
+        """
+        return await self._swap(name, partial(self._load_relabelled, change=change, write=write))
+
+    async def _swap(self, name: str, load: Callable[[str, Phases], Awaitable[None]]) -> ReloadAnswer:
         if name in self._busy:
             raise RequestError(
                 409, "reload_running", f"A reload of '{name}' is running. Wait for its answer."
@@ -109,7 +131,7 @@ class ModelLoader:
         self._busy.add(name)
         try:
             before, phases = self.registry.versions(name), Phases()
-            await self._load_name(name, phases)
+            await load(name, phases)
             await self._drain(before, phases)
         except RequestError:
             raise
@@ -127,15 +149,32 @@ class ModelLoader:
 
     async def _load_name(self, name: str, phases: Phases) -> None:
         offer = await asyncio.to_thread(self.store.offer, name)
-        before = self.registry.versions(name)
         if offer is None:
             self._remove(name)
             return
+        self.registry.replace(name, await self._load_offer(name, offer, phases))
+
+    async def _load_relabelled(
+        self,
+        name: str,
+        phases: Phases,
+        *,
+        change: LabelChange,
+        write: Callable[[Relabelling], Awaitable[None]],
+    ) -> None:
+        stable = self.registry.find(name).identity.version
+        offer, relabelling = await asyncio.to_thread(self.store.relabel, name, stable, change)
+        served = await self._load_offer(name, offer, phases)
+        await write(relabelling)
+        self.registry.replace(name, served)
+
+    async def _load_offer(self, name: str, offer: Offer, phases: Phases) -> Versions:
+        before = self.registry.versions(name)
         served = {
             version: await self._load_version(folder, before.get(version), phases)
             for version, folder in offer.versions.items()
         }
-        self.registry.replace(name, {v: model.labelled(_labels(offer, v)) for v, model in served.items()})
+        return {version: model.labelled(_labels(offer, version)) for version, model in served.items()}
 
     def _remove(self, name: str) -> None:
         if not self.registry.versions(name):

@@ -8,7 +8,7 @@ from typing import Any, Self
 from api.batching import ImagePredictor
 from api.errors import RequestError
 from api.memory_budget import LargestPhotograph
-from api.models.store import STABLE
+from api.models.labels import CANDIDATE, STABLE
 from api.network_cost import NetworkCost
 from segdec.config import ModelConfig
 from segdec.schemas import ModelDetail, ModelIdentity
@@ -129,6 +129,17 @@ class ModelRegistry:
                 f"Expected one of: {_quoted([*versions, *labels])}.",
             )
         return found
+
+    def candidate(self, name: str) -> ServedModel | None:
+        """Returns the version of the model `name` that shadows the stable one; None if none does."""
+        versions = self.versions(name).values()
+        found = (model for model in versions if CANDIDATE in model.labels and STABLE not in model.labels)
+        return next(found, None)
+
+    def candidates(self) -> list[tuple[ServedModel, ServedModel]]:
+        """Returns the candidates of all models, each with the version that answers."""
+        found = [(self.candidate(name), _stable(versions)) for name, versions in self._table.items()]
+        return [(candidate, stable) for candidate, stable in found if candidate is not None]
 
     def replace(self, name: str, versions: Versions) -> None:
         """Serves `versions` under `name` from now on; none removes the name."""

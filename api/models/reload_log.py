@@ -1,4 +1,4 @@
-"""One line in the log for each reload: who asked, what was served before and after, how long it took."""
+"""One line in the log for each reload and each move of labels: who asked, what came of it, in what time."""
 
 import asyncio
 import logging
@@ -14,7 +14,11 @@ logger = logging.getLogger(__name__)
 
 
 async def log_reload(
-    registry: ModelRegistry, name: str, asked_by: Mapping[str, str], reloading: Awaitable[ReloadAnswer]
+    registry: ModelRegistry,
+    name: str,
+    asked_by: Mapping[str, str],
+    reloading: Awaitable[ReloadAnswer],
+    event: str = "reload",
 ) -> ReloadAnswer:
     """Awaits `reloading` and logs what came of it; a traceback only where nobody foresaw the failure.
 
@@ -23,6 +27,7 @@ async def log_reload(
         name: Of the model.
         asked_by: Who asked, as fields of the line.
         reloading: Replaces the model.
+        event: What is done, the line's first word.
 
     Raises:
         RequestError: As `reloading`.
@@ -44,7 +49,7 @@ async def log_reload(
             "after": _served(registry, name),
             "total_ms": round((time.perf_counter() - begun) * 1000, 3),
         }
-        logger.log(level, "reload", exc_info=failure, extra={**facts, **asked_by})
+        logger.log(level, event, exc_info=failure, extra={**facts, **asked_by})
 
 
 def _served(registry: ModelRegistry, name: str) -> str:

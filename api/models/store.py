@@ -1,17 +1,26 @@
 """Where the served models lie: one artifact, or a folder NAME/VERSION/ of several."""
 
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from api.errors import RequestError
+from api.models.labels import (
+    STABLE,
+    LabelChange,
+    Labels,
+    Relabelling,
+    check_labels,
+    parse_labels,
+    read_content,
+    read_labels,
+)
 from segdec.artifact import MANIFEST, open_artifact
 from segdec.errors import ArtifactError, ConfigError
 
 LABELS = "labels.json"
-STABLE = "stable"
 PLAIN_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*")
 
 
@@ -41,6 +50,19 @@ class ModelStore(Protocol):
             ArtifactError: If its folder is not as it should be.
         """
 
+    def relabel(self, name: str, stable: str, change: LabelChange) -> tuple[Offer, Relabelling]:
+        """Returns what there would be of the model `name` with other labels, and what writes them.
+
+        Args:
+            name: Of the model.
+            stable: The version that answers now; it stays so where no file says which one does.
+            change: Of the labels.
+
+        Raises:
+            RequestError: 404 if there is no such model or version, 409 if the change cannot be made.
+            ArtifactError: If the model's folder is not as it should be.
+        """
+
 
 class SingleModel:
     """The artifact in one folder, under the name and version of its manifest."""
@@ -65,6 +87,15 @@ class SingleModel:
                 f"--name {name}, or start the service again."
             )
         return Offer({manifest.version: self.folder}, {STABLE: manifest.version})
+
+    def relabel(self, name: str, stable: str, change: LabelChange) -> tuple[Offer, Relabelling]:  # noqa: ARG002
+        """Refuses: one version alone has nothing to move."""
+        raise RequestError(
+            409,
+            "labels_fixed",
+            "One version is served, with --model, and there are no labels to move. Put the versions into "
+            f"FOLDER/{name}/VERSION and serve them with --models FOLDER.",
+        )
 
 
 class ModelFolder:
@@ -95,51 +126,53 @@ class ModelFolder:
 
     def offer(self, name: str) -> Offer | None:
         """Returns the labelled versions of a model, or its newest."""
-        folder = self.folder / name
-        artifacts = _artifacts(folder) if PLAIN_NAME.fullmatch(name) else {}
+        artifacts = self._artifacts_of(name)
         if not artifacts:
             return None
-        labels = read_labels(folder / LABELS, artifacts)
-        if labels is None:
-            labels = {STABLE: max(artifacts, key=_natural)}
-        versions = {version: artifacts[version] for version in sorted(set(labels.values()), key=_natural)}
-        for version, path in versions.items():
-            _check_identity(path, name, version)
-        return Offer(versions, labels)
+        labels = read_labels(self.folder / name / LABELS, artifacts)
+        return _offer(name, artifacts, labels or _newest(artifacts))
+
+    def relabel(self, name: str, stable: str, change: LabelChange) -> tuple[Offer, Relabelling]:
+        """Returns what there would be with other labels, and what writes them; as `ModelStore.relabel`."""
+        artifacts = self._artifacts_of(name)
+        if not artifacts:
+            raise RequestError(404, "model_not_found", f"There is no model '{name}' where the models lie.")
+        path = self.folder / name / LABELS
+        found = read_content(path)
+        if found is not None:
+            before = parse_labels(path, found, artifacts)
+        else:
+            before = {STABLE: stable} if stable in artifacts else _newest(artifacts)
+        after = change.apply(before)
+        _check_known(name, after, artifacts)
+        check_labels(path, after, artifacts)
+        relabelling = Relabelling(path, found, before, after)
+        relabelling.check_writable()
+        return _offer(name, artifacts, after), relabelling
+
+    def _artifacts_of(self, name: str) -> dict[str, Path]:
+        return _artifacts(self.folder / name) if PLAIN_NAME.fullmatch(name) else {}
 
 
-def read_labels(path: Path, known: Mapping[str, Path]) -> dict[str, str] | None:
-    """Reads label → version from a JSON file; None if there is no file.
+def _offer(name: str, artifacts: Mapping[str, Path], labels: Labels) -> Offer:
+    versions = {version: artifacts[version] for version in sorted(set(labels.values()), key=_natural)}
+    for version, path in versions.items():
+        _check_identity(path, name, version)
+    return Offer(versions, labels)
 
-    Raises:
-        ArtifactError: If the file is damaged, or names a version that is not there.
-    """
-    try:
-        values = json.loads(path.read_bytes())
-    except FileNotFoundError:
-        return None
-    except (OSError, ValueError, RecursionError) as error:
-        raise ArtifactError(
-            f'{path} cannot be read ({error}). Expected JSON such as {{"stable": "1"}}.'
-        ) from error
-    if not isinstance(values, dict) or not all(isinstance(version, str) for version in values.values()):
-        raise ArtifactError(f'{path} is no table of labels. Expected JSON such as {{"stable": "1"}}.')
-    if STABLE not in values:
-        raise ArtifactError(
-            f"{path} labels no version '{STABLE}', the one that answers when none is named. "
-            f'Expected for example {{"{STABLE}": "{next(iter(known))}"}}.'
+
+def _newest(artifacts: Mapping[str, Path]) -> dict[str, str]:
+    return {STABLE: max(artifacts, key=_natural)}
+
+
+def _check_known(name: str, labels: Labels, artifacts: Mapping[str, Path]) -> None:
+    unknown = [version for version in labels.values() if version not in artifacts]
+    if unknown:
+        raise RequestError(
+            404,
+            "version_not_found",
+            f"Model '{name}' has no version '{unknown[0]}' on disk. Expected one of: {', '.join(artifacts)}.",
         )
-    for label, version in values.items():
-        if version not in known:
-            raise ArtifactError(
-                f"{path} gives the label '{label}' to version '{version}', which is not there. "
-                f"Expected one of: {', '.join(known)}."
-            )
-        if label in known and label != version:
-            raise ArtifactError(
-                f"{path} uses '{label}' as a label, but it is a version. Choose another label."
-            )
-    return dict(values)
 
 
 def _artifacts(folder: Path) -> dict[str, Path]:

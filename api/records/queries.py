@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cache
 from typing import Any
 
 from sqlalchemy import (
@@ -12,6 +13,7 @@ from sqlalchemy import (
     RowMapping,
     Select,
     Table,
+    bindparam,
     case,
     func,
     literal_column,
@@ -34,13 +36,25 @@ def insert_into(connection: Connection, table: Table) -> Any:
     return DIALECTS[connection.dialect.name].insert(table)
 
 
+# What the writer says in each transaction is put together once: that takes longer than to say it.
+THERE = select(func.coalesce(func.sum(pictures.c.bytes), 0)).where(
+    pictures.c.sha256.in_(bindparam("digests", expanding=True)), pictures.c.state == literal_column("'kept'")
+)
+COUNT_NEW_BYTES = update(store).values(bytes=store.c.bytes + bindparam("size") - THERE.scalar_subquery())
+
+
 def keep_pictures(connection: Connection, rows: Sequence[Row]) -> None:
     """Says of pictures that they are kept. One that was there keeps the higher worth of the two."""
-    there = _in_state(connection, [row["sha256"] for row in rows], "kept")
-    _count_bytes(connection, sum(row["bytes"] for row in rows if row["sha256"] not in there))
-    insert = insert_into(connection, pictures)
+    digests, size = [row["sha256"] for row in rows], sum(row["bytes"] for row in rows)
+    connection.execute(COUNT_NEW_BYTES, {"digests": digests, "size": size})
+    connection.execute(_keep_pictures(connection.dialect.name), rows)
+
+
+@cache
+def _keep_pictures(dialect: str) -> Any:
+    insert = DIALECTS[dialect].insert(pictures)
     new, worth = insert.excluded, pictures.c.worth
-    statement = insert.on_conflict_do_update(
+    return insert.on_conflict_do_update(
         index_elements=[pictures.c.sha256],
         set_={
             "state": "kept",
@@ -48,17 +62,18 @@ def keep_pictures(connection: Connection, rows: Sequence[Row]) -> None:
             "worth": case((worth > new.worth, worth), else_=new.worth),
         },
     )
-    connection.execute(statement, rows)
 
 
 def add_inspections(connection: Connection, rows: Sequence[Row]) -> dict[bytes, int]:
     """Adds inspections but those of which a key is there already; returns the ids of the added by token."""
-    statement = (
-        insert_into(connection, inspections)
-        .on_conflict_do_nothing()
-        .returning(inspections.c.token, inspections.c.id)
-    )
-    return {bytes(token): number for token, number in connection.execute(statement, rows)}
+    added = connection.execute(_add_inspections(connection.dialect.name), rows)
+    return {bytes(token): number for token, number in added}
+
+
+@cache
+def _add_inspections(dialect: str) -> Any:
+    insert = DIALECTS[dialect].insert(inspections).on_conflict_do_nothing()
+    return insert.returning(inspections.c.token, inspections.c.id)
 
 
 def find_first(connection: Connection, row: Row) -> RowMapping:
@@ -70,13 +85,17 @@ def find_first(connection: Connection, row: Row) -> RowMapping:
 
 def count_hours(connection: Connection, rows: Sequence[Row]) -> None:
     """Adds rows of the table `hours` to those that are there."""
-    insert = insert_into(connection, hours)
+    connection.execute(_count_hours(connection.dialect.name), rows)
+
+
+@cache
+def _count_hours(dialect: str) -> Any:
+    insert = DIALECTS[dialect].insert(hours)
     new = insert.excluded
     added = {name: hours.c[name] + new[name] for name in ("count", "log_odds_sum", "log_odds_squares")}
-    statement = insert.on_conflict_do_update(
+    return insert.on_conflict_do_update(
         index_elements=list(hours.primary_key), set_={**added, "last_id": new.last_id}
     )
-    connection.execute(statement, rows)
 
 
 def find_inspection(connection: Connection, record_id: int) -> RowMapping | None:
@@ -106,22 +125,13 @@ def change_states(connection: Connection, digests: Sequence[bytes], before: str,
 def forget_bytes(connection: Connection, digests: Sequence[bytes]) -> None:
     """Takes pictures out of the sum of what is stored."""
     statement = select(func.sum(pictures.c.bytes)).where(pictures.c.sha256.in_(digests))
-    _count_bytes(connection, -int(connection.execute(statement).scalar() or 0))
-
-
-def _count_bytes(connection: Connection, change: int) -> None:
-    if change:
-        connection.execute(update(store).values(bytes=store.c.bytes + change))
+    size = int(connection.execute(statement).scalar() or 0)
+    connection.execute(update(store).values(bytes=store.c.bytes - size))
 
 
 def stored_bytes(connection: Connection) -> int:
     """Returns the size of all pictures that are kept."""
     return int(connection.execute(select(store.c.bytes)).scalar() or 0)
-
-
-def _in_state(connection: Connection, digests: Sequence[bytes], state: str) -> set[bytes]:
-    statement = select(pictures.c.sha256).where(pictures.c.sha256.in_(digests), pictures.c.state == state)
-    return {bytes(sha256) for sha256 in connection.execute(statement).scalars()}
 
 
 def least_worthy(
@@ -175,6 +185,12 @@ def add_audit(
     }
     line = {"at": datetime.now(UTC), "who": who, "what": what, "record_id": record_id, **told}
     connection.execute(audit.insert(), line)
+
+
+def read_told(told: str) -> dict[str, Any]:
+    """Reads what a line of the audit says was there before or after."""
+    values: dict[str, Any] = json.loads(told)
+    return values
 
 
 def newest_hour(connection: Connection) -> datetime | None:

@@ -5,6 +5,7 @@ import logging
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import Concatenate, ParamSpec, TypeVar
@@ -16,16 +17,19 @@ from sqlalchemy.exc import SQLAlchemyError
 from api.deadlines import deadline_passed
 from api.errors import RequestError, busy
 from api.records import queries
+from api.records.audit import AuditLine
 from api.records.ballast import Ballast
 from api.records.database import migrate, open_database, writing
 from api.records.inspection import Inspection, Kept, Row
-from api.records.pictures import FolderPictures, PictureStore
+from api.records.miss_log import MissLog
+from api.records.outbox import Outbox
+from api.records.pictures import STORE_ID, FolderPictures, PictureStore
 from api.records.record_metrics import RecordMetrics
 from api.records.retention import ClockWatch, Retention, RetentionRules
+from api.records.review_queue import take_down_pictures
 from api.records.tables import store
 from api.records.writer import RecordUnavailableError, RecordWriter, describe, is_full
 from segdec.errors import ConfigError
-from segdec.files import write_text_atomic
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -33,7 +37,6 @@ T = TypeVar("T")
 DATABASE = "record.db"
 PICTURES = "pictures"
 BALLAST = "ballast"
-STORE_ID = "store-id"
 READERS = 4
 """Threads that read: no page of a reviewer waits for another's, and none takes the cores from the network."""
 REOPEN_S = 1.0
@@ -49,12 +52,21 @@ logger = logging.getLogger(__name__)
 class Record:
     """The inspections that were kept, and those to come.
 
+    Attributes:
+        metrics: Told what is kept, deleted and reviewed.
+
     Args:
         url: Of the database; None = a file in `folder`.
-        folder: Holds the pictures.
+        folder: Holds what is named no place of its own.
         rules: How long pictures are kept.
         retry_after_s: Seconds that a client is asked to wait while the record cannot be written.
         metrics: Told what is kept and deleted.
+        outbox: Takes what is to be told to others.
+        pictures: Where they go; None = into `folder`.
+
+    Attributes:
+        outbox: The same.
+        misses: What was not inspected.
 
     Raises:
         ConfigError: If `url` names no database.
@@ -67,10 +79,14 @@ class Record:
         rules: RetentionRules,
         retry_after_s: int,
         metrics: RecordMetrics,
+        outbox: Outbox,
+        pictures: PictureStore | None = None,
     ) -> None:
-        self._engine = open_database(url or f"sqlite:///{folder / DATABASE}")
+        self.outbox = outbox
+        self._engine = open_database(database_url(url, folder))
+        self.misses = MissLog(self._engine)
         self._folder, self._rules, self._retry_after_s = folder, rules, retry_after_s
-        self._metrics = metrics
+        self.metrics, self._place = metrics, pictures
         self._failed_at: float | None = None
         self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="record-reader")
         self._opening = asyncio.Lock()
@@ -89,24 +105,38 @@ class Record:
             if self._writer is not None:
                 return
             try:
-                pictures = await asyncio.to_thread(_open, self._engine, self._folder)
+                pictures = await asyncio.to_thread(self._open_pictures)
                 retention = await asyncio.to_thread(self._make_retention, pictures)
             except (SQLAlchemyError, OSError) as error:
                 self._failed_at = time.monotonic()
-                self._metrics.set_usable(False)
+                self.metrics.set_usable(False)
                 logger.error("The record cannot be opened: %s", error)
                 raise self._unavailable(describe(error)) from error
             self._pictures, self._retention = pictures, retention
-            self._writer = RecordWriter(self._engine, pictures, self._metrics, self._note)
+            self._writer = RecordWriter(self._engine, pictures, self.metrics, self.outbox, self._note)
             retention.start()
-            self._metrics.set_usable(True)
+            self.misses.start()
+            self.metrics.set_usable(True)
+
+    def _open_pictures(self) -> PictureStore:
+        migrate(self._engine)
+        pictures = self._place or FolderPictures(self._folder / PICTURES)
+        with writing(self._engine) as connection:
+            _match(connection, pictures)
+            _sweep(connection, pictures)
+        return pictures
 
     def _make_retention(self, pictures: PictureStore) -> Retention:
         with self._engine.connect() as connection:
             newest = queries.newest_hour(connection)
         clock = ClockWatch(None if newest is None else newest.timestamp())
         ballast = Ballast(self._folder / BALLAST)
-        return Retention(self._engine, pictures, self._rules, clock, ballast, self._metrics)
+        return Retention(self._engine, pictures, self._rules, clock, ballast, self.metrics)
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether inspections can be kept, as far as is known."""
+        return self._writer is not None and self._failed_at is None
 
     async def check(self) -> None:
         """Refuses at once for a moment after a failure; then the next one tries.
@@ -149,12 +179,62 @@ class Record:
             RequestError: 503 `record_unavailable`.
         """
         await self.check()
+        return await self.look(query, *args, **kwargs)
+
+    async def look(
+        self, query: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        """As `read`, also a moment after a failure to write: a full disk can be read.
+
+        Raises:
+            RequestError: 503 `record_unavailable`.
+        """
+        if self._writer is None:
+            await self.check()
 
         def ask() -> T:
             with self._engine.connect() as connection:
                 return query(connection, *args, **kwargs)
 
         return await self.work(ask)
+
+    async def write(
+        self, change: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        """Returns what `change` answers, which it does in a thread and in one transaction, or not at all.
+
+        Raises:
+            RequestError: 503 `record_unavailable`.
+        """
+        await self.check()
+
+        def do() -> T:
+            with writing(self._engine) as connection:
+                return change(connection, *args, **kwargs)
+
+        return await self.work(do)
+
+    async def make_audited(
+        self, line: AuditLine, make: Callable[[], None], take_back: Callable[[], None]
+    ) -> None:
+        """Makes a change outside of the record, and its line in the audit: both or none.
+
+        Arguments as for `Recording.change`.
+
+        Raises:
+            RequestError: As `make`; 503 `record_unavailable`.
+        """
+        await self.check()
+
+        def change() -> None:
+            with ExitStack() as undo:
+                with writing(self._engine) as connection:
+                    queries.add_audit(connection, line.who, line.what, before=line.before, after=line.after)
+                    make()
+                    undo.callback(take_back)
+                undo.pop_all()  # both are there
+
+        await self.work(change)
 
     async def stream(self, make: Callable[[Engine], Iterator[bytes]]) -> AsyncIterator[bytes]:
         """Returns what `make` yields; it is asked in a thread, for the first piece before this returns.
@@ -191,15 +271,27 @@ class Record:
         raise RequestError(404, f"picture_{state}", f"The picture of record {row['id']} {ENDS[state]}.")
 
     def _say_lost(self, sha256: bytes) -> None:
-        if not (self._folder / PICTURES / STORE_ID).exists():
-            raise FileNotFoundError("the folder of the pictures is gone")
+        assert self._pictures is not None
+        if self._pictures.read_id() is None:
+            raise FileNotFoundError(f"the pictures are gone from {self._pictures.place}")
         with writing(self._engine) as connection:
             if not queries.picture_is_kept(connection, sha256):
                 return
             queries.forget_bytes(connection, [sha256])
             queries.change_states(connection, [sha256], "kept", "lost")
+            take_down_pictures(connection, [sha256])
             queries.add_audit(connection, "service", "lose a picture", after={"sha256": sha256.hex()})
-        self._metrics.count_lost()
+        self.metrics.count_lost()
+
+    async def delete_picture(self, row: Row, who: str) -> None:
+        """Deletes the photograph of an inspection, and of all others that show the same, now.
+
+        Raises:
+            RequestError: 503 `record_unavailable`.
+        """
+        await self.check()
+        assert self._retention is not None
+        await self.work(partial(self._retention.delete_picture, bytes(row["picture"]), row["id"], who))
 
     async def work(self, function: Callable[[], T]) -> T:
         """Does what is slow in one of the record's own threads.
@@ -218,6 +310,7 @@ class Record:
             self._retention.close()
         if self._writer is not None:
             self._writer.close()
+        self.misses.close()
         self._readers.shutdown(wait=False)
         self._engine.dispose()
 
@@ -238,30 +331,31 @@ class Record:
         return busy("record_unavailable", detail, self._retry_after_s)
 
 
-def _open(engine: Engine, folder: Path) -> PictureStore:
-    migrate(engine)
-    pictures = FolderPictures(folder / PICTURES)
-    with writing(engine) as connection:
-        _match(connection, folder / PICTURES / STORE_ID)
-        for sha256 in set(pictures.unsettled()):
-            if queries.picture_is_kept(connection, sha256):
-                pictures.settle(sha256)
-            else:
-                pictures.delete(sha256)
-    return pictures
+def database_url(url: str | None, folder: Path) -> str:
+    """Returns where the rows of a record lie: at `url`, or in its folder."""
+    return url or f"sqlite:///{folder / DATABASE}"
 
 
-def _match(connection: Connection, path: Path) -> None:
+def _match(connection: Connection, pictures: PictureStore) -> None:
     """Refuses pictures of another database: what has no row in this one would be removed."""
     known: str | None = connection.execute(select(store.c.id)).scalar()
-    beside = path.read_text("ascii").strip() if path.exists() else None
+    beside = pictures.read_id()
     if known is None:
         known = beside or uuid4().hex
         connection.execute(insert(store), {"id": known, "bytes": 0})
     if beside is None and not queries.has_kept_pictures(connection):
-        write_text_atomic(path, beside := known)
+        pictures.write_id(beside := known)
     if known != beside:
         raise ConfigError(
-            f"The pictures in {path.parent} belong to the record {beside}, the database to {known}. Expected "
-            f"a folder and a database of one record. If they do belong together, write {known} into {path}."
+            f"The pictures in {pictures.place} belong to the record {beside}, the database to {known}. "
+            "Expected pictures and a database of one record. If they do belong together, write "
+            f"{known} into {pictures.place}/{STORE_ID}."
         )
+
+
+def _sweep(connection: Connection, pictures: PictureStore) -> None:
+    """Removes what a killed service left without a row, and the marks of what has one."""
+    marked = set(pictures.unsettled())
+    kept = {sha256 for sha256 in marked if queries.picture_is_kept(connection, sha256)}
+    pictures.settle(*kept)
+    pictures.delete(*marked - kept)

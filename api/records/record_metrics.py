@@ -7,7 +7,7 @@ from api.middleware.metrics import MILLISECONDS, Metrics
 BATCH_SIZES = (1, 2, 4, 8, 16, 32, 64)
 RESULTS = ("kept", "repeated", "failed")
 """A row of its own; answered by an earlier row; not stored."""
-CAUSES = ("age", "space")
+CAUSES = ("age", "space", "person")
 """Why a picture was deleted."""
 
 
@@ -56,12 +56,20 @@ class RecordMetrics:
             "1 while no picture is deleted for its age, since the clock jumped.",
             registry=None,
         )
+        self._reviews = Counter(
+            "segdec_record_reviews", "What people said of inspections, by label.", ("label",), registry=None
+        )
+        self._undone = Counter("segdec_record_undone_reviews", "Reviews that were taken back.", registry=None)
+        self._waiting = Gauge(
+            "segdec_record_waiting", "Inspections that wait for a review, each half minute.", registry=None
+        )
         for result in RESULTS:
             self._inspections.labels(result)
         for cause in CAUSES:
             self._deleted.labels(cause)
         counted = (self._inspections, self._batches, self._took_ms, self._deleted, self._lost)
-        for collector in (*counted, self._stored, self._free, self._usable, self._short, self._distrusted):
+        states = (self._stored, self._free, self._usable, self._short, self._distrusted)
+        for collector in (*counted, *states, self._reviews, self._undone, self._waiting):
             metrics.register(collector)
 
     def count_kept(self, new: int, repeated: int, took_ms: float) -> None:
@@ -88,6 +96,18 @@ class RecordMetrics:
     def count_lost(self) -> None:
         """Counts a picture that is not where it should be."""
         self._lost.inc()
+
+    def count_review(self, label: str) -> None:
+        """Counts what a person said."""
+        self._reviews.labels(label).inc()
+
+    def count_undone(self) -> None:
+        """Counts a review that was taken back."""
+        self._undone.inc()
+
+    def set_waiting(self, count: int) -> None:
+        """Says how many inspections wait for a review."""
+        self._waiting.set(count)
 
     def set_space(self, stored_bytes: int, free_bytes: int | None, *, short: bool, distrusted: bool) -> None:
         """Says how much there is.

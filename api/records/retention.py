@@ -19,6 +19,7 @@ from api.records.ballast import Ballast
 from api.records.database import writing
 from api.records.pictures import PictureStore
 from api.records.record_metrics import RecordMetrics
+from api.records.review_queue import count_waiting, take_down_pictures
 from api.records.worth import Worth
 from api.settings import Settings
 
@@ -172,6 +173,7 @@ class Retention:
             self._ballast.take(space.free)
         with self._engine.connect() as connection:
             stored = queries.stored_bytes(connection)
+            self._metrics.set_waiting(count_waiting(connection))
         free = None if space is None else space.free
         self._metrics.set_space(stored, free, short=short, distrusted=not trusted)
 
@@ -203,6 +205,7 @@ class Retention:
             if not chosen:
                 return False
             queries.change_states(connection, chosen, "kept", "expiring")
+            take_down_pictures(connection, chosen)
             queries.add_audit(
                 connection, "retention", "delete pictures", after={"cause": cause, "count": len(chosen)}
             )
@@ -210,12 +213,36 @@ class Retention:
         self._delete_expiring()
         return True
 
+    def delete_picture(self, sha256: bytes, record_id: int, who: str) -> None:
+        """Deletes one picture because a person says so; one that is not there is no error.
+
+        Raises:
+            SQLAlchemyError: If the database cannot be written.
+            OSError: If the pictures cannot.
+        """
+        with writing(self._engine) as connection:
+            if queries.picture_is_kept(connection, sha256):
+                queries.change_states(connection, [sha256], "kept", "expiring")
+                take_down_pictures(connection, [sha256])
+                told = {"sha256": sha256.hex()}
+                queries.add_audit(
+                    connection,
+                    who,
+                    "delete a picture",
+                    record_id=record_id,
+                    before={**told, "state": "kept"},
+                    after={**told, "state": "expired"},
+                )
+                self._metrics.count_deleted("person", 1)
+        self._delete_expiring()
+
     def _delete_expiring(self) -> None:
         while True:
             with writing(self._engine) as connection:
                 chosen = queries.expiring(connection, BITE)
-                for sha256 in chosen:
-                    self._pictures.delete(sha256)
+                if not chosen:
+                    return
+                self._pictures.delete(*chosen)
                 queries.forget_bytes(connection, chosen)
                 queries.change_states(connection, chosen, "expiring", "expired")
             if len(chosen) < BITE:

@@ -3,10 +3,11 @@
 from collections.abc import Sequence
 from enum import IntEnum
 
-from sqlalchemy import Connection, case
+from sqlalchemy import Connection, SmallInteger, bindparam, case, delete, func, select
 
+from api.records.inspection import Row
 from api.records.queries import insert_into
-from api.records.tables import review_queue
+from api.records.tables import inspections, pictures, review_queue, shadows
 
 
 class Priority(IntEnum):
@@ -16,6 +17,7 @@ class Priority(IntEnum):
     CHANCE = 1
     DOUBTFUL = 2
     DEFECT = 3
+    ASKED = 4
 
 
 PRIORITIES = {
@@ -29,12 +31,58 @@ of what slips through."""
 
 
 def put_up(connection: Connection, priorities: Sequence[tuple[int, Priority]]) -> None:
-    """Puts inspections up, by id; one that waits already keeps the lower priority of the two."""
+    """Puts inspections up, by id; one that waits already keeps the lower priority of the two.
+
+    Those that are reviewed already, or whose picture is gone, are left out.
+    """
     if not priorities:
         return
-    insert = insert_into(connection, review_queue)
+    table = inspections.c
+    waiting = (
+        select(table.id, bindparam("put_up_as", type_=SmallInteger), table.station)
+        .join_from(inspections, pictures)
+        .where(table.id == bindparam("put_up"), table.reviewed_label.is_(None), pictures.c.state == "kept")
+    )
+    insert = insert_into(connection, review_queue).from_select(["record_id", "priority", "station"], waiting)
     new, old = insert.excluded, review_queue.c
     lower = case((old.priority < new.priority, old.priority), else_=new.priority)
     statement = insert.on_conflict_do_update(index_elements=[old.record_id], set_={"priority": lower})
-    rows = [{"record_id": record_id, "priority": int(priority)} for record_id, priority in priorities]
+    rows = [{"put_up": record_id, "put_up_as": int(priority)} for record_id, priority in priorities]
     connection.execute(statement, rows)
+
+
+def put_up_again(connection: Connection, row: Row) -> None:
+    """Puts up an inspection that is not reviewed any more, as it was before."""
+    differing = select(shadows.c.id).where(shadows.c.record_id == row["id"], shadows.c.differs).limit(1)
+    if connection.execute(differing).first() is not None:
+        priority = Priority.CANDIDATE_DIFFERS
+    elif row["draw"] < row["draw_probability"]:
+        priority = PRIORITIES[row["draw_reason"]]
+    else:
+        priority = Priority.ASKED
+    put_up(connection, [(row["id"], priority)])
+
+
+def take_down(connection: Connection, record_ids: Sequence[int]) -> None:
+    """Takes inspections out of the queue, by id."""
+    connection.execute(delete(review_queue).where(review_queue.c.record_id.in_(record_ids)))
+
+
+def take_down_pictures(connection: Connection, digests: Sequence[bytes]) -> None:
+    """Takes every inspection of these pictures out of the queue: there is nothing left to look at."""
+    shown = select(inspections.c.id).where(inspections.c.picture.in_(digests))
+    connection.execute(delete(review_queue).where(review_queue.c.record_id.in_(shown)))
+
+
+def count_waiting(connection: Connection, station: str | None = None, most: int | None = None) -> int:
+    """Returns how many inspections wait.
+
+    Args:
+        connection: To the database.
+        station: Only of this one; None = of all.
+        most: No more are counted, so that a long queue takes no longer; None = all are.
+    """
+    counted = select(review_queue.c.record_id).limit(most)
+    if station is not None:
+        counted = counted.where(review_queue.c.station == station)
+    return connection.execute(select(func.count()).select_from(counted.subquery())).scalar_one()

@@ -1,15 +1,19 @@
 """What is answered of the record: pages of inspections, and pictures with their masks."""
 
 import json
+from typing import Literal
 
+import cv2
 import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import Connection
 
+from api.errors import RequestError
+from api.mask_encoding import check_classes
 from api.records import queries
 from api.records.inspection import Row
 from api.records.queries import Filters
-from segdec.images import decode_image, encode_png
+from segdec.images import MOST_PIXELS, decode_image, encode_png
 from segdec.mask_decoding import unpack_mask
 from segdec.overlay import draw_overlay
 from segdec.schemas import Answer, Draw, InspectionRecord, MaskAnswer, PictureFacts, RecordPage, Review
@@ -66,13 +70,70 @@ def _review(row: Row) -> Review | None:
     )
 
 
-def predicted_mask(row: Row) -> NDArray[np.uint8]:
-    """Returns the mask that was answered, uint8 [H, W], 255 = defect."""
-    pixels = unpack_mask(MaskAnswer.model_validate_json(row["mask"]))
-    return np.where(pixels > 0, np.uint8(255), np.uint8(0))
+def draw_mask(row: Row, which: Literal["predicted", "reviewed"], values: Literal["defect", "class"]) -> bytes:
+    """Returns a mask as a grey PNG.
+
+    Args:
+        row: Of `queries.find_inspection`.
+        which: As it was answered, or as a person mended it.
+        values: Of the pixels: 255 = defect, or the place of each one's class among the model's.
+
+    Raises:
+        RequestError: 404 if nobody has mended it, 400 if it has no classes.
+    """
+    kept = row["mask"] if which == "predicted" else row["reviewed_mask"]
+    if kept is None:
+        raise RequestError(404, "no_mended_mask", f"Nobody has mended the mask of record {row['id']}.")
+    mask = MaskAnswer.model_validate_json(kept)
+    if values == "class":
+        check_classes("values=class", mask)
+        return encode_png(unpack_mask(mask))
+    return encode_png(_defects(mask))
 
 
-def draw_record(row: Row, picture: bytes) -> bytes:
-    """Returns a PNG of the photograph with the mask on it."""
-    photograph = decode_image(picture, "the picture of the record")
-    return encode_png(draw_overlay(photograph.pixels, predicted_mask(row)))
+def _defects(mask: MaskAnswer) -> NDArray[np.uint8]:
+    """255 where there is a defect of any class."""
+    return np.where(unpack_mask(mask) > 0, np.uint8(255), np.uint8(0))
+
+
+def draw_picture(picture: bytes, white_level: int | None) -> bytes:
+    """Returns a PNG of a photograph as the network saw it: upright, 8 bits.
+
+    Args:
+        picture: The file.
+        white_level: Of the model, for photographs of 16 bits.
+
+    Raises:
+        ImageError: If it cannot be decoded.
+    """
+    return encode_png(_decode(picture, white_level))
+
+
+def draw_record(row: Row, picture: bytes, white_level: int | None, side: int | None = None) -> bytes:
+    """Returns a PNG of the photograph with the mask on it.
+
+    Args:
+        row: Of `queries.with_pictures`.
+        picture: As for `draw_picture`.
+        white_level: Likewise.
+        side: Longest side, px, of a picture that would be larger; None = as large as the photograph.
+    """
+    mask = _defects(MaskAnswer.model_validate_json(row["mask"]))
+    drawn = draw_overlay(_decode(picture, white_level), mask)
+    longest = max(drawn.shape[:2])
+    if side is not None and longest > side:
+        height, width = (max(1, round(length * side / longest)) for length in drawn.shape[:2])
+        drawn = cv2.resize(drawn, (width, height), interpolation=cv2.INTER_AREA).astype(np.uint8, copy=False)
+    return encode_png(drawn)
+
+
+def _decode(picture: bytes, white_level: int | None) -> NDArray[np.uint8]:
+    """Whatever the limits are now: it was inspected, so it was within those of then."""
+    photograph = decode_image(
+        picture,
+        "the picture of the record",
+        max_pixels=MOST_PIXELS,
+        white_level=white_level,
+        accept_webp=True,
+    )
+    return photograph.pixels

@@ -120,6 +120,15 @@ inspections = Table(
     Index("inspections_by_picture", "picture"),
     sqlite_autoincrement=True,
 )
+is_drawn = inspections.c.draw < inspections.c.draw_probability
+Index(
+    "inspections_drawn",
+    *(inspections.c[name] for name in ("id", "inspected_at", "station")),
+    *(inspections.c[name] for name in ("draw", "draw_probability", "draw_reason", "reviewed_label")),
+    sqlite_where=is_drawn,
+    postgresql_where=is_drawn,
+)
+"""All that statistics of the reviews ask of the few that are drawn, so that no row is read for them."""
 
 Index(
     "inspections_reviewed",
@@ -144,6 +153,17 @@ hours = Table(
 )
 """How many inspections of each kind an hour had, so that a day is not counted one by one."""
 
+draws = Table(
+    "draws",
+    metadata,
+    Column("hour", Moment, primary_key=True),
+    Column("station", Text, primary_key=True),
+    Column("draw_reason", Text, primary_key=True),
+    Column("draw_probability", Double, primary_key=True),
+    Column("count", Integer, nullable=False),
+)
+"""How many inspections of an hour could have been drawn for a reason with a probability, drawn or not."""
+
 audit = Table(
     "audit",
     metadata,
@@ -164,9 +184,17 @@ review_queue = Table(
     metadata,
     Column("record_id", BigInteger, ForeignKey("inspections.id"), primary_key=True, autoincrement=False),
     Column("priority", SmallInteger, nullable=False, doc="the lowest is shown first"),
+    Column("station", Text, nullable=False, doc="of the inspection"),
     Column("leased_to", Text, doc="the page of the person who has it before him"),
     Column("leased_until", Moment),
     Index("review_queue_by_priority", "priority", "record_id"),
+    Index("review_queue_by_station", "station", "priority", "record_id"),
+)
+Index(
+    "review_queue_leased",
+    review_queue.c.leased_to,
+    sqlite_where=review_queue.c.leased_to.is_not(None),
+    postgresql_where=review_queue.c.leased_to.is_not(None),
 )
 """What waits for a person. It holds what is put up alone, so that the next is found at once in any record."""
 
@@ -184,6 +212,7 @@ shadows = Table(
     Column("log_odds", Double, nullable=False),
     Column("differs", Boolean, nullable=False, doc="from the verdict that was answered"),
     Index("shadows_by_record", "record_id"),
+    Index("shadows_by_candidate", "model", "version", "manifest_sha256", "differs", "record_id"),
     sqlite_autoincrement=True,
 )
 """What candidates say of the same photographs."""
@@ -199,7 +228,8 @@ misses = Table(
     Column("status", Integer, nullable=False, doc="of HTTP"),
     Column("code", Text, nullable=False),
     Column("detail", Text, nullable=False),
-    Index("misses_by_station", "station", "id"),
+    Column("count", Integer, nullable=False, doc="photographs that this row stands for"),
+    Index("misses_by_time", "missed_at"),
     sqlite_autoincrement=True,
 )
 """Photographs that came and were not inspected."""

@@ -14,7 +14,9 @@ from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from api.records import queries
 from api.records.database import writing
+from api.records.draw_counts import count_draws
 from api.records.inspection import Inspection, Kept, Row
+from api.records.outbox import Outbox
 from api.records.pictures import PictureStore
 from api.records.record_metrics import RecordMetrics
 from api.records.review_queue import PRIORITIES, put_up
@@ -40,6 +42,7 @@ class RecordWriter:
         engine: Of the database, whose tables are today's.
         pictures: Where the pictures go.
         metrics: Told what is kept.
+        outbox: Takes what is to be told to others.
         tell: Told the error of each attempt; None of one that went well.
     """
 
@@ -48,9 +51,11 @@ class RecordWriter:
         engine: Engine,
         pictures: PictureStore,
         metrics: RecordMetrics,
+        outbox: Outbox,
         tell: Callable[[Exception | None], None],
     ) -> None:
         self._engine, self._pictures, self._metrics, self._tell = engine, pictures, metrics, tell
+        self._outbox = outbox
         self._waiting: queue.SimpleQueue[Waiting | None] = queue.SimpleQueue()
         self._threads = ThreadPoolExecutor(PICTURE_THREADS, thread_name_prefix="picture")
         self._thread = threading.Thread(target=self._run, name="record", daemon=True)
@@ -98,7 +103,7 @@ class RecordWriter:
         try:
             kept = self._attempt([item for item, _ in batch])
         except (SQLAlchemyError, OSError) as error:
-            if len(batch) > 1 and not _is_disconnect(error):
+            if len(batch) > 1 and not _is_fault_of_none(error):
                 for waiting in batch:
                     self._store([waiting])
                 return
@@ -129,8 +134,7 @@ class RecordWriter:
 
     def _settle(self, pictures: Iterable[bytes]) -> None:
         try:
-            for sha256 in pictures:
-                self._pictures.settle(sha256)
+            self._pictures.settle(*pictures)
         except OSError as error:  # a mark too many: the next start removes it
             logger.warning("The mark of a picture was not removed: %s", error)
 
@@ -140,20 +144,22 @@ class RecordWriter:
     def _commit(self, items: Sequence[Inspection], pictures: Mapping[bytes, Inspection]) -> list[Kept]:
         with writing(self._engine) as connection:
             queries.keep_pictures(connection, [item.picture_row for item in pictures.values()])
-            for sha256, item in pictures.items():
-                if not self._pictures.holds(sha256):  # removed between its coming and this transaction
-                    self._put(item)
-            return _add(connection, [item.row for item in items])
+            there = zip(pictures.values(), self._threads.map(self._pictures.holds, pictures), strict=True)
+            gone = [item for item, held in there if not held]  # between their coming and this transaction
+            list(self._threads.map(self._put, gone))
+            return _add(connection, [item.row for item in items], self._outbox)
 
 
-def _add(connection: Connection, rows: Sequence[Row]) -> list[Kept]:
+def _add(connection: Connection, rows: Sequence[Row], outbox: Outbox) -> list[Kept]:
     """Adds rows; returns for each its id, or the earlier row that stands for it."""
     added = queries.add_inspections(connection, rows)
     new = [{**row, "id": added[row["token"]]} for row in rows if row["token"] in added]
     if new:
         queries.count_hours(connection, list(_hours(new)))
+        count_draws(connection, new)
         drawn = [row for row in new if row["draw"] < row["draw_probability"]]
         put_up(connection, [(row["id"], PRIORITIES[row["draw_reason"]]) for row in drawn])
+        outbox.tell_inspected(connection, new)
     kept = []
     for row in rows:
         if row["token"] in added:
@@ -190,6 +196,11 @@ def describe(error: Exception) -> str:
     if is_full(error):
         return "its disk is full"
     return "its pictures cannot be written" if isinstance(error, OSError) else "its database does not answer"
+
+
+def _is_fault_of_none(error: Exception) -> bool:
+    """Returns whether nothing can be stored: then none is tried alone, which could take as long for each."""
+    return isinstance(error, ConnectionError) or _is_disconnect(error)
 
 
 def _is_disconnect(error: Exception) -> bool:

@@ -1,17 +1,84 @@
 """What an administrator can do while the service runs."""
 
+import time
+from functools import partial
+from typing import Annotated, Any
+
 from fastapi import APIRouter
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from starlette.requests import Request
 
 from api.dependencies import ServiceDep
-from api.errors import describe_problems
+from api.errors import RequestError, describe_problems
 from api.middleware.access import who_asked
+from api.models.labels import PROMOTE, ROLL_BACK, name_candidate
+from api.raw_route import describe_body
+from api.request_params import MAX_NAME
+from api.service import Service
+from api.uploads import read_body
 from segdec.schemas import ReloadAnswer
 
 router = APIRouter(prefix="/v1/admin", tags=["admin"])
+
+MOST_BODY = 4096
+"""Bytes of a body."""
+
+
+class CandidateChoice(BaseModel):
+    """Which version shadows the stable one."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    version: Annotated[str, Field(min_length=1, max_length=MAX_NAME)] | None = Field(
+        description="as its folder is called; null: none any more"
+    )
+
+
+CHOICE: dict[str, Any] = {
+    "requestBody": {
+        "required": True,
+        "content": {"application/json": {"schema": describe_body(CandidateChoice)}},
+    }
+}
 
 
 @router.post("/models/{name}/reload", responses=describe_problems(404, 409, 422, 500, 503))
 async def reload_model(name: str, request: Request, service: ServiceDep) -> ReloadAnswer:
     """Serves what lies on disk now: load, check, self-test, warm, swap, drain; a failure changes nothing."""
     return await service.reload(name, who_asked(request.scope))
+
+
+@router.post(
+    "/models/{name}/candidate",
+    responses=describe_problems(400, 404, 408, 409, 413, 422, 500, 503),
+    openapi_extra=CHOICE,
+)
+async def choose_candidate(name: str, request: Request, service: ServiceDep) -> ReloadAnswer:
+    """Lets a version see what the stable one inspects, beside it; nothing of it is answered."""
+    choice = await _read_choice(request, service)
+    return await service.relabel(name, name_candidate(choice.version), who_asked(request.scope))
+
+
+@router.post("/models/{name}/promote", responses=describe_problems(404, 409, 422, 500, 503))
+async def promote(name: str, request: Request, service: ServiceDep) -> ReloadAnswer:
+    """Makes the candidate the stable version, and what was stable `previous`."""
+    return await service.relabel(name, PROMOTE, who_asked(request.scope))
+
+
+@router.post("/models/{name}/rollback", responses=describe_problems(404, 409, 422, 500, 503))
+async def roll_back(name: str, request: Request, service: ServiceDep) -> ReloadAnswer:
+    """Makes the version stable again that was so before the last promotion."""
+    return await service.relabel(name, ROLL_BACK, who_asked(request.scope))
+
+
+async def _read_choice(request: Request, service: Service) -> CandidateChoice:
+    deadline = time.perf_counter() + service.settings.deadline_ms / 1000
+    with service.bodies.hold() as held:
+        body = await service.receive(partial(read_body, request, MOST_BODY, held), deadline)
+    try:
+        return CandidateChoice.model_validate_json(body)
+    except ValidationError as error:
+        why = error.errors(include_url=False)[0]["msg"]
+        raise RequestError(
+            400, "bad_json", f'The body cannot be used: {why}. Expected {{"version": "2"}}, or null in it.'
+        ) from error

@@ -1,12 +1,13 @@
-"""The page at `/` and the API pages at `/docs`; both come whole from this host, without internet."""
+"""The pages for people, and the API pages at `/docs`; all come whole from this host, without internet."""
 
+from collections.abc import Iterable
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from fastapi import FastAPI
 from starlette.requests import Request
-from starlette.responses import FileResponse, Response
+from starlette.responses import FileResponse, HTMLResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
@@ -28,6 +29,24 @@ HEADERS = {
     "Cache-Control": "no-cache",
 }
 
+LINKS = "<!-- pages -->"
+"""Where a page names the others that are served."""
+
+
+class PageEntry(NamedTuple):
+    """A page of this service."""
+
+    path: str
+    name: str
+    folder: str
+    """In `static`, with its `index.html` and what that loads."""
+
+
+INSPECTION = PageEntry("/", "Inspect", "page")
+REVIEW = PageEntry("/review", "Review", "review")
+LINE = PageEntry("/line", "Line", "line")
+API = PageEntry("/docs", "API", "docs")
+
 
 class PageFiles(StaticFiles):
     """A folder, served with the headers of the pages."""
@@ -40,22 +59,41 @@ class PageFiles(StaticFiles):
 
 
 def add_pages(app: FastAPI, settings: Settings) -> None:
-    """Serves the API pages at `/docs` and, if the settings say so, the page at `/` with its files.
+    """Serves the API pages at `/docs` and, if the settings say so, the pages for people with their files.
 
-    None of it needs an API key: the page asks for one if the service does.
+    None of it needs an API key: a page asks for one if the service does.
     """
     swagger = Path(str(files("fastapi_offline"))) / "static"
-    routes = [_page("/docs", "docs"), _folder("/docs/swagger", swagger), _folder("/docs", STATIC / "docs")]
+    routes = [_api_page(), _folder("/docs/swagger", swagger), _folder("/docs", STATIC / "docs")]
     if settings.page:
-        routes += [_page("/", "page"), _folder("/static", STATIC / "page")]
+        pages = [INSPECTION] if settings.record == "off" else [INSPECTION, REVIEW, LINE]
+        routes += [_page(page, [*pages, API]) for page in pages]
+        routes += [
+            _folder(f"/static/{name}", STATIC / name) for name in ("shared", *(p.folder for p in pages))
+        ]
     app.router.routes.extend(routes)
 
 
-def _page(path: str, name: str) -> Route:
+def _api_page() -> Route:
     async def respond(request: Request) -> Response:  # noqa: ARG001
-        return FileResponse(STATIC / name / "index.html", headers=HEADERS)
+        return FileResponse(STATIC / API.folder / "index.html", headers=HEADERS)
 
-    return Route(path, respond, include_in_schema=False)
+    return Route(API.path, respond, include_in_schema=False)
+
+
+def _page(page: PageEntry, pages: Iterable[PageEntry]) -> Route:
+    text = (STATIC / page.folder / "index.html").read_text("utf-8")
+    text = text.replace(LINKS, "".join(_link(other, here=other == page) for other in pages))
+
+    async def respond(request: Request) -> Response:  # noqa: ARG001
+        return HTMLResponse(text, headers=HEADERS)
+
+    return Route(page.path, respond, include_in_schema=False)
+
+
+def _link(page: PageEntry, *, here: bool) -> str:
+    """A link that a proxy's prefix does not break: it is relative to a page at the top."""
+    return f'<a href=".{page.path}"{" aria-current=page" if here else ""}>{page.name}</a>'
 
 
 def _folder(path: str, folder: Path) -> Mount:

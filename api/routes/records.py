@@ -1,7 +1,8 @@
 """What was inspected: rows, pictures and masks. Served where a record is kept."""
 
 from datetime import UTC, date, datetime, time
-from typing import Annotated, Any
+from functools import partial
+from typing import Annotated, Any, Literal
 from zoneinfo import ZoneInfo
 
 from fastapi import APIRouter, Depends, Path, Query
@@ -16,8 +17,10 @@ from api.records.day_export import TableFormat, day_filters, export_day
 from api.records.inspection import Row
 from api.records.queries import Filters, find_inspection
 from api.records.record import Record
+from api.records.reviews import no_record
 from api.request_params import MAX_NAME, PRINTABLE
-from segdec.images import encode_png
+from api.service import Service
+from segdec.decoding.white_level import FULL_RANGE
 from segdec.schemas import InspectionRecord, RecordPage
 
 router = APIRouter(prefix="/v1/records", tags=["records"])
@@ -52,6 +55,7 @@ Moment = Annotated[
     ),
 ]
 MOST_ID = 2**63 - 1
+MOST_SIDE = 2**14
 RecordId = Annotated[int, Path(gt=0, le=MOST_ID)]
 
 
@@ -73,7 +77,7 @@ async def find_row(record: RecordDep, record_id: RecordId) -> Row:
     """
     row = await record.read(find_inspection, record_id)
     if row is None:
-        raise RequestError(404, "record_not_found", f"There is no record {record_id}. See GET /v1/records.")
+        raise no_record(record_id)
     return row
 
 
@@ -122,26 +126,74 @@ def _find_zone(name: str) -> ZoneInfo:
         ) from error
 
 
-@router.get("/{record_id}", responses=PROBLEMS)
-async def show_record(row: RowDep) -> InspectionRecord:
+ETAG: dict[str, Any] = {
+    "headers": {"ETag": {"description": "the revision, for If-Match", "schema": {"type": "string"}}}
+}
+
+
+@router.get("/{record_id}", response_model=InspectionRecord, responses={200: ETAG, **PROBLEMS})
+async def show_record(row: RowDep) -> Response:
     """One inspection, with its answer and what people say of it."""
-    return showing.make_record(row)
+    return answer_record(row)
+
+
+def answer_record(row: Row) -> Response:
+    """Answers one inspection, with its revision as ETag."""
+    record = showing.make_record(row)
+    headers = {"ETag": f'"{record.revision}"'}
+    return Response(record.model_dump_json(), headers=headers, media_type="application/json")
 
 
 @router.get("/{record_id}/image", **FILE)
-async def show_image(record: RecordDep, row: RowDep) -> Response:
-    """The photograph as it was sent."""
-    return Response(await record.picture(row), media_type=f"image/{row['picture_format']}")
+async def show_image(
+    record: RecordDep,
+    service: ServiceDep,
+    row: RowDep,
+    form: Annotated[
+        Literal["sent", "png"], Query(description="as it was sent, or as the network saw it: upright, 8 bits")
+    ] = "sent",
+) -> Response:
+    """The photograph."""
+    picture = await record.picture(row)
+    if form == "sent":
+        return Response(picture, media_type=f"image/{row['picture_format']}")
+    draw = partial(showing.draw_picture, picture, _white_level(service, row))
+    return Response(await record.work(draw), media_type=PNG)
+
+
+def _white_level(service: Service, row: Row) -> int | None:
+    """Of the model that answered, where it is served still."""
+    model = service.models.versions(row["model"]).get(row["version"])
+    return FULL_RANGE if model is None else model.config.input.white_level
 
 
 @router.get("/{record_id}/mask", **FILE)
-async def show_mask(record: RecordDep, row: RowDep) -> Response:
-    """The mask that was answered, a grey PNG: 255 = defect."""
-    return Response(await record.work(lambda: encode_png(showing.predicted_mask(row))), media_type=PNG)
+async def show_mask(
+    record: RecordDep,
+    row: RowDep,
+    which: Annotated[
+        Literal["predicted", "reviewed"], Query(description="as it was answered, or as a person mended it")
+    ] = "predicted",
+    values: Annotated[
+        Literal["defect", "class"],
+        Query(description="255 = defect, or the place of each pixel's class among the model's"),
+    ] = "defect",
+) -> Response:
+    """The mask, a grey PNG."""
+    draw = partial(showing.draw_mask, row, which, values)
+    return Response(await record.work(draw), media_type=PNG)
 
 
 @router.get("/{record_id}/overlay", **FILE)
-async def show_overlay(record: RecordDep, row: RowDep) -> Response:
+async def show_overlay(
+    record: RecordDep,
+    service: ServiceDep,
+    row: RowDep,
+    side: Annotated[
+        int | None, Query(ge=16, le=MOST_SIDE, description="longest side, px, of one that is larger")
+    ] = None,
+) -> Response:
     """The photograph with the mask on it, a PNG."""
     picture = await record.picture(row)
-    return Response(await record.work(lambda: showing.draw_record(row, picture)), media_type=PNG)
+    draw = partial(showing.draw_record, row, picture, _white_level(service, row), side)
+    return Response(await record.work(draw), media_type=PNG)

@@ -1,11 +1,12 @@
 """What can be asked of the service: each request as data, with what its answer is read as."""
 
+import json
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Generic, TypedDict, TypeVar
+from typing import Any, Generic, TypedDict, TypeVar
 from urllib.parse import quote
 
 import numpy as np
@@ -14,7 +15,16 @@ from numpy.typing import NDArray
 from segdec.client.replies import REQUEST_ID, Reply, expect, read_batch, read_models, read_ready
 from segdec.errors import ConfigError, MissingExtraError
 from segdec.images import encode_png, read_file
-from segdec.schemas import Answer, MaskForm, MaskSpace, ModelDetail, Problem, ReloadAnswer
+from segdec.schemas import (
+    Answer,
+    InspectAnswer,
+    MaskForm,
+    MaskSpace,
+    ModelDetail,
+    Problem,
+    RecordedMaskForm,
+    ReloadAnswer,
+)
 
 try:
     import httpx
@@ -27,8 +37,14 @@ ImageSource = bytes | Path | NDArray[np.uint8]
 """A photograph: an encoded file in memory, the path of one, or pixels [H, W] or [H, W, C], grey or RGB."""
 
 DEADLINE = "X-Deadline-Ms"
+IDEMPOTENCY_KEY = "Idempotency-Key"
+MAX_KEY = 128
+"""Longest Idempotency-Key, letters."""
 RELOAD_TIMEOUT_S = 600.0
 """A reload loads a model, tests it and warms it before it answers."""
+
+
+FormField = tuple[str, tuple[str | None, bytes, str]]
 
 
 class BatchOptions(TypedDict, total=False):
@@ -61,6 +77,33 @@ class PredictOptions(BatchOptions, total=False):
     version: str | None
 
 
+class InspectOptions(TypedDict, total=False):
+    """What to ask for a photograph of which a record is kept, and what to keep of it.
+
+    Attributes:
+        station: Where it was taken, for example `line3-cam1`.
+        part_id: Which part it shows.
+        metadata: What else is to be found in the record; JSON of at most 4096 letters.
+        idempotency_key: The same for all requests about this photograph, 1 to 128 letters of ASCII that
+            print: they are recorded once. Default: one of its own for each call, so that its retries are.
+        threshold: Score from which it is defective, 0…1, and not for review; default: the model's own.
+        mask: Form of the mask: `none`, `png` (default), `rle`, `polygon`, or of models with a mask for each
+            class `classes` or `class_rle`.
+        deadline_ms: Milliseconds after which the answer is of no use; the service then answers 504, and may
+            have recorded it all the same.
+        model: Name of the model, whose stable version answers; default: the service's own default.
+    """
+
+    station: str
+    part_id: str | None
+    metadata: Mapping[str, Any] | None
+    idempotency_key: str | None
+    threshold: float | None
+    mask: RecordedMaskForm
+    deadline_ms: float | None
+    model: str | None
+
+
 @dataclass(frozen=True)
 class Call(Generic[T]):
     """One request.
@@ -72,7 +115,8 @@ class Call(Generic[T]):
         params: Query.
         headers: Of this request alone.
         content: Body.
-        files: Form instead of a body: field, and name, content and type of its file.
+        files: Form instead of a body: field, and name, content and type of its file; without a name it is
+            no file but text.
         retried: Whether it is sent again if it failed for a passing reason.
         timeout_s: Replaces the client's own.
     """
@@ -83,7 +127,7 @@ class Call(Generic[T]):
     params: Mapping[str, str] = field(default_factory=dict)
     headers: Mapping[str, str] = field(default_factory=dict)
     content: bytes | None = None
-    files: Sequence[tuple[str, tuple[str, bytes, str]]] | None = None
+    files: Sequence[FormField] | None = None
     retried: bool = True
     timeout_s: float | None = None
 
@@ -123,6 +167,42 @@ def predict_call(
         _parameters(threshold, mask, space),
         {"Content-Type": "image/*", **_deadline(deadline_ms)},
         content=_encoded(image),
+    )
+
+
+def inspect_call(
+    image: ImageSource,
+    *,
+    station: str = "",
+    part_id: str | None = None,
+    metadata: Mapping[str, Any] | None = None,
+    idempotency_key: str | None = None,
+    threshold: float | None = None,
+    mask: RecordedMaskForm = "png",
+    deadline_ms: float | None = None,
+    model: str | None = None,
+) -> Call[InspectAnswer]:
+    """Asks about one photograph, of which a record is kept; see `InspectOptions`.
+
+    Raises:
+        ImageError: With the code `unreadable_file`, if the file cannot be read.
+        ConfigError: If the model is no name, the key none that can be sent, or the metadata no JSON.
+    """
+    part = {} if part_id is None else {"part_id": part_id}
+    headers = {IDEMPOTENCY_KEY: _key(idempotency_key), **_deadline(deadline_ms)}
+    files: list[FormField] | None = None
+    if metadata is None:
+        headers["Content-Type"] = "image/*"
+    else:  # not in the query: a proxy refuses a head of that length
+        files = [("file", _form_file(image, 1)), ("metadata", (None, _json(metadata), "application/json"))]
+    return Call(
+        "POST",
+        f"{_model_path(model, None)}/inspect",
+        expect(InspectAnswer),
+        {**_parameters(threshold, mask, "input"), "station": station, **part},
+        headers,
+        content=_encoded(image) if files is None else None,
+        files=files,
     )
 
 
@@ -193,6 +273,27 @@ def _parameters(threshold: float | None, mask: MaskForm, space: MaskSpace) -> di
 
 def _deadline(deadline_ms: float | None) -> dict[str, str]:
     return {} if deadline_ms is None else {DEADLINE: repr(float(deadline_ms))}
+
+
+def _key(chosen: str | None) -> str:
+    """The key of all attempts of a call: a service that recorded the first one recognises the others."""
+    if chosen is None:
+        return uuid.uuid4().hex
+    if not (0 < len(chosen) <= MAX_KEY and chosen.isascii() and chosen.isprintable()):
+        raise ConfigError(
+            f"The Idempotency-Key {chosen[:80]!r} cannot be sent. Expected 1 to {MAX_KEY} letters of ASCII "
+            "that print."
+        )
+    return chosen
+
+
+def _json(metadata: Mapping[str, Any]) -> bytes:
+    try:
+        return json.dumps(dict(metadata), ensure_ascii=False, allow_nan=False).encode()
+    except (TypeError, ValueError) as error:
+        raise ConfigError(
+            f"The metadata is no JSON ({error}). Expected texts, numbers and the like."
+        ) from error
 
 
 def _encoded(image: ImageSource) -> bytes:

@@ -10,8 +10,10 @@ from segdec.client.calls import (
     BatchOptions,
     Call,
     ImageSource,
+    InspectOptions,
     PredictOptions,
     batch_call,
+    inspect_call,
     models_call,
     predict_call,
     ready_call,
@@ -21,7 +23,7 @@ from segdec.client.connection import describe_connection
 from segdec.client.replies import Reply
 from segdec.client.retries import NO_RETRY, Attempts, RetryPolicy
 from segdec.errors import MissingExtraError
-from segdec.schemas import Answer, ModelDetail, Problem, ReloadAnswer
+from segdec.schemas import Answer, InspectAnswer, ModelDetail, Problem, ReloadAnswer
 
 try:
     import anyio
@@ -37,7 +39,8 @@ class Client:
 
     Sent again are requests whose connection failed or broke and those answered 429, 502 or 503, after
     a growing, random time, which is never shorter than what Retry-After names. That is safe: a prediction
-    changes nothing, so asking twice gives the same answer. All attempts of a call carry one X-Request-ID.
+    changes nothing, so asking twice gives the same answer, and an inspection is recorded once, since all
+    attempts carry one Idempotency-Key. All attempts of a call carry one X-Request-ID.
     But who took a request and did not answer may have died of it: after a connection that broke when it had
     been sent whole, or a 502, it is sent again once at most, marked by X-Segdec-Resend.
     Threads may share a client.
@@ -85,6 +88,17 @@ class Client:
             ConfigError: If the model or version is no name, or a version is given without its model.
         """
         return self._run(predict_call(image, **options))
+
+    def inspect(self, image: ImageSource, **options: Unpack[InspectOptions]) -> InspectAnswer:
+        """Inspects one photograph, of which a record is kept; the options are those of `InspectOptions`.
+
+        Raises:
+            ServiceError: If the service refuses it, cannot record it or does not answer. It may be recorded
+                all the same: who asks again gives the same `idempotency_key` both times.
+            ImageError: If the file cannot be read.
+            ConfigError: If the model is no name, the key none that can be sent, or the metadata no JSON.
+        """
+        return self._run(inspect_call(image, **options))
 
     def predict_batch(
         self, images: Sequence[ImageSource], **options: Unpack[BatchOptions]
@@ -173,6 +187,10 @@ class AsyncClient:
     async def predict(self, image: ImageSource, **options: Unpack[PredictOptions]) -> Answer:
         """See `Client.predict`."""
         return await self._run(await anyio.to_thread.run_sync(partial(predict_call, image, **options)))
+
+    async def inspect(self, image: ImageSource, **options: Unpack[InspectOptions]) -> InspectAnswer:
+        """See `Client.inspect`."""
+        return await self._run(await anyio.to_thread.run_sync(partial(inspect_call, image, **options)))
 
     async def predict_batch(
         self, images: Sequence[ImageSource], **options: Unpack[BatchOptions]

@@ -1,6 +1,8 @@
 """The client against the real service: what one writes, the other reads."""
 
+import sqlite3
 from collections.abc import Awaitable, Callable
+from contextlib import closing
 from typing import TypeVar
 
 import anyio
@@ -58,6 +60,50 @@ def test_options_reach_the_service(app, part):
     answer = run_client(app, use)
     assert (answer.decision.label, answer.decision.threshold) == ("good", 0.9)
     np.testing.assert_array_equal(unpack_mask(answer.mask), DEFECT[::8, ::8])
+
+
+def test_inspections_are_recorded_once_for_each_key(make_app, tmp_path, part):
+    facts = {"station": "line3", "part_id": "A17", "metadata": {"shift": "früh"}}
+
+    async def use(client):
+        first = await client.inspect(part, idempotency_key="shot-1", mask="rle", **facts)
+        again = await client.inspect(part, idempotency_key="shot-1", mask="rle", **facts)
+        other = [await client.inspect(part, station="line3") for _ in range(2)]
+        return first, again, other
+
+    first, again, other = run_client(make_app(record="required", record_folder=tmp_path / "record"), use)
+    assert (first.record_id, first.repeated, again.record_id, again.repeated) == (1, False, 1, True)
+    np.testing.assert_array_equal(unpack_mask(again.mask), DEFECT)
+    assert len({first.record_id, *(answer.record_id for answer in other)}) == 3
+    with closing(sqlite3.connect(tmp_path / "record" / "record.db")) as database:
+        found = database.execute("SELECT station, part_id, details FROM inspections").fetchall()
+    assert found == [("line3", "A17", '{"shift": "fr\\u00fch"}'), *[("line3", None, "{}")] * 2]
+
+
+def test_an_answer_that_was_lost_on_the_way_is_given_again(make_app, tmp_path, part):
+    app = make_app(record="required", record_folder=tmp_path / "record")
+
+    class Losing(httpx.ASGITransport):
+        """Breaks off the first answer when all of it is there."""
+
+        lost = False
+
+        async def handle_async_request(self, request):
+            answer = await super().handle_async_request(request)
+            if not self.lost:
+                self.lost = True
+                raise httpx.ReadError("reset", request=request)
+            return answer
+
+    async def run():
+        async with app.router.lifespan_context(app):
+            await app.state.service.start()
+            client = AsyncClient("http://test", transport=Losing(app), sleep=lambda _: anyio.sleep(0))
+            async with client:
+                return await client.inspect(part)
+
+    answer = anyio.run(run)
+    assert (answer.record_id, answer.repeated) == (1, True)
 
 
 def test_batch(app, part):

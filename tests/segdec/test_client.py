@@ -43,6 +43,7 @@ PROBLEM = {"type": "about:blank", "title": "Bad", "status": 422, "request_id": "
     "code": "corrupt_image",
     "detail": "The request body is damaged.",
 }
+INSPECTED = ANSWER | {"record_id": 12, "repeated": True}
 MODEL = {"name": "parts", "version": "2", "sha256": None, "labels": [], "manifest": {}}
 
 RELOADED = {"models": [MODEL], "loaded": ["2"], "kept": [], "removed": ["1"]} | {
@@ -292,6 +293,61 @@ def test_prediction_as_sent(ask: Ask) -> None:
     assert float(request.headers["X-Deadline-Ms"]) == 1500
     assert request.headers["Authorization"] == "Bearer k1"
     assert request.headers["Content-Type"].startswith("image/")
+
+
+def test_inspection_as_sent(ask: Ask) -> None:
+    line = Line(httpx.Response(200, json=INSPECTED))
+    options = {"station": "line3", "part_id": "A/17", "threshold": 0.25, "mask": "rle", "model": "a/b"}
+    answer = ask(line, "inspect", b"photograph", idempotency_key="shot 1", deadline_ms=1500, **options)
+    assert (answer.record_id, answer.repeated, answer.decision.score) == (12, True, 0.8)
+    request = line.requests[0]
+    assert request.url.raw_path == (
+        b"/line4/v1/models/a%2Fb/inspect?threshold=0.25&mask=rle&space=input&station=line3&part_id=A%2F17"
+    )
+    assert request.headers["Idempotency-Key"] == "shot 1"
+    assert float(request.headers["X-Deadline-Ms"]) == 1500
+    assert request.headers["Content-Type"] == "image/*"
+    assert request.read() == b"photograph"
+
+
+def test_what_else_is_told_of_a_part_goes_as_a_form(ask: Ask) -> None:
+    line = Line(httpx.Response(200, json=INSPECTED))
+    ask(line, "inspect", b"photograph", station="a", metadata={"shift": "früh"})
+    request = line.requests[0]
+    body = request.read()
+    assert request.url.params["station"] == "a" and "metadata" not in request.url.params
+    assert request.headers["Content-Type"].startswith("multipart/form-data; boundary=")
+    assert b'name="file"; filename="image-1"' in body
+    assert b'name="metadata"\r\n' in body and '{"shift": "früh"}'.encode() in body
+
+
+@pytest.mark.parametrize("loss", [refused(503), refused(429), httpx.ReadError("reset"), httpx.Response(502)])
+def test_all_attempts_of_an_inspection_have_one_key(ask: Ask, loss: Reply) -> None:
+    answer = httpx.Response(200, json=INSPECTED)
+    line = Line(loss, httpx.ConnectError("refused"), answer, answer)
+    for _ in range(2):
+        ask(line, "inspect", b"photograph")
+    first, second, third, other = [request.headers["Idempotency-Key"] for request in line.requests]
+    assert first == second == third != other
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"idempotency_key": ""}, "The Idempotency-Key '' cannot be sent"),
+        ({"idempotency_key": "ä"}, "'ä' cannot be sent. Expected 1 to 128 letters of ASCII that print"),
+        ({"idempotency_key": "a\nb"}, "cannot be sent"),
+        ({"idempotency_key": "a" * 129}, "cannot be sent"),
+        ({"metadata": {"a": b"1"}}, "The metadata is no JSON"),
+        ({"metadata": {"a": float("nan")}}, "The metadata is no JSON"),
+        ({"model": ".."}, "'..' names no model or version"),
+    ],
+)
+def test_inspections_that_cannot_be_asked_for(ask: Ask, options: dict[str, Any], text: str) -> None:
+    line = Line()
+    with pytest.raises(ConfigError, match=text):
+        ask(line, "inspect", b"photograph", **options)
+    assert not line.requests
 
 
 def test_each_kind_of_photograph(ask: Ask, tmp_path: Path) -> None:

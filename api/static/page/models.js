@@ -1,6 +1,6 @@
 // Says which model answers, and lets choose when there are several.
 
-import { listModels } from "./service.js";
+import { listModels } from "./inspecting.js";
 
 const part = (id) => document.getElementById(id);
 

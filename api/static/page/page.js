@@ -1,19 +1,20 @@
 // The page: photographs in, decisions and masks out. Everything moved by a slider is worked out here.
 
+import { askKey } from "../shared/key_prompt.js";
+import { readGrey, writeGrey } from "../shared/png.js";
+import { findRegions, paintMask } from "../shared/regions.js";
+import { Key } from "../shared/service.js";
 import { decideAt, markedWordsFor } from "./decision.js";
 import { History } from "./history.js";
+import { inspect } from "./inspecting.js";
 import { takeFiles } from "./intake.js";
-import { askKey } from "./key_prompt.js";
 import { Missed } from "./missed.js";
 import { ModelChooser } from "./models.js";
 import { decode, noteOn, thumbnail } from "./photograph.js";
-import { readGrey, writeGrey } from "./png.js";
 import { Queue } from "./queue.js";
 import { nameRegions, paintLabels } from "./region_labels.js";
-import { findRegions, paintMask } from "./regions.js";
 import * as result from "./result.js";
 import { Reviews } from "./reviews.js";
-import { inspect, Key } from "./service.js";
 import { Sliders } from "./sliders.js";
 import { Viewer } from "./viewer.js";
 

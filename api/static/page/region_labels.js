@@ -1,6 +1,6 @@
 // Regions' labels: those of the answer belong to its own threshold, at another one the regions are others.
 
-import { levelOf } from "./regions.js";
+import { levelOf } from "../shared/regions.js";
 
 /**
  * Draws the labelled regions of an answer, so that each pixel knows its label.

@@ -1,27 +1,23 @@
 // Draws the photograph with the mask on it, at the resolution of the screen.
 
+import { Easel, enableZoom, strokeClearly } from "../shared/easel.js";
+import { outline, runAt } from "../shared/regions.js";
 import { moveWith } from "./gestures.js";
-import { outline, runAt } from "./regions.js";
-import { ViewWindow } from "./view_window.js";
 
 const FILL = "#ff5c28";
 const INSPECTED = "#8cc85a";
-const GROUND = "#808080";
 const MOST_NUMBERS = 40;
 const NEAR_PX = 6; // a thin scratch can be hit, also by a finger
 
 export class Viewer {
   /** `onPoint(region)` is told the region below the pointer, `onPick(region)` the one that was pressed. */
   constructor(canvas, { onPoint, onPick }) {
-    this.canvas = canvas;
-    this.frame = canvas.parentElement;
-    this.photograph = null;
-    this.view = new ViewWindow();
     this.found = { regions: [], runs: [] };
     this.opacity = 0.4;
     this.highlighted = null;
-    // Not at once: drawing sizes the canvas, hence the frame, which the browser reports as an error of the page.
-    new ResizeObserver(() => requestAnimationFrame(() => this.draw())).observe(this.frame);
+    const room = () => roomOf(canvas);
+    this.easel = new Easel(canvas, { room, paint: (context, scale) => this.#paint(context, scale), onPlaced: enableZoom });
+    this.view = this.easel.view;
     moveWith(canvas, this.view, () => this.draw());
     canvas.addEventListener("pointermove", (event) => onPoint(this.#regionAt(event)));
     canvas.addEventListener("pointerleave", () => onPoint(null));
@@ -33,10 +29,8 @@ export class Viewer {
    * contours outside of which nothing was looked at; null: there are none.
    */
   show(bitmap, size, inspected = null) {
-    if (this.photograph !== bitmap) this.photograph?.close();
-    this.photograph = bitmap;
     this.inspected = inspected && pathOf(inspected);
-    this.view.fit({ width: size.width, height: size.height });
+    this.easel.take(bitmap, size);
     this.mark({ regions: [], runs: [] });
   }
 
@@ -65,39 +59,14 @@ export class Viewer {
   }
 
   draw() {
-    if (!this.view.size || this.frame.hidden) return;
-    const scale = this.#place();
-    const context = this.canvas.getContext("2d");
-    context.setTransform(scale, 0, 0, scale, -this.view.left * scale, -this.view.top * scale);
-    context.imageSmoothingEnabled = scale < 2;
-    this.#drawGround(context);
-    if (this.inspected) this.#stroke(context, this.inspected, scale, 1.5, INSPECTED);
+    this.easel.draw();
+  }
+
+  #paint(context, scale) {
+    if (this.inspected) strokeClearly(context, this.inspected, scale, 1.5, INSPECTED);
     this.#drawMask(context, scale);
     if (this.highlighted) this.#drawHighlight(context, scale, this.highlighted);
     if (this.found.regions.length <= MOST_NUMBERS) this.#drawNumbers(context, scale);
-  }
-
-  /** Sizes the canvas to its frame; canvas pixels for each pixel of the photograph. */
-  #place() {
-    const { view, canvas } = this;
-    const across = this.frame.clientWidth;
-    view.place(across, parseFloat(getComputedStyle(canvas).maxHeight) || across);
-    const dense = window.devicePixelRatio || 1;
-    canvas.style.width = `${view.width}px`;
-    canvas.style.height = `${view.height}px`;
-    canvas.width = Math.round(view.width * dense);
-    canvas.height = Math.round(view.height * dense);
-    canvas.classList.toggle("zoomed", view.zoom > 1);
-    document.getElementById("zoom-in").disabled = view.zoom >= view.most;
-    for (const id of ["zoom-out", "zoom-fit"]) document.getElementById(id).disabled = view.zoom <= 1;
-    return view.scale * dense;
-  }
-
-  #drawGround(context) {
-    const { width, height } = this.view.size;
-    context.fillStyle = GROUND;
-    context.fillRect(0, 0, width, height);
-    if (this.photograph) context.drawImage(this.photograph, 0, 0, width, height);
   }
 
   #drawMask(context, scale) {
@@ -105,18 +74,7 @@ export class Viewer {
     context.fillStyle = FILL;
     context.fill(this.area);
     context.globalAlpha = 1;
-    this.#stroke(context, this.border, scale, 1.5);
-  }
-
-  /** A line that shows on bright and on dark ground. */
-  #stroke(context, path, scale, width, color = FILL) {
-    const dense = window.devicePixelRatio || 1;
-    context.lineJoin = context.lineCap = "round";
-    for (const [style, thickness] of [["rgba(0, 0, 0, 0.6)", width + 1.5], [color, width]]) {
-      context.strokeStyle = style;
-      context.lineWidth = (thickness * dense) / scale;
-      context.stroke(path);
-    }
+    strokeClearly(context, this.border, scale, 1.5, FILL);
   }
 
   #drawHighlight(context, scale, region) {
@@ -125,8 +83,8 @@ export class Viewer {
     const [x, y, width, height] = region.box;
     const box = new Path2D();
     box.rect(x - margin, y - margin, width + 2 * margin, height + 2 * margin);
-    this.#stroke(context, outline(runs), scale, 2.5, "#ffffff");
-    this.#stroke(context, box, scale, 2, "#ffffff");
+    strokeClearly(context, outline(runs), scale, 2.5, "#ffffff");
+    strokeClearly(context, box, scale, 2, "#ffffff");
   }
 
   #drawNumbers(context, scale) {
@@ -153,6 +111,12 @@ export class Viewer {
     const slack = NEAR_PX / this.view.scale;
     return runAt(this.found.runs, Math.floor(x), Math.floor(y))?.region ?? regionNear(this.found.regions, x, y, slack);
   }
+}
+
+/** As wide as the frame, and as high as the style lets the canvas be. */
+function roomOf(canvas) {
+  const across = canvas.parentElement.clientWidth;
+  return { across, down: parseFloat(getComputedStyle(canvas).maxHeight) || across };
 }
 
 function areaOf(runs) {

@@ -181,7 +181,9 @@ def test_a_photograph_that_cannot_be_inspected_leaves_nothing(recorder, part, fo
     assert rows(folder) == [] and pictures(folder) == []
 
 
-def test_a_record_that_fails_while_it_is_opened_is_opened_whole_later(make_app, folder, part, monkeypatch):
+def test_a_record_that_fails_while_it_is_opened_is_opened_whole_later(
+    make_app, folder, part, monkeypatch, caplog
+):
     monkeypatch.setattr("api.records.record.REOPEN_S", 0.0)
     newest_hour = queries.newest_hour
 
@@ -192,5 +194,6 @@ def test_a_record_that_fails_while_it_is_opened_is_opened_whole_later(make_app, 
     monkeypatch.setattr(queries, "newest_hour", fail_once)
     with ServiceClient(make_app(record="required", record_folder=folder)) as client:
         assert "segdec_record_usable 0.0" in client.get("/metrics").text
+        assert "/v1/inspect answers 503 until the record can be opened" in caplog.text
         assert inspect(client, part).json()["record_id"] == 1
         assert "segdec_record_usable 1.0" in client.get("/metrics").text

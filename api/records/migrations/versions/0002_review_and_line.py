@@ -10,25 +10,49 @@ IDENTITY = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
 MOMENT = sa.DateTime(timezone=True)
 
 DRAWN = """
-INSERT INTO review_queue (record_id, priority)
-SELECT id, CASE draw_reason WHEN 'chance' THEN 1 WHEN 'review' THEN 2 WHEN 'near' THEN 2 ELSE 3 END
-FROM inspections WHERE draw < draw_probability AND reviewed_label IS NULL
+INSERT INTO review_queue (record_id, priority, station)
+SELECT id, CASE draw_reason WHEN 'chance' THEN 1 WHEN 'review' THEN 2 WHEN 'near' THEN 2 ELSE 3 END, station
+FROM inspections JOIN pictures ON picture = sha256
+WHERE draw < draw_probability AND reviewed_label IS NULL AND state = 'kept'
 """
-"""What was put up before there was a queue."""
+"""What was put up before there was a queue, as far as it can still be looked at."""
+
+HOURS = {
+    "postgresql": "date_trunc('hour', inspected_at)",
+    "sqlite": "strftime('%Y-%m-%d %H:00:00.000000', inspected_at)",
+}
+COUNTED = """
+INSERT INTO draws (hour, station, draw_reason, draw_probability, count)
+SELECT {hour}, station, draw_reason, draw_probability, count(*)
+FROM inspections WHERE draw_reason IS NOT NULL GROUP BY 1, 2, 3, 4
+"""
+"""What could have been drawn before it was counted."""
 
 
 def upgrade() -> None:
     """Makes the tables, and puts into the queue what was drawn."""
+    if op.get_bind().dialect.name == "postgresql":  # a large record takes longer than a request may
+        op.execute("SET LOCAL statement_timeout = 0")
     op.create_table(
         "review_queue",
         sa.Column("record_id", sa.BigInteger(), autoincrement=False, nullable=False),
         sa.Column("priority", sa.SmallInteger(), nullable=False),
+        sa.Column("station", sa.Text(), nullable=False),
         sa.Column("leased_to", sa.Text(), nullable=True),
         sa.Column("leased_until", MOMENT, nullable=True),
         sa.ForeignKeyConstraint(["record_id"], ["inspections.id"]),
         sa.PrimaryKeyConstraint("record_id"),
     )
     op.create_index("review_queue_by_priority", "review_queue", ["priority", "record_id"])
+    op.create_index("review_queue_by_station", "review_queue", ["station", "priority", "record_id"])
+    op.create_index(
+        "review_queue_leased",
+        "review_queue",
+        ["leased_to"],
+        sqlite_where=sa.text("leased_to IS NOT NULL"),
+        postgresql_where=sa.text("leased_to IS NOT NULL"),
+    )
+    _count_draws()
     op.create_table(
         "shadows",
         sa.Column("id", IDENTITY, autoincrement=True, nullable=False),
@@ -46,6 +70,9 @@ def upgrade() -> None:
         sqlite_autoincrement=True,
     )
     op.create_index("shadows_by_record", "shadows", ["record_id"])
+    op.create_index(
+        "shadows_by_candidate", "shadows", ["model", "version", "manifest_sha256", "differs", "record_id"]
+    )
     op.create_table(
         "misses",
         sa.Column("id", IDENTITY, autoincrement=True, nullable=False),
@@ -56,10 +83,11 @@ def upgrade() -> None:
         sa.Column("status", sa.Integer(), nullable=False),
         sa.Column("code", sa.Text(), nullable=False),
         sa.Column("detail", sa.Text(), nullable=False),
+        sa.Column("count", sa.Integer(), nullable=False),
         sa.PrimaryKeyConstraint("id"),
         sqlite_autoincrement=True,
     )
-    op.create_index("misses_by_station", "misses", ["station", "id"])
+    op.create_index("misses_by_time", "misses", ["missed_at"])
     op.create_table(
         "outbox",
         sa.Column("id", IDENTITY, autoincrement=True, nullable=False),
@@ -80,3 +108,24 @@ def upgrade() -> None:
         "inspections_reviewed", "inspections", ["id"], sqlite_where=reviewed, postgresql_where=reviewed
     )
     op.execute(DRAWN)
+
+
+def _count_draws() -> None:
+    op.create_table(
+        "draws",
+        sa.Column("hour", MOMENT, nullable=False),
+        sa.Column("station", sa.Text(), nullable=False),
+        sa.Column("draw_reason", sa.Text(), nullable=False),
+        sa.Column("draw_probability", sa.Double(), nullable=False),
+        sa.Column("count", sa.Integer(), nullable=False),
+        sa.PrimaryKeyConstraint("hour", "station", "draw_reason", "draw_probability"),
+    )
+    op.execute(COUNTED.format(hour=HOURS[op.get_bind().dialect.name]))
+    is_drawn = sa.text("draw < draw_probability")
+    op.create_index(
+        "inspections_drawn",
+        "inspections",
+        ["id", "inspected_at", "station", "draw", "draw_probability", "draw_reason", "reviewed_label"],
+        sqlite_where=is_drawn,
+        postgresql_where=is_drawn,
+    )

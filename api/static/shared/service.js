@@ -1,4 +1,4 @@
-// Speaks with the inspection service. The messages of its errors are for people.
+// Speaks with the service. The messages of its errors are for people.
 
 const KEY_NAME = "segdec.key";
 const MOST_RETRIES = 4;
@@ -7,6 +7,15 @@ const BUSY = [429, 503];
 const UNAUTHORIZED = 401;
 const KEY_NEEDED = "A key is needed.";
 const KEY_UNKNOWN = "This key is not known here. Check it, or ask whoever runs the service.";
+const NO_ANSWER = "No answer. The service is stopped or cannot be reached.";
+
+/** What went wrong with a request. Its `status` is that of HTTP, 0 where nothing answered; `code` a word for programs. */
+export class ServiceError extends Error {
+  constructor(message, status = 0, code = "") {
+    super(message);
+    Object.assign(this, { status, code });
+  }
+}
 
 /** The API key: kept for this tab only, asked for when the service wants one. */
 export class Key {
@@ -38,37 +47,21 @@ export class Key {
   }
 }
 
-/** All served models; an empty list when they cannot be told. */
-export async function listModels(key) {
-  const answer = await request("v1/models", { key });
-  return (await answer.json()).models ?? [];
-}
-
 /**
- * Has one photograph inspected; `model` is one of `listModels` or nothing for the service's default.
+ * Asks for a `path` relative to the page, and again while the service is busy, which `onWait(text)` is told.
  *
- * Returns {decision, json}: the answer's decision, and all of it as it came, a Blob: a long session would
- * fill the memory with masks otherwise. `onWait(text)` is told what is waited for.
+ * Returns the response. A ServiceError says why there is none, with the words `noAnswer` where nothing answered.
  */
-export async function inspect(file, { model, key, onWait }) {
-  const body = new FormData();
-  body.append("file", file, file.name);
-  const query = "predict?mask=scores";
-  const path = model
-    ? `v1/models/${encodeURIComponent(model.name)}/versions/${encodeURIComponent(model.version)}/${query}`
-    : `v1/${query}`;
-  const json = await (await request(path, { method: "POST", body, key, onWait })).blob();
-  return { decision: JSON.parse(await json.text()).decision, json };
-}
-
-async function request(path, { method = "GET", body, key, onWait = () => {} }) {
+export async function request(path, { method = "GET", body, headers = {}, key, onWait = () => {}, noAnswer = NO_ANSWER }) {
   for (let attempt = 1; ; ) {
     const used = key.value;
-    const answer = await send(path, { method, body, headers: used ? { Authorization: `Bearer ${used}` } : {} });
-    if (answer.ok) return answer;
+    const sent = used ? { ...headers, Authorization: `Bearer ${used}` } : headers;
+    const answer = await fetch(path, { method, body, headers: sent, cache: "no-store" }).catch(() => null);
+    if (answer?.ok) return answer;
+    if (!answer) throw new ServiceError(noAnswer);
     if (answer.status === UNAUTHORIZED) {
       if (await key.renew(used, used ? KEY_UNKNOWN : "")) continue;
-      throw new Error(used ? KEY_UNKNOWN : KEY_NEEDED); // the service's words are for programs
+      throw new ServiceError(used ? KEY_UNKNOWN : KEY_NEEDED, UNAUTHORIZED); // the service's words are for programs
     }
     const error = await explain(answer);
     if (!BUSY.includes(answer.status) || !answer.headers.has("Retry-After") || attempt > MOST_RETRIES) throw error;
@@ -80,23 +73,11 @@ async function request(path, { method = "GET", body, key, onWait = () => {} }) {
   }
 }
 
-async function send(path, options) {
-  try {
-    return await fetch(path, { ...options, cache: "no-store" });
-  } catch {
-    const size = options.body?.get("file").size;
-    const large = size > 2 ** 24 ? ` It may also refuse a file of ${(size / 1e6).toFixed(0)} MB.` : "";
-    const reasons = "The service is stopped or cannot be reached, or the file cannot be read.";
-    throw new Error(`No answer. ${reasons}${large}`);
-  }
-}
-
 async function explain(answer) {
   const kind = answer.headers.get("Content-Type") ?? "";
-  let detail = "";
-  if (kind.includes("json")) detail = (await answer.json().catch(() => ({}))).detail ?? "";
-  const status = `The service answered ${answer.status} ${answer.statusText}.`;
-  return new Error(typeof detail === "string" && detail ? detail : status);
+  const { detail, code } = kind.includes("json") ? ((await answer.json().catch(() => null)) ?? {}) : {};
+  const words = typeof detail === "string" && detail ? detail : `The service answered ${answer.status} ${answer.statusText}.`;
+  return new ServiceError(words, answer.status, code);
 }
 
 /** Waits as long as was asked for at least; longer with each attempt, and not all pages equally long. */

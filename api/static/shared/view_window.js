@@ -33,12 +33,12 @@ export class ViewWindow {
     return { x: this.left + x / this.scale, y: this.top + y / this.scale };
   }
 
-  /** Zooms so that what lies below `point` {x, y} of the window stays there; without one, its middle. */
-  zoomBy(factor, point = { x: this.width / 2, y: this.height / 2 }) {
+  /** Zooms so that what lies below `point` {x, y} of the window comes to `goal`; both are its middle without them. */
+  zoomBy(factor, point = { x: this.width / 2, y: this.height / 2 }, goal = point) {
     const kept = this.at(point.x, point.y);
     const zoom = between(this.zoom * factor, 1, this.most);
     const scale = (this.scale / this.zoom) * zoom;
-    this.centre = { x: kept.x + (this.width / 2 - point.x) / scale, y: kept.y + (this.height / 2 - point.y) / scale };
+    this.centre = { x: kept.x + (this.width / 2 - goal.x) / scale, y: kept.y + (this.height / 2 - goal.y) / scale };
     this.zoom = zoom;
   }
 

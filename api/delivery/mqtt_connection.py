@@ -1,0 +1,170 @@
+"""One connection to an MQTT broker, from its CONNECT to its end.
+
+Of paho-mqtt itself: `aiomqtt` takes a message that the broker refuses for one that it took.
+"""
+
+import asyncio
+import ssl
+from dataclasses import dataclass
+from typing import Any
+
+import paho.mqtt.client as mqtt
+from paho.mqtt.enums import CallbackAPIVersion
+from paho.mqtt.packettypes import PacketTypes
+from paho.mqtt.properties import Properties
+from paho.mqtt.reasoncodes import ReasonCode
+
+from api.delivery.sink import Blame, DeliveryError
+from api.records.events import MEDIA_TYPE
+
+CONNECT_S = 10.0
+KEEPALIVE_S = 30
+IN_FLIGHT = 20
+"""Messages that wait for the broker's word at the same time, where it does not want fewer."""
+BLAMES_MESSAGE = {0x90, 0x95, 0x99}
+"""Reasons that blame the message: its topic, its size, its form."""
+MAY_BLAME_MESSAGE = {0x80, 0x83}
+"""Reasons that say nothing. Any other is about us or the broker, and may pass: rights, quota, load."""
+
+
+@dataclass(frozen=True)
+class Broker:
+    """Where a broker is.
+
+    Attributes:
+        host: Its name.
+        port: Of TCP.
+        user: Name to log in with; None = without.
+        password: Of the user.
+        trust: What certificates are believed; None = without TLS.
+        client_id: By which it knows us: a connection of ours that hangs ends when the next one begins.
+    """
+
+    host: str
+    port: int
+    user: str | None
+    password: str | None
+    trust: ssl.SSLContext | None
+    client_id: str
+
+
+class MqttConnection:
+    """Publishes until it ends; then another one is made. Used in the event loop in which it is made."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker, self._loop = broker, asyncio.get_running_loop()
+        self._connected: asyncio.Future[None] = self._loop.create_future()
+        self._published: dict[int, asyncio.Future[None]] = {}
+        self._client = mqtt.Client(
+            CallbackAPIVersion.VERSION2,
+            client_id=broker.client_id,
+            protocol=mqtt.MQTTv5,
+            reconnect_on_failure=False,
+        )
+        if broker.user is not None:
+            self._client.username_pw_set(broker.user, broker.password)
+        if broker.trust is not None:
+            self._client.tls_set_context(broker.trust)
+        self._client.connect_timeout = CONNECT_S
+        self._client.max_inflight_messages_set(IN_FLIGHT)
+        # paho calls these in its thread; here all happens in the loop's, one after the other.
+        self._client.on_connect = self._on_connect
+        self._client.on_publish = self._on_publish
+        self._client.on_disconnect = self._on_disconnect
+        self.ended = False
+
+    async def open(self) -> None:
+        """Connects.
+
+        Raises:
+            DeliveryError: If the broker does not answer, or does not want us.
+        """
+        broker = self._broker
+        try:
+            connect = self._client.connect
+            await asyncio.to_thread(connect, broker.host, broker.port, KEEPALIVE_S, clean_start=True)
+            self._client.loop_start()
+            async with asyncio.timeout(CONNECT_S):
+                await self._connected
+        except TimeoutError as error:
+            raise DeliveryError(f"the broker does not answer in {CONNECT_S:g} s", "unreachable") from error
+        except (OSError, ValueError) as error:
+            raise DeliveryError(f"{type(error).__name__}: {error}", "unreachable") from error
+
+    async def publish(self, topic: str, payload: bytes) -> None:
+        """Returns when the broker has taken a message (QoS 1).
+
+        Raises:
+            DeliveryError: If it has not.
+        """
+        properties = Properties(PacketTypes.PUBLISH)
+        properties.ContentType = MEDIA_TYPE
+        properties.PayloadFormatIndicator = 1  # UTF-8
+        info = self._client.publish(topic, payload, qos=1, properties=properties)
+        if self.ended or info.rc != mqtt.MQTT_ERR_SUCCESS:
+            self._end(DeliveryError(mqtt.error_string(info.rc), "unreachable"))
+            raise DeliveryError("the connection to the broker was lost", "unreachable")
+        future = self._published[info.mid] = self._loop.create_future()
+        try:
+            await future
+        except asyncio.CancelledError:
+            # It may still be on its way: no other message of its station shall overtake it here.
+            self._end(DeliveryError("the broker did not answer", "unreachable"))
+            raise
+        finally:
+            self._published.pop(info.mid, None)
+
+    async def close(self) -> None:
+        """Ends it."""
+        self._end(DeliveryError("the connection was closed", "unreachable"))
+        await asyncio.to_thread(self._disconnect)
+
+    def _disconnect(self) -> None:
+        self._client.disconnect()
+        self._client.loop_stop()
+
+    # === What paho tells ===
+
+    def _on_connect(
+        self, client: mqtt.Client, _data: Any, _flags: Any, reason: ReasonCode, more: Any
+    ) -> None:
+        if (most := getattr(more, "ReceiveMaximum", None)) is not None:
+            client.max_inflight_messages_set(min(most, IN_FLIGHT))
+        self._loop.call_soon_threadsafe(self._note_connected, reason)
+
+    def _on_publish(self, _client: Any, _data: Any, mid: int, reason: ReasonCode, _more: Any) -> None:
+        self._loop.call_soon_threadsafe(self._note_published, mid, reason)
+
+    def _on_disconnect(self, _client: Any, _data: Any, _flags: Any, reason: ReasonCode, _more: Any) -> None:
+        lost = DeliveryError(f"the connection to the broker was lost: {reason}", "unreachable")
+        self._loop.call_soon_threadsafe(self._end, lost)
+
+    def _note_connected(self, reason: ReasonCode) -> None:
+        if self._connected.done():
+            return
+        if reason.is_failure:
+            self._connected.set_exception(DeliveryError(f"the broker refuses us: {reason}", "unreachable"))
+        else:
+            self._connected.set_result(None)
+
+    def _note_published(self, mid: int, reason: ReasonCode) -> None:
+        future = self._published.get(mid)
+        if future is None or future.done():
+            return
+        if reason.is_failure:
+            future.set_exception(DeliveryError(f"the broker refuses the message: {reason}", _blame(reason)))
+        else:
+            future.set_result(None)
+
+    def _end(self, error: DeliveryError) -> None:
+        self.ended = True
+        for future in (self._connected, *self._published.values()):
+            if not future.done():
+                future.set_exception(error)
+                future.exception()  # nobody may wait for it any more
+
+
+def _blame(reason: ReasonCode) -> Blame:
+    if reason.value in BLAMES_MESSAGE:
+        return "refused"
+    return "failed" if reason.value in MAY_BLAME_MESSAGE else "unreachable"

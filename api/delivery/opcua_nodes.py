@@ -1,0 +1,131 @@
+"""The variables of the OPC UA server, one set for each station and one for all of them together."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from asyncua import Node, Server, ua
+
+from api.delivery.line_state import StationState
+from api.records.events import verdict_of
+
+NAMESPACE = "urn:segdec:line"
+ROOT = "segdec"
+ALL, STATIONS = "all", "stations"
+UNNAMED = "(unnamed)"
+TYPES = {
+    "Verdict": ua.VariantType.String,
+    "Label": ua.VariantType.String,
+    "Score": ua.VariantType.Double,
+    "PartId": ua.VariantType.String,
+    "RecordId": ua.VariantType.Int64,
+    "InspectedAt": ua.VariantType.DateTime,
+    "InspectedToday": ua.VariantType.UInt32,
+    "GoodToday": ua.VariantType.UInt32,
+    "DefectToday": ua.VariantType.UInt32,
+    "ReviewToday": ua.VariantType.UInt32,
+    "NotInspectedToday": ua.VariantType.UInt32,
+}
+HEARTBEAT = "Heartbeat"
+WAITING = ua.StatusCode(ua.UInt32(ua.StatusCodes.BadWaitingForInitialData))
+UNUSABLE = ua.StatusCode(ua.UInt32(ua.StatusCodes.BadNoCommunication))
+GOOD = ua.StatusCode(ua.UInt32(ua.StatusCodes.Good))
+
+
+class LineNodes:
+    """Makes the variables and writes them where they have changed.
+
+    Args:
+        server: Whose they are; initialised.
+    """
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        self._index = 0
+        self._sets: dict[str | None, dict[str, Node]] = {}
+        self._written: dict[tuple[str | None, str], tuple[Any, ua.StatusCode]] = {}
+        self._root: Node | None = None
+        self._stations: Node | None = None
+
+    async def make(self) -> None:
+        """Makes what is there without any station."""
+        self._index = await self._server.register_namespace(NAMESPACE)
+        self._root = await self._add_object(self._server.nodes.objects, ROOT, ROOT)
+        self._stations = await self._add_object(self._root, f"{ROOT}/{STATIONS}", STATIONS)
+        self._heartbeat = await self._add_variable(self._root, ROOT, HEARTBEAT, ua.VariantType.UInt32)
+        await self._add_set(None)
+
+    async def beat(self, count: int) -> None:
+        """Counts on, as long as the service lives."""
+        await self._heartbeat.write_value(ua.Variant(ua.UInt32(count % 2**32), ua.VariantType.UInt32))
+
+    async def show(self, states: Mapping[str | None, StationState], *, usable: bool) -> None:
+        """Writes what is known.
+
+        Args:
+            states: Of each station, and under None of all.
+            usable: Whether it can be up to date.
+        """
+        for station, state in states.items():
+            if station not in self._sets:
+                await self._add_set(station)
+            moment = None if state.last is None else state.last["inspected_at"]
+            for name, value in _values(state).items():
+                status = UNUSABLE if not usable else WAITING if value is None else GOOD
+                await self._write(station, name, value, status, moment)
+
+    async def spoil(self) -> None:
+        """Says of all but the heartbeat that it may be out of date: the record does not answer."""
+        for station, names in self._sets.items():
+            for name in names:
+                value, _ = self._written.get((station, name), (None, WAITING))
+                await self._write(station, name, value, UNUSABLE, None)
+
+    async def _write(
+        self, station: str | None, name: str, value: Any, status: ua.StatusCode, moment: datetime | None
+    ) -> None:
+        if self._written.get((station, name)) == (value, status):
+            return
+        self._written[station, name] = value, status
+        variant = ua.Variant(value, TYPES[name] if value is not None else ua.VariantType.Null)
+        written = ua.DataValue(
+            variant, status, SourceTimestamp=None if moment is None else ua.DateTime(moment)
+        )
+        await self._sets[station][name].write_value(written)
+
+    async def _add_set(self, station: str | None) -> None:
+        assert self._root is not None
+        assert self._stations is not None
+        if station is None:
+            path, parent, name = f"{ROOT}/{ALL}", self._root, ALL
+        else:
+            path, parent, name = f"{ROOT}/{STATIONS}/{station}", self._stations, station or UNNAMED
+        node = await self._add_object(parent, path, name)
+        self._sets[station] = {
+            variable: await self._add_variable(node, path, variable, kind) for variable, kind in TYPES.items()
+        }
+
+    async def _add_object(self, parent: Node, path: str, name: str) -> Node:
+        return await parent.add_object(ua.NodeId(path, self._index), ua.QualifiedName(name, self._index))
+
+    async def _add_variable(self, parent: Node, path: str, name: str, kind: ua.VariantType) -> Node:
+        key, title = ua.NodeId(f"{path}/{name}", self._index), ua.QualifiedName(name, self._index)
+        zero = ua.get_default_value(kind)
+        return await parent.add_variable(key, title, zero, varianttype=kind)
+
+
+def _values(state: StationState) -> dict[str, Any]:
+    last, counts = state.last, state.counts
+    return {
+        "Verdict": None if last is None else verdict_of(last["label"]),
+        "Label": None if last is None else last["label"],
+        "Score": None if last is None else last["score"],
+        "PartId": None if last is None else last["part_id"] or "",
+        "RecordId": None if last is None else last["id"],
+        "InspectedAt": None if last is None else last["inspected_at"],
+        "InspectedToday": state.inspected,
+        "GoodToday": counts["good"],
+        "DefectToday": counts["defect"],
+        "ReviewToday": counts["review"],
+        "NotInspectedToday": counts["missed"],
+    }

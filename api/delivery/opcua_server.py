@@ -1,0 +1,183 @@
+"""Shows the state of the line to PLCs and control rooms that speak OPC UA, in a thread of its own."""
+
+import asyncio
+import itertools
+import logging
+import threading
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from asyncua import Server, ua
+from asyncua.crypto.permission_rules import USER_TYPES, SimpleRoleRuleset, User, UserRole
+from asyncua.server.user_managers import UserManager
+from sqlalchemy import Engine
+from sqlalchemy.exc import SQLAlchemyError
+
+from api.delivery.line_state import LineState, StationState
+from api.delivery.opcua_nodes import LineNodes
+from segdec import __version__
+from segdec.errors import ConfigError
+
+TURN_S = 1.0
+"""Seconds from one beat of the heart, and one look at the record, to the next."""
+STOP_S = 5.0
+CHANGING = {
+    ua.ObjectIds.WriteRequest_Encoding_DefaultBinary,
+    ua.ObjectIds.CallRequest_Encoding_DefaultBinary,
+}
+SECURE = [
+    ua.SecurityPolicyType.Basic256Sha256_SignAndEncrypt,
+    ua.SecurityPolicyType.Aes128Sha256RsaOaep_SignAndEncrypt,
+    ua.SecurityPolicyType.Aes256Sha256RsaPss_SignAndEncrypt,
+]
+logger = logging.getLogger(__name__)
+
+
+class _ReadOnly(SimpleRoleRuleset):
+    """Whoever reaches the server may look, and nobody may change anything."""
+
+    def __init__(self) -> None:
+        looking = {ua.NodeId(number) for number in USER_TYPES if number not in CHANGING}
+        self._permission_dict = dict.fromkeys(UserRole, looking)
+
+
+class _NoAdministrators(UserManager):
+    """By default, whoever calls himself `admin` is one."""
+
+    def get_user(self, *_: object, **__: object) -> User:
+        return User(role=UserRole.User)
+
+
+class OpcUaServer:
+    """Serves until it is closed.
+
+    Args:
+        endpoint: `opc.tcp://HOST:PORT/PATH`.
+        pair: Files of certificate and private key; None = no security, and nothing is encrypted.
+        engine: Of the record's database, for this alone; closed with it.
+        state: Reads it.
+
+    Raises:
+        ConfigError: If the endpoint is none.
+    """
+
+    def __init__(
+        self, endpoint: str, pair: tuple[Path, Path] | None, engine: Engine, state: LineState | None = None
+    ) -> None:
+        self._endpoint, self._pair = _check(endpoint), pair
+        self._engine, self._state = engine, state or LineState()
+        self._started: Future[None] = Future()
+        self._loop = asyncio.new_event_loop()
+        self._stopping = asyncio.Event()
+        self._thread = threading.Thread(target=self._run, name="opcua", daemon=True)
+        self._is_usable: Callable[[], bool] = lambda: True
+
+    def start(self, is_usable: Callable[[], bool]) -> None:
+        """Returns when it can be asked.
+
+        Args:
+            is_usable: Whether the record can be written; what is shown is of bad quality while it cannot.
+
+        Raises:
+            ConfigError: If the address is in use, or certificate and key cannot be used.
+        """
+        self._is_usable = is_usable
+        self._thread.start()
+        self._started.result()
+
+    def close(self) -> None:
+        """Ends it."""
+        if self._thread.ident is None:
+            self._loop.close()
+        else:
+            if self._thread.is_alive():
+                self._loop.call_soon_threadsafe(self._stopping.set)
+            self._thread.join(STOP_S)
+        self._engine.dispose()
+
+    def _run(self) -> None:
+        with asyncio.Runner(loop_factory=lambda: self._loop) as runner:
+            try:
+                runner.run(self._serve())
+            except Exception as error:
+                if self._started.done():
+                    logger.critical("The OPC UA server has ended", exc_info=True)
+                else:
+                    self._started.set_exception(self._explain(error))
+
+    async def _serve(self) -> None:
+        server = Server(user_manager=_NoAdministrators())
+        await server.init()
+        server.set_server_name("segdec")
+        server.set_endpoint(self._endpoint)
+        server.allow_remote_admin(False)
+        policies = [ua.SecurityPolicyType.NoSecurity]
+        if self._pair is not None:
+            policies = SECURE
+            await server.load_certificate(self._pair[0])
+            await server.load_private_key(self._pair[1])
+        server.set_security_policy(policies, permission_ruleset=_ReadOnly())
+        nodes = LineNodes(server)
+        await nodes.make()
+        async with server:
+            self._started.set_result(None)
+            logger.info("OPC UA at %s, segdec %s", self._endpoint, __version__)
+            async with asyncio.TaskGroup() as working:
+                working.create_task(self._beat(nodes))
+                working.create_task(self._show(nodes))
+
+    async def _beat(self, nodes: LineNodes) -> None:
+        for count in itertools.count(1):
+            await nodes.beat(count)
+            if await self._is_stopping():
+                return
+
+    async def _show(self, nodes: LineNodes) -> None:
+        while True:
+            try:
+                states = await asyncio.to_thread(self._read)
+            except SQLAlchemyError:  # the record's own log says why
+                await nodes.spoil()
+            else:
+                await nodes.show(states, usable=self._is_usable())
+            if await self._is_stopping():
+                return
+
+    async def _is_stopping(self) -> bool:
+        """Waits for the next turn; returns whether there is none."""
+        try:
+            await asyncio.wait_for(self._stopping.wait(), TURN_S)
+        except TimeoutError:
+            return False
+        return True
+
+    def _read(self) -> Mapping[str | None, StationState]:
+        with self._engine.connect() as connection:
+            return self._state.read(connection)
+
+    def _explain(self, error: Exception) -> Exception:
+        if isinstance(error, OSError) and error.errno is not None and not error.filename:
+            reason = error.strerror or error
+            return ConfigError(f"Cannot serve OPC UA at {self._endpoint}: {reason}. Choose another address.")
+        if self._pair is not None and isinstance(error, (OSError, ValueError, TypeError)):
+            files = " and ".join(map(str, self._pair))
+            return ConfigError(
+                f"{files} cannot be used for OPC UA ({error}). Expected a certificate and its RSA key, without "
+                "a password, as PEM (.pem) or DER (.der)."
+            )
+        return error
+
+
+def _check(endpoint: str) -> str:
+    try:
+        parts = urlsplit(endpoint)
+        known = parts.scheme == "opc.tcp" and parts.hostname and parts.port
+    except ValueError:
+        known = False
+    if not known:
+        raise ConfigError(
+            f"--opcua-endpoint '{endpoint}' is no address. Expected one as opc.tcp://0.0.0.0:4840/segdec."
+        )
+    return endpoint

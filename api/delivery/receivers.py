@@ -1,0 +1,102 @@
+"""Who is told what is recorded, as the operator asked for it."""
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from api.middleware.metrics import Metrics
+from api.records.recording import naming_group
+from api.settings import Settings
+from segdec.errors import ConfigError
+
+if TYPE_CHECKING:
+    from api.delivery.delivery import Delivery
+    from api.delivery.opcua_server import OpcUaServer
+
+
+class Receivers:
+    """All who are told.
+
+    Args:
+        sinks: Names of those to whom events are sent.
+        delivery: Sends them; None where there are none.
+        opcua: Is asked; None where nobody asks.
+
+    Attributes:
+        sinks: The same.
+    """
+
+    def __init__(
+        self,
+        sinks: tuple[str, ...] = (),
+        delivery: "Delivery | None" = None,
+        opcua: "OpcUaServer | None" = None,
+    ) -> None:
+        self.sinks, self._delivery, self._opcua = sinks, delivery, opcua
+
+    def start(self, is_usable: Callable[[], bool]) -> None:
+        """Begins to tell.
+
+        Args:
+            is_usable: Whether the record can be written now.
+
+        Raises:
+            ConfigError: If the OPC UA server cannot have its address.
+        """
+        if self._opcua is not None:
+            self._opcua.start(is_usable)
+        if self._delivery is not None:
+            self._delivery.start()
+
+    def close(self) -> None:
+        """Tells what can be told within moments, and ends."""
+        if self._opcua is not None:
+            self._opcua.close()
+        if self._delivery is not None:
+            self._delivery.close()
+
+
+def open_receivers(settings: Settings, metrics: Metrics) -> Receivers:
+    """Makes what the settings ask for; nothing is sent before it is started.
+
+    Raises:
+        MissingExtraError: If the group `record` or `opcua` is not installed.
+        ConfigError: If an address or a file cannot be used.
+    """
+    if settings.record == "off":
+        return Receivers()
+    opcua = None if settings.opcua_endpoint is None else _make_opcua(settings.opcua_endpoint, settings)
+    if not any((settings.outbox_webhook, settings.outbox_mqtt, settings.outbox_jsonl)):
+        return Receivers(opcua=opcua)
+    with naming_group():
+        from api.delivery.delivery import Delivery
+        from api.delivery.outbox_metrics import OutboxMetrics
+        from api.delivery.sender import DeliveryRules
+        from api.delivery.sinks import make_sinks
+        from api.records.database import open_database
+        from api.records.record import database_url
+
+        sinks = make_sinks(settings)
+        names = tuple(sink.name for sink in sinks)
+        rules = DeliveryRules(timedelta(hours=settings.outbox_hours), settings.outbox_rows)
+        engine = open_database(database_url(settings.record_database, settings.record_folder))
+        delivery = Delivery(engine, sinks, rules, OutboxMetrics(metrics, names))
+    return Receivers(names, delivery, opcua)
+
+
+def _make_opcua(endpoint: str, settings: Settings) -> "OpcUaServer":
+    certificate, key = settings.opcua_certificate, settings.opcua_key
+    if (certificate is None) != (key is None):
+        raise ConfigError(
+            "The OPC UA server needs a certificate and its key. Pass both --opcua-certificate and --opcua-key."
+        )
+    pair = None if certificate is None or key is None else (certificate, key)
+    with naming_group():
+        from api.records.database import open_database
+        from api.records.record import database_url
+
+        engine = open_database(database_url(settings.record_database, settings.record_folder))
+    with naming_group("opcua"):
+        from api.delivery.opcua_server import OpcUaServer
+
+        return OpcUaServer(endpoint, pair, engine)

@@ -1,0 +1,91 @@
+"""What others are told, each as a CloudEvent 1.0 in JSON.
+
+The standard's envelope, so that brokers, gateways and libraries know id, kind, time and origin without
+reading what is ours. No picture goes out, and no name of a person.
+"""
+
+import json
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any, Literal
+from urllib.parse import quote
+from uuid import uuid4
+
+from api.records.inspection import Row
+from segdec.config import REVIEW
+
+Kind = Literal["inspected", "reviewed"]
+TYPE_PREFIX = "segdec."
+MEDIA_TYPE = "application/cloudevents+json"
+GOOD = "good"
+MOST_REGIONS = 50
+"""Regions of an event, the largest ones: a broker takes no message of any size."""
+
+
+def verdict_of(label: str) -> Literal["good", "review", "defect"]:
+    """Returns what a label means for the part: class 0 is called `good`, and every other one is a defect."""
+    if label == GOOD:
+        return "good"
+    return "review" if label == REVIEW else "defect"
+
+
+def inspected_event(row: Row) -> str:
+    """Tells of an inspection.
+
+    Args:
+        row: Of `tables.inspections`, with its id.
+    """
+    regions = sorted(json.loads(row["answer"])["regions"], key=lambda one: -one["area_px"])
+    data = {
+        **_facts(row),
+        "score": row["score"],
+        "threshold": row["threshold"],
+        "review_threshold": row["review_threshold"],
+        "model": row["model"],
+        "version": row["version"],
+        "metadata": json.loads(row["details"]),
+        "region_count": len(regions),
+        "regions": [
+            {name: region.get(name) for name in ("bbox", "area_px", "label")}
+            for region in regions[:MOST_REGIONS]
+        ],
+    }
+    return _wrap("inspected", row, row["inspected_at"], data)
+
+
+def reviewed_event(row: Row, now: datetime) -> str:
+    """Tells what a person says of an inspection, or that it is taken back.
+
+    Args:
+        row: Of `tables.inspections`, as it is after the review.
+        now: When it was said.
+    """
+    label, moment = row["reviewed_label"], row["reviewed_at"]
+    data = {
+        **_facts(row),
+        "reviewed_label": label,
+        "reviewed_at": None if label is None else moment.isoformat(),
+        "revision": row["revision"],
+    }
+    return _wrap("reviewed", row, now, data)
+
+
+def _facts(row: Row) -> dict[str, Any]:
+    named = {name: row[name] for name in ("station", "part_id", "label")}
+    return {"record_id": row["id"], **named, "verdict": verdict_of(row["label"])}
+
+
+def _wrap(kind: Kind, row: Row, moment: datetime, data: Mapping[str, Any]) -> str:
+    return json.dumps(
+        {
+            "specversion": "1.0",
+            "id": str(uuid4()),
+            "source": f"/stations/{quote(row['station'], safe='', errors='replace')}",
+            "type": f"{TYPE_PREFIX}{kind}",
+            "subject": f"records/{row['id']}",
+            "time": moment.isoformat(),
+            "datacontenttype": "application/json",
+            "data": data,
+        },
+        separators=(",", ":"),
+    )

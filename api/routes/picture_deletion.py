@@ -1,0 +1,21 @@
+"""What an administrator can delete of the record. Served where one is kept."""
+
+from fastapi import APIRouter
+from starlette.requests import Request
+
+from api.errors import describe_problems
+from api.records.queries import find_inspection
+from api.records.showing import make_record
+from api.routes.records import RecordDep, RowDep
+from segdec.schemas import InspectionRecord
+
+router = APIRouter(prefix="/v1/admin/records", tags=["admin"])
+
+
+@router.delete("/{record_id}/picture", responses=describe_problems(400, 404, 503))
+async def delete_picture(request: Request, record: RecordDep, row: RowDep) -> InspectionRecord:
+    """Deletes the picture of an inspection now, and with it that of all others that show the same."""
+    await record.delete_picture(row, request.state.key or "")
+    after = await record.read(find_inspection, row["id"])
+    assert after is not None, "rows are never deleted"
+    return make_record(after)

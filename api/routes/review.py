@@ -1,0 +1,160 @@
+"""What people say of what was inspected. Served where a record is kept."""
+
+import re
+from datetime import UTC, datetime
+from functools import partial
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Header, Query
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from starlette.requests import Request
+from starlette.responses import Response
+
+from api.dependencies import ServiceDep
+from api.errors import RequestError, describe_problems
+from api.json_body import SMALL_BYTES, read_json
+from api.raw_route import describe_body
+from api.records import reviewing
+from api.records.mended_masks import read_mended_mask
+from api.records.queries import Filters
+from api.records.review_statistics import make_statistics
+from api.records.reviews import Change, Verdict, review, undo
+from api.request_params import MAX_NAME, PRINTABLE, Name
+from api.routes.records import ETAG, Moment, RecordDep, RecordId, RowDep, Word, answer_record
+from api.uploads import JSON
+from segdec.schemas import InspectionRecord, ReviewStatistics, ReviewTasks
+
+router = APIRouter(tags=["review"])
+
+MOST = 5
+"""Tasks that a page has at once: the one that is shown, and those that it loads meanwhile."""
+MOST_SKIPPED = 100
+MAX_REASON = 2000
+"""Letters."""
+TEXT = r"^[^\x00-\x08\x0b-\x1f\x7f]*$"
+"""With tabs and ends of lines."""
+MAX_REVISION = 2**31 - 2
+
+Session = Annotated[Name, Field(min_length=1, description="random text made by the page, one for each tab")]
+Label = Annotated[str, StringConstraints(min_length=1, max_length=MAX_NAME)]
+
+
+class NextTasks(BaseModel):
+    """Asks for what is to be looked at."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    session: Session
+    count: int = Field(1, ge=1, le=MOST)
+    skip: list[Annotated[int, Field(gt=0, le=2**63 - 1)]] = Field(
+        [], max_length=MOST_SKIPPED, description="records that are given back, and not offered now"
+    )
+    station: Name | None = Field(None, description="only of this one")
+
+
+class SentMask(BaseModel):
+    """A mask that was mended."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    png: str = Field(
+        description="base64 of an 8-bit grey PNG of the photograph's upright size: 255 = defect; of a model "
+        "with classes of pixels, the place of each pixel's class",
+        json_schema_extra={"contentEncoding": "base64"},
+    )
+
+
+class SentReview(BaseModel):
+    """What a person says."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    label: Label = Field(description="`good`, a class of defects of the model, or `unsure`")
+    reason: Annotated[str, Field(max_length=MAX_REASON, pattern=TEXT)] | None = None
+    reviewer: Name | None = Field(None, description="who says so, beside the name of the key")
+    session: Session | None = None
+    mask: SentMask | None = Field(None, description="null: not touched")
+
+
+def _describe(body: type[BaseModel]) -> dict[str, Any]:
+    return {"requestBody": {"required": True, "content": {JSON: {"schema": describe_body(body)}}}}
+
+
+CHANGED: dict[str, Any] = {
+    "response_model": InspectionRecord,
+    "responses": {200: ETAG, **describe_problems(400, 404, 408, 409, 412, 413, 415, 428, 503)},
+}
+IfMatch = Annotated[str | None, Header(description='the ETag that was seen last: "REVISION"')]
+
+
+@router.post(
+    "/v1/review/next",
+    responses=describe_problems(400, 408, 413, 415, 503),
+    openapi_extra=_describe(NextTasks),
+)
+async def next_tasks(request: Request, service: ServiceDep, record: RecordDep) -> ReviewTasks:
+    """What is to be looked at next, kept for this session for five minutes from now."""
+    asked = await read_json(request, service, NextTasks)
+    return await record.write(
+        reviewing.next_tasks, asked.session, asked.count, asked.skip, asked.station, datetime.now(UTC)
+    )
+
+
+@router.put("/v1/records/{record_id}/review", **CHANGED, openapi_extra=_describe(SentReview))
+async def put_review(
+    request: Request, service: ServiceDep, record: RecordDep, row: RowDep, if_match: IfMatch = None
+) -> Response:
+    """Says what a photograph shows; it waits no more."""
+    revision = _read_revision(if_match)
+    limit = max(service.settings.max_body_bytes, SMALL_BYTES)
+    sent = await read_json(request, service, SentReview, limit)
+    reviewing.check_label(sent.label, row)
+    mask = None
+    if sent.mask is not None:
+        mask = await record.work(partial(read_mended_mask, sent.mask.png, row, sent.label))
+    who = "/".join(filter(None, (request.state.key, sent.reviewer)))
+    now = datetime.now(UTC)
+    verdict = Verdict(sent.label, now, who, sent.reason, mask)
+    changed = await record.write(review, Change(row["id"], revision, sent.session, who, now), verdict)
+    record.metrics.count_review(sent.label)
+    return answer_record(changed)
+
+
+@router.delete("/v1/records/{record_id}/review", **CHANGED)
+async def delete_review(
+    request: Request,
+    record: RecordDep,
+    record_id: RecordId,
+    if_match: IfMatch = None,
+    session: Annotated[str | None, Query(min_length=1, max_length=MAX_NAME, pattern=PRINTABLE)] = None,
+) -> Response:
+    """Takes the last word back: what was said before counts again; without that, the record waits again."""
+    change = Change(record_id, _read_revision(if_match), session, request.state.key or "", datetime.now(UTC))
+    changed = await record.write(undo, change)
+    record.metrics.count_undone()
+    return answer_record(changed)
+
+
+def _read_revision(if_match: str | None) -> int:
+    """Takes a weak one too: proxies make the ETags of what they compress weak."""
+    if if_match is None:
+        raise RequestError(
+            428,
+            "precondition_required",
+            'No If-Match arrived. Expected the ETag of the record as it was looked at, for example "0".',
+        )
+    match = re.fullmatch(r'(?:W/)?"([0-9]{1,10})"', if_match.strip())
+    if match is None or int(match[1]) > MAX_REVISION:
+        raise RequestError(
+            400, "bad_parameter", f'If-Match is {if_match[:80]!r}. Expected an ETag such as "0".'
+        )
+    return int(match[1])
+
+
+@router.get("/v1/review/statistics", responses=describe_problems(400, 503))
+async def show_statistics(
+    record: RecordDep, since: Moment = None, until: Moment = None, station: Word = None
+) -> ReviewStatistics:
+    """What slips through and how many alarms are false, reckoned from what was reviewed of what was drawn."""
+    filters = Filters(station=station, since=since, until=until)
+    return await record.read(make_statistics, filters)

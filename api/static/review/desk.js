@@ -1,0 +1,120 @@
+// What lies on the reviewer's desk: the picture that is shown, and those that come next, fetched already.
+
+import { Task } from "./task.js";
+
+const AHEAD = 3; // tasks that are leased, with the one that is shown
+const MOST = 5; // that the service leases at once
+
+export class Desk {
+  /** `onChange()` is told when there is another current task, or more is known of those that wait. */
+  constructor(requests, { onChange, onConnection }) {
+    Object.assign(this, { requests, onChange, onConnection });
+    this.current = null;
+    this.upcoming = [];
+    this.away = new Set(); // tasks whose verdict is under way, or was not kept
+    this.judged = new Map(); // revision of what was judged here, by id: an older one is no news
+    this.skipped = []; // ids
+    this.waiting = null; // how many, in all
+    this.exhausted = false; // whether the service had nothing more for this page
+    this.taken = ""; // of which part another has taken the picture away
+    this.asking = null;
+    this.askAgain = false;
+  }
+
+  /** Shows the next one; what was shown is away, is skipped, or comes after it. */
+  advance() {
+    this.current?.release();
+    this.current = this.upcoming.shift() ?? null;
+    this.onChange();
+  }
+
+  /** Shows `task` before all others. */
+  recall(task) {
+    if (this.current) this.upcoming.unshift(this.current);
+    this.current?.release();
+    this.away.delete(task);
+    this.skipped = this.skipped.filter((id) => id !== task.id);
+    this.upcoming = this.upcoming.filter(({ id }) => id !== task.id);
+    this.current = Object.assign(task, { recalled: true });
+    this.onChange();
+  }
+
+  skip() {
+    this.skipped.push(this.current.id);
+    this.advance();
+    this.refill().catch(() => {}); // told by `onConnection`
+  }
+
+  /** Takes the current one away for as long as its verdict is under way. */
+  send() {
+    const task = this.current;
+    this.away.add(task);
+    this.advance();
+    return task;
+  }
+
+  /** Notes that a verdict on `task` was kept or taken back, or that the page has it still. */
+  settle(task, kept) {
+    if (kept) this.away.delete(task);
+    if (kept) this.judged.set(task.id, task.record.revision);
+    this.refill().catch(() => {}); // told by `onConnection`
+  }
+
+  /** Lets go of a task whose verdict was not kept. */
+  forget(task) {
+    this.away.delete(task);
+    this.skipped.push(task.id);
+    task.release();
+  }
+
+  /** Asks the service what there is; also renews what is leased. Several calls at once are one. */
+  async refill() {
+    this.askAgain = true;
+    this.asking ??= this.#askWhileNeeded().finally(() => (this.asking = null));
+    return this.asking;
+  }
+
+  async #askWhileNeeded() {
+    while (this.askAgain) {
+      this.askAgain = false;
+      const count = Math.min(AHEAD + this.away.size, MOST);
+      try {
+        this.#take(await this.requests.next(count, this.skipped));
+        this.onConnection(true);
+      } catch (error) {
+        this.onConnection(false, error);
+        throw error;
+      }
+    }
+  }
+
+  #take({ tasks, waiting }) {
+    this.waiting = waiting;
+    const known = new Map([this.current, ...this.upcoming].filter(Boolean).map((task) => [task.id, task]));
+    const offered = tasks.filter(({ record }) => this.#isNews(record));
+    const found = offered.map((given) => known.get(given.record.record_id) ?? new Task(given, this.requests));
+    this.#dropTaken(found);
+    const recalled = this.upcoming.filter((task) => task.recalled && !found.includes(task));
+    const upcoming = [...recalled, ...found.filter((task) => task !== this.current)];
+    for (const task of this.upcoming) if (!upcoming.includes(task)) task.release();
+    this.upcoming = upcoming;
+    this.exhausted = !this.current && !upcoming.length;
+    if (!this.current) return this.advance();
+    for (const task of upcoming) task.load().catch(() => {}); // said when it is shown
+    return this.onChange();
+  }
+
+  #isNews({ record_id: id, revision }) {
+    const away = [...this.away].some((task) => task.id === id);
+    return !away && !this.skipped.includes(id) && !(revision < this.judged.get(id));
+  }
+
+  /** Puts the current one aside if it is not this page's any more and nobody has drawn on it. */
+  #dropTaken(found) {
+    const { current } = this;
+    if (!current || found.includes(current) || current.recalled || current.drawing?.mended) return;
+    this.taken = current.record.part_id ?? `record ${current.id}`;
+    current.release();
+    this.current = null;
+  }
+}

@@ -1,0 +1,125 @@
+// Pointers on the picture: one draws, or moves it where there is nothing to draw with; two fingers move and zoom it.
+
+const STEP = 1.5;
+const WHEEL = 400; // pixels of the wheel that make it e times as large
+const LINE_PX = 30;
+
+const part = (id) => document.getElementById(id);
+
+export class Hand {
+  /**
+   * `tool()` is what draws, or null: {down(point), move(points), up(), cancel(), hover(point)}, in pixels of the
+   * photograph; `redraw` shows another part of it.
+   */
+  constructor(canvas, view, { tool, redraw }) {
+    Object.assign(this, { canvas, view, tool, redraw });
+    this.down = new Map(); // where the pointers are that touch the picture
+    this.drawn = null; // the tool that draws just now
+    this.resting = false; // two fingers were down: what is left of them does not draw
+    this.penSeen = false; // then the hand beside it does not draw
+    const on = (name, act) => canvas.addEventListener(name, (event) => view.size && act.call(this, event));
+    on("pointerdown", this.#press);
+    on("pointermove", this.#move);
+    on("pointerup", this.#lift);
+    on("pointercancel", this.#lift);
+    on("pointerleave", () => this.tool()?.hover(null));
+    on("contextmenu", (event) => event.preventDefault());
+    canvas.addEventListener("wheel", (event) => this.#turn(event), { passive: false });
+    part("zoom-in").addEventListener("click", () => this.zoom(STEP));
+    part("zoom-out").addEventListener("click", () => this.zoom(1 / STEP));
+    part("zoom-fit").addEventListener("click", () => this.fit());
+  }
+
+  zoom(factor = STEP) {
+    if (this.view.size) this.#change(() => this.view.zoomBy(factor));
+  }
+
+  fit() {
+    if (this.view.size) this.#change(() => this.view.fit());
+  }
+
+  moveBy(x, y) {
+    if (this.view.size) this.#change(() => this.view.moveBy(x, y));
+  }
+
+  /** Lets go of everything: there is another picture. */
+  letGo() {
+    this.drawn?.cancel();
+    this.drawn = null;
+    this.resting = this.down.size > 0;
+  }
+
+  #press(event) {
+    this.canvas.setPointerCapture(event.pointerId);
+    this.penSeen ||= event.pointerType === "pen";
+    this.down.set(event.pointerId, this.#placeOf(event));
+    if (this.down.size > 1) return this.letGo();
+    if (!this.#draws(event)) return undefined;
+    this.drawn = this.tool();
+    return this.drawn.down(this.#at(event));
+  }
+
+  #move(event) {
+    const before = this.down.get(event.pointerId);
+    if (!before) return this.tool()?.hover(this.#at(event));
+    const now = this.#placeOf(event);
+    if (this.drawn) this.drawn.move(pointsOf(event).map((each) => this.#at(each)));
+    else if (this.down.size === 2) this.#pinch(event.pointerId, before, now);
+    else this.#change(() => this.view.moveBy(now.x - before.x, now.y - before.y));
+    return this.down.set(event.pointerId, now);
+  }
+
+  #lift(event) {
+    if (!this.down.delete(event.pointerId)) return;
+    if (event.type === "pointercancel") this.drawn?.cancel();
+    else this.drawn?.up();
+    this.drawn = null;
+    if (!this.down.size) this.resting = false;
+  }
+
+  /** Whether a pointer that comes down draws: a pen, a finger where there is no pen, the mouse's first button. */
+  #draws({ pointerType, button }) {
+    if (!this.tool() || this.resting) return false;
+    return pointerType === "touch" ? !this.penSeen : button === 0;
+  }
+
+  #pinch(id, before, now) {
+    const other = [...this.down].find(([key]) => key !== id)[1];
+    const apart = ({ x, y }) => Math.hypot(x - other.x, y - other.y);
+    const middle = ({ x, y }) => ({ x: (x + other.x) / 2, y: (y + other.y) / 2 });
+    this.#change(() => this.view.zoomBy(apart(now) / Math.max(apart(before), 1), this.#within(middle(before)), this.#within(middle(now))));
+  }
+
+  #turn(event) {
+    event.preventDefault();
+    if (!this.view.size) return;
+    const pixels = event.deltaY * (event.deltaMode ? LINE_PX : 1);
+    this.#change(() => this.view.zoomBy(Math.exp(-pixels / WHEEL), this.#within(this.#placeOf(event))));
+  }
+
+  #change(move) {
+    move();
+    this.redraw();
+  }
+
+  /** On the screen: the canvas itself moves as it grows. */
+  #placeOf({ clientX, clientY }) {
+    return { x: clientX, y: clientY };
+  }
+
+  #within({ x, y }) {
+    const { left, top } = this.canvas.getBoundingClientRect();
+    return { x: x - left, y: y - top };
+  }
+
+  #at(event) {
+    const { x, y } = this.#within(this.#placeOf(event));
+    return this.view.at(x, y);
+  }
+}
+
+/** All places a pointer was at since the last event: a fast stroke is as round as it was drawn. */
+function pointsOf(event) {
+  const points = event.getCoalescedEvents?.() ?? [];
+  return points.length ? points : [event];
+}

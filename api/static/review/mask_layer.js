@@ -1,0 +1,57 @@
+// A mask as a picture: the pixels of each class in its colour, and their borders.
+
+import { outline } from "../shared/regions.js";
+
+const COLORS = ["#ff5c28", "#2fb8ff", "#e05cff", "#ffd21f", "#3ddc84", "#ff6fa8", "#9c8cff", "#00d1c1", "#c8e600"];
+
+/** The colour of a value in a mask; 255 is that of masks without classes. */
+export function colorOf(value) {
+  return value === 255 ? COLORS[0] : COLORS[(value - 1) % COLORS.length];
+}
+
+export class MaskLayer {
+  constructor({ width, height }) {
+    this.canvas = document.createElement("canvas");
+    Object.assign(this.canvas, { width, height });
+    this.borders = [];
+  }
+
+  /** Paints what lies in a `box` of a drawing anew, but not its borders: while a stroke is drawn. */
+  update(drawing, { left, top, right, bottom }) {
+    const image = new ImageData(right - left, bottom - top);
+    const colors = new Uint32Array(image.data.buffer);
+    for (let y = top, at = 0; y < bottom; y++) {
+      for (let x = left; x < right; x++, at++) colors[at] = PALETTE[drawing.pixels[y * drawing.width + x]];
+    }
+    this.canvas.getContext("2d").putImageData(image, left, top);
+    this.borders = [];
+  }
+
+  /** Paints all of a drawing, its borders too. */
+  settle(drawing) {
+    this.update(drawing, drawing.all);
+    this.borders = [...runsByValue(drawing)].map(([value, runs]) => ({ color: colorOf(value), path: outline(runs) }));
+  }
+}
+
+/** The four bytes of a pixel, red first, by the value in the mask; 0 lets all through. */
+const PALETTE = Uint32Array.from({ length: 256 }, (_, value) => {
+  if (!value) return 0;
+  const [red, green, blue] = [1, 3, 5].map((at) => parseInt(colorOf(value).slice(at, at + 2), 16));
+  return new Uint32Array(new Uint8Array([red, green, blue, 255]).buffer)[0];
+});
+
+function runsByValue({ pixels, width, height }) {
+  const found = new Map();
+  for (let y = 0; y < height; y++) {
+    for (let x = 0; x < width; ) {
+      const value = pixels[y * width + x];
+      const start = x;
+      while (x < width && pixels[y * width + x] === value) x++;
+      if (!value) continue;
+      if (!found.has(value)) found.set(value, []);
+      found.get(value).push({ y, start, end: x });
+    }
+  }
+  return found;
+}

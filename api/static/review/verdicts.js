@@ -1,0 +1,94 @@
+// Sends verdicts while the next picture is looked at already. None is lost: what is not kept is told.
+
+import { writeGrey } from "../shared/png.js";
+
+const CHANGED = [409, 412];
+const UNREACHED = [0, 502, 503, 504]; // of the service, or of the proxy before it
+const FIRST_WAIT_MS = 1000;
+const LONGEST_WAIT_MS = 5000;
+
+export class Verdicts {
+  /**
+   * `onSettled(task, verdict, error)` is told what became of a verdict, `error` null once it is kept, and
+   * `onUndone(task, error)` of its taking back; `onConnection(connected)` whether the service answers.
+   */
+  constructor(requests, { onSettled, onUndone, onConnection }) {
+    Object.assign(this, { requests, onSettled, onUndone, onConnection });
+    this.underWay = 0;
+  }
+
+  /** Sends a verdict {label, reason, reviewer} with the mask, if that was mended. */
+  give(task, verdict) {
+    const mask = maskOf(task, verdict);
+    this.#enqueue(task, async () => {
+      try {
+        const sent = { ...verdict, mask: await mask };
+        const isKept = ({ review }) => review?.label === verdict.label;
+        await this.#change(task, () => this.requests.review(task.record, sent), isKept);
+        task.kept = true;
+        this.onSettled(task, verdict, null);
+      } catch (error) {
+        this.onSettled(task, verdict, error);
+      }
+    });
+  }
+
+  /** Takes the last verdict on `task` back, if it was kept. */
+  takeBack(task) {
+    this.#enqueue(task, async () => {
+      if (!task.kept) return;
+      try {
+        await this.#change(task, () => this.requests.undo(task.record), ({ review }) => !review);
+        task.kept = false;
+        this.onUndone(task, null);
+      } catch (error) {
+        this.onUndone(task, error);
+      }
+    });
+  }
+
+  #enqueue(task, job) {
+    this.underWay++;
+    task.work = task.work.then(job).finally(() => this.underWay--);
+  }
+
+  /**
+   * Changes the record of a task; tries again for as long as nothing answers.
+   *
+   * An attempt without an answer may have been heard: then the next one is told that the record has changed, and
+   * `isDone(record)` says whether it was this very change.
+   */
+  async #change(task, send, isDone) {
+    const { revision } = task.record;
+    for (let wait = FIRST_WAIT_MS, unsure = false; ; wait = Math.min(2 * wait, LONGEST_WAIT_MS)) {
+      try {
+        task.record = await send();
+        return this.onConnection(true);
+      } catch (error) {
+        if (!UNREACHED.includes(error.status)) {
+          this.onConnection(true);
+          const found = unsure && CHANGED.includes(error.status) ? await this.requests.find(task.id) : null;
+          if (found?.revision !== revision + 1 || !isDone(found)) throw error;
+          task.record = found;
+          return undefined;
+        }
+      }
+      unsure = true;
+      this.onConnection(false);
+      await new Promise((resolve) => setTimeout(resolve, wait));
+    }
+  }
+}
+
+/** Why a change was not kept, in words. */
+export function whyNotKept(error) {
+  if (error.status === 412) return "Somebody else has judged it meanwhile.";
+  if (error.status === 409) return "Somebody else has it before them now: it was open here for too long.";
+  if (error.status === 404) return "The service has no such record any more.";
+  return error.message;
+}
+
+async function maskOf({ drawing }, { label }) {
+  if (label === "good" || !drawing.mended) return null;
+  return writeGrey(drawing.width, drawing.height, drawing.pixels.slice());
+}

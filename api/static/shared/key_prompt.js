@@ -1,0 +1,41 @@
+// Asks for the API key.
+
+const DIALOG = `
+  <form method="dialog">
+    <h2 id="key-title">API key</h2>
+    <p id="key-reason"></p>
+    <label>Key<input id="key" type="password" autocomplete="off" required></label>
+    <p class="hint">Kept until this tab is closed.</p>
+    <div class="buttons">
+      <button id="key-cancel" type="button">Cancel</button>
+      <button type="submit" class="primary">Use key</button>
+    </div>
+  </form>`;
+
+const part = (id) => document.getElementById(id);
+
+/** Shows the prompt with `reason`; the key that was typed, or "" when it was declined. */
+export function askKey(reason) {
+  const dialog = part("key-dialog") ?? makeDialog();
+  part("key-reason").textContent = reason || "The service asks for a key.";
+  part("key").value = "";
+  dialog.showModal();
+  return new Promise((resolve) => {
+    dialog.onclose = () => resolve(dialog.returnValue);
+    dialog.oncancel = () => (dialog.returnValue = "");
+    part("key-cancel").onclick = () => dialog.close("");
+    dialog.querySelector("form").onsubmit = (event) => {
+      event.preventDefault();
+      dialog.close(part("key").value.trim());
+    };
+  });
+}
+
+function makeDialog() {
+  const dialog = document.createElement("dialog");
+  dialog.id = "key-dialog";
+  dialog.setAttribute("aria-labelledby", "key-title");
+  dialog.innerHTML = DIALOG;
+  document.body.append(dialog);
+  return dialog;
+}

@@ -1,0 +1,344 @@
+"""The way of a review over HTTP: leased, said, taken back, with its mask, its marks and its refusals."""
+
+import base64
+import json
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import cv2
+import numpy as np
+import pytest
+from sqlalchemy.exc import OperationalError
+
+from api.app import create_app
+from api.middleware.keys import make_key
+from api.records.record import DATABASE, PICTURES
+from api.records.worth import Worth
+from api.settings import Settings
+from segdec.images import decode_image, encode_png
+from tests.api.conftest import ServiceClient, StubPredictor, part_image
+
+PNG = {"Content-Type": "image/png"}
+
+
+def rows(folder, statement):
+    with closing(sqlite3.connect(folder / DATABASE)) as database:
+        return database.execute(statement).fetchall()
+
+
+@pytest.fixture
+def line(recorder):
+    """A recorder that has seen four defects, each another picture."""
+    for number in range(4):
+        picture = encode_png(part_image(brightness=200 + number))
+        answer = recorder.post(f"/v1/inspect?station=s{number % 2}", content=picture, headers=PNG)
+        assert answer.json()["decision"]["label"] == "scratch"
+    return recorder
+
+
+@pytest.fixture(scope="module")
+def unchanged(tmp_path_factory):
+    """A recorder that has seen a defect, of which nothing that is refused changes anything."""
+    settings = {"model": Path("unused"), "record": "required", "record_folder": tmp_path_factory.mktemp("r")}
+    with ServiceClient(create_app(Settings.model_validate(settings), StubPredictor())) as client:
+        client.post("/v1/inspect", content=encode_png(part_image()), headers=PNG)
+        yield client
+        assert client.get("/v1/records/1").json()["revision"] == 0
+
+
+def ask(client, session="mine", **more):
+    answer = client.post("/v1/review/next", json={"session": session, **more})
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+def ids(tasks):
+    return [task["record"]["record_id"] for task in tasks["tasks"]]
+
+
+def say(client, record_id=1, label="good", revision=0, **more):
+    return client.request(
+        "PUT",
+        f"/v1/records/{record_id}/review",
+        json={"label": label, **more},
+        headers={"If-Match": f'"{revision}"'},
+    )
+
+
+def take_back(client, record_id=1, revision=1, query=""):
+    headers = {"If-Match": f'"{revision}"'}
+    return client.request("DELETE", f"/v1/records/{record_id}/review{query}", headers=headers)
+
+
+def mask_file(pixels):
+    return {"png": base64.b64encode(encode_png(pixels)).decode()}
+
+
+def test_each_session_has_its_own_and_finds_it_again(line):
+    first = ask(line, count=2)
+    assert ids(first) == [1, 2] and first["waiting"] == 4
+    task = first["tasks"][0]
+    assert task["why"] == "defect" and task["shadows"] == []
+    assert task["labels"] == ["good", "scratch", "spot"]
+    assert task["record"] == line.get("/v1/records/1").json()
+    assert ids(ask(line, "other", count=5)) == [3, 4]
+    assert ids(ask(line, count=2)) == [1, 2]
+    assert ids(ask(line, skip=[1])) == [2]
+    assert ids(ask(line, "other", count=5)) == [3, 4, 1]
+
+
+def test_what_a_station_has(line):
+    tasks = ask(line, count=5, station="s1")
+    assert ids(tasks) == [2, 4] and tasks["waiting"] == 2
+    assert ids(ask(line, "other", station="nowhere")) == []
+
+
+def test_a_review_is_kept_with_who_said_so(line, folder):
+    ask(line)
+    answer = say(line, session="mine", reason="dust", reviewer="Ada")
+    assert answer.status_code == 200 and answer.headers["ETag"] == '"1"'
+    said = answer.json()
+    assert said == line.get("/v1/records/1").json()
+    assert line.get("/v1/records/1").headers["ETag"] == '"1"'
+    review = said["review"]
+    assert (review["label"], review["reviewer"], review["reason"]) == ("good", "Ada", "dust")
+    assert said["answer"]["decision"]["label"] == "scratch"
+    assert ids(ask(line, count=5)) == [2, 3, 4]
+    assert rows(folder, "SELECT worth FROM pictures ORDER BY stored_at")[0] == (Worth.REVIEWED,)
+    who, what, record_id, before, after = rows(
+        folder, "SELECT who, what, record_id, before, after FROM audit"
+    )[0]
+    assert (who, what, record_id) == ("Ada", "review", 1)
+    assert json.loads(before)["reviewed_label"] is None
+    assert json.loads(after)["reviewed_label"] == "good"
+    assert 'segdec_record_reviews_total{label="good"} 1.0' in line.get("/metrics").text
+
+
+def test_a_review_is_taken_back_word_by_word(line, folder):
+    say(line, label="spot", revision=0, mask=mask_file(part_image()[..., 0] // 204 * 255))
+    say(line, label="unsure", revision=1)
+    earlier = take_back(line, revision=2).json()
+    assert earlier["review"]["label"] == "spot" and earlier["review"]["mended_mask"] is not None
+    none = take_back(line, revision=3, query="?session=mine")
+    assert none.json()["review"] is None and none.headers["ETag"] == '"4"'
+    assert ids(ask(line, "other", count=5)) == [2, 3, 4]
+    assert ids(ask(line)) == [1]
+    assert rows(folder, "SELECT worth FROM pictures ORDER BY stored_at")[0] == (Worth.DEFECT,)
+    assert [what for (what,) in rows(folder, "SELECT what FROM audit ORDER BY id")] == [
+        "review",
+        "review",
+        "undo",
+        "undo",
+    ]
+    assert take_back(line, revision=4, query="?session=mine").json()["code"] == "not_reviewed"
+    assert "segdec_record_undone_reviews_total 2.0" in line.get("/metrics").text
+
+
+def test_nobody_overwrites_what_he_has_not_seen(line):
+    assert say(line, revision=0).status_code == 200
+    for answer in (say(line, label="spot", revision=0), take_back(line, revision=0)):
+        assert (answer.status_code, answer.json()["code"]) == (412, "changed_meanwhile")
+    answer = line.request("PUT", "/v1/records/1/review", json={"label": "good"})
+    assert (answer.status_code, answer.json()["code"]) == (428, "precondition_required")
+    weak = line.request("PUT", "/v1/records/1/review", json={"label": "spot"}, headers={"If-Match": 'W/"1"'})
+    assert weak.status_code == 200
+
+
+def test_what_another_one_has_is_left_to_him(line):
+    ask(line)
+    for answer in (say(line, session="other"), say(line)):
+        assert (answer.status_code, answer.json()["code"]) == (409, "leased")
+    assert say(line, session="mine").status_code == 200
+
+
+def test_a_mended_mask_is_had_again(line):
+    mended = np.zeros((24, 40), np.uint8)
+    mended[2:4, 5:9] = 255
+    assert line.get("/v1/records/1/mask?which=reviewed").json()["code"] == "no_mended_mask"
+    answer = say(line, label="scratch", mask=mask_file(mended))
+    assert answer.json()["review"]["mended_mask"]["encoding"] == "rle"
+    seen = line.get("/v1/records/1/mask?which=reviewed")
+    np.testing.assert_array_equal(decode_image(seen.content, "mask").pixels[..., 0], mended)
+    assert line.get("/v1/records/1/mask").content != seen.content
+    assert line.get("/v1/records/1/mask?values=class").json()["code"] == "no_mask_classes"
+
+
+def test_a_mended_mask_of_classes_is_had_again(recorder, predictor, part):
+    predictor.have_classes(spot_from=20)
+    recorder.post("/v1/inspect", content=part, headers=PNG)
+    predicted = decode_image(recorder.get("/v1/records/1/mask?values=class").content, "mask")
+    assert set(np.unique(predicted.pixels)) == {0, 1}
+    mended = np.zeros((24, 40), np.uint8)
+    mended[2:4, 5:9], mended[6:8, 5:9] = 1, 2
+    answer = say(recorder, label="spot", mask=mask_file(mended))
+    assert answer.json()["review"]["mended_mask"]["encoding"] == "class_rle"
+    seen = decode_image(recorder.get("/v1/records/1/mask?which=reviewed&values=class").content, "mask")
+    np.testing.assert_array_equal(seen.pixels[..., 0], mended)
+    refused = say(recorder, label="spot", revision=1, mask=mask_file(np.full((24, 40), 3, np.uint8)))
+    assert "good, scratch, spot" in refused.json()["detail"]
+
+
+@pytest.mark.parametrize(
+    ("label", "mask", "status", "code"),
+    [
+        ("scratch", {"png": "!"}, 400, "bad_base64"),
+        ("scratch", {"png": base64.b64encode(b"nothing").decode()}, 422, "unsupported_type"),
+        ("scratch", {"png": ""}, 422, "empty_image"),
+        ("scratch", mask_file(np.full((23, 40), 255, np.uint8)), 400, "bad_mask"),
+        ("scratch", mask_file(np.full((40, 24), 255, np.uint8)), 400, "bad_mask"),
+        ("scratch", mask_file(np.full((25, 40), 255, np.uint8)), 413, "too_many_pixels"),
+        ("scratch", mask_file(np.full((24, 40), 1, np.uint8)), 400, "bad_mask"),
+        ("scratch", mask_file(np.zeros((24, 40), np.uint8)), 400, "bad_mask"),
+        ("good", mask_file(np.full((24, 40), 255, np.uint8)), 400, "bad_mask"),
+        ("dent", None, 400, "unknown_label"),
+        ("review", None, 400, "unknown_label"),
+    ],
+)
+def test_what_cannot_be_said_is_refused(unchanged, label, mask, status, code):
+    answer = say(unchanged, label=label, mask=mask)
+    assert (answer.status_code, answer.json()["code"]) == (status, code)
+    if code == "unknown_label":
+        assert "Expected one of: good, scratch, spot, unsure" in answer.json()["detail"]
+
+
+NEXT, REVIEW = ("POST", "/v1/review/next"), ("PUT", "/v1/records/1/review")
+MALFORMED = [
+    (NEXT, b"", 400, "bad_json"),
+    (NEXT, b"{}", 400, "bad_json"),
+    (NEXT, b'{"session": ""}', 400, "bad_json"),
+    (NEXT, b'{"session": "\\u0000"}', 400, "bad_json"),
+    (NEXT, b'{"session": "\\ud800"}', 400, "bad_json"),
+    (NEXT, b'{"session": "a", "count": 6}', 400, "bad_json"),
+    (NEXT, b'{"session": "a", "count": 1e99}', 400, "bad_json"),
+    (NEXT, b'{"session": "a", "skip": [99999999999999999999]}', 400, "bad_json"),
+    (NEXT, b'{"session": "a", "skip": [' + b"1," * 100 + b"1]}", 400, "bad_json"),
+    (NEXT, b'{"session": "a", "more": 1}', 400, "bad_json"),
+    (NEXT, b"[" * 20_000, 400, "bad_json"),
+    (NEXT, b'"' + b"x" * 70_000 + b'"', 413, "body_too_large"),
+    (REVIEW, b"\xff", 400, "bad_json"),
+    (REVIEW, b'{"label": null}', 400, "bad_json"),
+    (REVIEW, b'{"label": "good", "reason": "\\u0000"}', 400, "bad_json"),
+    (REVIEW, b'{"label": "good", "reviewer": "a\\nb"}', 400, "bad_json"),
+    (REVIEW, b'{"label": "good", "mask": "x"}', 400, "bad_json"),
+]
+
+
+@pytest.mark.parametrize(("where", "body", "status", "code"), MALFORMED)
+def test_malformed_bodies_are_refused(unchanged, where, body, status, code):
+    headers = {"Content-Type": "application/json", "If-Match": '"0"'}
+    answer = unchanged.request(*where, content=body, headers=headers)
+    assert (answer.status_code, answer.json()["code"]) == (status, code)
+
+
+@pytest.mark.parametrize("etag", ["0", '""', '"-1"', '"99999999999"', "*", '"0", "1"'])
+def test_an_etag_that_is_none_is_refused(unchanged, etag):
+    answer = unchanged.request("DELETE", "/v1/records/1/review", headers={"If-Match": etag})
+    assert (answer.status_code, answer.json()["code"]) == (400, "bad_parameter")
+
+
+def test_a_body_of_another_kind_is_refused(unchanged):
+    answer = unchanged.post(
+        "/v1/review/next", content=b'{"session": "a"}', headers={"Content-Type": "text/plain"}
+    )
+    assert (answer.status_code, answer.json()["code"]) == (415, "unsupported_content_type")
+
+
+def test_no_such_record(unchanged):
+    for answer in (say(unchanged, 7), take_back(unchanged, 7)):
+        assert (answer.status_code, answer.json()["code"]) == (404, "record_not_found")
+
+
+def test_an_administrator_deletes_a_picture(make_app, folder, tmp_path, part):
+    secrets = {}
+    for role in ("api", "review", "admin"):
+        secrets[role], text = make_key(role)
+        (tmp_path / role).write_text(text)
+    files = {f"{role}_keys": tmp_path / role for role in secrets}
+    with ServiceClient(make_app(record="required", record_folder=folder, **files)) as client:
+        for _ in range(2):
+            client.post("/v1/inspect", content=part, headers={**PNG, "X-API-Key": secrets["api"]})
+        admin = {"X-API-Key": secrets["admin"]}
+        assert client.request("DELETE", "/v1/admin/records/9/picture", headers=admin).status_code == 404
+        for _ in range(2):
+            answer = client.request("DELETE", "/v1/admin/records/1/picture", headers=admin)
+            assert answer.json()["picture"]["state"] == "expired"
+        assert client.get("/v1/records/2/image", headers=admin).json()["code"] == "picture_expired"
+        assert not list((folder / PICTURES).glob("??/*"))
+        assert rows(folder, "SELECT count(*) FROM review_queue") == [(0,)]
+        assert rows(folder, "SELECT who, what, record_id FROM audit") == [("admin", "delete a picture", 1)]
+        assert rows(folder, "SELECT bytes FROM store") == [(0,)]
+
+
+def test_who_may_review_where_keys_are_set(make_app, folder, tmp_path, part):
+    secrets = {}
+    for role in ("api", "review", "admin"):
+        secrets[role], text = make_key(f"{role}-key")
+        (tmp_path / role).write_text(text)
+    files = {f"{role}_keys": tmp_path / role for role in secrets}
+    asked = [
+        ("POST", "/v1/review/next", {"session": "a"}, 200),
+        ("PUT", "/v1/records/1/review", {"label": "good", "reviewer": "Ada", "session": "a"}, 428),
+        ("DELETE", "/v1/records/1/review", None, 428),
+        ("GET", "/v1/review/statistics", None, 200),
+    ]
+    with ServiceClient(make_app(record="required", record_folder=folder, **files)) as client:
+        client.post("/v1/inspect", content=part, headers={**PNG, "X-API-Key": secrets["api"]})
+        for method, path, body, status in asked:
+            codes = [
+                client.request(method, path, json=body, headers={"X-API-Key": key}).status_code
+                for key in ("", *secrets.values())
+            ]
+            assert codes == [401, 403, status, status], path
+        reviewer = {"X-API-Key": secrets["review"], "If-Match": '"0"'}
+        delete = client.request("DELETE", "/v1/admin/records/1/picture", headers=reviewer)
+        assert (delete.status_code, delete.json()["code"]) == (403, "not_admin")
+        assert client.request("DELETE", "/v1/records/1", headers=reviewer).status_code == 405
+        said = client.request("PUT", "/v1/records/1/review", json=asked[1][2], headers=reviewer)
+        assert said.json()["review"]["reviewer"] == "review-key/Ada"
+
+
+def test_a_database_that_does_not_answer_is_told(line, monkeypatch):
+    def fail(*_):
+        raise OperationalError("", {}, Exception("gone"))
+
+    monkeypatch.setattr("api.records.record.writing", fail)
+    for answer in (
+        line.post("/v1/review/next", json={"session": "a"}),
+        say(line),
+        take_back(line),
+    ):
+        assert (answer.status_code, answer.json()["code"]) == (503, "record_unavailable")
+        assert "Retry-After" in answer.headers
+
+
+def test_without_a_record_there_is_nothing_to_review(client):
+    assert client.post("/v1/review/next", json={"session": "a"}).status_code == 404
+    assert client.get("/v1/review/statistics").status_code == 404
+
+
+def test_statistics_of_a_line(line):
+    assert line.get("/v1/review/statistics").json()["missed"] == {"value": 0.0, "low": 0.0, "high": 0.0}
+    say(line, 1, "good"), say(line, 2, "scratch"), say(line, 3, "spot"), say(line, 4, "good")
+    told = line.get("/v1/review/statistics").json()
+    assert (told["inspected"], told["called_defective"], told["drawn"], told["reviewed"]) == (4, 4, 4, 4)
+    assert told["false_alarms"] == {"value": 2.0, "low": 2.0, "high": 2.0}
+    assert told["false_alarm_share"] == {"value": 0.5, "low": 0.5, "high": 0.5}
+    assert told["miss_rate"]["value"] == 0.0
+    assert line.get("/v1/review/statistics?station=s1").json()["false_alarms"]["value"] == 1.0
+    later = line.get("/v1/review/statistics?since=2990-01-01T00:00:00Z").json()
+    assert later["inspected"] == 0 and later["false_alarm_share"]["value"] is None
+    assert line.get("/v1/review/statistics?since=yesterday").status_code == 400
+
+
+def test_a_photograph_as_the_network_saw_it(recorder):
+    deep = np.full((24, 40), 1000, np.uint16)
+    deep[8:12, 10:16] = 60_000
+    picture = bytes(cv2.imencode(".png", deep)[1])
+    recorder.post("/v1/inspect", content=picture, headers=PNG)
+    assert recorder.get("/v1/records/1/image?form=sent").content == picture
+    shown = recorder.get("/v1/records/1/image?form=png")
+    assert shown.headers["Content-Type"] == "image/png"
+    pixels = decode_image(shown.content, "shown")
+    assert pixels.bit_depth == 8 and pixels.pixels.max() == 233
+    assert recorder.get("/v1/records/1/image?form=gif").status_code == 400
