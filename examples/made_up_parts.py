@@ -81,4 +81,4 @@ def _draw_scratch(mask: NDArray[np.uint8], generator: np.random.Generator) -> No
     begin = generator.integers(6, SIDE - 6, 2)
     angle, length = generator.uniform(0, np.pi), generator.uniform(14, 26)
     end = begin + length * np.array([np.cos(angle), np.sin(angle)])
-    cv2.line(mask, begin.tolist(), np.rint(end).astype(int).tolist(), 255, 1)
+    cv2.line(mask, begin.tolist(), np.rint(end).astype(int).tolist(), 255, 2)

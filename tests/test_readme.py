@@ -120,10 +120,10 @@ NOT_RUN = {
     'curl --data-binary @part.png -H "Content-Type: image/png" '
     '"http://127.0.0.1:8000/v1/inspect?station=line3-cam1&part_id=A17"': "see tests/api/routes/"
     "test_inspect.py",
-    "python -m api export-reviewed --out reviewed --record-folder record": "needs a record; see tests/api/records/"
-    "test_export_reviewed.py",
-    "python -m training retrain runs/parts --reviewed reviewed --parent models/parts/1": "needs what it exports; "
-    "see tests/training/retrain",
+    "python -m api export-reviewed --out reviewed --record-folder record": "needs a record; see "
+    "tests/api/records/test_export_reviewed.py",
+    "python -m training retrain runs/parts --reviewed reviewed --parent models/parts/1": "needs what that "
+    "exports; see tests/training/retrain",
     "mkdir backup": "see tests/api/records/test_backup.py",
     "sqlite3 record/record.db \"VACUUM INTO 'backup/record.db'\"": "as above",
     "cp -a record/pictures backup/": "as above",
