@@ -127,6 +127,10 @@ NOT_RUN = {
     "--record-zone Europe/Berlin": "see tests/api/routes/test_line.py",
     "chromium --kiosk --autoplay-policy=no-user-gesture-required "
     '"http://127.0.0.1:8000/line?station=line3-cam1&sound=on"': "see tests/browser/test_line.py",
+    "python -m api export-reviewed --out reviewed --record-folder record": "needs a record; see "
+    "tests/api/records/test_export_reviewed.py",
+    "python -m training retrain runs/parts --reviewed reviewed --parent models/parts/1": "needs what that "
+    "exports; see tests/training/retrain",
     "mkdir backup": "see tests/api/records/test_backup.py",
     "sqlite3 record/record.db \"VACUUM INTO 'backup/record.db'\"": "as above",
     "cp -a record/pictures backup/": "as above",

@@ -145,12 +145,17 @@ def open_recording(settings: Settings, metrics: Metrics, sinks: Sequence[str] = 
             settings.retry_after_s,
             RecordMetrics(metrics),
             Outbox(tuple(sinks)),
-            _open_store(settings.record_pictures),
+            open_store(settings.record_pictures),
         )
     return Recording(settings.record, record, Line(record, ShiftPlan.from_settings(settings)))
 
 
-def _open_store(url: str | None) -> "PictureStore | None":
+def open_store(url: str | None) -> "PictureStore | None":
+    """Opens the store of pictures at `url`; None where they are files.
+
+    Raises:
+        ConfigError: If it names no store that can be used.
+    """
     if url is None:
         return None
     from api.records.object_pictures import ObjectPictures

@@ -33,11 +33,11 @@ def next_experiment(
         for stage, settings in parent.stages
         if settings.steps
     }
-    config = parent.model_copy(
+    config = parent.aside(runs / name, splits)
+    config = config.model_copy(
         update={
-            "name": name,
-            "runs": runs,
-            "data": parent.data.model_copy(update={"reviewed": folders, "splits": splits}),
+            "tracking": parent.tracking,
+            "data": config.data.model_copy(update={"reviewed": folders}),
             "initial_weights": weights,
             "initial_sha256": None,
         }

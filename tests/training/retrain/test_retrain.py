@@ -150,7 +150,7 @@ def test_it_keeps_within_its_minutes(run, model, write_reviewed, run_process):
     assert answer.returncode == 0, answer.stderr
     stages = load_experiment(run.with_name("tiny_2") / "config.toml").stages
     assert stages.segment.learning_rate == 0.5e-3
-    assert stages.segment.steps > stages.joint.steps > 0
+    assert stages.segment.steps > 5 and stages.joint.steps > 5
 
 
 # === What is refused, before anything is trained ===
