@@ -6,6 +6,7 @@ import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import datetime
 from functools import partial
 from math import prod
 from typing import Any
@@ -37,9 +38,12 @@ logger = logging.getLogger(__name__)
 
 @dataclass(eq=False)
 class _Waiting:
+    """A photograph, and what was answered for it."""
+
     shadow: Shadow
     record_id: int
-    answered: Row
+    inspected_at: datetime
+    label: str
 
 
 class Shadowing:
@@ -132,7 +136,8 @@ class Shadowing:
             self.metrics.skip(shadow.candidate, "busy")
         else:
             shadow.is_waiting = True
-            self._waiting.put_nowait(_Waiting(shadow, kept.record_id, inspection.row))
+            row = inspection.row
+            self._waiting.put_nowait(_Waiting(shadow, kept.record_id, row["inspected_at"], row["label"]))
 
     # === When nobody waits ===
 
@@ -167,12 +172,20 @@ class Shadowing:
         candidate = self._models.candidate(shadow.candidate.name)
         if candidate is None or candidate.identity != shadow.candidate:
             self.metrics.skip(shadow.candidate, "replaced")
-        elif not self._memory.lends(_share(candidate, shadow.size)):
+        elif not self._fits(candidate, shadow.size):
             self.metrics.skip(shadow.candidate, "too_large")
         else:
             predict = partial(_predict, candidate.predictor, shadow)
             prediction, self._took_s = await self._inference_thread.call(predict, spare=True)
             self._rows.append((shadow.candidate, _make_row(waiting, prediction)))
+
+    def _fits(self, candidate: ServedModel, size: tuple[int, int]) -> bool:
+        prepared, cost = prod(input_size(candidate.config.input, *size)), candidate.cost
+        if prepared * cost.s_per_pixel > self._memory.deadline_s:
+            return False  # whoever comes meanwhile would wait for as long
+        return self._memory.lends(
+            Share(BYTES_PER_PIXEL * max(prod(size), prepared), cost.bytes_for(prepared))
+        )
 
     def _fail(self, candidate: ModelIdentity) -> None:
         self.metrics.skip(candidate, "failed")
@@ -203,11 +216,6 @@ class Shadowing:
             self.metrics.count_answered(candidate, differs=row["differs"])
 
 
-def _share(candidate: ServedModel, size: tuple[int, int]) -> Share:
-    prepared = prod(input_size(candidate.config.input, *size))
-    return Share(BYTES_PER_PIXEL * max(prod(size), prepared), candidate.cost.bytes_for(prepared))
-
-
 def _predict(predictor: ImagePredictor, shadow: Shadow) -> tuple[Prediction, float]:
     """Returns what the candidate says, and the seconds that it took; in the inference thread."""
     begun = time.perf_counter()
@@ -219,15 +227,15 @@ def _predict(predictor: ImagePredictor, shadow: Shadow) -> tuple[Prediction, flo
 
 
 def _make_row(waiting: _Waiting, prediction: Prediction) -> dict[str, Any]:
-    candidate, answered = waiting.shadow.candidate, waiting.answered
+    candidate = waiting.shadow.candidate
     return {
         "record_id": waiting.record_id,
         "model": candidate.name,
         "version": candidate.version,
         "manifest_sha256": candidate.sha256,
-        "inspected_at": answered["inspected_at"],
+        "inspected_at": waiting.inspected_at,
         "label": prediction.label,
         "score": prediction.score,
         "log_odds": prediction.log_odds,
-        "differs": prediction.label != answered["label"],
+        "differs": prediction.label != waiting.label,
     }

@@ -155,9 +155,11 @@ def test_a_candidate_with_another_input_prepares_the_photograph_itself(client, s
         _, row, (2 * size[0], size[1]), threshold=threshold
     )
     inspect(client, part)
-    wait_for(lambda: report(client)["answered"] == 1)
-    assert candidate.shapes == [(1, 48, 40, 1)]
-    assert rows(folder, "SELECT label, differs FROM shadows") == [{"label": "scratch", "differs": 0}]
+    inspect(client, part, "?threshold=0.9")
+    wait_for(lambda: report(client)["answered"] == 2)
+    assert candidate.shapes == 2 * [(1, 48, 40, 1)]
+    said = rows(folder, "SELECT label, differs FROM shadows ORDER BY record_id")
+    assert said == [{"label": "scratch", "differs": 0}, {"label": "good", "differs": 0}]
 
 
 def test_a_candidate_for_which_photographs_are_decoded_otherwise_is_not_asked(client, shelf, part):
@@ -284,9 +286,10 @@ def test_no_more_wait_than_may_and_the_others_are_counted(make_client, monkeypat
         assert client.app.state.service.shadowing._held.held_bytes == 0
 
 
-def test_a_photograph_that_a_candidate_has_no_memory_for_is_skipped(client, part):
+@pytest.mark.parametrize("cost", [NetworkCost(base_bytes=1e15), NetworkCost(s_per_pixel=1.0)])
+def test_a_photograph_that_takes_a_candidate_too_much_memory_or_time_is_skipped(client, part, cost):
     models = client.app.state.service.models
-    candidate = replace(models.candidate(NAME), cost=NetworkCost(base_bytes=1e15))
+    candidate = replace(models.candidate(NAME), cost=cost)
     models.replace(NAME, {**models.versions(NAME), "2": candidate})
     inspect(client, part)
     wait_for(lambda: skipped(client) == {"too_large": 1})
