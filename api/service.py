@@ -119,6 +119,7 @@ class Service:
             self.inference_thread,
             self.memory,
             (self.uploads, self.queue),
+            self.bodies,
             self.recording,
             ShadowMetrics(metrics),
         )

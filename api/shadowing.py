@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from api.admission import AdmissionLimit
+from api.admission import AdmissionLimit, ByteLimit
 from api.batching import ImagePredictor, InferenceThread
 from api.memory_budget import BYTES_PER_PIXEL, SPARE, MemoryBudget, Share
 from api.models.registry import ModelRegistry, ServedModel
@@ -57,7 +57,8 @@ class Shadowing:
         models: Which versions are candidates.
         inference_thread: Runs them.
         memory: Knows what fits beside clients' photographs.
-        limits: Of what clients send; while one of them has something, no candidate runs.
+        limits: Of what clients send; while one of them has something, no candidate begins.
+        bodies: Of that as well: it has something until an inspection is recorded.
         recording: Keeps what they say.
         metrics: Told what they answer and miss.
         sleep: Waits for as many seconds.
@@ -69,13 +70,14 @@ class Shadowing:
         inference_thread: InferenceThread,
         memory: MemoryBudget,
         limits: Sequence[AdmissionLimit],
+        bodies: ByteLimit,
         recording: Recording,
         metrics: ShadowMetrics,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self.metrics = metrics
         self._models, self._inference_thread, self._memory = models, inference_thread, memory
-        self._limits, self._recording, self._sleep = limits, recording, sleep
+        self._limits, self._bodies, self._recording, self._sleep = limits, bodies, recording, sleep
         self._waiting: asyncio.Queue[_Waiting] = asyncio.Queue(MOST_WAITING)
         self._held = ShadowMemory(MEMORY_SHARE * memory.limit_bytes)
         self._took_s = 0.0
@@ -165,7 +167,8 @@ class Shadowing:
         return sum(limit.total for limit in self._limits)
 
     def _is_idle(self) -> bool:
-        return not self._inference_thread.waiting and not any(limit.admitted for limit in self._limits)
+        admitted = any(limit.admitted for limit in self._limits)
+        return not (admitted or self._bodies.held or self._inference_thread.waiting)
 
     async def _answer(self, waiting: _Waiting) -> None:
         shadow = waiting.shadow

@@ -247,6 +247,31 @@ def test_no_candidate_begins_while_a_client_is_served(client, shelf, pace, part)
     wait_for(lambda: report(client)["answered"] == 2)
 
 
+def test_no_candidate_begins_while_an_inspection_is_recorded(client, shelf, pace, monkeypatch, part):
+    record, keeping, go_on = client.app.state.service.recording.record, threading.Event(), threading.Event()
+    keep = record.keep
+
+    async def wait(*inspection):
+        keeping.set()
+        assert await asyncio.to_thread(go_on.wait, 30)
+        return await keep(*inspection)
+
+    inspect(client, part)
+    assert pace.begun.acquire(timeout=30)
+    monkeypatch.setattr(record, "keep", wait)
+    asking = threading.Thread(target=inspect, args=(client, part))
+    asking.start()
+    assert keeping.wait(30)
+    for _ in range(3):
+        pace.end()
+        assert pace.begun.acquire(timeout=30)
+    assert shelf.predictors["2"].shapes == []
+    go_on.set()
+    asking.join()
+    pace.end(1000)
+    wait_for(lambda: report(client)["answered"] == 2)
+
+
 def test_no_candidate_begins_where_a_photograph_came_and_went_meanwhile(client, shelf, pace, part):
     inspect(client, part)
     assert pace.begun.acquire(timeout=30)
