@@ -122,6 +122,7 @@ class Service:
             self.inference_thread,
             self.memory,
             (self.uploads, self.queue),
+            self.bodies,
             self.recording,
             ShadowMetrics(metrics),
         )

@@ -6,13 +6,14 @@ import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import datetime
 from functools import partial
 from math import prod
 from typing import Any
 
 import numpy as np
 
-from api.admission import AdmissionLimit
+from api.admission import AdmissionLimit, ByteLimit
 from api.batching import ImagePredictor, InferenceThread
 from api.memory_budget import BYTES_PER_PIXEL, SPARE, MemoryBudget, Share
 from api.models.registry import ModelRegistry, ServedModel
@@ -37,9 +38,12 @@ logger = logging.getLogger(__name__)
 
 @dataclass(eq=False)
 class _Waiting:
+    """A photograph, and what was answered for it."""
+
     shadow: Shadow
     record_id: int
-    answered: Row
+    inspected_at: datetime
+    label: str
 
 
 class Shadowing:
@@ -53,7 +57,8 @@ class Shadowing:
         models: Which versions are candidates.
         inference_thread: Runs them.
         memory: Knows what fits beside clients' photographs.
-        limits: Of what clients send; while one of them has something, no candidate runs.
+        limits: Of what clients send; while one of them has something, no candidate begins.
+        bodies: Of that as well: it has something until an inspection is recorded.
         recording: Keeps what they say.
         metrics: Told what they answer and miss.
         sleep: Waits for as many seconds.
@@ -65,13 +70,14 @@ class Shadowing:
         inference_thread: InferenceThread,
         memory: MemoryBudget,
         limits: Sequence[AdmissionLimit],
+        bodies: ByteLimit,
         recording: Recording,
         metrics: ShadowMetrics,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self.metrics = metrics
         self._models, self._inference_thread, self._memory = models, inference_thread, memory
-        self._limits, self._recording, self._sleep = limits, recording, sleep
+        self._limits, self._bodies, self._recording, self._sleep = limits, bodies, recording, sleep
         self._waiting: asyncio.Queue[_Waiting] = asyncio.Queue(MOST_WAITING)
         self._held = ShadowMemory(MEMORY_SHARE * memory.limit_bytes)
         self._took_s = 0.0
@@ -132,7 +138,8 @@ class Shadowing:
             self.metrics.skip(shadow.candidate, "busy")
         else:
             shadow.is_waiting = True
-            self._waiting.put_nowait(_Waiting(shadow, kept.record_id, inspection.row))
+            row = inspection.row
+            self._waiting.put_nowait(_Waiting(shadow, kept.record_id, row["inspected_at"], row["label"]))
 
     # === When nobody waits ===
 
@@ -160,19 +167,28 @@ class Shadowing:
         return sum(limit.total for limit in self._limits)
 
     def _is_idle(self) -> bool:
-        return not self._inference_thread.waiting and not any(limit.admitted for limit in self._limits)
+        admitted = any(limit.admitted for limit in self._limits)
+        return not (admitted or self._bodies.held or self._inference_thread.waiting)
 
     async def _answer(self, waiting: _Waiting) -> None:
         shadow = waiting.shadow
         candidate = self._models.candidate(shadow.candidate.name)
         if candidate is None or candidate.identity != shadow.candidate:
             self.metrics.skip(shadow.candidate, "replaced")
-        elif not self._memory.lends(_share(candidate, shadow.size)):
+        elif not self._fits(candidate, shadow.size):
             self.metrics.skip(shadow.candidate, "too_large")
         else:
             predict = partial(_predict, candidate.predictor, shadow)
             prediction, self._took_s = await self._inference_thread.call(predict, spare=True)
             self._rows.append((shadow.candidate, _make_row(waiting, prediction)))
+
+    def _fits(self, candidate: ServedModel, size: tuple[int, int]) -> bool:
+        prepared, cost = prod(input_size(candidate.config.input, *size)), candidate.cost
+        if prepared * cost.s_per_pixel > self._memory.deadline_s:
+            return False  # whoever comes meanwhile would wait for as long
+        return self._memory.lends(
+            Share(BYTES_PER_PIXEL * max(prod(size), prepared), cost.bytes_for(prepared))
+        )
 
     def _fail(self, candidate: ModelIdentity) -> None:
         self.metrics.skip(candidate, "failed")
@@ -203,11 +219,6 @@ class Shadowing:
             self.metrics.count_answered(candidate, differs=row["differs"])
 
 
-def _share(candidate: ServedModel, size: tuple[int, int]) -> Share:
-    prepared = prod(input_size(candidate.config.input, *size))
-    return Share(BYTES_PER_PIXEL * max(prod(size), prepared), candidate.cost.bytes_for(prepared))
-
-
 def _predict(predictor: ImagePredictor, shadow: Shadow) -> tuple[Prediction, float]:
     """Returns what the candidate says, and the seconds that it took; in the inference thread."""
     begun = time.perf_counter()
@@ -219,15 +230,15 @@ def _predict(predictor: ImagePredictor, shadow: Shadow) -> tuple[Prediction, flo
 
 
 def _make_row(waiting: _Waiting, prediction: Prediction) -> dict[str, Any]:
-    candidate, answered = waiting.shadow.candidate, waiting.answered
+    candidate = waiting.shadow.candidate
     return {
         "record_id": waiting.record_id,
         "model": candidate.name,
         "version": candidate.version,
         "manifest_sha256": candidate.sha256,
-        "inspected_at": answered["inspected_at"],
+        "inspected_at": waiting.inspected_at,
         "label": prediction.label,
         "score": prediction.score,
         "log_odds": prediction.log_odds,
-        "differs": prediction.label != answered["label"],
+        "differs": prediction.label != waiting.label,
     }

@@ -155,9 +155,11 @@ def test_a_candidate_with_another_input_prepares_the_photograph_itself(client, s
         _, row, (2 * size[0], size[1]), threshold=threshold
     )
     inspect(client, part)
-    wait_for(lambda: report(client)["answered"] == 1)
-    assert candidate.shapes == [(1, 48, 40, 1)]
-    assert rows(folder, "SELECT label, differs FROM shadows") == [{"label": "scratch", "differs": 0}]
+    inspect(client, part, "?threshold=0.9")
+    wait_for(lambda: report(client)["answered"] == 2)
+    assert candidate.shapes == 2 * [(1, 48, 40, 1)]
+    said = rows(folder, "SELECT label, differs FROM shadows ORDER BY record_id")
+    assert said == [{"label": "scratch", "differs": 0}, {"label": "good", "differs": 0}]
 
 
 def test_a_candidate_for_which_photographs_are_decoded_otherwise_is_not_asked(client, shelf, part):
@@ -245,6 +247,31 @@ def test_no_candidate_begins_while_a_client_is_served(client, shelf, pace, part)
     wait_for(lambda: report(client)["answered"] == 2)
 
 
+def test_no_candidate_begins_while_an_inspection_is_recorded(client, shelf, pace, monkeypatch, part):
+    record, keeping, go_on = client.app.state.service.recording.record, threading.Event(), threading.Event()
+    keep = record.keep
+
+    async def wait(*inspection):
+        keeping.set()
+        assert await asyncio.to_thread(go_on.wait, 30)
+        return await keep(*inspection)
+
+    inspect(client, part)
+    assert pace.begun.acquire(timeout=30)
+    monkeypatch.setattr(record, "keep", wait)
+    asking = threading.Thread(target=inspect, args=(client, part))
+    asking.start()
+    assert keeping.wait(30)
+    for _ in range(3):
+        pace.end()
+        assert pace.begun.acquire(timeout=30)
+    assert shelf.predictors["2"].shapes == []
+    go_on.set()
+    asking.join()
+    pace.end(1000)
+    wait_for(lambda: report(client)["answered"] == 2)
+
+
 def test_no_candidate_begins_where_a_photograph_came_and_went_meanwhile(client, shelf, pace, part):
     inspect(client, part)
     assert pace.begun.acquire(timeout=30)
@@ -284,9 +311,10 @@ def test_no_more_wait_than_may_and_the_others_are_counted(make_client, monkeypat
         assert client.app.state.service.shadowing._held.held_bytes == 0
 
 
-def test_a_photograph_that_a_candidate_has_no_memory_for_is_skipped(client, part):
+@pytest.mark.parametrize("cost", [NetworkCost(base_bytes=1e15), NetworkCost(s_per_pixel=1.0)])
+def test_a_photograph_that_takes_a_candidate_too_much_memory_or_time_is_skipped(client, part, cost):
     models = client.app.state.service.models
-    candidate = replace(models.candidate(NAME), cost=NetworkCost(base_bytes=1e15))
+    candidate = replace(models.candidate(NAME), cost=cost)
     models.replace(NAME, {**models.versions(NAME), "2": candidate})
     inspect(client, part)
     wait_for(lambda: skipped(client) == {"too_large": 1})
