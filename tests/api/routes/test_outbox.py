@@ -2,6 +2,7 @@
 
 import json
 import sqlite3
+import threading
 from contextlib import closing
 from datetime import UTC, datetime
 
@@ -34,8 +35,8 @@ def events(tmp_path, count):
     """Returns what is told, as soon as it is so much."""
     file = tmp_path / "events.jsonl"
     while not file.exists() or len(lines := file.read_text().splitlines()) < count:
-        pass
-    return [json.loads(line) for line in lines]
+        threading.Event().wait(0.01)
+    return sorted(map(json.loads, lines), key=lambda event: event["data"]["record_id"])
 
 
 def test_an_inspection_is_told_with_its_verdict_and_without_its_picture(told, tmp_path, part):
