@@ -70,7 +70,7 @@ def add_watch(commands: "Commands") -> None:
 
 
 def _station(text: str) -> str:
-    if not is_name(text):
+    if text and not is_name(text):
         raise argparse.ArgumentTypeError(f"{text!r} is no name. Expected 1 to {MAX_NAME} letters that print")
     return text
 
