@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple, Protocol
 from uuid import uuid4
 
-from segdec.files import write_text_atomic
+from segdec.files import sync_folder, write_text_atomic
 
 UNSETTLED = "unsettled"
 STORE_ID = "store-id"
@@ -103,10 +103,10 @@ class FolderPictures:
         path = self._path(sha256)
         if not path.parent.exists():
             path.parent.mkdir(exist_ok=True)
-            _sync(self._folder)
+            sync_folder(self._folder)
         with suppress(FileExistsError):
             path.hardlink_to(mark)
-        _sync(path.parent)
+        sync_folder(path.parent)
 
     def settle(self, *digests: bytes) -> None:
         """Removes the second names."""
@@ -151,11 +151,3 @@ def _write(path: Path, data: bytes) -> None:
         file.write(data)
         file.flush()
         os.fsync(file.fileno())
-
-
-def _sync(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -144,7 +144,7 @@ def test_what_was_answered_outlives_kills(database_url, place, bucket, object_st
     flags = ("--record-pictures", place)
     process, clients.url = start(tmp_path, database_url, *flags)
     clients.start()
-    for _ in range(5):
+    for _ in range(3):
         clients.wait_for_answers(5)
         process.kill()
         process.wait()
