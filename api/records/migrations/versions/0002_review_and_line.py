@@ -104,7 +104,31 @@ def upgrade() -> None:
     )
     op.create_index("outbox_by_station", "outbox", ["sink", "state", "station", "id"])
     _index_filters()
+    if op.get_bind().dialect.name == "sqlite":
+        _put_hours_in_order()
     op.execute(DRAWN)
+
+
+def _put_hours_in_order() -> None:
+    """Keeps their rows in the index itself, as PostgreSQL cannot: a range of them is read in one go."""
+    op.rename_table("hours", "hours_in_a_heap")
+    op.create_table(
+        "hours",
+        sa.Column("hour", MOMENT, nullable=False),
+        sa.Column("station", sa.Text(), nullable=False),
+        sa.Column("model", sa.Text(), nullable=False),
+        sa.Column("version", sa.Text(), nullable=False),
+        sa.Column("label", sa.Text(), nullable=False),
+        sa.Column("count", sa.Integer(), nullable=False),
+        sa.Column("log_odds_sum", sa.Double(), nullable=False),
+        sa.Column("log_odds_squares", sa.Double(), nullable=False),
+        sa.Column("first_id", sa.BigInteger(), nullable=False),
+        sa.Column("last_id", sa.BigInteger(), nullable=False),
+        sa.PrimaryKeyConstraint("hour", "station", "model", "version", "label"),
+        sqlite_with_rowid=False,
+    )
+    op.execute("INSERT INTO hours SELECT * FROM hours_in_a_heap")
+    op.drop_table("hours_in_a_heap")
 
 
 def _index_filters() -> None:
@@ -132,6 +156,7 @@ def _count_draws() -> None:
         sa.Column("draw_probability", sa.Double(), nullable=False),
         sa.Column("count", sa.Integer(), nullable=False),
         sa.PrimaryKeyConstraint("hour", "station", "draw_reason", "draw_probability"),
+        sqlite_with_rowid=False,
     )
     op.execute(COUNTED.format(hour=HOURS[op.get_bind().dialect.name]))
     is_drawn = sa.text("draw < draw_probability")
