@@ -3,8 +3,8 @@
     make demo
     python -m examples.screenshots runs/demo/model data/toy docs
 
-The photographs are those that the model never saw, with ten good ones for each defect, as if one had come every two
-minutes for twelve hours. Needs Chromium.
+The photographs are those that the model never saw, with ten good ones for each defect, as if one had come
+every two minutes for twelve hours. Needs Chromium.
 """
 
 import argparse
@@ -19,9 +19,7 @@ from pathlib import Path
 from typing import Self
 from unittest import mock
 
-import cv2
 import httpx
-import numpy as np
 import uvicorn
 from playwright.sync_api import sync_playwright
 
@@ -131,9 +129,8 @@ def photograph(browser: str, url: str, out: Path) -> None:
             page.goto(f"{url}/{name}")
             page.wait_for_selector(READY[name])
             page.wait_for_load_state("networkidle")
-            picture = cv2.imdecode(np.frombuffer(page.screenshot(), np.uint8), cv2.IMREAD_COLOR)
-            _, jpeg = cv2.imencode(".jpg", picture, [cv2.IMWRITE_JPEG_QUALITY, JPEG_QUALITY])
-            write_bytes_atomic(out / f"{name}.jpg", jpeg.tobytes())
+            jpeg = page.screenshot(type="jpeg", quality=JPEG_QUALITY)
+            write_bytes_atomic(out / f"{name}.jpg", jpeg)
         chromium.close()
 
 

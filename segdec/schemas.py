@@ -407,6 +407,8 @@ class LineStatus(AnswerPart):
     unavailable: str | None = Field(
         description="why the record cannot be read: then this is what one replica knows by itself"
     )
+
+
 # === What others are told ===
 
 
