@@ -183,7 +183,13 @@ class Settings(BaseSettings):
         "answers all the same and says so, off keeps none",
     )
     record_folder: Path = Field(
-        Path("record"), description="folder of the record: its pictures, and its database where none is named"
+        Path("record"),
+        description="folder of the record: its pictures and its database, where no other place is named",
+    )
+    record_pictures: str | None = Field(
+        None,
+        description="where the pictures go, s3://BUCKET/PREFIX in a store that the variables AWS_… describe; "
+        "default: files in record-folder",
     )
     record_database: str | None = Field(
         None,
@@ -261,8 +267,8 @@ class Settings(BaseSettings):
     )
     outbox_mqtt: str | None = Field(
         None,
-        description="MQTT 5 broker to which the same events are published, mqtt://USER:PASSWORD@HOST:PORT/TOPIC, "
-        "or mqtts:// with TLS; what stands before @ is better kept in the environment or the file below",
+        description="MQTT 5 broker to which the same events are published, mqtt://HOST:PORT/TOPIC, mqtts:// "
+        "with TLS; USER:PASSWORD@ may stand before the host, best where the variable is set and not the flag",
     )
     outbox_mqtt_login: Path | None = Field(None, description="file of one line, USER:PASSWORD of the broker")
     outbox_mqtt_client: Annotated[str, Field(min_length=1, max_length=128)] | None = Field(
@@ -281,8 +287,8 @@ class Settings(BaseSettings):
     outbox_rows: int = Field(
         1_000_000,
         gt=0,
-        description="most events kept for one receiver, waiting and given up; beyond it the oldest are dropped, "
-        "those first that were given up",
+        description="most events kept for one receiver, waiting and given up; beyond it the oldest are "
+        "dropped, those first that were given up",
     )
     opcua_endpoint: str | None = Field(
         None,
@@ -291,7 +297,7 @@ class Settings(BaseSettings):
     )
     opcua_certificate: Path | None = Field(
         None,
-        description="certificate of the OPC UA server, DER or PEM: it signs and encrypts, and takes nothing else",
+        description="certificate of the OPC UA server, PEM or DER: who asks has to sign and encrypt",
     )
     opcua_key: Path | None = Field(None, description="private key of that certificate, PEM or DER")
 

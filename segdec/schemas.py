@@ -169,7 +169,8 @@ class PictureFacts(AnswerPart):
     bytes: int
     format: str = Field(description="jpeg, png, …, judged from the content")
     state: Literal["kept", "expiring", "expired", "lost"] = Field(
-        description="kept: it can be had; expired: deleted by the rules of retention; lost: its file is gone"
+        description="kept: it can be had; expired: deleted, by the rules of retention or by a person; lost: "
+        "its file is gone"
     )
 
 
@@ -208,6 +209,35 @@ class InspectionRecord(AnswerPart):
     draw: Draw
     review: Review | None
     revision: int = Field(description="of the review; the ETag with which it is changed")
+
+
+class CandidateVerdicts(AnswerPart):
+    """Who was right where a candidate differs, of those that a person has looked at."""
+
+    candidate: int = 0
+    serving: int = Field(0, description="what was answered")
+    neither: int = 0
+    unsure: int = Field(0, description="neither could the person tell")
+
+
+class CandidateReport(AnswerPart):
+    """What a candidate says of the photographs that another version answers."""
+
+    model: ModelIdentity
+    serving: str = Field(description="version that answers now")
+    since: datetime | None = Field(description="the first photograph that it answered; null: none yet")
+    answered: int
+    differing: int = Field(description="those of them with another label than was answered")
+    skipped: dict[str, int] = Field(
+        description="photographs without its answer, by reason, since the start of the replica that was asked"
+    )
+    reviewed: CandidateVerdicts = Field(description="of the differing ones")
+
+
+class CandidateList(AnswerPart):
+    """The candidates of all models."""
+
+    candidates: list[CandidateReport]
 
 
 class RecordPage(AnswerPart):
@@ -377,6 +407,47 @@ class LineStatus(AnswerPart):
     unavailable: str | None = Field(
         description="why the record cannot be read: then this is what one replica knows by itself"
     )
+
+
+# === What others are told ===
+
+
+class OutboxEvent(AnswerPart):
+    """An event that waits, or was given up."""
+
+    id: int
+    station: str = Field(description="empty where none was named")
+    created_at: datetime
+    attempts: int = Field(description="how often the receiver failed at it, as far as it may be to blame")
+    next_at: datetime = Field(description="when it may be tried again")
+    error: str | None = Field(description="of the last attempt; null: not tried yet, or not failed")
+    event: dict[str, Any] = Field(description="the CloudEvent, as it is sent")
+
+
+class OutboxSink(AnswerPart):
+    """A receiver, and what lies in the outbox for it."""
+
+    name: str
+    configured: bool = Field(description="false: it was once, and what waits for it waits for its return")
+    waiting: int
+    oldest_at: datetime | None = Field(description="of what waits; null: nothing does")
+    dead: int = Field(description="how many were given up")
+    failing: list[OutboxEvent] = Field(
+        description="what stations wait with, each with the first of its events, where it failed"
+    )
+    dead_letters: list[OutboxEvent] = Field(description="what was given up, the newest first")
+
+
+class OutboxState(AnswerPart):
+    """What is still to be told to others."""
+
+    sinks: list[OutboxSink]
+
+
+class OutboxChange(AnswerPart):
+    """How many events are tried again, or are no more."""
+
+    changed: int
 
 
 # === Errors ===

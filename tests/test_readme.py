@@ -120,10 +120,17 @@ NOT_RUN = {
     'curl --data-binary @part.png -H "Content-Type: image/png" '
     '"http://127.0.0.1:8000/v1/inspect?station=line3-cam1&part_id=A17"': "see tests/api/routes/"
     "test_inspect.py",
+    "curl -X PUT http://127.0.0.1:8000/v1/records/17/review -H 'If-Match: \"0\"' "
+    '-H "Content-Type: application/json" -d \'{"label": "scratch", "reason": "at the edge", '
+    '"reviewer": "Ada", "session": "4f1c"}\'': "see tests/api/routes/test_review.py",
     "python -m api --model models/parts --port 8000 --record required --record-shifts 06:00,14:00,22:00 "
     "--record-zone Europe/Berlin": "see tests/api/routes/test_line.py",
     "chromium --kiosk --autoplay-policy=no-user-gesture-required "
     '"http://127.0.0.1:8000/line?station=line3-cam1&sound=on"': "see tests/browser/test_line.py",
+    "python -m api export-reviewed --out reviewed --record-folder record": "needs a record; see "
+    "tests/api/records/test_export_reviewed.py",
+    "python -m training retrain runs/parts --reviewed reviewed --parent models/parts/1": "needs what that "
+    "exports; see tests/training/retrain",
     "mkdir backup": "see tests/api/records/test_backup.py",
     "sqlite3 record/record.db \"VACUUM INTO 'backup/record.db'\"": "as above",
     "cp -a record/pictures backup/": "as above",

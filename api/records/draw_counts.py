@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
+from functools import cache
 from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, Select, func, select
@@ -26,13 +27,17 @@ def count_draws(connection: Connection, rows: Iterable[Row]) -> None:
     """Counts inspections that were added, drawn or not."""
     names = ("station", "draw_reason", "draw_probability")
     counts = Counter((hour_of(row["inspected_at"]), *(row[name] for name in names)) for row in rows)
-    insert = insert_into(connection, draws)
-    statement = insert.on_conflict_do_update(
-        index_elements=list(draws.primary_key), set_={"count": draws.c.count + insert.excluded.count}
-    )
     columns = ("hour", *names, "count")
     added = [dict(zip(columns, (*key, count), strict=True)) for key, count in sorted(counts.items())]
-    connection.execute(statement, added)
+    connection.execute(_add(connection.dialect.name), added)
+
+
+@cache
+def _add(dialect: str) -> Any:
+    insert = insert_into(dialect, draws)
+    return insert.on_conflict_do_update(
+        index_elements=list(draws.primary_key), set_={"count": draws.c.count + insert.excluded.count}
+    )
 
 
 def total_draws(connection: Connection, filters: Filters) -> Mapping[DrawnBy, int]:

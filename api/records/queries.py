@@ -1,7 +1,7 @@
 """What is asked of the tables, each by a function of a connection."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
@@ -9,6 +9,7 @@ from typing import Any
 
 from sqlalchemy import (
     Column,
+    ColumnElement,
     Connection,
     RowMapping,
     Select,
@@ -31,12 +32,14 @@ DIALECTS = {"postgresql": postgresql, "sqlite": sqlite}
 """Both say `ON CONFLICT` alike, but SQLAlchemy has no common word for it."""
 
 
-def insert_into(connection: Connection, table: Table) -> Any:
-    """Begins an INSERT in the words of the database, which can say what happens to a row that is there."""
-    return DIALECTS[connection.dialect.name].insert(table)
+def insert_into(dialect: str, table: Table) -> Any:
+    """Begins an INSERT in the words of a database, which can say what happens to a row that is there.
+
+    Such a statement is made once: making it takes longer than what the database does.
+    """
+    return DIALECTS[dialect].insert(table)
 
 
-# What the writer says in each transaction is put together once: that takes longer than to say it.
 THERE = select(func.coalesce(func.sum(pictures.c.bytes), 0)).where(
     pictures.c.sha256.in_(bindparam("digests", expanding=True)), pictures.c.state == literal_column("'kept'")
 )
@@ -52,7 +55,7 @@ def keep_pictures(connection: Connection, rows: Sequence[Row]) -> None:
 
 @cache
 def _keep_pictures(dialect: str) -> Any:
-    insert = DIALECTS[dialect].insert(pictures)
+    insert = insert_into(dialect, pictures)
     new, worth = insert.excluded, pictures.c.worth
     return insert.on_conflict_do_update(
         index_elements=[pictures.c.sha256],
@@ -72,7 +75,7 @@ def add_inspections(connection: Connection, rows: Sequence[Row]) -> dict[bytes, 
 
 @cache
 def _add_inspections(dialect: str) -> Any:
-    insert = DIALECTS[dialect].insert(inspections).on_conflict_do_nothing()
+    insert = insert_into(dialect, inspections).on_conflict_do_nothing()
     return insert.returning(inspections.c.token, inspections.c.id)
 
 
@@ -90,7 +93,7 @@ def count_hours(connection: Connection, rows: Sequence[Row]) -> None:
 
 @cache
 def _count_hours(dialect: str) -> Any:
-    insert = DIALECTS[dialect].insert(hours)
+    insert = insert_into(dialect, hours)
     new = insert.excluded
     added = {name: hours.c[name] + new[name] for name in ("count", "log_odds_sum", "log_odds_squares")}
     return insert.on_conflict_do_update(
@@ -242,9 +245,7 @@ def list_inspections(
     table = inspections.c
     listed = (column for column in table if column is not table.mask)
     statement = with_pictures(listed).order_by(table.id.desc()).limit(most)
-    for name in ("station", "part_id", "label"):
-        if (value := getattr(filters, name)) is not None:
-            statement = statement.where(table[name] == value)
+    statement = statement.where(*_equal(connection.dialect.name, filters))
     if filters.reviewed is not None:
         is_missing = table.reviewed_label.is_(None)
         statement = statement.where(~is_missing if filters.reviewed else is_missing)
@@ -258,6 +259,20 @@ def list_inspections(
         if filters.until is not None:
             statement = statement.where(table.inspected_at < filters.until)
     return connection.execute(statement).mappings().all()
+
+
+def _equal(dialect: str, filters: Filters) -> Iterator[ColumnElement[bool]]:
+    """Yields what columns have to be.
+
+    SQLite keeps no figures of what is rare, and takes the index of any column that is named. So it is kept
+    from those of others where a part is named, or what was reviewed is asked for: these are few.
+    """
+    names = ("station", "part_id", "label")
+    found_by = ("part_id",) if filters.part_id is not None else () if filters.reviewed else names
+    for name in names:
+        if (value := getattr(filters, name)) is not None:
+            column = inspections.c[name]
+            yield (column if name in found_by or dialect != "sqlite" else column.concat("")) == value
 
 
 def ids_of_hours(connection: Connection, filters: Filters) -> tuple[int, int]:

@@ -17,6 +17,7 @@ from segdec.errors import MissingExtraError
 
 if TYPE_CHECKING:
     from api.records.line_status import Line
+    from api.records.pictures import PictureStore
     from api.records.record import Record
 
 BEST_EFFORT_S = 2.0
@@ -125,7 +126,7 @@ def open_recording(settings: Settings, metrics: Metrics, sinks: Sequence[str] = 
 
     Raises:
         MissingExtraError: If the group `record` is not installed.
-        ConfigError: If the record's database cannot be used.
+        ConfigError: If the record's database, or the place of its pictures, cannot be used.
     """
     if settings.record == "off":
         return Recording("off", None)
@@ -144,8 +145,22 @@ def open_recording(settings: Settings, metrics: Metrics, sinks: Sequence[str] = 
             settings.retry_after_s,
             RecordMetrics(metrics),
             Outbox(tuple(sinks)),
+            open_store(settings.record_pictures),
         )
     return Recording(settings.record, record, Line(record, ShiftPlan.from_settings(settings)))
+
+
+def open_store(url: str | None) -> "PictureStore | None":
+    """Opens the store of pictures at `url`; None where they are files.
+
+    Raises:
+        ConfigError: If it names no store that can be used.
+    """
+    if url is None:
+        return None
+    from api.records.object_pictures import ObjectPictures
+
+    return ObjectPictures(url)
 
 
 @contextmanager

@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 from enum import IntEnum
+from functools import cache
+from typing import Any
 
 from sqlalchemy import Connection, SmallInteger, bindparam, case, delete, func, select
 
@@ -37,18 +39,22 @@ def put_up(connection: Connection, priorities: Sequence[tuple[int, Priority]]) -
     """
     if not priorities:
         return
+    rows = [{"put_up": record_id, "put_up_as": int(priority)} for record_id, priority in priorities]
+    connection.execute(_put_up(connection.dialect.name), rows)
+
+
+@cache
+def _put_up(dialect: str) -> Any:
     table = inspections.c
     waiting = (
         select(table.id, bindparam("put_up_as", type_=SmallInteger), table.station)
         .join_from(inspections, pictures)
         .where(table.id == bindparam("put_up"), table.reviewed_label.is_(None), pictures.c.state == "kept")
     )
-    insert = insert_into(connection, review_queue).from_select(["record_id", "priority", "station"], waiting)
+    insert = insert_into(dialect, review_queue).from_select(["record_id", "priority", "station"], waiting)
     new, old = insert.excluded, review_queue.c
     lower = case((old.priority < new.priority, old.priority), else_=new.priority)
-    statement = insert.on_conflict_do_update(index_elements=[old.record_id], set_={"priority": lower})
-    rows = [{"put_up": record_id, "put_up_as": int(priority)} for record_id, priority in priorities]
-    connection.execute(statement, rows)
+    return insert.on_conflict_do_update(index_elements=[old.record_id], set_={"priority": lower})
 
 
 def put_up_again(connection: Connection, row: Row) -> None:
@@ -65,7 +71,8 @@ def put_up_again(connection: Connection, row: Row) -> None:
 
 def take_down(connection: Connection, record_ids: Sequence[int]) -> None:
     """Takes inspections out of the queue, by id."""
-    connection.execute(delete(review_queue).where(review_queue.c.record_id.in_(record_ids)))
+    if record_ids:
+        connection.execute(delete(review_queue).where(review_queue.c.record_id.in_(record_ids)))
 
 
 def take_down_pictures(connection: Connection, digests: Sequence[bytes]) -> None:

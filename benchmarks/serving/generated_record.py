@@ -8,7 +8,7 @@ Pictures have rows, those of old good ones say that they have expired, and no fi
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +17,10 @@ import numpy as np
 from sqlalchemy import Connection, Engine, Table, func, insert, select, text, update
 
 from api.records.database import migrate, writing
+from api.records.draw_counts import count_draws
 from api.records.drawing import DrawPolicy
 from api.records.inspection import Row
-from api.records.queries import count_hours
+from api.records.queries import count_hours, hour_of
 from api.records.record import PICTURES, STORE_ID
 from api.records.review_queue import PRIORITIES, put_up
 from api.records.tables import inspections, pictures, store
@@ -40,8 +41,7 @@ from segdec.schemas import (
 )
 
 STORE = "generated"
-BEGIN, DAYS = datetime(2026, 1, 1), 300
-"""In UTC."""
+BEGIN, DAYS = datetime(2026, 1, 1, tzinfo=UTC), 300
 STATIONS = {
     "line1-cam1": 0.3,
     "line1-cam2": 0.25,
@@ -126,6 +126,7 @@ def _write_block(connection: Connection, start: int, end: int, rows: int) -> Non
     _copy(connection, pictures, shown)
     _copy(connection, inspections, inspected)
     count_hours(connection, _hours(inspected))
+    count_draws(connection, inspected)
     drawn = [row for row in inspected if row["draw"] < row["draw_probability"]]
     waiting = [row for row in drawn if row["reviewed_label"] is None]
     put_up(connection, [(row["id"], PRIORITIES[row["draw_reason"]]) for row in waiting])
@@ -134,30 +135,36 @@ def _write_block(connection: Connection, start: int, end: int, rows: int) -> Non
 
 
 def _copy(connection: Connection, table: Table, rows: Sequence[Row]) -> None:
-    """Writes rows of the same columns in the fastest way that the database has; times are text."""
+    """Writes rows of the same columns in the fastest way that the database has."""
     columns = ", ".join(f'"{name}"' for name in rows[0])
     driver = connection.connection.driver_connection
     assert driver is not None
     if connection.dialect.name == "sqlite":
         places = ", ".join("?" * len(rows[0]))
         statement = f"INSERT INTO {table.name} ({columns}) VALUES ({places})"
-        driver.executemany(statement, (tuple(row.values()) for row in rows)).close()
+        driver.executemany(statement, (tuple(map(_plain, row.values())) for row in rows)).close()
         return
     with driver.cursor() as cursor, cursor.copy(f"COPY {table.name} ({columns}) FROM STDIN") as copy:
         for row in rows:
             copy.write_row(tuple(row.values()))
 
 
+def _plain(value: object) -> object:
+    """Returns what SQLite holds of a value: times are text, as SQLAlchemy writes them."""
+    if type(value) is not datetime:
+        return value
+    return value.replace(tzinfo=None).isoformat(" ", "microseconds")
+
+
 def _hours(rows: Iterable[Row]) -> list[dict[str, Any]]:
     """Sums what the table `hours` has of these rows."""
     sums: dict[tuple[Any, ...], dict[str, Any]] = {}
     for row in rows:
-        key = (row["inspected_at"][: len("2026-01-01 00")], row["station"], row["label"])
+        key = (hour_of(row["inspected_at"]), row["station"], row["label"])
         if key not in sums:
             named = {name: row[name] for name in ("station", "model", "version", "label")}
-            hour = datetime.fromisoformat(f"{key[0]}:00+00:00")
             none = {"count": 0, "log_odds_sum": 0.0, "log_odds_squares": 0.0, "first_id": row["id"]}
-            sums[key] = {**named, **none, "hour": hour}
+            sums[key] = {**named, **none, "hour": key[0]}
         total = sums[key]
         total["count"] += 1
         total["log_odds_sum"] += row["log_odds"]
@@ -193,13 +200,13 @@ def _make_rows(start: int, end: int, rows: int) -> Iterator[tuple[Row, Row]]:
             "format": "jpeg",
             "state": "expired" if worth is Worth.GOOD and age > GOOD_DAYS else "kept",
             "worth": int(worth),
-            "stored_at": _text(at),
+            "stored_at": at,
         }
         inspection = {
             "id": number + 1,
             "token": digest[32:48],
             "part_key": digest[48:],
-            "inspected_at": _text(at),
+            "inspected_at": at,
             "station": RARE_AT if label == RARE else station,
             "part_id": f"P{number // PHOTOGRAPHS_EACH:08}",
             "client": "line",
@@ -218,7 +225,7 @@ def _make_rows(start: int, end: int, rows: int) -> Iterator[tuple[Row, Row]]:
             "draw_reason": draw.reason,
             "revision": int(is_reviewed),
             "reviewed_label": label if is_reviewed and label != REVIEW else GOOD if is_reviewed else None,
-            "reviewed_at": _text(at + timedelta(hours=20)) if is_reviewed else None,
+            "reviewed_at": at + timedelta(hours=20) if is_reviewed else None,
             "reviewer": "anna" if is_reviewed else None,
             "answer": answers[label] % (number, score, 1 - score, score),
             "mask": masks[0 if label == GOOD else number % (len(masks) - 1) + 1],
@@ -234,10 +241,6 @@ def _score(label: str, chance: float) -> float:
     if label != GOOD:
         return 0.5 + 0.49 * chance
     return 0.395 if chance < NEAR_SHARE else 0.01 + 0.3 * chance
-
-
-def _text(moment: datetime) -> str:
-    return moment.isoformat(" ", "microseconds")
 
 
 def _texts() -> tuple[dict[str, str], list[str]]:

@@ -76,7 +76,7 @@ class Question:
         number = chance.randrange(rows)
         day = BEGIN + timedelta(days=chance.randrange(DAYS))
         places = {"id": number + 1, "part": f"P{number // PHOTOGRAPHS_EACH:08}"}
-        places |= {"day": f"{day.isoformat()}Z", "next": f"{(day + timedelta(days=1)).isoformat()}Z"}
+        places |= {"day": day.isoformat(), "next": (day + timedelta(days=1)).isoformat()}
         told = {name: str(value).format(**places) for name, value in self.told.items()}
         path = self.path.format(**places)
         if self.method == "GET":

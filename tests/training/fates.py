@@ -7,7 +7,8 @@
 - `file_limit`: largest size of a file, bytes
 - `interrupt_at`: as `kill_at`, but asked to stop as by Ctrl-C, after the `count`-th call
 
-With `tick_s` each look at the clock of `training fit` takes so many seconds, whatever the machine does.
+With `tick_s` each look at the clock of `training fit` takes so many seconds, whatever the machine does. With
+`compact` the preset of that name has these widths.
 """
 
 import functools
@@ -90,6 +91,8 @@ def prepare(fate):
         kill_at(fate["interrupt_at"], fate["count"], "after", interrupt)
     if "tick_s" in fate:
         tick(fate["tick_s"])
+    if "compact" in fate:
+        importlib.import_module("segdec.config").PRESETS["compact"].update(fate["compact"])
     if "kill_after_s" in fate:
         timer = threading.Timer(fate["kill_after_s"], die)
         timer.daemon = True

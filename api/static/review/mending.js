@@ -98,8 +98,8 @@ export class Mending {
     part("size").value = this.size;
     part("size").setAttribute("aria-valuetext", `${SIZES[this.size]} pixels`);
     part("size-value").textContent = `${SIZES[this.size]} px`;
-    part("size-field").hidden = !["brush", "eraser"].includes(this.name);
-    part("close-polygon").hidden = this.name !== "polygon";
+    part("size-field").classList.toggle("unused", !["brush", "eraser"].includes(this.name));
+    part("close-polygon").classList.toggle("unused", this.name !== "polygon");
     part("step-undo").disabled = !drawing?.done.length;
     part("step-redo").disabled = !drawing?.undone.length;
     part("clear").disabled = !drawing;

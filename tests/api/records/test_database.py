@@ -6,7 +6,7 @@ import pytest
 from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
-from sqlalchemy import insert, text
+from sqlalchemy import insert, select, text
 from sqlalchemy.exc import DBAPIError
 
 from api.records import tables
@@ -35,6 +35,20 @@ def test_tables_of_each_earlier_form_become_those_of_today(engine, revision):
     with engine.connect() as connection:
         assert compare_metadata(MigrationContext.configure(connection), tables.metadata) == []
         assert revision_of(connection) == REVISIONS[-1]
+
+
+def test_hours_that_were_counted_before_are_kept(engine):
+    counts = {"count": 3, "log_odds_sum": -6.5, "log_odds_squares": 15.25, "first_id": 1, "last_id": 4}
+    names = {"station": "s", "model": "m", "version": "1", "label": "good"}
+    hour = {"hour": datetime(2026, 1, 1, tzinfo=UTC), **names, **counts}
+    with writing(engine) as connection:
+        config = migrations()
+        config.attributes["connection"] = connection
+        command.upgrade(config, "0001")
+        connection.execute(insert(tables.hours), hour)
+    migrate(engine)
+    with engine.connect() as connection:
+        assert connection.execute(select(tables.hours)).mappings().one() == hour
 
 
 def test_a_newer_form_is_left_alone(engine):

@@ -146,7 +146,9 @@ def test_replicas_tell_of_each_others_misses(make_app, folder):
 def test_the_page_may_load_nothing_from_elsewhere(recorder, path):
     answer = recorder.get(path)
     assert answer.status_code == 200
-    assert answer.headers["Content-Security-Policy"].startswith("default-src 'self'; img-src 'self' blob: data:;")
+    assert answer.headers["Content-Security-Policy"].startswith(
+        "default-src 'self'; img-src 'self' blob: data:;"
+    )
 
 
 def test_without_a_record_there_is_no_line(client):

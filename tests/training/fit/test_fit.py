@@ -21,6 +21,14 @@ TICK_S = 60
 TINY = "40"
 """Minutes, as many ticks."""
 
+NARROW = {
+    "segmentation_widths": ((4,), (4,), (4,)),
+    "feature_width": 8,
+    "feature_kernel": 5,
+    "decision_widths": (4, 4, 4),
+}
+"""Of the network that is chosen: what is tried here does not depend on how wide it is."""
+
 
 @pytest.fixture
 def fit(run_process, tmp_path):
@@ -28,7 +36,7 @@ def fit(run_process, tmp_path):
 
     def run(root, *flags, **fate):
         places = ["--runs", tmp_path / "runs", "--out", tmp_path / "model", "--encoder-weights", "none"]
-        return run_process("fit", root, *places, *flags, tick_s=TICK_S, **fate)
+        return run_process("fit", root, *places, *flags, tick_s=TICK_S, compact=NARROW, **fate)
 
     return run
 

@@ -70,6 +70,9 @@ def upgrade() -> None:
         sqlite_autoincrement=True,
     )
     op.create_index("shadows_by_record", "shadows", ["record_id"])
+    op.create_index(
+        "shadows_by_candidate", "shadows", ["model", "version", "manifest_sha256", "differs", "record_id"]
+    )
     op.create_table(
         "misses",
         sa.Column("id", IDENTITY, autoincrement=True, nullable=False),
@@ -100,11 +103,48 @@ def upgrade() -> None:
         sqlite_autoincrement=True,
     )
     op.create_index("outbox_by_station", "outbox", ["sink", "state", "station", "id"])
+    _index_filters()
+    if op.get_bind().dialect.name == "sqlite":
+        _put_hours_in_order()
+    op.execute(DRAWN)
+
+
+def _put_hours_in_order() -> None:
+    """Keeps their rows in the index itself, as PostgreSQL cannot: a range of them is read in one go."""
+    op.rename_table("hours", "hours_in_a_heap")
+    op.create_table(
+        "hours",
+        sa.Column("hour", MOMENT, nullable=False),
+        sa.Column("station", sa.Text(), nullable=False),
+        sa.Column("model", sa.Text(), nullable=False),
+        sa.Column("version", sa.Text(), nullable=False),
+        sa.Column("label", sa.Text(), nullable=False),
+        sa.Column("count", sa.Integer(), nullable=False),
+        sa.Column("log_odds_sum", sa.Double(), nullable=False),
+        sa.Column("log_odds_squares", sa.Double(), nullable=False),
+        sa.Column("first_id", sa.BigInteger(), nullable=False),
+        sa.Column("last_id", sa.BigInteger(), nullable=False),
+        sa.PrimaryKeyConstraint("hour", "station", "model", "version", "label"),
+        sqlite_with_rowid=False,
+    )
+    op.execute("INSERT INTO hours SELECT * FROM hours_in_a_heap")
+    op.drop_table("hours_in_a_heap")
+
+
+def _index_filters() -> None:
+    op.drop_index("inspections_by_label", "inspections")
+    op.create_index("inspections_by_label", "inspections", ["label", "id", "reviewed_label"])
+    op.create_index(
+        "inspections_by_station_and_label", "inspections", ["station", "label", "id", "reviewed_label"]
+    )
     reviewed = sa.text("reviewed_label IS NOT NULL")
     op.create_index(
-        "inspections_reviewed", "inspections", ["id"], sqlite_where=reviewed, postgresql_where=reviewed
+        "inspections_reviewed",
+        "inspections",
+        ["id", "station", "label"],
+        sqlite_where=reviewed,
+        postgresql_where=reviewed,
     )
-    op.execute(DRAWN)
 
 
 def _count_draws() -> None:
@@ -116,6 +156,7 @@ def _count_draws() -> None:
         sa.Column("draw_probability", sa.Double(), nullable=False),
         sa.Column("count", sa.Integer(), nullable=False),
         sa.PrimaryKeyConstraint("hour", "station", "draw_reason", "draw_probability"),
+        sqlite_with_rowid=False,
     )
     op.execute(COUNTED.format(hour=HOURS[op.get_bind().dialect.name]))
     is_drawn = sa.text("draw < draw_probability")
