@@ -236,3 +236,34 @@ def test_a_station_that_went_quiet(past):
     # 48 inspections in 4 to 5 hours of the clock
     assert quiet[0].usual_gap_s == 5 * 3600 / 48
     assert past.status("b").quiet == []
+
+
+@pytest.mark.parametrize("station", [None, "a"])
+def test_no_table_is_read_through(tmp_path, station):
+    past = Past(f"sqlite:///{tmp_path}/record.db", tmp_path / "record")
+    past.add((900, "dent"), (170, "good"), (1, "good"))
+    past.miss(5), past.record.misses.write()
+    asked = []
+
+    @event.listens_for(past.record._engine, "before_cursor_execute")
+    def note(_, __, statement, parameters, *___):
+        asked.append((statement, parameters))
+
+    past.status(station)
+    with past.record._engine.connect() as connection:
+        plans = {
+            statement: [
+                row[3] for row in connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", parameters)
+            ]
+            for statement, parameters in asked
+            if statement.startswith("SELECT")
+        }
+    past.record.close()
+    read_through = [statement for statement, plan in plans.items() if any("SCAN" in step for step in plan)]
+    # The newest inspection of all: from the end of the table, one row.
+    newest = [
+        one
+        for one in plans
+        if one.endswith("FROM inspections ORDER BY inspections.id DESC\n LIMIT ? OFFSET ?")
+    ]
+    assert len(plans) >= 10 and set(read_through) <= set(newest)
