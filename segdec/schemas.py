@@ -397,7 +397,9 @@ class LineStatus(AnswerPart):
     station: str | None = Field(description="which one is meant; null: all")
     stations: list[str] = Field(description="of the last week")
     last: LineInspection | None
-    misses: list[LineMiss] = Field(description="the last one of each station in this shift, the newest first")
+    misses: list[LineMiss] = Field(
+        description="the last one of each station, of this shift and twelve hours before it; the newest first"
+    )
     shift: LineCounts | None = Field(description="null: the record cannot be read")
     day: LineCounts | None
     chart: DefectChart | None

@@ -37,6 +37,8 @@ BEFORE_HOURS = 7 * 24
 """That these are compared with."""
 DRIFT_HOURS = 4
 """Of the scores, the running one included, that are compared with the hours of `BEFORE_HOURS` before them."""
+STANDS = timedelta(hours=12)
+"""Before the shift, of which misses are told still: one that nothing has followed does not end with a shift."""
 DEFECTS = 8
 """The last ones, of the week."""
 
@@ -68,8 +70,8 @@ class Line:
             return self._unread(station, now, str(error))
 
     def _unread(self, station: str | None, now: datetime, why: str) -> LineStatus:
-        shift = self._plan.shift_at(now)
-        missed = _newest(_of(self._record.misses.known(), shift, station), [])
+        since = self._plan.shift_at(now).begin - STANDS
+        missed = _newest(_of(self._record.misses.known(), since, station), [])
         return LineStatus(
             at=now,
             zone=self._plan.zone.key,
@@ -109,7 +111,7 @@ class Line:
             station=station,
             stations=sorted(newest),
             last=None if last is None else _tell(last),
-            misses=self._misses(connection, station, shift, unwritten),
+            misses=self._misses(connection, station, shift.begin - STANDS, unwritten),
             shift=self._count(connection, station, shift, unwritten),
             day=self._count(connection, station, day, unwritten),
             chart=_chart(_hours(sums), scores, hour),
@@ -124,14 +126,14 @@ class Line:
     ) -> LineCounts:
         labels = self._counts.since(connection, span.begin, station)
         missed = line_queries.count_misses(connection, span.begin, station)
-        missed += sum(miss.count for miss in _of(unwritten, span, station))
+        missed += sum(miss.count for miss in _of(unwritten, span.begin, station))
         return _counts(span, labels, missed)
 
     def _misses(
-        self, connection: Connection, station: str | None, shift: Span, unwritten: Sequence[Miss]
+        self, connection: Connection, station: str | None, since: datetime, unwritten: Sequence[Miss]
     ) -> list[LineMiss]:
-        written = line_queries.last_misses(connection, shift.begin, station)
-        newest = _newest(_of(unwritten, shift, station), written)
+        written = line_queries.last_misses(connection, since, station)
+        newest = _newest(_of(unwritten, since, station), written)
         return _told(newest, self._last_times(connection, newest, station))
 
     def _last_times(
@@ -261,10 +263,10 @@ def _quiet(days: Mapping[str, StationDay], station: str | None, now: datetime) -
     ]
 
 
-def _of(missed: Iterable[Miss], span: Span, station: str | None) -> Iterator[Miss]:
-    """Yields those of a span, at a station or perhaps there."""
+def _of(missed: Iterable[Miss], since: datetime, station: str | None) -> Iterator[Miss]:
+    """Yields those since then, at a station or perhaps there."""
     for miss in missed:
-        if miss.missed_at >= span.begin and (station is None or miss.station in (station, "")):
+        if miss.missed_at >= since and (station is None or miss.station in (station, "")):
             yield miss
 
 

@@ -296,7 +296,10 @@ def test_a_station_that_inspects_again_leaves_a_banner(watch, line):
     page.locator("#banner-seen").click()
     expect(page.locator("#banner")).to_be_hidden()
     line.say(shift=counts(line.now + 8 * HOUR, 7, 1))
-    expect(page.locator("#banner")).to_be_hidden()
+    expect(page.locator("#shift-begin")).to_have_text("since 15:00")
+    expect(page.locator("#alarm")).to_be_hidden()
+    line.say(misses=[miss(line.now, 9000)])
+    expect(page.locator("#alarm")).to_be_visible()
 
 
 @pytest.mark.slow

@@ -53,7 +53,7 @@ export class Alarm {
     const { shift, number } = shiftOf(status);
     const seen = this.seen.of(shift);
     const unseen = Math.max(number - seen.count, 0);
-    const standing = unseen ? this.standing(seen) : null;
+    const standing = status ? this.standing(seen) : null;
     this.kind = trouble ? "lost" : standing ? "missed" : status?.unavailable ? "unread" : null;
     part("alarm").hidden = !this.kind;
     part("banner").hidden = Boolean(this.kind) || !unseen;

@@ -166,10 +166,15 @@ def test_misses_of_rows_and_of_memory_are_told_together(past):
     past.miss(100, part_id="old")
     past.miss(90, station="b", part_id="its own")
     past.miss(300, station="c", part_id="of the shift before")
+    past.miss(170 + 12 * 60 + 1, station="d", part_id="of yesterday")
     past.record.misses.write()
     past.miss(1, part_id="new", count=3)
     status = past.status()
-    assert [(miss.station, miss.part_id) for miss in status.misses] == [("a", "new"), ("b", "its own")]
+    assert [(miss.station, miss.part_id) for miss in status.misses] == [
+        ("a", "new"),
+        ("b", "its own"),
+        ("c", "of the shift before"),
+    ]
     assert (status.shift.not_inspected, status.day.not_inspected) == (5, 6)
 
 
