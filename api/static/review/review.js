@@ -32,9 +32,9 @@ const board = new Board(part("picture"));
 const mending = new Mending(board, { onChange: showMaskState });
 const hand = new Hand(part("picture"), board.view, { tool: () => mending.tool, redraw: () => board.draw() });
 const connection = new Connection(() => verdicts.underWay);
-const onConnection = (connected, error) => connection.show(connected, error);
-const desk = new Desk(requests, { onChange: deskChanged, onConnection });
-const verdicts = new Verdicts(requests, { onSettled, onUndone, onConnection });
+const noteOf = (who) => (connected, error) => connection.note(who, connected, error);
+const desk = new Desk(requests, { onChange: deskChanged, onConnection: noteOf("desk") });
+const verdicts = new Verdicts(requests, { onSettled, onUndone, onConnection: noteOf("verdicts") });
 const unkept = new Unkept({ onAgain: judgeAgain, onLeave: (task) => desk.forget(task) });
 
 const judged = []; // {task, verdict, state}: what can be undone, a skipped one without a verdict
