@@ -275,7 +275,8 @@ def _newest(unwritten: Iterable[Miss], written: Iterable[Mapping[str, Any]]) -> 
         known = newest.setdefault(miss["station"], miss)
         if miss["missed_at"] >= known["missed_at"]:
             newest[miss["station"]] = miss
-    return sorted(newest.values(), key=lambda miss: miss["missed_at"], reverse=True)
+    ordered = sorted(newest.values(), key=lambda miss: miss["missed_at"], reverse=True)
+    return ordered[: line_queries.MOST_STATIONS]
 
 
 def _told(missed: Iterable[Mapping[str, Any]], last_times: Mapping[str, datetime]) -> list[LineMiss]:

@@ -232,7 +232,7 @@ misses = Table(
     Column("status", Integer, nullable=False, doc="of HTTP"),
     Column("code", Text, nullable=False),
     Column("detail", Text, nullable=False),
-    Column("count", Integer, nullable=False, doc="photographs that this row stands for"),
+    Column("count", Integer, nullable=False, default=1, doc="photographs that this row stands for"),
     Index("misses_by_time", "missed_at"),
     sqlite_autoincrement=True,
 )

@@ -2,14 +2,17 @@
 
 import re
 from datetime import UTC, datetime, timedelta
+from hashlib import sha256
 
 import cv2
+import httpx
 import numpy as np
 import pytest
 from fastapi import FastAPI, Request
 from playwright.sync_api import Page, expect
 from starlette.responses import Response
 
+from api.app import create_app
 from api.errors import RequestError, add_error_handlers
 from api.middleware.metrics import Metrics
 from api.middleware.request_id import RequestIdMiddleware
@@ -26,6 +29,7 @@ from segdec.schemas import (
     QuietStation,
     ScoreDrift,
 )
+from tests.api.conftest import StubPredictor, part_image
 from tests.browser.conftest import listening
 
 HOUR = timedelta(hours=1)
@@ -220,6 +224,7 @@ def fits(page: Page) -> bool:
     )
 
 
+@pytest.mark.slow
 def test_the_last_verdict_fills_the_screen(watch, line):
     user = watch()
     page = user.page
@@ -273,6 +278,7 @@ def test_what_was_not_inspected_fills_the_screen_until_it_is_seen(watch, line):
     expect(page.locator("#alarm-where")).to_have_text(re.compile(r"^\s*line4-top\s*$"))
 
 
+@pytest.mark.slow
 def test_a_station_that_inspects_again_leaves_a_banner(watch, line):
     user = watch()
     page = user.page
@@ -293,6 +299,7 @@ def test_a_station_that_inspects_again_leaves_a_banner(watch, line):
     expect(page.locator("#banner")).to_be_hidden()
 
 
+@pytest.mark.slow
 def test_a_screen_that_is_not_answered_says_so(watch, line):
     user = watch()
     page = user.page
@@ -307,6 +314,7 @@ def test_a_screen_that_is_not_answered_says_so(watch, line):
     expect(page.locator("#alarm")).to_be_hidden(timeout=20_000)
 
 
+@pytest.mark.slow
 def test_a_record_that_cannot_be_read_is_told_with_what_is_known(watch, line):
     user = watch()
     page = user.page
@@ -319,6 +327,7 @@ def test_a_record_that_cannot_be_read_is_told_with_what_is_known(watch, line):
     expect(page.locator("#alarm-word")).to_have_text("NOT INSPECTED")
 
 
+@pytest.mark.slow
 def test_what_is_out_of_the_ordinary_is_said(watch, line):
     line.say(
         chart=chart(line.now, out=True),
@@ -370,6 +379,7 @@ def test_it_is_read_on_every_screen(watch, line, size, scheme):
     user.screenshot(f"line-not-inspected-{size}-{scheme}", full_page=False)
 
 
+@pytest.mark.slow
 def test_a_line_without_inspections(watch, line):
     nothing = {"last": None, "defects": [], "drift": None, "stations": []}
     empty = [
@@ -383,6 +393,7 @@ def test_a_line_without_inspections(watch, line):
     user.screenshot("line-empty-tv", full_page=False)
 
 
+@pytest.mark.slow
 def test_an_old_verdict_loses_its_colour(watch, line):
     line.say(last=inspection(line.now, seconds=3 * 3600))
     user = watch()
@@ -391,6 +402,7 @@ def test_an_old_verdict_loses_its_colour(watch, line):
     user.screenshot("line-old-tv", full_page=False)
 
 
+@pytest.mark.slow
 def test_the_station_stands_in_the_address(watch, line):
     user = watch(path="line?station=line4-top")
     page = user.page
@@ -404,6 +416,7 @@ def test_the_station_stands_in_the_address(watch, line):
     assert page.url.endswith("/line")
 
 
+@pytest.mark.slow
 def test_a_key_is_asked_for(watch, line):
     line.key = "open sesame"
     page = watch().page
@@ -416,6 +429,7 @@ def test_a_key_is_asked_for(watch, line):
     expect(page.locator("#alarm")).to_be_hidden()
 
 
+@pytest.mark.slow
 def test_sounds_are_off_until_somebody_wants_them(watch):
     page = watch().page
     sound = page.locator("#sound")
@@ -430,6 +444,7 @@ def test_sounds_are_off_until_somebody_wants_them(watch):
     expect(sound).to_have_text("Sound off")
 
 
+@pytest.mark.slow
 def test_pictures_of_defects_that_are_gone_are_forgotten(watch, line):
     page = watch().page
     seen_pictures(page)
@@ -440,3 +455,51 @@ def test_pictures_of_defects_that_are_gone_are_forgotten(watch, line):
     assert [number for number, _ in line.pictures].count(90193) == 1
     assert sorted({number for number, _ in line.pictures}) == [*range(90193, 90201), 90300]
     assert page.locator("#defects li").count() == 8
+
+
+@pytest.fixture
+def real_line(tmp_path):
+    """The address of the real service, which records what a stub says; the key is `open sesame`."""
+    keys = tmp_path / "keys"
+    keys.write_text(f"office:{sha256(b'open sesame').hexdigest()}\n")
+    settings = {
+        "model": "unused",
+        "record": "required",
+        "record_folder": tmp_path / "record",
+        "review_keys": keys,
+    }
+    app = create_app(Settings.model_validate(settings), StubPredictor())
+
+    async def start():
+        await app.state.service.start()
+
+    with listening(app, start) as address:
+        yield address
+
+
+@pytest.mark.slow
+def test_what_the_real_service_does_is_shown(visit, real_line):
+    user = visit(real_line, viewport=SIZES["tv"])
+    page = user.open("line?station=a")
+    page.locator("#key").fill("open sesame")
+    page.keyboard.press("Enter")
+    expect(page.locator("#word")).to_have_text("No inspection yet")
+    part = encode_png(part_image())
+
+    def inspect(body, number):
+        url = f"{real_line}v1/inspect?station=a&part_id={number}"
+        return httpx.post(url, content=body, headers={"Content-Type": "image/png"}).status_code
+
+    assert inspect(part, 1) == 200
+    expect(page.locator("#word")).to_have_text("DEFECT")
+    expect(page.locator("#which")).to_have_text("1scratch")
+    seen_pictures(page, 1)
+    assert (
+        page.locator("#defects img").evaluate("image => image.decode().then(() => image.naturalWidth)") == 40
+    )
+    assert inspect(part[:-20], 2) == 422
+    expect(page.locator("#alarm-part")).to_have_text("Part 2")
+    page.locator("#alarm-seen").click()
+    expect(page.locator("#alarm")).to_be_hidden()
+    expect(page.locator("#counts tbody td").first).to_have_text("1")
+    expect(page.locator('[data-count="missed"] td').first).to_have_text("1")

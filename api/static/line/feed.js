@@ -37,13 +37,14 @@ export class Feed {
 
   async ask(path) {
     const used = this.key.value;
-    this.asking = new AbortController();
-    const patience = setTimeout(() => this.asking.abort(), PATIENCE_MS);
+    const asking = (this.asking = new AbortController());
+    const patience = setTimeout(() => asking.abort(), PATIENCE_MS);
     try {
       const headers = used ? { Authorization: `Bearer ${used}` } : {};
-      const answer = await fetch(path, { headers, cache: "no-store", signal: this.asking.signal }).catch(() => null);
-      if (!answer) throw new Error("The service is stopped or cannot be reached.");
-      if (answer.ok) return await answer.json();
+      const answer = await fetch(path, { headers, cache: "no-store", signal: asking.signal }).catch(() => null);
+      const status = answer?.ok ? await answer.json().catch(() => null) : null;
+      if (status) return status;
+      if (!answer || answer.ok) throw new Error("The service is stopped or cannot be reached.");
       if (answer.status !== UNAUTHORIZED) throw new Error(await explain(answer));
     } finally {
       clearTimeout(patience);

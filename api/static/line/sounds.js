@@ -27,15 +27,15 @@ export class Sounds {
     if (this.wanted) address.searchParams.set(PARAMETER, "on");
     else address.searchParams.delete(PARAMETER);
     history.replaceState(null, "", address);
-    if (this.wanted) this.open();
-    this.play("defect"); // so that it is heard how loud it is
+    if (this.wanted) this.open().then(() => this.play("defect")); // so that it is heard how loud it is
     this.tell();
   }
 
+  /** Is done once the browser lets sounds be heard. */
   open() {
     this.context ??= new AudioContext();
     this.context.onstatechange = () => this.tell();
-    if (navigator.userActivation?.hasBeenActive) this.context.resume();
+    return this.context.resume();
   }
 
   tell() {
