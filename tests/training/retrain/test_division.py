@@ -122,8 +122,8 @@ def test_what_becomes_of_them_is_told(old):
         "1 of them validate or test as a photograph of their part, or a near twin, does",
         "1 old training photograph stood for the same picture as a review, which counts now",
         "1 left out, since the run is validated or tested on the same picture",
-        "of 1 that are left out people say something else than the data set does, the first is r_val: correct "
-        "the data set where they are right",
+        "of 1 that are left out people say something else than the data set does, the first is r_val: "
+        "correct the data set where they are right",
     ]
 
 
