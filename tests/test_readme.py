@@ -131,6 +131,16 @@ NOT_RUN = {
     "tests/api/records/test_export_reviewed.py",
     "python -m training retrain runs/parts --reviewed reviewed --parent models/parts/1": "needs what that "
     "exports; see tests/training/retrain",
+    "python -m api --model models/parts --record required --outbox-webhook https://mes.plant/events "
+    "--outbox-webhook-secrets secrets.txt --outbox-mqtt mqtts://broker.plant/plant/line3 "
+    "--outbox-mqtt-login login.txt --outbox-jsonl /var/lib/segdec/events.jsonl --opcua-endpoint "
+    "opc.tcp://0.0.0.0:4840/segdec": "see tests/api/delivery",
+    'curl -X POST -H "X-API-Key: $KEY" http://127.0.0.1:8000/v1/admin/outbox/17/retry': "see "
+    "tests/api/routes/test_outbox.py",
+    'curl -X POST -H "X-API-Key: $KEY" http://127.0.0.1:8000/v1/admin/outbox/17/discard': "as above",
+    'curl -X POST -H "X-API-Key: $KEY" "http://127.0.0.1:8000/v1/admin/outbox/retry?sink=webhook"': "as "
+    "above",
+    'echo "whsec_$(openssl rand -base64 32)" > secrets.txt': "see tests/segdec/test_webhooks.py",
     "mkdir backup": "see tests/api/records/test_backup.py",
     "sqlite3 record/record.db \"VACUUM INTO 'backup/record.db'\"": "as above",
     "cp -a record/pictures backup/": "as above",

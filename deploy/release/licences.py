@@ -69,8 +69,8 @@ READ = {
 """Read from the text of the licence in the wheel, where the metadata is no exact name; that of obstore has
 none: from its classifier."""
 
-CHOSEN = {"paho-mqtt": "BSD-3-Clause"}
-"""Of those between which a package leaves the choice, where another of them may not be shipped."""
+CHOSEN = {"EPL-2.0 OR BSD-3-Clause": "BSD-3-Clause"}
+"""Of what leaves a choice, by which of them it is passed on: paho-mqtt."""
 
 HEAD = "| package | version | licence | images |\n|---|---|---|---|\n"
 """Where the table begins; what stands above it is written by hand."""
@@ -93,7 +93,8 @@ def licence_of(metadata: dict[str, Any]) -> str:
         SegdecError: It declares none, or one that is written in another way.
     """
     name, words = canonicalize_name(metadata["name"]), (metadata.get("license") or "").strip()
-    said = CHOSEN.get(name) or metadata.get("license_expression") or READ.get(name) or SPELT.get(words, words)
+    expression = metadata.get("license_expression")
+    said = CHOSEN.get(expression, expression) or READ.get(name) or SPELT.get(words, words)
     try:
         return str(canonicalize_license_expression(said))
     except InvalidLicenseExpression:
