@@ -31,7 +31,7 @@ ELSEWHERE = runpy.run_path(str(ROOT / "docs" / "site_pages.py"))["PAGES"].values
 PAGES = [*(ROOT / name for name in ELSEWHERE), *sorted((ROOT / "docs").glob("*.md"))]
 """Those of the documentation site, the README first."""
 WRAPPED_AT = 120
-SHELLS, NO_SHELLS = {"bash", "sh"}, {"", "python", "json", "yaml"}
+SHELLS, NO_SHELLS = {"bash", "sh"}, {"", "python", "json", "yaml", "ini"}
 
 NOT_RUN = {
     "make demo": "five minutes; .ci/run runs it",
@@ -63,6 +63,8 @@ NOT_RUN = {
     "python -m training export runs/fold_0 models/kolektor": "needs photographs",
     "pip install '.[tensorflow]' --group serve -c constraints.txt": "installs packages",
     "docker build -t segdec .": "needs a Docker engine",
+    "python -m segdec watch /srv/camera --url http://127.0.0.1:8000 --station line3-cam1 --part-pattern "
+    "'^(?P<part>[^_]+)_'": "ends when it is told to; see tests/segdec/command_line/test_watch.py",
     "docker run --read-only --tmpfs /tmp -p 8000:8000 -v ./models/parts:/models:ro segdec": "as above",
     "python -m benchmarks.asynchronous_training": "minutes of training; see tests/benchmarks",
     "python -m benchmarks.step_graph": "a minute of tracing; see tests/benchmarks",
