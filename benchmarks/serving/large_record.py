@@ -45,7 +45,7 @@ FILTERS: dict[str, Sequence[Mapping[str, str]]] = {
 }
 """What a page can be asked for, one of each line at a time."""
 DAY = {"since": "{day}", "until": "{next}"}
-REST = {
+REST: dict[str, tuple[str, str, Mapping[str, object]]] = {
     "one record": ("GET", f"{RECORDS}/{{id}}", {}),
     "next review": ("POST", "/v1/review/next", {"session": "a"}),
     "next reviews of a station": (

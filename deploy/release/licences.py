@@ -94,7 +94,7 @@ def licence_of(metadata: dict[str, Any]) -> str:
     """
     name, words = canonicalize_name(metadata["name"]), (metadata.get("license") or "").strip()
     expression = metadata.get("license_expression")
-    said = CHOSEN.get(expression, expression) or READ.get(name) or SPELT.get(words, words)
+    said = CHOSEN.get(expression or "", expression) or READ.get(name) or SPELT.get(words, words)
     try:
         return str(canonicalize_license_expression(said))
     except InvalidLicenseExpression:
