@@ -27,8 +27,8 @@ PLACE = Path("runs/demo_loop")
 EXPERIMENT = Path(__file__).with_suffix(".toml")
 MODELS = PLACE / "models"
 RECORD = PLACE / "record"
-KNOWN = {"good": 100, "scratch": 30}
-DAY = {"good": 150, "scratch": 25, "hole": 75}
+KNOWN = {"good": 120, "scratch": 40}
+DAY = {"good": 160, "scratch": 30, "hole": 60}
 NEXT_DAY = {"good": 30, "scratch": 5, "hole": 5}
 UNSEEN = {"good": 120, "scratch": 40, "hole": 40}
 GOOD_SHARE = "0.5"
@@ -101,7 +101,7 @@ def serving() -> Iterator[Service]:
     keys = PLACE / "admin_keys"
     keys.write_text(line, encoding="utf-8")
     words = ["--models", str(MODELS), "--port", "0", "--admin-keys", str(keys), "--record", "required"]
-    words += ["--record-folder", str(RECORD), "--record-good-share", GOOD_SHARE]
+    words += ["--record-folder", str(RECORD), "--record-good-share", GOOD_SHARE, "--record-near", "0.02"]
     say(f"python -m api {' '.join(words)}")
     with subprocess.Popen(
         [sys.executable, "-m", "api", *words], stdout=subprocess.PIPE, text=True

@@ -141,6 +141,9 @@ def _add_retrain(commands: "Commands") -> None:
         help="how long all of it may take; default: two fifths of the steps that the run took",
     )
     again.add_argument("--force", action="store_true", help="export the model even if it is worse")
+    again.add_argument(
+        "--no-sample", action="store_true", help="self-test with noise: no photograph travels in the model"
+    )
     again.set_defaults(command=retrain)
 
 

@@ -57,7 +57,7 @@ class ObjectPictures:
                 },
                 retry_config={"max_retries": 2, "retry_timeout": timedelta(seconds=RETRY_S)},
             )
-        except BaseError as error:
+        except (BaseError, ValueError) as error:
             raise ConfigError(f"The store of {url} cannot be used: {_first_line(error)}.") from error
 
     def read_id(self) -> str | None:

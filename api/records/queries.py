@@ -249,15 +249,16 @@ def list_inspections(
     if filters.reviewed is not None:
         is_missing = table.reviewed_label.is_(None)
         statement = statement.where(~is_missing if filters.reviewed else is_missing)
-    if before is not None:
-        statement = statement.where(table.id < before)
     if filters.since is not None or filters.until is not None:
-        ids = ids_of_hours(connection, filters)
-        statement = statement.where(table.id.between(*ids))
+        first, last = ids_of_hours(connection, filters)
+        statement = statement.where(table.id >= first)
+        before = min(last + 1, before or last + 1)  # of two bounds, SQLite would go by one and try the other
         if filters.since is not None:
             statement = statement.where(table.inspected_at >= filters.since)
         if filters.until is not None:
             statement = statement.where(table.inspected_at < filters.until)
+    if before is not None:
+        statement = statement.where(table.id < before)
     return connection.execute(statement).mappings().all()
 
 

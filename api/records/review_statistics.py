@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from typing import NamedTuple
 
-from sqlalchemy import Connection, case, exists, func, select
+from sqlalchemy import Connection, case, exists, func, select, text
 
 from api.records.draw_counts import DrawnBy, inspected, total_draws
 from api.records.queries import Filters
@@ -91,25 +91,30 @@ Kinds = Mapping[DrawnBy, Kind]
 
 def make_statistics(connection: Connection, filters: Filters) -> ReviewStatistics:
     """Reckons the statistics of a time and a station, which are all that `filters` may name."""
-    totals = total_draws(connection, filters)
-    parts = {differing: _reviewed(connection, filters, differing) for differing in (False, True)}
+    totals, reviewed = total_draws(connection, filters), _reviewed(connection, filters)
     kinds = {}
-    for by in {*totals, *parts[False], *parts[True]}:
-        kind = Kind(totals.get(by, 0), *(part.get(by, Reviewed()) for part in parts.values()))
+    for by in {*totals, *reviewed}:
+        kind = Kind(totals.get(by, 0), **reviewed.get(by, {"plain": Reviewed()}))
         # What came between the two questions is drawn, and not among the total.
         kinds[by] = kind._replace(total=max(kind.total, kind.drawn.drawn))
     return reckon(filters, kinds)
 
 
-def _reviewed(connection: Connection, filters: Filters, differing: bool) -> Mapping[DrawnBy, Reviewed]:
+def _reviewed(connection: Connection, filters: Filters) -> Mapping[DrawnBy, Mapping[str, Reviewed]]:
+    """What was drawn of each kind, by the names of its parts."""
     table = inspections.c
-    by, said = (table.draw_reason, table.draw_probability), table.reviewed_label
+    differs = exists().where(shadows.c.record_id == table.id, shadows.c.differs)
+    by = table.draw_reason, table.draw_probability, differs.label("part")
+    said = table.reviewed_label
     sums = (said.is_not(None), said == UNSURE, said.not_in((GOOD, UNSURE)))
     counted = (func.sum(case((condition, 1), else_=0)) for condition in sums)
-    differs = exists().where(shadows.c.record_id == table.id, shadows.c.differs)
-    statement = select(*by, func.count(), *counted).where(is_drawn, differs if differing else ~differs)
-    rows = connection.execute(inspected(connection, statement.group_by(*by), filters))
-    return {DrawnBy(reason, share): Reviewed(*map(int, counts)) for reason, share, *counts in rows}
+    statement = select(*by, func.count(), *counted).where(is_drawn)
+    statement = statement.group_by(table.draw_reason, table.draw_probability, text("part"))
+    found: dict[DrawnBy, dict[str, Reviewed]] = {}
+    for reason, share, is_differing, *counts in connection.execute(inspected(connection, statement, filters)):
+        parts = found.setdefault(DrawnBy(reason, share), {"plain": Reviewed()})
+        parts["differing" if is_differing else "plain"] = Reviewed(*map(int, counts))
+    return found
 
 
 def reckon(filters: Filters, kinds: Kinds) -> ReviewStatistics:

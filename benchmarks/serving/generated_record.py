@@ -9,6 +9,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +21,9 @@ from api.records.database import migrate, writing
 from api.records.draw_counts import count_draws
 from api.records.drawing import DrawPolicy
 from api.records.inspection import Row
+from api.records.pictures import STORE_ID
 from api.records.queries import count_hours, hour_of
-from api.records.record import PICTURES, STORE_ID
+from api.records.record import PICTURES
 from api.records.review_queue import PRIORITIES, put_up
 from api.records.tables import inspections, pictures, store
 from api.records.worth import Worth
@@ -190,7 +192,7 @@ def _make_rows(start: int, end: int, rows: int) -> Iterator[tuple[Row, Row]]:
         number, digest = start + place, bytes(digests[64 * place : 64 * place + 64])
         at = BEGIN + timedelta(days=DAYS * number / rows)
         score = _score(label, scored)
-        draw = policy.draw(label, GOOD, score, THRESHOLD, lambda number=drawn: number)
+        draw = policy.draw(label, GOOD, score, THRESHOLD, partial(float, drawn))
         age = DAYS - (at - BEGIN).days
         is_reviewed = drawn < draw.probability and seen < REVIEWED_SHARE
         worth = Worth.REVIEWED if is_reviewed else draw.worth

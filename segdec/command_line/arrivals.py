@@ -23,16 +23,8 @@ class Look(NamedTuple):
     inode: int
 
 
-def look_at(path: Path) -> Look:
-    """Looks at a file.
-
-    Raises:
-        OSError: If it is not there.
-    """
-    return _look(path.stat(follow_symlinks=False))
-
-
-def _look(status: os.stat_result) -> Look:
+def look(status: os.stat_result) -> Look:
+    """Keeps of a file's status what shows that it has changed."""
     return Look(status.st_mtime_ns, status.st_size, status.st_ino)
 
 
@@ -60,9 +52,10 @@ class Arrivals:
         """
         now = self._clock()
         oldest = heapq.nsmallest(MOST, self._files(), key=lambda file: (file[0].modified_ns, file[1]))
-        known = {name: self._seen.get(name, (None, now)) for _, name in oldest}
+        before = self._seen
         self._seen = {
-            name: (look, known[name][1] if known[name][0] == look else now) for look, name in oldest
+            name: before[name] if name in before and before[name][0] == seen else (seen, now)
+            for seen, name in oldest
         }
         return [
             self._folder / name for name, (_, since) in self._seen.items() if now - since >= self._settle_s
@@ -81,6 +74,6 @@ class Arrivals:
                     continue
                 try:
                     if entry.is_file(follow_symlinks=False):
-                        yield _look(entry.stat(follow_symlinks=False)), entry.name
+                        yield look(entry.stat(follow_symlinks=False)), entry.name
                 except FileNotFoundError:  # it has gone meanwhile
                     continue

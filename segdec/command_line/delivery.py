@@ -3,6 +3,7 @@
 import errno
 import hashlib
 import json
+import os
 import random
 import re
 from collections.abc import Callable, Iterator
@@ -11,7 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, Unpack
 
-from segdec.command_line.arrivals import look_at
+from segdec.command_line.arrivals import Look, look
 from segdec.command_line.drop_folder import Claim
 from segdec.errors import ServiceError
 from segdec.schemas import InspectAnswer
@@ -111,16 +112,13 @@ class Delivery:
         """
         part = self._part(claim.path.name)
         for _ in range(CHANGES):
-            before = look_at(claim.path)
-            if before.size > MOST_BYTES:
-                raise FailedError(f"It has {before.size} bytes. Expected at most {MOST_BYTES}.", "too_large")
-            data = _read(claim.path)
-            if look_at(claim.path) == before:
-                try:
+            data, seen = _read(claim.path)
+            try:
+                if seen is not None:
                     return self._ask(data, part, _key(claim, data))
-                except FailedError:
-                    if look_at(claim.path) == before:
-                        raise
+            except FailedError:
+                if _read(claim.path, 0)[1] == seen:
+                    raise
             self._wait(self.settle_s)  # whoever writes it had paused
         raise FailedError(f"It changed whenever it was looked at, {CHANGES} times.", "still_changing")
 
@@ -184,13 +182,24 @@ def is_name(text: str) -> bool:
     return 0 < len(text) <= MAX_NAME and text.isprintable()
 
 
-def _read(path: Path) -> bytes:
+def _read(path: Path, most_bytes: int = MOST_BYTES) -> tuple[bytes, Look | None]:
+    """Reads a file, and looks at it: open, since a network's file system may remember old looks else.
+
+    Returns:
+        What it holds, and the look; None in its place if it changed meanwhile.
+    """
     try:
-        return path.read_bytes()
+        with path.open("rb") as file:
+            before = look(os.fstat(file.fileno()))
+            if before.size > MOST_BYTES:
+                raise FailedError(f"It has {before.size} bytes. Expected at most {MOST_BYTES}.", "too_large")
+            data = file.read(most_bytes)
+            after = look(os.fstat(file.fileno()))
     except OSError as error:
         if error.errno not in UNREADABLE:
             raise
         raise FailedError(f"It cannot be read: {error.strerror}.", "unreadable_file") from error
+    return data, after if after == before else None
 
 
 def _key(claim: Claim, data: bytes) -> str:

@@ -39,16 +39,20 @@ class DropFolder:
     """The folder. One process at a time works on it.
 
     Args:
-        folder: That the camera writes to. What is missing below it is made.
-
-    Raises:
-        OSError: If it cannot be written.
+        folder: That the camera writes to.
     """
 
     def __init__(self, folder: Path) -> None:
         self._folder, self.inspecting = folder, folder / INSPECTING
+
+    def prepare(self) -> None:
+        """Makes what is missing below it: people move away what is done.
+
+        Raises:
+            OSError: If it cannot be written.
+        """
         for name in (INSPECTING, DONE, FAILED):
-            (folder / name).mkdir(exist_ok=True)
+            (self._folder / name).mkdir(exist_ok=True)
 
     def tidy(self) -> None:
         """Removes the half-written answers that a killed process left."""

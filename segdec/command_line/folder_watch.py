@@ -96,6 +96,7 @@ class FolderWatch:
             StoppedError: If the command is to end before.
             OSError: If the folder cannot be read or written. Everything is where it is found again.
         """
+        self.folder.prepare()
         claims = list(self.folder.claims())
         for claim in claims:
             self._inspect(claim)

@@ -97,13 +97,15 @@ def _part_pattern(text: str) -> re.Pattern[str]:
 
 def watch(options: argparse.Namespace) -> int:
     """Watches the folder of the command line until a signal ends it."""
-    from segdec.client import Client
     from segdec.command_line.folder_events import FolderEvents
+
+    from segdec.client import Client  # isort: skip # the extra of the events holds that of the client
 
     if not options.folder.is_dir():
         raise ConfigError(f"{options.folder} is no folder. Expected the one that the camera writes to.")
     key = read_key(options.api_key_file)
     notices, folder = Notices(), DropFolder(options.folder)
+    folder.prepare()
     events = FolderEvents(options.folder, notices.warn)
     with (
         _held_alone(folder),

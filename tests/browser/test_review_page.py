@@ -218,9 +218,13 @@ def test_verdicts_by_key_show_the_next_picture_and_are_kept(review, line):
 def test_verdicts_are_taken_back_one_after_another(review, line):
     numbers = line.inspect_defects(3)
     page = review().page
-    for part, key in (("A1", "g"), ("A2", "n"), ("A3", "1")):
-        shows(page, part)
-        page.keyboard.press(key)
+    shows(page, "A1")
+    page.keyboard.press("g")
+    shows(page, "A2")
+    page.locator("#tools label", has_text="Brush").click()
+    page.keyboard.press("ArrowRight")  # skips, and chooses no other tool
+    shows(page, "A3")
+    page.keyboard.press("1")
     expect(page.locator("#blank-title")).to_have_text("Nothing waits")
     expect(page.locator("#show-skipped")).to_have_text("Show the skipped one")
     expect(page.locator("#last em")).to_have_text(["kept", "", "kept"])
@@ -381,12 +385,13 @@ def test_without_a_connection_verdicts_wait_and_are_kept_once(review, line):
     wire.state = "is cut"
     page.keyboard.press("g")
     shows(page, "A2")
-    expect(page.locator("#offline")).to_contain_text(
-        "A verdict waits here to be sent: do not close this page."
-    )
+    bar = page.locator("#offline")
+    expect(bar).to_contain_text("A verdict waits here to be sent: do not close this page.")
+    page.locator("#try-now").click()  # there is work to be had, but the verdict is still here
+    expect(bar).to_be_visible()
     wire.state = "carries"
     expect(page.locator("#last em")).to_have_text(["kept"])
-    expect(page.locator("#offline")).to_be_hidden()
+    expect(bar).to_be_hidden()
     wire.state = "loses an answer"
     page.keyboard.press("2")
     expect(page.locator("#last em")).to_have_text(["kept"] * 2)
@@ -494,6 +499,19 @@ def test_strokes_cover_what_lies_within_half_their_width(review):
         share = np.clip((centres - ends[0]) @ along / (along @ along), 0, 1)[..., None]
         away = np.linalg.norm(centres - ends[0] - share * along, axis=2)
         np.testing.assert_array_equal(covered, away <= diameter / 2 + 1e-6)
+
+
+@pytest.mark.slow
+def test_the_pace_leaves_pauses_out(review):
+    pace = """async times => {
+        const { Tally } = await import("/static/review/session.js");
+        const tally = new Tally();
+        for (const time of times) tally.add(time * 1000);
+        return [tally.count, tally.perHour];
+    }"""
+    page = review().page
+    assert page.evaluate(pace, [0, 10, 20, 30]) == [4, None]
+    assert page.evaluate(pace, [0, 10, 20, 3000, 3010, 3020]) == [6, 360]
 
 
 @pytest.mark.slow

@@ -2,32 +2,31 @@
 
 import re
 import sys
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from datasets.checking import CheckedPhotograph, check_dataset, refuse_problems
 from datasets.layouts import manifest
 from datasets.sample import Dataset
-from datasets.splitting import SPLITS, write_splits
+from datasets.splitting import write_splits
 from segdec.cli_runtime import progress_bar
 from segdec.errors import ConfigError, DatasetError, RunError
 from training.config import ExperimentConfig
 from training.data.run_data import load_data
 from training.distribution.interruption import RunInterruptedError
-from training.evaluation.formatting import count_of
 from training.evaluation.run_evaluation import evaluate_run
 from training.export import ExportOptions, export_run
 from training.fit.command import MOST_MINUTES, as_taken, clock
 from training.fit.timed_pace import TimedPace
 from training.fit.words import line
 from training.optimization.initial import with_initial_digest
-from training.retrain.division import Division, divide
+from training.retrain.division import divide
 from training.retrain.experiment import next_experiment, with_steps
 from training.retrain.judgement import Judgement, evaluate_parent, judge, tell_judgement
 from training.retrain.lineage import Lineage, find_lineage
 from training.retrain.timing import plan_steps
+from training.retrain.words import tell_counts, tell_left_out
 from training.run.folder import RunFolder
 from training.trainer import Trainer
 
@@ -45,6 +44,7 @@ class RetrainOptions:
         name: Of the new run; None = that of the run, with the new version.
         minutes: How long all of it may take; None = a share of the steps that the run took.
         force: Export the model even if it is worse.
+        no_sample: Let no photograph travel in the model for its self-test.
     """
 
     run: Path
@@ -55,6 +55,7 @@ class RetrainOptions:
     name: str | None = None
     minutes: float | None = None
     force: bool = False
+    no_sample: bool = False
 
 
 def retrain(options: RetrainOptions, began: float) -> None:
@@ -94,7 +95,7 @@ def retrain(options: RetrainOptions, began: float) -> None:
         say(topic, sentence)
 
     # === Export ===
-    _export(folder, lineage, judgement, force=options.force)
+    _export(folder, lineage, judgement, options)
 
 
 def say(topic: str, sentence: str) -> None:
@@ -157,8 +158,8 @@ def _divide(parent: RunFolder, config: ExperimentConfig) -> Dataset:
     found = _check(replace(both, records=tuple(news), problems=()), config, skip=config.data.skip_broken)
     places = config.input.policy == "tile"
     division = divide(_check(old, config, skip=True), found, seed=config.seed, needs_places=places)
-    say("reviewed", _tell_counts(found, division, len(reviewed) - len(news)))
-    for sentence in _tell_left_out(division):
+    say("reviewed", tell_counts(found, division, len(reviewed) - len(news)))
+    for sentence in tell_left_out(division):
         say("note", sentence)
     if "train" not in division.splits.values():
         raise DatasetError(
@@ -183,40 +184,6 @@ def _check(dataset: Dataset, config: ExperimentConfig, *, skip: bool) -> Sequenc
     if not skip:
         refuse_problems(checked.dataset)
     return checked.photographs
-
-
-def _tell_counts(found: Sequence[CheckedPhotograph], division: Division, known: int) -> str:
-    counts = Counter(
-        (division.splits.get(photograph.record.name), photograph.record.label > 0) for photograph in found
-    )
-    words = zip(SPLITS, ("to train", "to validate", "held back to test both networks"), strict=True)
-    told = ", ".join(
-        f"{counts[split, False]} good + {counts[split, True]} defective {use}" for split, use in words
-    )
-    before = f"; {count_of(known, 'photograph')} the run knows already" if known else ""
-    return f"{count_of(len(found), 'new photograph')}: {told}{before}"
-
-
-def _tell_left_out(division: Division) -> Iterator[str]:
-    if division.kin:
-        yield f"{division.kin} of them validate or test as a photograph of their part, or a near twin, does"
-    if division.replaced:
-        number = count_of(len(division.replaced), "old training photograph")
-        yield f"{number} stood for the same picture as a review, which counts now"
-    for names, why in (
-        (division.equal, "the run is validated or tested on the same picture"),
-        (division.torn, "their part is on one side and a near twin on another"),
-        (division.placeless, "it trains on tiles, and nobody says where their defects are"),
-    ):
-        if names:
-            yield f"{len(names)} left out, since {why}"
-    if division.contradicted:
-        first = division.contradicted[0]
-        yield (
-            f"of {len(division.contradicted)} that are left out people say something else than the data set "
-            f"does, the first is {first}: correct the data set where they are right"
-        )
-    yield from division.notes
 
 
 # === Training ===
@@ -245,19 +212,23 @@ def _train(config: ExperimentConfig, pace: TimedPace | None) -> RunFolder:
     return folder
 
 
-def _export(folder: RunFolder, lineage: Lineage, judgement: Judgement, *, force: bool) -> None:
+def _export(folder: RunFolder, lineage: Lineage, judgement: Judgement, options: RetrainOptions) -> None:
     """Writes the artifact of the new version.
 
     Raises:
         RunError: If it is worse, and nobody insists.
     """
-    if judgement.verdict == "worse" and not force:
+    if judgement.verdict == "worse" and not options.force:
         raise RunError(
             f"{lineage.name} {lineage.version} is worse than {lineage.parent.version}, and was not exported. "
             f"Look at {folder.path / 'report.html'}; the same command with --force exports it all the same."
         )
     chosen = ExportOptions(
-        name=lineage.name, version=lineage.version, engines=lineage.engines, parent=lineage.parent
+        name=lineage.name,
+        version=lineage.version,
+        engines=lineage.engines,
+        with_sample=not options.no_sample,
+        parent=lineage.parent,
     )
     written = export_run(folder.path, lineage.out, chosen)
     say("wrote", f"{written.name} {written.version} to {lineage.out}, report {folder.path / 'report.html'}")

@@ -10,17 +10,23 @@ export class Connection {
   /** `verdictsUnderWay()` counts those that wait to be sent. */
   constructor(verdictsUnderWay) {
     this.verdictsUnderWay = verdictsUnderWay;
+    this.lost = new Map(); // what was said to whom nothing is given any more, by name
     this.touched = Date.now();
     for (const name of ["pointerdown", "keydown"]) {
       document.addEventListener(name, () => (this.touched = Date.now()), true);
     }
   }
 
-  /** Shows the bar, or hides it; `error` is what the service said, if it said anything. */
-  show(connected, error) {
-    part("offline").hidden = connected;
-    if (connected) return;
-    const refused = Boolean(error?.status);
+  /** Notes whether `who` was answered; `error` is what the service said, if it said anything. */
+  note(who, connected, error) {
+    if (connected) this.lost.delete(who);
+    else this.lost.set(who, error);
+    part("offline").hidden = !this.lost.size;
+    if (this.lost.size) this.#say([...this.lost.values()].find((said) => said?.status));
+  }
+
+  #say(error) {
+    const refused = Boolean(error);
     const count = this.verdictsUnderWay();
     const waits = count === 1 ? "A verdict waits" : `${count} verdicts wait`;
     const sentences = [
@@ -36,7 +42,7 @@ export class Connection {
   /** Calls `refill` where `isIdle()` or nothing answers, and now and then as long as somebody is here. */
   keepAsking(refill, isIdle) {
     const renew = () => document.hidden || Date.now() - this.touched > AWAY_MS || refill();
-    setInterval(() => document.hidden || ((isIdle() || !part("offline").hidden) && refill()), LOOK_AGAIN_MS);
+    setInterval(() => document.hidden || ((isIdle() || this.lost.size) && refill()), LOOK_AGAIN_MS);
     setInterval(renew, RENEW_MS);
     document.addEventListener("visibilitychange", renew);
   }

@@ -32,9 +32,9 @@ const board = new Board(part("picture"));
 const mending = new Mending(board, { onChange: showMaskState });
 const hand = new Hand(part("picture"), board.view, { tool: () => mending.tool, redraw: () => board.draw() });
 const connection = new Connection(() => verdicts.underWay);
-const onConnection = (connected, error) => connection.show(connected, error);
-const desk = new Desk(requests, { onChange: deskChanged, onConnection });
-const verdicts = new Verdicts(requests, { onSettled, onUndone, onConnection });
+const noteOf = (who) => (connected, error) => connection.note(who, connected, error);
+const desk = new Desk(requests, { onChange: deskChanged, onConnection: noteOf("desk") });
+const verdicts = new Verdicts(requests, { onSettled, onUndone, onConnection: noteOf("verdicts") });
 const unkept = new Unkept({ onAgain: judgeAgain, onLeave: (task) => desk.forget(task) });
 
 const judged = []; // {task, verdict, state}: what can be undone, a skipped one without a verdict
@@ -146,6 +146,7 @@ function undo() {
   if (!last) return announce("There is nothing to undo.");
   if (last.verdict) {
     session.tally.remove();
+    last.verdict.undone = true; // it need not be kept any more
     verdicts.takeBack(last.task);
   }
   showWork();
@@ -154,10 +155,10 @@ function undo() {
 }
 
 function onSettled(task, verdict, error) {
-  const entry = judged.findLast((one) => one.task === task && one.verdict === verdict);
-  if (entry) entry.state = error ? "not kept" : "kept";
-  if (error && entry) {
-    judged.splice(judged.indexOf(entry), 1);
+  const at = judged.findIndex((one) => one.verdict === verdict);
+  if (at >= 0 && !error) judged[at].state = "kept";
+  if (error && !verdict.undone) {
+    if (at >= 0) judged.splice(at, 1);
     session.tally.remove();
     task.error = `${verdictWords(verdict.label)} was not kept: ${whyNotKept(error)}`;
     unkept.add(task, task.error);
@@ -172,6 +173,7 @@ function onUndone(task, error) {
 }
 
 async function judgeAgain(task) {
+  key.declined = false;
   task.record = await requests.find(task.id).catch(() => task.record);
   desk.recall(task);
 }

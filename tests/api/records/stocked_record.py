@@ -4,11 +4,14 @@ from datetime import UTC, datetime, timedelta
 
 from sqlalchemy import Engine, insert, text
 
+from api.records import queries
 from api.records.database import migrate, open_database, writing
+from api.records.draw_counts import count_draws
 from api.records.inspection import Row
+from api.records.review_queue import PRIORITIES, put_up
 from api.records.tables import metadata, pictures, store
 from api.records.worth import Worth
-from api.records.writer import _add
+from api.records.writer import _hours
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 ANSWER = """{"id": "x", "model": {"name": "m", "version": "1", "sha256": null},
@@ -75,4 +78,9 @@ def stock(engine: Engine, rows: list[Row]) -> None:
         there = {"bytes": 1, "format": "png", "state": "kept", "worth": Worth.DEFECT, "stored_at": NOW}
         shown = {bytes(row["picture"]) for row in rows}
         connection.execute(insert(pictures), [{"sha256": sha256, **there} for sha256 in sorted(shown)])
-        _add(connection, rows)
+        ids = queries.add_inspections(connection, rows)
+        added = [{**row, "id": ids[row["token"]]} for row in rows]
+        queries.count_hours(connection, list(_hours(added)))
+        count_draws(connection, added)
+        drawn = [row for row in added if row["draw"] < row["draw_probability"]]
+        put_up(connection, [(row["id"], PRIORITIES[row["draw_reason"]]) for row in drawn])

@@ -5,6 +5,7 @@ from itertools import product
 
 import pytest
 
+from api.records import queries
 from api.records.database import migrate, open_database
 from api.records.queries import Filters, list_inspections
 
@@ -26,13 +27,18 @@ def connection(tmp_path_factory):
     engine.dispose()
 
 
-def plan(connection, filters, before):
-    """What SQLite says of how it finds the page: how it goes through inspections, then the rest."""
+def statement_of(connection, filters, before):
     driver, statements = connection.connection.driver_connection, []
     driver.set_trace_callback(statements.append)
     list_inspections(connection, filters, before, 51)
     driver.set_trace_callback(None)
-    return [row[3] for row in driver.execute(f"EXPLAIN QUERY PLAN {statements[-1]}")]
+    return statements[-1]
+
+
+def plan(connection, filters, before):
+    """What SQLite says of how it finds the page: how it goes through inspections, then the rest."""
+    explained = f"EXPLAIN QUERY PLAN {statement_of(connection, filters, before)}"
+    return [row[3] for row in connection.connection.driver_connection.execute(explained)]
 
 
 CASES = [
@@ -51,3 +57,11 @@ def test_what_is_rare_is_found_by_its_index(connection, index, names, reviewed):
         inspections, pictures = plan(connection, filters, before)
         assert f" USING INDEX {index} " in f"{inspections} "
         assert pictures.startswith("SEARCH pictures ")
+
+
+@pytest.mark.parametrize(("before", "bound"), [(None, 901), (77, 77), (950, 901)])
+def test_a_page_of_a_time_begins_at_the_nearer_of_its_ends(connection, monkeypatch, before, bound):
+    monkeypatch.setattr(queries, "ids_of_hours", lambda *_: (100, 900))
+    statement = statement_of(connection, Filters(**ANY[0]), before)
+    assert "inspections.id >= 100" in statement
+    assert statement.count("inspections.id <") == statement.count(f"inspections.id < {bound} ") == 1

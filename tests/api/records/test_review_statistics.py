@@ -4,14 +4,14 @@ from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 
 import pytest
-from sqlalchemy import text, update
+from sqlalchemy import insert, text, update
 
 from api.records.database import writing
 from api.records.draw_counts import DrawnBy, total_draws
 from api.records.queries import Filters
 from api.records.review_statistics import Kind, Reviewed, make_statistics, reckon
 from api.records.sample_intervals import Sample, share_of, total_of
-from api.records.tables import inspections
+from api.records.tables import inspections, shadows
 from benchmarks.review_statistics import PLANTS, Coverage, measure
 from segdec.schemas import Estimate
 from tests.api.records.stocked_record import make_row, open_stocked, stock
@@ -212,6 +212,25 @@ def test_statistics_of_the_tables(engine):
     assert (told.inspected, told.called_good, told.called_defective, told.for_review) == (60, 30, 15, 15)
     assert (told.drawn, told.reviewed, told.unsure) == (53, 53, 15)  # of those by chance, 8 of 15
     assert told.missed.value == 15 and told.false_alarms.value == 15
+
+
+def test_what_a_candidate_differs_on_is_counted_by_itself(engine):
+    said = {"model": "m", "version": "2", "inspected_at": NOON, "label": "good", "score": 0.1, "log_odds": -2}
+    with engine.connect() as connection, connection.begin() as transaction:
+        connection.execute(update(inspections).values(reviewed_label=None))
+        for number in (2, 6, 10):  # called good near the threshold
+            connection.execute(insert(shadows), {**said, "record_id": number, "differs": number != 6})
+            reviewed = update(inspections).where(inspections.c.id == number)
+            connection.execute(reviewed.values(reviewed_label="scratch"))
+        reviewed = update(inspections).where(inspections.c.id.in_((14, 18, 22)))
+        connection.execute(reviewed.values(reviewed_label="good"))
+        told = make_statistics(connection, Filters())
+        transaction.rollback()
+    # Of 60 near ones 58 are plain, of which one of four is defective; both of the others are.
+    near = Kind(60, Reviewed(58, 4, 0, 1), Reviewed(2, 2, 0, 2)).sample()
+    chance = Sample(60, 0, 0)
+    assert told.missed == Estimate(**total_of([near, chance])._asdict())
+    assert float(near.estimate().value) == pytest.approx(58 / 4 + 2)
 
 
 def test_drawn_ones_are_found_without_reading_their_rows(engine):

@@ -170,6 +170,7 @@ STEPS = [
 @pytest.mark.parametrize("before", [True, False])
 def test_a_kill_at_any_step_costs_and_doubles_nothing(tmp_path, monkeypatch, before):
     """Kills the command at its first step, then at its second, and so on until it is through."""
+    monkeypatch.setattr(os, "fsync", lambda _: None)  # a kill loses nothing that is not on the disk yet
 
     def run_until(step, folder, service):
         count = 0
@@ -358,6 +359,31 @@ def test_a_folder_that_has_gone_is_waited_for(folder, service, monkeypatch):
     monkeypatch.setattr(os, "scandir", fail_once)
     open_watch(folder, service).run()
     assert found(folder) == ["a.png", "a.png.json"]
+
+
+def test_what_is_done_may_be_moved_away(folder, service):
+    for name in ("a.png", "b.png"):
+        drop(folder, name)
+        watch = open_watch(folder, service)
+        watch.run()
+        (folder / "done").rename(folder / f"archive_{name}")
+    assert found(folder, "archive_b.png") == ["b.png", "b.png.json"] and len(service.records) == 2
+
+
+def test_a_file_that_cannot_be_read_does_not_stop_the_line(folder, service, monkeypatch):
+    drop(folder, "a.png", modified=1)
+    drop(folder, "b.png", modified=2)
+    open_file = Path.open
+
+    def open_readable(path, *words, **named):
+        if path.name == "a.png" and "rb" in words:
+            raise PermissionError(13, "Permission denied", str(path))
+        return open_file(path, *words, **named)
+
+    monkeypatch.setattr(Path, "open", open_readable)
+    open_watch(folder, service).run()
+    assert json.loads((folder / "failed" / "a.png.json").read_bytes())["code"] == "unreadable_file"
+    assert found(folder) == ["b.png", "b.png.json"]
 
 
 def test_files_beyond_the_largest_are_not_read(folder, service, monkeypatch):

@@ -13,6 +13,7 @@ from datasets.layouts.toy import make_sample
 from datasets.near_twins import small_picture
 from datasets.sample import Record
 from training.retrain.division import divide
+from training.retrain.words import tell_counts, tell_left_out
 
 ROOT = Path(__file__).parents[3]
 SIDE = 48
@@ -104,6 +105,26 @@ def test_tiles_need_to_know_where_defects_are(old):
     reviewed = [photograph(f"r{n}", label=1) for n in range(10)]
     division = divide(old, reviewed, needs_places=True)
     assert len(division.placeless) == 6 and "train" not in division.splits.values()
+
+
+def test_what_becomes_of_them_is_told(old):
+    reviewed = [
+        photograph("r_train", digest="train_1", label=1),
+        photograph("r_val", digest="val_1", label=1),
+    ]
+    reviewed += [photograph("kin", group="val_2")]
+    division = divide(old, reviewed)
+    assert tell_counts(reviewed, division, 1) == (
+        "3 new photographs: 0 good + 1 defective to train, 1 good + 0 defective to validate, 0 good + 0 "
+        "defective held back to test both networks; 1 photograph the run knows already"
+    )
+    assert list(tell_left_out(division)) == [
+        "1 of them validate or test as a photograph of their part, or a near twin, does",
+        "1 old training photograph stood for the same picture as a review, which counts now",
+        "1 left out, since the run is validated or tested on the same picture",
+        "of 1 that are left out people say something else than the data set does, the first is r_val: "
+        "correct the data set where they are right",
+    ]
 
 
 def test_dividing_loads_no_tensorflow():
