@@ -114,5 +114,7 @@ def tell_judgement(judgement: Judgement) -> Iterator[tuple[str, str]]:
 
 def _tell(difference: Difference) -> str:
     interval = difference.interval
-    change = "" if interval is None else f" ({interval.low:+.3f} to {interval.high:+.3f})"
+    change = ""
+    if interval is not None and interval.low < interval.high:  # one without width does not mean certainty
+        change = f" ({interval.low:+.3f} to {interval.high:+.3f})"
     return f"{format_number(difference.first)} → {format_number(difference.second)}{change}"
