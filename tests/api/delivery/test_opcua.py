@@ -187,6 +187,8 @@ def test_with_a_certificate_who_asks_has_to_encrypt(engine, pair):
         await client.set_security(SecurityPolicyBasic256Sha256, *map(str, pair))
         async with asyncio.timeout(60), client:
             await wait_until(client, "all/InspectedToday", (0, "Good"))
+            (shown, *_) = await client.get_endpoints()
+            assert shown.Server.ApplicationUri == "urn:segdec:test"
         with pytest.raises((UaError, ConnectionError, TimeoutError)):
             async with asyncio.timeout(60), Client(asked.url):
                 pass
