@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 from asyncua import Server, ua
 from asyncua.crypto.permission_rules import USER_TYPES, SimpleRoleRuleset, User, UserRole
 from asyncua.server.user_managers import UserManager
+from cryptography import x509
 from sqlalchemy import Engine
 from sqlalchemy.exc import SQLAlchemyError
 
@@ -116,8 +117,10 @@ class OpcUaServer:
         policies = [ua.SecurityPolicyType.NoSecurity]
         if self._pair is not None:
             policies = SECURE
-            await server.load_certificate(self._pair[0])
-            await server.load_private_key(self._pair[1])
+            certificate, key = (path.read_bytes() for path in self._pair)
+            await server.set_application_uri(_application_of(certificate))
+            await server.load_certificate(certificate, _format_of(certificate))
+            await server.load_private_key(key, format=_format_of(key))
         server.set_security_policy(policies, permission_ruleset=_ReadOnly())
         nodes = LineNodes(server)
         await nodes.make()
@@ -158,16 +161,31 @@ class OpcUaServer:
             return self._state.read(connection)
 
     def _explain(self, error: Exception) -> Exception:
-        if isinstance(error, OSError) and error.errno is not None and not error.filename:
+        if isinstance(error, OSError) and not error.filename:
             reason = error.strerror or error
             return ConfigError(f"Cannot serve OPC UA at {self._endpoint}: {reason}. Choose another address.")
         if self._pair is not None and isinstance(error, (OSError, ValueError, TypeError)):
             files = " and ".join(map(str, self._pair))
             return ConfigError(
                 f"{files} cannot be used for OPC UA ({error}). Expected a certificate and its RSA key, "
-                "without a password, as PEM (.pem) or DER (.der)."
+                "without a password, as PEM or DER."
             )
         return error
+
+
+def _application_of(certificate: bytes) -> str:
+    """Returns the name of the application, which clients compare with that in the certificate."""
+    pem = _format_of(certificate) == "PEM"
+    read = x509.load_pem_x509_certificate if pem else x509.load_der_x509_certificate
+    try:
+        names = read(certificate).extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+        return names.get_values_for_type(x509.UniformResourceIdentifier)[0]
+    except (x509.ExtensionNotFound, IndexError):
+        raise ValueError("the certificate names no application: a URI in subjectAltName") from None
+
+
+def _format_of(file: bytes) -> str:
+    return "PEM" if b"-----BEGIN" in file else "DER"
 
 
 def _check(endpoint: str) -> str:

@@ -10,6 +10,8 @@ FIRST_S, LONGEST_S = 1.0, 60.0
 LONGEST_ASKED_S = 600.0
 """Most that a receiver may ask for."""
 
+MOST_STATIONS = 10_000
+
 
 @dataclass(frozen=True)
 class _Pause:
@@ -33,6 +35,8 @@ class Pauses:
 
     def begin(self, station: str, asked_s: float = 0.0) -> float:
         """Begins a pause, the longer the more failures there were; returns its seconds."""
+        if len(self._pauses) >= MOST_STATIONS:  # clients name them, and some never come again
+            self._pauses = {name: pause for name, pause in self._pauses.items() if not self.is_over(name)}
         failures = self._pauses[station].failures + 1 if station in self._pauses else 1
         longest = min(LONGEST_S, FIRST_S * 2.0 ** min(failures - 1, 30))
         seconds = max(longest * (1 + self._uniform()) / 2, min(asked_s, LONGEST_ASKED_S))

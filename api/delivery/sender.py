@@ -156,7 +156,7 @@ class Sender:
         try:
             while await self._send_some(station):
                 pass
-        except SQLAlchemyError as error:
+        except Exception as error:  # mostly the database's; whatever it is, it shall not come at each look
             self._pauses.begin(station)
             logger.warning("Sending to %s is interrupted: %s", self._sink.name, error)
         finally:
@@ -175,10 +175,9 @@ class Sender:
 
     async def _deliver(self, row: Row) -> bool:
         """Delivers one; returns whether the next may follow: it was taken, or is given up."""
-        letter = Letter.from_row(row)
         try:
             async with asyncio.timeout(TIMEOUT_S):
-                await self._sink.deliver(letter)
+                await self._sink.deliver(Letter.from_row(row))
         except TimeoutError:
             return await self._note(row, DeliveryError(f"no answer in {TIMEOUT_S:g} s", "unreachable"))
         except DeliveryError as error:
@@ -186,8 +185,8 @@ class Sender:
         except Exception as error:  # a fault of ours: it may be this letter's alone
             logger.exception("Sending to %s failed", self._sink.name)
             return await self._note(row, DeliveryError(f"{type(error).__name__}: {error}", "failed"))
-        self._box.note_delivered(letter.id)
-        self._pauses.forget(letter.station)
+        self._box.note_delivered(row["id"])
+        self._pauses.forget(row["station"])
         self._metrics.count_attempt(self._sink.name, "delivered")
         return True
 

@@ -44,9 +44,11 @@ class Webhook:
         clock: Callable[[], float] = time.time,
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
-        self._url, self._secrets, self._clock = _read_url(url), secrets, clock
+        address = _read_url(url)
+        self._url, self._secrets, self._clock = address.copy_with(userinfo=b""), secrets, clock
         # Nothing of the environment: a proxy set for other programs would get the events.
         self._client = httpx.AsyncClient(
+            auth=(address.username, address.password) if address.userinfo else None,
             verify=trust,
             timeout=TIMEOUT,
             trust_env=False,

@@ -100,11 +100,36 @@ def test_every_inspection_is_told_though_the_service_is_killed(tmp_path, receive
     process.terminate()
     process.wait()
     process.stdout.close()
+    check_told(engine, receiver)
+
+
+@pytest.mark.slow
+def test_when_the_replica_that_sends_is_killed_the_other_goes_on(make_database, tmp_path, receiver):
+    url, folder, clients = make_database(), tmp_path / "kept", Clients()
+    replicas = [start(folder, url, "--outbox-webhook", receiver.url) for _ in range(2)]
+    clients.url = replicas[0][1]
+    clients.start()
+    clients.wait_for_answers(20)
+    replicas[0][0].kill()
+    clients.url = replicas[1][1]
+    clients.wait_for_answers(20)
+    clients.end()
+    engine = open_database(url)
+    wait_for_empty(engine)
+    for process, _ in replicas:
+        process.terminate()
+        process.wait()
+        process.stdout.close()
+    check_told(engine, receiver)
+
+
+def check_told(engine, receiver: Receiver) -> None:
+    """Every inspection was told, each once by its id, in the order of the record."""
     with engine.connect() as connection:
         kept = connection.execute(select(inspections.c.id).order_by(inspections.c.id)).scalars().all()
     engine.dispose()
     first = {event["id"]: event["data"]["record_id"] for event in receiver.events}
-    assert list(first.values()) == kept, "each once by its id, in the order of the record"
+    assert list(first.values()) == kept
 
 
 def wait_for_empty(engine) -> None:

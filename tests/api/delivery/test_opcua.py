@@ -6,6 +6,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import rsa
+from cryptography.x509.oid import NameOID
 
 from api.delivery.line_state import LineState
 from api.delivery.receivers import open_receivers
@@ -147,5 +151,60 @@ def test_a_record_that_does_not_answer_is_of_bad_quality(asked):
 def test_an_address_that_is_taken_stops_the_start(asked, tmp_path):
     receivers = open_receivers(settings(tmp_path, opcua_endpoint=asked.url), Metrics(lambda: 0, lambda: True))
     with pytest.raises(ConfigError, match="Cannot serve OPC UA at"):
+        receivers.start(lambda: True)
+    receivers.close()
+
+
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory):
+    """Files of a certificate for `urn:segdec:test` and its key."""
+    folder = tmp_path_factory.mktemp("pair")
+    key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "segdec")])
+    begin = datetime(2020, 1, 1, tzinfo=UTC)
+    builder = x509.CertificateBuilder().subject_name(name).issuer_name(name).public_key(key.public_key())
+    builder = builder.serial_number(1).not_valid_before(begin).not_valid_after(begin.replace(year=2120))
+    names = x509.SubjectAlternativeName([x509.UniformResourceIdentifier("urn:segdec:test")])
+    made = builder.add_extension(names, critical=False).sign(key, hashes.SHA256())
+    no_password = serialization.NoEncryption()
+    form = serialization.PrivateFormat.PKCS8
+    (folder / "a.pem").write_bytes(made.public_bytes(serialization.Encoding.PEM))
+    (folder / "a-key.pem").write_bytes(key.private_bytes(serialization.Encoding.PEM, form, no_password))
+    return folder / "a.pem", folder / "a-key.pem"
+
+
+@pytest.mark.slow
+def test_with_a_certificate_who_asks_has_to_encrypt(engine, pair):
+    from asyncua import Client
+    from asyncua.crypto.security_policies import SecurityPolicyBasic256Sha256
+    from asyncua.ua.uaerrors import UaError
+
+    asked = Asked(engine, pair)
+
+    async def main():
+        client = Client(asked.url)
+        client.application_uri = "urn:segdec:test"
+        await client.set_security(SecurityPolicyBasic256Sha256, *map(str, pair))
+        async with asyncio.timeout(60), client:
+            await wait_until(client, "all/InspectedToday", (0, "Good"))
+            (shown, *_) = await client.get_endpoints()
+            assert shown.Server.ApplicationUri == "urn:segdec:test"
+        with pytest.raises((UaError, ConnectionError, TimeoutError)):
+            async with asyncio.timeout(60), Client(asked.url):
+                pass
+
+    try:
+        asyncio.run(main())
+    finally:
+        asked.server.close()
+
+
+@pytest.mark.slow
+def test_a_certificate_that_is_none_stops_the_start(tmp_path, metrics):
+    (tmp_path / "a.pem").write_text("no certificate")
+    files = {"opcua_certificate": tmp_path / "a.pem", "opcua_key": tmp_path / "a.pem"}
+    endpoint = f"opc.tcp://127.0.0.1:{free_port()}/segdec"
+    receivers = open_receivers(settings(tmp_path, opcua_endpoint=endpoint, **files), metrics)
+    with pytest.raises(ConfigError, match=r"a\.pem cannot be used for OPC UA"):
         receivers.start(lambda: True)
     receivers.close()

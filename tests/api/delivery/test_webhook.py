@@ -55,8 +55,7 @@ def test_an_event_is_posted_whole_and_signed():
 def test_name_and_password_of_the_address_are_sent_as_such():
     (request,) = deliver(200, "https://mes:secret@mes.plant/")
     assert request.headers["authorization"] == "Basic bWVzOnNlY3JldA=="
-    assert str(request.url) == "https://mes:secret@mes.plant/"
-    assert "secret" not in request.headers["host"]
+    assert str(request.url) == "https://mes.plant/", "the address may come into a log"
 
 
 @pytest.mark.parametrize(

@@ -44,6 +44,7 @@ def keyring() -> Keyring:
             (path, "admin")
             for path in ("/v1/admin", "/v1/admin/", "/v1/admin/models/a/reload", "/v1/admin/x")
         ],
+        *[(path, "review") for path in ("/v1/records", "/v1/records/1/image", "/v1/outbox", "/v1/outbox/")],
     ],
 )
 def test_paths_that_are_not_listed_as_open_need_a_key(path, role):
