@@ -89,7 +89,8 @@ def drop_after(folder, sign):
     """Drops a photograph as soon as a file is there."""
     while not sign.exists():
         threading.Event().wait(0.01)
-    (folder / "C9.png").write_bytes(PICTURE)
+    (folder / ".C9.png").write_bytes(PICTURE)
+    (folder / ".C9.png").rename(folder / "C9.png")
 
 
 def test_an_unknown_key_ends_it_and_keeps_the_photograph(
