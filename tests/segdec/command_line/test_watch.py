@@ -14,6 +14,7 @@ from segdec.__main__ import main
 from segdec.command_line.folder_events import FolderEvents
 from segdec.files import held
 from segdec.images import encode_png
+from tests.marks import slow_case
 
 ROOT = Path(__file__).parents[3]
 PICTURE = encode_png(np.full((8, 12), 90, np.uint8))
@@ -137,13 +138,14 @@ def test_a_folder_that_is_none(tmp_path, capsys):
     assert "is no folder. Expected the one that the camera writes to" in refused(capsys, tmp_path / "none")
 
 
-def test_without_its_package_the_extra_is_named(folder):
+@pytest.mark.parametrize("package", ["watchfiles", slow_case("httpx")])
+def test_without_its_packages_the_extra_is_named(folder, package):
     code = (
-        "import sys; sys.modules['watchfiles'] = None; from segdec.__main__ import main; "
+        f"import sys; sys.modules['{package}'] = None; from segdec.__main__ import main; "
         "main(['watch', sys.argv[1], '--url', 'http://127.0.0.1:1'])"
     )
     done = subprocess.run(
         [sys.executable, "-c", code, str(folder)], cwd=ROOT, capture_output=True, text=True, check=False
     )
     assert done.returncode == 2
-    assert "The package 'watchfiles' is not installed. Install the extra 'watch'" in done.stderr
+    assert f"The package '{package}' is not installed. Install the extra 'watch'" in done.stderr
