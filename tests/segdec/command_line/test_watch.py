@@ -60,16 +60,18 @@ def test_photographs_are_inspected_until_a_signal(folder, stub_service, service_
     assert {part["station"] for part in stub_service.parts} == {"line3"}
     assert sorted(path.name for path in (folder / "failed").iterdir()) == ["B8_left.png", "B8_left.png.json"]
     told = capfd.readouterr()
-    assert "A7_left.png\tgood\t0.353\t0.500\trecord 1\n" in told.out and told.err == ""
+    assert "A7_left.png\tgood\t0.353\t0.500\trecord 1\n" in told.out and "waiting" not in told.err
 
 
 def test_what_comes_into_the_folder_wakes_it_and_an_end_too(folder):
+    warnings = []
     for stir in ((folder / "a.png").touch, None):
-        events = FolderEvents(folder, pytest.fail)
+        events = FolderEvents(folder, warnings.append)
         waiting = threading.Thread(target=events.wait, args=(600,), daemon=True)
         events.start()
         waiting.start()
         while waiting.is_alive():
+            assert not warnings
             (stir or events.end)()
             waiting.join(0.01)
         assert events.ended is (stir is None)
