@@ -40,7 +40,7 @@ MOST_BYTES = 2**28
 """Largest file that is read at all."""
 
 
-class Asked(Protocol):
+class InspectingClient(Protocol):
     """What is used of `segdec.client.Client`."""
 
     def inspect(self, image: bytes, **options: Unpack["InspectOptions"]) -> InspectAnswer:
@@ -92,7 +92,7 @@ class Delivery:
         draw: Random numbers from 0 to 1.
     """
 
-    client: Asked
+    client: InspectingClient
     station: str
     part_pattern: re.Pattern[str] | None
     settle_s: float

@@ -73,6 +73,7 @@ class FolderWatch:
 
         Raises:
             ServiceError: If the service would refuse every photograph.
+            BrokenPipeError: If nobody reads what is printed.
         """
         self.folder.tidy()
         while not self.events.ended:
@@ -80,9 +81,11 @@ class FolderWatch:
                 found = self.look()
             except StoppedError:
                 return
+            except BrokenPipeError:  # nobody reads the rows any more
+                raise
             except OSError as error:  # the folder has gone, or its disk is full
                 self.notices.say(f"{error.filename or 'the folder'}: {error.strerror or error}")
-                self.events.wait(self.look_s)
+                self.events.pause(self.look_s)
                 continue
             if not found and self.arrivals.waiting:
                 self.events.pause(self.settle_s / 2)

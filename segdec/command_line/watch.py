@@ -14,7 +14,7 @@ from segdec.command_line.delivery import MAX_NAME, Delivery, is_name
 from segdec.command_line.drop_folder import DropFolder
 from segdec.command_line.folder_watch import FolderWatch, Notices
 from segdec.command_line.service_keys import KEY_VARIABLE, explained_key, read_key
-from segdec.errors import ConfigError
+from segdec.errors import ConfigError, MissingExtraError
 from segdec.files import held
 
 if TYPE_CHECKING:
@@ -97,10 +97,11 @@ def _part_pattern(text: str) -> re.Pattern[str]:
 
 def watch(options: argparse.Namespace) -> int:
     """Watches the folder of the command line until a signal ends it."""
-    from segdec.command_line.folder_events import FolderEvents
-
-    from segdec.client import Client  # isort: skip # the extra of the events holds that of the client
-
+    try:
+        from segdec.client import Client
+        from segdec.command_line.folder_events import FolderEvents
+    except MissingExtraError as error:  # that of the client, too: 'watch' holds it
+        raise MissingExtraError(error.package, "watch") from error
     if not options.folder.is_dir():
         raise ConfigError(f"{options.folder} is no folder. Expected the one that the camera writes to.")
     key = read_key(options.api_key_file)
@@ -152,7 +153,12 @@ def _held_alone(folder: DropFolder) -> Iterator[None]:
 @contextmanager
 def _ended_by_signals(end: Callable[[], None]) -> Iterator[None]:
     """Within the block, Ctrl-C and SIGTERM let the photograph in hand be finished."""
-    before = {number: signal.signal(number, lambda *_: end()) for number in END_SIGNALS}
+
+    def handle(*_: object) -> None:
+        # In a thread: the one that is interrupted may hold the locks of what ends it.
+        threading.Thread(target=end, name="end").start()
+
+    before = {number: signal.signal(number, handle) for number in END_SIGNALS}
     try:
         yield
     finally:

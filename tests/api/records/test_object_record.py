@@ -91,7 +91,7 @@ def test_a_picture_that_is_swept_before_its_transaction_is_stored_again(serve, p
 
 def test_nothing_is_answered_unrecorded_while_the_store_is_gone(serve, part, database_url, object_store):
     with serve() as client, serve("best-effort") as generous:
-        assert inspect(client, part).status_code == 200
+        answered = [inspect(client, part).json()["record_id"]]
         with object_store.stopped():
             refused = inspect(client, part)
             assert (refused.status_code, refused.json()["code"]) == (503, "record_unavailable")
@@ -99,8 +99,8 @@ def test_nothing_is_answered_unrecorded_while_the_store_is_gone(serve, part, dat
             assert client.get("/v1/records/1/image").status_code == 503
             answer = inspect(generous, part).json()
             assert answer["record_id"] is None and "not recorded" in answer["warnings"][-1]
-        assert inspect(client, part).status_code == 200
-    assert len(rows(database_url, inspections.c.id)) == 2
+        answered.append(inspect(client, part).json()["record_id"])
+    assert {*answered} <= {number for (number,) in rows(database_url, inspections.c.id)}
 
 
 def test_a_start_without_the_store_waits_for_it(serve, part, object_store):

@@ -361,6 +361,17 @@ def test_a_folder_that_has_gone_is_waited_for(folder, service, monkeypatch):
     assert found(folder) == ["a.png", "a.png.json"]
 
 
+def test_who_prints_for_nobody_ends(folder, service, monkeypatch):
+    def fail(*_):
+        raise BrokenPipeError
+
+    monkeypatch.setattr("segdec.command_line.folder_watch._print_row", fail)
+    drop(folder, "a.png")
+    with pytest.raises(BrokenPipeError):
+        open_watch(folder, service).run()
+    assert found(folder) == ["a.png", "a.png.json"]
+
+
 def test_what_is_done_may_be_moved_away(folder, service):
     for name in ("a.png", "b.png"):
         drop(folder, name)

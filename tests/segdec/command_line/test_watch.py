@@ -14,6 +14,7 @@ from segdec.__main__ import main
 from segdec.command_line.folder_events import FolderEvents
 from segdec.files import held
 from segdec.images import encode_png
+from tests.marks import slow_case
 
 ROOT = Path(__file__).parents[3]
 PICTURE = encode_png(np.full((8, 12), 90, np.uint8))
@@ -59,16 +60,18 @@ def test_photographs_are_inspected_until_a_signal(folder, stub_service, service_
     assert {part["station"] for part in stub_service.parts} == {"line3"}
     assert sorted(path.name for path in (folder / "failed").iterdir()) == ["B8_left.png", "B8_left.png.json"]
     told = capfd.readouterr()
-    assert "A7_left.png\tgood\t0.353\t0.500\trecord 1\n" in told.out and told.err == ""
+    assert "A7_left.png\tgood\t0.353\t0.500\trecord 1\n" in told.out and "waiting" not in told.err
 
 
 def test_what_comes_into_the_folder_wakes_it_and_an_end_too(folder):
+    warnings = []
     for stir in ((folder / "a.png").touch, None):
-        events = FolderEvents(folder, pytest.fail)
+        events = FolderEvents(folder, warnings.append)
         waiting = threading.Thread(target=events.wait, args=(600,), daemon=True)
         events.start()
         waiting.start()
         while waiting.is_alive():
+            assert not warnings
             (stir or events.end)()
             waiting.join(0.01)
         assert events.ended is (stir is None)
@@ -89,7 +92,8 @@ def drop_after(folder, sign):
     """Drops a photograph as soon as a file is there."""
     while not sign.exists():
         threading.Event().wait(0.01)
-    (folder / "C9.png").write_bytes(PICTURE)
+    (folder / ".C9.png").write_bytes(PICTURE)
+    (folder / ".C9.png").rename(folder / "C9.png")
 
 
 def test_an_unknown_key_ends_it_and_keeps_the_photograph(
@@ -136,13 +140,14 @@ def test_a_folder_that_is_none(tmp_path, capsys):
     assert "is no folder. Expected the one that the camera writes to" in refused(capsys, tmp_path / "none")
 
 
-def test_without_its_package_the_extra_is_named(folder):
+@pytest.mark.parametrize("package", ["watchfiles", slow_case("httpx")])
+def test_without_its_packages_the_extra_is_named(folder, package):
     code = (
-        "import sys; sys.modules['watchfiles'] = None; from segdec.__main__ import main; "
+        f"import sys; sys.modules['{package}'] = None; from segdec.__main__ import main; "
         "main(['watch', sys.argv[1], '--url', 'http://127.0.0.1:1'])"
     )
     done = subprocess.run(
         [sys.executable, "-c", code, str(folder)], cwd=ROOT, capture_output=True, text=True, check=False
     )
     assert done.returncode == 2
-    assert "The package 'watchfiles' is not installed. Install the extra 'watch'" in done.stderr
+    assert f"The package '{package}' is not installed. Install the extra 'watch'" in done.stderr
