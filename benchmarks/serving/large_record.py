@@ -3,8 +3,8 @@
     python -m benchmarks.serving.large_record --folder FOLDER [--rows 10000000] [--times 20] [--json FILE]
     python -m benchmarks.serving.large_record --folder FOLDER --database postgresql://USER:PASSWORD@HOST/NAME
 
-The record is made first, by `generated_record`, in a quarter of an hour and 15 GB with SQLite. What is there
-of it is used again: one that was killed goes on. The service has a stub for its network. One client asks it,
+The record is made first, by `generated_record`, in half an hour and 15 GB with SQLite. What is there of it is
+used again: one that was killed goes on. The service has a stub for its network. One client asks it,
 each time about another place of the record; then it asks for a page by every combination of filters.
 """
 
@@ -45,7 +45,7 @@ FILTERS: dict[str, Sequence[Mapping[str, str]]] = {
 }
 """What a page can be asked for, one of each line at a time."""
 DAY = {"since": "{day}", "until": "{next}"}
-REST = {
+REST: dict[str, tuple[str, str, Mapping[str, object]]] = {
     "one record": ("GET", f"{RECORDS}/{{id}}", {}),
     "next review": ("POST", "/v1/review/next", {"session": "a"}),
     "next reviews of a station": (
