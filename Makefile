@@ -8,10 +8,11 @@ PORT   ?= 8000
 INFERENCE_BENCHMARKS := speed training_step size
 SERVING_BENCHMARKS := overhead recording frameworks overload soak reload cold_start batch_sizes replicas memory_bound
 
-.PHONY: help install demo test test-all test-loaded check image-test scale-test licences sbom audit notes serve bench bench-serving clean
+.PHONY: help install demo demo-loop test test-all test-loaded check image-test scale-test licences sbom audit notes serve bench bench-serving clean
 
 help:
 	@echo "make demo     toy data -> training -> report -> artifact -> HTTP answer, in runs/demo"
+	@echo "make demo-loop  inspect -> review -> export -> retrain -> shadow -> promote, on made-up parts, in runs/demo_loop"
 	@echo "make install  what development needs, in $(VENV); test, check and bench do it by themselves;"
 	@echo "              GPU=1 takes TensorFlow with CUDA, another 3 GB"
 	@echo "make test     a test of each kind and each part, in minutes; FLAGS=--cov measures what lines they run"
@@ -68,6 +69,9 @@ $(VENV)/pip-installed: constraints.txt
 
 demo: $(PRODUCT)
 	@$(BIN)/python -m examples.demo
+
+demo-loop: install
+	@$(BIN)/python -m examples.demo_loop
 
 # The tests of a file stay together, for the fixtures that they share. Three processes, since some wait for others.
 # FLAGS=--cov measures what lines they run.

@@ -27,6 +27,7 @@ class AdmissionLimit:
 
     Attributes:
         admitted: How many are admitted now.
+        total: How many have been since the start.
     """
 
     def __init__(self, limit: int, code: str, what: str, retry_after_s: int) -> None:
@@ -35,6 +36,7 @@ class AdmissionLimit:
         self.what = what
         self.retry_after_s = retry_after_s
         self.admitted = 0
+        self.total = 0
 
     def check(self) -> None:
         """Refuses while as many are admitted as may be.
@@ -57,6 +59,7 @@ class AdmissionLimit:
         """
         self.check()
         self.admitted += 1
+        self.total += 1
         return self
 
     def __exit__(self, *failure: object) -> None:

@@ -58,8 +58,8 @@ def create_app(settings: Settings, predictor: ImagePredictor | None = None) -> F
 
 def _record_routers() -> list[APIRouter]:
     with naming_group():
-        from api.routes import picture_deletion, records, review
-    return [records.router, review.router, picture_deletion.router]
+        from api.routes import candidates, line, outbox, picture_deletion, records, review
+    return [module.router for module in (records, review, candidates, line, outbox, picture_deletion)]
 
 
 def _make_metrics(app: FastAPI) -> Metrics:

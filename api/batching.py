@@ -10,12 +10,12 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeVar
+from typing import Any, ClassVar, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from api.watchdog import Watchdog
+from api.watchdog import Step, Watchdog
 from segdec.batching import PredictionSteps
 from segdec.config import ModelConfig
 from segdec.engines import Logits
@@ -52,6 +52,7 @@ class PendingPhotograph:
 
     predictor: ImagePredictor
     image: NDArray[np.uint8]  # [h, w, c]
+    step: ClassVar[Step] = "infer"
     future: "Future[InferenceResult]" = field(default_factory=Future)
     submitted: float = field(default_factory=time.perf_counter)
 
@@ -69,6 +70,7 @@ class PendingCall:
     """A function that waits for the inference thread, for example to warm a model."""
 
     function: Callable[[], Any]
+    step: Step = "load"
     future: "Future[Any]" = field(default_factory=Future)
 
     def batches_with(self, other: "PendingPhotograph | PendingCall") -> bool:
@@ -108,6 +110,7 @@ class InferenceThread:
         self._observe_batch = observe_batch
         self._watchdog = watchdog
         self._waiting: deque[Pending] = deque()
+        self._spare: deque[Pending] = deque()
         self._changed = threading.Condition()
         self.closed = False
         self._thread = threading.Thread(target=self._work, name="inference", daemon=True)
@@ -134,22 +137,26 @@ class InferenceThread:
             RuntimeError: If the thread has ended.
         """
         photograph = PendingPhotograph(predictor, image)
-        self._append(photograph)
+        self._append(photograph, self._waiting)
         return photograph.future
 
-    def submit_call(self, function: Callable[[], T]) -> "Future[T]":
+    def submit_call(self, function: Callable[[], T], *, spare: bool = False) -> "Future[T]":
         """Lets `function` wait for the thread, behind the photographs that wait; from any thread.
+
+        Args:
+            function: Is run alone.
+            spare: Whether it is also behind whatever comes later, for as long as something waits.
 
         Raises:
             RuntimeError: If the thread has ended.
         """
-        call = PendingCall(function)
-        self._append(call)
+        call = PendingCall(function, "shadow" if spare else "load")
+        self._append(call, self._spare if spare else self._waiting)
         return call.future
 
-    async def call(self, function: Callable[[], T]) -> T:
-        """Runs `function` on the thread, between two batches."""
-        future = self.submit_call(function)
+    async def call(self, function: Callable[[], T], *, spare: bool = False) -> T:
+        """Runs `function` on the thread, between two batches; arguments as for `submit_call`."""
+        future = self.submit_call(function, spare=spare)
         try:
             return await asyncio.wrap_future(future)
         except asyncio.CancelledError:
@@ -159,9 +166,9 @@ class InferenceThread:
     def withdraw(self, future: "Future[Any]") -> None:
         """Takes back what still waits, and cancels its future; what runs already goes on to its end."""
         with self._changed:
-            found = next((item for item in self._waiting if item.future is future), None)
-            if found is not None:
-                self._waiting.remove(found)
+            for line in (self._waiting, self._spare):
+                for item in [item for item in line if item.future is future]:
+                    line.remove(item)
         future.cancel()
 
     def sizes_for(self, predictor: ImagePredictor, shape: Sequence[int]) -> tuple[int, ...]:
@@ -179,16 +186,17 @@ class InferenceThread:
             self._changed.notify()
         self._thread.join(timeout_s)
         with self._changed:
-            waiting = list(self._waiting)
+            waiting = [*self._waiting, *self._spare]
             self._waiting.clear()
+            self._spare.clear()
         for item in waiting:
             item.future.cancel()
 
-    def _append(self, item: Pending) -> None:
+    def _append(self, item: Pending, line: deque[Any]) -> None:
         with self._changed:
             if not self.alive:
                 raise RuntimeError("The inference thread has ended.")
-            self._waiting.append(item)
+            line.append(item)
             self._changed.notify()
 
     # === On the thread ===
@@ -196,7 +204,7 @@ class InferenceThread:
     def _work(self) -> None:
         while batch := self._next_batch():
             try:
-                with self._watchdog.watch("load" if isinstance(batch[0], PendingCall) else "infer"):
+                with self._watchdog.watch(batch[0].step):
                     results = self._run(batch)
             except BaseException as error:  # whatever it is, somebody waits for it
                 _fail(batch, error)
@@ -209,7 +217,7 @@ class InferenceThread:
         """Takes what to run next, all of one kind, the oldest first; nothing if the thread shall end."""
         with self._changed:
             while not self.closed:
-                if self._waiting:
+                if self._waiting or self._spare:
                     if self._wait_s and self._fill():
                         continue
                     if taken := [item for item in self._take() if item.future.set_running_or_notify_cancel()]:
@@ -220,7 +228,7 @@ class InferenceThread:
 
     def _fill(self) -> bool:
         """Waits once for a batch to fill; returns whether what waits must be looked at again."""
-        oldest = self._waiting[0]
+        oldest = self._waiting[0] if self._waiting else self._spare[0]
         if isinstance(oldest, PendingCall) or time.perf_counter() - oldest.submitted >= self._wait_s:
             return False
         most = self.sizes_for(oldest.predictor, oldest.image.shape)[-1]
@@ -230,6 +238,8 @@ class InferenceThread:
         return True
 
     def _take(self) -> list[Pending]:
+        if not self._waiting:
+            return [self._spare.popleft()]
         oldest = self._waiting[0]
         fitting = [item for item in self._waiting if oldest.batches_with(item)]
         if isinstance(oldest, PendingPhotograph):

@@ -69,22 +69,22 @@ def status_of(error: RequestError | ImageError) -> int:
 
 
 class ProblemResponse(Response):
-    """An error as it is sent; leaves its code in the request's state, for who counts and logs."""
+    """An error as it is sent; left in the request's state, for who counts, logs and notes what was missed."""
 
     def __init__(self, problem: Problem, headers: Mapping[str, str] | None = None) -> None:
         super().__init__(problem.model_dump_json(), problem.status, headers, MEDIA_TYPE)
-        self.code = problem.code
+        self.problem = problem
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Sends it."""
-        scope.setdefault("state", {})["problem"] = self.code
+        scope.setdefault("state", {})["problem"] = self.problem
         await super().__call__(scope, receive, send)
 
 
-def problem_of(scope: Scope) -> str | None:
-    """Returns the code of the error that a request was answered with; None for any other answer."""
-    code: str | None = scope.get("state", {}).get("problem")
-    return code
+def problem_of(scope: Scope) -> Problem | None:
+    """Returns the error that a request was answered with; None for any other answer."""
+    problem: Problem | None = scope.get("state", {}).get("problem")
+    return problem
 
 
 def problem_response(

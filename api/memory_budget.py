@@ -149,6 +149,17 @@ class MemoryBudget:
             self.kept_bytes = max(self.kept_bytes, share.total)
         return grows
 
+    def lends(self, share: Share) -> bool:
+        """Returns whether there is room now for a photograph that nobody waits for, beside those admitted.
+
+        It is not counted, so that no other one is refused for it: it is to begin at once and to end soon.
+        """
+        with self._lock:
+            fits = _together([*self._admitted, share]) <= self.available_bytes
+            if fits:
+                self.kept_bytes = max(self.kept_bytes, share.total)
+        return fits
+
     def give_back(self, share: Share) -> None:
         """Forgets a photograph that was admitted."""
         with self._lock:

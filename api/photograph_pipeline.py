@@ -26,6 +26,9 @@ from segdec.schemas import ImageFacts, ModelIdentity
 
 T = TypeVar("T")
 
+See = Callable[[NDArray[np.uint8], NDArray[np.uint8]], None]
+"""Takes a photograph [H, W, C] and what the network is given of it [h, w, c]; at once."""
+
 SMALL_PIXELS = 128 * 128
 SMALL_BYTES = 5 * 2**10
 SMALL_GRID = 32 * 32
@@ -60,6 +63,7 @@ async def inspect_photograph(
     threshold: float | None,
     deadline: float,
     encode: Callable[[InspectedPhotograph], T],
+    see: See | None = None,
 ) -> tuple[InspectedPhotograph, T]:
     """Inspects one photograph and encodes its answer.
 
@@ -73,6 +77,7 @@ async def inspect_photograph(
         threshold: Replaces the model's image threshold, 0…1.
         deadline: `time.perf_counter` at which a photograph that is not answered is given up.
         encode: Makes the answer, also in an image thread: it may use nothing that belongs to the event loop.
+        see: Is shown the photograph as well, in the same thread.
 
     Returns:
         The photograph with its prediction, and what `encode` made of it.
@@ -81,7 +86,7 @@ async def inspect_photograph(
         RequestError: 413 if it is too large for the memory, 503 if the queue is full, 504 at the deadline.
         ImageError: If the photograph cannot be used.
     """
-    inspection = _Inspection(service, model, source, threshold, encode)
+    inspection = _Inspection(service, model, source, threshold, encode, see)
     job = PhotographJob(
         Threads(service.image_threads, service.inference_thread, service.watchdog),
         inspection.place,
@@ -189,10 +194,11 @@ class _Inspection(Generic[T]):
         source: Upload | NDArray[np.uint8],
         threshold: float | None,
         encode: Callable[[InspectedPhotograph], T],
+        see: See | None,
     ) -> None:
         self.place = service.place(model)
         self._service, self._model = service, model
-        self._source, self._threshold, self._encode = source, threshold, encode
+        self._source, self._threshold, self._encode, self._see = source, threshold, encode, see
         self._submitted = time.perf_counter()
 
     def decode(self) -> NDArray[np.uint8]:
@@ -212,6 +218,8 @@ class _Inspection(Generic[T]):
         )
         self._warnings = photograph.warnings
         image = self._model.predictor.prepare(photograph.pixels)
+        if self._see is not None:
+            self._see(photograph.pixels, image)
         self._decode_ms = _ms_since(begun)
         return image
 

@@ -14,7 +14,7 @@ from api.errors import RequestError
 from api.mask_encoding import check_form
 from api.middleware.access import note
 from api.models.registry import ServedModel
-from api.photograph_pipeline import InspectedPhotograph, inspect_photograph
+from api.photograph_pipeline import InspectedPhotograph, See, inspect_photograph
 from api.request_params import Query, RequestParams, read_request_params
 from api.service import Service
 from api.uploads import Upload, read_upload
@@ -87,7 +87,7 @@ class PhotographRequest(Generic[Query]):
             yield await self.service.receive(reading, self.params.deadline)
 
     async def inspect(
-        self, upload: Upload, encode: Callable[[InspectedPhotograph], T]
+        self, upload: Upload, encode: Callable[[InspectedPhotograph], T], see: See | None = None
     ) -> tuple[InspectedPhotograph, T]:
         """Inspects it unless the client goes; notes the verdict for the log. As `inspect_photograph`."""
         work = inspect_photograph(
@@ -97,6 +97,7 @@ class PhotographRequest(Generic[Query]):
             threshold=self.params.query.threshold,
             deadline=self.params.deadline,
             encode=encode,
+            see=see,
         )
         inspected, answer = await until_disconnected(self.request, work)
         identity, prediction = inspected.model, inspected.prediction

@@ -15,7 +15,7 @@ from api.delivery.receivers import Receivers, open_receivers
 from api.errors import RequestError, busy
 from api.memory_budget import KEPT_BYTES, MemoryBudget, Place
 from api.middleware.metrics import Metrics
-from api.models.labels import STABLE, LabelChange, Relabelling
+from api.models.labels import CANDIDATE, STABLE, LabelChange, Relabelling
 from api.models.model_loader import ModelLoader, Phases, warm
 from api.models.registry import ModelRegistry, ServedModel
 from api.models.reload_log import log_reload
@@ -23,6 +23,8 @@ from api.models.store import ModelFolder, ModelStore, SingleModel
 from api.records.audit import AuditLine
 from api.records.recording import Recording, open_recording
 from api.settings import Settings
+from api.shadow_metrics import ShadowMetrics
+from api.shadowing import Shadowing
 from api.uploads import MOST_COPIES, warm_decoder
 from api.watchdog import Watchdog
 from segdec.errors import ConfigError
@@ -64,6 +66,7 @@ class Service:
         watchdog: Knows whether something in a thread hangs.
         recording: Keeps what is inspected.
         receivers: Are told what is.
+        shadowing: Shows it to candidates, too.
     """
 
     def __init__(self, settings: Settings, metrics: Metrics, predictor: ImagePredictor | None = None) -> None:
@@ -114,6 +117,15 @@ class Service:
         self._predictor = predictor
         self.receivers: Receivers = open_receivers(settings, metrics)
         self.recording: Recording = open_recording(settings, metrics, self.receivers.sinks)
+        self.shadowing = Shadowing(
+            self.models,
+            self.inference_thread,
+            self.memory,
+            (self.uploads, self.queue),
+            self.bodies,
+            self.recording,
+            ShadowMetrics(metrics),
+        )
 
     async def start(self) -> None:
         """Loads and warms the models; then requests are answered.
@@ -132,6 +144,7 @@ class Service:
         await self.recording.open()
         await asyncio.to_thread(self.receivers.start, lambda: self.recording.is_usable)
         self.publish_models()
+        self.shadowing.start()
         self._giving_back = asyncio.create_task(self._give_back_regularly())
         if self.state == "not_ready":  # a stop during the start stays a stop
             self.state = "ready"
@@ -216,6 +229,8 @@ class Service:
         """Tells the metrics what is served, and what it may answer."""
         for model in self.models.all():
             self.metrics.expect_labels(model.identity, model.config.labels)
+            if CANDIDATE in model.labels:
+                self.shadowing.metrics.expect(model.identity)
         self.metrics.set_models([(model.identity, model.labels) for model in self.models.all()])
 
     async def reload(self, name: str, asked_by: Mapping[str, str] | None = None) -> ReloadAnswer:
@@ -295,6 +310,7 @@ class Service:
         self.drain()
         if self._giving_back is not None:
             self._giving_back.cancel()
+        await self.shadowing.close()
         self.image_threads.shutdown(wait=False)
         await asyncio.to_thread(self.inference_thread.close, CLOSE_S)
         await asyncio.to_thread(self.recording.close)

@@ -1,12 +1,15 @@
 """What an operator can set, by flag (`--max-pixels`) or environment (`SEGDEC_MAX_PIXELS`); a flag wins."""
 
 import os
+import re
 from collections.abc import Iterable, Sequence
+from datetime import time
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
+from zoneinfo import ZoneInfo
 
-from pydantic import AfterValidator, Field, ValidationError
-from pydantic_settings import BaseSettings, CliApp, SettingsConfigDict, SettingsError
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationError
+from pydantic_settings import BaseSettings, CliApp, NoDecode, SettingsConfigDict, SettingsError
 
 from api.log_lines import LogFormat
 from segdec.config import explain
@@ -31,6 +34,23 @@ def _known_engine(name: str) -> str:
     if name not in ENGINES:
         raise ValueError(f"unknown; expected one of: {', '.join(ENGINES)}")
     return name
+
+
+def _read_shifts(value: Any) -> Any:
+    """Reads times of the day, separated by commas; what is none of them is left to say so."""
+    if not isinstance(value, str):
+        return value
+    words = [word.strip() for word in value.split(",")]
+    if not all(re.fullmatch(r"([01]\d|2[0-3]):[0-5]\d", word) for word in words):
+        raise ValueError("expected times of the day such as 06:00,14:00,22:00")
+    return tuple(sorted({time.fromisoformat(word) for word in words}))
+
+
+def _known_zone(name: str) -> str:
+    try:
+        return ZoneInfo(name).key
+    except (KeyError, ValueError, OSError) as error:  # not known, no name of a file, or a folder
+        raise ValueError("unknown; expected a time zone such as Europe/Berlin") from error
 
 
 class Settings(BaseSettings):
@@ -163,7 +183,13 @@ class Settings(BaseSettings):
         "answers all the same and says so, off keeps none",
     )
     record_folder: Path = Field(
-        Path("record"), description="folder of the record: its pictures, and its database where none is named"
+        Path("record"),
+        description="folder of the record: its pictures and its database, where no other place is named",
+    )
+    record_pictures: str | None = Field(
+        None,
+        description="where the pictures go, s3://BUCKET/PREFIX in a store that the variables AWS_… describe; "
+        "default: files in record-folder",
     )
     record_database: str | None = Field(
         None,
@@ -223,6 +249,15 @@ class Settings(BaseSettings):
         description="share of the pictures' disk that stays free, in the same way",
     )
 
+    record_shifts: Annotated[tuple[time, ...], NoDecode, BeforeValidator(_read_shifts)] = Field(
+        (time(6), time(14), time(22)),
+        min_length=1,
+        description="when shifts begin, for the counts at /line; default: 06:00,14:00,22:00",
+    )
+    record_zone: Annotated[str, AfterValidator(_known_zone)] = Field(
+        "UTC", description="time zone of the shifts and the days at /line, for example Europe/Berlin"
+    )
+
     # === Who is told what is recorded ===
     outbox_webhook: str | None = Field(
         None, description="address, http or https, to which an event is posted for each inspection and review"
@@ -232,8 +267,8 @@ class Settings(BaseSettings):
     )
     outbox_mqtt: str | None = Field(
         None,
-        description="MQTT 5 broker to which the same events are published, mqtt://USER:PASSWORD@HOST:PORT/TOPIC, "
-        "or mqtts:// with TLS; what stands before @ is better kept in the environment or the file below",
+        description="MQTT 5 broker to which the same events are published, mqtt://HOST:PORT/TOPIC, mqtts:// "
+        "with TLS; USER:PASSWORD@ may stand before the host, best where the variable is set and not the flag",
     )
     outbox_mqtt_login: Path | None = Field(None, description="file of one line, USER:PASSWORD of the broker")
     outbox_mqtt_client: Annotated[str, Field(min_length=1, max_length=128)] | None = Field(
@@ -252,8 +287,8 @@ class Settings(BaseSettings):
     outbox_rows: int = Field(
         1_000_000,
         gt=0,
-        description="most events kept for one receiver, waiting and given up; beyond it the oldest are dropped, "
-        "those first that were given up",
+        description="most events kept for one receiver, waiting and given up; beyond it the oldest are "
+        "dropped, those first that were given up",
     )
     opcua_endpoint: str | None = Field(
         None,
@@ -262,7 +297,7 @@ class Settings(BaseSettings):
     )
     opcua_certificate: Path | None = Field(
         None,
-        description="certificate of the OPC UA server, DER or PEM: it signs and encrypts, and takes nothing else",
+        description="certificate of the OPC UA server, PEM or DER: who asks has to sign and encrypt",
     )
     opcua_key: Path | None = Field(None, description="private key of that certificate, PEM or DER")
 

@@ -8,8 +8,9 @@ import time
 from collections.abc import Callable
 from typing import Literal, Self, get_args
 
-Step = Literal["decode", "infer", "encode", "load"]
-"""What a thread does: for a photograph, for a batch, or for a model (its self-test, its first batches)."""
+Step = Literal["decode", "infer", "encode", "load", "shadow"]
+"""What a thread does: for a photograph, for a batch, for a model (its self-test, its first batches), or for a
+photograph that a candidate sees, too."""
 THREAD_STEPS: tuple[Step, ...] = get_args(Step)
 
 LOAD_FACTOR = 5

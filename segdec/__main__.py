@@ -1,11 +1,11 @@
-"""Predicts image files: `segdec predict IMAGE… --model FOLDER`, or `--url` for a service; signs models.
+"""Predicts image files: `segdec predict IMAGE… --model FOLDER`, or `--url` for a service; watches folders of
+cameras: `segdec watch FOLDER --url …`; signs models.
 
 In place of a file, a folder stands for all photographs below it, a list for those it names, a pattern for
 those that match it. With `--results` any number of them, on any number of machines, go into Parquet files.
 """
 
 import argparse
-import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -24,9 +24,11 @@ from segdec.command_line.inspection_loop import (
 from segdec.command_line.inspectors import Inspector, LocalInspector, RemoteInspector
 from segdec.command_line.overlay_folder import OverlayFolder
 from segdec.command_line.photographs import find_photographs, parse_shard
+from segdec.command_line.service_keys import KEY_VARIABLE, explained_key, read_key
 from segdec.command_line.signing import add_signing
+from segdec.command_line.watch import add_watch
 from segdec.engines import ENGINES
-from segdec.errors import ConfigError, ServiceError
+from segdec.errors import ConfigError
 from segdec.images import DEFAULT_MAX_PIXELS
 from segdec.threads import leave_cores_to_engine, thread_count
 
@@ -34,8 +36,6 @@ if TYPE_CHECKING:
     Commands = argparse._SubParsersAction[argparse.ArgumentParser]
 
 EXIT_SOME_FAILED = 1
-KEY_VARIABLE = "SEGDEC_API_KEY"
-UNAUTHORIZED = 401
 MODEL_OPTIONS = {
     "max_pixels": "--max-pixels",
     "accept_webp": "--accept-webp",
@@ -64,6 +64,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"segdec {__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     _add_predict(commands)
+    add_watch(commands)
     add_signing(commands)
     return parser
 
@@ -197,7 +198,7 @@ def open_inspector(options: argparse.Namespace) -> Iterator[Inspector]:
     from segdec.client import Client
 
     key = read_key(options.api_key_file)
-    with _explained_key(options, key), Client(options.url, api_key=key) as client:
+    with explained_key(options.url, options.api_key_file, key), Client(options.url, api_key=key) as client:
         yield RemoteInspector(
             client,
             options.threshold,
@@ -205,54 +206,6 @@ def open_inspector(options: argparse.Namespace) -> Iterator[Inspector]:
             version=options.model_version,
             pictures=options.out is not None,
         )
-
-
-@contextmanager
-def _explained_key(options: argparse.Namespace, key: str | None) -> Iterator[None]:
-    """Within the block, a service that wants another key is answered in words of the command line."""
-    try:
-        yield
-    except ServiceError as error:
-        if error.status != UNAUTHORIZED:
-            raise
-        detail = f"{options.url} asks for an API key. Give it with --api-key-file FILE."
-        if key is not None:
-            source = options.api_key_file or f"${KEY_VARIABLE}"
-            detail = (
-                f"{options.url} does not know the key in {source}. Check it, or ask whoever runs the service."
-            )
-        raise ServiceError(
-            detail, code=error.code, status=error.status, request_id=error.request_id
-        ) from error
-
-
-def read_key(file: Path | None) -> str | None:
-    """Returns the API key in `file`, else in the environment, else None.
-
-    Raises:
-        ConfigError: If the file cannot be read, or holds no key.
-    """
-    from segdec.client.connection import is_key
-
-    if file is None:
-        return os.environ.get(KEY_VARIABLE) or None
-    key = _read_key_file(file)
-    if not is_key(key):
-        raise ConfigError(
-            f"--api-key-file {file} holds no usable key: it is empty, or has several words or letters beyond "
-            "ASCII. Expected the key alone."
-        )
-    return key
-
-
-def _read_key_file(file: Path) -> str:
-    try:
-        return file.read_text(encoding="utf-8").strip()
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is no text"
-        raise ConfigError(
-            f"--api-key-file {file} cannot be read: {reason}. Expected a file that holds the key alone."
-        ) from error
 
 
 def open_model(options: argparse.Namespace) -> LocalInspector:

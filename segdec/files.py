@@ -110,18 +110,44 @@ def _staged(target: Path) -> Iterator[Path]:
 
 
 @contextmanager
-def held(folder: Path) -> Iterator[None]:
+def held(folder: Path, *, wait: bool = True) -> Iterator[None]:
     """Lets one process at a time into a folder; the kernel lets the next one in when the process dies.
 
     The folder keeps its mark under whatever name it gets.
+
+    Args:
+        folder: That is to be held.
+        wait: Until nobody else holds it.
+
+    Raises:
+        BlockingIOError: If another process holds it, and this one does not wait.
     """
     with ExitStack() as stack:
         if fcntl is not None:
-            with suppress(OSError):  # it has gone, or lies on a network file system that locks no folders
+            try:
                 descriptor = os.open(folder, os.O_RDONLY)
                 stack.callback(os.close, descriptor)
-                fcntl.flock(descriptor, fcntl.LOCK_EX)
+                fcntl.flock(descriptor, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise
+            except OSError:  # it has gone, or lies on a network file system that locks no folders
+                pass
         yield
+
+
+def sync_folder(folder: Path) -> None:
+    """Returns when the names in a folder survive a loss of power.
+
+    Raises:
+        OSError: If it cannot be written.
+    """
+    if fcntl is None:  # Windows opens no folders
+        return
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def _remove_abandoned(target: Path) -> None:

@@ -65,10 +65,10 @@ def verify_webhook(
         raise SignatureError(f"The headers {ID} and {TIMESTAMP} are missing, or the time is none.")
     if abs(now_s - int(timestamp)) > tolerance_s:
         raise SignatureError(
-            f"The webhook was sent more than {tolerance_s:g} s from now. Compare the clocks."
+            f"The webhook is not of now, give or take {tolerance_s:g} s. Compare the clocks."
         )
     expected = _sign(read_secret(secret), event_id, timestamp, body).encode()
-    if not any([hmac.compare_digest(expected, one.encode()) for one in given.split(" ")]):
+    if not any(hmac.compare_digest(expected, one.encode()) for one in given.split(" ")):
         raise SignatureError(f"No signature in {SIGNATURE} is of this secret and this body.")
     return event_id
 

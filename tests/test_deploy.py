@@ -20,6 +20,7 @@ import pytest
 import yaml
 from sqlalchemy import make_url
 
+from api.delivery.outbox_metrics import OutboxMetrics
 from api.middleware.metrics import BELOW_THE_APP, REASONS, RESULTS, STEPS, Metrics
 from api.records.record_metrics import RecordMetrics
 from api.settings import ENV_PREFIX, Settings
@@ -254,6 +255,7 @@ def exported_labels() -> dict[str, set[str]]:
     """The labels of each series of the service, when a request was counted."""
     exported = Metrics(lambda: 0, lambda: True)
     RecordMetrics(exported)
+    OutboxMetrics(exported, ["webhook"])
     exported.count_request("GET", "/v1/predict", 200, 1.0)
     model = ModelIdentity(name="castings", version="1", sha256=None)
     exported.observe_answer(model, "good", 0.1, -2.2, **{f"{step}_ms": 1.0 for step in STEPS})

@@ -82,7 +82,7 @@ def test_plain_install_needs_four_packages(metadata):
         "pydantic",
         "tqdm",
     }
-    extras = {"images", "tensorflow", "openvino", "gpu", "client", "batch", "ray", "sign"}
+    extras = {"images", "tensorflow", "openvino", "gpu", "client", "batch", "ray", "sign", "watch"}
     assert set(metadata.get_all("Provides-Extra")) == extras
 
 
@@ -111,18 +111,18 @@ def test_constraints_pin_every_requirement_and_name_no_index():
 
 def test_what_a_message_says_to_install_is_declared():
     declared = tomllib.loads((ROOT / "pyproject.toml").read_text())
-    calls = r"(?:MissingExtraError|clean_exit)\((.*)\)"
+    calls = r"((?:MissingExtraError|clean_exit|naming_group)\(.*\))"
     said = [
         words
         for package in PACKAGES[:-2]
         for path in (ROOT / package).rglob("*.py")
         for words in re.findall(calls, path.read_text(encoding="utf-8"))
     ]
-    groups = {name for words in said for name in re.findall(r'group="(\w+)"', words)}
+    groups = {name for words in said for name in re.findall(r'group(?:: str |=|\()=? ?"(\w+)"', words)}
     extras = {name for words in said for name in re.findall(r'(?:extra=|, )"(\w+)"', words)}
-    assert groups == {"train", "serve", "record", "mlflow", "quantize"}
+    assert groups == {"train", "serve", "record", "opcua", "mlflow", "quantize"}
     assert groups <= set(declared["dependency-groups"])
-    assert extras >= {"images", "tensorflow", "openvino", "client", "batch", "ray", "sign"}
+    assert extras >= {"images", "tensorflow", "openvino", "client", "batch", "ray", "sign", "watch"}
     assert extras <= set(declared["project"]["optional-dependencies"])
 
 

@@ -31,7 +31,7 @@ ELSEWHERE = runpy.run_path(str(ROOT / "docs" / "site_pages.py"))["PAGES"].values
 PAGES = [*(ROOT / name for name in ELSEWHERE), *sorted((ROOT / "docs").glob("*.md"))]
 """Those of the documentation site, the README first."""
 WRAPPED_AT = 120
-SHELLS, NO_SHELLS = {"bash", "sh"}, {"", "python", "json", "yaml"}
+SHELLS, NO_SHELLS = {"bash", "sh"}, {"", "python", "json", "yaml", "ini"}
 
 NOT_RUN = {
     "make demo": "five minutes; .ci/run runs it",
@@ -63,6 +63,8 @@ NOT_RUN = {
     "python -m training export runs/fold_0 models/kolektor": "needs photographs",
     "pip install '.[tensorflow]' --group serve -c constraints.txt": "installs packages",
     "docker build -t segdec .": "needs a Docker engine",
+    "python -m segdec watch /srv/camera --url http://127.0.0.1:8000 --station line3-cam1 --part-pattern "
+    "'^(?P<part>[^_]+)_'": "ends when it is told to; see tests/segdec/command_line/test_watch.py",
     "docker run --read-only --tmpfs /tmp -p 8000:8000 -v ./models/parts:/models:ro segdec": "as above",
     "python -m benchmarks.asynchronous_training": "minutes of training; see tests/benchmarks",
     "python -m benchmarks.step_graph": "a minute of tracing; see tests/benchmarks",
@@ -120,6 +122,27 @@ NOT_RUN = {
     'curl --data-binary @part.png -H "Content-Type: image/png" '
     '"http://127.0.0.1:8000/v1/inspect?station=line3-cam1&part_id=A17"': "see tests/api/routes/"
     "test_inspect.py",
+    "curl -X PUT http://127.0.0.1:8000/v1/records/17/review -H 'If-Match: \"0\"' "
+    '-H "Content-Type: application/json" -d \'{"label": "scratch", "reason": "at the edge", '
+    '"reviewer": "Ada", "session": "4f1c"}\'': "see tests/api/routes/test_review.py",
+    "python -m api --model models/parts --port 8000 --record required --record-shifts 06:00,14:00,22:00 "
+    "--record-zone Europe/Berlin": "see tests/api/routes/test_line.py",
+    "chromium --kiosk --autoplay-policy=no-user-gesture-required "
+    '"http://127.0.0.1:8000/line?station=line3-cam1&sound=on"': "see tests/browser/test_line.py",
+    "python -m api export-reviewed --out reviewed --record-folder record": "needs a record; see "
+    "tests/api/records/test_export_reviewed.py",
+    "python -m training retrain runs/parts --reviewed reviewed --parent models/parts/1": "needs what that "
+    "exports; see tests/training/retrain",
+    "python -m api --model models/parts --record required --outbox-webhook https://mes.plant/events "
+    "--outbox-webhook-secrets secrets.txt --outbox-mqtt mqtts://broker.plant/plant/line3 "
+    "--outbox-mqtt-login login.txt --outbox-jsonl /var/lib/segdec/events.jsonl --opcua-endpoint "
+    "opc.tcp://0.0.0.0:4840/segdec": "see tests/api/delivery",
+    'curl -X POST -H "X-API-Key: $KEY" http://127.0.0.1:8000/v1/admin/outbox/17/retry': "see "
+    "tests/api/routes/test_outbox.py",
+    'curl -X POST -H "X-API-Key: $KEY" http://127.0.0.1:8000/v1/admin/outbox/17/discard': "as above",
+    'curl -X POST -H "X-API-Key: $KEY" "http://127.0.0.1:8000/v1/admin/outbox/retry?sink=webhook"': "as "
+    "above",
+    'echo "whsec_$(openssl rand -base64 32)" > secrets.txt': "see tests/segdec/test_webhooks.py",
     "mkdir backup": "see tests/api/records/test_backup.py",
     "sqlite3 record/record.db \"VACUUM INTO 'backup/record.db'\"": "as above",
     "cp -a record/pictures backup/": "as above",

@@ -1,4 +1,4 @@
-"""Command line: `python -m training fit|check|run|launch|calibrate|evaluate|join|compare|export|verify`."""
+"""Command line: `python -m training COMMAND`; `--help` lists the commands."""
 
 import argparse
 import dataclasses
@@ -55,6 +55,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser("python -m training", description="Train, evaluate and export models.")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     _add_fit(commands)
+    _add_retrain(commands)
     commands.add_parser("check", help="dry-run an experiment: check EXPERIMENT.toml [--field value]")
     commands.add_parser("run", help="train the stages of an experiment: run EXPERIMENT.toml [--field value]")
     commands.add_parser(
@@ -108,6 +109,42 @@ def _add_fit(commands: "Commands") -> None:
     )
     one.add_argument("--max-pixels", type=pixel_limit, metavar="N", help="largest photograph, height × width")
     one.set_defaults(command=fit)
+
+
+def _add_retrain(commands: "Commands") -> None:
+    again = commands.add_parser(
+        "retrain",
+        help="train on from a run with photographs that people have judged, and export if not worse",
+    )
+    again.add_argument("run", type=Path, metavar="RUN", help="folder of a finished run")
+    again.add_argument(
+        "--reviewed",
+        type=Path,
+        required=True,
+        metavar="FOLDER",
+        help="what python -m api export-reviewed wrote",
+    )
+    again.add_argument(
+        "--parent",
+        type=Path,
+        metavar="MODEL",
+        help="model that the run became; default: the newest of its models in models/ and its name",
+    )
+    again.add_argument(
+        "--out", type=Path, metavar="MODEL", help="folder of the new model; default: beside the former one"
+    )
+    again.add_argument("--version", help="of the new model; default: one higher than the former one's")
+    again.add_argument("--name", help="name of the new run; default: that of the run, with the new version")
+    again.add_argument(
+        "--minutes",
+        type=float,
+        help="how long all of it may take; default: two fifths of the steps that the run took",
+    )
+    again.add_argument("--force", action="store_true", help="export the model even if it is worse")
+    again.add_argument(
+        "--no-sample", action="store_true", help="self-test with noise: no photograph travels in the model"
+    )
+    again.set_defaults(command=retrain)
 
 
 def _add_measuring(commands: "Commands") -> None:
@@ -303,6 +340,20 @@ def fit(options: argparse.Namespace) -> None:
     reading = Reading(**{name: said.pop(name) for name in names})
     allow_pixels(reading.max_pixels)
     command.fit(command.FitOptions(**said, reading=reading), began)
+
+
+def retrain(options: argparse.Namespace) -> None:
+    """Goes from a run and reviewed photographs to the next version of its model."""
+    started = time.monotonic()
+    quiet_tensorflow(trains=True)
+    from training.fit.command import clock
+    from training.retrain import command
+    from training.run.folder import RunFolder
+
+    began = clock() - (time.monotonic() - started)
+    allow_pixels(RunFolder.finished(options.run).experiment().data.max_pixels)
+    said = {name: value for name, value in vars(options).items() if name != "command"}
+    command.retrain(command.RetrainOptions(**said), began)
 
 
 def evaluate(options: argparse.Namespace) -> None:

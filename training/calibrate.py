@@ -137,7 +137,7 @@ def score_folds(folder: RunFolder, experiment: ExperimentConfig, folds: int) -> 
     if experiment.initial_weights is not None:
         raise ConfigError(
             f"--folds {folds} of a run that began with the weights of another one, which has learnt from the "
-            "photographs of every fold. Expected a run that began at random: calibrate this one without --folds."
+            "photographs of every fold. Expected a run that began at random: leave out --folds."
         )
     records = load_data(experiment.data, folder.splits).assigned()
     train, val = (replace(records, records=records.of_split(split)) for split in ("train", "val"))

@@ -427,8 +427,8 @@ class ExperimentConfig(BaseSettings):
     initial_weights: Changeable[Path | None] = Field(
         None,
         description="what the whole network begins with: network.weights.h5 of a finished run with the same "
-        "network; what that run was validated and tested on must not be trained on; none = as encoder_weights "
-        "says, the rest drawn at random",
+        "network, none of whose training photographs may be validated or tested on; none = as "
+        "encoder_weights says, the rest drawn at random",
     )
     initial_sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")] | None = Field(
         None, description="SHA-256 of initial_weights; of a run it is filled in"

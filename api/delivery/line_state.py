@@ -1,11 +1,12 @@
-"""What the record says of the line now: the last inspection of each station, and what today had of each kind."""
+"""The line as the record has it: of each station the last inspection, and what today had of each kind."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, time, timedelta, tzinfo
+from typing import Any
 
-from sqlalchemy import Connection, Row, RowMapping, func, select
+from sqlalchemy import Connection, RowMapping, func, select
 
 from api.records.events import verdict_of
 from api.records.queries import Filters, hour_of, ids_of_hours
@@ -66,8 +67,7 @@ class LineState:
         self._follow_inspections(connection)
         self._follow_misses(connection, midnight)
         states: dict[str | None, StationState] = {None: StationState(self._newest)}
-        for station, last in self._last.items():
-            states[station] = StationState(last)
+        states |= {station: StationState(last) for station, last in self._last.items()}
         for station, kind, count in self._count(connection, midnight):
             states[None].counts[kind] += count
             if station is None:
@@ -133,14 +133,15 @@ class LineState:
         if newest == self._misses_seen:
             return
         ids = misses.c.id.between(self._misses_seen + 1, newest)
-        counted = select(misses.c.station, func.count()).where(ids, misses.c.missed_at >= midnight)
-        for station, count in connection.execute(counted.group_by(misses.c.station)):
+        counted = select(misses.c.station, func.sum(misses.c.count))
+        counted = counted.where(ids, misses.c.missed_at >= midnight).group_by(misses.c.station)
+        for station, count in connection.execute(counted):
             is_shown = station in self._misses or len(self._misses) < MOST_STATIONS
-            self._misses[station if is_shown else None] += count
+            self._misses[station if is_shown else None] += int(count)
         self._misses_seen = newest
 
 
-def _verdicts(rows: Iterable[Row[tuple[str, str, int]]]) -> list[Count]:
+def _verdicts(rows: Iterable[Any]) -> list[Count]:
     return [(station, verdict_of(label), int(count)) for station, label, count in rows]
 
 

@@ -66,7 +66,8 @@ class MqttConnection:
         if broker.trust is not None:
             self._client.tls_set_context(broker.trust)
         self._client.connect_timeout = CONNECT_S
-        self._client.max_inflight_messages_set(IN_FLIGHT)
+        self._client.max_inflight_messages_set(0)  # paho has one limit, whatever the broker says
+        self._window = asyncio.Semaphore(IN_FLIGHT)
         # paho calls these in its thread; here all happens in the loop's, one after the other.
         self._client.on_connect = self._on_connect
         self._client.on_publish = self._on_publish
@@ -97,7 +98,11 @@ class MqttConnection:
         Raises:
             DeliveryError: If it has not.
         """
-        properties = Properties(PacketTypes.PUBLISH)
+        async with self._window:
+            await self._publish(topic, payload)
+
+    async def _publish(self, topic: str, payload: bytes) -> None:
+        properties = Properties(PacketTypes.PUBLISH)  # type: ignore[no-untyped-call]
         properties.ContentType = MEDIA_TYPE
         properties.PayloadFormatIndicator = 1  # UTF-8
         info = self._client.publish(topic, payload, qos=1, properties=properties)
@@ -125,12 +130,9 @@ class MqttConnection:
 
     # === What paho tells ===
 
-    def _on_connect(
-        self, client: mqtt.Client, _data: Any, _flags: Any, reason: ReasonCode, more: Any
-    ) -> None:
-        if (most := getattr(more, "ReceiveMaximum", None)) is not None:
-            client.max_inflight_messages_set(min(most, IN_FLIGHT))
-        self._loop.call_soon_threadsafe(self._note_connected, reason)
+    def _on_connect(self, _client: Any, _data: Any, _flags: Any, reason: ReasonCode, more: Any) -> None:
+        most = getattr(more, "ReceiveMaximum", IN_FLIGHT)
+        self._loop.call_soon_threadsafe(self._note_connected, reason, most)
 
     def _on_publish(self, _client: Any, _data: Any, mid: int, reason: ReasonCode, _more: Any) -> None:
         self._loop.call_soon_threadsafe(self._note_published, mid, reason)
@@ -139,12 +141,13 @@ class MqttConnection:
         lost = DeliveryError(f"the connection to the broker was lost: {reason}", "unreachable")
         self._loop.call_soon_threadsafe(self._end, lost)
 
-    def _note_connected(self, reason: ReasonCode) -> None:
+    def _note_connected(self, reason: ReasonCode, most: int) -> None:
         if self._connected.done():
             return
         if reason.is_failure:
             self._connected.set_exception(DeliveryError(f"the broker refuses us: {reason}", "unreachable"))
         else:
+            self._window = asyncio.Semaphore(min(most, IN_FLIGHT))
             self._connected.set_result(None)
 
     def _note_published(self, mid: int, reason: ReasonCode) -> None:

@@ -88,10 +88,7 @@ class LineNodes:
             return
         self._written[station, name] = value, status
         variant = ua.Variant(value, TYPES[name] if value is not None else ua.VariantType.Null)
-        written = ua.DataValue(
-            variant, status, SourceTimestamp=None if moment is None else ua.DateTime(moment)
-        )
-        await self._sets[station][name].write_value(written)
+        await self._sets[station][name].write_value(ua.DataValue(variant, status, moment))
 
     async def _add_set(self, station: str | None) -> None:
         assert self._root is not None

@@ -35,7 +35,7 @@ SECURE = [
 logger = logging.getLogger(__name__)
 
 
-class _ReadOnly(SimpleRoleRuleset):
+class _ReadOnly(SimpleRoleRuleset):  # type: ignore[misc]
     """Whoever reaches the server may look, and nobody may change anything."""
 
     def __init__(self) -> None:
@@ -43,7 +43,7 @@ class _ReadOnly(SimpleRoleRuleset):
         self._permission_dict = dict.fromkeys(UserRole, looking)
 
 
-class _NoAdministrators(UserManager):
+class _NoAdministrators(UserManager):  # type: ignore[misc]
     """By default, whoever calls himself `admin` is one."""
 
     def get_user(self, *_: object, **__: object) -> User:
@@ -164,8 +164,8 @@ class OpcUaServer:
         if self._pair is not None and isinstance(error, (OSError, ValueError, TypeError)):
             files = " and ".join(map(str, self._pair))
             return ConfigError(
-                f"{files} cannot be used for OPC UA ({error}). Expected a certificate and its RSA key, without "
-                "a password, as PEM (.pem) or DER (.der)."
+                f"{files} cannot be used for OPC UA ({error}). Expected a certificate and its RSA key, "
+                "without a password, as PEM (.pem) or DER (.der)."
             )
         return error
 

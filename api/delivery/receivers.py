@@ -88,7 +88,7 @@ def _make_opcua(endpoint: str, settings: Settings) -> "OpcUaServer":
     certificate, key = settings.opcua_certificate, settings.opcua_key
     if (certificate is None) != (key is None):
         raise ConfigError(
-            "The OPC UA server needs a certificate and its key. Pass both --opcua-certificate and --opcua-key."
+            "The OPC UA server needs a certificate and its key: both --opcua-certificate and --opcua-key."
         )
     pair = None if certificate is None or key is None else (certificate, key)
     with naming_group():

@@ -8,6 +8,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
@@ -98,7 +99,7 @@ class Sender:
         except TimeoutError:
             logger.warning("Not all was sent to %s before the stop; the next start goes on", self._sink.name)
         finally:
-            await self._end()
+            await self.close()
 
     async def _look_calmly(self) -> None:
         try:
@@ -136,7 +137,8 @@ class Sender:
         while self._lanes:
             await asyncio.wait(self._lanes.values())
 
-    async def _end(self) -> None:
+    async def close(self) -> None:
+        """Ends what is under way, and lets another service send."""
         lanes = list(self._lanes.values())
         for lane in lanes:
             lane.cancel()
@@ -237,7 +239,5 @@ class Sender:
 
 
 async def _wait(event: asyncio.Event, seconds: float) -> None:
-    try:
+    with suppress(TimeoutError):
         await asyncio.wait_for(event.wait(), seconds)
-    except TimeoutError:
-        pass

@@ -72,14 +72,14 @@ class AccessMiddleware:
             self.metrics.count_request(scope["method"], route_of(scope, path), status, duration_ms)
             self._count_problems(scope, path, status)
             if self._is_logged(path, status):
-                _log("request", scope, path, status, problem_of(scope), duration_ms=round(duration_ms, 3))
+                _log("request", scope, path, status, _code_of(scope), duration_ms=round(duration_ms, 3))
             for item, problem in _refused(scope):
                 if self._is_logged(path, problem.status):
                     _log("photograph", scope, path, problem.status, problem.code, photograph=item.name)
 
     def _count_problems(self, scope: Scope, path: str, status: int) -> None:
         state, refused = scope.setdefault("state", {}), list(_refused(scope))
-        key, code = state.get("key") or "", problem_of(scope)
+        key, code = state.get("key") or "", _code_of(scope)
         if code is not None:
             self.metrics.count_problem(code, status, key)
         for _, problem in refused:
@@ -109,6 +109,11 @@ def route_of(scope: Scope, path: str) -> str:
         return f"{mount}/{{path}}"
     template: str = getattr(scope.get("route"), "path", UNMATCHED)
     return template
+
+
+def _code_of(scope: Scope) -> str | None:
+    problem = problem_of(scope)
+    return None if problem is None else problem.code
 
 
 def _refused(scope: Scope) -> Iterator[tuple[BatchItem, Problem]]:

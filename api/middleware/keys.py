@@ -24,11 +24,22 @@ served."""
 RANKS: dict[Role, int] = {"anyone": 0, "predict": 1, "review": 2, "admin": 3}
 
 OPEN_PATHS = frozenset(
-    {"/", "/review", "/livez", "/readyz", "/metrics", "/openapi.json", "/docs", "/favicon.ico", "/v2"}
+    {
+        "/",
+        "/line",
+        "/review",
+        "/livez",
+        "/readyz",
+        "/metrics",
+        "/openapi.json",
+        "/docs",
+        "/favicon.ico",
+        "/v2",
+    }
 )
 OPEN_TREES = ("/docs/", "/static/", "/v2/health/")
 ADMIN_TREE = "/v1/admin/"
-REVIEW_TREES = ("/v1/records/", "/v1/review/", "/v1/outbox/")
+REVIEW_TREES = ("/v1/records/", "/v1/review/", "/v1/line/", "/v1/outbox/")
 
 SCHEMES = {
     "bearer": {"type": "http", "scheme": "bearer", "description": "Authorization: Bearer KEY"},

@@ -7,6 +7,7 @@ from api.middleware.access import AccessMiddleware
 from api.middleware.draining import DrainMiddleware
 from api.middleware.keys import KeyMiddleware, Keyring, describe_keys
 from api.middleware.metrics import Metrics
+from api.middleware.misses import MissMiddleware
 from api.middleware.rate_limit import RateLimiter, RateLimitMiddleware
 from api.middleware.request_id import RequestIdMiddleware
 from api.middleware.resend import ResendMiddleware
@@ -48,8 +49,8 @@ def add_middleware(app: FastAPI, settings: Settings, metrics: Metrics) -> None:
     """Adds the middleware to `app`.
 
     A request meets them in this order: errors of /v2, access log, CORS (so that a browser can read every
-    refusal, and a preflight, which carries no key, is answered), request id, end of the drain time, key, mark
-    of a request that is sent again, rate limit, route.
+    refusal, and a preflight, which carries no key, is answered), request id, end of the drain time, key, note
+    of what is not inspected, mark of a request that is sent again, rate limit, route.
 
     Raises:
         ConfigError: If a key file cannot be used.
@@ -63,6 +64,8 @@ def add_middleware(app: FastAPI, settings: Settings, metrics: Metrics) -> None:
         limiter = RateLimiter(settings.rate_limit, settings.rate_burst)
         app.add_middleware(RateLimitMiddleware, limiter=limiter, metrics=metrics)
     app.add_middleware(ResendMiddleware, metrics=metrics)
+    if settings.record != "off":
+        app.add_middleware(MissMiddleware)
     app.add_middleware(KeyMiddleware, keyring=keyring, metrics=metrics)
     app.add_middleware(DrainMiddleware, metrics=metrics)
     app.add_middleware(RequestIdMiddleware)

@@ -136,6 +136,11 @@ class ModelRegistry:
         found = (model for model in versions if CANDIDATE in model.labels and STABLE not in model.labels)
         return next(found, None)
 
+    def candidates(self) -> list[tuple[ServedModel, ServedModel]]:
+        """Returns the candidates of all models, each with the version that answers."""
+        found = [(self.candidate(name), _stable(versions)) for name, versions in self._table.items()]
+        return [(candidate, stable) for candidate, stable in found if candidate is not None]
+
     def replace(self, name: str, versions: Versions) -> None:
         """Serves `versions` under `name` from now on; none removes the name."""
         others = {other: served for other, served in self._table.items() if other != name}

@@ -12,8 +12,9 @@ from sqlalchemy import Engine, select
 from sqlalchemy.exc import SQLAlchemyError
 
 from api.records.database import migrations, open_database, revision_of
-from api.records.pictures import FolderPictures, PictureStore
-from api.records.record import DATABASE, PICTURES, STORE_ID
+from api.records.pictures import STORE_ID, FolderPictures, PictureStore
+from api.records.record import DATABASE, PICTURES, database_url
+from api.records.recording import open_store
 from api.records.reviewed_export import (
     GOOD,
     Exported,
@@ -38,7 +39,7 @@ def run(words: Sequence[str]) -> None:
     """
     options = _parser().parse_args(words)
     filters = ReviewedFilters(options.since, options.until, options.station, options.model)
-    with _opened(options.record_database, options.record_folder) as (engine, pictures):
+    with _opened(options) as (engine, pictures):
         exported = export_reviewed(engine, pictures, filters, options.out)
     print(_describe(exported, options.out))
 
@@ -49,7 +50,7 @@ def _parser() -> argparse.ArgumentParser:
         description="Write what people have judged as a data set of the layout 'manifest', to learn from.",
     )
     parser.add_argument("--out", type=Path, required=True, metavar="FOLDER", help="folder to make")
-    for name, kind in (("record_folder", Path), ("record_database", str)):
+    for name, kind in (("record_folder", Path), ("record_database", str), ("record_pictures", str)):
         field = Settings.model_fields[name]
         default = os.environ.get(ENV_PREFIX + name.upper()) or field.default
         flag = f"--{name.replace('_', '-')}"
@@ -74,22 +75,23 @@ def _moment(text: str) -> datetime:
 
 
 @contextmanager
-def _opened(url: str | None, folder: Path) -> Iterator[tuple[Engine, PictureStore]]:
+def _opened(options: argparse.Namespace) -> Iterator[tuple[Engine, PictureStore]]:
     """Opens a record that is there, to read from it.
 
     Raises:
         ConfigError: If it is not there, cannot be reached, or is not of today's form.
     """
+    url, folder = options.record_database, options.record_folder
     if url is None and not (folder / DATABASE).is_file():
         raise ConfigError(
             f"There is no record in {folder}: it has no {DATABASE}. Expected the --record-folder of the "
             f"service, and its --record-database where it has one (or {ENV_PREFIX}RECORD_FOLDER and "
             f"{ENV_PREFIX}RECORD_DATABASE)."
         )
-    engine = open_database(url or f"sqlite:///{folder / DATABASE}")
+    engine = open_database(database_url(url, folder))
     try:
         _check_form(engine)
-        yield engine, _open_pictures(engine, folder)
+        yield engine, _open_pictures(engine, options.record_pictures, folder)
     except SQLAlchemyError as error:
         reason = str(getattr(error, "orig", None) or error).strip().splitlines()[0]
         raise ConfigError(f"The record's database cannot be read: {reason}") from error
@@ -107,17 +109,19 @@ def _check_form(engine: Engine) -> None:
         )
 
 
-def _open_pictures(engine: Engine, folder: Path) -> PictureStore:
+def _open_pictures(engine: Engine, place: str | None, folder: Path) -> PictureStore:
     """The pictures of this database: of others, none would be found, and all would be counted as gone."""
     with engine.connect() as connection:
         known = connection.execute(select(store.c.id)).scalar()
-    beside = folder / PICTURES / STORE_ID
-    if not beside.is_file() or beside.read_text("ascii").strip() != known:
+    pictures = open_store(place)
+    if pictures is None and (folder / PICTURES / STORE_ID).is_file():
+        pictures = FolderPictures(folder / PICTURES)
+    if pictures is None or pictures.read_id() != known:
         raise ConfigError(
-            f"{folder / PICTURES} holds no pictures of this record. Expected the --record-folder of the "
-            "service that writes the database."
+            f"{place or folder / PICTURES} holds no pictures of this record. Expected the --record-folder or "
+            "--record-pictures of the service that writes the database."
         )
-    return FolderPictures(folder / PICTURES)
+    return pictures
 
 
 def _describe(exported: Exported, out: Path) -> str:

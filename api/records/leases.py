@@ -51,8 +51,9 @@ def lease(
         station: Only of this one; None = of all.
         now: The time.
     """
-    given_back = update(review_queue).where(queue.leased_to == session, queue.record_id.in_(skip))
-    connection.execute(given_back.values(leased_to=None, leased_until=None))
+    if skip:
+        given_back = update(review_queue).where(queue.leased_to == session, queue.record_id.in_(skip))
+        connection.execute(given_back.values(leased_to=None, leased_until=None))
     chosen = _choose(connection, session, count, skip, station, now)
     until = now + LEASE
     taken = update(review_queue).where(queue.record_id.in_(chosen))
@@ -75,8 +76,11 @@ def is_leased_to_another(connection: Connection, record_id: int, session: str | 
 
 
 def _is_free(now: datetime) -> ColumnElement[bool]:
-    """A lease that lasts longer than any can was given by a clock that was put back since."""
-    ended = or_(queue.leased_until <= now, queue.leased_until > now + LEASE)
+    """A lease that lasts much longer than any can was given by a clock that was put back since.
+
+    One that lasts a little longer was given while this one waited for its turn, or by another clock.
+    """
+    ended = or_(queue.leased_until <= now, queue.leased_until > now + 2 * LEASE)
     return or_(queue.leased_until.is_(None), ended)
 
 
@@ -86,7 +90,9 @@ def _choose(
     """Returns what can be looked at; what cannot any more is taken out of the queue."""
     most = count
     for _ in range(STEPS):
-        held = _ids(connection, held_by(session, station).limit(most))
+        # Their station is looked at here: SQLite would go by its index, through all that wait there.
+        mine = connection.execute(held_by(session)).all()
+        held = [record_id for record_id, place in mine if station in (None, place)][:most]
         free = free_ones(skip, station, now).where(queue.record_id.not_in(held)).limit(most - len(held))
         found = [*held, *_ids(connection, free)]
         seen = _with_picture(connection, found)
@@ -98,18 +104,16 @@ def _choose(
     return chosen
 
 
-def held_by(session: str, station: str | None) -> Select[Any]:
-    """Selects what a session has, its lease over or not, as long as no other one has taken it."""
-    return _ordered(station).where(queue.leased_to == session)
+def held_by(session: str) -> Select[Any]:
+    """Selects id and station of what a session has, its lease over or not, as long as no other took it."""
+    ordered = queue.priority, queue.record_id
+    return select(queue.record_id, queue.station).where(queue.leased_to == session).order_by(*ordered)
 
 
 def free_ones(skip: Sequence[int], station: str | None, now: datetime) -> Select[Any]:
-    """Selects what nobody has, in the order in which it is shown."""
-    return _ordered(station).where(_is_free(now), queue.record_id.not_in(skip))
-
-
-def _ordered(station: str | None) -> Select[Any]:
+    """Selects the ids of what nobody has, in the order in which it is shown."""
     statement = select(queue.record_id).order_by(queue.priority, queue.record_id)
+    statement = statement.where(_is_free(now), queue.record_id.not_in(skip))
     return statement if station is None else statement.where(queue.station == station)
 
 

@@ -14,6 +14,8 @@ from segdec.images import MASK_WHITE_LEVEL, decode_mask_values
 from segdec.schemas import Answer, MaskAnswer
 
 NAME = "The mask"
+MOST_LETTERS = 2**20
+"""Of its run lengths: masks that people draw take some thousands, noise takes as many as it has pixels."""
 
 
 def read_mended_mask(sent: str, row: Row, label: str) -> str:
@@ -35,7 +37,10 @@ def read_mended_mask(sent: str, row: Row, label: str) -> str:
     if label != UNSURE and (label == GOOD) == bool(pixels.any()):
         shows = "has defect pixels" if label == GOOD else "has no defect pixel"
         raise _refuse(f"{shows}, and the label is '{label}'. Expected both to say the same.")
-    return replace_pixels(kept, pixels).model_dump_json()
+    told = replace_pixels(kept, pixels).model_dump_json()
+    if len(told) > MOST_LETTERS:
+        raise _refuse(f"takes {len(told)} letters. Expected at most {MOST_LETTERS}: smoother outlines.")
+    return told
 
 
 def _decode(sent: str, height: int, width: int) -> NDArray[np.uint8]:

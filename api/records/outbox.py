@@ -1,4 +1,4 @@
-"""What is to be told to others is written down in the transaction of what it tells: both are there, or none."""
+"""Writes down what is to be told to others, in the transaction of what it tells: both are there, or none."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

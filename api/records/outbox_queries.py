@@ -128,6 +128,13 @@ def revive(connection: Connection, ids: Sequence[int], now: datetime) -> int:
     return connection.execute(statement.values(state=WAITING, attempts=0, next_at=now, error=None)).rowcount
 
 
+def revive_oldest(connection: Connection, sink: str, now: datetime, most: int) -> int:
+    """Lets the oldest of a sink wait again that were given up; returns how many."""
+    oldest = select(letters.id).where(letters.sink == sink, letters.state == DEAD)
+    ids = connection.execute(oldest.order_by(letters.id).limit(most)).scalars().all()
+    return revive(connection, ids, now)
+
+
 def drop_oldest(connection: Connection, sink: str, state: str, count: int) -> int:
     """Removes the oldest of a sink in one state, unread; returns how many."""
     oldest = select(letters.id).where(letters.sink == sink, letters.state == state)

@@ -1,4 +1,4 @@
-"""Where the pictures lie: a folder, each under the SHA-256 of its bytes.
+"""Where the pictures lie, each under the SHA-256 of its bytes: the protocol of it, and a folder.
 
 A picture comes before its row. Until the row is there too, the store holds a mark of it, so that a start
 finds what a killed service left without looking through all of them.
@@ -12,7 +12,10 @@ from pathlib import Path
 from typing import NamedTuple, Protocol
 from uuid import uuid4
 
+from segdec.files import sync_folder, write_text_atomic
+
 UNSETTLED = "unsettled"
+STORE_ID = "store-id"
 
 
 class Space(NamedTuple):
@@ -25,14 +28,26 @@ class Space(NamedTuple):
 class PictureStore(Protocol):
     """Keeps encoded photographs.
 
-    Every method raises OSError where the store is full, gone or not writable.
+    Every method raises OSError where the store is full, gone or not writable, and ConnectionError where it is
+    no picture's fault: then none can be kept.
+
+    Attributes:
+        place: Of the store, in words.
     """
+
+    place: str
+
+    def read_id(self) -> str | None:
+        """Returns the id of the record that the pictures belong to; None if none is written there."""
+
+    def write_id(self, store_id: str) -> None:
+        """Writes down to which record they belong."""
 
     def put(self, sha256: bytes, data: bytes) -> None:
         """Keeps `data`, which survives a loss of power when this returns, and marks it as unsettled."""
 
-    def settle(self, sha256: bytes) -> None:
-        """Removes the marks of a picture, whose row is there."""
+    def settle(self, *digests: bytes) -> None:
+        """Removes the marks of pictures, whose rows are there."""
 
     def unsettled(self) -> Iterable[bytes]:
         """Returns the pictures that are marked."""
@@ -43,8 +58,8 @@ class PictureStore(Protocol):
     def holds(self, sha256: bytes) -> bool:
         """Returns whether a picture is there."""
 
-    def delete(self, sha256: bytes) -> None:
-        """Removes a picture and its marks; one that is not there is no error."""
+    def delete(self, *digests: bytes) -> None:
+        """Removes pictures and their marks; one that is not there is no error."""
 
     def space(self) -> Space | None:
         """Returns how much there is; None where it has no end."""
@@ -63,8 +78,18 @@ class FolderPictures:
     """
 
     def __init__(self, folder: Path) -> None:
+        self.place = str(folder)
         self._folder, self._unsettled = folder, folder / UNSETTLED
         self._unsettled.mkdir(parents=True, exist_ok=True)
+
+    def read_id(self) -> str | None:
+        """Reads the file that has it."""
+        path = self._folder / STORE_ID
+        return path.read_text("ascii").strip() if path.exists() else None
+
+    def write_id(self, store_id: str) -> None:
+        """Writes the file."""
+        write_text_atomic(self._folder / STORE_ID, store_id)
 
     def put(self, sha256: bytes, data: bytes) -> None:
         """Writes the file, and gives it its name once it is on the disk."""
@@ -78,15 +103,16 @@ class FolderPictures:
         path = self._path(sha256)
         if not path.parent.exists():
             path.parent.mkdir(exist_ok=True)
-            _sync(self._folder)
+            sync_folder(self._folder)
         with suppress(FileExistsError):
             path.hardlink_to(mark)
-        _sync(path.parent)
+        sync_folder(path.parent)
 
-    def settle(self, sha256: bytes) -> None:
+    def settle(self, *digests: bytes) -> None:
         """Removes the second names."""
-        for mark in self._unsettled.glob(f"{sha256.hex()}.*"):
-            mark.unlink(missing_ok=True)
+        for sha256 in digests:
+            for mark in self._unsettled.glob(f"{sha256.hex()}.*"):
+                mark.unlink(missing_ok=True)
 
     def unsettled(self) -> Iterator[bytes]:
         """Reads the second names."""
@@ -104,10 +130,11 @@ class FolderPictures:
         """Looks whether there is a file."""
         return self._path(sha256).exists()
 
-    def delete(self, sha256: bytes) -> None:
-        """Removes the file under all its names."""
-        self._path(sha256).unlink(missing_ok=True)
-        self.settle(sha256)
+    def delete(self, *digests: bytes) -> None:
+        """Removes the files under all their names."""
+        for sha256 in digests:
+            self._path(sha256).unlink(missing_ok=True)
+            self.settle(sha256)
 
     def space(self) -> Space:
         """Asks the file system."""
@@ -124,11 +151,3 @@ def _write(path: Path, data: bytes) -> None:
         file.write(data)
         file.flush()
         os.fsync(file.fileno())
-
-
-def _sync(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -21,15 +21,15 @@ from api.records.audit import AuditLine
 from api.records.ballast import Ballast
 from api.records.database import migrate, open_database, writing
 from api.records.inspection import Inspection, Kept, Row
+from api.records.miss_log import MissLog
 from api.records.outbox import Outbox
-from api.records.pictures import FolderPictures, PictureStore
+from api.records.pictures import STORE_ID, FolderPictures, PictureStore
 from api.records.record_metrics import RecordMetrics
 from api.records.retention import ClockWatch, Retention, RetentionRules
 from api.records.review_queue import take_down_pictures
 from api.records.tables import store
 from api.records.writer import RecordUnavailableError, RecordWriter, describe, is_full
 from segdec.errors import ConfigError
-from segdec.files import write_text_atomic
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -37,14 +37,13 @@ T = TypeVar("T")
 DATABASE = "record.db"
 PICTURES = "pictures"
 BALLAST = "ballast"
-STORE_ID = "store-id"
 READERS = 4
 """Threads that read: no page of a reviewer waits for another's, and none takes the cores from the network."""
 REOPEN_S = 1.0
 """Seconds after a failure in which nothing is tried again."""
 ENDS = {
-    "expiring": "is being deleted by the rules of retention",
-    "expired": "was deleted by the rules of retention",
+    "expiring": "is being deleted, by the rules of retention or by a person",
+    "expired": "was deleted, by the rules of retention or by a person",
     "lost": "is lost: its file is not where it was stored",
 }
 logger = logging.getLogger(__name__)
@@ -58,14 +57,16 @@ class Record:
 
     Args:
         url: Of the database; None = a file in `folder`.
-        folder: Holds the pictures.
+        folder: Holds what is named no place of its own.
         rules: How long pictures are kept.
         retry_after_s: Seconds that a client is asked to wait while the record cannot be written.
         metrics: Told what is kept and deleted.
         outbox: Takes what is to be told to others.
+        pictures: Where they go; None = into `folder`.
 
     Attributes:
         outbox: The same.
+        misses: What was not inspected.
 
     Raises:
         ConfigError: If `url` names no database.
@@ -79,11 +80,13 @@ class Record:
         retry_after_s: int,
         metrics: RecordMetrics,
         outbox: Outbox,
+        pictures: PictureStore | None = None,
     ) -> None:
         self.outbox = outbox
         self._engine = open_database(database_url(url, folder))
+        self.misses = MissLog(self._engine)
         self._folder, self._rules, self._retry_after_s = folder, rules, retry_after_s
-        self.metrics = metrics
+        self.metrics, self._place = metrics, pictures
         self._failed_at: float | None = None
         self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="record-reader")
         self._opening = asyncio.Lock()
@@ -102,7 +105,7 @@ class Record:
             if self._writer is not None:
                 return
             try:
-                pictures = await asyncio.to_thread(_open, self._engine, self._folder)
+                pictures = await asyncio.to_thread(self._open_pictures)
                 retention = await asyncio.to_thread(self._make_retention, pictures)
             except (SQLAlchemyError, OSError) as error:
                 self._failed_at = time.monotonic()
@@ -112,7 +115,16 @@ class Record:
             self._pictures, self._retention = pictures, retention
             self._writer = RecordWriter(self._engine, pictures, self.metrics, self.outbox, self._note)
             retention.start()
+            self.misses.start()
             self.metrics.set_usable(True)
+
+    def _open_pictures(self) -> PictureStore:
+        migrate(self._engine)
+        pictures = self._place or FolderPictures(self._folder / PICTURES)
+        with writing(self._engine) as connection:
+            _match(connection, pictures)
+            _sweep(connection, pictures)
+        return pictures
 
     def _make_retention(self, pictures: PictureStore) -> Retention:
         with self._engine.connect() as connection:
@@ -167,6 +179,18 @@ class Record:
             RequestError: 503 `record_unavailable`.
         """
         await self.check()
+        return await self.look(query, *args, **kwargs)
+
+    async def look(
+        self, query: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        """As `read`, also a moment after a failure to write: a full disk can be read.
+
+        Raises:
+            RequestError: 503 `record_unavailable`.
+        """
+        if self._writer is None:
+            await self.check()
 
         def ask() -> T:
             with self._engine.connect() as connection:
@@ -233,7 +257,7 @@ class Record:
         """Returns the photograph of an inspection, as it was sent.
 
         Raises:
-            RequestError: 404 if it was deleted by the rules of retention, or is lost; 503.
+            RequestError: 404 if it was deleted, or is lost; 503.
         """
         await self.check()
         assert self._pictures is not None
@@ -247,8 +271,9 @@ class Record:
         raise RequestError(404, f"picture_{state}", f"The picture of record {row['id']} {ENDS[state]}.")
 
     def _say_lost(self, sha256: bytes) -> None:
-        if not (self._folder / PICTURES / STORE_ID).exists():
-            raise FileNotFoundError("the folder of the pictures is gone")
+        assert self._pictures is not None
+        if self._pictures.read_id() is None:
+            raise FileNotFoundError(f"the pictures are gone from {self._pictures.place}")
         with writing(self._engine) as connection:
             if not queries.picture_is_kept(connection, sha256):
                 return
@@ -285,6 +310,7 @@ class Record:
             self._retention.close()
         if self._writer is not None:
             self._writer.close()
+        self.misses.close()
         self._readers.shutdown(wait=False)
         self._engine.dispose()
 
@@ -310,30 +336,26 @@ def database_url(url: str | None, folder: Path) -> str:
     return url or f"sqlite:///{folder / DATABASE}"
 
 
-def _open(engine: Engine, folder: Path) -> PictureStore:
-    migrate(engine)
-    pictures = FolderPictures(folder / PICTURES)
-    with writing(engine) as connection:
-        _match(connection, folder / PICTURES / STORE_ID)
-        for sha256 in set(pictures.unsettled()):
-            if queries.picture_is_kept(connection, sha256):
-                pictures.settle(sha256)
-            else:
-                pictures.delete(sha256)
-    return pictures
-
-
-def _match(connection: Connection, path: Path) -> None:
+def _match(connection: Connection, pictures: PictureStore) -> None:
     """Refuses pictures of another database: what has no row in this one would be removed."""
     known: str | None = connection.execute(select(store.c.id)).scalar()
-    beside = path.read_text("ascii").strip() if path.exists() else None
+    beside = pictures.read_id()
     if known is None:
         known = beside or uuid4().hex
         connection.execute(insert(store), {"id": known, "bytes": 0})
     if beside is None and not queries.has_kept_pictures(connection):
-        write_text_atomic(path, beside := known)
+        pictures.write_id(beside := known)
     if known != beside:
         raise ConfigError(
-            f"The pictures in {path.parent} belong to the record {beside}, the database to {known}. Expected "
-            f"a folder and a database of one record. If they do belong together, write {known} into {path}."
+            f"The pictures in {pictures.place} belong to the record {beside}, the database to {known}. "
+            "Expected pictures and a database of one record. If they do belong together, write "
+            f"{known} into {pictures.place}/{STORE_ID}."
         )
+
+
+def _sweep(connection: Connection, pictures: PictureStore) -> None:
+    """Removes what a killed service left without a row, and the marks of what has one."""
+    marked = set(pictures.unsettled())
+    kept = {sha256 for sha256 in marked if queries.picture_is_kept(connection, sha256)}
+    pictures.settle(*kept)
+    pictures.delete(*marked - kept)

@@ -4,17 +4,20 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from api.errors import RequestError
 from api.middleware.metrics import Metrics
+from api.middleware.misses import Miss
 from api.records.audit import AuditLine
 from api.records.inspection import Inspection, Kept
 from api.settings import RecordMode, Settings
 from segdec.errors import MissingExtraError
 
 if TYPE_CHECKING:
+    from api.records.line_status import Line
+    from api.records.pictures import PictureStore
     from api.records.record import Record
 
 BEST_EFFORT_S = 2.0
@@ -29,10 +32,11 @@ class Recording:
     Attributes:
         mode: What the operator asked for.
         record: Where they are kept; None where none are.
+        line: Tells how the line does, likewise.
     """
 
-    def __init__(self, mode: RecordMode, record: "Record | None") -> None:
-        self.mode, self.record = mode, record
+    def __init__(self, mode: RecordMode, record: "Record | None", line: "Line | None" = None) -> None:
+        self.mode, self.record, self.line = mode, record, line
 
     @property
     def is_usable(self) -> bool:
@@ -78,6 +82,11 @@ class Recording:
         except RequestError as error:
             return None, f"{NOT_RECORDED}: {error}"
 
+    def note_miss(self, miss: Miss) -> None:
+        """Notes what was not inspected; at once, whatever the database does."""
+        if self.record is not None:
+            self.record.misses.note(miss)
+
     async def change(self, line: AuditLine, make: Callable[[], None], take_back: Callable[[], None]) -> None:
         """Makes a change outside of the record, in a thread, and writes it down in the audit.
 
@@ -117,15 +126,17 @@ def open_recording(settings: Settings, metrics: Metrics, sinks: Sequence[str] = 
 
     Raises:
         MissingExtraError: If the group `record` is not installed.
-        ConfigError: If the record's database cannot be used.
+        ConfigError: If the record's database, or the place of its pictures, cannot be used.
     """
     if settings.record == "off":
         return Recording("off", None)
     with naming_group():  # also where the driver is missing that the URL asks for
+        from api.records.line_status import Line
         from api.records.outbox import Outbox
         from api.records.record import Record
         from api.records.record_metrics import RecordMetrics
         from api.records.retention import RetentionRules
+        from api.records.shifts import ShiftPlan
 
         record = Record(
             settings.record_database,
@@ -134,8 +145,22 @@ def open_recording(settings: Settings, metrics: Metrics, sinks: Sequence[str] = 
             settings.retry_after_s,
             RecordMetrics(metrics),
             Outbox(tuple(sinks)),
+            open_store(settings.record_pictures),
         )
-    return Recording(settings.record, record)
+    return Recording(settings.record, record, Line(record, ShiftPlan.from_settings(settings)))
+
+
+def open_store(url: str | None) -> "PictureStore | None":
+    """Opens the store of pictures at `url`; None where they are files.
+
+    Raises:
+        ConfigError: If it names no store that can be used.
+    """
+    if url is None:
+        return None
+    from api.records.object_pictures import ObjectPictures
+
+    return ObjectPictures(url)
 
 
 @contextmanager

@@ -240,8 +240,9 @@ class Retention:
         while True:
             with writing(self._engine) as connection:
                 chosen = queries.expiring(connection, BITE)
-                for sha256 in chosen:
-                    self._pictures.delete(sha256)
+                if not chosen:
+                    return
+                self._pictures.delete(*chosen)
                 queries.forget_bytes(connection, chosen)
                 queries.change_states(connection, chosen, "expiring", "expired")
             if len(chosen) < BITE:

@@ -71,7 +71,8 @@ def put_up_again(connection: Connection, row: Row) -> None:
 
 def take_down(connection: Connection, record_ids: Sequence[int]) -> None:
     """Takes inspections out of the queue, by id."""
-    connection.execute(delete(review_queue).where(review_queue.c.record_id.in_(record_ids)))
+    if record_ids:
+        connection.execute(delete(review_queue).where(review_queue.c.record_id.in_(record_ids)))
 
 
 def take_down_pictures(connection: Connection, digests: Sequence[bytes]) -> None:

@@ -2,19 +2,22 @@
 
 Each inspection was drawn with a probability that depends on its answer alone. Of the inspections of one
 reason and one probability, the total is known, and what was reviewed of them is a sample: that of the draw,
-as far as it is reviewed yet. Reviews of what was not drawn count for nothing here.
+as far as it is reviewed yet. Those of which a candidate says something else are reviewed before the others,
+and count by their share of what was drawn. Reviews of what was not drawn count for nothing here.
 """
 
+import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from fractions import Fraction
+from typing import NamedTuple
 
-from sqlalchemy import Connection, case, func, select
+from sqlalchemy import Connection, case, exists, func, select, text
 
 from api.records.draw_counts import DrawnBy, inspected, total_draws
 from api.records.queries import Filters
 from api.records.reviews import GOOD, UNSURE
 from api.records.sample_intervals import Interval, Sample, share_of, total_of
-from api.records.tables import inspections, is_drawn
+from api.records.tables import inspections, is_drawn, shadows
 from segdec.schemas import Estimate, ReviewStatistics
 
 CALLED_GOOD, CALLED_DEFECTIVE, FOR_REVIEW = ("near", "chance"), ("defect",), ("review",)
@@ -28,8 +31,7 @@ NAMES = {
 NOTHING = Estimate(value=None, low=None, high=None)
 
 
-@dataclass(frozen=True)
-class Reviewed:
+class Reviewed(NamedTuple):
     """What was drawn of one kind, and what became of it.
 
     Attributes:
@@ -44,71 +46,111 @@ class Reviewed:
     unsure: int = 0
     defective: int = 0
 
+    @property
+    def judged(self) -> int:
+        """Reviewed by somebody who could tell."""
+        return self.reviewed - self.unsure
 
-Counts = Mapping[DrawnBy, tuple[int, Reviewed]]
-"""By kind: how many there are, and what is known of them."""
+
+class Kind(NamedTuple):
+    """Inspections of one reason and one probability.
+
+    Attributes:
+        total: How many there are.
+        plain: What was drawn of them.
+        differing: The same of those of which a candidate says something else.
+    """
+
+    total: int
+    plain: Reviewed
+    differing: Reviewed = Reviewed()
+
+    @property
+    def drawn(self) -> Reviewed:
+        """All that was drawn."""
+        return Reviewed(*map(sum, zip(self.plain, self.differing, strict=True)))
+
+    def sample(self) -> Sample:
+        """Returns of how many it is known how many are defective.
+
+        Where not the same share of both parts is reviewed, that is taken to be the smaller one.
+        """
+        parts = [part for part in (self.plain, self.differing) if part.drawn]
+        if self.plain.judged and not self.differing.judged:  # which are few
+            parts = [self.drawn]
+        if not parts or not all(part.judged for part in parts):
+            return Sample(self.total, 0, 0)
+        drawn = self.drawn.drawn
+        size = math.floor(drawn * min(Fraction(part.judged, part.drawn) for part in parts))
+        share = sum(Fraction(part.drawn * part.defective, part.judged * drawn) for part in parts)
+        return Sample(self.total, size, share * size)
+
+
+Kinds = Mapping[DrawnBy, Kind]
 
 
 def make_statistics(connection: Connection, filters: Filters) -> ReviewStatistics:
     """Reckons the statistics of a time and a station, which are all that `filters` may name."""
     totals, reviewed = total_draws(connection, filters), _reviewed(connection, filters)
-    # The total is asked first: what has come since then is none of it.
-    counts = {
-        kind: (max(totals.get(kind, 0), found.drawn), found)
-        for kind in {**totals, **reviewed}
-        for found in [reviewed.get(kind, Reviewed())]
-    }
-    return reckon(filters, counts)
+    kinds = {}
+    for by in {*totals, *reviewed}:
+        kind = Kind(totals.get(by, 0), **reviewed.get(by, {"plain": Reviewed()}))
+        # What came between the two questions is drawn, and not among the total.
+        kinds[by] = kind._replace(total=max(kind.total, kind.drawn.drawn))
+    return reckon(filters, kinds)
 
 
-def _reviewed(connection: Connection, filters: Filters) -> Mapping[DrawnBy, Reviewed]:
+def _reviewed(connection: Connection, filters: Filters) -> Mapping[DrawnBy, Mapping[str, Reviewed]]:
+    """What was drawn of each kind, by the names of its parts."""
     table = inspections.c
-    by, said = (table.draw_reason, table.draw_probability), table.reviewed_label
+    differs = exists().where(shadows.c.record_id == table.id, shadows.c.differs)
+    by = table.draw_reason, table.draw_probability, differs.label("part")
+    said = table.reviewed_label
     sums = (said.is_not(None), said == UNSURE, said.not_in((GOOD, UNSURE)))
     counted = (func.sum(case((condition, 1), else_=0)) for condition in sums)
-    statement = select(*by, func.count(), *counted).where(is_drawn).group_by(*by)
-    rows = connection.execute(inspected(connection, statement, filters))
-    return {DrawnBy(reason, share): Reviewed(*map(int, counts)) for reason, share, *counts in rows}
+    statement = select(*by, func.count(), *counted).where(is_drawn)
+    statement = statement.group_by(table.draw_reason, table.draw_probability, text("part"))
+    found: dict[DrawnBy, dict[str, Reviewed]] = {}
+    for reason, share, is_differing, *counts in connection.execute(inspected(connection, statement, filters)):
+        parts = found.setdefault(DrawnBy(reason, share), {"plain": Reviewed()})
+        parts["differing" if is_differing else "plain"] = Reviewed(*map(int, counts))
+    return found
 
 
-def reckon(filters: Filters, counts: Counts) -> ReviewStatistics:
+def reckon(filters: Filters, kinds: Kinds) -> ReviewStatistics:
     """Reckons the statistics from what was counted."""
     good, defective, doubtful = (
-        _samples(counts, reasons) for reasons in (CALLED_GOOD, CALLED_DEFECTIVE, FOR_REVIEW)
+        _samples(kinds, reasons) for reasons in (CALLED_GOOD, CALLED_DEFECTIVE, FOR_REVIEW)
     )
-    found = [reviewed for _, reviewed in counts.values()]
+    found = [kind.drawn for kind in kinds.values()]
     called_good, called_defective, for_review = (
         sum(sample.total for sample in samples) for samples in (good, defective, doubtful)
     )
-    inspected = called_good + called_defective + for_review
+    asked = called_good + called_defective + for_review
     alarms = total_of([sample.others for sample in defective])
     return ReviewStatistics(
         since=filters.since,
         until=filters.until,
         station=filters.station,
-        inspected=inspected,
+        inspected=asked,
         called_good=called_good,
         called_defective=called_defective,
         for_review=for_review,
         drawn=sum(one.drawn for one in found),
         reviewed=sum(one.reviewed for one in found),
         unsure=sum(one.unsure for one in found),
-        defect_rate=_estimate(total_of([*good, *defective, *doubtful]), inspected),
+        defect_rate=_estimate(total_of([*good, *defective, *doubtful]), asked),
         missed=_estimate(total_of(good)),
-        miss_rate=_estimate(share_of(good, [*defective, *doubtful]), min(inspected, 1)),
+        miss_rate=_estimate(share_of(good, [*defective, *doubtful]), min(asked, 1)),
         false_alarms=_estimate(alarms),
         false_alarm_share=_estimate(alarms, called_defective),
-        notes=list(_notes(counts)),
+        notes=list(_notes(kinds)),
     )
 
 
-def _samples(counts: Counts, reasons: Iterable[str]) -> list[Sample]:
+def _samples(kinds: Kinds, reasons: Iterable[str]) -> list[Sample]:
     """Of the defective ones among what was answered so."""
-    return [
-        Sample(total, found.reviewed - found.unsure, found.defective)
-        for kind, (total, found) in counts.items()
-        if kind.reason in reasons
-    ]
+    return [kind.sample() for by, kind in kinds.items() if by.reason in reasons]
 
 
 def _estimate(interval: Interval, of: int = 1) -> Estimate:
@@ -118,19 +160,18 @@ def _estimate(interval: Interval, of: int = 1) -> Estimate:
     return Estimate(value=value, low=interval.low / of, high=interval.high / of)
 
 
-def _notes(counts: Counts) -> Iterable[str]:
-    for kind, (total, found) in sorted(counts.items()):
-        name, waiting = NAMES[kind.reason], found.drawn - found.reviewed
-        judged = found.reviewed - found.unsure
-        if total and not judged:
+def _notes(kinds: Kinds) -> Iterable[str]:
+    for by, kind in sorted(kinds.items()):
+        name, found = NAMES[by.reason], kind.drawn
+        if kind.total and not kind.sample().size:
             yield (
-                f"{name}: none of {total} is judged yet ({found.drawn} were drawn, with the probability "
-                f"{kind.probability:g}), so that all or none of them may be defective."
+                f"{name}: too little is judged yet to say anything of {kind.total}, of which {found.drawn} "
+                f"were drawn, with the probability {by.probability:g}: all or none of them may be defective."
             )
-        elif waiting:
+        elif waiting := found.drawn - found.reviewed:
             yield (
-                f"{name}: {waiting} of {found.drawn} that were drawn wait. They are taken to be as "
-                "those that are reviewed, as they are where the order of the reviews is by time alone."
+                f"{name}: {waiting} of {found.drawn} that were drawn wait. They are taken to be as those "
+                "that are reviewed, as they are where the order of the reviews is by time alone."
             )
         if found.unsure:
             yield f"{name}: of {found.unsure} nobody could tell. They count as not reviewed."

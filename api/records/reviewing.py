@@ -39,8 +39,12 @@ def _make_task(task: Task) -> ReviewTask:
         why=REASONS[task.priority],
         labels=list(record.answer.decision.probabilities),
         lease_until=task.lease_until,
-        shadows=[ShadowVerdict.model_validate(verdict, from_attributes=False) for verdict in task.shadows],
+        shadows=[_make_verdict(verdict) for verdict in task.shadows],
     )
+
+
+def _make_verdict(row: Row) -> ShadowVerdict:
+    return ShadowVerdict(model=row["model"], version=row["version"], label=row["label"], score=row["score"])
 
 
 def check_label(label: str, row: Row) -> None:

@@ -1,11 +1,10 @@
 """What people say of inspections: said, changed and taken back, each with its line in the audit."""
 
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any, Self
 
-from sqlalchemy import Connection, RowMapping, exists, select, update
+from sqlalchemy import ColumnElement, Connection, RowMapping, exists, select, update
 
 from api.errors import RequestError
 from api.records import queries
@@ -168,10 +167,10 @@ def _value_picture(connection: Connection, sha256: bytes, worth: Worth) -> None:
 
 def _worth(connection: Connection, sha256: bytes) -> Worth:
     """Of a picture of which one inspection waits again; others may show it too."""
-    same: Sequence[Any] = [inspections.c.picture == sha256]
 
-    def any_is(condition: Any) -> bool:
-        return bool(connection.execute(select(exists().where(*same, condition))).scalar())
+    def any_is(condition: ColumnElement[bool]) -> bool:
+        shown = exists().where(inspections.c.picture == sha256, condition)
+        return bool(connection.execute(select(shown)).scalar())
 
     if any_is(inspections.c.reviewed_label.is_not(None)):
         return Worth.REVIEWED

@@ -12,6 +12,7 @@ Reference:
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -19,7 +20,6 @@ TAIL = 0.025
 """On either side of an interval."""
 STEPS = 50
 """Of a bisection of 0…1."""
-NEGLIGIBLE = 1e-12
 
 
 class Interval(NamedTuple):
@@ -43,12 +43,12 @@ class Sample:
     Attributes:
         total: How many there are of the kind.
         size: Of the sample.
-        found: How many of the sample have the property.
+        found: How many of the sample have the property; between two numbers, both are considered.
     """
 
     total: int
     size: int
-    found: int
+    found: Fraction | int
 
     @property
     def others(self) -> "Sample":
@@ -59,9 +59,9 @@ class Sample:
         """Reckons how many of the total have the property."""
         if not self.size:
             return Interval(None, 0.0, float(self.total)) if self.total else Interval(0.0, 0.0, 0.0)
-        low = _lowest(self.total, self.size, self.found)
-        high = self.total - _lowest(self.total, self.size, self.size - self.found)
-        return Interval(self.total * self.found / self.size, low, high)
+        low = _lowest(self.total, self.size, math.floor(self.found))
+        high = self.total - _lowest(self.total, self.size, math.floor(self.size - self.found))
+        return Interval(float(self.total * self.found / self.size), low, high)
 
 
 @lru_cache(maxsize=4096)
@@ -72,28 +72,29 @@ def _lowest(total: int, size: int, found: int) -> int:
         return 0
     while low < high:
         middle = (low + high) // 2
-        if _at_least(found, middle, size, total) > TAIL:
+        if _is_likely(found, middle, size, total):
             high = middle
         else:
             low = middle + 1
     return low
 
 
-def _at_least(found: int, having: int, size: int, total: int) -> float:
-    """Probability that a sample has `found` or more; 1 where it is at least a half."""
-    if found * total <= size * having:  # the median is not below the mean's whole part
-        return 1.0
-    term = math.exp(
-        _log_choices(having, found) + _log_choices(total - having, size - found) - _log_choices(total, size)
-    )
-    summed = 0.0
-    for number in range(found, min(size, having) + 1):
+def _is_likely(found: int, having: int, size: int, total: int) -> bool:
+    """Whether a sample has `found` or more in more than `TAIL` of all cases."""
+    if found * total <= size * having:  # so it is in half of them: the median is the mean, rounded
+        return True
+    choices = _log_choices(having, found) + _log_choices(total - having, size - found)
+    term = math.exp(choices - _log_choices(total, size))
+    summed, most = 0.0, min(size, having)
+    for number in range(found, most + 1):
         summed += term
-        more = (having - number) * (size - number)
-        term *= more / ((number + 1) * (total - having - size + number + 1))
-        if term < NEGLIGIBLE * summed:
-            break
-    return summed
+        if summed > TAIL:
+            return True
+        term *= (having - number) * (size - number)
+        term /= (number + 1) * (total - having - size + number + 1)
+        if summed + term * (most - number) <= TAIL:  # above the mean, each is less likely than the one before
+            return False
+    return False
 
 
 def _log_choices(total: int, size: int) -> float:
@@ -125,8 +126,8 @@ def add(parts: Iterable[tuple[float, Interval]]) -> Interval:
 def total_of(samples: Sequence[Sample]) -> Interval:
     """Reckons how many of several kinds together have the property."""
     value, low, high = add((1.0, sample.estimate()) for sample in samples)
-    least = sum(sample.found for sample in samples)
-    most = sum(sample.total - sample.size + sample.found for sample in samples)
+    least = float(sum(sample.found for sample in samples))
+    most = float(sum(sample.total - sample.size + sample.found for sample in samples))
     return Interval(value, max(low, least), min(high, most))
 
 

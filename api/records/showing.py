@@ -3,6 +3,7 @@
 import json
 from typing import Literal
 
+import cv2
 import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import Connection
@@ -108,10 +109,22 @@ def draw_picture(picture: bytes, white_level: int | None) -> bytes:
     return encode_png(_decode(picture, white_level))
 
 
-def draw_record(row: Row, picture: bytes, white_level: int | None) -> bytes:
-    """Returns a PNG of the photograph with the mask on it; arguments as for `draw_picture`."""
+def draw_record(row: Row, picture: bytes, white_level: int | None, side: int | None = None) -> bytes:
+    """Returns a PNG of the photograph with the mask on it.
+
+    Args:
+        row: Of `queries.with_pictures`.
+        picture: As for `draw_picture`.
+        white_level: Likewise.
+        side: Longest side, px, of a picture that would be larger; None = as large as the photograph.
+    """
     mask = _defects(MaskAnswer.model_validate_json(row["mask"]))
-    return encode_png(draw_overlay(_decode(picture, white_level), mask))
+    drawn = draw_overlay(_decode(picture, white_level), mask)
+    longest = max(drawn.shape[:2])
+    if side is not None and longest > side:
+        height, width = (max(1, round(length * side / longest)) for length in drawn.shape[:2])
+        drawn = cv2.resize(drawn, (width, height), interpolation=cv2.INTER_AREA).astype(np.uint8, copy=False)
+    return encode_png(drawn)
 
 
 def _decode(picture: bytes, white_level: int | None) -> NDArray[np.uint8]:

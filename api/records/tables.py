@@ -216,6 +216,7 @@ shadows = Table(
     Column("log_odds", Double, nullable=False),
     Column("differs", Boolean, nullable=False, doc="from the verdict that was answered"),
     Index("shadows_by_record", "record_id"),
+    Index("shadows_by_candidate", "model", "version", "manifest_sha256", "differs", "record_id"),
     sqlite_autoincrement=True,
 )
 """What candidates say of the same photographs."""
@@ -231,7 +232,8 @@ misses = Table(
     Column("status", Integer, nullable=False, doc="of HTTP"),
     Column("code", Text, nullable=False),
     Column("detail", Text, nullable=False),
-    Index("misses_by_station", "station", "id"),
+    Column("count", Integer, nullable=False, default=1, doc="photographs that this row stands for"),
+    Index("misses_by_time", "missed_at"),
     sqlite_autoincrement=True,
 )
 """Photographs that came and were not inspected."""

@@ -103,7 +103,7 @@ class RecordWriter:
         try:
             kept = self._attempt([item for item, _ in batch])
         except (SQLAlchemyError, OSError) as error:
-            if len(batch) > 1 and not _is_disconnect(error):
+            if len(batch) > 1 and not _is_fault_of_none(error):
                 for waiting in batch:
                     self._store([waiting])
                 return
@@ -134,8 +134,7 @@ class RecordWriter:
 
     def _settle(self, pictures: Iterable[bytes]) -> None:
         try:
-            for sha256 in pictures:
-                self._pictures.settle(sha256)
+            self._pictures.settle(*pictures)
         except OSError as error:  # a mark too many: the next start removes it
             logger.warning("The mark of a picture was not removed: %s", error)
 
@@ -145,9 +144,9 @@ class RecordWriter:
     def _commit(self, items: Sequence[Inspection], pictures: Mapping[bytes, Inspection]) -> list[Kept]:
         with writing(self._engine) as connection:
             queries.keep_pictures(connection, [item.picture_row for item in pictures.values()])
-            for sha256, item in pictures.items():
-                if not self._pictures.holds(sha256):  # removed between its coming and this transaction
-                    self._put(item)
+            there = zip(pictures.values(), self._threads.map(self._pictures.holds, pictures), strict=True)
+            gone = [item for item, held in there if not held]  # between their coming and this transaction
+            list(self._threads.map(self._put, gone))
             return _add(connection, [item.row for item in items], self._outbox)
 
 
@@ -197,6 +196,11 @@ def describe(error: Exception) -> str:
     if is_full(error):
         return "its disk is full"
     return "its pictures cannot be written" if isinstance(error, OSError) else "its database does not answer"
+
+
+def _is_fault_of_none(error: Exception) -> bool:
+    """Returns whether nothing can be stored: then none is tried alone, which could take as long for each."""
+    return isinstance(error, ConnectionError) or _is_disconnect(error)
 
 
 def _is_disconnect(error: Exception) -> bool:

@@ -12,6 +12,7 @@ from starlette.responses import Response
 
 from api.errors import describe_problems
 from api.mask_encoding import encode_mask_file
+from api.middleware.misses import say_part
 from api.photograph_pipeline import InspectedPhotograph
 from api.photograph_request import PhotographRequest
 from api.raw_route import RawRoute, describe_body
@@ -69,11 +70,15 @@ async def _inspect(request: Request, name: str | None = None) -> Response:
     asked = await PhotographRequest.read(request, InspectQuery, name)
     recording, key = asked.service.recording, read_key(request)
     await recording.check()
+    shadowing = asked.service.shadowing
     async with asked.photograph(with_part=True) as upload:
         subject = _subject(asked, upload.part, key)
+        say_part(request.scope, subject.station, subject.part_id)
         encode = partial(_encode, asked=asked, subject=subject, picture=upload.data)
-        _, inspected = await asked.inspect(upload, encode)
-        kept, warning = await recording.keep(inspected.inspection, asked.params.deadline)
+        with shadowing.beside(asked.model, asked.params.query.threshold) as shadow:
+            _, inspected = await asked.inspect(upload, encode, None if shadow is None else shadow.see)
+            kept, warning = await recording.keep(inspected.inspection, asked.params.deadline)
+            shadowing.submit(shadow, inspected.inspection, kept)
     if kept is not None and kept.first is not None:
         check_same(kept.first, inspected.inspection)
         inspected = await asyncio.to_thread(_repeat, kept.first, asked, inspected)

@@ -1,4 +1,4 @@
-"""The page at `/`, that of reviews and the API pages at `/docs`; all come whole from this host, without internet."""
+"""The pages for people, and the API pages at `/docs`; all come whole from this host, without internet."""
 
 from collections.abc import Iterable
 from importlib.resources import files
@@ -44,6 +44,7 @@ class PageEntry(NamedTuple):
 
 INSPECTION = PageEntry("/", "Inspect", "page")
 REVIEW = PageEntry("/review", "Review", "review")
+LINE = PageEntry("/line", "Line", "line")
 API = PageEntry("/docs", "API", "docs")
 
 
@@ -65,9 +66,11 @@ def add_pages(app: FastAPI, settings: Settings) -> None:
     swagger = Path(str(files("fastapi_offline"))) / "static"
     routes = [_api_page(), _folder("/docs/swagger", swagger), _folder("/docs", STATIC / "docs")]
     if settings.page:
-        pages = [INSPECTION] if settings.record == "off" else [INSPECTION, REVIEW]
+        pages = [INSPECTION] if settings.record == "off" else [INSPECTION, REVIEW, LINE]
         routes += [_page(page, [*pages, API]) for page in pages]
-        routes += [_folder(f"/static/{name}", STATIC / name) for name in ("shared", *(p.folder for p in pages))]
+        routes += [
+            _folder(f"/static/{name}", STATIC / name) for name in ("shared", *(p.folder for p in pages))
+        ]
     app.router.routes.extend(routes)
 
 

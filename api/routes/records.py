@@ -55,6 +55,7 @@ Moment = Annotated[
     ),
 ]
 MOST_ID = 2**63 - 1
+MOST_SIDE = 2**14
 RecordId = Annotated[int, Path(gt=0, le=MOST_ID)]
 
 
@@ -184,8 +185,15 @@ async def show_mask(
 
 
 @router.get("/{record_id}/overlay", **FILE)
-async def show_overlay(record: RecordDep, service: ServiceDep, row: RowDep) -> Response:
+async def show_overlay(
+    record: RecordDep,
+    service: ServiceDep,
+    row: RowDep,
+    side: Annotated[
+        int | None, Query(ge=16, le=MOST_SIDE, description="longest side, px, of one that is larger")
+    ] = None,
+) -> Response:
     """The photograph with the mask on it, a PNG."""
     picture = await record.picture(row)
-    draw = partial(showing.draw_record, row, picture, _white_level(service, row))
+    draw = partial(showing.draw_record, row, picture, _white_level(service, row), side)
     return Response(await record.work(draw), media_type=PNG)

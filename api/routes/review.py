@@ -1,12 +1,14 @@
 """What people say of what was inspected. Served where a record is kept."""
 
 import re
+from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated, Any, Concatenate, ParamSpec
 
 from fastapi import APIRouter, Header, Query
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from sqlalchemy import Connection, RowMapping
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -17,6 +19,7 @@ from api.raw_route import describe_body
 from api.records import reviewing
 from api.records.mended_masks import read_mended_mask
 from api.records.queries import Filters
+from api.records.record import Record
 from api.records.review_statistics import make_statistics
 from api.records.reviews import Change, Verdict, review, undo
 from api.request_params import MAX_NAME, PRINTABLE, Name
@@ -24,11 +27,13 @@ from api.routes.records import ETAG, Moment, RecordDep, RecordId, RowDep, Word, 
 from api.uploads import JSON
 from segdec.schemas import InspectionRecord, ReviewStatistics, ReviewTasks
 
+P = ParamSpec("P")
+
 router = APIRouter(tags=["review"])
 
 MOST = 5
 """Tasks that a page has at once: the one that is shown, and those that it loads meanwhile."""
-MOST_SKIPPED = 100
+MOST_SKIPPED = 1000
 MAX_REASON = 2000
 """Letters."""
 TEXT = r"^[^\x00-\x08\x0b-\x1f\x7f]*$"
@@ -76,21 +81,25 @@ class SentReview(BaseModel):
     mask: SentMask | None = Field(None, description="null: not touched")
 
 
-def _describe(body: type[BaseModel]) -> dict[str, Any]:
+def _describe_body(body: type[BaseModel]) -> dict[str, Any]:
     return {"requestBody": {"required": True, "content": {JSON: {"schema": describe_body(body)}}}}
 
 
-CHANGED: dict[str, Any] = {
-    "response_model": InspectionRecord,
-    "responses": {200: ETAG, **describe_problems(400, 404, 408, 409, 412, 413, 415, 428, 503)},
-}
+BODY_PROBLEMS = (400, 408, 413, 415, 503, 504)
+
+
+def _describe_change(*problems: int) -> dict[str, Any]:
+    answers = {200: ETAG, **describe_problems(404, 409, 412, 428, *problems)}
+    return {"response_model": InspectionRecord, "responses": answers}
+
+
 IfMatch = Annotated[str | None, Header(description='the ETag that was seen last: "REVISION"')]
 
 
 @router.post(
     "/v1/review/next",
-    responses=describe_problems(400, 408, 413, 415, 503),
-    openapi_extra=_describe(NextTasks),
+    responses=describe_problems(*BODY_PROBLEMS),
+    openapi_extra=_describe_body(NextTasks),
 )
 async def next_tasks(request: Request, service: ServiceDep, record: RecordDep) -> ReviewTasks:
     """What is to be looked at next, kept for this session for five minutes from now."""
@@ -100,7 +109,11 @@ async def next_tasks(request: Request, service: ServiceDep, record: RecordDep) -
     )
 
 
-@router.put("/v1/records/{record_id}/review", **CHANGED, openapi_extra=_describe(SentReview))
+@router.put(
+    "/v1/records/{record_id}/review",
+    **_describe_change(422, *BODY_PROBLEMS),
+    openapi_extra=_describe_body(SentReview),
+)
 async def put_review(
     request: Request, service: ServiceDep, record: RecordDep, row: RowDep, if_match: IfMatch = None
 ) -> Response:
@@ -115,12 +128,12 @@ async def put_review(
     who = "/".join(filter(None, (request.state.key, sent.reviewer)))
     now = datetime.now(UTC)
     verdict = Verdict(sent.label, now, who, sent.reason, mask)
-    changed = await record.write(review, Change(row["id"], revision, sent.session, who, now), verdict)
+    changed = await _write(record, review, Change(row["id"], revision, sent.session, who, now), verdict)
     record.metrics.count_review(sent.label)
     return answer_record(changed)
 
 
-@router.delete("/v1/records/{record_id}/review", **CHANGED)
+@router.delete("/v1/records/{record_id}/review", **_describe_change(400, 503))
 async def delete_review(
     request: Request,
     record: RecordDep,
@@ -130,9 +143,25 @@ async def delete_review(
 ) -> Response:
     """Takes the last word back: what was said before counts again; without that, the record waits again."""
     change = Change(record_id, _read_revision(if_match), session, request.state.key or "", datetime.now(UTC))
-    changed = await record.write(undo, change)
+    changed = await _write(record, undo, change)
     record.metrics.count_undone()
     return answer_record(changed)
+
+
+async def _write(
+    record: Record,
+    change: Callable[Concatenate[Connection, P], RowMapping],
+    *args: P.args,
+    **kwargs: P.kwargs,
+) -> RowMapping:
+    """Makes a change and tells others of it, in one transaction."""
+
+    def make(connection: Connection) -> RowMapping:
+        changed = change(connection, *args, **kwargs)
+        record.outbox.tell_reviewed(connection, changed)
+        return changed
+
+    return await record.write(make)
 
 
 def _read_revision(if_match: str | None) -> int:

@@ -69,6 +69,9 @@ READ = {
 """Read from the text of the licence in the wheel, where the metadata is no exact name; that of obstore has
 none: from its classifier."""
 
+CHOSEN = {"EPL-2.0 OR BSD-3-Clause": "BSD-3-Clause"}
+"""Of what leaves a choice, by which of them it is passed on: paho-mqtt."""
+
 HEAD = "| package | version | licence | images |\n|---|---|---|---|\n"
 """Where the table begins; what stands above it is written by hand."""
 
@@ -90,7 +93,8 @@ def licence_of(metadata: dict[str, Any]) -> str:
         SegdecError: It declares none, or one that is written in another way.
     """
     name, words = canonicalize_name(metadata["name"]), (metadata.get("license") or "").strip()
-    said = metadata.get("license_expression") or READ.get(name) or SPELT.get(words, words)
+    expression = metadata.get("license_expression")
+    said = CHOSEN.get(expression or "", expression) or READ.get(name) or SPELT.get(words, words)
     try:
         return str(canonicalize_license_expression(said))
     except InvalidLicenseExpression:
@@ -101,7 +105,7 @@ def licence_of(metadata: dict[str, Any]) -> str:
 
 
 def check_shipped(row: LicensedPackage) -> None:
-    """Refuses what the product may not pass on; of `A OR B` both must be allowed: nobody has chosen.
+    """Refuses what the product may not pass on; of `A OR B` both must be allowed, unless `CHOSEN` says which.
 
     Raises:
         SegdecError: A licence that is not among those.

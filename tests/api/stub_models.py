@@ -8,6 +8,7 @@ from typing import Any
 from pytest import MonkeyPatch
 
 from api.models import model_loader, store
+from api.network_cost import NetworkCost
 from segdec.artifact import MANIFEST, digest
 from segdec.schemas import ModelIdentity
 from tests.api.conftest import StubPredictor
@@ -34,6 +35,8 @@ class StubModels:
         monkeypatch.setattr(model_loader, "open_artifact", self._open)
         monkeypatch.setattr(model_loader, "load_artifact", self._load)
         monkeypatch.setattr(model_loader, "run_self_test", self._test)
+        monkeypatch.setattr(model_loader, "measure_cost", self._measure)
+        monkeypatch.setattr(model_loader, "gc", SimpleNamespace(collect=lambda: 0))
 
     def put(self, version: str) -> StubPredictor:
         """Adds a version; returns what runs it."""
@@ -62,6 +65,9 @@ class StubModels:
         self.loaded.append(version)
         identity = ModelIdentity(name=NAME, version=version, sha256=artifact.sha256)
         return identity, self.predictors[version]
+
+    async def _measure(self, *_: object) -> NetworkCost:
+        return NetworkCost()
 
     def _test(self, _: object, folder: Path) -> None:
         if folder.name in self.broken:

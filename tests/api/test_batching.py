@@ -281,3 +281,39 @@ def test_call_that_is_cancelled_waits_no_longer(predictor):
             await first
 
     asyncio.run(scenario())
+
+
+def test_a_spare_call_is_behind_whatever_waits(predictor):
+    """Also behind what came later: it runs when nobody waits."""
+
+    async def scenario() -> list[str]:
+        done: list[str] = []
+        async with thread() as inference:
+            first = await occupy(inference, predictor, image(FIRST, 0))
+            spare = inference.submit_call(lambda: done.append("spare"), spare=True)
+            calls = [inference.submit_call(lambda name=name: done.append(name)) for name in ("one", "two")]
+            photograph = inference.submit(predictor, image(SMALL, 0))
+            photograph.add_done_callback(lambda _: done.append("photograph"))
+            assert inference.waiting == 3
+            predictor.gate.set()
+            await first
+            for work in (spare, *calls, photograph):
+                await asyncio.wrap_future(work)
+        return done
+
+    assert asyncio.run(scenario()) == ["one", "two", "photograph", "spare"]
+
+
+def test_a_spare_call_is_taken_back_and_ends_with_the_thread(predictor):
+    async def scenario() -> None:
+        async with thread() as inference:
+            first = await occupy(inference, predictor, image(FIRST, 0))
+            calls = [inference.submit_call(lambda: None, spare=True) for _ in range(2)]
+            inference.withdraw(calls[0])
+            assert [call.cancelled() for call in calls] == [True, False]
+            inference.close(timeout_s=0)
+            assert calls[1].cancelled()
+            predictor.gate.set()
+            await first
+
+    asyncio.run(scenario())

@@ -156,6 +156,16 @@ def test_engine_that_fails_leaves_the_old_one(client, shelf, part, monkeypatch):
     assert ask(client, part)["model"]["version"] == "1"
 
 
+def test_a_candidate_is_promoted_in_one_call(client, shelf, part):
+    shelf.put("2")
+    shelf.label(stable="1", candidate="2")
+    assert reload(client).json()["loaded"] == ["2"]
+    assert ask(client, part)["model"]["version"] == "1"
+    answer = client.post("/v1/admin/models/tiny/promote", headers=ADMIN)
+    assert (answer.status_code, answer.json()["kept"]) == (200, ["1", "2"])
+    assert ask(client, part)["model"]["version"] == "2"
+
+
 def test_wrong_labels_leave_everything(client, shelf, part):
     shelf.label(stable="9")
     assert reload(client).json()["code"] == "unusable_model"

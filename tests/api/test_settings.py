@@ -45,6 +45,14 @@ def test_flags_and_environment_fill_the_same_fields(monkeypatch):
         (["--model", "x", "--engine", "abacus"], {}, "engine: .*unknown; expected one of: tensorflow"),
         (["--model", "x", "--threads", "0"], {}, "threads: .*greater than 0.*'0'"),
         (["--model", "x"], {"SEGDEC_DRAIN_S": "soon"}, "drain_s: .*'soon'"),
+        (
+            ["--model", "x", "--record-shifts", "6:00"],
+            {},
+            r"record_shifts: .*such as 06:00,14:00,22:00.*'6:00'",
+        ),
+        (["--model", "x"], {"SEGDEC_RECORD_SHIFTS": "06:00,24:00"}, "record_shifts: .*'06:00,24:00'"),
+        (["--model", "x", "--record-zone", "Mars"], {}, "record_zone: .*such as Europe/Berlin.*'Mars'"),
+        (["--model", "x", "--record-zone", "../x"], {}, "record_zone: .*unknown"),
     ],
 )
 def test_wrong_settings_say_what_to_do(arguments, environment, words, monkeypatch):
@@ -58,6 +66,14 @@ def test_wrong_settings_say_what_to_do(arguments, environment, words, monkeypatc
 def test_one_core_is_left_to_the_engine(monkeypatch, cores, threads):
     monkeypatch.setattr("api.settings.available_cores", lambda: cores)
     assert Settings().image_threads == threads
+
+
+def test_shifts_are_times_of_the_day_in_their_order(monkeypatch):
+    assert [at.hour for at in read_settings(["--model", "x"]).record_shifts] == [6, 14, 22]
+    flags = ["--model", "x", "--record-shifts", "17:45, 05:45,17:45", "--record-zone", "Europe/Berlin"]
+    assert [str(at) for at in read_settings(flags).record_shifts] == ["05:45:00", "17:45:00"]
+    monkeypatch.setenv("SEGDEC_RECORD_SHIFTS", "06:30,18:30")
+    assert [str(at) for at in read_settings(["--model", "x"]).record_shifts] == ["06:30:00", "18:30:00"]
 
 
 def test_help_lists_every_flag(capsys):

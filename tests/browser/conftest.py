@@ -16,7 +16,7 @@ import pytest
 import uvicorn
 from fastapi import FastAPI, UploadFile
 from numpy.typing import NDArray
-from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, expect, sync_playwright
 from starlette.requests import Request
 
 from api.app import create_app
@@ -52,6 +52,9 @@ FLAGS = [
     "--disable-component-update",
     "--disable-sync",
 ]
+
+expect.set_options(timeout=30_000)
+"""Milliseconds, for a machine that does much else."""
 
 KINDS = ("good", "scratch", "stain")
 
@@ -274,7 +277,7 @@ class Visit:
         self.page: Page = context.new_page()
         self.requests: list[str] = []
         self.complaints: list[str] = []
-        self.page.set_default_timeout(10_000)
+        self.page.set_default_timeout(30_000)
         self.page.on("request", lambda request: self.requests.append(request.url))
         self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
         self.page.on("console", self._note)

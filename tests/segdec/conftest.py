@@ -23,6 +23,7 @@ from segdec.schemas import (
     BatchItem,
     Decision,
     ImageFacts,
+    InspectAnswer,
     MaskAnswer,
     ModelDetail,
     ModelIdentity,
@@ -91,6 +92,8 @@ class StubService:
         key: API key that it asks for; None for no key.
         review: Score from which a photograph is for review; None for no review.
         requests: Paths and headers of what arrived.
+        recorded: Ids of what was inspected, by Idempotency-Key.
+        parts: Queries of what was inspected.
     """
 
     def __init__(self) -> None:
@@ -98,11 +101,14 @@ class StubService:
         self.review: float | None = None
         self.mask_classes = False
         self.requests: list[tuple[str, dict[str, str]]] = []
+        self.recorded: dict[str, int] = {}
+        self.parts: list[dict[str, str]] = []
         self.app = FastAPI()
         self.app.get("/readyz")(lambda: {"status": "ready"})
         self.app.middleware("http")(self._check)
         self.app.get("/v1/models")(self.list_models)
         self.app.post("/v1/predict")(self.predict)
+        self.app.post("/v1/inspect")(self.inspect)
         self.app.post("/v1/predict/batch")(self.predict_batch)
         self.app.post("/v1/models/{name}/versions/{version}/predict")(self.predict)
 
@@ -133,6 +139,19 @@ class StubService:
         except ImageError as error:
             return self._refuse(self._problem(422, error.code, str(error)))
         return Response(answer.model_dump_json(), media_type="application/json")
+
+    async def inspect(self, request: Request) -> Response:
+        """Records what has a new Idempotency-Key."""
+        try:
+            answer = self._answer(await request.body(), "The request body", "none", None)
+        except ImageError as error:
+            return self._refuse(self._problem(422, error.code, str(error)))
+        key = request.headers["Idempotency-Key"]
+        repeated = key in self.recorded
+        number = self.recorded.setdefault(key, len(self.recorded) + 1)
+        self.parts.append(dict(request.query_params))
+        told = InspectAnswer(**dict(answer), record_id=number, repeated=repeated)
+        return Response(told.model_dump_json(), media_type="application/json")
 
     async def predict_batch(self, request: Request, mask: str, threshold: float | None = None) -> BatchAnswer:
         items = []

@@ -177,7 +177,9 @@ def test_flipped_byte_in_a_model_file_is_named(part: str, artifact_copy: Path) -
 def test_other_format_is_refused_before_its_unknown_fields(version: int, age: str, folder: Path) -> None:
     rewrite(folder, format_version=version, segdec_version="9.0", novelty=True)
     text = refusal(folder)
-    assert f"format_version {version}. Expected 5, 6, 7, 8, 9 or 10: {age} segdec (9.0) wrote it; export" in text
+    assert (
+        f"format_version {version}. Expected 5, 6, 7, 8, 9 or 10: {age} segdec (9.0) wrote it; export" in text
+    )
 
 
 def test_model_from_before_there_were_encoders_is_read(folder: Path) -> None:

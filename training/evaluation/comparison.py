@@ -1,8 +1,9 @@
 """Two evaluated runs on the same photographs: what differs, and whether by more than chance."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,10 +21,18 @@ from training.evaluation.metrics import measure
 from training.evaluation.photograph_results import PhotographResult
 from training.evaluation.storage import EvaluatedRun, load_evaluation
 
+Verdict = Literal["better", "not worse", "worse"]
+
 SIGNIFICANCE = 0.05
 """Probability below which equal models are not believed to differ so much."""
 
-DECISIVE = {"average_precision": "average precision", "pixel_f1": "pixel F1"}
+MISSED = "false_negative_rate"
+
+DECISIVE = {
+    "average_precision": "has the higher average precision",
+    "pixel_f1": "has the higher pixel F1",
+    MISSED: "misses fewer defects",
+}
 """Figures of the conclusion, beside the labels; with all of them one would soon differ by chance."""
 
 
@@ -81,36 +90,52 @@ class Comparison:
     reviews: tuple[int, int]
     p_value: float
 
+    @property
+    def verdict(self) -> Verdict:
+        """Of the second run beside the first, by what lies beyond chance; worse if it is so in any of it."""
+        found = [second for second, _ in self._beyond_chance()]
+        return "not worse" if not found else "better" if all(found) else "worse"
+
     def conclusion(self) -> tuple[str, ...]:
         """Returns what can be said of the two, in sentences."""
-        said = [_say(name, self.differences[figure], self) for figure, name in DECISIVE.items()]
-        if self.p_value < SIGNIFICANCE:
-            better = self.first if len(self.first_right) > len(self.second_right) else self.second
-            held = " Those for review count as not right." if any(self.reviews) else ""
-            said.append(f"'{better}' labels more photographs right, by more than chance.{held}")
-        found = [sentence for sentence in said if sentence]
-        if found:
-            return tuple(found)
+        if found := tuple(sentence for _, sentence in self._beyond_chance()):
+            return found
         if all(self.differences[figure].interval is None for figure in DECISIVE):
             return ("There are too few items to tell a difference from chance.",)
         return ("The difference is within chance.",)
 
+    def _beyond_chance(self) -> Iterator[tuple[bool, str]]:
+        """Yields whether the second run is the better one in something, and a sentence that says it."""
+        for figure, said in DECISIVE.items():
+            interval = self.differences[figure].interval
+            if interval is not None and self.differences[figure].beyond_chance:
+                second = interval.low > 0 if figure != MISSED else interval.high < 0
+                yield second, f"'{self._name(second)}' {said}, by more than chance."
+        if self.p_value < SIGNIFICANCE:
+            second = len(self.second_right) > len(self.first_right)
+            held = " Those for review count as not right." if any(self.reviews) else ""
+            yield second, f"'{self._name(second)}' labels more photographs right, by more than chance.{held}"
 
-def _say(name: str, difference: Difference, comparison: Comparison) -> str | None:
-    interval = difference.interval
-    if interval is None or not difference.beyond_chance:
-        return None
-    better = comparison.second if interval.low > 0 else comparison.first
-    return f"'{better}' has the higher {name}, by more than chance."
+    def _name(self, second: bool) -> Path:
+        return self.second if second else self.first
 
 
 def compare_runs(first: Path, second: Path) -> Comparison:
+    """Compares two evaluated runs, given by their folders, as `compare_evaluations` does.
+
+    Raises:
+        RunError: If one was not evaluated, or as there.
+    """
+    return compare_evaluations(load_evaluation(first), load_evaluation(second))
+
+
+def compare_evaluations(one: EvaluatedRun, other: EvaluatedRun) -> Comparison:
     """Compares two evaluated runs on the photographs that both have.
 
     Raises:
-        RunError: If one was not evaluated, or they have no photograph, or other labels or masks.
+        RunError: If they have no photograph in common, or other labels or masks.
     """
-    one, other = load_evaluation(first), load_evaluation(second)
+    first, second = one.path, other.path
     if one.classes != other.classes:
         raise RunError(
             f"'{first}' knows the classes {', '.join(one.classes)}, '{second}' {', '.join(other.classes)}. "

@@ -6,7 +6,7 @@ import io
 import json
 import zipfile
 import zlib
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -51,6 +51,10 @@ class EvaluatedRun:
     results: tuple[PhotographResult, ...]
     mask_scores: PixelHistogram
     defect_rate: float | None = None
+
+    def only(self, names: Collection[str]) -> "EvaluatedRun":
+        """Returns what it says of these photographs; the histogram of mask scores stays that of all."""
+        return replace(self, results=tuple(result for result in self.results if result.name in names))
 
     def by_name(self) -> dict[str, PhotographResult]:
         """Returns the results by the name of their photograph."""

@@ -119,7 +119,7 @@ def _fit(options: FitOptions, name: str, out: Path, began: float, ends_at: float
             trainer = Trainer(config, fresh=options.overwrite, pace=pace)
         say(trainer.opening(), "Ctrl-C ends it with the best weights so far, measured and exported.")
     stopped = _train(trainer)
-    config = _as_taken(trainer.folder, pace)
+    config = as_taken(trainer.folder, pace)
     if stopped is None:  # else the file keeps the plan: what was cut short is not to be repeated
         _write(config, division, choice)
 
@@ -331,8 +331,8 @@ def _write(config: ExperimentConfig, division: Division, choice: Choice) -> None
     write_text_atomic(path, f"{head}\n{save_experiment(config)}")
 
 
-def _as_taken(run: RunFolder, pace: TimedPace) -> ExperimentConfig:
-    """The experiment with the steps that were taken, which becomes that of the run, too."""
+def as_taken(run: RunFolder, pace: TimedPace) -> ExperimentConfig:
+    """Returns the experiment with the steps that were taken, which becomes that of the run, too."""
     config = run.experiment()
     stages: dict[str, Any] = {
         name: stage.model_copy(update={"steps": pace.taken.get(name, 0)}) for name, stage in config.stages

@@ -1,6 +1,7 @@
 """The weights that a network begins with where it goes on from those of a finished run."""
 
 import hashlib
+import warnings
 from pathlib import Path
 
 from segdec.errors import ConfigError
@@ -21,8 +22,8 @@ def with_initial_digest(config: ExperimentConfig) -> ExperimentConfig:
         found = hashlib.sha256(path.read_bytes()).hexdigest()
     except OSError as error:
         raise ConfigError(
-            f"initial_weights = '{path}' cannot be read: {error.strerror}. Expected the weights of a finished "
-            "run, its file network.weights.h5."
+            f"initial_weights = '{path}' cannot be read: {error.strerror}. Expected network.weights.h5 "
+            "of a finished run."
         ) from error
     if expected not in (None, found):
         raise ConfigError(
@@ -39,8 +40,9 @@ def load_initial(network: SegDecNet, path: Path) -> None:
         ConfigError: If they are those of another network, or cannot be read.
     """
     try:
-        network.load_weights(path)
-    except (OSError, ValueError, LookupError) as error:
+        with warnings.catch_warnings(action="error", category=UserWarning):  # of weights that stay as drawn
+            network.load_weights(path)
+    except (OSError, ValueError, LookupError, UserWarning) as error:
         (reason, *_) = str(error).strip().splitlines() or [repr(error)]
         raise ConfigError(
             f"initial_weights = '{path}' does not fit the network: {reason}. Expected the weights of a run "

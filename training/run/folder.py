@@ -59,7 +59,8 @@ class RunFolder:
         return self.path / "result.json"
 
     @property
-    def _weights_path(self) -> Path:
+    def weights_path(self) -> Path:
+        """The trained network, once the run has ended."""
         return self.path / "network.weights.h5"
 
     @classmethod
@@ -169,11 +170,9 @@ class RunFolder:
         """Loads the trained network."""
         network = build_network(self.result().model.network)
         try:
-            network.load_weights(self._weights_path)
+            network.load_weights(self.weights_path)
         except (OSError, ValueError) as error:
-            raise RunError(
-                f"Cannot read the weights '{self._weights_path}': {error}. Train again."
-            ) from error
+            raise RunError(f"Cannot read the weights '{self.weights_path}': {error}. Train again.") from error
         return network
 
     def save_result(self, network: SegDecNet, result: RunResult) -> None:
@@ -186,11 +185,11 @@ class RunFolder:
             explained_disk_errors(self.path),
             tempfile.TemporaryDirectory(dir=self.path, prefix=".", suffix=".tmp") as scratch,
         ):
-            weights = Path(scratch) / self._weights_path.name
+            weights = Path(scratch) / self.weights_path.name
             # HDF5 brings the process down when the disk fills up under it: ask for the space beforehand.
             weights.write_bytes(bytes(sum(weight.numpy().nbytes for weight in network.weights) + HDF5_MARGIN))
             network.save_weights(weights)
-            weights.replace(self._weights_path)
+            weights.replace(self.weights_path)
             write_text_atomic(self._result_path, result.model_dump_json(indent=2) + "\n")
 
     @contextmanager

@@ -42,7 +42,7 @@ export class Desk {
   skip() {
     this.skipped.push(this.current.id);
     this.advance();
-    this.refill().catch(() => {}); // told by `onConnection`
+    this.refill();
   }
 
   /** Takes the current one away for as long as its verdict is under way. */
@@ -57,7 +57,7 @@ export class Desk {
   settle(task, kept) {
     if (kept) this.away.delete(task);
     if (kept) this.judged.set(task.id, task.record.revision);
-    this.refill().catch(() => {}); // told by `onConnection`
+    this.refill();
   }
 
   /** Lets go of a task whose verdict was not kept. */
@@ -67,41 +67,44 @@ export class Desk {
     task.release();
   }
 
-  /** Asks the service what there is; also renews what is leased. Several calls at once are one. */
+  /** Asks the service what there is; also renews what is leased. Calls meanwhile are one; `onConnection` tells failures. */
   async refill() {
     this.askAgain = true;
-    this.asking ??= this.#askWhileNeeded().finally(() => (this.asking = null));
+    this.asking ??= this.#askWhileNeeded();
     return this.asking;
   }
 
   async #askWhileNeeded() {
-    while (this.askAgain) {
-      this.askAgain = false;
-      const count = Math.min(AHEAD + this.away.size, MOST);
-      try {
-        this.#take(await this.requests.next(count, this.skipped));
+    try {
+      while (this.askAgain) {
+        this.askAgain = false;
+        const count = Math.min(AHEAD + this.away.size, MOST);
+        const { tasks, waiting } = await this.requests.next(count, this.skipped);
+        this.waiting = waiting;
+        this.#take(tasks, count);
         this.onConnection(true);
-      } catch (error) {
-        this.onConnection(false, error);
-        throw error;
       }
+    } catch (error) {
+      this.onConnection(false, error);
+    } finally {
+      this.asking = null;
     }
   }
 
-  #take({ tasks, waiting }) {
-    this.waiting = waiting;
+  #take(tasks, count) {
     const known = new Map([this.current, ...this.upcoming].filter(Boolean).map((task) => [task.id, task]));
     const offered = tasks.filter(({ record }) => this.#isNews(record));
     const found = offered.map((given) => known.get(given.record.record_id) ?? new Task(given, this.requests));
-    this.#dropTaken(found);
-    const recalled = this.upcoming.filter((task) => task.recalled && !found.includes(task));
-    const upcoming = [...recalled, ...found.filter((task) => task !== this.current)];
-    for (const task of this.upcoming) if (!upcoming.includes(task)) task.release();
-    this.upcoming = upcoming;
-    this.exhausted = !this.current && !upcoming.length;
-    if (!this.current) return this.advance();
-    for (const task of upcoming) task.load().catch(() => {}); // said when it is shown
-    return this.onChange();
+    // What this page has comes first: where there is room for anything else, all of it is there.
+    if (tasks.length < count || found.some(({ id }) => !known.has(id))) this.#dropTaken(found);
+    const stays = (task) => task.recalled || found.includes(task);
+    for (const task of this.upcoming) if (!stays(task)) task.release();
+    const fresh = found.filter((task) => task !== this.current && !this.upcoming.includes(task));
+    this.upcoming = [...this.upcoming.filter(stays), ...fresh];
+    this.exhausted = !this.current && !this.upcoming.length;
+    if (this.current) this.onChange();
+    else this.advance();
+    for (const task of this.upcoming) task.load().catch(() => {}); // said when it is shown
   }
 
   #isNews({ record_id: id, revision }) {

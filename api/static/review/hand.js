@@ -24,7 +24,7 @@ export class Hand {
     on("pointercancel", this.#lift);
     on("pointerleave", () => this.tool()?.hover(null));
     on("contextmenu", (event) => event.preventDefault());
-    canvas.addEventListener("wheel", (event) => this.#turn(event), { passive: false });
+    canvas.parentElement.addEventListener("wheel", (event) => this.#turn(event), { passive: false });
     part("zoom-in").addEventListener("click", () => this.zoom(STEP));
     part("zoom-out").addEventListener("click", () => this.zoom(1 / STEP));
     part("zoom-fit").addEventListener("click", () => this.fit());

@@ -58,6 +58,6 @@ function plain({ key, code, shiftKey, target }, acts) {
     "=": acts.zoomIn,
     "-": acts.zoomOut,
     0: acts.fit,
-    Enter: target?.closest?.("button, a, input") ? null : acts.close,
+    Enter: target?.closest?.("button, a") ? null : acts.close,
   }[key.length === 1 ? key.toLowerCase() : key];
 }

@@ -20,7 +20,9 @@ export class Mending {
     const settings = { board, pen: () => this.#pen(), onStep: () => this.#stepped() };
     this.tools = { look: null, brush: new Brush(settings), eraser: new Brush(settings), polygon: new Outliner(settings) };
     for (const name of Object.keys(this.tools)) {
-      document.querySelector(`#tools input[value=${name}]`).addEventListener("change", () => this.choose(name));
+      const radio = document.querySelector(`#tools input[value=${name}]`);
+      radio.addEventListener("change", () => this.choose(name));
+      radio.addEventListener("click", ({ detail }) => detail && radio.blur()); // else the arrow that skips would choose
     }
     part("size").max = SIZES.length - 1;
     part("size").addEventListener("input", ({ target }) => this.resize(target.valueAsNumber - this.size));
@@ -98,8 +100,8 @@ export class Mending {
     part("size").value = this.size;
     part("size").setAttribute("aria-valuetext", `${SIZES[this.size]} pixels`);
     part("size-value").textContent = `${SIZES[this.size]} px`;
-    part("size-field").hidden = !["brush", "eraser"].includes(this.name);
-    part("close-polygon").hidden = this.name !== "polygon";
+    part("size-field").classList.toggle("unused", !["brush", "eraser"].includes(this.name));
+    part("close-polygon").classList.toggle("unused", this.name !== "polygon");
     part("step-undo").disabled = !drawing?.done.length;
     part("step-redo").disabled = !drawing?.undone.length;
     part("clear").disabled = !drawing;

@@ -1,10 +1,11 @@
 // What this page asks of the service.
 
 import { readGrey } from "../shared/png.js";
-import { request } from "../shared/service.js";
+import { request, ServiceError } from "../shared/service.js";
 
 const JSON_TYPE = { "Content-Type": "application/json" };
 const MOST_SKIPPED = 100;
+const TIMEOUT_MS = 60_000; // a network that is gone may say nothing for much longer
 
 export class Requests {
   /** `session` is the tab's; `station` null is every one. */
@@ -72,11 +73,14 @@ export class Requests {
   }
 
   async #json(path, options) {
-    return (await this.#ask(path, options)).json();
+    const answer = await this.#ask(path, options);
+    return answer.json().catch(() => {
+      throw new ServiceError("The answer was cut off.");
+    });
   }
 
   #ask(path, options = {}) {
-    return request(path, { ...options, key: this.key });
+    return request(path, { ...options, key: this.key, timeoutMs: TIMEOUT_MS });
   }
 }
 

@@ -2,7 +2,9 @@
 
 import { askKey } from "../shared/key_prompt.js";
 import { Key } from "../shared/service.js";
+import { showBlank } from "./blank.js";
 import { Board } from "./board.js";
+import { Connection } from "./connection.js";
 import { Desk } from "./desk.js";
 import { Hand } from "./hand.js";
 import { listenToKeys } from "./keys.js";
@@ -16,10 +18,7 @@ import { Unkept } from "./unkept.js";
 import { Verdicts, whyNotKept } from "./verdicts.js";
 import { partWords, taskWords, verdictWords } from "./words.js";
 
-const LOOK_AGAIN_MS = 5000; // where nothing waits, or nothing answers
-const RENEW_MS = 100_000; // leases last 300 s
 const MOST_UNDONE = 30; // verdicts that can be taken back
-const AWAY_MS = 600_000; // without a touch; then others may have what is leased
 
 const part = (id) => document.getElementById(id);
 const main = document.querySelector("main");
@@ -32,13 +31,15 @@ const reviewer = new Reviewer();
 const board = new Board(part("picture"));
 const mending = new Mending(board, { onChange: showMaskState });
 const hand = new Hand(part("picture"), board.view, { tool: () => mending.tool, redraw: () => board.draw() });
-const desk = new Desk(requests, { onChange: deskChanged, onConnection });
-const verdicts = new Verdicts(requests, { onSettled, onUndone, onConnection });
+const connection = new Connection(() => verdicts.underWay);
+const noteOf = (who) => (connected, error) => connection.note(who, connected, error);
+const desk = new Desk(requests, { onChange: deskChanged, onConnection: noteOf("desk") });
+const verdicts = new Verdicts(requests, { onSettled, onUndone, onConnection: noteOf("verdicts") });
 const unkept = new Unkept({ onAgain: judgeAgain, onLeave: (task) => desk.forget(task) });
 
 const judged = []; // {task, verdict, state}: what can be undone, a skipped one without a verdict
 let shown = null; // the task that is on the page
-let touched = Date.now();
+let said = ""; // what the reviewer has just done, to be read out with the next task
 
 // === Showing ===
 
@@ -49,12 +50,12 @@ function deskChanged() {
 
 async function show(task) {
   shown = task;
+  board.clear(); // first: the picture's memory may have been given back
   hand.letGo();
   mending.take(null);
-  board.clear();
   part("picture-trouble").hidden = true;
   main.dataset.state = task ? "task" : desk.exhausted ? "empty" : "looking";
-  if (!task) return showBlank();
+  if (!task) return showBlank(desk);
   part("reason").value = task.reason ?? "";
   main.dataset.picture = "loading";
   panel.showTask(task);
@@ -75,29 +76,14 @@ function showPicture(task) {
   mending.take(task);
   const moved = desk.taken ? `Somebody else has ${desk.taken} before them now. ` : "";
   if (moved) panel.showNotice(moved);
-  announce(`${moved}${task.error} ${taskWords(task)}`);
-  desk.taken = "";
+  announce(`${said} ${moved}${task.error} ${taskWords(task)}`);
+  desk.taken = said = "";
 }
 
 function showPictureTrouble(error) {
   main.dataset.picture = "failed";
   part("picture-words").textContent = `The picture of ${partWords(shown.record)} cannot be shown. ${error.message}`;
   part("picture-trouble").hidden = false;
-}
-
-function showBlank() {
-  const { length } = desk.skipped;
-  const empty = desk.exhausted;
-  const others = desk.waiting > length ? "Others have the rest before them. " : "";
-  write("blank-title", empty ? (others ? "Nothing left for you" : "Nothing waits") : "Looking …");
-  write("blank-words", empty ? `${others}This page looks again by itself.` : "");
-  write("show-skipped", length === 1 ? "Show the skipped one" : `Show the ${length} skipped ones`);
-  part("show-skipped").hidden = !empty || !length;
-}
-
-/** Leaves the same words alone, which would be read out again. */
-function write(id, words) {
-  if (part(id).textContent !== words) part(id).textContent = words;
 }
 
 function showMaskState() {
@@ -121,17 +107,23 @@ function judge(label) {
   }
   const verdict = { label, reason: part("reason").value.trim() || null, reviewer: reviewer.name };
   Object.assign(task, { error: "", reason: verdict.reason });
-  remember({ task, verdict, state: "…" });
   session.tally.add(Date.now());
+  remember({ task, verdict, state: "…" });
   unkept.remove(task);
   verdicts.give(task, verdict);
+  said = `${verdictWords(label)}.`;
   return desk.send();
 }
 
 function remember(entry) {
   judged.push(entry);
   judged.splice(0, judged.length - MOST_UNDONE);
+  showWork();
+}
+
+function showWork() {
   panel.showBefore(judged);
+  panel.showCounts(desk.waiting, session.tally);
 }
 
 /** Why a verdict and a mask that was mended cannot both be true; "" if they can. */
@@ -151,26 +143,27 @@ function skip() {
 /** Goes back to what was judged or skipped last. */
 function undo() {
   const last = judged.pop();
-  panel.showBefore(judged);
   if (!last) return announce("There is nothing to undo.");
   if (last.verdict) {
     session.tally.remove();
+    last.verdict.undone = true; // it need not be kept any more
     verdicts.takeBack(last.task);
   }
-  announce(`${last.verdict ? verdictWords(last.verdict.label) : "Skipping"} undone.`);
+  showWork();
+  said = `${last.verdict ? verdictWords(last.verdict.label) : "Skipping"} undone.`;
   return desk.recall(last.task);
 }
 
 function onSettled(task, verdict, error) {
-  const entry = judged.findLast((one) => one.task === task && one.verdict === verdict);
-  if (entry) entry.state = error ? "not kept" : "kept";
-  if (error && entry) {
-    judged.splice(judged.indexOf(entry), 1);
+  const at = judged.findIndex((one) => one.verdict === verdict);
+  if (at >= 0 && !error) judged[at].state = "kept";
+  if (error && !verdict.undone) {
+    if (at >= 0) judged.splice(at, 1);
     session.tally.remove();
     task.error = `${verdictWords(verdict.label)} was not kept: ${whyNotKept(error)}`;
     unkept.add(task, task.error);
   }
-  panel.showBefore(judged);
+  showWork();
   desk.settle(task, !error);
 }
 
@@ -180,35 +173,15 @@ function onUndone(task, error) {
 }
 
 async function judgeAgain(task) {
+  key.declined = false;
   task.record = await requests.find(task.id).catch(() => task.record);
   desk.recall(task);
 }
 
-// === Connection ===
-
-function onConnection(connected, error) {
-  part("offline").hidden = connected;
-  if (connected) return;
-  const waits = verdicts.underWay;
-  const kept = waits ? `${waits === 1 ? "A verdict waits" : `${waits} verdicts wait`} here to be sent: do not close this page. ` : "";
-  part("offline-title").textContent = error?.status ? "The service gives no work." : "No connection.";
-  const words = error?.status ? error.message : "The service is stopped or cannot be reached.";
-  write("offline-words", `${words} ${kept}Trying again.`);
-}
-
-/** Asks for more; what fails is shown, and tried again. */
+/** Asks for more; what fails is shown, and tried again by itself. */
 async function refill() {
-  await desk.refill().catch(() => {});
+  await desk.refill();
   part("forget-key").hidden = !key.value;
-}
-
-function refillByItself() {
-  const here = !document.hidden;
-  if (here && (!desk.current || !part("offline").hidden)) refill();
-}
-
-function renew() {
-  if (!document.hidden && Date.now() - touched < AWAY_MS) refill();
 }
 
 // === Wiring ===
@@ -260,16 +233,13 @@ part("forget-key").addEventListener("click", () => {
   key.forget();
   part("forget-key").hidden = true;
 });
-for (const name of ["pointerdown", "keydown"]) document.addEventListener(name, () => (touched = Date.now()), true);
-document.addEventListener("visibilitychange", renew);
 window.addEventListener("beforeunload", (event) => {
   if (verdicts.underWay || unkept.count) event.preventDefault();
 });
 const showFailure = (reason) => panel.showNotice(`The page failed: ${reason}. Load it again.`);
 window.addEventListener("error", (event) => showFailure(event.message));
 window.addEventListener("unhandledrejection", (event) => showFailure(event.reason));
-setInterval(refillByItself, LOOK_AGAIN_MS);
-setInterval(renew, RENEW_MS);
+connection.keepAsking(refill, () => !desk.current);
 if (station !== null) part("station").textContent = `${station} only`;
 if (!reviewer.name) await reviewer.ask();
 refill();

@@ -30,7 +30,7 @@ export function sentences(found) {
     headline: countSentence(good, "called good", found.missed, "defective"),
     facts: [
       countSentence(defective, "called defective", found.false_alarms, "good"),
-      shareSentence("Of all defects", found.miss_rate, "slip through"),
+      ...(good ? [shareSentence("Of all defects", found.miss_rate, "slip through")] : []),
       shareSentence("Of all parts", found.defect_rate, "are defective"),
       `${number(found.inspected)} inspected, ${number(doubtful)} of them for review. ${put}${unsure ? `, ${number(unsure)} of them unsure` : ""}.`,
     ],

@@ -14,6 +14,7 @@ export class Task {
     this.error = ""; // why the last verdict was not kept
     this.kept = false; // whether the service has a verdict of this page
     this.recalled = false; // somebody wants to see it again: it need not be leased
+    this.earlier = null; // what people said before this page's last verdict
     this.work = Promise.resolve(); // what is under way for it, one after another
   }
 

@@ -20,10 +20,11 @@ export class Verdicts {
   /** Sends a verdict {label, reason, reviewer} with the mask, if that was mended. */
   give(task, verdict) {
     const mask = maskOf(task, verdict);
+    task.earlier = task.record.review;
     this.#enqueue(task, async () => {
       try {
         const sent = { ...verdict, mask: await mask };
-        const isKept = ({ review }) => review?.label === verdict.label;
+        const isKept = ({ review }) => review?.label === verdict.label && review.reviewer.endsWith(verdict.reviewer ?? "");
         await this.#change(task, () => this.requests.review(task.record, sent), isKept);
         task.kept = true;
         this.onSettled(task, verdict, null);
@@ -38,7 +39,8 @@ export class Verdicts {
     this.#enqueue(task, async () => {
       if (!task.kept) return;
       try {
-        await this.#change(task, () => this.requests.undo(task.record), ({ review }) => !review);
+        const isUndone = ({ review }) => review?.reviewed_at === task.earlier?.reviewed_at;
+        await this.#change(task, () => this.requests.undo(task.record), isUndone);
         task.kept = false;
         this.onUndone(task, null);
       } catch (error) {
@@ -67,7 +69,7 @@ export class Verdicts {
       } catch (error) {
         if (!UNREACHED.includes(error.status)) {
           this.onConnection(true);
-          const found = unsure && CHANGED.includes(error.status) ? await this.requests.find(task.id) : null;
+          const found = unsure && CHANGED.includes(error.status) ? await this.requests.find(task.id).catch(() => null) : null;
           if (found?.revision !== revision + 1 || !isDone(found)) throw error;
           task.record = found;
           return undefined;

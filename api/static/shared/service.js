@@ -50,13 +50,16 @@ export class Key {
 /**
  * Asks for a `path` relative to the page, and again while the service is busy, which `onWait(text)` is told.
  *
- * Returns the response. A ServiceError says why there is none, with the words `noAnswer` where nothing answered.
+ * Returns the response. A ServiceError says why there is none, with the words `noAnswer` where nothing answered;
+ * that is given up after `timeoutMs`, if given.
  */
-export async function request(path, { method = "GET", body, headers = {}, key, onWait = () => {}, noAnswer = NO_ANSWER }) {
+export async function request(path, options) {
+  const { method = "GET", body, headers = {}, key, onWait = () => {}, noAnswer = NO_ANSWER, timeoutMs } = options;
   for (let attempt = 1; ; ) {
     const used = key.value;
     const sent = used ? { ...headers, Authorization: `Bearer ${used}` } : headers;
-    const answer = await fetch(path, { method, body, headers: sent, cache: "no-store" }).catch(() => null);
+    const signal = timeoutMs && AbortSignal.timeout(timeoutMs);
+    const answer = await fetch(path, { method, body, headers: sent, signal, cache: "no-store" }).catch(() => null);
     if (answer?.ok) return answer;
     if (!answer) throw new ServiceError(noAnswer);
     if (answer.status === UNAUTHORIZED) {

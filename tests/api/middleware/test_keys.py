@@ -28,7 +28,10 @@ def keyring() -> Keyring:
             (path, "anyone")
             for path in ("/", "/livez", "/readyz", "/metrics", "/openapi.json", "/v2", "/v2/")
         ],
-        *[(path, "anyone") for path in ("/docs", "/docs/a.js", "/static/page/page.js", "/v2/health/ready")],
+        *[
+            (path, "anyone")
+            for path in ("/docs", "/docs/a.js", "/review", "/static/page/page.js", "/v2/health/ready")
+        ],
         *[
             (path, "predict")
             for path in ("/v1/predict", "/v1/models/a", "/v2/models/a", "/v2/models/a/infer")

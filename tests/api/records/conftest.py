@@ -4,6 +4,7 @@ import pytest
 from sqlalchemy import create_engine, text
 
 from tests.api.records.databases import BINARIES, OwnPostgres
+from tests.api.records.object_store import OwnObjectStore
 
 
 @pytest.fixture(scope="session")
@@ -15,7 +16,7 @@ def postgres():
     cluster.remove()
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def make_database(postgres):
     """Makes an empty database of PostgreSQL and returns its URL."""
 
@@ -37,3 +38,26 @@ def database_url(request, tmp_path):
     if request.param == "sqlite":
         return f"sqlite:///{tmp_path}/record.db"
     return request.getfixturevalue("make_database")()
+
+
+@pytest.fixture(scope="session")
+def running_object_store():
+    store = OwnObjectStore()
+    yield store
+    store.stop()
+
+
+@pytest.fixture
+def object_store(running_object_store, monkeypatch):
+    """Is described by the environment."""
+    for name, value in running_object_store.environment.items():
+        monkeypatch.setenv(name, value)
+    return running_object_store
+
+
+@pytest.fixture
+def bucket(object_store):
+    """An empty one of its own."""
+    name = f"bucket-{uuid.uuid4().hex}"
+    object_store.make(name)
+    return name

@@ -20,7 +20,7 @@ BINARIES = max(
 SUPERUSER = "postgres"
 
 
-def _free_port() -> int:
+def free_port() -> int:
     """Finds a port that no client's connection takes while the server is stopped."""
     first_of_clients = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
     while True:
@@ -41,7 +41,7 @@ class OwnPostgres:
         self._data = self._folder / "data"
         if os.geteuid() == 0:
             shutil.chown(self._folder, SUPERUSER)
-        self.port = _free_port()
+        self.port = free_port()
         self._run("initdb", "--pgdata", self._data, "--auth", "trust", "--username", SUPERUSER, "--no-sync")
         self.start()
 

@@ -5,6 +5,7 @@ import itertools
 import subprocess
 import sys
 import threading
+from collections.abc import Mapping
 from pathlib import Path
 
 import httpx
@@ -88,17 +89,20 @@ class Clients:
         return True
 
 
-def start(folder: Path, url: str) -> tuple[subprocess.Popen[str], str]:
+def start(folder: Path, url: str, *flags: str) -> tuple[subprocess.Popen[str], str]:
     command = [sys.executable, "-m", "tests.api.records.recording_server", "--record", "required"]
-    command += ["--record-folder", str(folder), "--record-database", url]
+    command += ["--record-folder", str(folder), "--record-database", url, *flags]
     process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
     line = process.stdout.readline()
     assert line.startswith("Serving")
     return process, line.split()[-1]
 
 
-def check(folder: Path, url: str, clients: Clients) -> int:
-    """Compares what was answered with what is kept; returns how many are."""
+def check(folder: Path, url: str, clients: Clients, stored: Mapping[bytes, bytes] | None = None) -> int:
+    """Compares what was answered with what is kept; returns how many are.
+
+    The pictures are `stored`, by their digests; None = in the folder.
+    """
     engine = open_database(url)
     with engine.connect() as connection:
         rows = connection.execute(
@@ -112,8 +116,10 @@ def check(folder: Path, url: str, clients: Clients) -> int:
         number, sha = kept[part]
         assert set(numbers) == {number}
         assert sha == hashlib.sha256(clients.sent[part]).digest()
-    files = {bytes.fromhex(path.name): path for path in (folder / "pictures").glob("??/*")}
-    assert set(files) == known == {sha for _, sha in kept.values()}
-    for sha, path in files.items():
-        assert hashlib.sha256(path.read_bytes()).digest() == sha
+    if stored is None:
+        files = (folder / "pictures").glob("??/*")
+        stored = {bytes.fromhex(path.name): path.read_bytes() for path in files}
+    assert set(stored) == known == {sha for _, sha in kept.values()}
+    for sha, data in stored.items():
+        assert hashlib.sha256(data).digest() == sha
     return len(rows)

@@ -10,6 +10,7 @@ from sqlalchemy.exc import OperationalError
 from api.errors import RequestError
 from api.middleware.metrics import Metrics
 from api.records.audit import AuditLine
+from api.records.outbox import Outbox
 from api.records.record import Record
 from api.records.record_metrics import RecordMetrics
 from api.records.recording import Recording
@@ -23,7 +24,7 @@ LINE = AuditLine("anna", "promote", {"labels": {"stable": "1"}}, {"labels": {"st
 def record(database_url, tmp_path):
     rules = RetentionRules.from_settings(Settings(model=tmp_path))
     metrics = RecordMetrics(Metrics(lambda: 0, lambda: True))
-    record = Record(database_url, tmp_path / "record", rules, 1, metrics)
+    record = Record(database_url, tmp_path / "record", rules, 1, metrics, Outbox(()))
     yield record
     record.close()
 

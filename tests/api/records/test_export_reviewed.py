@@ -1,5 +1,6 @@
 """What people have judged becomes a data set that training reads, on both databases, beside a service."""
 
+import base64
 import csv
 import hashlib
 import json
@@ -146,6 +147,32 @@ def test_masks_of_several_classes_hold_the_place_of_the_class(line, predictor, t
     line.export(tmp_path / "plain")
     dataset = load_dataset("manifest", tmp_path / "plain", mask_values={"scratch": 1, "spot": 2})
     assert (read(dataset.records[0]).classes == 2).all()
+
+
+def test_pictures_of_a_bucket_are_exported(make_app, bucket, database_url, tmp_path):
+    folder, place = tmp_path / "record", f"s3://{bucket}/parts"
+    settings = {"record_folder": folder, "record_database": database_url, "record_pictures": place}
+    with ServiceClient(make_app(record="required", **settings)) as client:
+        line = Line(client, database_url, folder)
+        line.judge(line.inspect(90), "good")
+        lines = line.export(tmp_path / "out", "--record-pictures", place)
+    assert (tmp_path / "out" / lines[line.name(1)]["image"]).read_bytes() == line.sent[1]
+    with pytest.raises(ConfigError, match=r"s3://.*/elsewhere holds no pictures of this record"):
+        line.export(tmp_path / "none", "--record-pictures", f"s3://{bucket}/elsewhere")
+
+
+def test_what_was_judged_by_the_api_is_exported(line, tmp_path):
+    first, second = line.inspect(200), line.inspect(90)
+    mask = np.zeros((24, 40), np.uint8)
+    mask[3:5, 20:24] = 255
+    png = base64.b64encode(encode_png(mask)).decode()
+    for record_id, review in ((first, {"label": "good"}), (second, {"label": "spot", "mask": {"png": png}})):
+        path, match = f"/v1/records/{record_id}/review", {"If-Match": '"0"'}
+        assert line.client.request("PUT", path, json=review, headers=match).status_code == 200
+    lines = line.export(tmp_path / "out")
+    assert lines[line.name(first)]["label"] == "good"
+    (record,) = (r for r in load_dataset("manifest", tmp_path / "out").records if r.label)
+    np.testing.assert_array_equal(read(record).mask, mask)
 
 
 def test_filters_choose_by_time_station_and_model(line, tmp_path):

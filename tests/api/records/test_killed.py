@@ -15,7 +15,8 @@ def test_what_was_answered_outlives_a_kill_and_is_there_once(database_url, tmp_p
     process, clients.url = start(folder, database_url)
     clients.start()
     for _ in range(kills):
-        clients.ended.wait(moments.uniform(0.05, 0.5))
+        clients.wait_for_answers(moments.randrange(1, 40))
+        clients.ended.wait(moments.uniform(0.0, 0.05))
         process.send_signal(signal.SIGKILL)
         process.wait()
         process.stdout.close()

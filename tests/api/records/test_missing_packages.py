@@ -59,6 +59,18 @@ def test_database_without_its_driver_names_the_group(models, monkeypatch):
     assert str(caught.value) == TOLD.format("psycopg")
 
 
+def test_bucket_without_its_package_names_the_group(models, monkeypatch, tmp_path):
+    for name in [name for name in sys.modules if name.startswith(("obstore", "api.records.object_pictures"))]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "obstore", None)
+    settings = Settings(
+        models=models, record="required", record_folder=tmp_path, record_pictures="s3://bucket/record"
+    )
+    with pytest.raises(MissingExtraError) as caught:
+        open_recording(settings, Metrics(lambda: 0, lambda: True))
+    assert str(caught.value).startswith("The package 'obstore") and TOLD.format("")[-40:] in str(caught.value)
+
+
 def test_service_that_does_not_record_imports_none_of_the_group():
     code = (
         "import sys; from pathlib import Path; from api.app import create_app; "

@@ -12,6 +12,7 @@ from api.middleware.metrics import Metrics
 from api.records import queries
 from api.records.ballast import Ballast
 from api.records.database import migrate, open_database, writing
+from api.records.object_pictures import ObjectPictures
 from api.records.pictures import FolderPictures, Space
 from api.records.record_metrics import RecordMetrics
 from api.records.retention import DISTRUST_S, REST_S, ClockWatch, Retention, RetentionRules
@@ -39,12 +40,12 @@ class Clock:
 class Kept:
     """A record of pictures alone, and the rules on it."""
 
-    def __init__(self, url, folder):
+    def __init__(self, url, folder, pictures=None):
         self.engine = open_database(url)
         migrate(self.engine)
         with writing(self.engine) as connection:
             connection.execute(insert(store), {"id": "one", "bytes": 0})
-        self.pictures = FolderPictures(folder / "pictures")
+        self.pictures = pictures or FolderPictures(folder / "pictures")
         self.ballast = Ballast(folder / "ballast", size=1000)
         self.metrics = Metrics(lambda: 0, lambda: True)
         self.told = RecordMetrics(self.metrics)
@@ -96,6 +97,18 @@ def test_pictures_go_at_the_age_that_their_worth_has(kept):
     assert states.pop(old[Worth.GOOD]) == "expired"
     assert set(states.values()) == {"kept"} and young in states
     assert kept.bytes() == SIZE * len(states)
+
+
+def test_pictures_in_an_object_store_go_too(database_url, tmp_path, bucket, object_store):
+    kept = Kept(database_url, tmp_path, ObjectPictures(f"s3://{bucket}"))
+    old, young = [kept.add(Worth.GOOD, days=40) for _ in range(3)], [kept.add(Worth.GOOD) for _ in range(3)]
+    kept.apply(RetentionRules({Worth.GOOD: 30}, None, 0.5))
+    assert kept.states() == {**dict.fromkeys(old, "expired"), **dict.fromkeys(young, "kept")}
+    kept.apply(RetentionRules({}, SIZE, 0.5))
+    assert set(kept.states().values()) == {"expired"} and object_store.keys(bucket) == []
+    assert b"segdec_record_free_bytes +Inf" in kept.metrics.render()[0]
+    assert not (tmp_path / "ballast").exists()
+    kept.engine.dispose()
 
 
 def test_a_budget_takes_what_is_worth_least_and_of_that_the_oldest(kept):

@@ -3,6 +3,8 @@ import re
 
 import pytest
 
+from api.routes.pages import STATIC
+
 FILES = ("/static/page/page.js", "/static/page/page.css", "/docs/docs.js", "/docs/swagger/swagger-ui.css")
 
 
@@ -32,7 +34,31 @@ def test_other_files_are_not_found(client, path):
 
 def test_page_can_be_switched_off(make_app, serve):
     with serve(make_app(page=False)) as client:
-        assert [client.get(path).status_code for path in ("/", "/static/page/page.js", "/docs")] == [404, 404, 200]
+        assert [client.get(path).status_code for path in ("/", "/static/page/page.js", "/docs")] == [
+            404,
+            404,
+            200,
+        ]
+
+
+@pytest.mark.parametrize(
+    ("record", "links"), [("off", ["./", "./docs"]), ("required", ["./", "./review", "./line", "./docs"])]
+)
+def test_pages_name_those_that_are_served(make_app, serve, tmp_path, record, links):
+    with serve(make_app(record=record, record_folder=tmp_path / "record")) as client:
+        page = client.get("/").text
+        assert re.findall(r'<a href="([^"]+)"', page) == links
+        assert '<a href="./" aria-current=page>' in page
+        review = client.get("/review")
+        assert review.status_code == (200 if record == "required" else 404)
+        assert client.get("/static/review/review.js").status_code == review.status_code
+
+
+@pytest.mark.parametrize("page", sorted(STATIC.glob("*/index.html")), ids=lambda page: page.parent.name)
+def test_pages_work_below_the_prefix_of_a_proxy(page):
+    addresses = re.findall(r'(?:href|src)="([^"]+)"', page.read_text("utf-8"))
+    assert addresses
+    assert [address for address in addresses if address.startswith(("/", "http"))] == []
 
 
 def test_api_pages_can_resolve_every_reference(client):

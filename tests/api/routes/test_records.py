@@ -95,6 +95,13 @@ def test_picture_mask_and_overlay_are_had_again(line, part):
     np.testing.assert_array_equal(overlay, draw_overlay(decode_image(part, "part").pixels, mask))
 
 
+@pytest.mark.parametrize(("side", "shape"), [(16, (10, 16, 3)), (40, (24, 40, 3)), (4000, (24, 40, 3))])
+def test_an_overlay_can_be_had_small(line, side, shape):
+    overlay = line.get(f"/v1/records/1/overlay?side={side}")
+    assert decode_image(overlay.content, "overlay").pixels.shape == shape
+    assert line.get("/v1/records/1/overlay?side=0").status_code == 400
+
+
 def state_of_first(folder):
     with closing(sqlite3.connect(folder / DATABASE)) as database:
         return database.execute(

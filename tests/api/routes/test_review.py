@@ -88,6 +88,17 @@ def test_each_session_has_its_own_and_finds_it_again(line):
     assert ids(ask(line, "other", count=5)) == [3, 4, 1]
 
 
+def test_what_candidates_say_is_shown(line, folder):
+    with closing(sqlite3.connect(folder / DATABASE)) as database, database:
+        columns = "record_id, model, version, inspected_at, label, score, log_odds, differs"
+        said = "2, 'castings', '2', '2026-01-01 00:00:00.000000', 'good', 0.25, -1.1, 1"
+        database.execute(f"INSERT INTO shadows ({columns}) VALUES ({said})")
+        database.execute("UPDATE review_queue SET priority = 0 WHERE record_id = 2")
+    task = ask(line)["tasks"][0]
+    assert (task["record"]["record_id"], task["why"]) == (2, "candidate_differs")
+    assert task["shadows"] == [{"model": "castings", "version": "2", "label": "good", "score": 0.25}]
+
+
 def test_what_a_station_has(line):
     tasks = ask(line, count=5, station="s1")
     assert ids(tasks) == [2, 4] and tasks["waiting"] == 2
@@ -202,6 +213,14 @@ def test_what_cannot_be_said_is_refused(unchanged, label, mask, status, code):
         assert "Expected one of: good, scratch, spot, unsure" in answer.json()["detail"]
 
 
+def test_a_mask_of_noise_is_refused(unchanged, monkeypatch):
+    monkeypatch.setattr("api.records.mended_masks.MOST_LETTERS", 300)
+    noise = np.random.default_rng(1).integers(0, 2, (24, 40)).astype(np.uint8) * 255
+    answer = say(unchanged, label="scratch", mask=mask_file(noise))
+    assert (answer.status_code, answer.json()["code"]) == (400, "bad_mask")
+    assert "smoother outlines" in answer.json()["detail"]
+
+
 NEXT, REVIEW = ("POST", "/v1/review/next"), ("PUT", "/v1/records/1/review")
 MALFORMED = [
     (NEXT, b"", 400, "bad_json"),
@@ -212,7 +231,7 @@ MALFORMED = [
     (NEXT, b'{"session": "a", "count": 6}', 400, "bad_json"),
     (NEXT, b'{"session": "a", "count": 1e99}', 400, "bad_json"),
     (NEXT, b'{"session": "a", "skip": [99999999999999999999]}', 400, "bad_json"),
-    (NEXT, b'{"session": "a", "skip": [' + b"1," * 100 + b"1]}", 400, "bad_json"),
+    (NEXT, b'{"session": "a", "skip": [' + b"1," * 1000 + b"1]}", 400, "bad_json"),
     (NEXT, b'{"session": "a", "more": 1}', 400, "bad_json"),
     (NEXT, b"[" * 20_000, 400, "bad_json"),
     (NEXT, b'"' + b"x" * 70_000 + b'"', 413, "body_too_large"),

@@ -61,6 +61,7 @@ def test_a_plainly_better_run_is_called_so(make):
     assert comparison.conclusion() == (
         f"'{second}' has the higher average precision, by more than chance.",
         f"'{second}' has the higher pixel F1, by more than chance.",
+        f"'{second}' misses fewer defects, by more than chance.",
         f"'{second}' labels more photographs right, by more than chance.",
     )
     assert compare_runs(second, first).conclusion() == comparison.conclusion()
@@ -91,6 +92,21 @@ def test_review_counts_as_not_right(make_result, make_run, tmp_path, capsys):
         "For review: 0 in A, 10 in B. They count as not right, but neither as missed nor as false alarms."
         in printed
     )
+
+
+def test_the_verdict_is_that_of_the_second_run(make):
+    half, all_right = make("half", set(range(1, 20, 2)), tp=40), make("right")
+    assert compare_runs(half, all_right).verdict == "better"
+    assert compare_runs(all_right, half).verdict == "worse"
+    assert compare_runs(all_right, make("again", {3})).verdict == "not worse"
+
+
+def test_fewer_alarms_do_not_make_up_for_defects_that_are_missed(make):
+    """As many labels are right, of other photographs."""
+    alarms, misses = make("alarms", set(range(0, 20, 2))), make("misses", set(range(1, 20, 2)))
+    comparison = compare_runs(alarms, misses)
+    assert comparison.p_value == 1.0 and comparison.verdict == "worse"
+    assert f"'{alarms}' misses fewer defects, by more than chance." in comparison.conclusion()
 
 
 def test_intervals_are_paired(make):

@@ -70,6 +70,9 @@ def upgrade() -> None:
         sqlite_autoincrement=True,
     )
     op.create_index("shadows_by_record", "shadows", ["record_id"])
+    op.create_index(
+        "shadows_by_candidate", "shadows", ["model", "version", "manifest_sha256", "differs", "record_id"]
+    )
     op.create_table(
         "misses",
         sa.Column("id", IDENTITY, autoincrement=True, nullable=False),
@@ -80,10 +83,11 @@ def upgrade() -> None:
         sa.Column("status", sa.Integer(), nullable=False),
         sa.Column("code", sa.Text(), nullable=False),
         sa.Column("detail", sa.Text(), nullable=False),
+        sa.Column("count", sa.Integer(), nullable=False),
         sa.PrimaryKeyConstraint("id"),
         sqlite_autoincrement=True,
     )
-    op.create_index("misses_by_station", "misses", ["station", "id"])
+    op.create_index("misses_by_time", "misses", ["missed_at"])
     op.create_table(
         "outbox",
         sa.Column("id", IDENTITY, autoincrement=True, nullable=False),

@@ -1,0 +1,289 @@
+"""How a line does, for a screen that is read from across the hall."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
+from datetime import datetime, timedelta
+from typing import Any
+
+from sqlalchemy import Connection, RowMapping
+
+from api.errors import RequestError
+from api.middleware.misses import Miss
+from api.records import line_queries
+from api.records.control_chart import Baseline, HourCount
+from api.records.events import GOOD, verdict_of
+from api.records.queries import hour_of
+from api.records.quiet_stations import StationDay, find_quiet
+from api.records.record import Record
+from api.records.score_drift import HourScores, find_drift
+from api.records.shifts import ShiftPlan, Span
+from segdec.config import REVIEW
+from segdec.schemas import (
+    ChartHour,
+    DefectChart,
+    LineCounts,
+    LineInspection,
+    LineMiss,
+    LineStatus,
+    QuietStation,
+    ScoreDrift,
+)
+
+HOUR = timedelta(hours=1)
+CHART_HOURS = 24
+"""Of the chart, the running one included."""
+BEFORE_HOURS = 7 * 24
+"""That these are compared with."""
+DRIFT_HOURS = 4
+"""Of the scores, the running one included, that are compared with the hours of `BEFORE_HOURS` before them."""
+DEFECTS = 8
+"""The last ones, of the week."""
+
+
+class Line:
+    """What the screen asks, answered from the record.
+
+    Args:
+        record: Holds it.
+        plan: When shifts and days begin.
+    """
+
+    def __init__(self, record: Record, plan: ShiftPlan) -> None:
+        self._record, self._plan = record, plan
+        self._counts = line_queries.LabelCounts()
+
+    async def status(self, station: str | None, now: datetime) -> LineStatus:
+        """Returns how a station, or all of them, do.
+
+        Where the record cannot be read, it is what this process knows by itself: what it missed.
+
+        Args:
+            station: Which; None = all.
+            now: The time.
+        """
+        try:
+            return await self._record.look(self._ask, station, now)
+        except RequestError as error:
+            return self._unread(station, now, str(error))
+
+    def _unread(self, station: str | None, now: datetime, why: str) -> LineStatus:
+        shift = self._plan.shift_at(now)
+        missed = _newest(_of(self._record.misses.known(), shift, station), [])
+        return LineStatus(
+            at=now,
+            zone=self._plan.zone.key,
+            station=station,
+            stations=[],
+            last=None,
+            misses=_told(missed, {}),
+            shift=None,
+            day=None,
+            chart=None,
+            drift=None,
+            defects=[],
+            quiet=[],
+            unavailable=why,
+        )
+
+    def _ask(self, connection: Connection, station: str | None, now: datetime) -> LineStatus:
+        # Around all that is read: what is written meanwhile would be neither here nor in what SQLite shows.
+        with self._record.misses.unwritten() as unwritten:
+            return self._read(connection, station, now, unwritten)
+
+    def _read(
+        self, connection: Connection, station: str | None, now: datetime, unwritten: Sequence[Miss]
+    ) -> LineStatus:
+        hour = hour_of(now)
+        week = hour - (CHART_HOURS - 1 + BEFORE_HOURS) * HOUR
+        last = line_queries.last_inspection(connection, station)
+        sums = line_queries.hour_sums(connection, week, station)
+        newest = line_queries.stations_since(connection, week)
+        days = line_queries.days_of_stations(connection, hour - 24 * HOUR, newest)
+        defects = line_queries.last_defects(connection, week, station, [GOOD, REVIEW], DEFECTS)
+        shift, day = self._plan.shift_at(now), self._plan.day_at(now)
+        scores = _scores(sums, last)
+        return LineStatus(
+            at=now,
+            zone=self._plan.zone.key,
+            station=station,
+            stations=sorted(newest),
+            last=None if last is None else _tell(last),
+            misses=self._misses(connection, station, shift, unwritten),
+            shift=self._count(connection, station, shift, unwritten),
+            day=self._count(connection, station, day, unwritten),
+            chart=_chart(_hours(sums), scores, hour),
+            drift=_drift(scores, hour),
+            defects=[_tell(row) for row in defects],
+            quiet=_quiet(days, station, now),
+            unavailable=None,
+        )
+
+    def _count(
+        self, connection: Connection, station: str | None, span: Span, unwritten: Sequence[Miss]
+    ) -> LineCounts:
+        labels = self._counts.since(connection, span.begin, station)
+        missed = line_queries.count_misses(connection, span.begin, station)
+        missed += sum(miss.count for miss in _of(unwritten, span, station))
+        return _counts(span, labels, missed)
+
+    def _misses(
+        self, connection: Connection, station: str | None, shift: Span, unwritten: Sequence[Miss]
+    ) -> list[LineMiss]:
+        written = line_queries.last_misses(connection, shift.begin, station)
+        newest = _newest(_of(unwritten, shift, station), written)
+        return _told(newest, self._last_times(connection, newest, station))
+
+    def _last_times(
+        self, connection: Connection, missed: Iterable[Mapping[str, Any]], station: str | None
+    ) -> dict[str, datetime]:
+        """Returns when the stations of misses inspected last; under the empty one, when any did."""
+        named = {miss["station"] for miss in missed}
+        times = line_queries.last_times(connection, named - {""})
+        if "" in named and (last := line_queries.last_inspection(connection, station)) is not None:
+            times[""] = last["inspected_at"]
+        return times
+
+
+# === Inspections ===
+
+
+def _tell(row: RowMapping) -> LineInspection:
+    return LineInspection(
+        record_id=row["id"],
+        inspected_at=row["inspected_at"],
+        station=row["station"],
+        part_id=row["part_id"],
+        verdict=verdict_of(row["label"]),
+        label=row["label"],
+        score=row["score"],
+        threshold=row["threshold"],
+    )
+
+
+def _counts(span: Span, labels: Counter[str], missed: int) -> LineCounts:
+    verdicts: Counter[str] = Counter()
+    defective = {}
+    for label, count in sorted(labels.items()):
+        verdict = verdict_of(label)
+        verdicts[verdict] += count
+        if verdict == "defect":
+            defective[label] = count
+    return LineCounts(
+        begin=span.begin,
+        end=span.end,
+        inspected=labels.total(),
+        good=verdicts["good"],
+        review=verdicts["review"],
+        defective=defective,
+        not_inspected=missed,
+    )
+
+
+# === Hours ===
+
+
+def _hours(sums: Sequence[RowMapping]) -> dict[datetime, HourCount]:
+    inspected: Counter[datetime] = Counter()
+    defective: Counter[datetime] = Counter()
+    for row in sums:
+        inspected[row["hour"]] += int(row["count"])
+        if verdict_of(row["label"]) == "defect":
+            defective[row["hour"]] += int(row["count"])
+    return {hour: HourCount(hour, count, defective[hour]) for hour, count in inspected.items()}
+
+
+def _scores(sums: Sequence[RowMapping], last: RowMapping | None) -> dict[datetime, HourScores]:
+    """Sums the log-odds of hours, those of the model of the last inspection alone."""
+    scores: dict[datetime, HourScores] = {}
+    for row in sums:
+        if last is None or (row["model"], row["version"]) != (last["model"], last["version"]):
+            continue
+        hour = row["hour"]
+        known = scores.get(hour, HourScores(hour, 0, 0.0, 0.0))
+        scores[hour] = HourScores(
+            hour,
+            known.count + int(row["count"]),
+            known.total + row["log_odds_sum"],
+            known.squares + row["log_odds_squares"],
+        )
+    return scores
+
+
+def _chart(
+    hours: Mapping[datetime, HourCount], scores: Mapping[datetime, HourScores], running: datetime
+) -> DefectChart:
+    shown = [running - shift * HOUR for shift in reversed(range(CHART_HOURS))]
+    baseline = Baseline.of([hour for begin, hour in hours.items() if begin < shown[0]])
+    if baseline is None:  # a line that is new: the day itself, without the running hour
+        baseline = Baseline.of([hours[begin] for begin in shown[:-1] if begin in hours])
+    return DefectChart(
+        centre=None if baseline is None else baseline.centre,
+        spread=None if baseline is None else baseline.spread,
+        hours=[
+            _chart_hour(hours.get(begin, HourCount(begin, 0, 0)), scores.get(begin), baseline)
+            for begin in shown
+        ],
+    )
+
+
+def _chart_hour(hour: HourCount, scores: HourScores | None, baseline: Baseline | None) -> ChartHour:
+    limits = None if baseline is None else baseline.limits(hour.inspected)
+    low, high = limits or (None, None)
+    return ChartHour(
+        hour=hour.hour,
+        inspected=hour.inspected,
+        defective=hour.defective,
+        low=low,
+        high=high,
+        out=None if baseline is None else baseline.judge(hour),
+        log_odds=None if scores is None else scores.mean,
+    )
+
+
+def _drift(scores: Mapping[datetime, HourScores], running: datetime) -> ScoreDrift | None:
+    begin = running - (DRIFT_HOURS - 1) * HOUR
+    before = [hour for at, hour in scores.items() if begin - BEFORE_HOURS * HOUR <= at < begin]
+    found = find_drift([hour for at, hour in scores.items() if at >= begin], before)
+    if found is None:
+        return None
+    return ScoreDrift(**asdict(found), towards=found.towards, hours=DRIFT_HOURS)
+
+
+# === Stations and misses ===
+
+
+def _quiet(days: Mapping[str, StationDay], station: str | None, now: datetime) -> list[QuietStation]:
+    asked = [day for day in days.values() if station in (None, day.station)]
+    return [
+        QuietStation(station=day.station, last_at=day.last_at, usual_gap_s=day.usual_gap.total_seconds())
+        for day in find_quiet(asked, now)
+    ]
+
+
+def _of(missed: Iterable[Miss], span: Span, station: str | None) -> Iterator[Miss]:
+    """Yields those of a span, at a station or perhaps there."""
+    for miss in missed:
+        if miss.missed_at >= span.begin and (station is None or miss.station in (station, "")):
+            yield miss
+
+
+def _newest(unwritten: Iterable[Miss], written: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Returns the last one of each station, the newest first."""
+    newest: dict[str, Mapping[str, Any]] = {}
+    for miss in (*written, *map(asdict, unwritten)):
+        known = newest.setdefault(miss["station"], miss)
+        if miss["missed_at"] >= known["missed_at"]:
+            newest[miss["station"]] = miss
+    ordered = sorted(newest.values(), key=lambda miss: miss["missed_at"], reverse=True)
+    return ordered[: line_queries.MOST_STATIONS]
+
+
+def _told(missed: Iterable[Mapping[str, Any]], last_times: Mapping[str, datetime]) -> list[LineMiss]:
+    return [
+        LineMiss(
+            **{name: miss[name] for name in LineMiss.model_fields if name != "followed"},
+            followed=last_times.get(miss["station"], miss["missed_at"]) > miss["missed_at"],
+        )
+        for miss in missed
+    ]

@@ -1,0 +1,145 @@
+"""Pictures in an S3-compatible object store, each under the SHA-256 of its bytes.
+
+The mark of a picture is an empty object, written before it. There is one for each picture, whoever marks it.
+"""
+
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from datetime import timedelta
+
+from obstore.exceptions import AlreadyExistsError, BaseError
+from obstore.store import S3Store
+
+from api.records.pictures import STORE_ID, UNSETTLED
+from segdec.errors import ConfigError
+
+CONNECT_S = 3
+ATTEMPT_S = 8
+RETRY_S = 2
+"""Seconds after which a failure is final. With the attempt before it, no request takes longer than the ten
+seconds for which PostgreSQL keeps a transaction open that waits for it."""
+URL = re.compile(
+    r"s3://(?P<bucket>[a-z0-9][a-z0-9.-]{1,61}[a-z0-9])(?:/(?P<prefix>[\w!.*'()/-]*))?", re.ASCII
+)
+DIGEST = re.compile(r"[0-9a-f]{64}")
+ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")
+
+
+class ObjectPictures:
+    """Pictures as objects of a bucket; several services may share it.
+
+    The store, its region and the credentials are those of the environment: `AWS_ENDPOINT_URL` (http too),
+    `AWS_REGION`, `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`, and what else obstore reads.
+
+    Args:
+        url: s3://BUCKET/PREFIX; the bucket is there. Nothing is asked of it before a method is called.
+
+    Raises:
+        ConfigError: If it is no such URL, or the environment describes no store.
+    """
+
+    def __init__(self, url: str) -> None:
+        self.place = url.rstrip("/")
+        named = URL.fullmatch(self.place)
+        if named is None:
+            raise ConfigError(f"The pictures' place '{url}' cannot be used. Expected s3://BUCKET/PREFIX.")
+        endpoint = next((os.environ[name] for name in ENDPOINTS if os.environ.get(name)), "")
+        try:
+            self._store = S3Store(
+                named["bucket"],
+                prefix=named["prefix"] or None,
+                client_options={
+                    "allow_http": endpoint.startswith("http://"),
+                    "connect_timeout": timedelta(seconds=CONNECT_S),
+                    "timeout": timedelta(seconds=ATTEMPT_S),
+                },
+                retry_config={"max_retries": 2, "retry_timeout": timedelta(seconds=RETRY_S)},
+            )
+        except (BaseError, ValueError) as error:
+            raise ConfigError(f"The store of {url} cannot be used: {_first_line(error)}.") from error
+
+    def read_id(self) -> str | None:
+        """Reads the object that has it. A bucket that is not there is an error."""
+        with self._reached():
+            found = self._get(STORE_ID)
+            if found is None:
+                next(iter(self._store.list(UNSETTLED)), None)  # unlike an object, fails without its bucket
+            return None if found is None else found.decode("ascii", "replace").strip()
+
+    def write_id(self, store_id: str) -> None:
+        """Writes the object, which nobody else has written meanwhile."""
+        with self._reached():
+            self._store.put(STORE_ID, store_id.encode(), mode="create")
+
+    def put(self, sha256: bytes, data: bytes) -> None:
+        """Writes the mark and then the picture. What is there already is the same, and stays."""
+        with self._reached():
+            self._store.put(_mark(sha256), b"")
+            with suppress(AlreadyExistsError):
+                self._store.put(_path(sha256), data, mode="create", use_multipart=False)
+
+    def settle(self, *digests: bytes) -> None:
+        """Removes the marks, all in one request."""
+        self._remove([_mark(sha256) for sha256 in digests])
+
+    def unsettled(self) -> Iterator[bytes]:
+        """Lists the marks."""
+        with self._reached():
+            for listed in self._store.list(UNSETTLED):
+                names = (entry["path"].rpartition("/")[2] for entry in listed)
+                yield from (bytes.fromhex(name) for name in names if DIGEST.fullmatch(name))
+
+    def get(self, sha256: bytes) -> bytes | None:
+        """Reads the object."""
+        with self._reached():
+            return self._get(_path(sha256))
+
+    def holds(self, sha256: bytes) -> bool:
+        """Asks for the object's head."""
+        with self._reached():
+            try:
+                self._store.head(_path(sha256))
+            except FileNotFoundError:
+                return False
+            return True
+
+    def delete(self, *digests: bytes) -> None:
+        """Removes the objects and then their marks, all in one request."""
+        self._remove([place(sha256) for place in (_path, _mark) for sha256 in digests])
+
+    def space(self) -> None:
+        """Has no end."""
+
+    def _get(self, path: str) -> bytes | None:
+        try:
+            return self._store.get(path).bytes().to_bytes()
+        except FileNotFoundError:
+            return None
+
+    def _remove(self, paths: list[str]) -> None:
+        if paths:
+            with self._reached():
+                self._store.delete(paths)
+
+    @contextmanager
+    def _reached(self) -> Iterator[None]:
+        """Makes what the store answers within the block an error of all pictures: it is no single one's."""
+        try:
+            yield
+        except (BaseError, OSError) as error:
+            raise ConnectionError(f"{self.place}: {_first_line(error)}") from error
+
+
+def _path(sha256: bytes) -> str:
+    name = sha256.hex()
+    return f"{name[:2]}/{name}"
+
+
+def _mark(sha256: bytes) -> str:
+    return f"{UNSETTLED}/{sha256.hex()}"
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).partition("\n")[0]

@@ -1,0 +1,26 @@
+"""How the line does. Served where a record is kept."""
+
+from datetime import UTC, datetime
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+
+from api.dependencies import ServiceDep
+from api.errors import describe_problems
+from api.request_params import MAX_NAME, PRINTABLE
+from segdec.schemas import LineStatus
+
+router = APIRouter(prefix="/v1", tags=["line"])
+
+
+@router.get("/line", responses=describe_problems(400, 503))
+async def show_line(
+    service: ServiceDep,
+    station: Annotated[
+        str | None, Query(max_length=MAX_NAME, pattern=PRINTABLE, description="default: all")
+    ] = None,
+) -> LineStatus:
+    """How the line does: its last verdict, what was not inspected, counts, chart, drift, last defects."""
+    line = service.recording.line
+    assert line is not None, "this route is served where there is a record"
+    return await line.status(station, datetime.now(UTC))

@@ -1,0 +1,106 @@
+// What the charts show, and what they say: the defect rate with its limits, and the scores.
+
+import { Plot } from "./plot.js";
+import { count, part, percent, signed, write } from "./words.js";
+
+const LEAST_TOP = 0.01; // of the axis of rates: 1 %
+const ROOM = 1.15;
+
+export class Charts {
+  constructor() {
+    this.rate = new Plot(part("rate").querySelector(".plot"), percent);
+    this.scores = new Plot(part("scores").querySelector(".plot"), signed);
+  }
+
+  /** Shows `chart` and `drift` of an answer; both may be null. */
+  show({ chart, drift }, clock) {
+    const says = saysOfRate(chart);
+    say(part("rate"), says);
+    const told = saysOfDrift(drift);
+    say(part("scores"), told);
+    if (!chart) return;
+    const time = (hour) => clock.time(hour);
+    this.rate.show({ ...rates(chart), label: says.words, time });
+    this.scores.show({ ...means(chart, drift), label: told.words, time });
+  }
+}
+
+function say(section, { words, loud }) {
+  const says = section.querySelector(".says");
+  write(says, words);
+  says.classList.toggle("loud", loud);
+}
+
+// === The defect rate ===
+
+function rates({ hours, centre }) {
+  const values = hours.flatMap((hour) => [rateOf(hour) ?? 0, hour.high ?? 0]);
+  return {
+    hours: hours.map((hour) => hour.hour),
+    points: hours.map((hour) => (hour.inspected ? { value: rateOf(hour), kind: kindOf(hour) } : null)),
+    band: hours.map((hour) => (hour.high === null ? null : [hour.low, hour.high])),
+    centre,
+    from: 0,
+    to: Math.min(Math.max(...values, LEAST_TOP) * ROOM, 1),
+  };
+}
+
+function rateOf(hour) {
+  return hour.inspected ? hour.defective / hour.inspected : null;
+}
+
+function kindOf(hour) {
+  return hour.out ?? (hour.high === null ? "few" : "usual");
+}
+
+/** What the chart says: first the running hour, then how many hours are out. */
+function saysOfRate(chart) {
+  if (!chart) return { words: "Not known.", loud: false };
+  const { hours, centre } = chart;
+  if (centre === null) return { words: "Too few inspections yet to tell what is usual.", loud: false };
+  const last = hours.at(-1);
+  const now = last.inspected ? `${percent(rateOf(last))} in this hour` : "nothing inspected in this hour";
+  const out = hours.filter((hour) => hour.out);
+  const usual = `usually ${percent(centre)}`;
+  if (!out.length) return { words: `As usual: ${now}, ${usual}.`, loud: false };
+  const high = out.filter((hour) => hour.out === "high").length;
+  const sides = [
+    [high, "above"],
+    [out.length - high, "below"],
+  ];
+  const told = sides.filter(([number]) => number).map(([number, side]) => `${hoursIn(number)} ${side} the limits`);
+  return { words: `${told.join(", ")}: ${now}, ${usual}.`, loud: true };
+}
+
+function hoursIn(number) {
+  return number === 1 ? "1 hour" : `${count(number)} hours`;
+}
+
+// === The scores ===
+
+function means({ hours }, drift) {
+  const values = hours.flatMap((hour) => (hour.log_odds === null ? [] : [hour.log_odds]));
+  if (drift) values.push(drift.before - drift.least, drift.before + drift.least);
+  const [low, high] = values.length ? [Math.min(...values), Math.max(...values)] : [-5, 5];
+  const room = Math.max((high - low) * (ROOM - 1), 0.2);
+  const first = drift ? hours.length - drift.hours : hours.length;
+  return {
+    hours: hours.map((hour) => hour.hour),
+    points: hours.map((hour, index) => {
+      if (hour.log_odds === null) return null;
+      const out = drift?.towards && index >= first;
+      return { value: hour.log_odds, kind: out ? (drift.towards === "defective" ? "high" : "low") : "usual" };
+    }),
+    band: hours.map(() => (drift ? [drift.before - drift.least, drift.before + drift.least] : null)),
+    centre: drift ? drift.before : null,
+    from: low - room,
+    to: high + room,
+  };
+}
+
+function saysOfDrift(drift) {
+  if (!drift) return { words: "Too few inspections yet to tell.", loud: false };
+  const means = `${signed(drift.now)} lately, usually ${signed(drift.before)}`;
+  if (!drift.towards) return { words: `Steady: ${means}.`, loud: false };
+  return { words: `Drift towards ${drift.towards}: ${means}.`, loud: true };
+}

@@ -1,0 +1,33 @@
+// How many photographs shift and day have had.
+
+import { count, part, write } from "./words.js";
+
+const ROWS = {
+  inspected: (counts) => counts.inspected,
+  good: (counts) => counts.good,
+  review: (counts) => counts.review,
+  defective: (counts) => sum(counts.defective),
+  missed: (counts) => counts.not_inspected,
+};
+const MOST_CLASSES = 4;
+
+const sum = (numbers) => Object.values(numbers).reduce((total, number) => total + number, 0);
+
+/** Shows both; null where they are not known. */
+export function showCounts(shift, day, clock) {
+  for (const [name, read] of Object.entries(ROWS)) {
+    const row = document.querySelector(`[data-count="${name}"]`);
+    [shift, day].forEach((counts, column) => write(row.cells[column + 1], counts ? count(read(counts)) : "–"));
+    row.classList.toggle("some", Boolean(shift && read(shift)));
+  }
+  write(part("shift-begin"), shift ? `since ${clock.time(shift.begin)}` : "");
+  write(part("classes"), shift ? classes(shift.defective) : "");
+}
+
+/** The classes of defects of the shift, the most frequent first. */
+function classes(defective) {
+  const sorted = Object.entries(defective).sort((a, b) => b[1] - a[1]);
+  const told = sorted.slice(0, MOST_CLASSES).map(([name, number]) => `${name} ${count(number)}`);
+  const more = sorted.length - told.length;
+  return [...told, ...(more > 0 ? [`${more} more classes`] : [])].join(" · ");
+}

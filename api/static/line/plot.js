@@ -1,0 +1,106 @@
+// A small chart by the hour: a band of what is usual, a line, and points of several shapes.
+
+const NAMESPACE = "http://www.w3.org/2000/svg";
+const MARGIN = { left: 4.2, right: 1, top: 0.8, bottom: 1.8 }; // in letters
+const LABELS_EVERY_H = 4;
+
+export class Plot {
+  /** `picture` is the svg element; `describe(value)` writes a value of the vertical axis. */
+  constructor(picture, describe) {
+    Object.assign(this, { picture, describe });
+    this.drawn = "";
+    this.content = null;
+    new ResizeObserver(() => requestAnimationFrame(() => this.draw(true))).observe(picture);
+  }
+
+  /**
+   * Shows {hours, points, band, centre, from, to, label, time}: `hours` are their times, `points` {value, kind} or
+   * null for each, `band` [low, high] or null for each, `centre` a value or null, `from` and `to` the ends of the
+   * axis; `label` says it in words, `time(hour)` writes an hour.
+   */
+  show(content) {
+    this.content = content;
+    this.draw(false);
+  }
+
+  draw(resized) {
+    if (!this.content) return;
+    const said = JSON.stringify(this.content);
+    if (!resized && said === this.drawn) return;
+    this.drawn = said;
+    const { clientWidth: width, clientHeight: height } = this.picture;
+    if (!width || !height) return;
+    const letter = parseFloat(getComputedStyle(this.picture).fontSize);
+    const frame = {
+      left: MARGIN.left * letter,
+      right: width - MARGIN.right * letter,
+      top: MARGIN.top * letter,
+      bottom: height - MARGIN.bottom * letter,
+    };
+    this.picture.setAttribute("viewBox", `0 0 ${width} ${height}`);
+    this.picture.setAttribute("aria-label", this.content.label);
+    this.picture.replaceChildren(...this.parts(frame, letter));
+  }
+
+  parts(frame, letter) {
+    const { hours, points, band, centre, from, to } = this.content;
+    const step = (frame.right - frame.left) / hours.length;
+    const x = (index) => frame.left + (index + 0.5) * step;
+    const y = (value) => frame.bottom - ((value - from) / (to - from)) * (frame.bottom - frame.top);
+    const made = [from, (from + to) / 2, to].flatMap((value) => this.level(frame, y(value), value, letter));
+    hours.forEach((hour, index) => {
+      const place = band[index];
+      if (place) made.push(shape("rect", "band", { x: frame.left + index * step, width: step + 0.5, y: y(place[1]), height: Math.max(y(place[0]) - y(place[1]), 1) }));
+    });
+    if (centre !== null) made.push(shape("path", "centre", { d: `M${frame.left} ${y(centre)}H${frame.right}` }));
+    made.push(shape("path", "line", { d: path(points.map((point, index) => point && [x(index), y(point.value)])) }));
+    points.forEach((point, index) => {
+      if (point) made.push(mark(point.kind, x(index), y(point.value), letter));
+    });
+    return [...made, ...this.times(frame, x, letter)];
+  }
+
+  level(frame, place, value, letter) {
+    const words = shape("text", "", { x: frame.left - 0.4 * letter, y: place + 0.35 * letter, "text-anchor": "end" });
+    words.textContent = this.describe(value);
+    return [shape("path", "level", { d: `M${frame.left} ${place}H${frame.right}` }), words];
+  }
+
+  times(frame, x, letter) {
+    const { hours, time } = this.content;
+    const last = hours.length - 1;
+    return hours.flatMap((hour, index) => {
+      if ((last - index) % LABELS_EVERY_H) return [];
+      const words = shape("text", "", { x: x(index), y: frame.bottom + 1.4 * letter, "text-anchor": "middle" });
+      words.textContent = time(hour);
+      return [words];
+    });
+  }
+}
+
+function path(places) {
+  let begun = false;
+  return places
+    .map((place) => {
+      if (!place) return (begun = false) || "";
+      const word = begun ? "L" : "M";
+      begun = true;
+      return `${word}${place[0].toFixed(1)} ${place[1].toFixed(1)}`;
+    })
+    .join("");
+}
+
+/** A point: `usual` a dot, `few` a ring, `high` and `low` a triangle that points there. */
+function mark(kind, x, y, letter) {
+  const size = letter * (kind === "high" || kind === "low" ? 0.62 : 0.26);
+  if (kind === "usual" || kind === "few") return shape("circle", kind, { cx: x, cy: y, r: size });
+  const up = kind === "high" ? -1 : 1;
+  return shape("path", `out ${kind}`, { d: `M${x} ${y + up * size}l${size} ${-up * 1.7 * size}h${-2 * size}z` });
+}
+
+function shape(name, className, attributes) {
+  const made = document.createElementNS(NAMESPACE, name);
+  if (className) made.setAttribute("class", className);
+  for (const [attribute, value] of Object.entries(attributes)) made.setAttribute(attribute, value);
+  return made;
+}

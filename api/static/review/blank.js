@@ -1,0 +1,17 @@
+// What stands in place of a picture where there is none.
+
+const part = (id) => document.getElementById(id);
+
+/** Says whether nothing waits for this page, or whether it is still being looked for. */
+export function showBlank({ exhausted, waiting, skipped: { length } }) {
+  const others = waiting > length ? "Others have the rest before them. " : "";
+  write("blank-title", exhausted ? (others ? "Nothing left for you" : "Nothing waits") : "Looking …");
+  write("blank-words", exhausted ? `${others}This page looks again by itself.` : "");
+  write("show-skipped", length === 1 ? "Show the skipped one" : `Show the ${length} skipped ones`);
+  part("show-skipped").hidden = !exhausted || !length;
+}
+
+/** Leaves the same words alone, which would be read out again. */
+function write(id, words) {
+  if (part(id).textContent !== words) part(id).textContent = words;
+}

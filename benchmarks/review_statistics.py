@@ -1,0 +1,203 @@
+"""How often the intervals of the review's statistics hold, and how wide they are, where the truth is known.
+
+    python -m benchmarks.review_statistics
+
+Thousands of days are made up: how many parts are defective, how many of these are called good, what is drawn,
+and what of it people have come to. The statistics of each day are reckoned as the service reckons them, and
+compared with the truth. An interval of 95 % has to hold on 95 % of the days, whatever is rare.
+"""
+
+import argparse
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from api.records.draw_counts import DrawnBy
+from api.records.queries import Filters
+from api.records.review_statistics import CALLED_GOOD, Kind, Reviewed, reckon
+from segdec.schemas import Estimate, ReviewStatistics
+
+FIGURES = ("defect_rate", "missed", "miss_rate", "false_alarms", "false_alarm_share")
+
+
+@dataclass(frozen=True)
+class Plant:
+    """What happens on a day.
+
+    Attributes:
+        photographs: How many.
+        defect_rate: Share of them that are defective.
+        miss_rate: Share of the defective ones that are called good.
+        alarm_rate: Share of the good ones that are called defective.
+        near: Share of what is called good that lies near the threshold.
+        near_missed: The same of the defective ones among them.
+        doubtful: Share of what is called defective that is for review instead.
+        good_share: What share of those that are called good, not near the threshold, are drawn; several of
+            them for parts of the day that are equally long.
+        defect_share: What share of the others is drawn, but for those near the threshold, which all are.
+        reviewed: What share of those drawn people have come to.
+        unsure: Share of these of which they cannot tell.
+        differing: Share of what is called good of which a candidate says something else, all reviewed.
+        differing_missed: The same of the defective ones among them.
+    """
+
+    photographs: int = 20_000
+    defect_rate: float = 0.02
+    miss_rate: float = 0.05
+    alarm_rate: float = 0.005
+    near: float = 0.01
+    near_missed: float = 0.3
+    doubtful: float = 0.1
+    good_share: tuple[float, ...] = (0.02,)
+    defect_share: float = 1.0
+    reviewed: float = 1.0
+    unsure: float = 0.0
+    differing: float = 0.0
+    differing_missed: float = 0.0
+
+
+PLANTS: Mapping[str, Plant] = {
+    "as it is set, all reviewed": Plant(),
+    "half reviewed": Plant(reviewed=0.5),
+    "a tenth reviewed": Plant(reviewed=0.1, unsure=0.05),
+    "nothing slips through": Plant(miss_rate=0.0),
+    "nothing slips through, half reviewed": Plant(miss_rate=0.0, reviewed=0.5),
+    "one defect in a thousand": Plant(defect_rate=0.001, miss_rate=0.2),
+    "half of the defects slip through": Plant(miss_rate=0.5),
+    "a tenth is defective, half reviewed": Plant(defect_rate=0.1, miss_rate=0.02, reviewed=0.5),
+    "many false alarms, a fifth drawn": Plant(alarm_rate=0.03, defect_share=0.2, reviewed=0.8),
+    "100,000 photographs, half reviewed": Plant(photographs=100_000, reviewed=0.5),
+    "a tenth of the good ones drawn": Plant(good_share=(0.1,), reviewed=0.7),
+    "their share changed at noon": Plant(good_share=(0.02, 0.1), reviewed=0.8),
+    "a candidate finds half, a third reviewed": Plant(
+        miss_rate=0.3, reviewed=0.3, differing=0.01, differing_missed=0.5
+    ),
+    "a candidate finds most, a third reviewed": Plant(
+        miss_rate=0.1, good_share=(0.1,), reviewed=0.3, differing=0.002, differing_missed=0.8
+    ),
+    "a small line": Plant(photographs=500, reviewed=0.6),
+}
+
+
+@dataclass
+class Coverage:
+    """How the intervals of one figure did.
+
+    Attributes:
+        held: Days on which the truth lay within.
+        days: On which there was a truth and an interval.
+        width: Sum of the intervals' widths.
+    """
+
+    held: int = 0
+    days: int = 0
+    width: float = 0.0
+
+    def add(self, estimate: Estimate, truth: float | None) -> None:
+        """Compares one day's."""
+        if truth is None or estimate.low is None or estimate.high is None:
+            return
+        self.days += 1
+        self.held += estimate.low - 1e-9 <= truth <= estimate.high + 1e-9
+        self.width += estimate.high - estimate.low
+
+    @property
+    def share(self) -> float:
+        """Of the days on which it held."""
+        return self.held / self.days if self.days else float("nan")
+
+
+@dataclass
+class Day:
+    """What was counted, and what nobody knows."""
+
+    kinds: dict[DrawnBy, Kind] = field(default_factory=dict)
+    missed: int = 0
+    caught: int = 0
+    false_alarms: int = 0
+    called_defective: int = 0
+
+    def truth(self, photographs: int) -> Mapping[str, float | None]:
+        """Returns the figures as they are."""
+        defective = self.missed + self.caught
+        return {
+            "defect_rate": defective / photographs,
+            "missed": self.missed,
+            "miss_rate": self.missed / defective if defective else None,
+            "false_alarms": self.false_alarms,
+            "false_alarm_share": self.false_alarms / self.called_defective if self.called_defective else None,
+        }
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Prints a table: a line a plant."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--days", type=int, default=2000, help="of each plant; default: %(default)s")
+    parser.add_argument("--seed", type=int, default=0, help="default: %(default)s")
+    options = parser.parse_args(arguments)
+    print(f"| {options.days} days of | {' | '.join(name.replace('_', ' ') for name in FIGURES)} |")
+    print(f"|---|{'---|' * len(FIGURES)}")
+    for name, plant in PLANTS.items():
+        measured = measure(plant, options.days, options.seed)
+        cells = (f"{one.share:.1%}, {one.width / max(one.days, 1):.3g}" for one in measured.values())
+        print(f"| {name} | {' | '.join(cells)} |", flush=True)
+
+
+def measure(plant: Plant, days: int, seed: int) -> dict[str, Coverage]:
+    """Makes up days and counts on how many each interval holds."""
+    generator = np.random.default_rng(seed)
+    coverage = {name: Coverage() for name in FIGURES}
+    for _ in range(days):
+        day = make_day(plant, generator)
+        told: ReviewStatistics = reckon(Filters(), day.kinds)
+        for name, truth in day.truth(plant.photographs).items():
+            coverage[name].add(getattr(told, name), truth)
+    return coverage
+
+
+def make_day(plant: Plant, generator: np.random.Generator) -> Day:
+    """Makes up one day."""
+
+    def part(total: int, share: float) -> tuple[int, int]:
+        chosen = int(generator.binomial(total, share))
+        return chosen, total - chosen
+
+    defective, good = part(plant.photographs, plant.defect_rate)
+    missed, caught = part(defective, plant.miss_rate)
+    alarms, passed = part(good, plant.alarm_rate)
+    doubtful_defective, caught = part(caught, plant.doubtful)
+    doubtful_good, alarms = part(alarms, plant.doubtful)
+    near_missed, far_missed = part(missed, plant.near_missed)
+    near_passed, far_passed = part(passed, plant.near)
+    kinds = [
+        (DrawnBy("defect", plant.defect_share), caught, alarms),
+        (DrawnBy("review", plant.defect_share), doubtful_defective, doubtful_good),
+        (DrawnBy("near", 1.0), near_missed, near_passed),
+    ]
+    for number, share in enumerate(plant.good_share, 1):  # each part of the day takes its part of the rest
+        rest = 1 / (len(plant.good_share) - number + 1)
+        (here, far_missed), (fine, far_passed) = part(far_missed, rest), part(far_passed, rest)
+        kinds.append((DrawnBy("chance", share), here, fine))
+    looked_at = {by: _look(by, bad, fine, plant, generator) for by, bad, fine in kinds}
+    return Day(looked_at, missed, caught + doubtful_defective, alarms, caught + alarms)
+
+
+def _look(by: DrawnBy, defective: int, good: int, plant: Plant, generator: np.random.Generator) -> Kind:
+    """Draws of one kind, and reviews some of it."""
+    rates = (plant.differing_missed, plant.differing) if by.reason in CALLED_GOOD else (0.0, 0.0)
+    differing = [int(generator.binomial(*one)) for one in zip((defective, good), rates, strict=True)]
+    parts = [((defective - differing[0], good - differing[1]), plant.reviewed), (tuple(differing), 1.0)]
+    found = []
+    for (bad, fine), share in parts:
+        drawn = int(generator.binomial(bad + fine, by.probability))
+        reviewed = int(generator.binomial(drawn, share))
+        unsure = int(generator.binomial(reviewed, plant.unsure))
+        sure = reviewed - unsure
+        defects = int(generator.hypergeometric(bad, fine, sure)) if sure else 0
+        found.append(Reviewed(drawn, reviewed, unsure, defects))
+    return Kind(defective + good, *found)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,138 @@
+"""Takes the pictures of the pages `/line` and `/review`, over a night's inspections of the toy set.
+
+    make demo
+    python -m examples.screenshots runs/demo/model data/toy docs
+
+The photographs are those that the model never saw, with ten good ones for each defect, as if one had come
+every two minutes for twelve hours. Needs Chromium.
+"""
+
+import argparse
+import asyncio
+import shutil
+import tempfile
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import datetime, timedelta, tzinfo
+from pathlib import Path
+from typing import Self
+from unittest import mock
+
+import httpx
+import uvicorn
+from playwright.sync_api import sync_playwright
+
+from api.app import create_app
+from api.settings import Settings
+from datasets.loading import load_dataset
+from datasets.sample import Record
+from segdec.cli_runtime import clean_exit
+from segdec.errors import ConfigError
+from segdec.files import write_bytes_atomic
+
+STATIONS = ("line3-top", "line3-side")
+GOOD_FOR_EACH_DEFECT = 10
+INSPECTIONS = 360
+PAUSE = timedelta(minutes=2)
+SIZES = {"line": (1920, 1080), "review": (1440, 900)}
+READY = {"line": "#defects img", "review": "canvas"}
+JPEG_QUALITY = 85
+FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--disable-background-networking"]
+
+
+class Past(datetime):
+    """A clock that goes on by `PAUSE` whenever an inspection looks at it, and ends now."""
+
+    left = INSPECTIONS
+
+    @classmethod
+    def now(cls, tz: tzinfo | None = None) -> Self:
+        """Returns the moment of the next inspection."""
+        cls.left -= 1
+        moment = datetime.now(tz) - cls.left * PAUSE
+        return cls.fromtimestamp(moment.timestamp(), tz)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Inspects, and photographs the pages."""
+    parser = argparse.ArgumentParser(description="Photograph the pages of the record.")
+    parser.add_argument("model", type=Path, help="an exported model")
+    parser.add_argument("data", type=Path, help="the toy set that it was trained on")
+    parser.add_argument("out", type=Path, help="folder of the pictures")
+    options = parser.parse_args(arguments)
+    browser = shutil.which("chromium")
+    with clean_exit(), tempfile.TemporaryDirectory() as folder:
+        if browser is None:
+            raise ConfigError("There is no chromium. Install Debian's package of that name.")
+        settings = Settings(model=options.model, record="required", record_folder=Path(folder))
+        with serve(settings) as url:
+            with mock.patch("api.records.keeping.datetime", Past):
+                inspect(url, shift_of(options.data))
+            photograph(browser, url, options.out)
+
+
+def shift_of(data: Path) -> list[Record]:
+    """Returns the photographs in the order in which they come."""
+    records = load_dataset("toy", data).of_split("test")
+    good = [record for record in records if record.label == 0]
+    defects = [record for record in records if record.label > 0]
+    shift = []
+    for number in range(INSPECTIONS):
+        rest = number % (GOOD_FOR_EACH_DEFECT + 1)
+        of = defects if rest == GOOD_FOR_EACH_DEFECT // 2 else good
+        shift.append(of[number % len(of)])
+    return shift
+
+
+@contextmanager
+def serve(settings: Settings) -> Iterator[str]:
+    """Serves on a free port; gives the URL."""
+    app = create_app(settings)
+    server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="warning"))
+
+    async def run() -> None:
+        serving = asyncio.create_task(server.serve())
+        while not server.started:
+            await asyncio.sleep(0.01)
+        await app.state.service.start()
+        started.set()
+        await serving
+
+    started = threading.Event()
+    thread = threading.Thread(target=lambda: asyncio.run(run()))
+    thread.start()
+    started.wait()
+    try:
+        yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
+    finally:
+        server.should_exit = True
+        thread.join()
+
+
+def inspect(url: str, shift: Sequence[Record]) -> None:
+    """Has the photographs inspected one after another."""
+    with httpx.Client(timeout=60) as client:
+        for number, record in enumerate(shift):
+            asked = {"station": STATIONS[number % len(STATIONS)], "part_id": f"A17-{4600 + number:06d}"}
+            answer = client.post(f"{url}/v1/inspect", params=asked, content=record.image_file.read_bytes())
+            answer.raise_for_status()
+
+
+def photograph(browser: str, url: str, out: Path) -> None:
+    """Writes a JPEG of each page."""
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=browser, args=FLAGS)
+        for name, (width, height) in SIZES.items():
+            page = chromium.new_page(viewport={"width": width, "height": height}, color_scheme="dark")
+            page.add_init_script("localStorage.setItem('segdec.reviewer', 'Ada')")
+            page.goto(f"{url}/{name}")
+            page.wait_for_selector(READY[name])
+            page.wait_for_load_state("networkidle")
+            jpeg = page.screenshot(type="jpeg", quality=JPEG_QUALITY)
+            write_bytes_atomic(out / f"{name}.jpg", jpeg)
+        chromium.close()
+
+
+if __name__ == "__main__":
+    main()

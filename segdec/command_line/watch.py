@@ -1,0 +1,160 @@
+"""Inspects what a camera drops into a folder: `segdec watch FOLDER --url URL`."""
+
+import argparse
+import re
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from segdec.command_line.arrivals import Arrivals
+from segdec.command_line.delivery import MAX_NAME, Delivery, is_name
+from segdec.command_line.drop_folder import DropFolder
+from segdec.command_line.folder_watch import FolderWatch, Notices
+from segdec.command_line.service_keys import KEY_VARIABLE, explained_key, read_key
+from segdec.errors import ConfigError
+from segdec.files import held
+
+if TYPE_CHECKING:
+    Commands = argparse._SubParsersAction[argparse.ArgumentParser]
+
+SETTLE_S = 2.0
+LOOK_S = 10.0
+END_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+def add_watch(commands: "Commands") -> None:
+    """Adds the command to the command line."""
+    command = commands.add_parser(
+        "watch",
+        help="inspect and record what a camera drops into a folder",
+        description="Sends each photograph that comes into FOLDER to /v1/inspect of a service, and moves it "
+        "to FOLDER/done or FOLDER/failed.",
+    )
+    command.set_defaults(run=watch)
+    command.add_argument("folder", type=Path, metavar="FOLDER", help="that the camera writes to")
+    command.add_argument("--url", required=True, help="service that answers, such as http://127.0.0.1:8000")
+    command.add_argument(
+        "--station", type=_station, default="", metavar="NAME", help="where the photographs are taken"
+    )
+    command.add_argument(
+        "--part-pattern",
+        type=_part_pattern,
+        metavar="REGEX",
+        help="finds the part in a file's name, as its group 'part': '^(?P<part>[^_]+)_'",
+    )
+    command.add_argument("--answers", action="store_true", help="write each answer to done/NAME.json")
+    command.add_argument(
+        "--settle",
+        type=_seconds,
+        default=SETTLE_S,
+        metavar="S",
+        help="seconds without a change after which a file is whole (default: %(default)g)",
+    )
+    command.add_argument(
+        "--look-every",
+        type=_seconds,
+        default=LOOK_S,
+        metavar="S",
+        help="seconds after which the folder is looked at without an event, of which network folders may "
+        "have none (default: %(default)g)",
+    )
+    command.add_argument(
+        "--unrecorded", action="store_true", help="go on with a service that keeps no record"
+    )
+    command.add_argument(
+        "--api-key-file", type=Path, metavar="FILE", help=f"holds the key; default: ${KEY_VARIABLE}, if set"
+    )
+
+
+def _station(text: str) -> str:
+    if text and not is_name(text):
+        raise argparse.ArgumentTypeError(f"{text!r} is no name. Expected 1 to {MAX_NAME} letters that print")
+    return text
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = -1.0
+    if not 0 < seconds <= threading.TIMEOUT_MAX:
+        raise argparse.ArgumentTypeError(f"{text!r} is no time. Expected seconds, such as 2")
+    return seconds
+
+
+def _part_pattern(text: str) -> re.Pattern[str]:
+    try:
+        pattern = re.compile(text)
+    except re.error as error:
+        raise argparse.ArgumentTypeError(f"{text!r} is no regular expression: {error}") from error
+    if "part" not in pattern.groupindex:
+        raise argparse.ArgumentTypeError(f"{text!r} has no group 'part'. Expected one as '(?P<part>[^_]+)'")
+    return pattern
+
+
+def watch(options: argparse.Namespace) -> int:
+    """Watches the folder of the command line until a signal ends it."""
+    from segdec.command_line.folder_events import FolderEvents
+
+    from segdec.client import Client  # isort: skip # the extra of the events holds that of the client
+
+    if not options.folder.is_dir():
+        raise ConfigError(f"{options.folder} is no folder. Expected the one that the camera writes to.")
+    key = read_key(options.api_key_file)
+    notices, folder = Notices(), DropFolder(options.folder)
+    folder.prepare()
+    events = FolderEvents(options.folder, notices.warn)
+    with (
+        _held_alone(folder),
+        _ended_by_signals(events.end),
+        explained_key(options.url, options.api_key_file, key),
+        Client(options.url, api_key=key, sleep=events.pause) as client,
+    ):
+        delivery = Delivery(
+            client,
+            station=options.station,
+            part_pattern=options.part_pattern,
+            settle_s=options.settle,
+            may_go_unrecorded=options.unrecorded,
+            rest=events.rest,
+            say=notices.say,
+        )
+        arrivals = Arrivals(options.folder, options.settle)
+        events.start()
+        FolderWatch(
+            folder,
+            arrivals,
+            delivery,
+            events,
+            notices,
+            settle_s=options.settle,
+            look_s=options.look_every,
+            answers=options.answers,
+        ).run()
+    return 0
+
+
+@contextmanager
+def _held_alone(folder: DropFolder) -> Iterator[None]:
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(held(folder.inspecting, wait=False))
+        except BlockingIOError:
+            raise ConfigError(
+                f"{folder.inspecting.parent} is watched by another process. Expected one for each folder."
+            ) from None
+        yield
+
+
+@contextmanager
+def _ended_by_signals(end: Callable[[], None]) -> Iterator[None]:
+    """Within the block, Ctrl-C and SIGTERM let the photograph in hand be finished."""
+    before = {number: signal.signal(number, lambda *_: end()) for number in END_SIGNALS}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

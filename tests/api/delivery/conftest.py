@@ -1,0 +1,36 @@
+import pytest
+
+from api.middleware.metrics import Metrics
+from api.records.database import migrate, open_database
+from tests.api.delivery.letters import Line
+from tests.api.records.conftest import database_url, make_database, postgres
+
+__all__ = ["database_url", "make_database", "postgres"]
+
+
+@pytest.fixture
+def engine(tmp_path):
+    """Of a record of today's form."""
+    engine = open_database(f"sqlite:///{tmp_path}/record.db")
+    migrate(engine)
+    yield engine
+    engine.dispose()
+
+
+@pytest.fixture
+def each_engine(database_url):
+    """The same, of both databases."""
+    engine = open_database(database_url)
+    migrate(engine)
+    yield engine
+    engine.dispose()
+
+
+@pytest.fixture
+def metrics():
+    return Metrics(lambda: 0, lambda: True)
+
+
+@pytest.fixture
+def line(engine):
+    return Line(engine)

@@ -1,0 +1,106 @@
+"""The file of events: whole lines, whatever happens to it."""
+
+import asyncio
+import os
+
+import pytest
+
+from api.delivery.json_lines import JsonLines
+from api.delivery.sink import DeliveryError, Letter
+
+
+def letter(number):
+    return Letter(number, f"e{number}", "inspected", "a", f'{{"specversion":"1.0","id":"e{number}"}}')
+
+
+def append(path, *numbers):
+    async def main():
+        sink = JsonLines(path)
+        for number in numbers:
+            await sink.deliver(letter(number))
+        await sink.close()
+
+    asyncio.run(main())
+
+
+def lines(*numbers):
+    return "".join(f"{letter(number).event}\n" for number in numbers)
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "events.jsonl"
+
+
+def test_each_event_is_a_line(path):
+    append(path, 1, 2)
+    append(path, 3)
+    assert path.read_text() == lines(1, 2, 3)
+
+
+@pytest.mark.parametrize("torn", [1, 10, len(lines(2)) - 1])
+def test_what_a_crash_left_of_a_line_is_cut_off(path, torn):
+    path.write_text(lines(1) + lines(2)[:torn])
+    append(path, 2)
+    assert path.read_text() == lines(1, 2)
+
+
+def test_a_torn_line_alone_is_cut_off(path):
+    path.write_text(lines(1)[:12])
+    append(path, 1)
+    assert path.read_text() == lines(1)
+
+
+def test_what_is_somebody_elses_is_left_alone(path):
+    path.write_text("notes\nwithout an end")
+    append(path, 1)
+    assert path.read_text() == f"notes\nwithout an end\n{lines(1)}"
+
+
+def test_where_the_file_was_moved_a_new_one_begins(path):
+    async def main():
+        sink = JsonLines(path)
+        await sink.deliver(letter(1))
+        path.rename(path.with_suffix(".1"))
+        await sink.deliver(letter(2))
+        path.unlink()
+        await sink.deliver(letter(3))
+        await sink.close()
+
+    asyncio.run(main())
+    assert path.with_suffix(".1").read_text() == lines(1)
+    assert path.read_text() == lines(3)
+
+
+def test_a_full_disk_leaves_no_half_of_a_line(path, monkeypatch):
+    write = os.write
+
+    def write_some(descriptor, data):
+        if len(data) < 20:
+            raise OSError(28, "No space left on device")
+        return write(descriptor, bytes(data)[:-10])
+
+    async def main():
+        sink = JsonLines(path)
+        await sink.deliver(letter(1))
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "write", write_some)
+            with pytest.raises(DeliveryError, match="No space left") as failure:
+                await sink.deliver(letter(2))
+        assert failure.value.blame == "unreachable"
+        assert path.read_text() == lines(1)
+        await sink.deliver(letter(2))
+        await sink.close()
+
+    asyncio.run(main())
+    assert path.read_text() == lines(1, 2)
+
+
+def test_a_folder_that_is_gone_is_waited_for(path):
+    async def main():
+        sink = JsonLines(path / "missing" / "events")
+        with pytest.raises(DeliveryError, match="No such file") as failure:
+            await sink.deliver(letter(1))
+        assert failure.value.blame == "unreachable"
+
+    asyncio.run(main())

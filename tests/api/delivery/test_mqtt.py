@@ -1,0 +1,183 @@
+"""Events at a real MQTT broker."""
+
+import asyncio
+import gc
+import ssl
+import threading
+from pathlib import Path
+
+import pytest
+
+from api.delivery.delivery import Delivery
+from api.delivery.mqtt import Mqtt, read_mqtt_url, safe_level, topic_of
+from api.delivery.mqtt_connection import Broker
+from api.delivery.outbox_metrics import OutboxMetrics
+from api.delivery.sink import DeliveryError, Letter
+from segdec.errors import ConfigError
+from tests.api.delivery.brokers import MOSQUITTO, Listener, OwnMosquitto
+from tests.api.delivery.letters import RULES, Line
+from tests.api.records.databases import free_port
+
+CERTIFICATES = Path(__file__).parents[1] / "certificates"
+needs_mosquitto = pytest.mark.skipif(
+    MOSQUITTO is None, reason="no Mosquitto: Debian's package mosquitto has it"
+)
+
+
+def letter(number=1, station="line 1/cam#2"):
+    return Letter(number, f"e{number}", "inspected", station, f'{{"specversion":"1.0","id":"e{number}"}}')
+
+
+@pytest.fixture
+def make_broker(tmp_path):
+    started = []
+
+    def make(*lines):
+        folder = tmp_path / f"broker{len(started)}"
+        folder.mkdir()
+        started.append(OwnMosquitto(folder, lines or ("allow_anonymous true",)))
+        return started[-1]
+
+    yield make
+    for broker in started:
+        broker.kill()
+
+
+def deliver(port, *letters, user=None, password=None, trust=None):
+    async def main():
+        sink = Mqtt(Broker("127.0.0.1", port, user, password, trust, "segdec-test"), "plant/segdec")
+        try:
+            for one in letters:
+                await sink.deliver(one)
+        finally:
+            await sink.close()
+
+    asyncio.run(main())
+
+
+@needs_mosquitto
+def test_an_event_is_published_to_its_stations_topic(make_broker):
+    broker = make_broker()
+    listener = Listener(broker.port)
+    deliver(broker.port, letter(1), letter(2, ""))
+    listener.wait_for(2)
+    listener.close()
+    assert listener.messages == [
+        (
+            f"plant/segdec/{station}/inspected",
+            "application/cloudevents+json",
+            {"specversion": "1.0", "id": name},
+        )
+        for station, name in (("line 1%2Fcam%232", "e1"), ("_", "e2"))
+    ]
+
+
+@needs_mosquitto
+def test_what_the_broker_does_not_allow_is_not_taken_for_delivered(make_broker, tmp_path):
+    (tmp_path / "acl").write_text("topic read #\n")
+    broker = make_broker("allow_anonymous true", f"acl_file {tmp_path}/acl")
+    with pytest.raises(DeliveryError, match="Not authorized") as failure:
+        deliver(broker.port, letter())
+    assert failure.value.blame == "unreachable"
+
+
+@needs_mosquitto
+def test_a_broker_that_wants_a_login_refuses_who_has_none(make_broker, tmp_path):
+    (tmp_path / "users").touch(0o600)
+    broker = make_broker("allow_anonymous false", f"password_file {tmp_path}/users")
+    for user in (None, "line"):
+        with pytest.raises(DeliveryError, match="refuses us") as failure:
+            deliver(broker.port, letter(), user=user, password="secret")
+        assert failure.value.blame == "unreachable"
+        assert "secret" not in str(failure.value)
+
+
+@needs_mosquitto
+@pytest.mark.filterwarnings(
+    "ignore:unclosed <ssl.SSLSocket:ResourceWarning"
+)  # paho, after a failed handshake
+def test_a_broker_with_tls_is_believed_by_its_certificate_alone(make_broker):
+    lines = (f"certfile {CERTIFICATES}/server.pem", f"keyfile {CERTIFICATES}/server.key")
+    broker = make_broker("allow_anonymous true", *lines)
+    deliver(broker.port, letter(), trust=ssl.create_default_context(cafile=CERTIFICATES / "server.pem"))
+    with pytest.raises(DeliveryError, match=r"(?i)certificate") as failure:
+        deliver(broker.port, letter(), trust=ssl.create_default_context())
+    assert failure.value.blame == "unreachable"
+    del failure
+    gc.collect()
+
+
+def test_nobody_at_the_address_is_waited_for():
+    with pytest.raises(DeliveryError, match="refused") as failure:
+        deliver(free_port(), letter())
+    assert failure.value.blame == "unreachable"
+
+
+@needs_mosquitto
+@pytest.mark.slow
+def test_every_event_arrives_in_order_at_a_broker_that_is_killed(make_broker, engine, metrics):
+    broker, line = make_broker(), Line(engine, "mqtt")
+    listener = Listener(broker.port)
+    broker.stop()  # from now on the broker knows its listener after a kill, too
+    broker.start()
+    sink = Mqtt(Broker("127.0.0.1", broker.port, None, None, None, "segdec-test"), "line")
+    delivery = Delivery(engine, [sink], RULES, OutboxMetrics(metrics, ["mqtt"]))
+    delivery.start()
+    stations, told = ["a", "b", "c"], 0
+    for _ in range(4):
+        inspecting = threading.Thread(target=lambda: [line.inspect(*stations) for _ in range(60)])
+        inspecting.start()
+        listener.wait_for(told + 30)
+        broker.kill()
+        inspecting.join()
+        broker.start()
+        told += 60 * len(stations)
+        listener.wait_for(told)
+    delivery.close()
+    listener.close()
+    assert len(listener.ids()) == told
+    first = {event["id"]: event["data"]["part_id"] for _, _, event in reversed(listener.messages)}
+    for station in stations:
+        numbers = [
+            int(first[one].partition("-")[2]) for one in listener.ids() if first[one].startswith(station)
+        ]
+        assert numbers == sorted(numbers)
+        assert len(numbers) == told / len(stations)
+
+
+# === Addresses and topics ===
+
+
+def test_address_names_broker_login_and_topic():
+    assert read_mqtt_url("mqtts://li%40ne:p%3Aw@broker/plant/segdec/") == (
+        *("mqtts", "broker", 8883, "li@ne", "p:w", "plant/segdec"),
+    )
+    assert read_mqtt_url("mqtt://broker:1884/t") == ("mqtt", "broker", 1884, None, None, "t")
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        *("broker", "http://broker/t", "mqtt://broker", "mqtt:///t", "mqtt://u:secret@broker:x/t"),
+        *(
+            "mqtt://broker/a%2B",
+            "mqtt://broker/a%23",
+            "mqtt://broker/$SYS",
+            "mqtt://broker/t?q",
+            "mqtt://b/a#b",
+        ),
+    ],
+)
+def test_address_of_no_broker_is_refused_without_its_password(url):
+    with pytest.raises(ConfigError, match="Expected mqtt://HOST:PORT/TOPIC") as refusal:
+        read_mqtt_url(url)
+    assert "secret" not in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    ("station", "level"),
+    [("a", "a"), ("", "_"), ("_", "%5F"), ("a/b+c#d%2F", "a%2Fb%2Bc%23d%252F"), ("Ä 1", "Ä 1")],
+)
+def test_a_station_is_one_level_of_a_topic(station, level):
+    assert safe_level(station) == level
+    assert topic_of("p", letter(1, station)) == f"p/{level}/inspected"

@@ -1,0 +1,151 @@
+"""The line over OPC UA, asked by another implementation's rules: the client of asyncua."""
+
+import asyncio
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from api.delivery.line_state import LineState
+from api.delivery.receivers import open_receivers
+from api.middleware.metrics import Metrics
+from api.records.database import open_database, writing
+from api.records.tables import metadata
+from api.settings import Settings
+from segdec.errors import ConfigError, MissingExtraError
+from tests.api.delivery.test_line_state import Day
+from tests.api.records.databases import free_port
+
+NOW = datetime(2026, 3, 10, 12, 0, tzinfo=UTC)
+
+
+def test_without_its_package_the_group_is_named(tmp_path, metrics, monkeypatch):
+    monkeypatch.setitem(sys.modules, "asyncua", None)
+    for module in ("opcua_server", "opcua_nodes"):
+        monkeypatch.delitem(sys.modules, f"api.delivery.{module}", raising=False)
+    with pytest.raises(MissingExtraError, match="--group opcua"):
+        open_receivers(settings(tmp_path, opcua_endpoint="opc.tcp://127.0.0.1:4840/x"), metrics)
+
+
+def settings(tmp_path, **more):
+    return Settings(model=Path("unused"), record="required", record_folder=tmp_path, **more)
+
+
+def test_certificate_and_key_go_together(tmp_path, metrics):
+    asked = {"opcua_endpoint": "opc.tcp://127.0.0.1:4840/x", "opcua_certificate": tmp_path / "a.pem"}
+    with pytest.raises(ConfigError, match="both --opcua-certificate and --opcua-key"):
+        open_receivers(settings(tmp_path, **asked), metrics)
+
+
+# === A server ===
+
+
+class Asked:
+    """A server and how it is asked.
+
+    Attributes:
+        day: Its record.
+        usable: Whether it can be written.
+    """
+
+    def __init__(self, engine, pair=None):
+        from api.delivery.opcua_server import OpcUaServer
+
+        self.day, self.usable = Day(engine), True
+        self.url = f"opc.tcp://127.0.0.1:{free_port()}/segdec"
+        state = LineState(UTC, lambda: NOW)
+        self.server = OpcUaServer(self.url, pair, open_database(str(engine.url)), state)
+        self.server.start(lambda: self.usable)
+
+
+def variable(client, path):
+    from asyncua import ua
+
+    return client.get_node(ua.NodeId(f"segdec/{path}", 2))
+
+
+async def wait_for_beats(client, count):
+    """Returns when the heart has beaten so often."""
+    beat = await variable(client, "Heartbeat").read_value()
+    while await variable(client, "Heartbeat").read_value() < beat + count:
+        await asyncio.sleep(0.05)
+
+
+async def wait_until(client, path, expected):
+    """Returns the variable when it has a value and a status."""
+    while True:
+        found = await variable(client, path).read_data_value(raise_on_bad_status=False)
+        if (found.Value.Value, found.StatusCode.name) == expected:
+            return found
+        await asyncio.sleep(0.05)
+
+
+@pytest.fixture
+def asked(engine):
+    asked = Asked(engine)
+    yield asked
+    asked.server.close()
+
+
+@pytest.mark.slow
+def test_the_state_of_the_line_is_shown_and_cannot_be_changed(asked):
+    from asyncua import Client, ua
+    from asyncua.ua.uaerrors import UaError
+
+    async def main():
+        async with asyncio.timeout(60), Client(asked.url) as client:
+            await wait_until(client, "all/Verdict", (None, "BadWaitingForInitialData"))
+            number = asked.day.inspect("line 3", "scratch", NOW, "A17")
+            asked.day.miss("line 3", NOW)
+            shown = await wait_until(client, "stations/line 3/RecordId", (number, "Good"))
+            assert shown.SourceTimestamp == NOW
+            for path in ("all", "stations/line 3"):
+                for name, value in {
+                    **{"Verdict": "defect", "Label": "scratch", "Score": 0.5, "PartId": "A17"},
+                    **{"InspectedAt": NOW, "InspectedToday": 1, "GoodToday": 0, "DefectToday": 1},
+                    **{"ReviewToday": 0, "NotInspectedToday": 1},
+                }.items():
+                    assert await variable(client, f"{path}/{name}").read_value() == value
+            asked.usable = False
+            await wait_until(client, "all/Verdict", (None, "BadNoCommunication"))
+            asked.usable = True
+            await wait_until(client, "all/Verdict", ("defect", "Good"))
+            await wait_for_beats(client, 2)
+            with pytest.raises(UaError):
+                await variable(client, "all/Score").write_value(1.0)
+            with pytest.raises(UaError):
+                folder = client.get_node(ua.NodeId("segdec/all", 2))
+                await folder.add_variable(2, "Mine", 1)
+        admin = Client(asked.url)
+        admin.set_user("admin")
+        admin.set_password("admin")
+        async with asyncio.timeout(60), admin:
+            with pytest.raises(UaError):
+                await variable(admin, "all/Score").write_value(1.0)
+
+    asyncio.run(main())
+
+
+@pytest.mark.slow
+def test_a_record_that_does_not_answer_is_of_bad_quality(asked):
+    from asyncua import Client
+
+    async def main():
+        async with asyncio.timeout(60), Client(asked.url) as client:
+            asked.day.inspect("a", "good", NOW)
+            await wait_until(client, "stations/a/Verdict", ("good", "Good"))
+            with writing(asked.day.engine) as connection:
+                metadata.tables["misses"].drop(connection)
+            await wait_until(client, "stations/a/Verdict", (None, "BadNoCommunication"))
+            await wait_for_beats(client, 1)
+
+    asyncio.run(main())
+
+
+@pytest.mark.slow
+def test_an_address_that_is_taken_stops_the_start(asked, tmp_path):
+    receivers = open_receivers(settings(tmp_path, opcua_endpoint=asked.url), Metrics(lambda: 0, lambda: True))
+    with pytest.raises(ConfigError, match="Cannot serve OPC UA at"):
+        receivers.start(lambda: True)
+    receivers.close()

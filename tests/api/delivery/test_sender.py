@@ -1,0 +1,229 @@
+"""What is sent: in order for each station, at least once, no station waiting for another."""
+
+import asyncio
+from datetime import timedelta
+
+import pytest
+from sqlalchemy import event as sql_events
+from sqlalchemy.exc import OperationalError
+
+from api.delivery.sender import MOST_FAILURES, DeliveryRules
+from api.delivery.sink import DeliveryError
+from api.middleware.metrics import Metrics
+from tests.api.delivery.letters import FAILED, REFUSED, RULES, UNREACHABLE, FakeSink, Line, Sending
+
+
+@pytest.fixture
+def sink():
+    return FakeSink()
+
+
+def test_all_is_delivered_in_order_and_removed(each_engine, sink, metrics):
+    line = Line(each_engine)
+    line.inspect(*["a", "b", "", "a", "b", "a"] * 20)
+
+    asyncio.run(_turn(each_engine, sink, metrics))
+    parts = sink.by_station()
+    assert {station: len(found) for station, found in parts.items()} == {"a": 60, "b": 40, "": 20}
+    for found in parts.values():
+        assert found == sorted(found, key=lambda part: int(part.rpartition("-")[2]))
+    assert line.left() == []
+
+
+def test_a_station_that_is_blocked_blocks_no_other_and_loses_its_place_to_none(engine, line, sink, metrics):
+    line.inspect("a", "b", "a", "b")
+    sink.failures["a"] = UNREACHABLE
+
+    async def main():
+        async with Sending(engine, sink, metrics) as sending:
+            await sending.turn()
+            assert sink.taken == ["b-2", "b-4"]
+            await sending.turn()
+            assert sink.tried.count("a-1") == 1, "tried again before its time"
+            sending.clock.seconds += 1.0
+            await sending.turn()
+            assert sink.tried.count("a-1") == 2
+            sink.failures.clear()
+            sending.clock.seconds += 1.9
+            await sending.turn()
+            assert sink.taken == ["b-2", "b-4"], "the pause did not double"
+            sending.clock.seconds += 0.1
+            await sending.turn()
+
+    asyncio.run(main())
+    assert sink.taken == ["b-2", "b-4", "a-1", "a-3"]
+    assert line.left() == []
+
+
+def test_what_is_refused_is_given_up_and_the_next_goes_on(each_engine, sink, metrics):
+    line = Line(each_engine)
+    line.inspect("a", "a", "a")
+    sink.failures["a-2"] = REFUSED
+    asyncio.run(_turn(each_engine, sink, metrics))
+    assert sink.taken == ["a-1", "a-3"]
+    assert line.left() == []
+    assert line.left("dead") == ["a-2"]
+
+
+async def _turn(engine, sink, metrics, rules=RULES):
+    async with Sending(engine, sink, metrics, rules) as sending:
+        await sending.turn()
+
+
+@pytest.mark.parametrize("failure", [FAILED, ValueError("a fault of ours")])
+def test_what_the_receiver_fails_at_is_given_up_after_some_attempts(engine, line, sink, metrics, failure):
+    line.inspect("a", "a")
+    sink.failures["a-1"] = failure
+
+    async def main():
+        async with Sending(engine, sink, metrics) as sending:
+            for _ in range(MOST_FAILURES):
+                assert line.left("dead") == []
+                await sending.turn()
+                sending.clock.seconds += 60
+
+    asyncio.run(main())
+    assert sink.tried.count("a-1") == MOST_FAILURES
+    assert (sink.taken, line.left("dead")) == (["a-2"], ["a-1"])
+
+
+def test_a_receiver_that_is_away_is_waited_for_until_the_event_is_too_old(each_engine, sink, metrics):
+    line = Line(each_engine)
+    line.inspect("a", "a")
+    sink.failures["a"] = UNREACHABLE
+
+    async def main():
+        async with Sending(each_engine, sink, metrics) as sending:
+            for _ in range(MOST_FAILURES + 2):
+                await sending.turn()
+                sending.clock.seconds += 60
+            assert line.left() == ["a-1", "a-2"]
+            sending.now += RULES.patience
+            await sending.turn()
+            assert line.left("dead") == ["a-1", "a-2"]
+            sink.failures.clear()
+            line.inspect("a")
+            sending.clock.seconds += 60
+            await sending.turn()
+
+    asyncio.run(main())
+    assert sink.taken == ["a-3"]
+
+
+def test_old_events_are_delivered_all_the_same_where_the_receiver_takes_them(engine, line, sink, metrics):
+    line.inspect("a")
+    line.execute("UPDATE outbox SET created_at = '2001-01-01 00:00:00+00:00'")
+    asyncio.run(_turn(engine, sink, metrics))
+    assert sink.taken == ["a-1"]
+
+
+def test_a_receiver_that_asks_for_time_gets_it(engine, line, sink, metrics):
+    line.inspect("a")
+    sink.failures["a"] = DeliveryError("HTTP 429", "unreachable", retry_after_s=30.0)
+
+    async def main():
+        async with Sending(engine, sink, metrics) as sending:
+            await sending.turn()
+            sink.failures.clear()
+            for seconds, taken in ((29.0, []), (1.0, ["a-1"])):
+                sending.clock.seconds += seconds
+                await sending.turn()
+                assert sink.taken == taken
+
+    asyncio.run(main())
+
+
+def test_beyond_what_is_kept_the_oldest_is_dropped_those_given_up_first(each_engine, sink, metrics):
+    line = Line(each_engine)
+    line.inspect(*"aaaaaa")
+    line.execute("UPDATE outbox SET state = 'dead' WHERE id IN (3, 4)")
+    sink.failures["a"] = UNREACHABLE
+    asyncio.run(_turn(each_engine, sink, metrics, DeliveryRules(timedelta(days=1), most=3)))
+    assert line.left("dead") == []
+    assert line.left() == ["a-2", "a-5", "a-6"]
+    shown = metrics.render()[0].decode()
+    assert 'segdec_outbox_dropped_total{sink="fake"} 3.0' in shown
+    with each_engine.connect() as connection:
+        lines = connection.exec_driver_sql("SELECT what, after FROM audit ORDER BY id").all()
+    assert [what for what, _ in lines] == ["drop events", "drop events"]
+
+
+def test_what_a_killed_service_sent_and_did_not_remove_is_sent_again_before_the_rest(
+    engine, line, sink, metrics
+):
+    line.inspect("a", "b", "a", "b")
+
+    async def killed():
+        sending = Sending(engine, sink, metrics)
+        await sending.sender.look()
+        sending.sender._box.remove_delivered = asyncio.Event().wait
+        async with asyncio.timeout(60):
+            while len(sink.taken) < 4:
+                await asyncio.sleep(0)
+
+    asyncio.run(killed())
+    assert line.left() == ["a-1", "b-2", "a-3", "b-4"]
+    line.inspect("a")
+    asyncio.run(_turn(engine, sink, Metrics(lambda: 0, lambda: True)))
+    assert sink.by_station() == {"a": ["a-1", "a-3", "a-1", "a-3", "a-5"], "b": ["b-2", "b-4", "b-2", "b-4"]}
+    assert line.left() == []
+
+
+def test_the_heap_is_counted(engine, line, sink, metrics):
+    line.inspect("a", "b", "b")
+    sink.failures["b"] = UNREACHABLE
+    line.execute("UPDATE outbox SET state = 'dead' WHERE id = 2")
+
+    async def main():
+        async with Sending(engine, sink, metrics) as sending:
+            sending.now += timedelta(hours=1)
+            await sending.turn()
+
+    asyncio.run(main())
+    shown = metrics.render()[0].decode()
+    assert 'segdec_outbox_waiting{sink="fake"} 2.0' in shown
+    assert 'segdec_outbox_dead{sink="fake"} 1.0' in shown
+    assert 'segdec_outbox_oldest_seconds{sink="fake"} 36' in shown
+    assert 'segdec_outbox_attempts_total{result="delivered",sink="fake"} 1.0' in shown
+    assert 'segdec_outbox_attempts_total{result="unreachable",sink="fake"} 1.0' in shown
+
+
+def test_what_cannot_be_removed_is_not_sent_again_and_again(engine, sink, metrics):
+    line, refuse = Line(engine), True
+
+    @sql_events.listens_for(engine, "before_cursor_execute")
+    def fail(_connection, _cursor, statement, *_):
+        if refuse and statement.startswith("DELETE"):
+            raise OperationalError(statement, None, Exception("database or disk is full"))
+
+    line.inspect("a", "a")
+
+    async def main():
+        nonlocal refuse
+        async with Sending(engine, sink, metrics) as sending:
+            await sending.turn()
+            for _ in range(3):
+                with pytest.raises(OperationalError):
+                    await sending.turn()
+            refuse = False
+            sending.clock.seconds += 60
+            await sending.turn()
+
+    asyncio.run(main())
+    assert sink.taken == ["a-1", "a-2"]
+    assert line.left() == []
+
+
+def test_more_stations_than_one_look_has(each_engine, sink, metrics, monkeypatch):
+    line = Line(each_engine)
+    monkeypatch.setattr("api.delivery.sender.STATIONS", 2)
+    line.inspect("", "a", "b", "c", "d", "d")
+    sink.failures |= {"": UNREACHABLE, "a": UNREACHABLE}
+
+    async def main():
+        async with Sending(each_engine, sink, metrics) as sending:
+            for _ in range(4):
+                await sending.turn()
+
+    asyncio.run(main())
+    assert sorted(sink.taken) == ["b-3", "c-4", "d-5", "d-6"]

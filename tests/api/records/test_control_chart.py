@@ -1,0 +1,86 @@
+"""The p-chart, against numbers worked out by hand."""
+
+from datetime import UTC, datetime, timedelta
+from math import comb
+
+import pytest
+
+from api.records.control_chart import BEYOND, Baseline, HourCount, most_by_chance
+
+HOUR = datetime(2026, 1, 15, 8, tzinfo=UTC)
+
+
+def hours(*counts):
+    return [HourCount(HOUR + timedelta(hours=n), *count) for n, count in enumerate(counts)]
+
+
+@pytest.mark.parametrize(
+    ("trials", "probability", "most"),
+    [
+        # P(X > 4) = 0.00163, P(X > 5) = 0.00015
+        (10, 0.1, 5),
+        # P(X > 6) = 0.0041, P(X > 7) = 0.00093
+        (100, 0.02, 7),
+        # P(X = 2) = 0.25
+        (2, 0.5, 2),
+        # P(X > 0) = 1 − 0.99999^100 = 0.0010
+        (100, 0.00001, 0),
+        (100, 0.0, 0),
+        (100, 1.0, 100),
+        # 1000 + 3 σ = 1090, σ = √900 = 30; P(X > 1090) = 0.00143, P(X > 1091) = 0.00129
+        (10_000, 0.1, 1091),
+    ],
+)
+def test_what_comes_by_chance(trials, probability, most):
+    assert most_by_chance(trials, probability) == most
+
+
+def test_what_comes_by_chance_is_exact():
+    for trials in (1, 7, 40, 200):
+        for probability in (0.001, 0.02, 0.3, 0.9):
+            shares = [
+                comb(trials, k) * probability**k * (1 - probability) ** (trials - k)
+                for k in range(trials + 1)
+            ]
+            most = next(k for k in range(trials + 1) if sum(shares[k + 1 :]) <= BEYOND)
+            assert most_by_chance(trials, probability) == most, (trials, probability)
+
+
+def test_limits_come_closer_with_more_inspections_and_there_are_none_for_few():
+    baseline = Baseline(centre=0.02, spread=1.0)
+    assert baseline.limits(19) is None
+    assert baseline.limits(100) == (0.0, pytest.approx(0.07))
+    low, high = baseline.limits(10_000)
+    assert 0.0155 < low < 0.0165 and 0.0240 < high < 0.0250  # 0.02 ± 3 · 0.0014
+
+
+@pytest.mark.parametrize(("defective", "out"), [(7, None), (8, "high"), (0, None)])
+def test_an_hour_is_out_beyond_its_limits(defective, out):
+    assert Baseline(0.02, 1.0).judge(HourCount(HOUR, 100, defective)) == out
+
+
+def test_an_hour_can_have_too_few_defects_and_too_few_inspections_to_tell():
+    assert Baseline(0.5, 1.0).judge(HourCount(HOUR, 100, 34)) == "low"  # 50 − 3 · 5 = 35
+    assert Baseline(0.02, 1.0).judge(HourCount(HOUR, 19, 19)) is None
+    assert Baseline(0.02, 1.0).judge(HourCount(HOUR, 0, 0)) is None
+
+
+def test_the_centre_is_the_rate_of_all_hours():
+    baseline = Baseline.of(hours((100, 3), (300, 1)))
+    assert baseline == Baseline(0.01, 1.0)
+    assert Baseline.of(hours((100, 3), (99, 1))) is None
+    assert Baseline.of(hours((1000, 0))) == Baseline(0.001, 1.0)  # as if there had been one
+
+
+def test_hours_that_differ_by_more_than_chance_widen_the_limits():
+    # 12 hours of 100, 4 and 16 defects in turn: centre 0.1, σ = √(0.1 · 0.9 / 100) = 0.03, so −2 σ and +2 σ;
+    # 4 σ from each to the next, 4 / 1.128 = 3.546 times what chance does.
+    spread = Baseline.of(hours(*[(100, 4), (100, 16)] * 6)).spread
+    assert spread == pytest.approx(3.546, abs=0.001)
+    # By chance 20 of 100 at most: 0.1 + 3.546 · 0.1
+    assert Baseline(0.1, spread).limits(100) == (0.0, pytest.approx(0.4546, abs=0.001))
+
+
+def test_hours_that_differ_by_less_than_chance_do_not_narrow_them():
+    assert Baseline.of(hours(*[(100, 10)] * 12)).spread == 1.0
+    assert Baseline.of(hours(*[(100, 4), (100, 16)] * 5)).spread == 1.0  # ten hours are too few to tell

@@ -1,0 +1,59 @@
+"""Drift of the scores, against numbers worked out by hand."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from api.records.score_drift import HourScores, find_drift
+
+HOUR = datetime(2026, 1, 15, 8, tzinfo=UTC)
+
+
+def scores(mean, count=100, sigma=2.0):
+    return HourScores(HOUR, count, mean * count, (mean**2 + sigma**2) * count)
+
+
+def test_half_a_sigma_of_photographs_is_a_drift():
+    before = [scores(-4.0)] * 12
+    drift = find_drift([scores(-3.0)], before)
+    assert (drift.now, drift.before, drift.least) == (-3.0, -4.0, 1.0)
+    assert drift.towards == "defective"
+    assert find_drift([scores(-5.0)], before).towards == "good"
+    assert find_drift([scores(-3.01)], before).towards is None
+
+
+def test_a_drift_is_no_drift_where_hours_differ_as_much_anyhow():
+    # The means of 12 hours are −3 and −5 in turn: sum of squares 12, √(12 / 11) = 1.0445; three of them 3.13.
+    before = [scores(-3.0), scores(-5.0)] * 6
+    drift = find_drift([scores(-1.5)], before)
+    assert drift.least == pytest.approx(3.1334, abs=0.0001)
+    assert drift.towards is None
+    assert find_drift([scores(-0.8)], before).towards == "defective"
+
+
+def test_hours_count_by_their_photographs():
+    before = [scores(-4.0)] * 12
+    assert find_drift([scores(-4.0, 150), scores(0.0, 50)], before).now == -3.0
+
+
+@pytest.mark.parametrize(
+    ("now", "before"),
+    [
+        ([], [scores(-4.0)] * 12),
+        ([scores(0.0, 49)], [scores(-4.0)] * 12),
+        ([scores(0.0)], [scores(-4.0)] * 11),
+    ],
+)
+def test_too_few_tell_nothing(now, before):
+    assert find_drift(now, before) is None
+
+
+def test_hours_before_with_few_photographs_are_left_out():
+    few = [scores(50.0, 19)] * 5
+    assert find_drift([scores(-4.0)], [*[scores(-4.0)] * 12, *few]).before == -4.0
+    assert find_drift([scores(-4.0)], [*[scores(-4.0)] * 11, *few]) is None
+
+
+def test_hours_are_told_in_any_order():
+    later = HourScores(HOUR + timedelta(hours=1), 100, -400.0, 2000.0)
+    assert find_drift([later], [scores(-4.0)] * 12).towards is None

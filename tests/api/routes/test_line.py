@@ -1,0 +1,160 @@
+"""What the line's screen is told, and what becomes of photographs that are not inspected."""
+
+import base64
+import sqlite3
+import time
+from contextlib import closing
+
+import pytest
+
+from api.middleware.keys import make_key
+from segdec.images import encode_png
+from tests.api.conftest import ServiceClient, part_image
+
+PNG = {"Content-Type": "image/png"}
+GOOD = encode_png(part_image(brightness=90))
+
+
+def line(client, query="", **headers):
+    answer = client.get(f"/v1/line{query}", headers=headers)
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+def inspect(client, body, query="", **headers):
+    return client.post(f"/v1/inspect{query}", content=body, headers={**PNG, **headers})
+
+
+def missed(client, query=""):
+    return [(miss["station"], miss["part_id"], miss["code"]) for miss in line(client, query)["misses"]]
+
+
+def test_the_screen_is_told_of_inspections_as_they_come(recorder, part):
+    assert line(recorder)["last"] is None
+    inspect(recorder, part, "?station=a&part_id=7")
+    inspect(recorder, GOOD, "?station=b&part_id=8")
+    told = line(recorder)
+    assert told["stations"] == ["a", "b"]
+    assert (told["last"]["record_id"], told["last"]["verdict"], told["last"]["part_id"]) == (2, "good", "8")
+    assert (told["shift"]["inspected"], told["shift"]["good"]) == (2, 1)
+    assert told["shift"]["defective"] == {"scratch": 1} and told["shift"]["not_inspected"] == 0
+    assert [defect["record_id"] for defect in told["defects"]] == [1]
+    assert told["misses"] == []
+    assert line(recorder, "?station=a")["last"]["verdict"] == "defect"
+    assert told["chart"]["hours"][-1]["inspected"] + told["chart"]["hours"][-2]["inspected"] == 2
+
+
+@pytest.mark.parametrize(
+    ("query", "body", "status", "expected"),
+    [
+        ("?station=a&part_id=7", b"no picture", 422, ("a", "7", "unsupported_type")),
+        ("?station=a&part_id=7&mask=paper", GOOD, 400, ("a", "7", "bad_parameter")),
+        ("?station=a&station=b", GOOD, 400, ("a", None, "bad_parameter")),
+        ("", b"x" * 2_000, 413, ("", None, "body_too_large")),
+        (f"?station={'a' * 200}%00", GOOD, 400, ("a" * 128, None, "bad_parameter")),
+        ("?" + "&".join(f"a{n}=" for n in range(99)), GOOD, 400, ("", None, "bad_parameter")),
+    ],
+)
+def test_what_is_refused_is_not_inspected(make_app, folder, query, body, status, expected):
+    app = make_app(record="required", record_folder=folder, max_body_bytes=1_000)
+    with ServiceClient(app) as client:
+        assert inspect(client, body, query).status_code == status
+        told = line(client)
+        assert missed(client) == [expected]
+        assert told["misses"][0]["status"] == status and told["misses"][0]["detail"]
+        assert (told["shift"]["inspected"], told["shift"]["not_inspected"]) == (0, 1)
+        assert told["last"] is None and not told["misses"][0]["followed"]
+
+
+def test_it_is_known_which_part_the_body_named(recorder, part):
+    body = {"image": {"b64": base64.b64encode(part[:-20]).decode()}, "station": "a", "part_id": "7"}
+    assert recorder.post("/v1/inspect", json=body).status_code == 422
+    assert (
+        recorder.post("/v1/models/unnamed/inspect", files={"file": b"x"}, data={"station": "b"}).status_code
+        == 422
+    )
+    assert {(station, number) for station, number, _ in missed(recorder)} == {("a", "7"), ("b", None)}
+
+
+def test_what_the_service_fails_at_is_not_inspected(recorder, predictor, part):
+    predictor.failure = RuntimeError("burnt")
+    assert inspect(recorder, part, "?station=a").status_code == 500
+    assert missed(recorder) == [("a", None, "internal_error")]
+    predictor.failure = None
+    inspect(recorder, part, "?station=a")
+    assert line(recorder)["misses"][0]["followed"]
+    assert line(recorder)["shift"]["not_inspected"] == 1
+
+
+def test_what_is_only_asked_to_predict_is_not_missed(recorder):
+    assert recorder.post("/v1/predict", content=b"x", headers=PNG).status_code == 422
+    assert recorder.get("/v1/inspect").status_code == 405
+    assert line(recorder)["misses"] == []
+
+
+def test_what_comes_too_often_is_not_inspected(make_app, folder, part):
+    app = make_app(record="required", record_folder=folder, rate_limit=0.001, rate_burst=2)
+    with ServiceClient(app) as client:
+        assert inspect(client, part, "?station=a").status_code == 200
+        assert [inspect(client, part, "?station=a").status_code for _ in range(2)] == [200, 429]
+        known = app.state.service.recording.record.misses
+        rows = wait_for_rows(folder, 1)
+        assert (rows[0]["station"], rows[0]["code"]) == ("a", "rate_limit") and known.known() == []
+
+
+def wait_for_rows(folder, count):
+    with closing(sqlite3.connect(folder / "record.db")) as database:
+        database.row_factory = sqlite3.Row
+        while len(rows := database.execute("SELECT * FROM misses").fetchall()) < count:
+            time.sleep(0.01)
+    return rows
+
+
+@pytest.fixture
+def keys(tmp_path):
+    """Of a camera and of a reviewer, with the settings that know them."""
+    files, secrets = {}, {}
+    for role in ("api", "review"):
+        secrets[role], row = make_key(role)
+        files[f"{role}_keys"] = tmp_path / role
+        files[f"{role}_keys"].write_text(row)
+    return files, {role: {"Authorization": f"Bearer {secret}"} for role, secret in secrets.items()}
+
+
+def test_strangers_neither_see_the_line_nor_make_it_cry_out(make_app, folder, part, keys):
+    files, who = keys
+    with ServiceClient(make_app(record="required", record_folder=folder, **files)) as client:
+        assert inspect(client, part, "?station=a").status_code == 401
+        assert client.get("/v1/line").status_code == 401
+        assert client.get("/v1/line", headers=who["api"]).status_code == 403
+        assert inspect(client, b"x", "?station=b", **who["api"]).status_code == 422
+        told = line(client, **who["review"])
+        assert [miss["station"] for miss in told["misses"]] == ["b"]
+        assert wait_for_rows(folder, 1)[0]["client"] == "api"
+        assert client.get("/line").status_code == client.get("/static/line/line.js").status_code == 200
+
+
+def test_replicas_tell_of_each_others_misses(make_app, folder):
+    app, other = (make_app(record="required", record_folder=folder) for _ in range(2))
+    with ServiceClient(app) as client, ServiceClient(other) as second:
+        inspect(client, b"x", "?station=a")
+        wait_for_rows(folder, 1)
+        assert missed(second) == missed(client) == [("a", None, "unsupported_type")]
+
+
+@pytest.mark.parametrize("path", ["/line", "/static/line/line.js", "/static/line/line.css"])
+def test_the_page_may_load_nothing_from_elsewhere(recorder, path):
+    answer = recorder.get(path)
+    assert answer.status_code == 200
+    assert answer.headers["Content-Security-Policy"].startswith(
+        "default-src 'self'; img-src 'self' blob: data:;"
+    )
+
+
+def test_without_a_record_there_is_no_line(client):
+    assert client.get("/v1/line").status_code == client.get("/line").status_code == 404
+
+
+@pytest.mark.parametrize("query", ["?station=a%00", f"?station={'a' * 129}"])
+def test_a_station_that_cannot_be_is_refused(recorder, query):
+    assert recorder.get(f"/v1/line{query}").status_code == 400

@@ -1,0 +1,211 @@
+"""What is told of an inspection, and what is answered of the outbox."""
+
+import json
+import sqlite3
+import threading
+from contextlib import closing
+from datetime import UTC, datetime
+
+import pytest
+
+from api.middleware.keys import make_key
+from api.records.database import open_database
+from api.records.events import MOST_REGIONS, inspected_event, reviewed_event
+from api.records.outbox import Outbox
+from api.records.record import DATABASE
+from tests.api.conftest import ServiceClient
+from tests.api.delivery.letters import inspection
+
+PNG = {"Content-Type": "image/png"}
+QUERY = "/v1/inspect?station=line%203/cam1&part_id=A17&metadata=%7B%22lot%22%3A7%7D"
+
+
+@pytest.fixture
+def told(make_app, folder, tmp_path):
+    """A client of a service that writes what it tells into a file."""
+    with ServiceClient(make_app(**settings(folder, tmp_path))) as client:
+        yield client
+
+
+def settings(folder, tmp_path, **more):
+    return {"record": "required", "record_folder": folder, "outbox_jsonl": tmp_path / "events.jsonl", **more}
+
+
+def events(tmp_path, count):
+    """Returns what is told, as soon as it is so much."""
+    file = tmp_path / "events.jsonl"
+    while not file.exists() or len(lines := file.read_text().splitlines()) < count:
+        threading.Event().wait(0.01)
+    return sorted(map(json.loads, lines), key=lambda event: event["data"]["record_id"])
+
+
+def test_an_inspection_is_told_with_its_verdict_and_without_its_picture(told, tmp_path, part):
+    answer = told.post(QUERY, content=part, headers=PNG).json()
+    told.post(QUERY, content=part, headers=PNG)  # the same again: told once
+    other = told.post("/v1/inspect", content=part, headers=PNG).json()
+    first, second = events(tmp_path, 2)
+    record = told.get("/v1/records/1").json()
+    assert datetime.fromisoformat(first.pop("time")) == datetime.fromisoformat(record["inspected_at"])
+    assert len(first.pop("id")) == 36
+    decision = answer["decision"]
+    assert first == {
+        "specversion": "1.0",
+        "source": "/stations/line%203%2Fcam1",
+        "type": "segdec.inspected",
+        "subject": "records/1",
+        "datacontenttype": "application/json",
+        "data": {
+            "record_id": 1,
+            "station": "line 3/cam1",
+            "part_id": "A17",
+            "verdict": "defect",
+            "label": "scratch",
+            "score": decision["score"],
+            "threshold": 0.5,
+            "review_threshold": None,
+            "model": "unnamed",
+            "version": "0",
+            "metadata": {"lot": 7},
+            "region_count": 1,
+            "regions": [{"bbox": [10, 8, 6, 4], "area_px": 24, "label": None}],
+        },
+    }
+    assert (second["source"], second["data"]["part_id"], second["data"]["record_id"]) == (
+        "/stations/",
+        None,
+        other["record_id"],
+    )
+
+
+def test_the_largest_regions_are_told():
+    regions = [{"bbox": [0, 0, n, 1], "area_px": n, "score_max": 1.0, "polygon": []} for n in range(1, 80)]
+    event = json.loads(inspected_event(inspection(1, "a", answer=json.dumps({"regions": regions}))))
+    assert event["data"]["region_count"] == 79
+    assert [one["area_px"] for one in event["data"]["regions"]] == list(range(79, 79 - MOST_REGIONS, -1))
+
+
+def test_a_review_is_told_and_that_it_was_taken_back():
+    now = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+    row = inspection(7, "a", reviewed_label="good", reviewed_at=now, reviewer="Jo", revision=1)
+    event = json.loads(reviewed_event(row, now))
+    assert (event["type"], event["time"]) == ("segdec.reviewed", "2026-01-02T03:04:05+00:00")
+    assert event["data"] == {
+        "record_id": 7,
+        "station": "a",
+        "part_id": "a-7",
+        "label": "scratch",
+        "verdict": "defect",
+        "reviewed_label": "good",
+        "reviewed_at": "2026-01-02T03:04:05+00:00",
+        "revision": 1,
+    }
+    row |= {"reviewed_label": None, "reviewed_at": None, "revision": 2}
+    assert json.loads(reviewed_event(row, now))["data"]["reviewed_label"] is None
+
+
+def test_a_review_is_written_for_each_sink(recorder, folder):
+    engine = open_database(f"sqlite:///{folder / DATABASE}")
+    row = inspection(7, "a", reviewed_label="good", reviewed_at=datetime.now(UTC), revision=1)
+    with engine.begin() as connection:
+        Outbox(("webhook", "mqtt")).tell_reviewed(connection, row)
+        Outbox().tell_reviewed(connection, row)
+    engine.dispose()
+    sinks = recorder.get("/v1/outbox").json()["sinks"]
+    assert [(one["name"], one["waiting"], one["configured"]) for one in sinks] == [
+        ("mqtt", 1, False),
+        ("webhook", 1, False),
+    ]
+
+
+# === Dead letters ===
+
+
+@pytest.fixture
+def administered(make_app, folder, tmp_path, part):
+    """A client whose outbox has an event that was given up, for a sink that nobody sends to."""
+    keys = {}
+    for role in ("api", "review", "admin"):
+        keys[role], line = make_key(f"one-{role}")
+        (tmp_path / role).write_text(line)
+    files = {f"{role}_keys": tmp_path / role for role in keys}
+    with ServiceClient(make_app(record="required", record_folder=folder, **files)) as client:
+        client.keys = {role: {"X-API-Key": key} for role, key in keys.items()}
+        client.post("/v1/inspect?station=a", content=part, headers=PNG | client.keys["api"])
+        with closing(sqlite3.connect(folder / DATABASE)) as database, database:
+            row = inspected_event(inspection(1, "a"))
+            insert = (
+                "INSERT INTO outbox (sink, station, created_at, event, state, attempts, next_at, error) "
+                "VALUES ('webhook', 'a', '2026-01-01 00:00:00', ?, ?, ?, '2026-01-01 00:00:00', ?)"
+            )
+            database.execute(insert, (row, "dead", 3, "HTTP 400 Bad Request"))
+            database.execute(insert, (row, "waiting", 1, "nobody there"))
+        yield client
+
+
+def state_of(client):
+    (sink,) = client.get("/v1/outbox", headers=client.keys["review"]).json()["sinks"]
+    return sink
+
+
+def audit(folder):
+    with closing(sqlite3.connect(folder / DATABASE)) as database:
+        return database.execute("SELECT who, what, record_id FROM audit ORDER BY id").fetchall()
+
+
+def test_what_was_given_up_is_shown_and_tried_again(administered, folder):
+    shown = state_of(administered)
+    assert (shown["waiting"], shown["dead"], shown["oldest_at"][:10]) == (1, 1, "2026-01-01")
+    (dead,), (failing,) = shown["dead_letters"], shown["failing"]
+    assert (dead["id"], dead["error"], dead["attempts"]) == (1, "HTTP 400 Bad Request", 3)
+    assert (failing["id"], failing["error"], failing["event"]["data"]["record_id"]) == (2, "nobody there", 1)
+    admin = administered.keys["admin"]
+    assert administered.post("/v1/admin/outbox/1/retry", headers=admin).json() == {"changed": 1}
+    shown = state_of(administered)
+    assert (shown["waiting"], shown["dead"], shown["dead_letters"]) == (2, 0, [])
+    assert administered.post("/v1/admin/outbox/1/retry", headers=admin).json()["code"] == "event_waits"
+    assert audit(folder) == [("one-admin", "retry an event", 1)]
+
+
+def test_all_that_was_given_up_is_tried_again(administered, folder):
+    admin = administered.keys["admin"]
+    for changed in (1, 0):
+        answer = administered.post("/v1/admin/outbox/retry?sink=webhook", headers=admin)
+        assert answer.json() == {"changed": changed}
+    assert state_of(administered)["waiting"] == 2
+    assert audit(folder) == [("one-admin", "retry events", None)]
+    assert administered.post("/v1/admin/outbox/retry", headers=admin).status_code == 400
+
+
+def test_an_event_that_nobody_wants_is_discarded(administered, folder):
+    admin = administered.keys["admin"]
+    for number in (1, 2):
+        answer = administered.post(f"/v1/admin/outbox/{number}/discard", headers=admin)
+        assert answer.json() == {"changed": 1}
+    assert administered.get("/v1/outbox", headers=admin).json() == {"sinks": []}
+    assert [what for _, what, _ in audit(folder)] == ["discard an event"] * 2
+    for action in ("discard", "retry"):
+        answer = administered.post(f"/v1/admin/outbox/1/{action}", headers=admin)
+        assert (answer.status_code, answer.json()["code"]) == (404, "event_not_found")
+
+
+def test_keys_have_their_roles(administered):
+    keys = administered.keys
+    assert administered.get("/v1/outbox").status_code == 401
+    assert administered.get("/v1/outbox", headers=keys["api"]).status_code == 403
+    for path in ("1/retry", "1/discard", "retry?sink=webhook"):
+        answer = administered.post(f"/v1/admin/outbox/{path}", headers=keys["review"])
+        assert answer.status_code == 403
+
+
+def test_a_review_that_is_said_and_taken_back_is_told(told, tmp_path, part):
+    told.post(QUERY, content=part, headers=PNG)
+    review = {"json": {"label": "good", "reviewer": "anna"}, "headers": {"If-Match": '"0"'}}
+    assert told.request("PUT", "/v1/records/1/review", **review).status_code == 200
+    assert told.request("PUT", "/v1/records/1/review", **review).status_code == 412  # and is told of nothing
+    assert told.request("DELETE", "/v1/records/1/review", headers={"If-Match": '"1"'}).status_code == 200
+    inspected, reviewed, taken_back = events(tmp_path, 3)
+    assert inspected["type"] == "segdec.inspected"
+    assert [event["type"] for event in (reviewed, taken_back)] == ["segdec.reviewed"] * 2
+    said = [(event["data"]["reviewed_label"], event["data"]["revision"]) for event in (reviewed, taken_back)]
+    assert said == [("good", 1), (None, 2)]
+    assert "anna" not in json.dumps([inspected, reviewed, taken_back])

@@ -1,0 +1,505 @@
+"""The screen of the line in a real browser, before a service that says what each test wants."""
+
+import re
+from datetime import UTC, datetime, timedelta
+from hashlib import sha256
+
+import cv2
+import httpx
+import numpy as np
+import pytest
+from fastapi import FastAPI, Request
+from playwright.sync_api import Page, expect
+from starlette.responses import Response
+
+from api.app import create_app
+from api.errors import RequestError, add_error_handlers
+from api.middleware.metrics import Metrics
+from api.middleware.request_id import RequestIdMiddleware
+from api.routes.pages import add_pages
+from api.settings import Settings
+from segdec.images import encode_png
+from segdec.schemas import (
+    ChartHour,
+    DefectChart,
+    LineCounts,
+    LineInspection,
+    LineMiss,
+    LineStatus,
+    QuietStation,
+    ScoreDrift,
+)
+from tests.api.conftest import StubPredictor, part_image
+from tests.browser.conftest import listening
+
+HOUR = timedelta(hours=1)
+SIZES = {
+    "tv": {"width": 1920, "height": 1080},
+    "tablet": {"width": 820, "height": 1180},
+    "phone": {"width": 390, "height": 844},
+}
+
+
+class FakeLine:
+    """Says what it is told to; keeps the time at which it was made.
+
+    Attributes:
+        status: What it says; None = nothing, the connection is dropped.
+        key: That it wants; empty for none.
+        stations: Which ones were asked about.
+    """
+
+    def __init__(self):
+        self.now = datetime(2026, 1, 15, 13, 42, 7, tzinfo=UTC)
+        self.app = FastAPI(docs_url=None, redoc_url=None)
+        self.app.state.metrics = Metrics(queue_depth=lambda: 0, ready=lambda: True)
+        self.app.add_middleware(RequestIdMiddleware)
+        add_error_handlers(self.app)
+        self.app.get("/v1/line")(self.line)
+        self.app.get("/v1/records/{number}/overlay")(self.overlay)
+        add_pages(self.app, Settings.model_validate({"model": "unused", "record": "required"}))
+        self.reset()
+
+    def reset(self):
+        self.key = ""
+        self.stations = []
+        self.pictures = []
+        self.status = quiet_day(self.now)
+
+    def say(self, **changes):
+        self.status = self.status.model_copy(update=changes)
+
+    def line(self, request: Request, station: str | None = None) -> LineStatus:
+        if self.key and request.headers.get("Authorization") != f"Bearer {self.key}":
+            raise RequestError(401, "missing_key", "No API key arrived.")
+        self.stations.append(station)
+        if self.status is None:
+            raise RequestError(503, "draining", "The service is stopping.")
+        return self.status.model_copy(update={"station": station})
+
+    def overlay(self, number: int, side: int) -> Response:
+        self.pictures.append((number, side))
+        return Response(toy_overlay(number), media_type="image/png")
+
+
+def toy_overlay(number):
+    """A grey part with an orange scratch."""
+    noise = np.random.default_rng(number).normal(0, 6, (240, 320, 1))
+    image = (
+        np.clip(130 + noise + np.linspace(-25, 25, 320)[None, :, None], 0, 255).astype(np.uint8).repeat(3, 2)
+    )
+    angle = number * 0.7
+    end = (int(160 + 70 * np.cos(angle)), int(120 + 70 * np.sin(angle)))
+    cv2.line(image, (160, 120), end, (255, 92, 40), 5)
+    return encode_png(image)
+
+
+def inspection(now, verdict="good", seconds=2, number=90210, **more):
+    label = {"good": "good", "review": "review", "defect": "scratch"}[verdict]
+    facts = {
+        "record_id": number,
+        "inspected_at": now - timedelta(seconds=seconds),
+        "station": "line3-cam1",
+        "part_id": "A17-004711",
+        "verdict": verdict,
+        "label": label,
+        "score": {"good": 0.03, "review": 0.4, "defect": 0.97}[verdict],
+        "threshold": 0.5,
+    }
+    return LineInspection(**facts | more)
+
+
+def miss(now, seconds=4, **more):
+    facts = {
+        "missed_at": now - timedelta(seconds=seconds),
+        "station": "line3-cam1",
+        "part_id": "A17-004712",
+        "status": 422,
+        "code": "truncated_image",
+        "detail": "The file part.png ends too early: 41,200 bytes arrived. Expected a whole PNG.",
+        "followed": False,
+    }
+    return LineMiss(**facts | more)
+
+
+def counts(now, hours, factor, missed=0):
+    return LineCounts(
+        begin=(now - hours * HOUR).replace(minute=0, second=0),
+        end=now + HOUR,
+        inspected=factor * 1043,
+        good=factor * 1016,
+        review=factor * 6,
+        defective={"scratch": factor * 14, "dent": factor * 5, "stain": factor * 2},
+        not_inspected=missed,
+    )
+
+
+def chart(now, out=False):
+    hours = []
+    for number in range(24):
+        inspected = 0 if 9 <= number <= 10 else 12 if number == 8 else 480 + 17 * (number * 7 % 11)
+        defective = inspected * (14 + 3 * (number * 5 % 7)) // 1000
+        if out and number in (17, 23):
+            defective = inspected * 6 // 100
+        is_out = inspected > 20 and defective / inspected > 0.042
+        hours.append(
+            ChartHour(
+                hour=(now - (23 - number) * HOUR).replace(minute=0, second=0),
+                inspected=inspected,
+                defective=defective,
+                low=0.006 if inspected > 20 else None,
+                high=0.042 if inspected > 20 else None,
+                out="high" if is_out else None,
+                log_odds=None
+                if not inspected
+                else -4.4 + 0.1 * (number * 5 % 7) + (1.4 if out and number > 19 else 0),
+            )
+        )
+    return DefectChart(centre=0.021, spread=1.0, hours=hours)
+
+
+def quiet_day(now):
+    """A line on which nothing is wrong."""
+    return LineStatus(
+        at=now,
+        zone="Europe/Berlin",
+        station=None,
+        stations=["line3-cam1", "line3-cam2", "line4-top"],
+        last=inspection(now),
+        misses=[],
+        shift=counts(now, 7, 1),
+        day=counts(now, 13, 2),
+        chart=chart(now),
+        drift=ScoreDrift(now=-4.2, before=-4.3, least=0.9, towards=None, hours=4),
+        defects=[
+            inspection(now, "defect", 400 * n + 65, 90200 - n, part_id=f"A17-00{4700 - 7 * n}")
+            for n in range(8)
+        ],
+        quiet=[],
+        unavailable=None,
+    )
+
+
+@pytest.fixture(scope="module")
+def running_line():
+    line = FakeLine()
+    with listening(line.app) as address:
+        yield line, address
+
+
+@pytest.fixture
+def line(running_line):
+    running_line[0].reset()
+    return running_line[0]
+
+
+@pytest.fixture
+def watch(visit, running_line, line):  # noqa: ARG001
+    """Opens the screen in a window of a size; gives the visit."""
+
+    def make(size="tv", path="line", **window):
+        user = visit(running_line[1], viewport=SIZES[size], **window)
+        user.open(path)
+        return user
+
+    return make
+
+
+def seen_pictures(page: Page, number: int = 8) -> None:
+    """Waits for the pictures of the last defects."""
+    expect(page.locator("#defects img")).to_have_count(number)
+
+
+def fits(page: Page) -> bool:
+    """Whether all of the page is in sight, and no large word is cut off."""
+    return page.evaluate(
+        """() => {
+            const root = document.documentElement;
+            const inside = (id) => {
+                const element = document.getElementById(id);
+                return element.scrollWidth <= element.clientWidth + 1;
+            };
+            return root.scrollHeight <= innerHeight && root.scrollWidth <= innerWidth && inside("word");
+        }"""
+    )
+
+
+@pytest.mark.slow
+def test_the_last_verdict_fills_the_screen(watch, line):
+    user = watch()
+    page = user.page
+    for verdict, word in (("good", "GOOD"), ("review", "REVIEW"), ("defect", "DEFECT")):
+        line.say(last=inspection(line.now, verdict))
+        expect(page.locator("#word")).to_have_text(word)
+        expect(page.locator(f"#call svg.{verdict}")).to_be_visible()
+        assert page.locator("#call svg:visible").count() == 1
+        assert page.locator("#word").evaluate("word => parseFloat(getComputedStyle(word).fontSize)") > 180
+        seen_pictures(page)
+        assert fits(page)
+        user.screenshot(f"line-{verdict}-tv", full_page=False)
+    expect(page.locator("#label")).to_have_text("scratch")
+    expect(page.locator("#part")).to_have_text("A17-004711")
+    expect(page.locator("#station")).to_have_text("line3-cam1")
+    expect(page.locator("#alarm")).to_be_hidden()
+    expect(page.locator("#banner")).to_be_hidden()
+    cells = page.locator("#counts tbody td").all_text_contents()
+    assert cells == ["1,043", "2,086", "1,016", "2,032", "6", "12", "21", "42", "0", "0"]
+    expect(page.locator("#classes")).to_have_text("scratch 14 · dent 5 · stain 2")
+    assert {side for _, side in line.pictures} == {480}
+
+
+def test_what_was_not_inspected_fills_the_screen_until_it_is_seen(watch, line):
+    user = watch()
+    page = user.page
+    alarm = page.locator("#alarm")
+    expect(page.locator("#word")).to_have_text("GOOD")
+    line.say(misses=[miss(line.now)], shift=counts(line.now, 7, 1, missed=1))
+    expect(alarm).to_be_visible()
+    expect(page.locator("#alarm-word")).to_have_text("NOT INSPECTED")
+    expect(page.locator("#alarm-part")).to_have_text("Part A17-004712")
+    expect(page.locator("#alarm-station")).to_have_text("line3-cam1")
+    expect(page.locator("#alarm-do")).to_have_text("Hold the part: nothing is known about it.")
+    expect(page).to_have_title("NOT INSPECTED – Line")
+    box = alarm.bounding_box()
+    assert (box["width"], box["height"]) == (1920, 1080)
+    user.screenshot("line-not-inspected-tv", full_page=False)
+    page.reload()
+    expect(alarm).to_be_visible()
+    page.locator("#alarm-seen").click()
+    expect(alarm).to_be_hidden()
+    expect(page.locator("#banner")).to_be_hidden()
+    expect(page.locator('[data-count="missed"] td').first).to_have_text("1")
+    page.reload()
+    expect(page.locator("#word")).to_have_text("GOOD")
+    expect(alarm).to_be_hidden()
+    second = miss(line.now, 1, station="line4-top", part_id=None)
+    line.say(misses=[second, *line.status.misses], shift=counts(line.now, 7, 1, missed=2))
+    expect(alarm).to_be_visible()
+    expect(page.locator("#alarm-where")).to_have_text(re.compile(r"^\s*line4-top\s*$"))
+
+
+@pytest.mark.slow
+def test_a_station_that_inspects_again_leaves_a_banner(watch, line):
+    user = watch()
+    page = user.page
+    line.say(misses=[miss(line.now, 5)], shift=counts(line.now, 7, 1, missed=3))
+    expect(page.locator("#alarm")).to_be_visible()
+    line.say(misses=[miss(line.now, 5, followed=True)])
+    expect(page.locator("#alarm-do")).to_contain_text("3 were not inspected")
+    line.say(misses=[miss(line.now, 60, followed=True)])
+    expect(page.locator("#alarm")).to_be_hidden()
+    expect(page.locator("#banner-words")).to_have_text("3 NOT INSPECTED")
+    expect(page).to_have_title("3 not inspected – Line")
+    seen_pictures(page)
+    assert fits(page)
+    user.screenshot("line-banner-tv", full_page=False)
+    page.locator("#banner-seen").click()
+    expect(page.locator("#banner")).to_be_hidden()
+    line.say(shift=counts(line.now + 8 * HOUR, 7, 1))
+    expect(page.locator("#banner")).to_be_hidden()
+
+
+@pytest.mark.slow
+def test_a_screen_that_is_not_answered_says_so(watch, line):
+    user = watch()
+    page = user.page
+    expect(page.locator("#word")).to_have_text("GOOD")
+    line.status = None
+    expect(page.locator("#alarm-word")).to_have_text("NO CONNECTION", timeout=20_000)
+    expect(page.locator("#alarm-why")).to_have_text("The service is stopping.")
+    expect(page.locator("#alarm-where")).to_contain_text("since 14:42:")
+    expect(page.locator("#alarm-seen")).to_be_hidden()
+    user.screenshot("line-no-connection-tv", full_page=False)
+    line.status = quiet_day(line.now)
+    expect(page.locator("#alarm")).to_be_hidden(timeout=20_000)
+
+
+@pytest.mark.slow
+def test_a_record_that_cannot_be_read_is_told_with_what_is_known(watch, line):
+    user = watch()
+    page = user.page
+    words = "The record cannot be used now: its database does not answer."
+    nothing = {"last": None, "shift": None, "day": None, "chart": None, "drift": None, "defects": []}
+    line.say(**nothing, unavailable=words)
+    expect(page.locator("#alarm-word")).to_have_text("NO DATA")
+    expect(page.locator("#alarm-why")).to_have_text(words)
+    line.say(misses=[miss(line.now)])
+    expect(page.locator("#alarm-word")).to_have_text("NOT INSPECTED")
+
+
+@pytest.mark.slow
+def test_what_is_out_of_the_ordinary_is_said(watch, line):
+    line.say(
+        chart=chart(line.now, out=True),
+        drift=ScoreDrift(now=-2.9, before=-4.3, least=0.9, towards="defective", hours=4),
+        last=inspection(line.now, "defect"),
+        quiet=[
+            QuietStation(station="line4-top", last_at=line.now - timedelta(minutes=52), usual_gap_s=4.2),
+            QuietStation(station="", last_at=line.now - timedelta(minutes=7), usual_gap_s=0.8),
+        ],
+    )
+    user = watch()
+    page = user.page
+    expect(page.locator("#rate .says")).to_have_text(
+        "2 hours above the limits: 5.8 % in this hour, usually 2.1 %."
+    )
+    assert page.locator("#rate .out").count() == 2
+    assert page.locator("#rate .few").count() == 1
+    expect(page.locator("#scores .says")).to_have_text("Drift towards defective: −2.9 lately, usually −4.3.")
+    expect(page.locator("#quiet li")).to_have_text(
+        [
+            "line4-top quiet for 52 min, since 13:50; usually every 4 s",
+            "no station named quiet for 7 min, since 14:35; usually every second",
+        ]
+    )
+    seen_pictures(page)
+    assert fits(page)
+    user.screenshot("line-out-of-the-ordinary-tv", full_page=False)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_it_is_read_on_every_screen(watch, line, size, scheme):
+    line.say(last=inspection(line.now, "defect"), chart=chart(line.now, out=True))
+    line.say(quiet=[QuietStation(station="line4-top", last_at=line.now - HOUR, usual_gap_s=4.2)])
+    user = watch(size, color_scheme=scheme)
+    page = user.page
+    expect(page.locator("#word")).to_have_text("DEFECT")
+    seen_pictures(page)
+    if size != "phone":
+        assert fits(page)
+    user.screenshot(f"line-defect-{size}-{scheme}", full_page=size == "phone")
+    line.say(misses=[miss(line.now)], shift=counts(line.now, 7, 1, missed=1))
+    expect(page.locator("#alarm")).to_be_visible()
+    panel = page.locator("#alarm-panel")
+    assert panel.evaluate(
+        "panel => panel.scrollHeight <= panel.clientHeight && panel.scrollWidth <= panel.clientWidth"
+    )
+    user.screenshot(f"line-not-inspected-{size}-{scheme}", full_page=False)
+
+
+@pytest.mark.slow
+def test_a_line_without_inspections(watch, line):
+    nothing = {"last": None, "defects": [], "drift": None, "stations": []}
+    empty = [
+        hour.model_copy(update={"inspected": 0, "defective": 0, "log_odds": None})
+        for hour in chart(line.now).hours
+    ]
+    line.say(**nothing, chart=DefectChart(centre=None, spread=None, hours=empty))
+    user = watch(path="line?station=new")
+    expect(user.page.locator("#word")).to_have_text("No inspection yet")
+    expect(user.page.locator("#no-defects")).to_be_visible()
+    user.screenshot("line-empty-tv", full_page=False)
+
+
+@pytest.mark.slow
+def test_an_old_verdict_loses_its_colour(watch, line):
+    line.say(last=inspection(line.now, seconds=3 * 3600))
+    user = watch()
+    expect(user.page.locator("#verdict.old")).to_be_visible()
+    expect(user.page.locator("#age")).to_have_text("3 h ago")
+    user.screenshot("line-old-tv", full_page=False)
+
+
+@pytest.mark.slow
+def test_the_station_stands_in_the_address(watch, line):
+    user = watch(path="line?station=line4-top")
+    page = user.page
+    expect(page.locator("#word")).to_have_text("GOOD")
+    assert set(line.stations) == {"line4-top"}
+    page.locator("#stations").select_option(label="line3-cam2")
+    assert page.url.endswith("?station=line3-cam2")
+    page.reload()
+    expect(page.locator("#stations")).to_have_value("=line3-cam2")
+    page.locator("#stations").select_option(label="All")
+    assert page.url.endswith("/line")
+
+
+@pytest.mark.slow
+def test_a_key_is_asked_for(watch, line):
+    line.key = "open sesame"
+    page = watch().page
+    page.locator("#key-cancel").click()
+    expect(page.locator("#alarm-why")).to_have_text("A key is needed.")
+    page.locator("#alarm-key").click()
+    page.locator("#key").fill("open sesame")
+    page.keyboard.press("Enter")
+    expect(page.locator("#word")).to_have_text("GOOD")
+    expect(page.locator("#alarm")).to_be_hidden()
+
+
+@pytest.mark.slow
+def test_sounds_are_off_until_somebody_wants_them(watch):
+    page = watch().page
+    sound = page.locator("#sound")
+    expect(sound).to_have_text("Sound off")
+    sound.click()
+    expect(sound).to_have_text("Sound on")
+    assert page.url.endswith("?sound=on")
+    page.reload()
+    sound.click()
+    expect(sound).to_have_text("Sound on")
+    sound.click()
+    expect(sound).to_have_text("Sound off")
+
+
+@pytest.mark.slow
+def test_pictures_of_defects_that_are_gone_are_forgotten(watch, line):
+    page = watch().page
+    seen_pictures(page)
+    newest = inspection(line.now, "defect", 1, 90300)
+    line.say(defects=[newest, *line.status.defects[:7]])
+    expect(page.locator("#defects li .which").first).to_have_text("A17-004711, line3-cam1")
+    seen_pictures(page)
+    assert [number for number, _ in line.pictures].count(90193) == 1
+    assert sorted({number for number, _ in line.pictures}) == [*range(90193, 90201), 90300]
+    assert page.locator("#defects li").count() == 8
+
+
+@pytest.fixture
+def real_line(tmp_path):
+    """The address of the real service, which records what a stub says; the key is `open sesame`."""
+    keys = tmp_path / "keys"
+    keys.write_text(f"office:{sha256(b'open sesame').hexdigest()}\n")
+    settings = {
+        "model": "unused",
+        "record": "required",
+        "record_folder": tmp_path / "record",
+        "review_keys": keys,
+    }
+    app = create_app(Settings.model_validate(settings), StubPredictor())
+
+    async def start():
+        await app.state.service.start()
+
+    with listening(app, start) as address:
+        yield address
+
+
+@pytest.mark.slow
+def test_what_the_real_service_does_is_shown(visit, real_line):
+    user = visit(real_line, viewport=SIZES["tv"])
+    page = user.open("line?station=a")
+    page.locator("#key").fill("open sesame")
+    page.keyboard.press("Enter")
+    expect(page.locator("#word")).to_have_text("No inspection yet")
+    part = encode_png(part_image())
+
+    def inspect(body, number):
+        url = f"{real_line}v1/inspect?station=a&part_id={number}"
+        return httpx.post(url, content=body, headers={"Content-Type": "image/png"}).status_code
+
+    assert inspect(part, 1) == 200
+    expect(page.locator("#word")).to_have_text("DEFECT")
+    expect(page.locator("#which")).to_have_text("1scratch")
+    seen_pictures(page, 1)
+    assert (
+        page.locator("#defects img").evaluate("image => image.decode().then(() => image.naturalWidth)") == 40
+    )
+    assert inspect(part[:-20], 2) == 422
+    expect(page.locator("#alarm-part")).to_have_text("Part 2")
+    page.locator("#alarm-seen").click()
+    expect(page.locator("#alarm")).to_be_hidden()
+    expect(page.locator("#counts tbody td").first).to_have_text("1")
+    expect(page.locator('[data-count="missed"] td').first).to_have_text("1")

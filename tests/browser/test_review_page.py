@@ -1,0 +1,595 @@
+"""The page of reviews in a real browser, with the real service behind it; a stub stands for the network."""
+
+import json
+import sqlite3
+import urllib.request
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from playwright.sync_api import Page, Route, expect
+
+from api.app import create_app
+from api.records.record import DATABASE
+from api.settings import Settings
+from datasets.layouts.toy import make_sample
+from segdec.engines import Logits
+from segdec.images import encode_png
+from tests.api.conftest import StubPredictor
+from tests.browser.conftest import Visit, listening
+from tests.browser.test_page import contrast
+
+ADA = "localStorage.setItem('segdec.reviewer', 'Ada')"
+WIDTH, HEIGHT = 60, 40
+
+
+class KnownPredictor(StubPredictor):
+    """Has been told the mask scores × 255 of some photographs; of all others they are the grey levels."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.known: dict[bytes, NDArray[np.uint8]] = {}
+
+    def infer(self, prepared: NDArray[np.uint8]) -> Logits:
+        logits = super().infer(prepared)
+        for row, image in enumerate(prepared):
+            scores = self.known.get(sha256(image.tobytes()).digest())
+            if scores is not None:
+                logits.mask[row, ..., 0] = scores / np.float32(255)
+        return logits
+
+
+class Line:
+    """A production line: sends parts to the service, and asks what it has kept."""
+
+    def __init__(self, address: str, folder: Path, predictor: KnownPredictor) -> None:
+        self.address = address
+        self.folder = folder
+        self.predictor = predictor
+        self.key = ""
+
+    def inspect(self, picture: NDArray[np.uint8], part: str, station: str = "line3-cam1") -> int:
+        """Has a photograph inspected; its number in the record."""
+        path = f"v1/inspect?station={station}&part_id={part}"
+        answer = self.ask("POST", path, encode_png(picture), {"Content-Type": "image/png"})
+        number: int = json.loads(answer)["record_id"]
+        return number
+
+    def inspect_defects(self, count: int) -> list[int]:
+        """Has different defective parts inspected, A1, A2, …; their numbers."""
+        return [self.inspect(part_image(200 + n), f"A{n + 1}") for n in range(count)]
+
+    def disagree(self, number: int, label: str, score: float) -> None:
+        """Lets a candidate say otherwise of a record."""
+        with closing(sqlite3.connect(self.folder / DATABASE)) as database, database:
+            database.execute(
+                "INSERT INTO shadows (record_id, model, version, inspected_at, label, score, log_odds, "
+                "differs) VALUES (?, 'unnamed', '1', '2026-01-01', ?, ?, 0, 1)",
+                (number, label, score),
+            )
+            database.execute("UPDATE review_queue SET priority = 0 WHERE record_id = ?", (number,))
+
+    def get(self, path: str) -> Any:
+        """What the service answers."""
+        return json.loads(self.ask("GET", path))
+
+    def ask(
+        self, method: str, path: str, body: bytes | None = None, headers: Mapping[str, str] | None = None
+    ) -> bytes:
+        """Sends a request; what is answered."""
+        sent = {**(headers or {}), "X-API-Key": self.key}
+        request = urllib.request.Request(self.address + path, body, sent, method=method)
+        with urllib.request.urlopen(request, timeout=30) as answer:
+            data: bytes = answer.read()
+        return data
+
+    def say(self, number: int, label: str) -> None:
+        """Lets somebody else judge a record, whoever has it before him."""
+        with closing(sqlite3.connect(self.folder / DATABASE)) as database, database:
+            database.execute("UPDATE review_queue SET leased_to = NULL, leased_until = NULL")
+        revision = self.get(f"v1/records/{number}")["revision"]
+        headers = {"Content-Type": "application/json", "If-Match": f'"{revision}"'}
+        self.ask("PUT", f"v1/records/{number}/review", json.dumps({"label": label}).encode(), headers)
+
+    def review(self, number: int) -> dict[str, Any] | None:
+        """What a person says of a record."""
+        said: dict[str, Any] | None = self.get(f"v1/records/{number}")["review"]
+        return said
+
+    def label(self, number: int) -> str | None:
+        """The label that a person gave to a record."""
+        said = self.review(number)
+        return said and said["label"]
+
+    def mask(self, number: int, which: str = "reviewed", values: str = "defect") -> NDArray[np.uint8]:
+        """A mask of a record."""
+        data = self.ask("GET", f"v1/records/{number}/mask?which={which}&values={values}")
+        return cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_UNCHANGED)
+
+
+class Wire:
+    """What becomes of verdicts on their way: they are carried, broken, cut off, or their answers lost."""
+
+    def __init__(self) -> None:
+        self.state = "carries"
+
+    def carry(self, route: Route) -> None:
+        """Does it to one."""
+        if self.state == "carries":
+            route.continue_()
+        elif self.state == "breaks":
+            route.fulfill(status=500, body="broken")
+        elif self.state == "is cut":
+            route.abort()
+        else:
+            self.state = "carries"
+            route.fetch()
+            route.abort()
+
+
+def part_image(brightness: int) -> NDArray[np.uint8]:
+    """A dark part with a spot 6 × 4 px."""
+    image = np.full((HEIGHT, WIDTH), 30, np.uint8)
+    image[8:12, 10:16] = brightness
+    return image
+
+
+@contextmanager
+def serving(folder: Path, **settings: Any) -> Iterator[Line]:
+    """Runs the service with a record in `folder`; gives its line."""
+    predictor = KnownPredictor()
+    given = {"model": "unused", "record": "required", "record_folder": folder, **settings}
+    app = create_app(Settings.model_validate(given), predictor)
+
+    async def start() -> None:
+        await app.state.service.start()
+
+    with listening(app, start) as address:
+        yield Line(address, folder, predictor)
+
+
+@pytest.fixture
+def line(tmp_path: Path) -> Iterator[Line]:
+    """A line, whose parts wait for their review if they are defective."""
+    with serving(tmp_path / "record") as line:
+        yield line
+
+
+@pytest.fixture
+def review(visit: Callable[..., Visit], line: Line) -> Callable[..., Visit]:
+    """Opens the page of reviews in a browser of its own, as Ada."""
+
+    def open_page(path: str = "review", wire: Wire | None = None, **window: Any) -> Visit:
+        user = visit(line.address, **window)
+        user.page.context.add_init_script(ADA)
+        if wire:
+            user.page.route("**/v1/records/*/review", wire.carry)
+        user.open(path)
+        return user
+
+    return open_page
+
+
+def shows(page: Page, part: str) -> None:
+    """Waits until the picture of a part is on the page."""
+    expect(page.locator("#part")).to_have_text(part)
+    expect(page.locator("main")).to_have_attribute("data-picture", "shown")
+
+
+def place(page: Page, x: float, y: float) -> tuple[float, float]:
+    """Where a point of the photograph lies in the window; the picture is not zoomed."""
+    box = page.locator("#picture").bounding_box()
+    assert box is not None
+    return box["x"] + x / WIDTH * box["width"], box["y"] + y / HEIGHT * box["height"]
+
+
+def draw(page: Page, *points: tuple[float, float]) -> None:
+    """Draws a line on the picture with the mouse."""
+    page.mouse.move(*place(page, *points[0]))
+    page.mouse.down()
+    for point in points[1:]:
+        page.mouse.move(*place(page, *point))
+    page.mouse.up()
+
+
+def test_verdicts_by_key_show_the_next_picture_and_are_kept(review, line):
+    numbers = line.inspect_defects(5)
+    page = review().page
+    for part, key in zip(("A1", "A2", "A3", "A4"), "g1u2", strict=True):
+        shows(page, part)
+        page.keyboard.press(key)
+    shows(page, "A5")
+    expect(page.locator("#last em")).to_have_text(["kept"] * 4)
+    expect(page.locator("#judged")).to_have_text("4 judged")
+    expect(page.locator("#waiting")).to_have_text("1 waiting")
+    assert [line.label(number) for number in numbers] == ["good", "scratch", "unsure", "spot", None]
+    assert line.review(numbers[0])["reviewer"] == "Ada"
+    page.keyboard.press("g")
+    expect(page.locator("#blank-title")).to_have_text("Nothing waits")
+
+
+@pytest.mark.slow
+def test_verdicts_are_taken_back_one_after_another(review, line):
+    numbers = line.inspect_defects(3)
+    page = review().page
+    shows(page, "A1")
+    page.keyboard.press("g")
+    shows(page, "A2")
+    page.locator("#tools label", has_text="Brush").click()
+    page.keyboard.press("ArrowRight")  # skips, and chooses no other tool
+    shows(page, "A3")
+    page.keyboard.press("1")
+    expect(page.locator("#blank-title")).to_have_text("Nothing waits")
+    expect(page.locator("#show-skipped")).to_have_text("Show the skipped one")
+    expect(page.locator("#last em")).to_have_text(["kept", "", "kept"])
+    page.keyboard.press("z")
+    shows(page, "A3")
+    page.keyboard.press("Control+z")
+    shows(page, "A2")
+    page.locator("#undo").click()
+    shows(page, "A1")
+    expect(page.locator("#judged")).to_have_text("0 judged")
+    expect(page.locator("#undo")).to_be_disabled()
+    for part, key in (("A1", "2"), ("A2", "2"), ("A3", "g")):
+        shows(page, part)
+        page.keyboard.press(key)
+    expect(page.locator("#last em")).to_have_text(["kept"] * 3)
+    assert [line.label(number) for number in numbers] == ["spot", "spot", "good"]
+    assert [line.get(f"v1/records/{number}")["revision"] for number in numbers] == [3, 1, 3]
+
+
+@pytest.mark.slow
+def test_a_verdict_needs_a_key_of_its_own_and_no_field(review, line):
+    numbers = line.inspect_defects(3)
+    page = review().page
+    shows(page, "A1")
+    page.keyboard.press("r")
+    page.keyboard.type("ugly 12")
+    page.keyboard.press("Enter")
+    shows(page, "A1")
+    page.keyboard.down("g")
+    shows(page, "A2")
+    page.keyboard.down("g")  # held down: the browser repeats it
+    page.keyboard.down("g")
+    page.keyboard.up("g")
+    page.locator("#verdicts button[data-label=scratch]").dblclick()
+    shows(page, "A3")
+    expect(page.locator("#last em")).to_have_text(["kept"] * 2)
+    assert [line.label(number) for number in numbers] == ["good", "scratch", None]
+    assert line.review(numbers[0])["reason"] == "ugly 12"
+    assert line.review(numbers[1])["reason"] is None
+
+
+def paint_by_hand(page: Page) -> NDArray[np.uint8]:
+    """Adds a stroke and a polygon to the mask of a part, erases some of it; the mask as it should be."""
+    page.keyboard.press("b")
+    for _ in range(20):
+        page.keyboard.press("[")
+    draw(page, (20.5, 30.5), (40.5, 30.5))
+    page.keyboard.press("p")
+    for corner in ((45.2, 5.2), (55.2, 5.2), (55.2, 15.2), (45.2, 15.2)):
+        draw(page, corner)
+    page.keyboard.press("Enter")
+    page.keyboard.press("e")
+    page.keyboard.press("]")  # 2 px: centred on the corner of four pixels
+    draw(page, (10.1, 9.1), (15.9, 9.1))
+    draw(page, (0.5, 0.5), (59.5, 39.5))
+    page.keyboard.press("Control+z")
+    mask = np.zeros((HEIGHT, WIDTH), np.uint8)
+    mask[8:12, 10:16] = 255
+    mask[30, 20:41] = 255
+    mask[5:15, 45:55] = 255
+    mask[8:10, 10:16] = 0
+    return mask
+
+
+@pytest.mark.slow
+def test_a_mended_mask_arrives_pixel_for_pixel(review, line):
+    numbers = line.inspect_defects(2)
+    user = review(viewport={"width": 1440, "height": 900})
+    page = user.page
+    shows(page, "A1")
+    expected = paint_by_hand(page)
+    user.screenshot("mended", full_page=False)
+    page.keyboard.press("g")
+    expect(page.locator("#notice")).to_contain_text("The mended mask shows a defect")
+    page.keyboard.press("2")
+    shows(page, "A2")
+    page.locator("#clear").click()
+    page.keyboard.press("1")
+    expect(page.locator("#notice")).to_contain_text("The mended mask is empty")
+    page.locator("#predicted").click()
+    page.keyboard.press("1")
+    expect(page.locator("#last em")).to_have_text(["kept"] * 2)
+    np.testing.assert_array_equal(line.mask(numbers[0]), expected)
+    assert line.label(numbers[0]) == "spot"
+    assert line.review(numbers[1])["mended_mask"] is None
+
+
+@pytest.mark.slow
+def test_classes_of_pixels_are_painted_by_class(review, line):
+    line.predictor.have_classes(13)
+    number = line.inspect_defects(1)[0]
+    page = review().page
+    shows(page, "A1")
+    expect(page.locator("#classes button")).to_have_text(["scratch", "spot"])
+    page.keyboard.press("b")
+    for _ in range(20):
+        page.keyboard.press("[")
+    draw(page, (30.5, 20.5), (34.5, 20.5))
+    page.keyboard.press("c")
+    draw(page, (30.5, 22.5), (34.5, 22.5))
+    page.keyboard.press("1")
+    expect(page.locator("#last em")).to_have_text(["kept"])
+    expected = np.zeros((HEIGHT, WIDTH), np.uint8)
+    expected[8:12, 10:13], expected[8:12, 13:16] = 1, 2
+    expected[20, 30:35], expected[22, 30:35] = 1, 2
+    np.testing.assert_array_equal(line.mask(number, values="class"), expected)
+
+
+@pytest.mark.slow
+def test_no_two_tabs_show_the_same_picture_and_a_reload_does(review, line):
+    line.inspect_defects(8)
+    page = review().page
+    shows(page, "A1")
+    page.keyboard.press("g")
+    shows(page, "A2")
+    expect(page.locator("#last em")).to_have_text(["kept"])
+    with page.context.expect_page() as opened:  # a browser gives such a tab a copy of the session's storage
+        page.evaluate("window.open(location.href)")
+    shows(opened.value, "A5")
+    expect(opened.value.locator("#judged")).to_have_text("0 judged")
+    page.reload()
+    shows(page, "A2")
+    expect(page.locator("#judged")).to_have_text("1 judged")
+
+
+@pytest.mark.slow
+def test_what_is_not_kept_is_said_and_judged_again(review, line):
+    numbers = line.inspect_defects(3)
+    wire = Wire()
+    user = review(wire=wire, viewport={"width": 1440, "height": 900})
+    page = user.page
+    shows(page, "A1")
+    wire.state = "breaks"
+    page.keyboard.press("g")
+    shows(page, "A2")
+    expect(page.locator("#failed-words")).to_contain_text("A1: Good was not kept: The service answered 500")
+    user.screenshot("not-kept", full_page=False)
+    wire.state = "carries"
+    page.locator("#judge-again").click()
+    shows(page, "A1")
+    expect(page.locator("#failed")).to_be_hidden()
+    expect(page.locator("#notice")).to_contain_text("Good was not kept")
+    line.say(numbers[0], "spot")
+    page.keyboard.press("g")
+    expect(page.locator("#failed-words")).to_contain_text("Somebody else has judged it meanwhile.")
+    page.locator("#leave-it").click()
+    shows(page, "A2")
+    expect(page.locator("#judged")).to_have_text("0 judged")
+    assert line.label(numbers[0]) == "spot"
+
+
+@pytest.mark.slow
+def test_without_a_connection_verdicts_wait_and_are_kept_once(review, line):
+    numbers = line.inspect_defects(3)
+    wire = Wire()
+    page = review(wire=wire).page
+    shows(page, "A1")
+    wire.state = "is cut"
+    page.keyboard.press("g")
+    shows(page, "A2")
+    bar = page.locator("#offline")
+    expect(bar).to_contain_text("A verdict waits here to be sent: do not close this page.")
+    page.locator("#try-now").click()  # there is work to be had, but the verdict is still here
+    expect(bar).to_be_visible()
+    wire.state = "carries"
+    expect(page.locator("#last em")).to_have_text(["kept"])
+    expect(bar).to_be_hidden()
+    wire.state = "loses an answer"
+    page.keyboard.press("2")
+    expect(page.locator("#last em")).to_have_text(["kept"] * 2)
+    expect(page.locator("#failed")).to_be_hidden()
+    assert [line.label(number) for number in numbers] == ["good", "spot", None]
+
+
+@pytest.mark.slow
+def test_an_empty_queue_is_looked_at_again(line, visit):
+    user = visit(line.address)
+    page = user.page
+    page.clock.install()
+    user.open("review")
+    page.locator("#name").fill("Grace")
+    page.keyboard.press("Enter")
+    expect(page.locator("#blank-title")).to_have_text("Nothing waits")
+    user.screenshot("nothing-waits", full_page=False)
+    line.inspect_defects(1)
+    page.clock.run_for(6000)
+    shows(page, "A1")
+    page.keyboard.press("g")
+    expect(page.locator("#last em")).to_have_text(["kept"])
+    assert line.review(1)["reviewer"] == "Grace"
+    page.reload()
+    expect(page.locator("#reviewer")).to_have_text("Grace")
+    expect(page.locator("#name-dialog")).to_be_hidden()
+
+
+@pytest.mark.slow
+def test_a_finger_draws_and_two_move_the_picture(review, line):
+    number = line.inspect_defects(1)[0]
+    user = review(viewport={"width": 820, "height": 1180}, has_touch=True)
+    page = user.page
+    shows(page, "A1")
+    page.locator("#tools label", has_text="Brush").tap()
+    for _ in range(20):
+        page.keyboard.press("[")
+    touch = page.context.new_cdp_session(page)
+
+    def send(kind: str, *points: tuple[float, float]) -> None:
+        places = [place(page, *point) for point in points]
+        points_sent = [{"x": x, "y": y, "id": n} for n, (x, y) in enumerate(places)]
+        touch.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points_sent})
+
+    send("touchStart", (20.5, 30.5))
+    send("touchMove", (40.5, 30.5))
+    send("touchEnd")
+    before = page.locator("#picture").evaluate("canvas => canvas.toDataURL()")
+    send("touchStart", (20.5, 20.5))
+    send("touchStart", (20.5, 20.5), (40.5, 20.5))
+    send("touchMove", (10.5, 20.5), (50.5, 20.5))
+    send("touchEnd")
+    expect(page.locator("#zoom-out")).to_be_enabled()
+    assert page.locator("#picture").evaluate("canvas => canvas.toDataURL()") != before
+    page.locator("#verdicts button[data-label=scratch]").tap()
+    expect(page.locator("#blank-title")).to_have_text("Nothing waits")
+    expected = np.zeros((HEIGHT, WIDTH), np.uint8)
+    expected[8:12, 10:16] = 255
+    expected[30, 20:41] = 255
+    np.testing.assert_array_equal(line.mask(number), expected)
+
+
+@pytest.mark.slow
+def test_the_key_is_asked_for(visit, tmp_path):
+    keys, folder = tmp_path / "keys", tmp_path / "record"
+    keys.write_text(f"boss:{sha256(b'open sesame').hexdigest()}\n")
+    with serving(folder, admin_keys=keys) as line:
+        line.key = "open sesame"
+        line.inspect_defects(1)
+        user = visit(line.address)
+        user.page.context.add_init_script(ADA)
+        page = user.open("review")
+        page.locator("#key-cancel").click()
+        expect(page.locator("#offline")).to_contain_text("The service gives no work. A key is needed.")
+        page.locator("#try-now").click()
+        page.locator("#key").fill("open sesame")
+        page.keyboard.press("Enter")
+        shows(page, "A1")
+        page.keyboard.press("g")
+        expect(page.locator("#last em")).to_have_text(["kept"])
+        assert line.review(1)["reviewer"] == "boss/Ada"
+
+
+@pytest.mark.slow
+def test_strokes_cover_what_lies_within_half_their_width(review):
+    page = review().page
+    draws = np.random.default_rng(0)
+    for diameter in (1, 2, 5, 12):
+        ends = draws.integers(0, 40, (2, 2)) + (0.5 if diameter % 2 else 0)
+        rows = page.evaluate(
+            """async ([from, to, diameter]) => {
+                const { coverLine } = await import("/static/review/shapes.js");
+                const rows = [];
+                const [a, b] = [from, to].map(([x, y]) => ({ x, y }));
+                coverLine(a, b, diameter, (...row) => rows.push(row));
+                return rows;
+            }""",
+            [ends[0].tolist(), ends[1].tolist(), diameter],
+        )
+        covered = np.zeros((60, 60), bool)
+        for y, start, end in rows:
+            covered[y + 10, start + 10 : end + 10] = True
+        centres = np.stack(np.meshgrid(np.arange(60), np.arange(60)), axis=-1) - 9.5
+        along = ends[1] - ends[0]
+        share = np.clip((centres - ends[0]) @ along / (along @ along), 0, 1)[..., None]
+        away = np.linalg.norm(centres - ends[0] - share * along, axis=2)
+        np.testing.assert_array_equal(covered, away <= diameter / 2 + 1e-6)
+
+
+@pytest.mark.slow
+def test_the_pace_leaves_pauses_out(review):
+    pace = """async times => {
+        const { Tally } = await import("/static/review/session.js");
+        const tally = new Tally();
+        for (const time of times) tally.add(time * 1000);
+        return [tally.count, tally.perHour];
+    }"""
+    page = review().page
+    assert page.evaluate(pace, [0, 10, 20, 30]) == [4, None]
+    assert page.evaluate(pace, [0, 10, 20, 3000, 3010, 3020]) == [6, 360]
+
+
+@pytest.mark.slow
+def test_statistics_are_said_in_words(review, line):
+    page = review().page
+    none = {"value": None, "low": None, "high": None}
+    found = {
+        "inspected": 12800,
+        "called_good": 12340,
+        "called_defective": 410,
+        "for_review": 50,
+        "drawn": 700,
+        "reviewed": 690,
+        "unsure": 7,
+        "missed": {"value": 13.7, "low": 3.2, "high": 40.4},
+        "miss_rate": {"value": 0.034, "low": 0.008, "high": 0.09},
+        "false_alarms": none,
+        "defect_rate": {"value": 0.031, "low": 0.03, "high": 0.0345},
+        "notes": ["Few."],
+    }
+    said = page.evaluate("async found => (await import('/static/review/slips.js')).sentences(found)", found)
+    assert said["headline"] == "Of 12\u202f340 called good, about 14 are defective (3.2 to 40)."
+    assert said["facts"] == [
+        "Of 410 called defective, nobody knows yet how many are good: too few were judged.",
+        "Of all defects, about 3.4\u202f% slip through (0.8\u202f% to 9\u202f%).",
+        "Of all parts, about 3.1\u202f% are defective (3\u202f% to 3.5\u202f%).",
+        "12\u202f800 inspected, 50 of them for review. 700 put up for people, 690 judged, 7 of them unsure.",
+    ]
+    line.inspect_defects(1)
+    page.locator("#show-slips").click()
+    expect(page.locator("#slips .headline")).to_have_text(["Nothing was called good."] * 2)
+    page.keyboard.press("g")
+    page.keyboard.press("Escape")
+    assert line.label(1) is None
+
+
+def toy_part(line: Line, index: int, part: str) -> int:
+    """Has a photograph inspected that looks real; the answer is like a network's."""
+    sample = make_sample(index, size=512)
+    blurred = cv2.GaussianBlur(sample.mask.astype(np.float32), (0, 0), 6)
+    scores = np.rint(2 + 228 * blurred / max(blurred.max(), 1)).astype(np.uint8)
+    line.predictor.known[sha256(np.atleast_3d(sample.image).tobytes()).digest()] = scores
+    return line.inspect(sample.image, part)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_desk_of_pictures_looks_right(review, line, scheme):
+    number = [toy_part(line, index, f"A1045{index}") for index in range(1, 9, 2)][-1]
+    line.disagree(number, "good", 0.312)
+    user = review(color_scheme=scheme, viewport={"width": 1440, "height": 900})
+    page = user.page
+    shows(page, "A10457")
+    expect(page.locator("#models .differs")).to_contain_text(
+        "Candidate · unnamed 1Goodscore 0.312says otherwise"
+    )
+    for text in ("#facts", "#why-words", "#verdicts button", "#skip", "#models .differs .who", "#waiting"):
+        assert contrast(page, text) >= 4.5, text
+    user.screenshot(f"verdict-desktop-{scheme}", full_page=False)
+    page.keyboard.press("1")
+    shows(page, "A10451")
+    expect(page.locator("#last em")).to_have_text(["kept"])
+    page.keyboard.press("b")
+    user.screenshot(f"mending-desktop-{scheme}", full_page=False)
+    page.locator("#show-slips").click()
+    expect(page.locator("#slips .headline")).to_have_count(2)
+    user.screenshot(f"slips-{scheme}", full_page=False)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("width", "height"), [(820, 1180), (1180, 820), (390, 844)])
+def test_the_page_fits_small_screens(review, line, width, height):
+    toy_part(line, 1, "A10451")
+    user = review(viewport={"width": width, "height": height}, has_touch=True)
+    shows(user.page, "A10451")
+    user.page.keyboard.press("b")
+    assert user.page.evaluate("document.documentElement.scrollWidth") == width
+    if width > 600:
+        assert user.page.evaluate("document.documentElement.scrollHeight") == height
+        expect(user.page.locator("#verdicts button").last).to_be_in_viewport()
+    user.screenshot(f"verdict-{width}x{height}")

@@ -1,0 +1,393 @@
+"""The way of photographs through a folder: each is recorded once, whatever ends the command and when."""
+
+import json
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+from segdec.command_line import drop_folder
+from segdec.command_line.arrivals import Arrivals
+from segdec.command_line.delivery import CHANGES, FAULTS, Delivery
+from segdec.command_line.drop_folder import DropFolder
+from segdec.command_line.folder_watch import FolderWatch, Notices
+from segdec.errors import ServiceError
+from segdec.schemas import InspectAnswer
+
+ANSWER = {
+    "id": "7",
+    "model": {"name": "parts", "version": "2", "sha256": None},
+    "image": {"width": 2, "height": 1, "bit_depth": 8, "format": "png"},
+    "decision": {
+        "label": "spot",
+        "score": 0.8,
+        "threshold": 0.5,
+        "probabilities": {"good": 0.2, "spot": 0.8},
+    },
+    "mask": None,
+    "regions": [],
+    "timing_ms": {"queue": 0, "decode": 0, "infer": 0, "encode": 0, "total": 0},
+    "batch_size": 1,
+    "warnings": ["This inspection is not recorded: the service keeps no record."],
+}
+
+
+def failure(status, code="any"):
+    return ServiceError("It failed.", code=code, status=status, request_id="9")
+
+
+class Service:
+    """Records what has a new key, unless it fails, and does what is given to do before an answer."""
+
+    def __init__(self):
+        self.records: dict[str, tuple[bytes, str | None]] = {}
+        self.failures: list[Exception] = []
+        self.ready_answers: list[bool] = []
+        self.asked = 0
+        self.keeps = True
+        self.meanwhile = lambda: None
+
+    def inspect(self, image, *, station, part_id, idempotency_key, mask):
+        assert (station, mask) == ("line3", "none")
+        self.asked += 1
+        self.meanwhile()
+        if self.failures:
+            raise self.failures.pop(0)
+        repeated = idempotency_key in self.records
+        if self.keeps:
+            self.records.setdefault(idempotency_key, (image, part_id))
+        number = list(self.records).index(idempotency_key) + 1 if self.keeps else None
+        return InspectAnswer.model_validate({**ANSWER, "record_id": number, "repeated": repeated})
+
+    def ready(self):
+        return self.ready_answers.pop(0) if self.ready_answers else True
+
+    @property
+    def images(self):
+        return [image for image, _ in self.records.values()]
+
+
+class Events:
+    """Time passes when it is waited for; the command ends when there is nothing left to wait for."""
+
+    def __init__(self, patience=100.0):
+        self.now, self.patience, self.waits = 0.0, patience, []
+
+    @property
+    def ended(self):
+        return self.now >= self.patience
+
+    def rest(self, seconds):
+        self.waits.append(seconds)
+        self.now += seconds
+        return self.ended
+
+    wait = pause = rest
+
+
+def open_watch(folder, service, *, part=None, unrecorded=False, patience=100.0, answers=True):
+    events, notices = Events(patience), Notices()
+    pattern = None if part is None else re.compile(part)
+    delivery = Delivery(
+        service, "line3", pattern, 2.0, unrecorded, events.rest, notices.say, draw=lambda: 0.0
+    )
+    arrivals = Arrivals(folder, 2.0, lambda: events.now)
+    return FolderWatch(DropFolder(folder), arrivals, delivery, events, notices, 2.0, 10.0, answers)
+
+
+def found(folder, outcome="done"):
+    return sorted(path.name for path in (folder / outcome).iterdir())
+
+
+@pytest.fixture
+def service():
+    return Service()
+
+
+@pytest.fixture
+def folder(tmp_path):
+    folder = tmp_path / "camera"
+    folder.mkdir()
+    return folder
+
+
+def drop(folder, name, data=b"photograph", modified=1000):
+    (folder / name).write_bytes(data)
+    os.utime(folder / name, (modified, modified))
+
+
+def test_photographs_are_inspected_by_age_and_lie_in_done(folder, service, capsys):
+    for number, name in enumerate(("c.png", "a.png", "b.png")):
+        drop(folder, name, name.encode(), modified=number)
+    open_watch(folder, service, part="(?P<part>.)[.]png").run()
+    assert list(service.records.values()) == [(b"c.png", "c"), (b"a.png", "a"), (b"b.png", "b")]
+    assert found(folder) == [name for stem in "abc" for name in (f"{stem}.png", f"{stem}.png.json")]
+    assert json.loads((folder / "done" / "a.png.json").read_text())["record_id"] == 2
+    assert found(folder, "failed") == found(folder, ".inspecting") == []
+    told = capsys.readouterr()
+    assert told.out.splitlines()[0] == "c.png\tspot\t0.800\t0.500\trecord 1" and told.err == ""
+
+
+def test_without_answers_photographs_alone_lie_there(folder, service):
+    drop(folder, "a.png")
+    open_watch(folder, service, answers=False).run()
+    assert found(folder) == ["a.png"]
+
+
+def test_the_same_name_and_content_again_is_another_photograph(folder, service):
+    for _ in range(3):
+        drop(folder, "a.png")
+        open_watch(folder, service, answers=False).run()
+    first, *others = found(folder)
+    assert first == "a.png" and all(re.fullmatch(r"a_[0-9a-f]{32}\.png", name) for name in others)
+    assert len(service.records) == 3 and len(others) == 2
+
+
+def test_names_that_file_systems_hardly_take(folder, service):
+    names = ["x" * 251 + ".png", "ä" * 120 + ".png", os.fsdecode(b"\xff.png"), "a\nb.png"]
+    for name in names:
+        drop(folder, name)
+    open_watch(folder, service).run()
+    assert len(service.records) == 4 and len(found(folder)) == 8
+
+
+class KilledError(BaseException):
+    """Ends a process where it stands."""
+
+
+STEPS = [
+    (Path, "mkdir"),
+    (Path, "rename"),
+    (Path, "rmdir"),
+    (Path, "replace"),
+    (drop_folder, "sync_folder"),
+    (drop_folder, "write_text_atomic"),
+    (Service, "inspect"),
+]
+
+
+@pytest.mark.parametrize("before", [True, False])
+def test_a_kill_at_any_step_costs_and_doubles_nothing(tmp_path, monkeypatch, before):
+    """Kills the command at its first step, then at its second, and so on until it is through."""
+    monkeypatch.setattr(os, "fsync", lambda _: None)  # a kill loses nothing that is not on the disk yet
+
+    def run_until(step, folder, service):
+        count = 0
+
+        def guard(call):
+            def guarded(*words, **named):
+                nonlocal count
+                count += 1
+                if before and count == step:
+                    raise KilledError
+                result = call(*words, **named)
+                if count >= step:
+                    raise KilledError
+                return result
+
+            return guarded
+
+        with monkeypatch.context() as patch:
+            for owner, name in STEPS:
+                patch.setattr(owner, name, guard(getattr(owner, name)))
+            try:
+                open_watch(folder, service).run()
+            except KilledError:
+                return False
+        return True
+
+    step, through = 0, False
+    while not through:
+        step += 1
+        folder, service = tmp_path / str(step), Service()
+        folder.mkdir()
+        for number in (1, 2):
+            drop(folder, f"{number}.png", b"%d" % number, modified=number)
+        through = run_until(step, folder, service)
+        taken = not (folder / "1.png").exists()
+        drop(folder, "1.png" if taken else "3.png", b"new", modified=3)  # the camera may count anew
+        open_watch(folder, service).run()
+        assert sorted(service.images) == [b"1", b"2", b"new"], step
+        names = found(folder)
+        assert len(names) == 6 and {"1.png", "1.png.json", "2.png", "2.png.json"} < set(names), names
+        pictures = [name for name in names if name.endswith(".png")]
+        assert sorted((folder / "done" / name).read_bytes() for name in pictures) == [b"1", b"2", b"new"]
+        assert found(folder, "failed") == found(folder, ".inspecting") == []
+    assert step > 20
+
+
+def claimed(folder):
+    return next((folder / ".inspecting").glob("*/a.png"))
+
+
+def test_a_photograph_that_goes_on_growing_is_asked_for_again(folder, service):
+    drop(folder, "a.png", b"half")
+    service.failures = [failure(422, "truncated_image")]
+    service.meanwhile = lambda: claimed(folder).write_bytes(b"the whole of it")
+    open_watch(folder, service).run()
+    assert service.images == [b"the whole of it"] and service.asked == 2
+    assert found(folder) == ["a.png", "a.png.json"]
+
+
+def test_a_photograph_that_never_rests_fails(folder, service):
+    drop(folder, "a.png")
+    service.failures = [failure(422, "truncated_image")] * 99
+    sizes = iter(range(100, 200))
+    service.meanwhile = lambda: claimed(folder).write_bytes(bytes(next(sizes)))
+    open_watch(folder, service).run()
+    assert service.asked == CHANGES and not service.records
+    assert json.loads((folder / "failed" / "a.png.json").read_text())["code"] == "still_changing"
+
+
+@pytest.mark.parametrize(
+    ("status", "code"),
+    [(422, "truncated_image"), (415, "unsupported_type"), (413, "too_large"), (502, "replica_lost")],
+)
+def test_a_photograph_that_is_refused_fails_and_the_next_one_does_not(folder, service, status, code, capsys):
+    drop(folder, "a.png", b"bad", modified=1)
+    drop(folder, "b.png", modified=2)
+    service.failures = [failure(status, code)]
+    open_watch(folder, service).run()
+    assert found(folder, "failed") == ["a.png", "a.png.json"] and found(folder) == ["b.png", "b.png.json"]
+    told = json.loads((folder / "failed" / "a.png.json").read_text())
+    assert (told["photograph"], told["status"], told["code"]) == ("a.png", status, code)
+    assert (told["detail"], told["request_id"]) == ("It failed.", "9")
+    assert f"a.png\tNOT_INSPECTED\t{code}\n" in capsys.readouterr().out
+
+
+def test_a_name_without_a_part_fails_without_being_asked_for(folder, service):
+    for name in ("7.png", "a_.png", f"{'x' * 129}_.png", os.fsdecode(b"\xff_.png")):
+        drop(folder, name)
+    open_watch(folder, service, part="^(?P<part>[^_]+)_").run()
+    assert found(folder) == ["a_.png", "a_.png.json"]
+    assert json.loads((folder / "failed" / "7.png.json").read_text())["code"] == "no_part"
+    assert len(found(folder, "failed")) == 6
+
+
+@pytest.mark.parametrize(
+    "failures", [[failure(503, "queue_full")] * 20, [failure(429)] * 20, [failure(None, "unreachable")] * 4]
+)
+def test_a_service_that_is_away_is_waited_for(folder, service, failures, capsys):
+    for name in ("a.png", "b.png"):
+        drop(folder, name)
+    service.failures = list(failures)
+    watch = open_watch(folder, service, patience=10_000.0)
+    watch.run()
+    assert len(service.records) == 2 and len(found(folder)) == 4
+    assert (
+        watch.events.waits[2 : 2 + len(failures)] == [1.0, 2.0, 4.0, 8.0, 16.0, *[30.0] * 15][: len(failures)]
+    )
+    assert capsys.readouterr().err == "waiting: It failed.\ninspecting again\n"
+
+
+def test_nothing_is_sent_to_a_service_that_is_not_ready(folder, service):
+    drop(folder, "a.png")
+    service.failures = [failure(None, "unreachable")]
+    service.ready_answers = [False] * 50 + [True]
+    open_watch(folder, service, patience=10_000.0).run()
+    assert service.asked == 2 and len(service.records) == 1
+
+
+@pytest.mark.parametrize("status", [500, 504, None])
+def test_a_photograph_on_which_a_ready_service_fails_each_time_does_not_stop_the_line(
+    folder, service, status
+):
+    drop(folder, "a.png", modified=1)
+    drop(folder, "b.png", modified=2)
+    service.failures = [failure(status)] * FAULTS
+    open_watch(folder, service, patience=10_000.0).run()
+    assert found(folder, "failed") == ["a.png", "a.png.json"] and found(folder) == ["b.png", "b.png.json"]
+
+
+@pytest.mark.parametrize("status", [400, 401, 403, 404, 405])
+def test_who_asks_wrongly_ends_and_keeps_everything(folder, service, status):
+    drop(folder, "a.png")
+    service.failures = [failure(status)]
+    with pytest.raises(ServiceError):
+        open_watch(folder, service).run()
+    assert found(folder) == found(folder, "failed") == []
+    open_watch(folder, service).run()
+    assert found(folder) == ["a.png", "a.png.json"]
+
+
+def test_what_is_not_recorded_is_waited_for_unless_it_may_go_unrecorded(folder, service, capsys):
+    drop(folder, "a.png")
+    service.keeps = False
+    open_watch(folder, service).run()
+    assert found(folder) == []
+    assert "the service keeps no record. Without a record, start with --unrecorded" in capsys.readouterr().err
+    open_watch(folder, service, unrecorded=True).run()
+    assert found(folder) == ["a.png", "a.png.json"]
+    assert capsys.readouterr().out == "a.png\tspot\t0.800\t0.500\trecord none\n"
+
+
+def test_who_is_ended_while_it_waits_goes_on_later_under_the_same_key(folder, service):
+    drop(folder, "a.png")
+    service.failures = [failure(503)] * 99
+    open_watch(folder, service, patience=20.0).run()
+    assert found(folder) == [] and not service.records
+    service.failures = []
+    open_watch(folder, service).run()
+    assert len(service.records) == 1 and found(folder) == ["a.png", "a.png.json"]
+
+
+def test_a_disk_that_fails_is_waited_for(folder, service, monkeypatch, capsys):
+    drop(folder, "a.png")
+    write, failures = drop_folder.write_text_atomic, iter([OSError(28, "No space left on device")] * 2)
+
+    def fail_twice(*words):
+        for error in failures:
+            raise error
+        write(*words)
+
+    monkeypatch.setattr(drop_folder, "write_text_atomic", fail_twice)
+    open_watch(folder, service).run()
+    assert len(service.records) == 1 and service.asked == 3 and found(folder) == ["a.png", "a.png.json"]
+    assert "waiting: the folder: No space left on device" in capsys.readouterr().err
+
+
+def test_a_folder_that_has_gone_is_waited_for(folder, service, monkeypatch):
+    drop(folder, "a.png")
+    scan, failures = os.scandir, iter([FileNotFoundError(2, "No such file", str(folder))])
+
+    def fail_once(path):
+        for error in failures if path == folder else ():
+            raise error
+        return scan(path)
+
+    monkeypatch.setattr(os, "scandir", fail_once)
+    open_watch(folder, service).run()
+    assert found(folder) == ["a.png", "a.png.json"]
+
+
+def test_what_is_done_may_be_moved_away(folder, service):
+    for name in ("a.png", "b.png"):
+        drop(folder, name)
+        watch = open_watch(folder, service)
+        watch.run()
+        (folder / "done").rename(folder / f"archive_{name}")
+    assert found(folder, "archive_b.png") == ["b.png", "b.png.json"] and len(service.records) == 2
+
+
+def test_a_file_that_cannot_be_read_does_not_stop_the_line(folder, service, monkeypatch):
+    drop(folder, "a.png", modified=1)
+    drop(folder, "b.png", modified=2)
+    open_file = Path.open
+
+    def open_readable(path, *words, **named):
+        if path.name == "a.png" and "rb" in words:
+            raise PermissionError(13, "Permission denied", str(path))
+        return open_file(path, *words, **named)
+
+    monkeypatch.setattr(Path, "open", open_readable)
+    open_watch(folder, service).run()
+    assert json.loads((folder / "failed" / "a.png.json").read_bytes())["code"] == "unreadable_file"
+    assert found(folder) == ["b.png", "b.png.json"]
+
+
+def test_files_beyond_the_largest_are_not_read(folder, service, monkeypatch):
+    monkeypatch.setattr("segdec.command_line.delivery.MOST_BYTES", 3)
+    drop(folder, "a.png", b"1234")
+    open_watch(folder, service).run()
+    assert service.asked == 0 and found(folder, "failed") == ["a.png", "a.png.json"]

@@ -1,0 +1,148 @@
+"""`segdec watch` as a command: started, woken by the folder, ended by signals, refused."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from segdec.__main__ import main
+from segdec.command_line.folder_events import FolderEvents
+from segdec.files import held
+from segdec.images import encode_png
+
+ROOT = Path(__file__).parents[3]
+PICTURE = encode_png(np.full((8, 12), 90, np.uint8))
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "camera").mkdir()
+    return tmp_path / "camera"
+
+
+def end_when(condition, number=signal.SIGTERM):
+    """Sends this process a signal once a condition holds."""
+
+    def wait():
+        while not condition():
+            threading.Event().wait(0.01)
+        os.kill(os.getpid(), number)
+
+    thread = threading.Thread(target=wait, daemon=True)
+    thread.start()
+    return thread
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_photographs_are_inspected_until_a_signal(folder, stub_service, service_url, tmp_path, number, capfd):
+    stub_service.key = "k1"
+    (tmp_path / "key").write_text("k1\n")
+    (folder / "A7_left.png").write_bytes(PICTURE)
+    (folder / "B8_left.png").write_bytes(b"no picture")
+    handlers = [signal.getsignal(one) for one in (signal.SIGTERM, signal.SIGINT)]
+    waiting = end_when((folder / "done" / "C9.png").exists, number)
+    args = (folder, folder / "done" / "A7_left.png.json")
+    arriving = threading.Thread(target=drop_after, args=args, daemon=True)
+    arriving.start()
+    flags = ["--station", "line3", "--part-pattern", "^(?P<part>[^_.]+)", "--answers", "--settle", "0.02"]
+    flags += ["--api-key-file", str(tmp_path / "key"), "--look-every", "1"]
+    assert main(["watch", str(folder), "--url", service_url, *flags]) == 0
+    waiting.join()
+    arriving.join()
+    assert handlers == [signal.getsignal(one) for one in (signal.SIGTERM, signal.SIGINT)]
+    assert sorted(part["part_id"] for part in stub_service.parts) == ["A7", "C9"]
+    assert {part["station"] for part in stub_service.parts} == {"line3"}
+    assert sorted(path.name for path in (folder / "failed").iterdir()) == ["B8_left.png", "B8_left.png.json"]
+    told = capfd.readouterr()
+    assert "A7_left.png\tgood\t0.353\t0.500\trecord 1\n" in told.out and told.err == ""
+
+
+def test_what_comes_into_the_folder_wakes_it_and_an_end_too(folder):
+    for stir in ((folder / "a.png").touch, None):
+        events = FolderEvents(folder, pytest.fail)
+        waiting = threading.Thread(target=events.wait, args=(600,), daemon=True)
+        events.start()
+        waiting.start()
+        while waiting.is_alive():
+            (stir or events.end)()
+            waiting.join(0.01)
+        assert events.ended is (stir is None)
+        events.end()
+        assert events.rest(600)
+
+
+def test_a_folder_without_events_is_told(tmp_path):
+    warnings = []
+    events = FolderEvents(tmp_path / "none", warnings.append)
+    events.start()
+    while not warnings:
+        events.wait(0.01)
+    assert "it is looked at regularly all the same" in warnings[0]
+
+
+def drop_after(folder, sign):
+    """Drops a photograph as soon as a file is there."""
+    while not sign.exists():
+        threading.Event().wait(0.01)
+    (folder / "C9.png").write_bytes(PICTURE)
+
+
+def test_an_unknown_key_ends_it_and_keeps_the_photograph(
+    folder, stub_service, service_url, monkeypatch, capsys
+):
+    stub_service.key = "k1"
+    monkeypatch.delenv("SEGDEC_API_KEY", raising=False)
+    (folder / "a.png").write_bytes(PICTURE)
+    with pytest.raises(SystemExit) as ended:
+        main(["watch", str(folder), "--url", service_url, "--settle", "0.02"])
+    assert ended.value.code == 2
+    assert "asks for an API key. Give it with --api-key-file FILE" in capsys.readouterr().err
+    assert [path.name for path in folder.glob(".inspecting/*/*")] == ["a.png"]
+
+
+def refused(capsys, *flags):
+    with pytest.raises(SystemExit) as ended:
+        main(["watch", *map(str, flags), "--url", "http://127.0.0.1:1"])
+    assert ended.value.code == 2
+    return capsys.readouterr().err
+
+
+def test_one_command_watches_a_folder(folder, capsys):
+    (folder / ".inspecting").mkdir()
+    with held(folder / ".inspecting"):
+        assert "is watched by another process. Expected one for each folder" in refused(capsys, folder)
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        (["--settle", "0"], "'0' is no time. Expected seconds"),
+        (["--look-every", "nan"], "'nan' is no time"),
+        (["--part-pattern", "("], "'(' is no regular expression"),
+        (["--part-pattern", "a"], "'a' has no group 'part'"),
+        (["--station", "a\nb"], "is no name. Expected 1 to 128 letters that print"),
+    ],
+)
+def test_wrong_flags(folder, capsys, flags, words):
+    assert words in refused(capsys, folder, *flags)
+
+
+def test_a_folder_that_is_none(tmp_path, capsys):
+    assert "is no folder. Expected the one that the camera writes to" in refused(capsys, tmp_path / "none")
+
+
+def test_without_its_package_the_extra_is_named(folder):
+    code = (
+        "import sys; sys.modules['watchfiles'] = None; from segdec.__main__ import main; "
+        "main(['watch', sys.argv[1], '--url', 'http://127.0.0.1:1'])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(folder)], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 2
+    assert "The package 'watchfiles' is not installed. Install the extra 'watch'" in done.stderr

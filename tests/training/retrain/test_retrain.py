@@ -1,0 +1,223 @@
+"""From a finished run and reviewed photographs to the next version; its training takes a few steps."""
+
+import json
+import re
+import shutil
+
+import pytest
+
+from datasets.layouts.toy import make_sample
+from segdec.artifact import digest, read_manifest
+from segdec.errors import ArtifactError, ConfigError
+from segdec.images import encode_png
+from training.__main__ import main
+from training.experiment_file import load_experiment
+from training.retrain.lineage import find_lineage
+
+pytest.importorskip("tensorflow")
+
+from training.calibrate import score_folds
+from training.evaluation.comparison import compare_runs
+from training.export import ExportOptions, export_run
+from training.retrain import judgement
+from training.run.folder import RunFolder
+from training.trainer import Trainer
+
+pytestmark = pytest.mark.usefixtures("tensorflow_devices")
+
+
+@pytest.fixture
+def run(finished_run, tmp_path):
+    """A copy of the finished run, `runs/tiny`."""
+    return shutil.copytree(finished_run, tmp_path / "runs" / "tiny")
+
+
+@pytest.fixture
+def model(run, tmp_path):
+    """Its model, version 1, as a service has several."""
+    folder = tmp_path / "models" / "tiny" / "1"
+    export_run(run, folder, ExportOptions(with_sample=False))
+    return folder
+
+
+@pytest.fixture
+def write_reviewed(tmp_path):
+    """Writes photographs of another toy set as an export leaves them; every second one has a mask."""
+
+    def write(name="reviewed", count=20, label="defect"):
+        root, lines = tmp_path / name, []
+        for folder in ("pictures", "masks"):
+            (root / folder).mkdir(parents=True)
+        for number in range(count):
+            sample = make_sample(number, seed=5, size=32)
+            line = {
+                "image": f"pictures/{number}.png",
+                "name": f"reviewed/{number}",
+                "group": f"part {number}",
+            }
+            (root / line["image"]).write_bytes(encode_png(sample.image))
+            if sample.label and number % 4 == 1:
+                line["mask"] = f"masks/{number}.png"
+                (root / line["mask"]).write_bytes(encode_png(sample.mask))
+            lines.append(json.dumps({**line, "label": label if sample.label else "good"}))
+        (root / "manifest.jsonl").write_text("\n".join(lines))
+        (root / "classes.txt").write_text(f"{label}\n")
+        return root
+
+    return write
+
+
+def retrain(run, reviewed, *words):
+    main(["retrain", str(run), "--reviewed", str(reviewed), *map(str, words)])
+
+
+@pytest.mark.slow
+def test_the_next_version_begins_with_the_weights_of_the_former(
+    run, model, write_reviewed, read_weights, capsys
+):
+    reviewed = write_reviewed()
+    retrain(run, reviewed, "--parent", model, "--force")
+    printed = capsys.readouterr().out
+    assert "reviewed    20 new photographs: 6 good + 6 defective to train, 2 good + 2 defective" in printed
+    assert "the test photographs of before" in printed and "the photographs held back" in printed
+    next_run, next_model = run.with_name("tiny_2"), model.with_name("2")
+    config = load_experiment(next_run / "config.toml")
+    assert config.initial_weights == run / "network.weights.h5" and config.data.reviewed == (reviewed,)
+    manifest = read_manifest(next_model)
+    assert (manifest.name, manifest.version) == ("tiny", "2")
+    assert (manifest.parent.version, manifest.parent.sha256) == ("1", digest(model))
+    before, after = (RunFolder(folder).splits.read_text().splitlines() for folder in (run, next_run))
+    assert {line for line in before if line[0] != "#"} < set(after)
+    comparison = compare_runs(next_run / "parent", next_run)
+    assert (comparison.photographs, comparison.left_out) == (8, 0)
+    again = Trainer(config.model_copy(update={"name": "again"})).run().path
+    for name, array in read_weights(next_run).items():
+        assert (array == read_weights(again)[name]).all()
+
+
+@pytest.mark.slow
+def test_a_stopped_command_goes_on(run, model, write_reviewed, monkeypatch, capsys):
+    reviewed, words = write_reviewed(), ("--parent", model, "--force")
+    with monkeypatch.context() as patch:
+        patch.setattr(Trainer, "run", lambda _: pytest.fail("stopped here"))
+        with pytest.raises(pytest.fail.Exception):
+            retrain(run, reviewed, *words)
+    assert RunFolder(run.with_name("tiny_2")).has_result is False
+    capsys.readouterr()
+    retrain(run, reviewed, *words)
+    assert "reviewed " not in capsys.readouterr().out
+    assert read_manifest(model.with_name("2")).version == "2"
+    with pytest.raises(SystemExit):
+        retrain(
+            run,
+            write_reviewed("others", 22),
+            "--parent",
+            model,
+            "--version",
+            "2",
+            "--out",
+            model.with_name("3"),
+        )
+    assert "tiny_2' is another run" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_a_worse_version_is_not_exported(run, model, write_reviewed, monkeypatch, capsys):
+    monkeypatch.setattr(judgement, "summarize", lambda _: "worse")
+    with pytest.raises(SystemExit) as refused:
+        retrain(run, write_reviewed(), "--parent", model)
+    assert refused.value.code == 2 and not model.with_name("2").exists()
+    assert re.search(
+        r"error: tiny 2 is worse than 1, and was not exported\..*--force", capsys.readouterr().err
+    )
+
+
+@pytest.mark.slow
+def test_it_keeps_within_its_minutes(run, model, write_reviewed, run_process):
+    """The clock ticks by being looked at."""
+    answer = run_process(
+        "retrain",
+        run,
+        "--reviewed",
+        write_reviewed(),
+        "--parent",
+        model,
+        "--force",
+        "--minutes",
+        40,
+        tick_s=60,
+    )
+    assert answer.returncode == 0, answer.stderr
+    stages = load_experiment(run.with_name("tiny_2") / "config.toml").stages
+    assert stages.segment.learning_rate == 0.5e-3
+    assert stages.segment.steps > 5 and stages.joint.steps > 5
+
+
+# === What is refused, before anything is trained ===
+
+
+@pytest.mark.slow
+def test_what_cannot_be_learnt_from_is_refused(run, model, write_reviewed, capsys):
+    for reviewed, words, told in (
+        (write_reviewed("other", label="hole"), (), "people call 10 of the photographs 'hole'"),
+        (write_reviewed("none", 0), (), "has no entry"),
+        (write_reviewed("some"), ("--minutes", "0"), "--minutes 0. Expected how long"),
+        (write_reviewed("more"), ("--name", "../x"), "'../x' cannot name a run"),
+    ):
+        with pytest.raises(SystemExit) as refused:
+            retrain(run, reviewed, "--parent", model, *words)
+        assert refused.value.code == 2
+        assert told in capsys.readouterr().err
+    assert [path.name for path in run.parent.iterdir() if path.is_dir()] == ["tiny"]
+
+
+@pytest.mark.slow
+def test_lineage_is_found_and_counts_on(run, model, tmp_path, monkeypatch, tiny_artifact):
+    folder = RunFolder.finished(run)
+    monkeypatch.chdir(tmp_path)
+    found = find_lineage(folder, None, None, None)
+    assert (found.name, found.version, found.out) == ("tiny", "2", model.with_name("2"))
+    model.rename(tmp_path / "exported")
+    with pytest.raises(ArtifactError, match=r"No model of the run .* --parent MODEL"):
+        find_lineage(folder, None, None, None)
+    assert find_lineage(folder, tmp_path / "exported", None, None).out == tmp_path / "exported_2"
+    with pytest.raises(ConfigError, match="--version 1 is that of the model"):
+        find_lineage(folder, tmp_path / "exported", "1", None)
+    with pytest.raises(ArtifactError, match="was trained on other photographs"):
+        find_lineage(folder, tiny_artifact, None, None)
+
+
+@pytest.mark.slow
+def test_weights_of_another_network_or_other_ones_are_refused(run, tiny_experiment, tmp_path):
+    def begin(*flags):
+        words = [
+            "--runs",
+            str(tmp_path / "new"),
+            "--initial-weights",
+            str(run / "network.weights.h5"),
+            *flags,
+        ]
+        return Trainer(load_experiment(tiny_experiment, words))
+
+    with pytest.raises(ConfigError, match="does not fit the network"):
+        begin("--network.feature-width", "16")
+    with pytest.raises(ConfigError, match="these are other weights"):
+        begin("--initial-sha256", "0" * 64)
+    (run / "network.weights.h5").unlink()
+    with pytest.raises(ConfigError, match=r"cannot be read: No such file.*Expected network\.weights\.h5"):
+        begin()
+
+
+@pytest.mark.slow
+def test_folds_of_a_run_that_began_with_learnt_weights_are_refused(run):
+    experiment = (
+        RunFolder(run).experiment().model_copy(update={"initial_weights": run / "network.weights.h5"})
+    )
+    with pytest.raises(ConfigError, match="has learnt from the photographs of every fold"):
+        next(score_folds(RunFolder(run), experiment, 2))
+
+
+def test_verdicts_on_several_sets_are_one():
+    assert judgement.summarize(["better", "worse"]) == "worse"
+    assert judgement.summarize(["not worse", "better"]) == "better"
+    assert judgement.summarize(["not worse"]) == "not worse"

@@ -1,0 +1,31 @@
+"""How many steps fit into the time that a user gives: measured and planned as `fit` does."""
+
+from datasets.sample import Dataset
+from training.config import ExperimentConfig
+from training.fit.choice import Choice
+from training.fit.plan import Amounts, Plan, plan
+from training.fit.speed import count_validated, measure_speed
+from training.fit.timed_pace import Clock
+
+
+def plan_steps(config: ExperimentConfig, dataset: Dataset, ends_at: float, clock: Clock) -> Plan:
+    """Plans a training that ends, judged and exported, at a time.
+
+    Args:
+        config: The experiment, whose stages say what share of the steps each has.
+        dataset: What it learns from, with its splits.
+        ends_at: When everything is to be done, by `clock`.
+        clock: Seconds that pass.
+
+    Raises:
+        SegdecError: If training cannot even begin.
+        RunInterruptedError: If SIGTERM or SIGINT came.
+    """
+    steps = {name: stage.steps for name, stage in config.stages if stage.steps}
+    shares = {name: number / sum(steps.values()) for name, number in steps.items()}
+    settings = config.model_dump(mode="json", exclude_none=True)
+    speed = measure_speed(Choice(settings, (), shares, 0), dataset, config.runs, clock)
+    train, val, test = (dataset.of_split(split) for split in ("train", "val", "test"))
+    # Both networks judge the test photographs.
+    amounts = Amounts(len(train), count_validated(val), 2 * len(test), config.batch_size)
+    return plan(shares, speed, amounts, ends_at - clock())
