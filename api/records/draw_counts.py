@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import Connection, Select, func, select
 
 from api.records.inspection import Row
-from api.records.queries import Filters, hour_of, ids_of_hours, insert_into
+from api.records.queries import Filters, hour_of, ids_of_hours, insert_into, unindexed
 from api.records.tables import draws, inspections
 
 HOUR = timedelta(hours=1)
@@ -88,4 +88,6 @@ def inspected(connection: Connection, statement: Select[Any], filters: Filters) 
         statement = statement.where(table.inspected_at >= filters.since)
     if filters.until is not None:
         statement = statement.where(table.inspected_at < filters.until)
-    return statement if filters.station is None else statement.where(table.station == filters.station)
+    if filters.station is None:
+        return statement
+    return statement.where(unindexed(connection.dialect.name, table.station) == filters.station)

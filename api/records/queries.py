@@ -263,17 +263,21 @@ def list_inspections(
 
 
 def _equal(dialect: str, filters: Filters) -> Iterator[ColumnElement[bool]]:
-    """Yields what columns have to be.
-
-    SQLite keeps no figures of what is rare, and takes the index of any column that is named. So it is kept
-    from those of others where a part is named, or what was reviewed is asked for: these are few.
-    """
+    """Yields what columns have to be; a part, and what was reviewed, is rarer than all else that is named."""
     names = ("station", "part_id", "label")
     found_by = ("part_id",) if filters.part_id is not None else () if filters.reviewed else names
     for name in names:
         if (value := getattr(filters, name)) is not None:
             column = inspections.c[name]
-            yield (column if name in found_by or dialect != "sqlite" else column.concat("")) == value
+            yield (column if name in found_by else unindexed(dialect, column)) == value
+
+
+def unindexed(dialect: str, column: Column[Any]) -> ColumnElement[Any]:
+    """Returns the text of a column in words that keep SQLite from the column's own index.
+
+    SQLite keeps no figures of what is rare, and would take the index of any column that is named.
+    """
+    return column.concat("") if dialect == "sqlite" else column
 
 
 def ids_of_hours(connection: Connection, filters: Filters) -> tuple[int, int]:

@@ -63,6 +63,17 @@ GOOD_DAYS = 30
 """Pictures of good ones are gone after them."""
 THRESHOLD, NEAR_SHARE = 0.5, 0.002
 MODEL = ModelIdentity(name="parts", version="3", sha256="5e" * 32)
+SAME = {
+    "client": "line",
+    "model": MODEL.name,
+    "version": MODEL.version,
+    "manifest_sha256": MODEL.sha256,
+    "engine": "openvino",
+    "threshold": THRESHOLD,
+    "review_threshold": 0.4,
+}
+"""Of every inspection."""
+NOT_REVIEWED = {"revision": 0, "reviewed_label": None, "reviewed_at": None, "reviewer": None}
 SIDE = 512
 """Of a photograph, px."""
 BLOCK = 20_000
@@ -211,29 +222,31 @@ def _make_rows(start: int, end: int, rows: int) -> Iterator[tuple[Row, Row]]:
             "inspected_at": at,
             "station": RARE_AT if label == RARE else station,
             "part_id": f"P{number // PHOTOGRAPHS_EACH:08}",
-            "client": "line",
             "picture": picture["sha256"],
-            "model": MODEL.name,
-            "version": MODEL.version,
-            "manifest_sha256": MODEL.sha256,
-            "engine": "openvino",
             "label": label,
             "score": score,
             "log_odds": math.log(score / (1 - score)),
-            "threshold": THRESHOLD,
-            "review_threshold": 0.4,
             "draw": drawn,
             "draw_probability": draw.probability,
             "draw_reason": draw.reason,
-            "revision": int(is_reviewed),
-            "reviewed_label": label if is_reviewed and label != REVIEW else GOOD if is_reviewed else None,
-            "reviewed_at": at + timedelta(hours=20) if is_reviewed else None,
-            "reviewer": "anna" if is_reviewed else None,
+            **(_review(label, at) if is_reviewed else NOT_REVIEWED),
+            **SAME,
             "answer": answers[label] % (number, score, 1 - score, score),
             "mask": masks[0 if label == GOOD else number % (len(masks) - 1) + 1],
             "details": f'{{"order": "A{number // 5000}"}}',
         }
         yield inspection, picture
+
+
+def _review(label: str, at: datetime) -> Row:
+    """Returns what a person says the next day: as the model, and `good` of what was for review."""
+    says = GOOD if label == REVIEW else label
+    return {
+        "revision": 1,
+        "reviewed_label": says,
+        "reviewed_at": at + timedelta(hours=20),
+        "reviewer": "anna",
+    }
 
 
 def _score(label: str, chance: float) -> float:

@@ -3,9 +3,9 @@
     python -m benchmarks.serving.large_record --folder FOLDER [--rows 10000000] [--times 20] [--json FILE]
     python -m benchmarks.serving.large_record --folder FOLDER --database postgresql://USER:PASSWORD@HOST/NAME
 
-The record is made first, by `generated_record`, in a quarter of an hour and 15 GB with SQLite. What is there
-of it is used again: one that was killed goes on. The service has a stub for its network. One client asks it,
-each time about another place of the record; then it asks for a page by every combination of filters.
+The record is made first, by `generated_record`, in half an hour and 15 GB with SQLite. What is there of it is
+used again: one that was killed goes on. The service has a stub for its network. One client asks it, each time
+about another place of the record; then it asks for a page by every combination of filters.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""Pages are found by an index, whatever is asked for: no row is read that is not shown."""
+"""Whatever is asked for is found by an index: no row is read that is not shown."""
 
 from datetime import UTC, datetime
 from itertools import product
@@ -8,6 +8,7 @@ import pytest
 from api.records import queries
 from api.records.database import migrate, open_database
 from api.records.queries import Filters, list_inspections
+from api.records.review_statistics import make_statistics
 
 ANY = {"since": datetime(2026, 1, 1, tzinfo=UTC)}, {}
 WANTED = {
@@ -65,3 +66,13 @@ def test_a_page_of_a_time_begins_at_the_nearer_of_its_ends(connection, monkeypat
     statement = statement_of(connection, Filters(**ANY[0]), before)
     assert "inspections.id >= 100" in statement
     assert statement.count("inspections.id <") == statement.count(f"inspections.id < {bound} ") == 1
+
+
+@pytest.mark.parametrize("station", [None, "x"])
+def test_statistics_read_the_index_of_what_was_drawn_alone(connection, station):
+    driver, statements = connection.connection.driver_connection, []
+    driver.set_trace_callback(statements.append)
+    make_statistics(connection, Filters(station=station))
+    driver.set_trace_callback(None)
+    explained = driver.execute(f"EXPLAIN QUERY PLAN {statements[-1]}").fetchall()
+    assert " USING COVERING INDEX inspections_drawn " in explained[0][3]
