@@ -38,7 +38,7 @@ BEFORE_HOURS = 7 * 24
 DRIFT_HOURS = 4
 """Of the scores, the running one included, that are compared with the hours of `BEFORE_HOURS` before them."""
 STANDS = timedelta(hours=12)
-"""Before the shift, whose misses are told still: one that nothing has followed does not end with a shift."""
+"""Before the shift, of which misses are told still: one that nothing followed does not end with a shift."""
 DEFECTS = 8
 """The last ones, of the week."""
 

@@ -28,7 +28,7 @@ MOST_ROWS = 100_000
 """Of the table; then the oldest go."""
 RETRY_S = 2.0
 """Seconds after a failure in which nothing is tried again."""
-PATIENCE_S = 0.5
+PATIENCE_S = 2.0
 """Seconds that a reader waits for rows that are being written."""
 logger = logging.getLogger(__name__)
 

@@ -180,12 +180,12 @@ def test_misses_of_rows_and_of_memory_are_told_together(past):
 
 def test_what_is_missed_is_told_while_the_database_cannot_be_read(past):
     past.add((9, "good"))
-    past.miss(1, part_id="lost")
 
     @event.listens_for(past.record._engine, "begin", insert=True)
     def fail(_):
         raise OSError("gone")
 
+    past.miss(1, part_id="lost")
     status = past.status()
     assert status.unavailable.startswith("The record cannot be used now")
     assert [miss.part_id for miss in status.misses] == ["lost"] and not status.misses[0].followed
