@@ -34,25 +34,27 @@ class Delivery:
         self, engine: Engine, sinks: Sequence[Sink], rules: DeliveryRules, metrics: OutboxMetrics
     ) -> None:
         self._engine, self._sinks, self._rules, self._metrics = engine, sinks, rules, metrics
-        self._loop = asyncio.new_event_loop()
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._stopping = asyncio.Event()
         self._thread = threading.Thread(target=self._run, name="delivery", daemon=True)
 
     def start(self) -> None:
         """Begins to send."""
+        self._loop = asyncio.new_event_loop()
         self._thread.start()
 
     def close(self) -> None:
         """Sends what can be sent within moments, and ends; the rest is sent after the next start."""
-        if self._thread.ident is None:
-            self._loop.close()
-        else:
-            self._loop.call_soon_threadsafe(self._stopping.set)
+        if self._loop is not None:
+            if self._thread.is_alive():
+                self._loop.call_soon_threadsafe(self._stopping.set)
             self._thread.join(GRACE_S + HANG_S)  # a receiver that cannot be let go of is left behind
         self._engine.dispose()
 
     def _run(self) -> None:
-        with asyncio.Runner(loop_factory=lambda: self._loop) as runner:
+        assert self._loop is not None
+        loop = self._loop
+        with asyncio.Runner(loop_factory=lambda: loop) as runner:
             try:
                 runner.run(self._send())
             except Exception:

@@ -70,7 +70,7 @@ class OpcUaServer:
         self._endpoint, self._pair = _check(endpoint), pair
         self._engine, self._state = engine, state or LineState()
         self._started: Future[None] = Future()
-        self._loop = asyncio.new_event_loop()
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._stopping = asyncio.Event()
         self._thread = threading.Thread(target=self._run, name="opcua", daemon=True)
         self._is_usable: Callable[[], bool] = lambda: True
@@ -85,21 +85,22 @@ class OpcUaServer:
             ConfigError: If the address is in use, or certificate and key cannot be used.
         """
         self._is_usable = is_usable
+        self._loop = asyncio.new_event_loop()
         self._thread.start()
         self._started.result()
 
     def close(self) -> None:
         """Ends it."""
-        if self._thread.ident is None:
-            self._loop.close()
-        else:
+        if self._loop is not None:
             if self._thread.is_alive():
                 self._loop.call_soon_threadsafe(self._stopping.set)
             self._thread.join(STOP_S)
         self._engine.dispose()
 
     def _run(self) -> None:
-        with asyncio.Runner(loop_factory=lambda: self._loop) as runner:
+        assert self._loop is not None
+        loop = self._loop
+        with asyncio.Runner(loop_factory=lambda: loop) as runner:
             try:
                 runner.run(self._serve())
             except Exception as error:
