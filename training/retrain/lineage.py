@@ -55,6 +55,8 @@ def find_lineage(run: RunFolder, model: Path | None, version: str | None, out: P
     if version == former.version:
         raise ConfigError(f"--version {version} is that of the model in {place}. Expected another one.")
     out = out or _beside(place, former, version)
+    if out.exists():
+        raise ArtifactError(f"{out} exists. Expected a new folder: give another --version or --out.")
     check_target(out, overwrite=False)
     parent = Parent(version=former.version, sha256=digest(place))
     return Lineage(former.name, version, parent, out, tuple(former.variants))

@@ -181,6 +181,8 @@ def test_lineage_is_found_and_counts_on(run, model, tmp_path, monkeypatch, tiny_
     with pytest.raises(ArtifactError, match=r"No model of the run .* --parent MODEL"):
         find_lineage(folder, None, None, None)
     assert find_lineage(folder, tmp_path / "exported", None, None).out == tmp_path / "exported_2"
+    with pytest.raises(ArtifactError, match=r"exported exists\..* another --version or --out"):
+        find_lineage(folder, tmp_path / "exported", None, tmp_path / "exported")
     with pytest.raises(ConfigError, match="--version 1 is that of the model"):
         find_lineage(folder, tmp_path / "exported", "1", None)
     with pytest.raises(ArtifactError, match="was trained on other photographs"):
