@@ -446,11 +446,20 @@ def test_a_finger_draws_and_two_move_the_picture(review, line):
     send("touchEnd")
     expect(page.locator("#zoom-out")).to_be_enabled()
     assert page.locator("#picture").evaluate("canvas => canvas.toDataURL()") != before
-    page.locator("#verdicts button[data-label=scratch]").tap()
+    page.keyboard.press("0")
+    for kind, x, down in (("mousePressed", 20.5, 1), ("mouseMoved", 30.5, 1), ("mouseReleased", 30.5, 0)):
+        left, top = place(page, x, 25.5)
+        pen = {"type": kind, "x": left, "y": top, "button": "left", "buttons": down, "pointerType": "pen"}
+        touch.send("Input.dispatchMouseEvent", {**pen, "clickCount": 1})
+    send("touchStart", (20.5, 35.5))  # the hand beside the pen
+    send("touchMove", (40.5, 35.5))
+    send("touchEnd")
+    page.locator("#verdicts button[data-label=scratch]").click()
     expect(page.locator("#blank-title")).to_have_text("Nothing waits")
     expected = np.zeros((HEIGHT, WIDTH), np.uint8)
     expected[8:12, 10:16] = 255
     expected[30, 20:41] = 255
+    expected[25, 20:31] = 255
     np.testing.assert_array_equal(line.mask(number), expected)
 
 

@@ -50,8 +50,9 @@ export class Hand {
   }
 
   #press(event) {
+    if (event.pointerType === "pen") this.#takePen();
+    else if (this.penSeen && this.drawn) return undefined; // the hand that holds the pen
     this.canvas.setPointerCapture(event.pointerId);
-    this.penSeen ||= event.pointerType === "pen";
     this.down.set(event.pointerId, this.#placeOf(event));
     if (this.down.size > 1) return this.letGo();
     if (!this.#draws(event)) return undefined;
@@ -59,8 +60,17 @@ export class Hand {
     return this.drawn.down(this.#at(event));
   }
 
+  /** The pen alone counts from now on, wherever the hand lies. */
+  #takePen() {
+    this.penSeen = true;
+    this.letGo();
+    this.down.clear();
+    this.resting = false;
+  }
+
   #move(event) {
     const before = this.down.get(event.pointerId);
+    if (before && !event.buttons) return this.#lift(event); // nobody has told that it was
     if (!before) return this.tool()?.hover(this.#at(event));
     const now = this.#placeOf(event);
     if (this.drawn) this.drawn.move(pointsOf(event).map((each) => this.#at(each)));

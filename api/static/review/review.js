@@ -99,7 +99,6 @@ function announce(words) {
 function judge(label) {
   const task = shown;
   if (!task || main.dataset.picture !== "shown") return announce("The picture is not here yet.");
-  if (task.drawing.underWay) return undefined;
   const trouble = contradiction(task, label);
   if (trouble) {
     announce(trouble);
@@ -126,8 +125,9 @@ function showWork() {
   panel.showCounts(desk.waiting, session.tally);
 }
 
-/** Why a verdict and a mask that was mended cannot both be true; "" if they can. */
+/** Why a verdict does not agree with the mask that was mended; "" if it does. */
 function contradiction({ drawing }, label) {
+  if (drawing.underWay) return "A stroke is being drawn: end it first.";
   if (label === "unsure" || !drawing.mended) return "";
   if (label === "good" && !drawing.empty) return "The mended mask shows a defect: clear it, or name the defect.";
   if (label !== "good" && drawing.empty) return "The mended mask is empty: draw the defect, or use the predicted mask.";
