@@ -16,10 +16,7 @@ from api.records.events import GOOD, verdict_of
 from api.records.queries import hour_of
 from api.records.quiet_stations import StationDay, find_quiet
 from api.records.record import Record
-from api.records.score_drift import HourScores, find_drift
-from api.records.shifts import ShiftPlan, Span
-from segdec.config import REVIEW
-from segdec.schemas import (
+from api.records.schemas import (
     ChartHour,
     DefectChart,
     LineCounts,
@@ -29,6 +26,9 @@ from segdec.schemas import (
     QuietStation,
     ScoreDrift,
 )
+from api.records.score_drift import HourScores, find_drift
+from api.records.shifts import ShiftPlan, Span
+from segdec.config import REVIEW
 
 HOUR = timedelta(hours=1)
 CHART_HOURS = 24

@@ -11,7 +11,7 @@ from api.records import outbox_queries as queries
 from api.records.inspection import Row
 from api.records.outbox_queries import DEAD, WAITING, Heap
 from api.records.queries import add_audit
-from segdec.schemas import OutboxEvent, OutboxSink, OutboxState
+from api.records.schemas import OutboxEvent, OutboxSink, OutboxState
 
 SHOWN = 50
 """Events of each list of an answer."""

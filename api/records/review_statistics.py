@@ -17,8 +17,8 @@ from api.records.draw_counts import DrawnBy, inspected, total_draws
 from api.records.queries import Filters
 from api.records.reviews import GOOD, UNSURE
 from api.records.sample_intervals import Interval, Sample, share_of, total_of
+from api.records.schemas import Estimate, ReviewStatistics
 from api.records.tables import inspections, is_drawn, shadows
-from segdec.schemas import Estimate, ReviewStatistics
 
 CALLED_GOOD, CALLED_DEFECTIVE, FOR_REVIEW = ("near", "chance"), ("defect",), ("review",)
 """Reasons of a draw, by what was answered."""

@@ -10,8 +10,8 @@ from api.records.inspection import Row
 from api.records.leases import Task, lease
 from api.records.review_queue import Priority, count_waiting
 from api.records.reviews import UNSURE
+from api.records.schemas import ReviewReason, ReviewTask, ReviewTasks, ShadowVerdict
 from api.records.showing import make_record
-from segdec.schemas import ReviewReason, ReviewTask, ReviewTasks, ShadowVerdict
 
 MOST_COUNTED = 10_000
 """Of what waits."""

@@ -7,9 +7,10 @@ from sqlalchemy import ColumnElement, Connection, Select, and_, case, func, inse
 
 from api.records.inspection import Row
 from api.records.review_queue import Priority, put_up
+from api.records.schemas import CandidateReport, CandidateVerdicts
 from api.records.tables import inspections, pictures, shadows
 from api.records.worth import Worth
-from segdec.schemas import CandidateReport, CandidateVerdicts, ModelIdentity
+from segdec.schemas import ModelIdentity
 
 UNSURE = "unsure"
 

@@ -13,10 +13,11 @@ from api.mask_encoding import check_classes
 from api.records import queries
 from api.records.inspection import Row
 from api.records.queries import Filters
+from api.records.schemas import Draw, InspectionRecord, PictureFacts, RecordPage, Review
 from segdec.images import MOST_PIXELS, decode_image, encode_png
 from segdec.mask_decoding import unpack_mask
 from segdec.overlay import draw_overlay
-from segdec.schemas import Answer, Draw, InspectionRecord, MaskAnswer, PictureFacts, RecordPage, Review
+from segdec.schemas import Answer, MaskAnswer
 
 
 def list_page(connection: Connection, filters: Filters, before: int | None, most: int) -> RecordPage:

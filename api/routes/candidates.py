@@ -4,9 +4,9 @@ from fastapi import APIRouter
 
 from api.dependencies import ServiceDep
 from api.errors import describe_problems
+from api.records.schemas import CandidateList
 from api.records.shadows import report_candidate
 from api.routes.records import RecordDep
-from segdec.schemas import CandidateList
 
 router = APIRouter(prefix="/v1/review", tags=["review"])
 

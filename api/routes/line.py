@@ -7,8 +7,8 @@ from fastapi import APIRouter, Query
 
 from api.dependencies import ServiceDep
 from api.errors import describe_problems
+from api.records.schemas import LineStatus
 from api.request_params import MAX_NAME, PRINTABLE
-from segdec.schemas import LineStatus
 
 router = APIRouter(prefix="/v1", tags=["line"])
 

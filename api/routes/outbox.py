@@ -7,8 +7,8 @@ from starlette.requests import Request
 
 from api.errors import describe_problems
 from api.records import outbox_view
+from api.records.schemas import OutboxChange, OutboxState
 from api.routes.records import MOST_ID, RecordDep
-from segdec.schemas import OutboxChange, OutboxState
 
 router = APIRouter(tags=["outbox"])
 

@@ -5,9 +5,9 @@ from starlette.requests import Request
 
 from api.errors import describe_problems
 from api.records.queries import find_inspection
+from api.records.schemas import InspectionRecord
 from api.records.showing import make_record
 from api.routes.records import RecordDep, RowDep
-from segdec.schemas import InspectionRecord
 
 router = APIRouter(prefix="/v1/admin/records", tags=["admin"])
 

@@ -18,10 +18,10 @@ from api.records.inspection import Row
 from api.records.queries import Filters, find_inspection
 from api.records.record import Record
 from api.records.reviews import no_record
+from api.records.schemas import InspectionRecord, RecordPage
 from api.request_params import MAX_NAME, PRINTABLE
 from api.service import Service
 from segdec.decoding.white_level import FULL_RANGE
-from segdec.schemas import InspectionRecord, RecordPage
 
 router = APIRouter(prefix="/v1/records", tags=["records"])
 

@@ -22,10 +22,10 @@ from api.records.queries import Filters
 from api.records.record import Record
 from api.records.review_statistics import make_statistics
 from api.records.reviews import Change, Verdict, review, undo
+from api.records.schemas import InspectionRecord, ReviewStatistics, ReviewTasks
 from api.request_params import MAX_NAME, PRINTABLE, Name
 from api.routes.records import ETAG, Moment, RecordDep, RecordId, RowDep, Word, answer_record
 from api.uploads import JSON
-from segdec.schemas import InspectionRecord, ReviewStatistics, ReviewTasks
 
 P = ParamSpec("P")
 

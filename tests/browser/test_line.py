@@ -16,10 +16,7 @@ from api.app import create_app
 from api.errors import RequestError, add_error_handlers
 from api.middleware.metrics import Metrics
 from api.middleware.request_id import RequestIdMiddleware
-from api.routes.pages import add_pages
-from api.settings import Settings
-from segdec.images import encode_png
-from segdec.schemas import (
+from api.records.schemas import (
     ChartHour,
     DefectChart,
     LineCounts,
@@ -29,6 +26,9 @@ from segdec.schemas import (
     QuietStation,
     ScoreDrift,
 )
+from api.routes.pages import add_pages
+from api.settings import Settings
+from segdec.images import encode_png
 from tests.api.conftest import StubPredictor, part_image
 from tests.browser.conftest import listening
 

@@ -11,9 +11,9 @@ from api.records.draw_counts import DrawnBy, total_draws
 from api.records.queries import Filters
 from api.records.review_statistics import Kind, Reviewed, make_statistics, reckon
 from api.records.sample_intervals import Sample, share_of, total_of
+from api.records.schemas import Estimate
 from api.records.tables import inspections, shadows
 from benchmarks.review_statistics import PLANTS, Coverage, measure
-from segdec.schemas import Estimate
 from tests.api.records.stocked_record import make_row, open_stocked, stock
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)

@@ -9,9 +9,10 @@ from sqlalchemy import insert, select, update
 from api.records import shadows
 from api.records.database import migrate, open_database, writing
 from api.records.review_queue import Priority, put_up
+from api.records.schemas import CandidateVerdicts
 from api.records.tables import inspections, pictures, review_queue
 from api.records.worth import Worth
-from segdec.schemas import CandidateVerdicts, ModelIdentity
+from segdec.schemas import ModelIdentity
 
 CANDIDATE = ModelIdentity(name="parts", version="2", sha256="aa")
 BEGIN = datetime(2026, 3, 1, tzinfo=UTC)
