@@ -74,7 +74,7 @@ def open_receivers(settings: Settings, metrics: Metrics) -> Receivers:
         from api.delivery.sender import DeliveryRules
         from api.delivery.sinks import make_sinks
         from api.records.database import open_database
-        from api.records.record import database_url
+        from api.records.opening import database_url
 
         sinks = make_sinks(settings)
         names = tuple(sink.name for sink in sinks)
@@ -93,7 +93,7 @@ def _make_opcua(endpoint: str, settings: Settings) -> "OpcUaServer":
     pair = None if certificate is None or key is None else (certificate, key)
     with naming_group():
         from api.records.database import open_database
-        from api.records.record import database_url
+        from api.records.opening import database_url
 
         engine = open_database(database_url(settings.record_database, settings.record_folder))
     with naming_group("opcua"):

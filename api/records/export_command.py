@@ -12,8 +12,8 @@ from sqlalchemy import Engine, select
 from sqlalchemy.exc import SQLAlchemyError
 
 from api.records.database import migrations, open_database, revision_of
+from api.records.opening import DATABASE, PICTURES, database_url
 from api.records.pictures import STORE_ID, FolderPictures, PictureStore
-from api.records.record import DATABASE, PICTURES, database_url
 from api.records.recording import open_store
 from api.records.reviewed_export import (
     GOOD,

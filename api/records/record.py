@@ -9,9 +9,8 @@ from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import Concatenate, ParamSpec, TypeVar
-from uuid import uuid4
 
-from sqlalchemy import Connection, Engine, insert, select
+from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import SQLAlchemyError
 
 from api.deadlines import deadline_passed
@@ -19,23 +18,20 @@ from api.errors import RequestError, busy
 from api.records import queries
 from api.records.audit import AuditLine
 from api.records.ballast import Ballast
-from api.records.database import migrate, open_database, writing
+from api.records.database import open_database, writing
 from api.records.inspection import Inspection, Kept, Row
 from api.records.miss_log import MissLog
+from api.records.opening import database_url, open_pictures
 from api.records.outbox import Outbox
-from api.records.pictures import STORE_ID, FolderPictures, PictureStore
+from api.records.pictures import PictureStore
 from api.records.record_metrics import RecordMetrics
 from api.records.retention import ClockWatch, Retention, RetentionRules
 from api.records.review_queue import take_down_pictures
-from api.records.tables import store
 from api.records.writer import RecordUnavailableError, RecordWriter, describe, is_full
-from segdec.errors import ConfigError
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
-DATABASE = "record.db"
-PICTURES = "pictures"
 BALLAST = "ballast"
 READERS = 4
 """Threads that read: no page of a reviewer waits for another's, and none takes the cores from the network."""
@@ -105,7 +101,7 @@ class Record:
             if self._writer is not None:
                 return
             try:
-                pictures = await asyncio.to_thread(self._open_pictures)
+                pictures = await asyncio.to_thread(open_pictures, self._engine, self._folder, self._place)
                 retention = await asyncio.to_thread(self._make_retention, pictures)
             except (SQLAlchemyError, OSError) as error:
                 self._failed_at = time.monotonic()
@@ -117,14 +113,6 @@ class Record:
             retention.start()
             self.misses.start()
             self.metrics.set_usable(True)
-
-    def _open_pictures(self) -> PictureStore:
-        migrate(self._engine)
-        pictures = self._place or FolderPictures(self._folder / PICTURES)
-        with writing(self._engine) as connection:
-            _match(connection, pictures)
-            _sweep(connection, pictures)
-        return pictures
 
     def _make_retention(self, pictures: PictureStore) -> Retention:
         with self._engine.connect() as connection:
@@ -329,33 +317,3 @@ class Record:
     def _unavailable(self, why: str) -> RequestError:
         detail = f"The record cannot be used now: {why}. Nothing was answered unrecorded; send it again."
         return busy("record_unavailable", detail, self._retry_after_s)
-
-
-def database_url(url: str | None, folder: Path) -> str:
-    """Returns where the rows of a record lie: at `url`, or in its folder."""
-    return url or f"sqlite:///{folder / DATABASE}"
-
-
-def _match(connection: Connection, pictures: PictureStore) -> None:
-    """Refuses pictures of another database: what has no row in this one would be removed."""
-    known: str | None = connection.execute(select(store.c.id)).scalar()
-    beside = pictures.read_id()
-    if known is None:
-        known = beside or uuid4().hex
-        connection.execute(insert(store), {"id": known, "bytes": 0})
-    if beside is None and not queries.has_kept_pictures(connection):
-        pictures.write_id(beside := known)
-    if known != beside:
-        raise ConfigError(
-            f"The pictures in {pictures.place} belong to the record {beside}, the database to {known}. "
-            "Expected pictures and a database of one record. If they do belong together, write "
-            f"{known} into {pictures.place}/{STORE_ID}."
-        )
-
-
-def _sweep(connection: Connection, pictures: PictureStore) -> None:
-    """Removes what a killed service left without a row, and the marks of what has one."""
-    marked = set(pictures.unsettled())
-    kept = {sha256 for sha256 in marked if queries.picture_is_kept(connection, sha256)}
-    pictures.settle(*kept)
-    pictures.delete(*marked - kept)

@@ -21,9 +21,9 @@ from api.records.database import migrate, writing
 from api.records.draw_counts import count_draws
 from api.records.drawing import DrawPolicy
 from api.records.inspection import Row
+from api.records.opening import PICTURES
 from api.records.pictures import STORE_ID
 from api.records.queries import count_hours, hour_of
-from api.records.record import PICTURES
 from api.records.review_queue import PRIORITIES, put_up
 from api.records.tables import inspections, pictures, store
 from api.records.worth import Worth

@@ -22,7 +22,7 @@ from pathlib import Path
 from urllib.parse import urlencode
 
 from api.records.database import open_database
-from api.records.record import DATABASE
+from api.records.opening import DATABASE
 from benchmarks.reporting import Target, benchmark_parser, conclude
 from benchmarks.serving.generated_record import BEGIN, DAYS, GOOD, PHOTOGRAPHS_EACH, RARE, write_record
 from benchmarks.serving.load import closed_loop, encode_request, generators

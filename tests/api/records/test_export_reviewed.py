@@ -14,7 +14,7 @@ from api.__main__ import main
 from api.mask_encoding import convert_mask
 from api.records.database import open_database, writing
 from api.records.export_command import run
-from api.records.record import PICTURES
+from api.records.opening import PICTURES
 from api.records.tables import inspections, pictures
 from datasets.loading import load_dataset
 from datasets.reading import read

@@ -11,8 +11,8 @@ import pytest
 from api.middleware.keys import make_key
 from api.records.database import open_database
 from api.records.events import MOST_REGIONS, inspected_event, reviewed_event
+from api.records.opening import DATABASE
 from api.records.outbox import Outbox
-from api.records.record import DATABASE
 from tests.api.conftest import ServiceClient
 from tests.api.delivery.letters import inspection
 

@@ -13,7 +13,7 @@ import pytest
 
 from api.middleware.keys import make_key
 from api.records.day_export import day_filters
-from api.records.record import DATABASE, PICTURES
+from api.records.opening import DATABASE, PICTURES
 from segdec.images import decode_image, encode_png
 from segdec.overlay import draw_overlay
 from tests.api.conftest import ServiceClient, part_image

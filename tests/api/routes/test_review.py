@@ -13,7 +13,7 @@ from sqlalchemy.exc import OperationalError
 
 from api.app import create_app
 from api.middleware.keys import make_key
-from api.records.record import DATABASE, PICTURES
+from api.records.opening import DATABASE, PICTURES
 from api.records.worth import Worth
 from api.settings import Settings
 from segdec.images import decode_image, encode_png
