@@ -46,13 +46,11 @@ class LineState:
     """Follows the record.
 
     Args:
-        zone: Whose midnights begin the days; None = that of the machine.
+        zone: Whose midnights begin the days.
         now: The time.
     """
 
-    def __init__(
-        self, zone: tzinfo | None = None, now: Callable[[], datetime] = lambda: datetime.now(UTC)
-    ) -> None:
+    def __init__(self, zone: tzinfo, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
         self._zone, self._now = zone, now
         self._last: dict[str, RowMapping] = {}
         self._newest: RowMapping | None = None
@@ -145,8 +143,6 @@ def _verdicts(rows: Iterable[Any]) -> list[Count]:
     return [(station, verdict_of(label), int(count)) for station, label, count in rows]
 
 
-def midnight_of(now: datetime, zone: tzinfo | None) -> datetime:
-    """Returns when the day of `now` began in a zone; None = that of the machine."""
-    day = now.astimezone(zone).date()
-    begin = datetime.combine(day, time())
-    return begin.astimezone() if zone is None else begin.replace(tzinfo=zone)
+def midnight_of(now: datetime, zone: tzinfo) -> datetime:
+    """Returns when the day of `now` began in a zone."""
+    return datetime.combine(now.astimezone(zone).date(), time(), zone)

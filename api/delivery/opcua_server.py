@@ -65,10 +65,10 @@ class OpcUaServer:
     """
 
     def __init__(
-        self, endpoint: str, pair: tuple[Path, Path] | None, engine: Engine, state: LineState | None = None
+        self, endpoint: str, pair: tuple[Path, Path] | None, engine: Engine, state: LineState
     ) -> None:
         self._endpoint, self._pair = _check(endpoint), pair
-        self._engine, self._state = engine, state or LineState()
+        self._engine, self._state = engine, state
         self._started: Future[None] = Future()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stopping = asyncio.Event()

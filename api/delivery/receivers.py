@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from datetime import timedelta
 from typing import TYPE_CHECKING
+from zoneinfo import ZoneInfo
 
 from api.middleware.metrics import Metrics
 from api.records.recording import naming_group
@@ -97,6 +98,7 @@ def _make_opcua(endpoint: str, settings: Settings) -> "OpcUaServer":
 
         engine = open_database(database_url(settings.record_database, settings.record_folder))
     with naming_group("opcua"):
+        from api.delivery.line_state import LineState
         from api.delivery.opcua_server import OpcUaServer
 
-        return OpcUaServer(endpoint, pair, engine)
+        return OpcUaServer(endpoint, pair, engine, LineState(ZoneInfo(settings.record_zone)))
