@@ -48,6 +48,17 @@ class Broker:
     client_id: str
 
 
+class _ClosedByFailure(ssl.SSLSocket):
+    """paho would leave it open after a handshake that failed."""
+
+    def do_handshake(self, block: bool = False) -> None:
+        try:
+            super().do_handshake(block)
+        except BaseException:
+            self.close()
+            raise
+
+
 class MqttConnection:
     """Publishes until it ends; then another one is made. Used in the event loop in which it is made."""
 
@@ -64,6 +75,7 @@ class MqttConnection:
         if broker.user is not None:
             self._client.username_pw_set(broker.user, broker.password)
         if broker.trust is not None:
+            broker.trust.sslsocket_class = _ClosedByFailure
             self._client.tls_set_context(broker.trust)
         self._client.connect_timeout = CONNECT_S
         self._client.max_inflight_messages_set(0)  # paho has one limit, whatever the broker says

@@ -1,7 +1,6 @@
 """Events at a real MQTT broker."""
 
 import asyncio
-import gc
 import ssl
 import threading
 from pathlib import Path
@@ -93,9 +92,6 @@ def test_a_broker_that_wants_a_login_refuses_who_has_none(make_broker, tmp_path)
 
 
 @needs_mosquitto
-@pytest.mark.filterwarnings(
-    "ignore:unclosed <ssl.SSLSocket:ResourceWarning"
-)  # paho, after a failed handshake
 def test_a_broker_with_tls_is_believed_by_its_certificate_alone(make_broker):
     lines = (f"certfile {CERTIFICATES}/server.pem", f"keyfile {CERTIFICATES}/server.key")
     broker = make_broker("allow_anonymous true", *lines)
@@ -103,8 +99,6 @@ def test_a_broker_with_tls_is_believed_by_its_certificate_alone(make_broker):
     with pytest.raises(DeliveryError, match=r"(?i)certificate") as failure:
         deliver(broker.port, letter(), trust=ssl.create_default_context())
     assert failure.value.blame == "unreachable"
-    del failure
-    gc.collect()
 
 
 def test_nobody_at_the_address_is_waited_for():
