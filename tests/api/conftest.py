@@ -4,6 +4,7 @@ import subprocess
 import sys
 import threading
 import time
+import uuid
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ import pytest
 from anyio.from_thread import start_blocking_portal
 from fastapi import FastAPI
 from numpy.typing import NDArray
+from sqlalchemy import create_engine, text
 
 from api.app import create_app
 from api.settings import Settings
@@ -23,6 +25,7 @@ from segdec.config import InputConfig, ModelConfig, NetworkConfig
 from segdec.engines import Logits
 from segdec.images import encode_png
 from segdec.postprocessing import Prediction, Region
+from tests.api.records.databases import BINARIES, OwnPostgres
 
 T = TypeVar("T")
 
@@ -266,3 +269,39 @@ def start_stubbed(tmp_path: Path) -> Iterator[Callable[..., Stubbed]]:
         timer.cancel()
         process.kill()
         process.communicate()
+
+
+# === Databases ===
+
+
+@pytest.fixture(scope="session")
+def postgres():
+    if BINARIES is None:
+        pytest.skip("no PostgreSQL: Debian's package postgresql has it")
+    cluster = OwnPostgres()
+    yield cluster
+    cluster.remove()
+
+
+@pytest.fixture(scope="session")
+def make_database(postgres):
+    """Makes an empty database of PostgreSQL and returns its URL."""
+
+    def make() -> str:
+        name = f"record_{uuid.uuid4().hex}"
+        url = postgres.url.replace("postgresql", "postgresql+psycopg")
+        admin = create_engine(url, isolation_level="AUTOCOMMIT")
+        with admin.connect() as connection:
+            connection.execute(text(f"CREATE DATABASE {name}"))
+        admin.dispose()
+        return postgres.url_of(name)
+
+    return make
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def database_url(request, tmp_path):
+    """Of an empty database."""
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path}/record.db"
+    return request.getfixturevalue("make_database")()

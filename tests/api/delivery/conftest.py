@@ -3,9 +3,6 @@ import pytest
 from api.middleware.metrics import Metrics
 from api.records.database import migrate, open_database
 from tests.api.delivery.letters import Line
-from tests.api.records.conftest import database_url, make_database, postgres
-
-__all__ = ["database_url", "make_database", "postgres"]
 
 
 @pytest.fixture
