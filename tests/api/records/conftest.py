@@ -2,6 +2,7 @@ import uuid
 
 import pytest
 
+from api.records.database import migrate, open_database
 from tests.api.records.object_store import OwnObjectStore
 
 
@@ -26,3 +27,12 @@ def bucket(object_store):
     name = f"bucket-{uuid.uuid4().hex}"
     object_store.make(name)
     return name
+
+
+@pytest.fixture
+def engine(database_url):
+    """Of a record of today's form."""
+    engine = open_database(database_url)
+    migrate(engine)
+    yield engine
+    engine.dispose()

@@ -8,7 +8,6 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from api.middleware.misses import Miss
 from api.records import miss_log
-from api.records.database import migrate, open_database
 from api.records.miss_log import MissLog
 from api.records.tables import misses
 
@@ -25,14 +24,6 @@ class Clock:
 @pytest.fixture
 def clock():
     return Clock()
-
-
-@pytest.fixture
-def engine(database_url):
-    engine = open_database(database_url)
-    migrate(engine)
-    yield engine
-    engine.dispose()
 
 
 @pytest.fixture

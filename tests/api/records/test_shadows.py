@@ -7,7 +7,7 @@ import pytest
 from sqlalchemy import insert, select, update
 
 from api.records import shadows
-from api.records.database import migrate, open_database, writing
+from api.records.database import writing
 from api.records.review_queue import Priority, put_up
 from api.records.schemas import CandidateVerdicts
 from api.records.tables import inspections, pictures, review_queue
@@ -29,14 +29,6 @@ INSPECTION = {
     "mask": "{}",
     "details": "{}",
 }
-
-
-@pytest.fixture
-def engine(database_url):
-    engine = open_database(database_url)
-    migrate(engine)
-    yield engine
-    engine.dispose()
 
 
 @pytest.fixture
