@@ -7,10 +7,13 @@ from unittest.mock import Mock
 
 import pytest
 
+from api.delivery.outbox_metrics import OutboxMetrics
 from api.memory_budget import MemoryBudget
 from api.memory_metrics import MemoryMetrics
 from api.middleware.metrics import STEPS, Metrics
 from api.network_cost import NetworkCost
+from api.records.record_metrics import RecordMetrics
+from api.shadow_metrics import ShadowMetrics
 from segdec.schemas import ModelIdentity
 
 FILE = Path(__file__).parents[2] / "deploy" / "grafana" / "segdec.json"
@@ -34,6 +37,9 @@ def exported() -> dict[str, set[str]]:
     metrics.observe_answer(model, "good", 0.1, -2.2, **{f"{step}_ms": 1.0 for step in STEPS})
     metrics.set_models([(model, ["stable"])])
     metrics.register(MemoryMetrics(lambda: service_with(model)))
+    RecordMetrics(metrics).count_review("good")
+    ShadowMetrics(metrics).expect(model)
+    OutboxMetrics(metrics, ["mqtt"])
     lines = metrics.render()[0].decode().splitlines()
     series = (re.match(r"(\w+)(?:\{(.*)\})? ", line) for line in lines if not line.startswith("#"))
     return {found[1]: set(re.findall(r'(\w+)="', found[2] or "")) for found in series if found}
