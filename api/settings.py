@@ -210,10 +210,10 @@ class Settings(BaseSettings):
         "defects slip through",
     )
     record_near: float = Field(
-        0.1,
+        0.5,
         ge=0,
         le=1,
-        description="distance of scores to the threshold within which all good ones are put up",
+        description="share of the threshold from which all good ones are put up, by their scores; 1 = none",
     )
     record_good_days: float | None = Field(
         30.0, gt=0, le=MOST_DAYS, description="days for which pictures of good ones are kept; none = for ever"

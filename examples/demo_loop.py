@@ -101,7 +101,7 @@ def serving() -> Iterator[Service]:
     keys = PLACE / "admin_keys"
     keys.write_text(line, encoding="utf-8")
     words = ["--models", str(MODELS), "--port", "0", "--admin-keys", str(keys), "--record", "required"]
-    words += ["--record-folder", str(RECORD), "--record-good-share", GOOD_SHARE, "--record-near", "0.02"]
+    words += ["--record-folder", str(RECORD), "--record-good-share", GOOD_SHARE, "--record-near", "1"]
     say(f"python -m api {' '.join(words)}")
     with subprocess.Popen(
         [sys.executable, "-m", "api", *words], stdout=subprocess.PIPE, text=True

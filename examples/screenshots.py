@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import Self
 from unittest import mock
 
-import httpx
 import uvicorn
 from playwright.sync_api import sync_playwright
 
@@ -27,7 +26,8 @@ from api.app import create_app
 from api.settings import Settings
 from datasets.loading import load_dataset
 from datasets.sample import Record
-from segdec.cli_runtime import clean_exit
+from segdec.cli_runtime import clean_exit, quiet_tensorflow
+from segdec.client import Client
 from segdec.errors import ConfigError
 from segdec.files import write_bytes_atomic
 
@@ -62,10 +62,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("out", type=Path, help="folder of the pictures")
     options = parser.parse_args(arguments)
     browser = shutil.which("chromium")
+    quiet_tensorflow()
     with clean_exit(), tempfile.TemporaryDirectory() as folder:
         if browser is None:
             raise ConfigError("There is no chromium. Install Debian's package of that name.")
-        settings = Settings(model=options.model, record="required", record_folder=Path(folder))
+        settings = Settings(
+            model=options.model,
+            record="required",
+            record_folder=Path(folder),
+            record_good_share=0.0,  # defects alone are put up for review
+            record_near=1.0,
+        )
         with serve(settings) as url:
             with mock.patch("api.records.keeping.datetime", Past):
                 inspect(url, shift_of(options.data))
@@ -112,11 +119,10 @@ def serve(settings: Settings) -> Iterator[str]:
 
 def inspect(url: str, shift: Sequence[Record]) -> None:
     """Has the photographs inspected one after another."""
-    with httpx.Client(timeout=60) as client:
+    with Client(url) as client:
         for number, record in enumerate(shift):
-            asked = {"station": STATIONS[number % len(STATIONS)], "part_id": f"A17-{4600 + number:06d}"}
-            answer = client.post(f"{url}/v1/inspect", params=asked, content=record.image_file.read_bytes())
-            answer.raise_for_status()
+            station, part = STATIONS[number % len(STATIONS)], f"A17-{4600 + number:06d}"
+            client.inspect(record.image_file.read_bytes(), station=station, part_id=part)
 
 
 def photograph(browser: str, url: str, out: Path) -> None:

@@ -40,7 +40,7 @@ class DrawPolicy:
     Attributes:
         defect_share: Of what was called defective or sent to review, 0…1.
         good_share: Of what was called good, 0…1.
-        near: Distance to the threshold, of scores, within which all that was called good are put up.
+        near: Share of the threshold, 0…1, from which all that was called good are put up.
         sample_share: Of what was called good, 0…1: what is kept as a sample of them.
     """
 
@@ -71,7 +71,7 @@ class DrawPolicy:
         number = uniform()
         if label != good:
             return Draw(number, self.defect_share, "review" if label == REVIEW else "defect", Worth.DEFECT)
-        if threshold - score <= self.near:
+        if score >= self.near * threshold:
             return Draw(number, 1.0, "near", Worth.TO_REVIEW)
         if number < self.good_share:
             worth = Worth.TO_REVIEW

@@ -255,7 +255,7 @@ def _score(label: str, chance: float) -> float:
         return 0.4 + 0.1 * chance
     if label != GOOD:
         return 0.5 + 0.49 * chance
-    return 0.395 if chance < NEAR_SHARE else 0.01 + 0.3 * chance
+    return 0.395 if chance < NEAR_SHARE else 0.01 + 0.23 * chance
 
 
 def _texts() -> tuple[dict[str, str], list[str]]:

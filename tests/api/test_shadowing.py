@@ -123,7 +123,7 @@ def test_a_candidate_sees_what_is_inspected_and_the_client_sees_nothing_of_it(cl
 
 
 def test_what_differs_is_put_up_first_and_its_picture_kept_for_it(make_client, folder, part):
-    with make_client(record_defect_share=0.0, record_good_share=0.0, record_near=0.0) as client:
+    with make_client(record_defect_share=0.0, record_good_share=0.0, record_near=1.0) as client:
         for body in (GOOD, part, GOOD):
             inspect(client, body)
         wait_for(lambda: report(client)["answered"] == 3)

@@ -1,0 +1,31 @@
+"""What is put up, why, and what its picture is worth; the number that is drawn is given."""
+
+import pytest
+
+from api.records.drawing import DrawPolicy
+from api.records.worth import Worth
+
+POLICY = DrawPolicy(defect_share=0.5, good_share=0.02, near=0.5, sample_share=0.1)
+
+
+@pytest.mark.parametrize(
+    ("label", "score", "number", "probability", "reason", "worth"),
+    [
+        ("scratch", 0.9, 0.7, 0.5, "defect", Worth.DEFECT),
+        ("review", 0.06, 0.1, 0.5, "review", Worth.DEFECT),
+        ("good", 0.045, 0.9, 1.0, "near", Worth.TO_REVIEW),
+        ("good", 0.044, 0.9, 0.02, "chance", Worth.GOOD),
+        ("good", 0.044, 0.05, 0.02, "chance", Worth.GOOD_SAMPLE),
+        ("good", 0.044, 0.01, 0.02, "chance", Worth.TO_REVIEW),
+    ],
+)
+def test_an_inspection_is_drawn_by_its_verdict_and_its_score(
+    label, score, number, probability, reason, worth
+):
+    draw = POLICY.draw(label, "good", score, 0.09, lambda: number)
+    assert (draw.number, draw.probability, draw.reason, draw.worth) == (number, probability, reason, worth)
+
+
+def test_near_can_be_switched_off():
+    policy = DrawPolicy(defect_share=1.0, good_share=0.0, near=1.0, sample_share=0.0)
+    assert policy.draw("good", "good", 0.0899, 0.09, lambda: 0.5).reason == "chance"
