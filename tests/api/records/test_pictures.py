@@ -103,3 +103,11 @@ def test_places_that_are_none(url):
 def test_prefixes_that_are_none(prefix):
     with pytest.raises(ConfigError, match=f"The store of s3://bucket/{prefix} cannot be used: "):
         ObjectPictures(f"s3://bucket/{prefix}")
+
+
+def test_files_of_others_among_the_marks_are_left_alone(tmp_path):
+    pictures = FolderPictures(tmp_path)
+    pictures.put(SHA256, DATA)
+    for name in (".nfs0000000000a1", ".DS_Store", "lost+found"):
+        (tmp_path / "unsettled" / name).touch()
+    assert list(pictures.unsettled()) == [SHA256]
