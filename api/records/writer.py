@@ -102,7 +102,9 @@ class RecordWriter:
         begun = time.perf_counter()
         try:
             kept = self._attempt([item for item, _ in batch])
-        except (SQLAlchemyError, OSError) as error:
+        except Exception as error:  # whatever it is, the next ones are tried
+            if not isinstance(error, (SQLAlchemyError, OSError)):
+                logger.exception("Storing inspections failed")
             if len(batch) > 1 and not _is_fault_of_none(error):
                 for waiting in batch:
                     self._store([waiting])
@@ -195,7 +197,9 @@ def describe(error: Exception) -> str:
     """Says in a few words what a client may know of an error; the log knows the rest."""
     if is_full(error):
         return "its disk is full"
-    return "its pictures cannot be written" if isinstance(error, OSError) else "its database does not answer"
+    if isinstance(error, OSError):
+        return "its pictures cannot be written"
+    return "its database does not answer" if isinstance(error, SQLAlchemyError) else "the service has a fault"
 
 
 def _is_fault_of_none(error: Exception) -> bool:
