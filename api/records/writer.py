@@ -10,7 +10,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 from sqlalchemy import Connection, Engine
-from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+from sqlalchemy.exc import DBAPIError, OperationalError, SQLAlchemyError
+from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
 from api.records import queries
 from api.records.database import writing
@@ -204,7 +205,9 @@ def describe(error: Exception) -> str:
 
 def _is_fault_of_none(error: Exception) -> bool:
     """Returns whether nothing can be stored: then none is tried alone, which could take as long for each."""
-    return isinstance(error, ConnectionError) or _is_disconnect(error)
+    if isinstance(error, OperationalError):  # a lock that is not given, a server that is not there
+        return not is_full(error)
+    return isinstance(error, (ConnectionError, PoolTimeoutError)) or _is_disconnect(error)
 
 
 def _is_disconnect(error: Exception) -> bool:

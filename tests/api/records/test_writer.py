@@ -1,8 +1,12 @@
 """What the writer makes of a database or a store of pictures that fails, and of what nobody expects."""
 
 import hashlib
+import threading
 
 import pytest
+from sqlalchemy import event
+from sqlalchemy.exc import OperationalError
+from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
 from api.middleware.metrics import Metrics
 from api.records.inspection import Inspection
@@ -51,3 +55,30 @@ def desk(tmp_path):
 def test_what_nobody_expects_costs_one_inspection_and_not_all_that_follow(desk):
     desk.refuse(make_inspection(1, station="\ud800"))  # no text that a database takes
     assert desk.writer.keep(make_inspection(2)).result(20).record_id == 1
+
+
+def fail(engine, error, may_go_on):
+    """Lets each transaction fail, once it may go on; returns how many there were, and what lets them be."""
+    begun = []
+
+    def begin(_):
+        begun.append(1)
+        may_go_on.wait(20)
+        raise error
+
+    event.listen(engine, "begin", begin)
+    return begun, lambda: event.remove(engine, "begin", begin)
+
+
+@pytest.mark.parametrize(
+    "error", [OperationalError("BEGIN", {}, Exception("connection refused")), PoolTimeoutError("3 s")]
+)
+def test_a_database_that_does_not_answer_is_asked_once_for_all_that_waits(desk, error):
+    may_go_on = threading.Event()
+    begun, take_back = fail(desk.engine, error, may_go_on)
+    waiting = [desk.writer.keep(make_inspection(number)) for number in range(1, 12)]
+    may_go_on.set()
+    for future in waiting:
+        assert isinstance(future.exception(20), RecordUnavailableError)
+    assert len(begun) <= 2  # the first one may have been alone
+    take_back()
