@@ -28,7 +28,7 @@ from api.records.record_metrics import RecordMetrics
 from api.records.retention import ClockWatch, Retention, RetentionRules
 from api.records.review_queue import take_down_pictures
 from api.records.tables import store
-from api.records.writer import RecordUnavailableError, RecordWriter, describe, is_full
+from api.records.writer import RecordUnavailableError, RecordWriter, describe, is_full, sweep
 from segdec.errors import ConfigError
 
 P = ParamSpec("P")
@@ -123,7 +123,7 @@ class Record:
         pictures = self._place or FolderPictures(self._folder / PICTURES)
         with writing(self._engine) as connection:
             _match(connection, pictures)
-            _sweep(connection, pictures)
+            sweep(connection, pictures, set(pictures.unsettled()))
         return pictures
 
     def _make_retention(self, pictures: PictureStore) -> Retention:
@@ -351,11 +351,3 @@ def _match(connection: Connection, pictures: PictureStore) -> None:
             "Expected pictures and a database of one record. If they do belong together, write "
             f"{known} into {pictures.place}/{STORE_ID}."
         )
-
-
-def _sweep(connection: Connection, pictures: PictureStore) -> None:
-    """Removes what a killed service left without a row, and the marks of what has one."""
-    marked = set(pictures.unsettled())
-    kept = {sha256 for sha256 in marked if queries.picture_is_kept(connection, sha256)}
-    pictures.settle(*kept)
-    pictures.delete(*marked - kept)

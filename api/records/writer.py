@@ -5,7 +5,7 @@ import logging
 import queue
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
@@ -57,6 +57,8 @@ class RecordWriter:
     ) -> None:
         self._engine, self._pictures, self._metrics, self._tell = engine, pictures, metrics, tell
         self._outbox = outbox
+        self._left: set[bytes] = set()
+        """Pictures that were put and have no row, as far as is known."""
         self._waiting: queue.SimpleQueue[Waiting | None] = queue.SimpleQueue()
         self._threads = ThreadPoolExecutor(PICTURE_THREADS, thread_name_prefix="picture")
         self._thread = threading.Thread(target=self._run, name="record", daemon=True)
@@ -123,7 +125,9 @@ class RecordWriter:
             future.set_result(one)
 
     def _attempt(self, items: Sequence[Inspection]) -> list[Kept]:
+        self._remove_left()
         pictures = {item.sha256: item for item in items}
+        self._left.update(pictures)
         list(self._threads.map(self._put, pictures.values()))
         try:
             kept = self._commit(items, pictures)
@@ -132,8 +136,18 @@ class RecordWriter:
                 raise
             # All may be committed, and the word of it lost: then this finds it, by its tokens.
             kept = self._commit(items, pictures)
+        self._left.clear()
         self._settle(pictures)
         return kept
+
+    def _remove_left(self) -> None:
+        """Removes the pictures of attempts that failed: while that cannot be, no more of them are put."""
+        if not self._left:
+            return
+        self._pictures.read_id()  # a store that does not answer keeps nobody waiting for the transaction
+        with writing(self._engine) as connection:
+            sweep(connection, self._pictures, self._left)
+        self._left.clear()
 
     def _settle(self, pictures: Iterable[bytes]) -> None:
         try:
@@ -186,6 +200,13 @@ def _hours(rows: Iterable[Row]) -> Iterable[Row]:
         total["log_odds_squares"] += row["log_odds"] ** 2
         total["last_id"] = row["id"]
     return sums.values()
+
+
+def sweep(connection: Connection, pictures: PictureStore, marked: Set[bytes]) -> None:
+    """Removes those of the pictures that have no row, and the marks of the others."""
+    kept = {sha256 for sha256 in marked if queries.picture_is_kept(connection, sha256)}
+    pictures.settle(*kept)
+    pictures.delete(*marked - kept)
 
 
 def is_full(error: Exception) -> bool:

@@ -16,9 +16,12 @@ from api.records.record_metrics import RecordMetrics
 from api.records.writer import RecordUnavailableError, RecordWriter
 from tests.api.records.stocked_record import NOW, make_row, open_stocked
 
+SET = threading.Event()
+SET.set()
 
-def make_inspection(number, **changes):
-    data = number.to_bytes(100, "big")
+
+def make_inspection(number, shows=None, **changes):
+    data = (shows or number).to_bytes(100, "big")
     sha256 = hashlib.sha256(data).digest()
     row = {
         "sha256": sha256,
@@ -82,3 +85,26 @@ def test_a_database_that_does_not_answer_is_asked_once_for_all_that_waits(desk, 
         assert isinstance(future.exception(20), RecordUnavailableError)
     assert len(begun) <= 2  # the first one may have been alone
     take_back()
+
+
+def test_pictures_of_what_could_not_be_kept_do_not_pile_up(desk):
+    refused = [make_inspection(number) for number in range(1, 5)]
+    _, take_back = fail(desk.engine, OperationalError("BEGIN", {}, Exception("connection refused")), SET)
+    for inspection in refused:
+        desk.refuse(inspection)
+    assert list(desk.pictures.unsettled()) == [refused[0].sha256]
+    take_back()
+    kept = make_inspection(5)
+    desk.writer.keep(kept).result(20)
+    assert not list(desk.pictures.unsettled())
+    assert [desk.pictures.holds(one.sha256) for one in (*refused, kept)] == [False] * 4 + [True]
+
+
+def test_what_is_kept_is_not_removed_with_what_is_not(desk):
+    kept = make_inspection(1)
+    desk.writer.keep(kept).result(20)
+    _, take_back = fail(desk.engine, OperationalError("BEGIN", {}, Exception("connection refused")), SET)
+    desk.refuse(make_inspection(2, shows=1))
+    take_back()
+    desk.writer.keep(make_inspection(3)).result(20)
+    assert desk.pictures.holds(kept.sha256)
