@@ -275,7 +275,8 @@ class Record:
         if self._pictures.read_id() is None:
             raise FileNotFoundError(f"the pictures are gone from {self._pictures.place}")
         with writing(self._engine) as connection:
-            if not queries.picture_is_kept(connection, sha256):
+            # It may have been deleted and have come again since it was not found.
+            if not queries.picture_is_kept(connection, sha256) or self._pictures.holds(sha256):
                 return
             queries.forget_bytes(connection, [sha256])
             queries.change_states(connection, [sha256], "kept", "lost")
