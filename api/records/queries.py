@@ -113,10 +113,17 @@ def with_pictures(columns: Iterable[Column[Any]]) -> Select[Any]:
     return select(*columns, *known).join_from(inspections, pictures)
 
 
+def picture_state(connection: Connection, sha256: bytes) -> str | None:
+    """Returns what a row says of a picture; None if there is no row."""
+    state: str | None = connection.execute(
+        select(pictures.c.state).where(pictures.c.sha256 == sha256)
+    ).scalar()
+    return state
+
+
 def picture_is_kept(connection: Connection, sha256: bytes) -> bool:
     """Returns whether a row says that a picture is there."""
-    state = connection.execute(select(pictures.c.state).where(pictures.c.sha256 == sha256)).scalar()
-    return state == "kept"
+    return picture_state(connection, sha256) == "kept"
 
 
 def change_states(connection: Connection, digests: Sequence[bytes], before: str, after: str) -> None:
