@@ -262,7 +262,8 @@ class Record:
         await self.check()
         assert self._pictures is not None
         sha256, state = bytes(row["picture"]), row["picture_state"]
-        found = None if state == "expired" else await self.work(partial(self._pictures.get, sha256))
+        ended = state in ("expiring", "expired")
+        found = None if ended else await self.work(partial(self._pictures.get, sha256))
         if found is not None:
             return found
         if state == "kept":

@@ -141,13 +141,15 @@ def test_a_folder_that_is_gone_loses_no_picture(line, folder):
     assert state_of_first(folder) == "kept"
 
 
-def test_an_expired_picture_is_told(line, folder):
+@pytest.mark.parametrize("state", ["expiring", "expired"])
+def test_an_expired_picture_is_told(line, folder, state):
+    """Also where its file is there still, since its store does not let go of it yet."""
     with closing(sqlite3.connect(folder / DATABASE)) as database, database:
-        database.execute("UPDATE pictures SET state = 'expired'")
+        database.execute("UPDATE pictures SET state = ?", [state])
     for path in ("image", "overlay"):
         answer = line.get(f"/v1/records/1/{path}")
-        assert (answer.status_code, answer.json()["code"]) == (404, "picture_expired")
-    assert line.get("/v1/records/1").json()["picture"]["state"] == "expired"
+        assert (answer.status_code, answer.json()["code"]) == (404, f"picture_{state}")
+    assert line.get("/v1/records/1").json()["picture"]["state"] == state
 
 
 def test_the_table_of_a_day(line):
