@@ -149,8 +149,9 @@ class Retention:
         while not self._ended:
             try:
                 self.run()
-            except (SQLAlchemyError, OSError) as error:
-                logger.error("The rules of retention were not applied: %s", error)
+            except Exception as error:  # whatever it is, they are applied again
+                expected = isinstance(error, (SQLAlchemyError, OSError))
+                logger.error("The rules of retention were not applied: %s", error, exc_info=not expected)
             self._due.wait(PAUSE_S)
             self._due.clear()
 

@@ -2,6 +2,7 @@
 
 import hashlib
 import itertools
+import queue
 import time
 from datetime import UTC, datetime, timedelta
 
@@ -197,6 +198,22 @@ def test_a_picture_keeps_the_higher_worth(kept):
         queries.keep_pictures(connection, [{**row, "stored_at": datetime.now(UTC) - timedelta(days=40)}])
     kept.apply(RetentionRules({Worth.GOOD: 30}, None, 0.0))
     assert kept.states() == {sha256: "kept"} and kept.bytes() == SIZE
+
+
+def test_an_error_that_nobody_expects_does_not_end_the_rules(kept, monkeypatch):
+    retention = Retention(kept.engine, kept.pictures, NOTHING, kept.clock.watch(), kept.ballast, kept.told)
+    begun = queue.SimpleQueue()
+
+    def fail():
+        begun.put(None)
+        raise ValueError("a fault of ours")
+
+    monkeypatch.setattr(retention, "run", fail)
+    retention.start()
+    for _ in range(2):
+        begun.get(timeout=20)
+        retention.hurry()
+    retention.close()
 
 
 # === A clock that jumps ===
