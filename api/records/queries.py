@@ -41,8 +41,9 @@ def insert_into(dialect: str, table: Table) -> Any:
 
 
 THERE = select(func.coalesce(func.sum(pictures.c.bytes), 0)).where(
-    pictures.c.sha256.in_(bindparam("digests", expanding=True)), pictures.c.state == literal_column("'kept'")
+    pictures.c.sha256.in_(bindparam("digests", expanding=True)), pictures.c.state.in_(("kept", "expiring"))
 )
+"""Those whose bytes are counted: of what is expiring, they are forgotten with its file."""
 COUNT_NEW_BYTES = update(store).values(bytes=store.c.bytes + bindparam("size") - THERE.scalar_subquery())
 
 

@@ -188,7 +188,7 @@ def test_a_picture_that_comes_again_while_it_is_deleted_stays(kept):
     with writing(kept.engine) as connection:
         queries.keep_pictures(connection, [{**row, "stored_at": datetime.now(UTC)}])
     kept.apply(NOTHING)
-    assert kept.states() == {sha256: "kept"}
+    assert kept.states() == {sha256: "kept"} and kept.bytes() == SIZE
 
 
 def test_a_picture_keeps_the_higher_worth(kept):
