@@ -107,8 +107,14 @@ class FolderPictures:
         if not path.parent.exists():
             path.parent.mkdir(exist_ok=True)
             sync_folder(self._folder)
-        with suppress(FileExistsError):
+        try:
             path.hardlink_to(mark)
+        except FileExistsError:
+            pass
+        except FileNotFoundError:  # another service has settled or swept its mark meanwhile
+            if not path.exists():
+                self.put(sha256, data)
+                return
         sync_folder(path.parent)
 
     def settle(self, *digests: bytes) -> None:
