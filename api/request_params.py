@@ -82,14 +82,15 @@ def _read_json(value: Any) -> Any:
     return from_json(value, allow_inf_nan=False) if isinstance(value, str) else value
 
 
-def _check_length(metadata: dict[str, Any]) -> dict[str, Any]:
-    if len(json.dumps(metadata, ensure_ascii=False)) > MAX_METADATA:
+def _check_metadata(metadata: dict[str, Any]) -> dict[str, Any]:
+    """Refuses what is too long, and NaN and Infinity: who is told of them could not read their JSON."""
+    if len(json.dumps(metadata, ensure_ascii=False, allow_nan=False)) > MAX_METADATA:
         raise ValueError(f"has more than {MAX_METADATA} letters")
     return metadata
 
 
 JSON_TEXT = {"type": "string", "contentMediaType": "application/json"}
-Metadata = Annotated[dict[str, Any], BeforeValidator(_read_json), AfterValidator(_check_length)]
+Metadata = Annotated[dict[str, Any], BeforeValidator(_read_json), AfterValidator(_check_metadata)]
 
 
 class PartFacts(BaseModel):

@@ -158,9 +158,10 @@ class MissLog:
         try:
             self.write()
             self._failed = False
-        except (SQLAlchemyError, OSError) as error:
+        except Exception as error:  # whatever it is, it is tried again
             if not self._failed:
-                logger.error("What was not inspected cannot be noted: %s", error)
+                expected = isinstance(error, (SQLAlchemyError, OSError))
+                logger.error("What was not inspected cannot be noted: %s", error, exc_info=not expected)
             self._failed = True
 
 

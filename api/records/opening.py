@@ -9,6 +9,7 @@ from api.records import queries
 from api.records.database import migrate, writing
 from api.records.pictures import STORE_ID, FolderPictures, PictureStore
 from api.records.tables import store
+from api.records.writer import sweep
 from segdec.errors import ConfigError
 
 DATABASE = "record.db"
@@ -37,7 +38,7 @@ def open_pictures(engine: Engine, folder: Path, place: PictureStore | None) -> P
     pictures = place or FolderPictures(folder / PICTURES)
     with writing(engine) as connection:
         _match(connection, pictures)
-        _sweep(connection, pictures)
+        sweep(connection, pictures, set(pictures.unsettled()))
     return pictures
 
 
@@ -56,11 +57,3 @@ def _match(connection: Connection, pictures: PictureStore) -> None:
             "Expected pictures and a database of one record. If they do belong together, write "
             f"{known} into {pictures.place}/{STORE_ID}."
         )
-
-
-def _sweep(connection: Connection, pictures: PictureStore) -> None:
-    """Removes what a killed service left without a row, and the marks of what has one."""
-    marked = set(pictures.unsettled())
-    kept = {sha256 for sha256 in marked if queries.picture_is_kept(connection, sha256)}
-    pictures.settle(*kept)
-    pictures.delete(*marked - kept)

@@ -5,6 +5,7 @@ finds what a killed service left without looking through all of them.
 """
 
 import os
+import re
 import shutil
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
@@ -16,6 +17,8 @@ from segdec.files import sync_folder, write_text_atomic
 
 UNSETTLED = "unsettled"
 STORE_ID = "store-id"
+MARK = re.compile(r"(?P<sha256>[0-9a-f]{64})\.[0-9a-f]+")
+"""Name of the file that marks a picture."""
 
 
 class Space(NamedTuple):
@@ -104,8 +107,14 @@ class FolderPictures:
         if not path.parent.exists():
             path.parent.mkdir(exist_ok=True)
             sync_folder(self._folder)
-        with suppress(FileExistsError):
+        try:
             path.hardlink_to(mark)
+        except FileExistsError:
+            pass
+        except FileNotFoundError:  # another service has settled or swept its mark meanwhile
+            if not path.exists():
+                self.put(sha256, data)
+                return
         sync_folder(path.parent)
 
     def settle(self, *digests: bytes) -> None:
@@ -117,7 +126,8 @@ class FolderPictures:
     def unsettled(self) -> Iterator[bytes]:
         """Reads the second names."""
         for mark in self._unsettled.iterdir():
-            yield bytes.fromhex(mark.name.partition(".")[0])
+            if named := MARK.fullmatch(mark.name):  # NFS and desktops put files of their own there
+                yield bytes.fromhex(named["sha256"])
 
     def get(self, sha256: bytes) -> bytes | None:
         """Reads the file."""

@@ -41,8 +41,9 @@ def insert_into(dialect: str, table: Table) -> Any:
 
 
 THERE = select(func.coalesce(func.sum(pictures.c.bytes), 0)).where(
-    pictures.c.sha256.in_(bindparam("digests", expanding=True)), pictures.c.state == literal_column("'kept'")
+    pictures.c.sha256.in_(bindparam("digests", expanding=True)), pictures.c.state.in_(("kept", "expiring"))
 )
+"""Those whose bytes are counted: of what is expiring, they are forgotten with its file."""
 COUNT_NEW_BYTES = update(store).values(bytes=store.c.bytes + bindparam("size") - THERE.scalar_subquery())
 
 
@@ -113,10 +114,17 @@ def with_pictures(columns: Iterable[Column[Any]]) -> Select[Any]:
     return select(*columns, *known).join_from(inspections, pictures)
 
 
+def picture_state(connection: Connection, sha256: bytes) -> str | None:
+    """Returns what a row says of a picture; None if there is no row."""
+    state: str | None = connection.execute(
+        select(pictures.c.state).where(pictures.c.sha256 == sha256)
+    ).scalar()
+    return state
+
+
 def picture_is_kept(connection: Connection, sha256: bytes) -> bool:
     """Returns whether a row says that a picture is there."""
-    state = connection.execute(select(pictures.c.state).where(pictures.c.sha256 == sha256)).scalar()
-    return state == "kept"
+    return picture_state(connection, sha256) == "kept"
 
 
 def change_states(connection: Connection, digests: Sequence[bytes], before: str, after: str) -> None:

@@ -250,7 +250,8 @@ class Record:
         await self.check()
         assert self._pictures is not None
         sha256, state = bytes(row["picture"]), row["picture_state"]
-        found = None if state == "expired" else await self.work(partial(self._pictures.get, sha256))
+        ended = state in ("expiring", "expired")
+        found = None if ended else await self.work(partial(self._pictures.get, sha256))
         if found is not None:
             return found
         if state == "kept":
@@ -263,7 +264,8 @@ class Record:
         if self._pictures.read_id() is None:
             raise FileNotFoundError(f"the pictures are gone from {self._pictures.place}")
         with writing(self._engine) as connection:
-            if not queries.picture_is_kept(connection, sha256):
+            # It may have been deleted and have come again since it was not found.
+            if not queries.picture_is_kept(connection, sha256) or self._pictures.holds(sha256):
                 return
             queries.forget_bytes(connection, [sha256])
             queries.change_states(connection, [sha256], "kept", "lost")

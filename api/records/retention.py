@@ -149,8 +149,9 @@ class Retention:
         while not self._ended:
             try:
                 self.run()
-            except (SQLAlchemyError, OSError) as error:
-                logger.error("The rules of retention were not applied: %s", error)
+            except Exception as error:  # whatever it is, they are applied again
+                expected = isinstance(error, (SQLAlchemyError, OSError))
+                logger.error("The rules of retention were not applied: %s", error, exc_info=not expected)
             self._due.wait(PAUSE_S)
             self._due.clear()
 
@@ -221,18 +222,18 @@ class Retention:
             OSError: If the pictures cannot.
         """
         with writing(self._engine) as connection:
-            if queries.picture_is_kept(connection, sha256):
+            state = queries.picture_state(connection, sha256)
+            if state == "lost":  # its bytes are forgotten already; its file may have come back
+                self._pictures.delete(sha256)
+                queries.change_states(connection, [sha256], "lost", "expired")
+            elif state == "kept":
                 queries.change_states(connection, [sha256], "kept", "expiring")
                 take_down_pictures(connection, [sha256])
+            if state in ("lost", "kept"):
                 told = {"sha256": sha256.hex()}
-                queries.add_audit(
-                    connection,
-                    who,
-                    "delete a picture",
-                    record_id=record_id,
-                    before={**told, "state": "kept"},
-                    after={**told, "state": "expired"},
-                )
+                before, after = {**told, "state": state}, {**told, "state": "expired"}
+                what = "delete a picture"
+                queries.add_audit(connection, who, what, record_id=record_id, before=before, after=after)
                 self._metrics.count_deleted("person", 1)
         self._delete_expiring()
 

@@ -5,12 +5,13 @@ import logging
 import queue
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 from sqlalchemy import Connection, Engine
-from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+from sqlalchemy.exc import DBAPIError, OperationalError, SQLAlchemyError
+from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
 from api.records import queries
 from api.records.database import writing
@@ -56,6 +57,8 @@ class RecordWriter:
     ) -> None:
         self._engine, self._pictures, self._metrics, self._tell = engine, pictures, metrics, tell
         self._outbox = outbox
+        self._left: set[bytes] = set()
+        """Pictures that were put and have no row, as far as is known."""
         self._waiting: queue.SimpleQueue[Waiting | None] = queue.SimpleQueue()
         self._threads = ThreadPoolExecutor(PICTURE_THREADS, thread_name_prefix="picture")
         self._thread = threading.Thread(target=self._run, name="record", daemon=True)
@@ -102,7 +105,9 @@ class RecordWriter:
         begun = time.perf_counter()
         try:
             kept = self._attempt([item for item, _ in batch])
-        except (SQLAlchemyError, OSError) as error:
+        except Exception as error:  # whatever it is, the next ones are tried
+            if not isinstance(error, (SQLAlchemyError, OSError)):
+                logger.exception("Storing inspections failed")
             if len(batch) > 1 and not _is_fault_of_none(error):
                 for waiting in batch:
                     self._store([waiting])
@@ -120,7 +125,9 @@ class RecordWriter:
             future.set_result(one)
 
     def _attempt(self, items: Sequence[Inspection]) -> list[Kept]:
+        self._remove_left()
         pictures = {item.sha256: item for item in items}
+        self._left.update(pictures)
         list(self._threads.map(self._put, pictures.values()))
         try:
             kept = self._commit(items, pictures)
@@ -129,8 +136,18 @@ class RecordWriter:
                 raise
             # All may be committed, and the word of it lost: then this finds it, by its tokens.
             kept = self._commit(items, pictures)
+        self._left.clear()
         self._settle(pictures)
         return kept
+
+    def _remove_left(self) -> None:
+        """Removes the pictures of attempts that failed: while that cannot be, no more of them are put."""
+        if not self._left:
+            return
+        self._pictures.read_id()  # a store that does not answer keeps nobody waiting for the transaction
+        with writing(self._engine) as connection:
+            sweep(connection, self._pictures, self._left)
+        self._left.clear()
 
     def _settle(self, pictures: Iterable[bytes]) -> None:
         try:
@@ -185,6 +202,13 @@ def _hours(rows: Iterable[Row]) -> Iterable[Row]:
     return sums.values()
 
 
+def sweep(connection: Connection, pictures: PictureStore, marked: Set[bytes]) -> None:
+    """Removes those of the pictures that have no row, and the marks of the others."""
+    kept = {sha256 for sha256 in marked if queries.picture_is_kept(connection, sha256)}
+    pictures.settle(*kept)
+    pictures.delete(*marked - kept)
+
+
 def is_full(error: Exception) -> bool:
     """Returns whether an error comes from a disk that has no space left."""
     text = str(getattr(error, "orig", error))
@@ -195,12 +219,16 @@ def describe(error: Exception) -> str:
     """Says in a few words what a client may know of an error; the log knows the rest."""
     if is_full(error):
         return "its disk is full"
-    return "its pictures cannot be written" if isinstance(error, OSError) else "its database does not answer"
+    if isinstance(error, OSError):
+        return "its pictures cannot be written"
+    return "its database does not answer" if isinstance(error, SQLAlchemyError) else "the service has a fault"
 
 
 def _is_fault_of_none(error: Exception) -> bool:
     """Returns whether nothing can be stored: then none is tried alone, which could take as long for each."""
-    return isinstance(error, ConnectionError) or _is_disconnect(error)
+    if isinstance(error, OperationalError):  # a lock that is not given, a server that is not there
+        return not is_full(error)
+    return isinstance(error, (ConnectionError, PoolTimeoutError)) or _is_disconnect(error)
 
 
 def _is_disconnect(error: Exception) -> bool:

@@ -1,5 +1,6 @@
 """What was not inspected: kept in memory at once, and in bounded rows soon; on SQLite and PostgreSQL."""
 
+import threading
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -8,6 +9,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from api.middleware.misses import Miss
 from api.records import miss_log
+from api.records.database import writing
 from api.records.miss_log import MissLog
 from api.records.tables import misses
 
@@ -123,5 +125,25 @@ def test_the_oldest_rows_go(log, engine, monkeypatch):
 def test_the_last_words_are_written_at_the_end(log, engine):
     log.start()
     log.note(miss(0))
+    log.close()
+    assert rows(engine) == [("a", "part 0", 1)]
+
+
+def test_an_error_that_nobody_expects_does_not_end_the_writing(log, engine, monkeypatch):
+    failed = threading.Event()
+
+    def fail_once(engine):
+        if not failed.is_set():
+            failed.set()
+            raise ValueError("a fault of ours")
+        return writing(engine)
+
+    monkeypatch.setattr(miss_log, "writing", fail_once)
+    monkeypatch.setattr(miss_log, "RETRY_S", 0.0)
+    log.start()
+    log.note(miss(0))
+    assert failed.wait(20)
+    while unwritten(log):
+        threading.Event().wait(0.01)
     log.close()
     assert rows(engine) == [("a", "part 0", 1)]

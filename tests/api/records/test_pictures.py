@@ -103,3 +103,28 @@ def test_places_that_are_none(url):
 def test_prefixes_that_are_none(prefix):
     with pytest.raises(ConfigError, match=f"The store of s3://bucket/{prefix} cannot be used: "):
         ObjectPictures(f"s3://bucket/{prefix}")
+
+
+def test_files_of_others_among_the_marks_are_left_alone(tmp_path):
+    pictures = FolderPictures(tmp_path)
+    pictures.put(SHA256, DATA)
+    for name in (".nfs0000000000a1", ".DS_Store", "lost+found"):
+        (tmp_path / "unsettled" / name).touch()
+    assert list(pictures.unsettled()) == [SHA256]
+
+
+@pytest.mark.parametrize("end", [FolderPictures.settle, FolderPictures.delete])
+@pytest.mark.parametrize("there", [True, False])
+def test_a_mark_that_another_service_removes_meanwhile_is_no_error(tmp_path, monkeypatch, end, there):
+    pictures, other = FolderPictures(tmp_path), FolderPictures(tmp_path)
+    if there:
+        other.put(SHA256, DATA)
+
+    def write_and_end(path, data):
+        monkeypatch.undo()
+        path.write_bytes(data)
+        end(other, SHA256)
+
+    monkeypatch.setattr("api.records.pictures._write", write_and_end)
+    pictures.put(SHA256, DATA)
+    assert pictures.get(SHA256) == DATA

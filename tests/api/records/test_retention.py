@@ -2,6 +2,7 @@
 
 import hashlib
 import itertools
+import queue
 import time
 from datetime import UTC, datetime, timedelta
 
@@ -111,6 +112,20 @@ def test_pictures_in_an_object_store_go_too(database_url, tmp_path, bucket, obje
     kept.engine.dispose()
 
 
+def test_a_person_deletes_a_picture_that_was_lost_and_has_come_back(kept):
+    sha256, other = kept.add(Worth.GOOD), kept.add(Worth.GOOD)
+    with writing(kept.engine) as connection:
+        queries.forget_bytes(connection, [sha256])
+        queries.change_states(connection, [sha256], "kept", "lost")
+    retention = Retention(kept.engine, kept.pictures, NOTHING, kept.clock.watch(), kept.ballast, kept.told)
+    for _ in range(2):
+        retention.delete_picture(sha256, 1, "admin")
+    assert kept.states() == {sha256: "expired", other: "kept"}
+    assert kept.bytes() == SIZE
+    with kept.engine.connect() as connection:
+        assert connection.execute(select(audit.c.who, audit.c.what)).all() == [("admin", "delete a picture")]
+
+
 def test_a_budget_takes_what_is_worth_least_and_of_that_the_oldest(kept):
     order = [kept.add(Worth.GOOD, days=3), kept.add(Worth.GOOD, days=2), kept.add(Worth.GOOD_SAMPLE, days=9)]
     order += [kept.add(Worth.TO_REVIEW, days=9), kept.add(Worth.DEFECT, days=9)]
@@ -173,7 +188,7 @@ def test_a_picture_that_comes_again_while_it_is_deleted_stays(kept):
     with writing(kept.engine) as connection:
         queries.keep_pictures(connection, [{**row, "stored_at": datetime.now(UTC)}])
     kept.apply(NOTHING)
-    assert kept.states() == {sha256: "kept"}
+    assert kept.states() == {sha256: "kept"} and kept.bytes() == SIZE
 
 
 def test_a_picture_keeps_the_higher_worth(kept):
@@ -183,6 +198,22 @@ def test_a_picture_keeps_the_higher_worth(kept):
         queries.keep_pictures(connection, [{**row, "stored_at": datetime.now(UTC) - timedelta(days=40)}])
     kept.apply(RetentionRules({Worth.GOOD: 30}, None, 0.0))
     assert kept.states() == {sha256: "kept"} and kept.bytes() == SIZE
+
+
+def test_an_error_that_nobody_expects_does_not_end_the_rules(kept, monkeypatch):
+    retention = Retention(kept.engine, kept.pictures, NOTHING, kept.clock.watch(), kept.ballast, kept.told)
+    begun = queue.SimpleQueue()
+
+    def fail():
+        begun.put(None)
+        raise ValueError("a fault of ours")
+
+    monkeypatch.setattr(retention, "run", fail)
+    retention.start()
+    for _ in range(2):
+        begun.get(timeout=20)
+        retention.hurry()
+    retention.close()
 
 
 # === A clock that jumps ===

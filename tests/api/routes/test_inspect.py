@@ -197,3 +197,15 @@ def test_a_record_that_fails_while_it_is_opened_is_opened_whole_later(
         assert "/v1/inspect answers 503 until the record can be opened" in caplog.text
         assert inspect(client, part).json()["record_id"] == 1
         assert "segdec_record_usable 1.0" in client.get("/metrics").text
+
+
+@pytest.mark.parametrize("number", ["NaN", "Infinity", "1e999", "-1e999"])
+def test_numbers_that_json_does_not_have_are_no_metadata(recorder, part, number):
+    metadata = f'{{"weight": {number}}}'
+    body = f'{{"image": {{"b64": "{base64.b64encode(part).decode()}"}}, "metadata": {metadata}}}'
+    for answer in (
+        recorder.post("/v1/inspect", content=body, headers={"Content-Type": "application/json"}),
+        recorder.post("/v1/inspect", files={"file": part}, data={"metadata": metadata}),
+        recorder.post("/v1/inspect", content=part, headers=PNG, params={"metadata": metadata}),
+    ):
+        assert answer.status_code == 400 and "metadata" in answer.json()["detail"]

@@ -123,6 +123,14 @@ def test_a_lost_picture_is_told_counted_and_stored_anew(line, folder, part):
     assert state_of_first(folder) == "kept"
 
 
+def test_a_picture_that_comes_again_while_it_is_missed_is_not_lost(line, folder, part, monkeypatch):
+    monkeypatch.setattr("api.records.pictures.FolderPictures.get", lambda *_: None)
+    assert line.get("/v1/records/1/image").status_code == 404
+    monkeypatch.undo()
+    assert state_of_first(folder) == "kept"
+    assert line.get("/v1/records/1/image").content == part
+
+
 def test_a_folder_that_is_gone_loses_no_picture(line, folder):
     (folder / PICTURES).rename(folder / "elsewhere")
     assert line.get("/v1/records/1/image").json()["code"] == "record_unavailable"
@@ -133,13 +141,15 @@ def test_a_folder_that_is_gone_loses_no_picture(line, folder):
     assert state_of_first(folder) == "kept"
 
 
-def test_an_expired_picture_is_told(line, folder):
+@pytest.mark.parametrize("state", ["expiring", "expired"])
+def test_an_expired_picture_is_told(line, folder, state):
+    """Also where its file is there still, since its store does not let go of it yet."""
     with closing(sqlite3.connect(folder / DATABASE)) as database, database:
-        database.execute("UPDATE pictures SET state = 'expired'")
+        database.execute("UPDATE pictures SET state = ?", [state])
     for path in ("image", "overlay"):
         answer = line.get(f"/v1/records/1/{path}")
-        assert (answer.status_code, answer.json()["code"]) == (404, "picture_expired")
-    assert line.get("/v1/records/1").json()["picture"]["state"] == "expired"
+        assert (answer.status_code, answer.json()["code"]) == (404, f"picture_{state}")
+    assert line.get("/v1/records/1").json()["picture"]["state"] == state
 
 
 def test_the_table_of_a_day(line):
