@@ -50,7 +50,7 @@ def _export_reviewed(words: list[str]) -> None:
     from api.records.recording import naming_group
 
     with naming_group():
-        from api.records.export_command import run
+        from api.records.review.export_command import run
 
         run(words)
 

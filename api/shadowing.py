@@ -199,7 +199,7 @@ class Shadowing:
 
     async def _store(self) -> None:
         """Stores what has been answered; what cannot be stored is given up."""
-        from api.records.shadows import add_shadows  # the group `record` has what it needs
+        from api.records.review.shadows import add_shadows  # the group `record` has what it needs
 
         rows, self._rows = self._rows, []
         record = self._recording.record

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from api.records.draw_counts import DrawnBy
 from api.records.queries import Filters
-from api.records.review_statistics import CALLED_GOOD, Kind, Reviewed, reckon
+from api.records.review.draw_counts import DrawnBy
+from api.records.review.review_statistics import CALLED_GOOD, Kind, Reviewed, reckon
 from api.records.schemas import Estimate, ReviewStatistics
 
 FIGURES = ("defect_rate", "missed", "miss_rate", "false_alarms", "false_alarm_share")

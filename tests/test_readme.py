@@ -130,7 +130,7 @@ NOT_RUN = {
     "chromium --kiosk --autoplay-policy=no-user-gesture-required "
     '"http://127.0.0.1:8000/line?station=line3-cam1&sound=on"': "see tests/browser/test_line.py",
     "python -m api export-reviewed --out reviewed --record-folder record": "needs a record; see "
-    "tests/api/records/test_export_reviewed.py",
+    "tests/api/records/review/test_export_reviewed.py",
     "python -m training retrain runs/parts --reviewed reviewed --parent models/parts/1": "needs what that "
     "exports; see tests/training/retrain",
     "python -m api --model models/parts --record required --outbox-webhook https://mes.plant/events "

@@ -4,7 +4,7 @@ import secrets
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from api.records.worth import Worth
+from api.records.storage.worth import Worth
 from api.settings import Settings
 from segdec.config import REVIEW
 

@@ -7,7 +7,7 @@ from sqlalchemy import Connection, Engine, insert, select
 
 from api.records import queries
 from api.records.database import migrate, writing
-from api.records.pictures import STORE_ID, FolderPictures, PictureStore
+from api.records.storage.pictures import STORE_ID, FolderPictures, PictureStore
 from api.records.tables import store
 from api.records.writer import sweep
 from segdec.errors import ConfigError

@@ -25,8 +25,8 @@ from sqlalchemy import (
 from sqlalchemy.dialects import postgresql, sqlite
 
 from api.records.inspection import Row
+from api.records.storage.worth import Worth
 from api.records.tables import audit, hours, inspections, pictures, store
-from api.records.worth import Worth
 
 DIALECTS = {"postgresql": postgresql, "sqlite": sqlite}
 """Both say `ON CONFLICT` alike, but SQLAlchemy has no common word for it."""

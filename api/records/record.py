@@ -17,16 +17,16 @@ from api.deadlines import deadline_passed
 from api.errors import RequestError, busy
 from api.records import queries
 from api.records.audit import AuditLine
-from api.records.ballast import Ballast
 from api.records.database import open_database, writing
 from api.records.inspection import Inspection, Kept, Row
-from api.records.miss_log import MissLog
+from api.records.line.miss_log import MissLog
 from api.records.opening import database_url, open_pictures
 from api.records.outbox import Outbox
-from api.records.pictures import PictureStore
 from api.records.record_metrics import RecordMetrics
-from api.records.retention import ClockWatch, Retention, RetentionRules
-from api.records.review_queue import take_down_pictures
+from api.records.review.review_queue import take_down_pictures
+from api.records.storage.ballast import Ballast
+from api.records.storage.pictures import PictureStore
+from api.records.storage.retention import ClockWatch, Retention, RetentionRules
 from api.records.writer import RecordUnavailableError, RecordWriter, describe, is_full
 
 P = ParamSpec("P")

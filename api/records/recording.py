@@ -16,9 +16,9 @@ from api.settings import RecordMode, Settings
 from segdec.errors import MissingExtraError
 
 if TYPE_CHECKING:
-    from api.records.line_status import Line
-    from api.records.pictures import PictureStore
+    from api.records.line.line_status import Line
     from api.records.record import Record
+    from api.records.storage.pictures import PictureStore
 
 BEST_EFFORT_S = 2.0
 """Seconds that an answer waits for a record which it may go without."""
@@ -131,12 +131,12 @@ def open_recording(settings: Settings, metrics: Metrics, sinks: Sequence[str] = 
     if settings.record == "off":
         return Recording("off", None)
     with naming_group():  # also where the driver is missing that the URL asks for
-        from api.records.line_status import Line
+        from api.records.line.line_status import Line
+        from api.records.line.shifts import ShiftPlan
         from api.records.outbox import Outbox
         from api.records.record import Record
         from api.records.record_metrics import RecordMetrics
-        from api.records.retention import RetentionRules
-        from api.records.shifts import ShiftPlan
+        from api.records.storage.retention import RetentionRules
 
         record = Record(
             settings.record_database,
@@ -158,7 +158,7 @@ def open_store(url: str | None) -> "PictureStore | None":
     """
     if url is None:
         return None
-    from api.records.object_pictures import ObjectPictures
+    from api.records.storage.object_pictures import ObjectPictures
 
     return ObjectPictures(url)
 

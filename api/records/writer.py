@@ -15,12 +15,12 @@ from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
 from api.records import queries
 from api.records.database import writing
-from api.records.draw_counts import count_draws
 from api.records.inspection import Inspection, Kept, Row
 from api.records.outbox import Outbox
-from api.records.pictures import PictureStore
 from api.records.record_metrics import RecordMetrics
-from api.records.review_queue import PRIORITIES, put_up
+from api.records.review.draw_counts import count_draws
+from api.records.review.review_queue import PRIORITIES, put_up
+from api.records.storage.pictures import PictureStore
 
 MOST = 64
 """Inspections of one transaction."""

@@ -4,8 +4,8 @@ from fastapi import APIRouter
 
 from api.dependencies import ServiceDep
 from api.errors import describe_problems
+from api.records.review.shadows import report_candidate
 from api.records.schemas import CandidateList
-from api.records.shadows import report_candidate
 from api.routes.records import RecordDep
 
 router = APIRouter(prefix="/v1/review", tags=["review"])

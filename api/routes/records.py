@@ -17,7 +17,7 @@ from api.records.day_export import TableFormat, day_filters, export_day
 from api.records.inspection import Row
 from api.records.queries import Filters, find_inspection
 from api.records.record import Record
-from api.records.reviews import no_record
+from api.records.review.reviews import no_record
 from api.records.schemas import InspectionRecord, RecordPage
 from api.request_params import MAX_NAME, PRINTABLE
 from api.service import Service

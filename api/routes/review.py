@@ -16,12 +16,12 @@ from api.dependencies import ServiceDep
 from api.errors import RequestError, describe_problems
 from api.json_body import SMALL_BYTES, read_json
 from api.raw_route import describe_body
-from api.records import reviewing
-from api.records.mended_masks import read_mended_mask
 from api.records.queries import Filters
 from api.records.record import Record
-from api.records.review_statistics import make_statistics
-from api.records.reviews import Change, Verdict, review, undo
+from api.records.review import reviewing
+from api.records.review.mended_masks import read_mended_mask
+from api.records.review.review_statistics import make_statistics
+from api.records.review.reviews import Change, Verdict, review, undo
 from api.records.schemas import InspectionRecord, ReviewStatistics, ReviewTasks
 from api.request_params import MAX_NAME, PRINTABLE, Name
 from api.routes.records import ETAG, Moment, RecordDep, RecordId, RowDep, Word, answer_record

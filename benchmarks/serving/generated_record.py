@@ -18,15 +18,15 @@ import numpy as np
 from sqlalchemy import Connection, Engine, Table, func, insert, select, text, update
 
 from api.records.database import migrate, writing
-from api.records.draw_counts import count_draws
 from api.records.drawing import DrawPolicy
 from api.records.inspection import Row
 from api.records.opening import PICTURES
-from api.records.pictures import STORE_ID
 from api.records.queries import count_hours, hour_of
-from api.records.review_queue import PRIORITIES, put_up
+from api.records.review.draw_counts import count_draws
+from api.records.review.review_queue import PRIORITIES, put_up
+from api.records.storage.pictures import STORE_ID
+from api.records.storage.worth import Worth
 from api.records.tables import inspections, pictures, store
-from api.records.worth import Worth
 from api.settings import Settings
 from segdec.config import REVIEW
 from segdec.files import write_text_atomic

@@ -16,7 +16,7 @@ from api.app import create_app
 from api.errors import RequestError
 from api.middleware.keys import make_key
 from api.network_cost import NetworkCost
-from api.records import shadows as shadow_rows
+from api.records.review import shadows as shadow_rows
 from api.settings import Settings
 from api.shadow import Shadow, ShadowMemory
 from segdec.images import encode_png

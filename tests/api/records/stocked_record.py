@@ -6,11 +6,11 @@ from sqlalchemy import Engine, insert, text
 
 from api.records import queries
 from api.records.database import migrate, open_database, writing
-from api.records.draw_counts import count_draws
 from api.records.inspection import Row
-from api.records.review_queue import PRIORITIES, put_up
+from api.records.review.draw_counts import count_draws
+from api.records.review.review_queue import PRIORITIES, put_up
+from api.records.storage.worth import Worth
 from api.records.tables import metadata, pictures, store
-from api.records.worth import Worth
 from api.records.writer import _hours
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)

@@ -14,7 +14,7 @@ from api.records.outbox import Outbox
 from api.records.record import Record
 from api.records.record_metrics import RecordMetrics
 from api.records.recording import Recording
-from api.records.retention import RetentionRules
+from api.records.storage.retention import RetentionRules
 from api.settings import Settings
 
 LINE = AuditLine("anna", "promote", {"labels": {"stable": "1"}}, {"labels": {"stable": "2"}})

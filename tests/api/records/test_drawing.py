@@ -3,7 +3,7 @@
 import pytest
 
 from api.records.drawing import DrawPolicy
-from api.records.worth import Worth
+from api.records.storage.worth import Worth
 
 POLICY = DrawPolicy(defect_share=0.5, good_share=0.02, near=0.5, sample_share=0.1)
 

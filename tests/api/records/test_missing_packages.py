@@ -60,7 +60,9 @@ def test_database_without_its_driver_names_the_group(models, monkeypatch):
 
 
 def test_bucket_without_its_package_names_the_group(models, monkeypatch, tmp_path):
-    for name in [name for name in sys.modules if name.startswith(("obstore", "api.records.object_pictures"))]:
+    for name in [
+        name for name in sys.modules if name.startswith(("obstore", "api.records.storage.object_pictures"))
+    ]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "obstore", None)
     settings = Settings(

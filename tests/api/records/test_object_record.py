@@ -7,7 +7,7 @@ import pytest
 from sqlalchemy import select
 
 from api.records.database import open_database
-from api.records.object_pictures import ObjectPictures
+from api.records.storage.object_pictures import ObjectPictures
 from api.records.tables import audit, inspections, pictures
 from segdec.errors import ConfigError
 from segdec.images import encode_png

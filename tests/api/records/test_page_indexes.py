@@ -8,7 +8,7 @@ import pytest
 from api.records import queries
 from api.records.database import migrate, open_database
 from api.records.queries import Filters, list_inspections
-from api.records.review_statistics import make_statistics
+from api.records.review.review_statistics import make_statistics
 
 ANY = {"since": datetime(2026, 1, 1, tzinfo=UTC)}, {}
 WANTED = {

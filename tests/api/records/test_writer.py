@@ -11,8 +11,8 @@ from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from api.middleware.metrics import Metrics
 from api.records.inspection import Inspection
 from api.records.outbox import Outbox
-from api.records.pictures import FolderPictures
 from api.records.record_metrics import RecordMetrics
+from api.records.storage.pictures import FolderPictures
 from api.records.writer import RecordUnavailableError, RecordWriter
 from tests.api.records.stocked_record import NOW, make_row, open_stocked
 

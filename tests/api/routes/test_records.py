@@ -124,7 +124,7 @@ def test_a_lost_picture_is_told_counted_and_stored_anew(line, folder, part):
 
 
 def test_a_picture_that_comes_again_while_it_is_missed_is_not_lost(line, folder, part, monkeypatch):
-    monkeypatch.setattr("api.records.pictures.FolderPictures.get", lambda *_: None)
+    monkeypatch.setattr("api.records.storage.pictures.FolderPictures.get", lambda *_: None)
     assert line.get("/v1/records/1/image").status_code == 404
     monkeypatch.undo()
     assert state_of_first(folder) == "kept"

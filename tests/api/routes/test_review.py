@@ -14,7 +14,7 @@ from sqlalchemy.exc import OperationalError
 from api.app import create_app
 from api.middleware.keys import make_key
 from api.records.opening import DATABASE, PICTURES
-from api.records.worth import Worth
+from api.records.storage.worth import Worth
 from api.settings import Settings
 from segdec.images import decode_image, encode_png
 from tests.api.conftest import ServiceClient, StubPredictor, part_image
@@ -214,7 +214,7 @@ def test_what_cannot_be_said_is_refused(unchanged, label, mask, status, code):
 
 
 def test_a_mask_of_noise_is_refused(unchanged, monkeypatch):
-    monkeypatch.setattr("api.records.mended_masks.MOST_LETTERS", 300)
+    monkeypatch.setattr("api.records.review.mended_masks.MOST_LETTERS", 300)
     noise = np.random.default_rng(1).integers(0, 2, (24, 40)).astype(np.uint8) * 255
     answer = say(unchanged, label="scratch", mask=mask_file(noise))
     assert (answer.status_code, answer.json()["code"]) == (400, "bad_mask")

@@ -13,8 +13,8 @@ from sqlalchemy import update
 from api.__main__ import main
 from api.mask_encoding import convert_mask
 from api.records.database import open_database, writing
-from api.records.export_command import run
 from api.records.opening import PICTURES
+from api.records.review.export_command import run
 from api.records.tables import inspections, pictures
 from datasets.loading import load_dataset
 from datasets.reading import read
@@ -201,7 +201,7 @@ def test_a_picture_that_changed_on_the_disk_is_left_out(line, tmp_path):
 
 
 def test_many_are_read_in_pages(line, tmp_path, monkeypatch):
-    monkeypatch.setattr("api.records.reviewed_export.ROWS", 1)
+    monkeypatch.setattr("api.records.review.reviewed_export.ROWS", 1)
     for brightness in range(60, 73):
         line.judge(line.inspect(brightness), "good")
     assert len(line.export(tmp_path / "out")) == 13

@@ -9,7 +9,7 @@ from sqlalchemy import ColumnElement, Connection, Select, or_, select, update
 
 from api.records.inspection import Row
 from api.records.queries import with_pictures
-from api.records.review_queue import Priority, take_down
+from api.records.review.review_queue import Priority, take_down
 from api.records.tables import inspections, pictures, review_queue, shadows
 
 LEASE = timedelta(seconds=300)

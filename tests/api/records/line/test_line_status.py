@@ -11,13 +11,13 @@ from sqlalchemy import event
 from api.middleware.metrics import Metrics
 from api.middleware.misses import Miss
 from api.records.database import writing
-from api.records.line_status import Line
+from api.records.line.line_status import Line
+from api.records.line.shifts import ShiftPlan
 from api.records.outbox import Outbox
 from api.records.queries import keep_pictures
 from api.records.record import Record
 from api.records.record_metrics import RecordMetrics
-from api.records.retention import RetentionRules
-from api.records.shifts import ShiftPlan
+from api.records.storage.retention import RetentionRules
 from api.records.writer import _add
 
 NOW = datetime(2026, 1, 15, 8, 20, tzinfo=UTC)

@@ -4,8 +4,8 @@ import hashlib
 
 import pytest
 
-from api.records.object_pictures import ObjectPictures
-from api.records.pictures import FolderPictures
+from api.records.storage.object_pictures import ObjectPictures
+from api.records.storage.pictures import FolderPictures
 from segdec.errors import ConfigError
 
 DATA = b"a photograph"
@@ -125,6 +125,6 @@ def test_a_mark_that_another_service_removes_meanwhile_is_no_error(tmp_path, mon
         path.write_bytes(data)
         end(other, SHA256)
 
-    monkeypatch.setattr("api.records.pictures._write", write_and_end)
+    monkeypatch.setattr("api.records.storage.pictures._write", write_and_end)
     pictures.put(SHA256, DATA)
     assert pictures.get(SHA256) == DATA

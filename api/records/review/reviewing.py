@@ -7,9 +7,9 @@ from sqlalchemy import Connection
 
 from api.errors import RequestError
 from api.records.inspection import Row
-from api.records.leases import Task, lease
-from api.records.review_queue import Priority, count_waiting
-from api.records.reviews import UNSURE
+from api.records.review.leases import Task, lease
+from api.records.review.review_queue import Priority, count_waiting
+from api.records.review.reviews import UNSURE
 from api.records.schemas import ReviewReason, ReviewTask, ReviewTasks, ShadowVerdict
 from api.records.showing import make_record
 

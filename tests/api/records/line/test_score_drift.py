@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from api.records.score_drift import HourScores, find_drift
+from api.records.line.score_drift import HourScores, find_drift
 
 HOUR = datetime(2026, 1, 15, 8, tzinfo=UTC)
 

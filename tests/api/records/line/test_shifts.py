@@ -5,7 +5,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from api.records.shifts import ShiftPlan
+from api.records.line.shifts import ShiftPlan
 
 BERLIN = ShiftPlan([time(6), time(14), time(22)], ZoneInfo("Europe/Berlin"))
 

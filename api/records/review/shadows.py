@@ -6,10 +6,10 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, Select, and_, case, func, insert, select, update
 
 from api.records.inspection import Row
-from api.records.review_queue import Priority, put_up
+from api.records.review.review_queue import Priority, put_up
 from api.records.schemas import CandidateReport, CandidateVerdicts
+from api.records.storage.worth import Worth
 from api.records.tables import inspections, pictures, shadows
-from api.records.worth import Worth
 from segdec.schemas import ModelIdentity
 
 UNSURE = "unsure"

@@ -9,10 +9,10 @@ from sqlalchemy import ColumnElement, Connection, RowMapping, exists, select, up
 from api.errors import RequestError
 from api.records import queries
 from api.records.inspection import Row
-from api.records.leases import is_leased_to_another, lease_one
-from api.records.review_queue import put_up_again, take_down
+from api.records.review.leases import is_leased_to_another, lease_one
+from api.records.review.review_queue import put_up_again, take_down
+from api.records.storage.worth import Worth
 from api.records.tables import audit, inspections, pictures
-from api.records.worth import Worth
 
 GOOD, UNSURE = "good", "unsure"
 REVIEW, UNDO = "review", "undo"

@@ -12,7 +12,7 @@ from datetime import timedelta
 from obstore.exceptions import AlreadyExistsError, BaseError
 from obstore.store import S3Store
 
-from api.records.pictures import STORE_ID, UNSETTLED
+from api.records.storage.pictures import STORE_ID, UNSETTLED
 from segdec.errors import ConfigError
 
 CONNECT_S = 3

@@ -5,7 +5,7 @@ from math import comb
 
 import pytest
 
-from api.records.control_chart import BEYOND, Baseline, HourCount, most_by_chance
+from api.records.line.control_chart import BEYOND, Baseline, HourCount, most_by_chance
 
 HOUR = datetime(2026, 1, 15, 8, tzinfo=UTC)
 

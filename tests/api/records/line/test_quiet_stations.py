@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from api.records.quiet_stations import StationDay, find_quiet
+from api.records.line.quiet_stations import StationDay, find_quiet
 
 NOW = datetime(2026, 1, 15, 8, tzinfo=UTC)
 

@@ -13,10 +13,10 @@ from typing import NamedTuple
 
 from sqlalchemy import Connection, case, exists, func, select, text
 
-from api.records.draw_counts import DrawnBy, inspected, total_draws
 from api.records.queries import Filters
-from api.records.reviews import GOOD, UNSURE
-from api.records.sample_intervals import Interval, Sample, share_of, total_of
+from api.records.review.draw_counts import DrawnBy, inspected, total_draws
+from api.records.review.reviews import GOOD, UNSURE
+from api.records.review.sample_intervals import Interval, Sample, share_of, total_of
 from api.records.schemas import Estimate, ReviewStatistics
 from api.records.tables import inspections, is_drawn, shadows
 

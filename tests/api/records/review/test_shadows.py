@@ -6,12 +6,12 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from sqlalchemy import insert, select, update
 
-from api.records import shadows
 from api.records.database import writing
-from api.records.review_queue import Priority, put_up
+from api.records.review import shadows
+from api.records.review.review_queue import Priority, put_up
 from api.records.schemas import CandidateVerdicts
+from api.records.storage.worth import Worth
 from api.records.tables import inspections, pictures, review_queue
-from api.records.worth import Worth
 from segdec.schemas import ModelIdentity
 
 CANDIDATE = ModelIdentity(name="parts", version="2", sha256="aa")

@@ -13,15 +13,15 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from api.records.database import migrations, open_database, revision_of
 from api.records.opening import DATABASE, PICTURES, database_url
-from api.records.pictures import STORE_ID, FolderPictures, PictureStore
 from api.records.recording import open_store
-from api.records.reviewed_export import (
+from api.records.review.reviewed_export import (
     GOOD,
     Exported,
     ReviewedFilters,
     export_reviewed,
     tell_left_out,
 )
+from api.records.storage.pictures import STORE_ID, FolderPictures, PictureStore
 from api.records.tables import store
 from api.settings import ENV_PREFIX, Settings
 from segdec.errors import ConfigError

@@ -8,9 +8,9 @@ from sqlalchemy import select
 from sqlalchemy.exc import SQLAlchemyError
 
 from api.middleware.misses import Miss
-from api.records import miss_log
 from api.records.database import writing
-from api.records.miss_log import MissLog
+from api.records.line import miss_log
+from api.records.line.miss_log import MissLog
 from api.records.tables import misses
 
 BEGUN = datetime(2026, 1, 15, 8, tzinfo=UTC)

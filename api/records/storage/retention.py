@@ -15,12 +15,12 @@ from sqlalchemy import Engine
 from sqlalchemy.exc import SQLAlchemyError
 
 from api.records import queries
-from api.records.ballast import Ballast
 from api.records.database import writing
-from api.records.pictures import PictureStore
 from api.records.record_metrics import RecordMetrics
-from api.records.review_queue import count_waiting, take_down_pictures
-from api.records.worth import Worth
+from api.records.review.review_queue import count_waiting, take_down_pictures
+from api.records.storage.ballast import Ballast
+from api.records.storage.pictures import PictureStore
+from api.records.storage.worth import Worth
 from api.settings import Settings
 
 BITE = 100

@@ -10,11 +10,13 @@ from sqlalchemy import Connection, RowMapping
 
 from api.errors import RequestError
 from api.middleware.misses import Miss
-from api.records import line_queries
-from api.records.control_chart import Baseline, HourCount
 from api.records.events import GOOD, verdict_of
+from api.records.line import line_queries
+from api.records.line.control_chart import Baseline, HourCount
+from api.records.line.quiet_stations import StationDay, find_quiet
+from api.records.line.score_drift import HourScores, find_drift
+from api.records.line.shifts import ShiftPlan, Span
 from api.records.queries import hour_of
-from api.records.quiet_stations import StationDay, find_quiet
 from api.records.record import Record
 from api.records.schemas import (
     ChartHour,
@@ -26,8 +28,6 @@ from api.records.schemas import (
     QuietStation,
     ScoreDrift,
 )
-from api.records.score_drift import HourScores, find_drift
-from api.records.shifts import ShiftPlan, Span
 from segdec.config import REVIEW
 
 HOUR = timedelta(hours=1)

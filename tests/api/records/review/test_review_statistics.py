@@ -7,10 +7,10 @@ import pytest
 from sqlalchemy import insert, text, update
 
 from api.records.database import writing
-from api.records.draw_counts import DrawnBy, total_draws
 from api.records.queries import Filters
-from api.records.review_statistics import Kind, Reviewed, make_statistics, reckon
-from api.records.sample_intervals import Sample, share_of, total_of
+from api.records.review.draw_counts import DrawnBy, total_draws
+from api.records.review.review_statistics import Kind, Reviewed, make_statistics, reckon
+from api.records.review.sample_intervals import Sample, share_of, total_of
 from api.records.schemas import Estimate
 from api.records.tables import inspections, shadows
 from benchmarks.review_statistics import PLANTS, Coverage, measure

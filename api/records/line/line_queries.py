@@ -9,8 +9,8 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, RowMapping, func, select
 
+from api.records.line.quiet_stations import StationDay
 from api.records.queries import Filters, hour_of, ids_of_hours
-from api.records.quiet_stations import StationDay
 from api.records.tables import hours, inspections, misses
 
 MOST_STATIONS = 100

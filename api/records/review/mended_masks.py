@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from api.errors import RequestError
 from api.mask_encoding import replace_pixels
 from api.records.inspection import Row
-from api.records.reviews import GOOD, UNSURE
+from api.records.review.reviews import GOOD, UNSURE
 from segdec.images import MASK_WHITE_LEVEL, decode_mask_values
 from segdec.schemas import Answer, MaskAnswer
 

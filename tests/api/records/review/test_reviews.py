@@ -12,15 +12,16 @@ from sqlalchemy import delete, insert, select, text, update
 
 from api.errors import RequestError
 from api.middleware.metrics import Metrics
-from api.records import leases, queries
+from api.records import queries
 from api.records.database import migrations, open_database, writing
-from api.records.leases import LEASE, lease
 from api.records.record_metrics import RecordMetrics
-from api.records.retention import Retention, RetentionRules
-from api.records.review_queue import Priority, count_waiting, put_up
-from api.records.reviews import Change, Verdict, review, undo
+from api.records.review import leases
+from api.records.review.leases import LEASE, lease
+from api.records.review.review_queue import Priority, count_waiting, put_up
+from api.records.review.reviews import Change, Verdict, review, undo
+from api.records.storage.retention import Retention, RetentionRules
+from api.records.storage.worth import Worth
 from api.records.tables import audit, draws, inspections, pictures, review_queue, shadows
-from api.records.worth import Worth
 from tests.api.records.stocked_record import NOW, empty, make_row, open_stocked, stock
 
 SECOND = timedelta(seconds=1)

@@ -11,14 +11,14 @@ from sqlalchemy import insert, select
 
 from api.middleware.metrics import Metrics
 from api.records import queries
-from api.records.ballast import Ballast
 from api.records.database import migrate, open_database, writing
-from api.records.object_pictures import ObjectPictures
-from api.records.pictures import FolderPictures, Space
 from api.records.record_metrics import RecordMetrics
-from api.records.retention import DISTRUST_S, REST_S, ClockWatch, Retention, RetentionRules
+from api.records.storage.ballast import Ballast
+from api.records.storage.object_pictures import ObjectPictures
+from api.records.storage.pictures import FolderPictures, Space
+from api.records.storage.retention import DISTRUST_S, REST_S, ClockWatch, Retention, RetentionRules
+from api.records.storage.worth import Worth
 from api.records.tables import audit, pictures, store
-from api.records.worth import Worth
 
 NOTHING = RetentionRules({}, None, 0.0)
 SIZE = 100
@@ -136,7 +136,7 @@ def test_a_budget_takes_what_is_worth_least_and_of_that_the_oldest(kept):
 
 
 def test_space_is_made_in_the_order_of_worth(kept, monkeypatch):
-    monkeypatch.setattr("api.records.retention.BITE", 1)
+    monkeypatch.setattr("api.records.storage.retention.BITE", 1)
     digests = [kept.add(worth, days=5) for worth in Worth]
     spaces = iter([Space(1000, 40), Space(1000, 60), Space(1000, 120), Space(1000, 120)])
     monkeypatch.setattr(kept.pictures, "space", lambda: next(spaces))
@@ -156,7 +156,7 @@ def test_reviewed_pictures_are_never_given_up_for_space(kept, monkeypatch, caplo
 
 
 def test_what_is_deleted_is_counted_and_written_down(kept, monkeypatch):
-    monkeypatch.setattr("api.records.retention.BITE", 2)
+    monkeypatch.setattr("api.records.storage.retention.BITE", 2)
     for _ in range(3):
         kept.add(Worth.GOOD, days=40)
     kept.apply(RetentionRules({Worth.GOOD: 30}, None, 0.0))
@@ -264,7 +264,7 @@ def test_ballast_is_there_while_there_is_room_and_dropped_in_a_hurry(kept, tmp_p
 
 
 def test_a_failure_of_the_database_does_not_end_the_thread(kept, monkeypatch, caplog):
-    monkeypatch.setattr("api.records.retention.PAUSE_S", 0.01)
+    monkeypatch.setattr("api.records.storage.retention.PAUSE_S", 0.01)
     sha256 = kept.add(Worth.GOOD, days=40)
     rules = RetentionRules({Worth.GOOD: 30}, None, 0.0)
     retention = Retention(kept.engine, kept.pictures, rules, kept.clock.watch(), kept.ballast, kept.told)

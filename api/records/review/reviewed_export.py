@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from sqlalchemy import Connection, Engine, Select, select
 
 from api.records.inspection import Row
-from api.records.pictures import PictureStore
 from api.records.queries import find_inspection, with_pictures
+from api.records.storage.pictures import PictureStore
 from api.records.tables import inspections
 from segdec.errors import ConfigError
 from segdec.files import new_folder

@@ -1,0 +1,1 @@
+"""How the line does, from sums of hours, and what was not inspected."""

@@ -1,0 +1,1 @@
+"""What people and candidates say of inspections, what follows from it, and what is to be learnt from it."""

@@ -1,0 +1,1 @@
+"""Where pictures lie, and for how long."""
