@@ -105,9 +105,11 @@ class Sender:
         try:
             await self.look()
             self._silent = False
-        except SQLAlchemyError as error:
+        except Exception as error:  # mostly the database's; whatever it is, the next look is made
             if not self._silent:  # once, however long it lasts
-                logger.error("The outbox for %s cannot be read or written: %s", self._sink.name, error)
+                told = "The outbox for %s cannot be read or written: %s"
+                unexpected = not isinstance(error, SQLAlchemyError)
+                logger.error(told, self._sink.name, error, exc_info=unexpected)
             self._silent = True
 
     async def look(self) -> None:

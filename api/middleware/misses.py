@@ -16,6 +16,8 @@ from api.middleware.keys import path_of
 INSPECT_PATHS = re.compile(r"/v1/(models/[^/]+/)?inspect")
 LONGEST_NAME, LONGEST_DETAIL = 128, 400
 """Letters that are noted of a station or a part, and of what was wrong."""
+UNFIT = re.compile("[\x00-\x1f\x7f\ud800-\udfff]")
+"""Letters that no station and no part may have."""
 MOST_FIELDS = 20
 """Of a query: one with more is not read."""
 
@@ -125,5 +127,5 @@ def _asked(scope: Scope) -> tuple[str, str | None]:
 
 
 def _clean(text: str, most: int) -> str:
-    """Returns what any database takes and any page shows of a text."""
-    return "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in text[:most])
+    """Returns what any database takes of a text: a name that an inspection may have stays as it is."""
+    return UNFIT.sub("\N{REPLACEMENT CHARACTER}", text[:most])

@@ -133,6 +133,14 @@ def change_states(connection: Connection, digests: Sequence[bytes], before: str,
     connection.execute(statement.values(state=after))
 
 
+def let_go_unshown(connection: Connection, digests: Sequence[bytes]) -> None:
+    """Lets those pictures go that no inspection shows."""
+    if digests:
+        shown = select(inspections.c.picture).where(inspections.c.picture.in_(digests))
+        gone = pictures.c.sha256.in_(digests) & pictures.c.sha256.not_in(shown)
+        connection.execute(update(pictures).where(gone).values(state="expiring"))
+
+
 def forget_bytes(connection: Connection, digests: Sequence[bytes]) -> None:
     """Takes pictures out of the sum of what is stored."""
     statement = select(func.sum(pictures.c.bytes)).where(pictures.c.sha256.in_(digests))

@@ -100,19 +100,24 @@ class Record:
         async with self._opening:
             if self._writer is not None:
                 return
+            self._rest()  # who waited for the attempt of another one makes none of his own
             try:
                 pictures = await asyncio.to_thread(open_pictures, self._engine, self._folder, self._place)
                 retention = await asyncio.to_thread(self._make_retention, pictures)
             except (SQLAlchemyError, OSError) as error:
-                self._failed_at = time.monotonic()
-                self.metrics.set_usable(False)
-                logger.error("The record cannot be opened: %s", error)
+                self._note_closed(error)
                 raise self._unavailable(describe(error)) from error
             self._pictures, self._retention = pictures, retention
             self._writer = RecordWriter(self._engine, pictures, self.metrics, self.outbox, self._note)
             retention.start()
             self.misses.start()
+            self._failed_at = None
             self.metrics.set_usable(True)
+
+    def _note_closed(self, error: Exception) -> None:
+        self._failed_at = time.monotonic()
+        self.metrics.set_usable(False)
+        logger.error("The record cannot be opened: %s", error)
 
     def _make_retention(self, pictures: PictureStore) -> Retention:
         with self._engine.connect() as connection:
@@ -132,10 +137,17 @@ class Record:
         Raises:
             RequestError: 503 `record_unavailable`.
         """
+        self._rest()
+        if self._writer is None:
+            try:
+                await self.open()
+            except ConfigError as error:  # at a start it would have ended it
+                self._note_closed(error)
+                raise self._unavailable("it cannot be opened, and the log says why") from error
+
+    def _rest(self) -> None:
         if self._failed_at is not None and time.monotonic() - self._failed_at < REOPEN_S:
             raise self._unavailable("it failed a moment ago")
-        if self._writer is None:
-            await self.open()
 
     async def keep(self, inspection: Inspection, deadline: float) -> Kept:
         """Stores an inspection; when this returns, row and picture survive a loss of power.

@@ -5,7 +5,7 @@ import logging
 import queue
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
@@ -164,7 +164,9 @@ class RecordWriter:
             there = zip(pictures.values(), self._threads.map(self._pictures.holds, pictures), strict=True)
             gone = [item for item, held in there if not held]  # between their coming and this transaction
             list(self._threads.map(self._put, gone))
-            return _add(connection, [item.row for item in items], self._outbox)
+            kept = _add(connection, [item.row for item in items], self._outbox)
+            queries.let_go_unshown(connection, list(_strays(items, kept)))
+            return kept
 
 
 def _add(connection: Connection, rows: Sequence[Row], outbox: Outbox) -> list[Kept]:
@@ -185,6 +187,13 @@ def _add(connection: Connection, rows: Sequence[Row], outbox: Outbox) -> list[Ke
             first = queries.find_first(connection, row)
             kept.append(Kept(first["id"], None if first["token"] == row["token"] else first))
     return kept
+
+
+def _strays(items: Iterable[Inspection], kept: Iterable[Kept]) -> Iterator[bytes]:
+    """Yields the pictures that came with the key of another one, and are refused."""
+    for item, one in zip(items, kept, strict=True):
+        if one.first is not None and bytes(one.first["picture"]) != item.sha256:
+            yield item.sha256
 
 
 def _hours(rows: Iterable[Row]) -> Iterable[Row]:

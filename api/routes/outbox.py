@@ -8,12 +8,15 @@ from starlette.requests import Request
 from api.errors import describe_problems
 from api.records import outbox_view
 from api.records.schemas import OutboxChange, OutboxState
+from api.request_params import PRINTABLE
 from api.routes.records import MOST_ID, RecordDep
 
 router = APIRouter(tags=["outbox"])
 
 EventId = Annotated[int, Path(gt=0, le=MOST_ID)]
-SinkName = Annotated[str, Query(min_length=1, max_length=64, description="name of the receiver")]
+SinkName = Annotated[
+    str, Query(min_length=1, max_length=64, pattern=PRINTABLE, description="name of the receiver")
+]
 
 
 @router.get("/v1/outbox", responses=describe_problems(503))

@@ -10,6 +10,7 @@ from sqlalchemy.exc import OperationalError
 from api.delivery.sender import MOST_FAILURES, DeliveryRules
 from api.delivery.sink import DeliveryError
 from api.middleware.metrics import Metrics
+from api.records import outbox_queries as queries
 from tests.api.delivery.letters import FAILED, REFUSED, RULES, UNREACHABLE, FakeSink, Line, Sending
 
 
@@ -212,6 +213,29 @@ def test_what_cannot_be_removed_is_not_sent_again_and_again(engine, sink, metric
     asyncio.run(main())
     assert sink.taken == ["a-1", "a-2"]
     assert line.left() == []
+
+
+def test_an_error_that_nobody_expects_does_not_end_the_sending(engine, line, sink, metrics, monkeypatch):
+    line.inspect("a")
+    monkeypatch.setattr("api.delivery.sender.POLL_S", 0.01)
+    waiting_stations = queries.waiting_stations
+
+    def fail_once(*_):
+        monkeypatch.setattr(queries, "waiting_stations", waiting_stations)
+        raise ValueError("a fault of ours")
+
+    monkeypatch.setattr(queries, "waiting_stations", fail_once)
+
+    async def main():
+        sending, stopping = Sending(engine, sink, metrics), asyncio.Event()
+        running = asyncio.create_task(sending.sender.run(stopping, 20.0))
+        while not sink.taken and not running.done():
+            await asyncio.sleep(0.01)
+        stopping.set()
+        await running
+
+    asyncio.run(main())
+    assert sink.taken == ["a-1"] and line.left() == []
 
 
 def test_more_stations_than_one_look_has(each_engine, sink, metrics, monkeypatch):

@@ -2,6 +2,7 @@
 
 import asyncio
 from types import SimpleNamespace
+from urllib.parse import quote
 
 import pytest
 
@@ -85,3 +86,18 @@ def test_names_that_do_not_print_are_noted_as_they_can_be():
     service = Noted()
     handle(answering(400), service, query=b"station=%00a%0Ab&part_id=%F0%9F%98%80")
     assert (service.misses[0].station, service.misses[0].part_id) == ("\ufffda\ufffdb", "\U0001f600")
+
+
+@pytest.mark.parametrize(
+    ("asked", "noted"),
+    [
+        ("line 3", "line 3"),
+        ("ライン\u30003", "ライン\u30003"),
+        ("می\u200cشود", "می\u200cشود"),
+        ("a\0\n", "a��"),
+    ],
+)
+def test_a_miss_is_noted_at_the_station_where_its_inspection_would_be(asked, noted):
+    service = Noted()
+    handle(answering(503), service, query=f"station={quote(asked)}".encode())
+    assert service.misses[0].station == noted

@@ -9,6 +9,7 @@ from sqlalchemy.exc import OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
 from api.middleware.metrics import Metrics
+from api.records import queries
 from api.records.inspection import Inspection
 from api.records.outbox import Outbox
 from api.records.record_metrics import RecordMetrics
@@ -108,3 +109,15 @@ def test_what_is_kept_is_not_removed_with_what_is_not(desk):
     take_back()
     desk.writer.keep(make_inspection(3)).result(20)
     assert desk.pictures.holds(kept.sha256)
+
+
+def test_a_picture_that_came_with_the_key_of_another_one_is_let_go(desk):
+    first, other = make_inspection(1, request_key=b"key"), make_inspection(2, request_key=b"key")
+    shown = make_inspection(3)
+    for inspection in (first, shown):
+        desk.writer.keep(inspection).result(20)
+    for inspection in (other, make_inspection(4, shows=3, request_key=b"key")):
+        assert desk.writer.keep(inspection).result(20).record_id == 1
+    with desk.engine.connect() as connection:
+        states = [queries.picture_state(connection, one.sha256) for one in (first, shown, other)]
+    assert states == ["kept", "kept", "expiring"]
