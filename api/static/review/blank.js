@@ -4,7 +4,7 @@ const part = (id) => document.getElementById(id);
 
 /** Says whether nothing waits for this page, or whether it is still being looked for. */
 export function showBlank({ exhausted, waiting, skipped: { length } }) {
-  const others = waiting > length ? "Others have the rest before them. " : "";
+  const others = waiting > length ? "The rest is open elsewhere, or was in the last five minutes. " : "";
   write("blank-title", exhausted ? (others ? "Nothing left for you" : "Nothing waits") : "Looking …");
   write("blank-words", exhausted ? `${others}This page looks again by itself.` : "");
   write("show-skipped", length === 1 ? "Show the skipped one" : `Show the ${length} skipped ones`);
