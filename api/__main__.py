@@ -41,8 +41,14 @@ def main() -> None:
 def _make_key(words: list[str]) -> None:
     from api.middleware.keys import print_key
 
-    if len(words) != 1:
-        raise ConfigError(f"python -m api key takes one name, {len(words)} arrived. Expected: key NAME")
+    if words in (["-h"], ["--help"]):
+        print(
+            "usage: python -m api key NAME\n\nPrints a new key, once, and the line of it for a file of keys."
+        )
+        return
+    if len(words) != 1 or words[0].startswith("-"):
+        told = " ".join(words) or "none"
+        raise ConfigError(f"python -m api key takes one name, {told} arrived. Expected: key NAME")
     print_key(words[0])
 
 

@@ -53,8 +53,15 @@ def _known_zone(name: str) -> str:
         raise ValueError("unknown; expected a time zone such as Europe/Berlin") from error
 
 
+def _cores_but_one() -> int:
+    return min(max(available_cores() - 1, 1), 8)
+
+
 class Settings(BaseSettings):
-    """Serves a model over HTTP."""
+    """Serves a model over HTTP.
+
+    Other commands, each with --help: key NAME (a key for clients), health, export-reviewed.
+    """
 
     model_config = SettingsConfigDict(
         env_prefix=ENV_PREFIX,
@@ -167,7 +174,7 @@ class Settings(BaseSettings):
         description="threads of the engine; default: one for each core that the process may use",
     )
     image_threads: int = Field(
-        default_factory=lambda: min(max(available_cores() - 1, 1), 8),
+        default_factory=_cores_but_one,  # --help names it
         gt=0,
         description="threads that decode photographs and encode masks; default: cores − 1, at most 8",
     )
@@ -250,9 +257,10 @@ class Settings(BaseSettings):
     )
 
     record_shifts: Annotated[tuple[time, ...], NoDecode, BeforeValidator(_read_shifts)] = Field(
-        (time(6), time(14), time(22)),
+        "06:00,14:00,22:00",
+        validate_default=True,
         min_length=1,
-        description="when shifts begin, for the counts at /line; default: 06:00,14:00,22:00",
+        description="when shifts begin, for the counts at /line",
     )
     record_zone: Annotated[str, AfterValidator(_known_zone)] = Field(
         "UTC", description="time zone of the shifts and the days at /line, for example Europe/Berlin"

@@ -133,6 +133,19 @@ NOT_RUN = {
     "tests/api/records/review/test_export_reviewed.py",
     "python -m training retrain runs/parts --reviewed reviewed --parent models/parts/1": "needs what that "
     "exports; see tests/training/retrain",
+    "mv models/parts parts_1 && mkdir models/parts && mv parts_1 models/parts/1": "what follows needs "
+    "the model where it was",
+    "python -m api --models models --port 8000 --record required --admin-keys keys.txt": "needs the "
+    "key printed before it; see tests/api/test_reload.py",
+    'ADMIN="Authorization: Bearer $KEY"; PARTS=http://127.0.0.1:8000/v1/admin/models/parts': "see "
+    "examples/demo_loop.py and tests/api/test_promotion.py",
+    'curl -X POST -H "$ADMIN" -H "Content-Type: application/json" '
+    '-d \'{"version": "2"}\' $PARTS/candidate': "as above",
+    'curl -H "$ADMIN" http://127.0.0.1:8000/v1/review/candidates': "as above",
+    'curl -X POST -H "$ADMIN" $PARTS/promote': "as above",
+    'curl -X POST -H "$ADMIN" $PARTS/rollback': "as above",
+    "curl -F file=@part.png -F station=line3-cam1 -F part_id=A17 -F 'metadata={\"lot\": 7}' "
+    "http://127.0.0.1:8000/v1/inspect": "see tests/api/routes/test_inspect.py",
     "python -m api --model models/parts --record required --outbox-webhook https://mes.plant/events "
     "--outbox-webhook-secrets secrets.txt --outbox-mqtt mqtts://broker.plant/plant/line3 "
     "--outbox-mqtt-login login.txt --outbox-jsonl /var/lib/segdec/events.jsonl --opcua-endpoint "

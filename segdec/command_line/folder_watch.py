@@ -32,6 +32,10 @@ class Notices:
     def __init__(self) -> None:
         self._said: str | None = None
 
+    def begin(self, text: str) -> None:
+        """Tells that the command is at work, before there is anything else to tell."""
+        print(text, file=sys.stderr, flush=True)
+
     def say(self, text: str | None) -> None:
         """Tells of what is waited for; None: it is over."""
         if text == self._said:

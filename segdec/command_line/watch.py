@@ -45,7 +45,11 @@ def add_watch(commands: "Commands") -> None:
         metavar="REGEX",
         help="finds the part in a file's name, as its group 'part': '^(?P<part>[^_]+)_'",
     )
-    command.add_argument("--answers", action="store_true", help="write each answer to done/NAME.json")
+    command.add_argument(
+        "--answers",
+        action="store_true",
+        help="write each answer beside its photograph: done/part.png.json",
+    )
     command.add_argument(
         "--settle",
         type=_seconds,
@@ -125,6 +129,7 @@ def watch(options: argparse.Namespace) -> int:
         )
         arrivals = Arrivals(options.folder, options.settle)
         events.start()
+        notices.begin(f"watching {options.folder} for {options.url}; Ctrl-C ends it")
         FolderWatch(
             folder,
             arrivals,

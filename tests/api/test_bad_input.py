@@ -191,6 +191,8 @@ def test_form_that_ends_inside_its_file(client, part):
 
 def test_unknown_path(client):
     check(client.get("/v1/nowhere"), 404, "not_found", ("/v1/nowhere", "/openapi.json"))
+    for path in ("/line", "/v1/records/1", "/v1/outbox"):
+        check(client.get(path), 404, "not_found", (path, "--record required"))
 
 
 @pytest.mark.parametrize(

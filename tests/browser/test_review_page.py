@@ -225,7 +225,7 @@ def test_verdicts_are_taken_back_one_after_another(review, line):
     page.keyboard.press("ArrowRight")  # skips, and chooses no other tool
     shows(page, "A3")
     page.keyboard.press("1")
-    expect(page.locator("#blank-title")).to_have_text("Nothing waits")
+    expect(page.locator("#blank-title")).to_have_text("Nothing else waits")
     expect(page.locator("#show-skipped")).to_have_text("Show the skipped one")
     expect(page.locator("#last em")).to_have_text(["kept", "", "kept"])
     page.keyboard.press("z")

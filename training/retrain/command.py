@@ -232,3 +232,12 @@ def _export(folder: RunFolder, lineage: Lineage, judgement: Judgement, options: 
     )
     written = export_run(folder.path, lineage.out, chosen)
     say("wrote", f"{written.name} {written.version} to {lineage.out}, report {folder.path / 'report.html'}")
+    if lineage.out.name == written.version:  # where a service has several
+        say("next", _candidacy(written.name, written.version))
+
+
+def _candidacy(name: str, version: str) -> str:
+    return (
+        f'POST /v1/admin/models/{name}/candidate with {{"version": "{version}"}} puts it into the shadow. '
+        "Do so before the service starts again: without a labels.json, a start serves the newest version."
+    )

@@ -35,5 +35,5 @@ export function percent(share) {
 
 /** A number with one digit behind the point and the sign of printers. */
 export function signed(number) {
-  return number.toFixed(1).replace("-", "−");
+  return number.toFixed(1).replace(/^-0\.0$/, "0.0").replace("-", "−");
 }
