@@ -28,6 +28,7 @@ from api.records.storage.ballast import Ballast
 from api.records.storage.pictures import PictureStore
 from api.records.storage.retention import ClockWatch, Retention, RetentionRules
 from api.records.writer import RecordUnavailableError, RecordWriter, describe, is_full
+from segdec.errors import ConfigError
 
 P = ParamSpec("P")
 T = TypeVar("T")
