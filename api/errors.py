@@ -20,7 +20,7 @@ ROUTING_DETAILS = {
     404: "Nothing is served at {path}. The paths are listed at /openapi.json.",
     405: "{method} is not accepted at {path}. Expected: {allowed}.",
 }
-OF_THE_RECORD = ("/records", "/review", "/line", "/outbox")
+OF_THE_RECORD = ("/records/", "/review/", "/line/", "/outbox/")
 """Where paths begin that are there where a record is kept, after `/v1` and `/admin`."""
 REFUSALS = {408, 429, 503, 504}
 """Statuses of requests that could be answered at another time; each is counted by its code."""
@@ -148,7 +148,7 @@ async def _answer_routing_error(request: Request, error: HTTPException) -> Respo
 def _awaits_record(request: Request) -> bool:
     """Whether the path would be there if the service kept a record."""
     path = request.url.path.removeprefix("/v1").removeprefix("/admin")
-    return request.app.state.settings.record == "off" and path.startswith(OF_THE_RECORD)
+    return request.app.state.settings.record == "off" and f"{path}/".startswith(OF_THE_RECORD)
 
 
 async def _answer_disconnected_client(request: Request, error: ClientDisconnect) -> Response:  # noqa: ARG001
