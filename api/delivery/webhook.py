@@ -3,6 +3,7 @@
 import ssl
 import time
 from collections.abc import Callable, Sequence
+from email.utils import parsedate_to_datetime
 from pathlib import Path
 
 import httpx
@@ -71,7 +72,7 @@ class Webhook:
         except httpx.HTTPError as error:
             raise DeliveryError(f"{type(error).__name__}: {error}", "unreachable") from error
         if not response.is_success:
-            raise _explain(response)
+            raise _explain(response, self._clock())
 
     async def close(self) -> None:
         """Closes the connections."""
@@ -86,14 +87,24 @@ async def _read(response: httpx.Response) -> None:
             return
 
 
-def _explain(response: httpx.Response) -> DeliveryError:
-    status, asked = response.status_code, response.headers.get("retry-after", "")
+def _explain(response: httpx.Response, now: float) -> DeliveryError:
+    status = response.status_code
     blame: Blame = "refused" if response.is_client_error else "failed"
     if status in NOT_NOW or response.is_redirect:
         blame = "unreachable"
     words = "a redirect, which is not followed" if response.is_redirect else response.reason_phrase
-    retry_after_s = float(asked) if asked.isascii() and asked.isdecimal() and len(asked) < 10 else 0.0
-    return DeliveryError(f"HTTP {status} {words}", blame, retry_after_s)
+    asked_s = _read_seconds(response.headers.get("retry-after", ""), now)
+    return DeliveryError(f"HTTP {status} {words}", blame, asked_s)
+
+
+def _read_seconds(asked: str, now: float) -> float:
+    """Reads a Retry-After: seconds, or the date of HTTP; 0 where it says neither."""
+    if asked.isascii() and asked.isdecimal() and len(asked) < 10:
+        return float(asked)
+    try:
+        return max(0.0, parsedate_to_datetime(asked).timestamp() - now)
+    except (ValueError, OverflowError):
+        return 0.0
 
 
 def _read_url(url: str) -> httpx.URL:

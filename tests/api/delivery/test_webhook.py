@@ -78,7 +78,18 @@ def test_what_is_not_taken_is_tried_again_where_the_event_is_not_to_blame(answer
     assert "secret" not in str(failure.value)
 
 
-@pytest.mark.parametrize(("asked", "seconds"), [("7", 7.0), ("soon", 0.0), ("-1", 0.0), ("9" * 400, 0.0)])
+@pytest.mark.parametrize(
+    ("asked", "seconds"),
+    [
+        ("7", 7.0),
+        ("Tue, 14 Nov 2023 22:15:00 GMT", pytest.approx(99.3)),
+        ("Tue, 14 Nov 2023 22:13:00 GMT", 0.0),
+        ("Tue, 14 Nov 99999 22:13:00 GMT", 0.0),
+        ("soon", 0.0),
+        ("-1", 0.0),
+        ("9" * 400, 0.0),
+    ],
+)
 def test_the_receiver_says_when(asked, seconds):
     with pytest.raises(DeliveryError) as failure:
         deliver(httpx.Response(429, headers={"Retry-After": asked}, content=nothing()))
