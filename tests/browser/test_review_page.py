@@ -313,6 +313,22 @@ def test_a_mended_mask_arrives_pixel_for_pixel(review, line):
 
 
 @pytest.mark.slow
+def test_a_mask_that_is_called_right_is_sent_as_it_was_predicted(review, line):
+    numbers = line.inspect_defects(2)
+    page = review(viewport={"width": 1440, "height": 900}).page
+    shows(page, "A1")
+    page.keyboard.press("k")
+    expect(page.locator("#mask-right")).to_be_checked()
+    page.keyboard.press("1")
+    shows(page, "A2")
+    expect(page.locator("#mask-right")).not_to_be_checked()
+    page.keyboard.press("1")
+    expect(page.locator("#last em")).to_have_text(["kept"] * 2)
+    np.testing.assert_array_equal(line.mask(numbers[0]), line.mask(numbers[0], "predicted"))
+    assert line.review(numbers[1])["mended_mask"] is None
+
+
+@pytest.mark.slow
 def test_classes_of_pixels_are_painted_by_class(review, line):
     line.predictor.have_classes(13)
     number = line.inspect_defects(1)[0]

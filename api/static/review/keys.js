@@ -17,7 +17,7 @@ export function listenToKeys(acts) {
 
 /** Whether a text field has the focus; what leaves it does so here. */
 function isTyped(event) {
-  const field = event.target.closest?.("input:not([type=radio], [type=range])");
+  const field = event.target.closest?.("input:not([type=radio], [type=range], [type=checkbox])");
   if (field && ["Escape", "Enter"].includes(event.key)) {
     event.preventDefault();
     field.blur();
@@ -46,6 +46,7 @@ function plain({ key, code, shiftKey, target }, acts) {
     y: acts.redo,
     m: acts.toggleMask,
     r: acts.reason,
+    k: acts.toggleRight,
     v: () => acts.tool("look"),
     Escape: () => acts.tool("look"),
     b: () => acts.tool("brush"),

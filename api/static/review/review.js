@@ -57,6 +57,7 @@ async function show(task) {
   main.dataset.state = task ? "task" : desk.exhausted ? "empty" : "looking";
   if (!task) return showBlank(desk);
   part("reason").value = task.reason ?? "";
+  part("mask-right").checked = task.maskRight ?? false;
   main.dataset.picture = "loading";
   panel.showTask(task);
   try {
@@ -88,6 +89,8 @@ function showPictureTrouble(error) {
 
 function showMaskState() {
   part("mask-toggle").setAttribute("aria-pressed", board.maskShown);
+  const drawing = shown?.drawing; // what was mended is sent anyhow
+  part("right-field").classList.toggle("unused", !drawing || drawing.mended || drawing.empty);
 }
 
 function announce(words) {
@@ -105,7 +108,7 @@ function judge(label) {
     return panel.showNotice(trouble);
   }
   const verdict = { label, reason: part("reason").value.trim() || null, reviewer: reviewer.name };
-  Object.assign(task, { error: "", reason: verdict.reason });
+  Object.assign(task, { error: "", reason: verdict.reason, maskRight: part("mask-right").checked });
   session.tally.add(Date.now());
   remember({ task, verdict, state: "…" });
   unkept.remove(task);
@@ -205,6 +208,7 @@ const acts = {
     board.draw();
   },
   reason: () => part("reason").focus(),
+  toggleRight: () => part("mask-right").click(),
   zoomIn: () => hand.zoom(),
   zoomOut: () => hand.zoom(1 / 1.5),
   fit: () => hand.fit(),

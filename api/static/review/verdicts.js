@@ -17,7 +17,7 @@ export class Verdicts {
     this.underWay = 0;
   }
 
-  /** Sends a verdict {label, reason, reviewer} with the mask, if that was mended. */
+  /** Sends a verdict {label, reason, reviewer} with the mask, if that was mended, or is called right. */
   give(task, verdict) {
     const mask = maskOf(task, verdict);
     task.earlier = task.record.review;
@@ -90,7 +90,8 @@ export function whyNotKept(error) {
   return error.message;
 }
 
-async function maskOf({ drawing }, { label }) {
-  if (label === "good" || !drawing.mended) return null;
+async function maskOf({ drawing, maskRight }, { label }) {
+  const confirmed = maskRight && label !== "unsure" && !drawing.empty;
+  if (label === "good" || !(drawing.mended || confirmed)) return null;
   return writeGrey(drawing.width, drawing.height, drawing.pixels.slice());
 }
