@@ -15,7 +15,7 @@ from api.delivery.receivers import Receivers, open_receivers
 from api.errors import RequestError, busy
 from api.memory_budget import KEPT_BYTES, MemoryBudget, Place
 from api.middleware.metrics import Metrics
-from api.models.labels import CANDIDATE, STABLE, LabelChange, Relabelling
+from api.models.labels import CANDIDATE, LabelChange, Relabelling
 from api.models.model_loader import ModelLoader, Phases, warm
 from api.models.registry import ModelRegistry, ServedModel
 from api.models.reload_log import log_reload
@@ -27,6 +27,7 @@ from api.shadow_metrics import ShadowMetrics
 from api.shadowing import Shadowing
 from api.uploads import MOST_COPIES, warm_decoder
 from api.watchdog import Watchdog
+from segdec.artifact import STABLE
 from segdec.errors import ConfigError
 from segdec.process_memory import memory_limit
 from segdec.schemas import ModelDetail, ModelIdentity, ReloadAnswer

@@ -40,6 +40,8 @@ READ_VERSIONS = (5, 6, 7, 8, 9, FORMAT_VERSION)
 that is not inspected, 8 of no masks by class, 9 of no parent; else they are the same."""
 
 MANIFEST = "manifest.json"
+LABELS, STABLE = "labels.json", "stable"
+"""Beside the versions of a model, the file that names them; and the name of the one that answers."""
 RUN_FILE = "config.toml"
 """What a training run's folder has, and no model."""
 CHECKSUM = "manifest.sha256"

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from api.errors import RequestError
+from segdec.artifact import STABLE
 from segdec.errors import ArtifactError
 from segdec.files import write_bytes_atomic, write_text_atomic
 
-STABLE = "stable"
 """Answers whoever names no version."""
 CANDIDATE = "candidate"
 """Sees what the stable one inspects, beside it."""

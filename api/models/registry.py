@@ -8,8 +8,9 @@ from typing import Any, Self
 from api.batching import ImagePredictor
 from api.errors import RequestError
 from api.memory_budget import LargestPhotograph
-from api.models.labels import CANDIDATE, STABLE
+from api.models.labels import CANDIDATE
 from api.network_cost import NetworkCost
+from segdec.artifact import STABLE
 from segdec.config import ModelConfig
 from segdec.schemas import ModelDetail, ModelIdentity
 

@@ -8,7 +8,6 @@ from typing import Protocol
 
 from api.errors import RequestError
 from api.models.labels import (
-    STABLE,
     LabelChange,
     Labels,
     Relabelling,
@@ -17,10 +16,9 @@ from api.models.labels import (
     read_content,
     read_labels,
 )
-from segdec.artifact import MANIFEST, open_artifact
+from segdec.artifact import LABELS, MANIFEST, STABLE, open_artifact
 from segdec.errors import ArtifactError, ConfigError
 
-LABELS = "labels.json"
 PLAIN_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*")
 
 

@@ -1,5 +1,6 @@
 """From a run and reviewed photographs to the next version of its model, step by step. Read it downwards."""
 
+import json
 import re
 import sys
 from collections.abc import Sequence
@@ -10,8 +11,10 @@ from datasets.checking import CheckedPhotograph, check_dataset, refuse_problems
 from datasets.layouts import manifest
 from datasets.sample import Dataset
 from datasets.splitting import write_splits
+from segdec.artifact import LABELS, MANIFEST, STABLE
 from segdec.cli_runtime import progress_bar
 from segdec.errors import ConfigError, DatasetError, RunError
+from segdec.files import write_text_atomic
 from training.config import ExperimentConfig
 from training.data.run_data import load_data
 from training.distribution.interruption import RunInterruptedError
@@ -230,14 +233,21 @@ def _export(folder: RunFolder, lineage: Lineage, judgement: Judgement, options: 
         with_sample=not options.no_sample,
         parent=lineage.parent,
     )
+    if lineage.out.name == lineage.version:  # where a service has several
+        _keep_stable(lineage)
     written = export_run(folder.path, lineage.out, chosen)
     say("wrote", f"{written.name} {written.version} to {lineage.out}, report {folder.path / 'report.html'}")
-    if lineage.out.name == written.version:  # where a service has several
-        say("next", _candidacy(written.name, written.version))
+    if lineage.out.name == written.version:
+        shadow = f'POST /v1/admin/models/{written.name}/candidate with {{"version": "{written.version}"}}'
+        say(
+            "next",
+            f"{shadow} puts it into the shadow. {lineage.parent.version} goes on answering.",
+        )
 
 
-def _candidacy(name: str, version: str) -> str:
-    return (
-        f'POST /v1/admin/models/{name}/candidate with {{"version": "{version}"}} puts it into the shadow. '
-        "Do so before the service starts again: without a labels.json, a start serves the newest version."
-    )
+def _keep_stable(lineage: Lineage) -> None:
+    """Labels the parent as the one that answers: without labels, the next start would serve the newest."""
+    versions = lineage.out.parent
+    labels, parent = versions / LABELS, lineage.parent.version
+    if not labels.exists() and (versions / parent / MANIFEST).exists():
+        write_text_atomic(labels, json.dumps({STABLE: parent}) + "\n")
