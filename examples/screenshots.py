@@ -1,7 +1,8 @@
 """Takes the pictures of the pages `/line` and `/review`, over a night's inspections of the toy set.
 
-    make demo
-    python -m examples.screenshots runs/demo/model data/toy docs
+    python -m training run training/experiments/toy_compact.toml
+    python -m training export runs/toy_compact models/toy
+    python -m examples.screenshots models/toy data/toy docs
 
 The photographs are those that the model never saw, with ten good ones for each defect, as if one had come
 every two minutes for twelve hours. Needs Chromium.
