@@ -1,0 +1,26 @@
+import shutil
+
+import cv2
+import pytest
+
+from datasets.layouts.toy import write_toy
+from examples import screenshots
+
+
+def test_one_of_eleven_photographs_has_a_defect(tmp_path):
+    write_toy(tmp_path / "toy", 60, size=32)
+    shift = screenshots.shift_of(tmp_path / "toy")
+    assert len(shift) == screenshots.INSPECTIONS
+    assert [record.label > 0 for record in shift[:11]] == [False] * 5 + [True] + [False] * 5
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("chromium") is None, reason="no chromium: Debian's package has it")
+def test_both_pages_are_photographed(tiny_artifact, tmp_path, monkeypatch):
+    write_toy(tmp_path / "toy", 60, size=32)
+    monkeypatch.setattr(screenshots, "INSPECTIONS", 12)
+    monkeypatch.setattr(screenshots.Past, "left", 12)
+    monkeypatch.setattr(screenshots, "READY", {"line": "main", "review": "main"})  # it may find no defect
+    screenshots.main([str(tiny_artifact), str(tmp_path / "toy"), str(tmp_path)])
+    for name, (width, height) in screenshots.SIZES.items():
+        assert cv2.imread(str(tmp_path / f"{name}.jpg")).shape == (height, width, 3)
