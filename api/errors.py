@@ -148,7 +148,8 @@ async def _answer_routing_error(request: Request, error: HTTPException) -> Respo
 def _awaits_record(request: Request) -> bool:
     """Whether the path would be there if the service kept a record."""
     path = request.url.path.removeprefix("/v1").removeprefix("/admin")
-    return request.app.state.settings.record == "off" and f"{path}/".startswith(OF_THE_RECORD)
+    settings = getattr(request.app.state, "settings", None)  # other apps share these handlers
+    return settings is not None and settings.record == "off" and f"{path}/".startswith(OF_THE_RECORD)
 
 
 async def _answer_disconnected_client(request: Request, error: ClientDisconnect) -> Response:  # noqa: ARG001

@@ -11,7 +11,7 @@ from api.records.database import migrate
 from api.records.outbox import Outbox
 from api.records.record import Record
 from api.records.record_metrics import RecordMetrics
-from api.records.retention import RetentionRules
+from api.records.storage.retention import RetentionRules
 from segdec.errors import ConfigError
 from tests.api.conftest import ServiceClient
 
@@ -27,7 +27,7 @@ def opening(monkeypatch):
         tried.append(None)
         raise failures[0]
 
-    monkeypatch.setattr("api.records.record.migrate", migrate)
+    monkeypatch.setattr("api.records.opening.migrate", migrate)
     return tried, failures
 
 
@@ -71,7 +71,7 @@ def test_a_record_that_is_opened_after_all_can_be_used(tmp_path, monkeypatch):
         with pytest.raises(RequestError):
             await record.open()
         assert not record.is_usable
-        monkeypatch.setattr("api.records.record.migrate", migrate)
+        monkeypatch.setattr("api.records.opening.migrate", migrate)
         await record.open()
 
     asyncio.run(open_twice())
