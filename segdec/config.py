@@ -30,6 +30,8 @@ SMOOTHING = 3
 """Side of the square over which the features of an encoder are averaged."""
 
 
+GOOD = "good"
+"""Name of class 0."""
 REVIEW = "review"
 """Label of a photograph that is neither good nor defective for sure; no class may be called so."""
 

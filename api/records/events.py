@@ -12,12 +12,11 @@ from urllib.parse import quote
 from uuid import uuid4
 
 from api.records.inspection import Row
-from segdec.config import REVIEW
+from segdec.config import GOOD, REVIEW
 
 Kind = Literal["inspected", "reviewed"]
 TYPE_PREFIX = "segdec."
 MEDIA_TYPE = "application/cloudevents+json"
-GOOD = "good"
 MOST_REGIONS = 50
 """Regions of an event, the largest ones: a broker takes no message of any size."""
 

@@ -49,20 +49,17 @@ logger = logging.getLogger(__name__)
 class Record:
     """The inspections that were kept, and those to come.
 
-    Attributes:
-        metrics: Told what is kept, deleted and reviewed.
-
     Args:
         url: Of the database; None = a file in `folder`.
         folder: Holds what is named no place of its own.
         rules: How long pictures are kept.
         retry_after_s: Seconds that a client is asked to wait while the record cannot be written.
-        metrics: Told what is kept and deleted.
+        metrics: Told what is kept, deleted and reviewed.
         outbox: Takes what is to be told to others.
         pictures: Where they go; None = into `folder`.
 
     Attributes:
-        outbox: The same.
+        metrics, outbox: The same.
         misses: What was not inspected.
 
     Raises:

@@ -10,7 +10,7 @@ from sqlalchemy import Connection, RowMapping
 
 from api.errors import RequestError
 from api.middleware.misses import Miss
-from api.records.events import GOOD, verdict_of
+from api.records.events import verdict_of
 from api.records.line import line_queries
 from api.records.line.control_chart import Baseline, HourCount
 from api.records.line.quiet_stations import StationDay, find_quiet
@@ -28,7 +28,7 @@ from api.records.schemas import (
     QuietStation,
     ScoreDrift,
 )
-from segdec.config import REVIEW
+from segdec.config import GOOD, REVIEW
 
 HOUR = timedelta(hours=1)
 CHART_HOURS = 24

@@ -15,7 +15,6 @@ from api.records.database import migrations, open_database, revision_of
 from api.records.opening import DATABASE, PICTURES, database_url
 from api.records.recording import open_store
 from api.records.review.reviewed_export import (
-    GOOD,
     Exported,
     ReviewedFilters,
     export_reviewed,
@@ -24,6 +23,7 @@ from api.records.review.reviewed_export import (
 from api.records.storage.pictures import STORE_ID, FolderPictures, PictureStore
 from api.records.tables import store
 from api.settings import ENV_PREFIX, Settings
+from segdec.config import GOOD
 from segdec.errors import ConfigError
 
 

@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 from api.errors import RequestError
 from api.mask_encoding import replace_pixels
 from api.records.inspection import Row
-from api.records.review.reviews import GOOD, UNSURE
+from api.records.review.reviews import UNSURE
+from segdec.config import GOOD
 from segdec.images import MASK_WHITE_LEVEL, decode_mask_values
 from segdec.schemas import Answer, MaskAnswer
 

@@ -15,10 +15,11 @@ from sqlalchemy import Connection, case, exists, func, select, text
 
 from api.records.queries import Filters
 from api.records.review.draw_counts import DrawnBy, inspected, total_draws
-from api.records.review.reviews import GOOD, UNSURE
+from api.records.review.reviews import UNSURE
 from api.records.review.sample_intervals import Interval, Sample, share_of, total_of
 from api.records.schemas import Estimate, ReviewStatistics
 from api.records.tables import inspections, is_drawn, shadows
+from segdec.config import GOOD
 
 CALLED_GOOD, CALLED_DEFECTIVE, FOR_REVIEW = ("near", "chance"), ("defect",), ("review",)
 """Reasons of a draw, by what was answered."""

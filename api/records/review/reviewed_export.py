@@ -17,15 +17,16 @@ from sqlalchemy import Connection, Engine, Select, select
 
 from api.records.inspection import Row
 from api.records.queries import find_inspection, with_pictures
+from api.records.review.reviews import UNSURE
 from api.records.storage.pictures import PictureStore
 from api.records.tables import inspections
+from segdec.config import GOOD
 from segdec.errors import ConfigError
 from segdec.files import new_folder
 from segdec.images import write_png
 from segdec.mask_decoding import unpack_mask
 from segdec.schemas import MaskAnswer
 
-GOOD, UNSURE = "good", "unsure"
 NAME_DIGITS = 32
 """Of a picture's SHA-256, in hex, that name it."""
 ROWS = 200

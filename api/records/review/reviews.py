@@ -13,8 +13,10 @@ from api.records.review.leases import is_leased_to_another, lease_one
 from api.records.review.review_queue import put_up_again, take_down
 from api.records.storage.worth import Worth
 from api.records.tables import audit, inspections, pictures
+from segdec.config import GOOD
 
-GOOD, UNSURE = "good", "unsure"
+UNSURE = "unsure"
+"""What a person says who cannot tell."""
 REVIEW, UNDO = "review", "undo"
 """What the audit calls it."""
 
