@@ -2,13 +2,13 @@
 
 import asyncio
 import logging
-import threading
 from collections.abc import Sequence
 
 from sqlalchemy import Engine
 
 from api.delivery.lease import Lease
 from api.delivery.letter_box import LetterBox
+from api.delivery.loop_thread import LoopThread
 from api.delivery.outbox_metrics import OutboxMetrics
 from api.delivery.sender import DeliveryRules, Sender
 from api.delivery.sink import Sink
@@ -34,31 +34,16 @@ class Delivery:
         self, engine: Engine, sinks: Sequence[Sink], rules: DeliveryRules, metrics: OutboxMetrics
     ) -> None:
         self._engine, self._sinks, self._rules, self._metrics = engine, sinks, rules, metrics
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._stopping = asyncio.Event()
-        self._thread = threading.Thread(target=self._run, name="delivery", daemon=True)
+        self._thread = LoopThread("delivery", self._send, _say_ended)
 
     def start(self) -> None:
         """Begins to send."""
-        self._loop = asyncio.new_event_loop()
         self._thread.start()
 
     def close(self) -> None:
         """Sends what can be sent within moments, and ends; the rest is sent after the next start."""
-        if self._loop is not None:
-            if self._thread.is_alive():
-                self._loop.call_soon_threadsafe(self._stopping.set)
-            self._thread.join(GRACE_S + HANG_S)  # a receiver that cannot be let go of is left behind
+        self._thread.close(GRACE_S + HANG_S)  # a receiver that cannot be let go of is left behind
         self._engine.dispose()
-
-    def _run(self) -> None:
-        assert self._loop is not None
-        loop = self._loop
-        with asyncio.Runner(loop_factory=lambda: loop) as runner:
-            try:
-                runner.run(self._send())
-            except Exception:
-                logger.critical("Nothing is sent to anybody any more until the next start", exc_info=True)
 
     async def _send(self) -> None:
         box = LetterBox(self._engine)
@@ -69,6 +54,10 @@ class Delivery:
         try:
             async with asyncio.TaskGroup() as sending:
                 for sender in senders:
-                    sending.create_task(sender.run(self._stopping, GRACE_S))
+                    sending.create_task(sender.run(self._thread.stopping, GRACE_S))
         finally:
             box.close()
+
+
+def _say_ended(error: Exception) -> None:
+    logger.critical("Nothing is sent to anybody any more until the next start", exc_info=error)

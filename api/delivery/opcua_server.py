@@ -3,7 +3,6 @@
 import asyncio
 import itertools
 import logging
-import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from pathlib import Path
@@ -17,6 +16,7 @@ from sqlalchemy import Engine
 from sqlalchemy.exc import SQLAlchemyError
 
 from api.delivery.line_state import LineState, StationState
+from api.delivery.loop_thread import LoopThread
 from api.delivery.opcua_nodes import LineNodes
 from segdec import __version__
 from segdec.errors import ConfigError
@@ -70,9 +70,7 @@ class OpcUaServer:
         self._endpoint, self._pair = _check(endpoint), pair
         self._engine, self._state = engine, state
         self._started: Future[None] = Future()
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._stopping = asyncio.Event()
-        self._thread = threading.Thread(target=self._run, name="opcua", daemon=True)
+        self._thread = LoopThread("opcua", self._serve, self._fail)
         self._is_usable: Callable[[], bool] = lambda: True
 
     def start(self, is_usable: Callable[[], bool]) -> None:
@@ -85,29 +83,19 @@ class OpcUaServer:
             ConfigError: If the address is in use, or certificate and key cannot be used.
         """
         self._is_usable = is_usable
-        self._loop = asyncio.new_event_loop()
         self._thread.start()
         self._started.result()
 
     def close(self) -> None:
         """Ends it."""
-        if self._loop is not None:
-            if self._thread.is_alive():
-                self._loop.call_soon_threadsafe(self._stopping.set)
-            self._thread.join(STOP_S)
+        self._thread.close(STOP_S)
         self._engine.dispose()
 
-    def _run(self) -> None:
-        assert self._loop is not None
-        loop = self._loop
-        with asyncio.Runner(loop_factory=lambda: loop) as runner:
-            try:
-                runner.run(self._serve())
-            except Exception as error:
-                if self._started.done():
-                    logger.critical("The OPC UA server has ended", exc_info=True)
-                else:
-                    self._started.set_exception(self._explain(error))
+    def _fail(self, error: Exception) -> None:
+        if self._started.done():
+            logger.critical("The OPC UA server has ended", exc_info=error)
+        else:
+            self._started.set_exception(self._explain(error))
 
     async def _serve(self) -> None:
         server = Server(user_manager=_NoAdministrators())
@@ -152,7 +140,7 @@ class OpcUaServer:
     async def _is_stopping(self) -> bool:
         """Waits for the next turn; returns whether there is none."""
         try:
-            await asyncio.wait_for(self._stopping.wait(), TURN_S)
+            await asyncio.wait_for(self._thread.stopping.wait(), TURN_S)
         except TimeoutError:
             return False
         return True
