@@ -8,8 +8,8 @@ import os
 import signal
 import sys
 
-from segdec.cli_runtime import allow_pixels, clean_exit
 from segdec.errors import ConfigError
+from segdec.runtime.cli import clean_exit, raise_pixel_limit
 
 
 def main() -> None:
@@ -21,7 +21,7 @@ def main() -> None:
             _make_key(sys.argv[2:])
             return
         if sys.argv[1:2] == ["health"]:
-            from api.health_check import print_health
+            from api.listener.health_check import print_health
 
             sys.exit(print_health(sys.argv[2:]))
         if sys.argv[1:2] == ["export-reviewed"]:
@@ -32,14 +32,14 @@ def main() -> None:
         settings = read_settings(sys.argv[1:])
         # A second line of defence, which OpenCV only reads when it is imported.
         os.environ.setdefault("OPENCV_IO_MAX_IMAGE_PIXELS", str(settings.max_pixels))
-        allow_pixels(settings.max_pixels)
-        from api.server import serve
+        raise_pixel_limit(settings.max_pixels)
+        from api.listener.server import serve
 
         serve(settings)
 
 
 def _make_key(words: list[str]) -> None:
-    from api.middleware.keys import print_key
+    from api.middleware.keys import print_new_key
 
     if words in (["-h"], ["--help"]):
         print(
@@ -49,13 +49,13 @@ def _make_key(words: list[str]) -> None:
     if len(words) != 1 or words[0].startswith("-"):
         told = " ".join(words) or "none"
         raise ConfigError(f"python -m api key takes one name, {told} arrived. Expected: key NAME")
-    print_key(words[0])
+    print_new_key(words[0])
 
 
 def _export_reviewed(words: list[str]) -> None:
-    from api.records.recording import naming_group
+    from api.records.recording import explain_missing_group
 
-    with naming_group():
+    with explain_missing_group():
         from api.records.review.export_command import run
 
         run(words)

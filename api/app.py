@@ -5,12 +5,12 @@ from contextlib import asynccontextmanager
 
 from fastapi import APIRouter, FastAPI
 
-from api.batching import ImagePredictor
 from api.errors import add_error_handlers
-from api.memory_metrics import MemoryMetrics
-from api.middleware.metrics import Metrics
+from api.inference.inference_thread import ImagePredictor
+from api.inference.memory_metrics import MemoryMetrics
+from api.metrics import Metrics
 from api.middleware.stack import add_middleware
-from api.records.recording import naming_group
+from api.records.recording import explain_missing_group
 from api.routes import admin, batch, health, inspect, metrics, models, predict, v2
 from api.routes.pages import add_pages
 from api.service import Service
@@ -57,7 +57,7 @@ def create_app(settings: Settings, predictor: ImagePredictor | None = None) -> F
 
 
 def _record_routers() -> list[APIRouter]:
-    with naming_group():
+    with explain_missing_group():
         from api.routes import candidates, line, outbox, picture_deletion, records, review
     return [module.router for module in (records, review, candidates, line, outbox, picture_deletion)]
 

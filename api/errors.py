@@ -20,9 +20,9 @@ ROUTING_DETAILS = {
     404: "Nothing is served at {path}. The paths are listed at /openapi.json.",
     405: "{method} is not accepted at {path}. Expected: {allowed}.",
 }
-OF_THE_RECORD = ("/records/", "/review/", "/line/", "/outbox/")
+RECORD_PATHS = ("/records/", "/review/", "/line/", "/outbox/")
 """Where paths begin that are there where a record is kept, after `/v1` and `/admin`."""
-REFUSALS = {408, 429, 503, 504}
+RETRYABLE_STATUSES = {408, 429, 503, 504}
 """Statuses of requests that could be answered at another time; each is counted by its code."""
 
 
@@ -45,7 +45,7 @@ class RequestError(SegdecError):
         self.headers = dict(headers or {})
 
 
-def busy(code: str, message: str, retry_after_s: int) -> RequestError:
+def service_unavailable(code: str, message: str, retry_after_s: int) -> RequestError:
     """Returns a 503 that tells the client when to come back."""
     return RequestError(503, code, message, {"Retry-After": str(retry_after_s)})
 
@@ -58,7 +58,7 @@ def make_problem(request_id: str, status: int, code: str, detail: str) -> Proble
     return Problem(title=title, status=status, detail=detail, code=code, request_id=request_id)
 
 
-def describe_error(request_id: str, error: RequestError | ImageError) -> Problem:
+def make_problem_from(request_id: str, error: RequestError | ImageError) -> Problem:
     """Makes the description of an error that a request can cause."""
     return make_problem(request_id, status_of(error), error.code, str(error))
 
@@ -96,7 +96,7 @@ def problem_response(
     return ProblemResponse(make_problem(request_id, status, code, detail), headers)
 
 
-def describe_problems(*statuses: int) -> dict[int | str, dict[str, object]]:
+def document_problems(*statuses: int) -> dict[int | str, dict[str, object]]:
     """Describes for OpenAPI the problems that a route can answer; any other has the same form."""
     content = {MEDIA_TYPE: {"schema": Problem.model_json_schema()}}
     described: dict[int | str, dict[str, object]] = {
@@ -117,8 +117,8 @@ def add_error_handlers(app: FastAPI) -> None:
 
 
 async def _answer_request_error(request: Request, error: RequestError) -> Response:
-    if error.status in REFUSALS:
-        request.app.state.metrics.reject(error.code)
+    if error.status in RETRYABLE_STATUSES:
+        request.app.state.metrics.count_rejection(error.code)
     return problem_response(request.state.request_id, error.status, error.code, str(error), error.headers)
 
 
@@ -149,11 +149,11 @@ def _awaits_record(request: Request) -> bool:
     """Whether the path would be there if the service kept a record."""
     path = request.url.path.removeprefix("/v1").removeprefix("/admin")
     settings = getattr(request.app.state, "settings", None)  # other apps share these handlers
-    return settings is not None and settings.record == "off" and f"{path}/".startswith(OF_THE_RECORD)
+    return settings is not None and settings.record == "off" and f"{path}/".startswith(RECORD_PATHS)
 
 
 async def _answer_disconnected_client(request: Request, error: ClientDisconnect) -> Response:  # noqa: ARG001
-    request.app.state.metrics.reject("client_gone")
+    request.app.state.metrics.count_rejection("client_gone")
     return problem_response(
         request.state.request_id, 400, "client_gone", "The body ended before it was complete."
     )

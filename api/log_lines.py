@@ -21,7 +21,7 @@ LOGGER = "stderr"
 """Name of the logger in records of lines that were written past the log."""
 
 ERROR = "error: "
-"""How a line begins that says why a command ends; see `segdec.cli_runtime.clean_exit`."""
+"""How a line begins that says why a command ends; see `segdec.runtime.cli.clean_exit`."""
 
 LONGEST = 2**16
 """Bytes of a line; a longer one becomes several records."""

@@ -81,7 +81,7 @@ class RelayedHandler(logging.StreamHandler[TextIO]):
 
 
 def _is_not_told_twice(record: logging.LogRecord) -> bool:
-    """Drops uvicorn's line on what is no HTTP: `api.http_protocol` says the same, of whom and with an id."""
+    """Drops uvicorn's line on what is no HTTP: `api.listener.http_protocol` says the same, of whom and with an id."""
     return record.msg != "Invalid HTTP request received."
 
 

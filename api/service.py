@@ -8,25 +8,25 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from typing import Literal, TypeVar
 
-from api.admission import AdmissionLimit, ByteLimit
-from api.batching import ImagePredictor, InferenceThread
-from api.deadlines import deadline_passed
 from api.delivery.receivers import Receivers, open_receivers
-from api.errors import RequestError, busy
-from api.memory_budget import KEPT_BYTES, MemoryBudget, Place
-from api.middleware.metrics import Metrics
-from api.models.labels import CANDIDATE, LabelChange, Relabelling
-from api.models.model_loader import ModelLoader, Phases, warm
+from api.errors import RequestError, service_unavailable
+from api.inference.inference_thread import ImagePredictor, InferenceThread
+from api.inference.memory_budget import KEPT_BYTES, MemoryBudget, Reservation
+from api.inference.watchdog import Watchdog
+from api.inspection.admission import AdmissionLimit, ByteLimit
+from api.inspection.deadlines import deadline_error
+from api.metrics import Metrics
+from api.models.labels import CANDIDATE, LabelChange, LabelFileUpdate
+from api.models.loader import LoadTimes, ModelLoader, warm
 from api.models.registry import ModelRegistry, ServedModel
 from api.models.reload_log import log_reload
 from api.models.store import ModelFolder, ModelStore, SingleModel
-from api.records.audit import AuditLine
-from api.records.recording import Recording, open_recording
+from api.records.audit import AuditEntry
+from api.records.recording import Recording, create_recording
+from api.routes.uploads import MAX_COPIES, warm_decoder
 from api.settings import Settings
-from api.shadow_metrics import ShadowMetrics
-from api.shadowing import Shadowing
-from api.uploads import MOST_COPIES, warm_decoder
-from api.watchdog import Watchdog
+from api.shadow.shadow_metrics import ShadowMetrics
+from api.shadow.shadowing import Shadowing
 from segdec.artifact import STABLE
 from segdec.errors import ConfigError
 from segdec.process_memory import memory_limit
@@ -86,7 +86,7 @@ class Service:
         )
         self.watchdog = Watchdog(settings.engine_timeout_s, settings.engine_lost_s)
         limit = settings.memory_bytes or memory_limit()
-        largest_body = MOST_COPIES * settings.max_body_bytes
+        largest_body = MAX_COPIES * settings.max_body_bytes
         body_bytes = max(settings.max_upload_bytes or int(UPLOAD_SHARE * limit), largest_body)
         self.bodies = ByteLimit(body_bytes, settings.retry_after_s)
         self.memory = MemoryBudget(
@@ -117,7 +117,7 @@ class Service:
         )
         self._predictor = predictor
         self.receivers: Receivers = open_receivers(settings, metrics)
-        self.recording: Recording = open_recording(settings, metrics, self.receivers.sinks)
+        self.recording: Recording = create_recording(settings, metrics, self.receivers.sinks)
         self.shadowing = Shadowing(
             self.models,
             self.inference_thread,
@@ -135,9 +135,9 @@ class Service:
             SegdecError: If a model cannot be used.
         """
         await asyncio.get_running_loop().run_in_executor(self.image_threads, warm_decoder)
-        phases = Phases()
+        times = LoadTimes()
         if self.loader is not None:
-            phases = await self.loader.load_all()
+            times = await self.loader.load_all()
         elif self._predictor is not None:
             await warm(self._predictor, self.inference_thread)
             model = ServedModel(UNNAMED, (STABLE,), self._predictor)
@@ -151,9 +151,9 @@ class Service:
             self.state = "ready"
         logger.info(
             "Ready: load %.0f ms, self-test %.0f ms, warm-up %.0f ms",
-            phases.load,
-            phases.self_test,
-            phases.warm,
+            times.load,
+            times.self_test,
+            times.warm,
         )
 
     @property
@@ -169,12 +169,14 @@ class Service:
         """
         retry_after_s = self.settings.retry_after_s
         if self.state == "draining":
-            raise busy("draining", "The service is stopping. Ask another replica.", retry_after_s)
+            raise service_unavailable(
+                "draining", "The service is stopping. Ask another replica.", retry_after_s
+            )
         if self.watchdog.stalled:
             detail = f"{self.watchdog.describe()} Ask another replica."
-            raise busy("stalled", detail, retry_after_s)
+            raise service_unavailable("stalled", detail, retry_after_s)
         if self.state == "not_ready":
-            raise busy("not_ready", "The model is not loaded yet.", retry_after_s)
+            raise service_unavailable("not_ready", "The model is not loaded yet.", retry_after_s)
 
     def check_alive(self) -> None:
         """Refuses when a thread has been hanging for so long that only a new process helps.
@@ -184,7 +186,7 @@ class Service:
         """
         if self.watchdog.lost:
             detail = f"{self.watchdog.describe()} Start the service anew."
-            raise busy("stalled", detail, self.settings.retry_after_s)
+            raise service_unavailable("stalled", detail, self.settings.retry_after_s)
 
     def check_ready(self) -> None:
         """Refuses while photographs cannot be inspected, for whatever reason.
@@ -194,7 +196,7 @@ class Service:
         """
         self.check_state()
         if not self.inference_thread.alive:
-            raise busy(
+            raise service_unavailable(
                 "not_ready", "The inference thread has ended; start anew.", self.settings.retry_after_s
             )
 
@@ -209,13 +211,13 @@ class Service:
 
     def describe(self, models: Iterable[ServedModel]) -> list[ModelDetail]:
         """Describes `models` for a listing."""
-        return [model.detail(self.memory.largest(model.cost)) for model in models]
+        return [model.describe(self.memory.largest(model.cost)) for model in models]
 
-    def place(self, model: ServedModel) -> Place:
+    def place(self, model: ServedModel) -> Reservation:
         """Returns the place that a photograph for `model` can take."""
-        return Place(self.queue, self.memory, model.cost, model.config.input)
+        return Reservation(self.queue, self.memory, model.cost, model.config.input)
 
-    def give_back_memory(self) -> None:
+    def release_memory(self) -> None:
         """Gives back what photographs took and nothing uses now, between two batches; from any thread."""
         work = partial(_give_back_memory, self.models.all(), self.memory)
         self.inference_thread.submit_call(work).add_done_callback(_log_failure)
@@ -224,17 +226,17 @@ class Service:
         while self.inference_thread.alive:
             await asyncio.sleep(GIVE_BACK_S)
             if self.memory.kept_bytes > KEPT_BYTES:
-                self.give_back_memory()
+                self.release_memory()
 
     def publish_models(self) -> None:
         """Tells the metrics what is served, and what it may answer."""
         for model in self.models.all():
-            self.metrics.expect_labels(model.identity, model.config.labels)
+            self.metrics.initialize_labels(model.identity, model.config.labels)
             if CANDIDATE in model.labels:
-                self.shadowing.metrics.expect(model.identity)
+                self.shadowing.metrics.initialize(model.identity)
         self.metrics.set_models([(model.identity, model.labels) for model in self.models.all()])
 
-    async def reload(self, name: str, asked_by: Mapping[str, str] | None = None) -> ReloadAnswer:
+    async def reload(self, name: str, requested_by: Mapping[str, str] | None = None) -> ReloadAnswer:
         """Serves what lies on disk under `name` now, and logs it.
 
         Args:
@@ -244,29 +246,29 @@ class Service:
         Raises:
             RequestError: As `ModelLoader.reload`; 503 while the service starts or stops.
         """
-        return await log_reload(self.models, name, asked_by or {}, self._reload(name))
+        return await log_reload(self.models, name, requested_by or {}, self._reload(name))
 
     async def _reload(self, name: str) -> ReloadAnswer:
         done = await self._loader_of(name).reload(name)
         self.publish_models()
         return done
 
-    async def relabel(self, name: str, change: LabelChange, asked_by: Mapping[str, str]) -> ReloadAnswer:
+    async def relabel(self, name: str, change: LabelChange, requested_by: Mapping[str, str]) -> ReloadAnswer:
         """Moves the labels of the model `name` on disk, serves what they name, and logs it.
 
         Raises:
             RequestError: As `ModelLoader.relabel`; 503 while the service starts or stops, or while the audit
                 that has to be kept of it cannot be written.
         """
-        work = self._relabel(name, change, asked_by.get("key", ""))
-        return await log_reload(self.models, name, asked_by, work, change.what)
+        work = self._relabel(name, change, requested_by.get("key", ""))
+        return await log_reload(self.models, name, requested_by, work, change.what)
 
     async def _relabel(self, name: str, change: LabelChange, who: str) -> ReloadAnswer:
-        async def write(relabelling: Relabelling) -> None:
-            before, after = ({"model": name, "labels": labels} for labels in relabelling.both)
+        async def write(update: LabelFileUpdate) -> None:
+            before, after = ({"model": name, "labels": labels} for labels in update.both)
             if before != after:
-                line = AuditLine(who, change.what, before, after)
-                await self.recording.change(line, relabelling.write, relabelling.take_back)
+                line = AuditEntry(who, change.what, before, after)
+                await self.recording.change(line, update.write, update.take_back)
 
         loader = self._loader_of(name)
         await self.recording.check()
@@ -293,7 +295,7 @@ class Service:
                     return await reading()
             except TimeoutError:
                 if left_s <= self.settings.upload_timeout_s:
-                    raise deadline_passed() from None
+                    raise deadline_error() from None
                 raise RequestError(
                     408,
                     "upload_timeout",

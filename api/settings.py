@@ -12,21 +12,21 @@ from pydantic import AfterValidator, BeforeValidator, Field, ValidationError
 from pydantic_settings import BaseSettings, CliApp, NoDecode, SettingsConfigDict, SettingsError
 
 from api.log_lines import LogFormat
-from segdec.config import explain
+from segdec.config import config_error
 from segdec.engines import ENGINES
 from segdec.errors import ConfigError
-from segdec.suggestions import nearest
-from segdec.threads import MOST_THREADS, available_cores
+from segdec.runtime.suggestions import nearest_name
+from segdec.runtime.threads import MAX_THREADS, available_cores
 
 ENV_PREFIX = "SEGDEC_"
 CLIENT_VARIABLES = {"SEGDEC_API_KEY"}
 """Set for `python -m segdec predict --url`; one machine may run both."""
 
 RecordMode = Literal["required", "best-effort", "off"]
-MOST_DAYS = 36_500.0
+MAX_DAYS = 36_500.0
 """For which a picture is kept, if not for ever."""
-MOST_HOURS = 24 * MOST_DAYS
-NEED_RECORD = ("outbox_webhook", "outbox_mqtt", "outbox_jsonl", "opcua_endpoint")
+MAX_HOURS = 24 * MAX_DAYS
+RECORD_SETTINGS = ("outbox_webhook", "outbox_mqtt", "outbox_jsonl", "opcua_endpoint")
 """Settings of who is told what is recorded."""
 
 
@@ -170,7 +170,7 @@ class Settings(BaseSettings):
     threads: int | None = Field(
         None,
         gt=0,
-        le=MOST_THREADS,
+        le=MAX_THREADS,
         description="threads of the engine; default: one for each core that the process may use",
     )
     image_threads: int = Field(
@@ -223,7 +223,7 @@ class Settings(BaseSettings):
         description="share of the threshold from which all good ones are put up, by their scores; 1 = none",
     )
     record_good_days: float | None = Field(
-        30.0, gt=0, le=MOST_DAYS, description="days for which pictures of good ones are kept; none = for ever"
+        30.0, gt=0, le=MAX_DAYS, description="days for which pictures of good ones are kept; none = for ever"
     )
     record_sample_share: float = Field(
         0.02, ge=0, le=1, description="share of the good ones, by chance, that is kept for longer as a sample"
@@ -231,19 +231,19 @@ class Settings(BaseSettings):
     record_sample_days: float | None = Field(
         365.0,
         gt=0,
-        le=MOST_DAYS,
+        le=MAX_DAYS,
         description="days for which that sample is kept, and what is put up and not looked at yet",
     )
     record_defect_days: float | None = Field(
         730.0,
         gt=0,
-        le=MOST_DAYS,
+        le=MAX_DAYS,
         description="days for which pictures of defects, and of what is for review, are kept",
     )
     record_reviewed_days: float | None = Field(
         None,
         gt=0,
-        le=MOST_DAYS,
+        le=MAX_DAYS,
         description="days for which pictures that a person has judged are kept; default: for ever",
     )
     record_budget_gb: float | None = Field(
@@ -290,7 +290,7 @@ class Settings(BaseSettings):
         None, description="PEM file of the certificates that receivers are trusted by; default: the system's"
     )
     outbox_hours: float = Field(
-        72.0, gt=0, le=MOST_HOURS, description="hours for which an event is tried, until it is given up"
+        72.0, gt=0, le=MAX_HOURS, description="hours for which an event is tried, until it is given up"
     )
     outbox_rows: int = Field(
         1_000_000,
@@ -353,7 +353,7 @@ def read_settings(arguments: Sequence[str]) -> Settings:
     except SettingsError as error:
         raise ConfigError(f"{error}. The flags are listed by: python -m api --help") from error
     except ValidationError as error:
-        raise explain(error, Settings) from error
+        raise config_error(error, Settings) from error
     _check_models(settings)
     _check_times(settings)
     _check_receivers(settings)
@@ -388,7 +388,7 @@ def _check_times(settings: Settings) -> None:
 
 
 def _check_receivers(settings: Settings) -> None:
-    for name in NEED_RECORD:
+    for name in RECORD_SETTINGS:
         if getattr(settings, name) is not None and settings.record == "off":
             raise ConfigError(
                 f"--{name.replace('_', '-')} is given, and nothing is recorded that could be told. Pass "
@@ -407,4 +407,4 @@ def _known_flags() -> list[str]:
 def _refuse_unknown(names: Iterable[str], known: Sequence[str]) -> None:
     for name in names:
         if name not in known:
-            raise ConfigError(f"Unknown setting {name}. Did you mean {nearest(name, known)}?")
+            raise ConfigError(f"Unknown setting {name}. Did you mean {nearest_name(name, known)}?")

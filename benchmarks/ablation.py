@@ -22,9 +22,9 @@ from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
 
-from segdec.cli_runtime import clean_exit
 from segdec.errors import ConfigError, RunError
-from segdec.files import write_text_atomic
+from segdec.runtime.cli import clean_exit
+from segdec.runtime.files import write_text_atomic
 
 FIGURES = {
     "average_precision": ("AP", 3),

@@ -17,8 +17,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from segdec.cli_runtime import clean_exit
 from segdec.errors import RunError
+from segdec.runtime.cli import clean_exit
 from training.experiment_file import load_experiment
 
 EXPERIMENT = Path(__file__).resolve().parents[1] / "training" / "experiments" / "toy_compact.toml"

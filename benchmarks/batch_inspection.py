@@ -25,9 +25,9 @@ from benchmarks.environments import ROOT
 from benchmarks.overlap import write_photographs
 from benchmarks.reporting import Target, benchmark_parser, conclude, interleave, spread
 from benchmarks.untrained_models import NATIVE, given_or_untrained
-from segdec.cli_runtime import clean_exit
 from segdec.errors import RunError
-from segdec.threads import available_cores
+from segdec.runtime.cli import clean_exit
+from segdec.runtime.threads import available_cores
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

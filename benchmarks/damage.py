@@ -21,9 +21,9 @@ from PIL import Image
 
 from benchmarks.reporting import Target, benchmark_parser, conclude
 from benchmarks.untrained_models import photograph
-from segdec.cli_runtime import clean_exit, hidden_stderr
 from segdec.errors import ImageError
 from segdec.images import Photograph, decode_image
+from segdec.runtime.cli import clean_exit, hide_stderr
 
 SIDE = 256
 STRETCH = 512
@@ -39,7 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--photographs", type=int, default=4, help="of each format (default: %(default)s)")
     parser.add_argument("--times", type=int, default=50, help="each kind of overwrite (default: %(default)s)")
     options = parser.parse_args(arguments)
-    with clean_exit(extra="images"), hidden_stderr():  # decoders write a line for each damaged file
+    with clean_exit(extra="images"), hide_stderr():  # decoders write a line for each damaged file
         rows = [measure(name, options.photographs, options.times) for name in FORMATS]
     lowest = [min(float(row[name]) for name in OVERWRITES) for row in rows if row["integrity"] == "checked"]
     return conclude(options.json, rows, [Target("noticed where checked, %", min(lowest), lowest=100)])

@@ -25,12 +25,12 @@ import numpy as np
 from benchmarks.ablation import MINUTES, split_arguments, train_once
 from datasets.sample import Record
 from datasets.splitting import write_splits
-from segdec.cli_runtime import clean_exit
 from segdec.errors import ConfigError, RunError
+from segdec.runtime.cli import clean_exit
 from training.config import ExperimentConfig, differing_settings
-from training.data.run_data import load_data
-from training.evaluation.aggregation import Aggregate, Spread, aggregate_runs
+from training.data.run_data import list_dataset
 from training.experiment_file import load_experiment
+from training.metrics.aggregation import Aggregate, MeanStd, aggregate_runs
 from training.run.folder import RunFolder
 
 FIGURES = {
@@ -202,7 +202,7 @@ def _check_same(folder: Path, config: ExperimentConfig) -> None:
 
 
 def _write_split(config: ExperimentConfig, folder: Path, cell: Cell, seed: int) -> Path:
-    dataset = load_data(config.data, config.data.splits)
+    dataset = list_dataset(config.data, config.data.splits)
     path = folder.parent / f"{folder.name}.txt"
     path.parent.mkdir(parents=True, exist_ok=True)
     write_splits(path, keep_defects(dataset.records, cell.defects or 0, seed))
@@ -232,7 +232,7 @@ def _minutes(folder: Path) -> float:
     return float(json.loads((folder / MINUTES).read_text(encoding="utf-8")))
 
 
-def format_spread(spread: Spread, places: int) -> str:
+def format_spread(spread: MeanStd, places: int) -> str:
     """Returns a figure with its standard deviation, where it has one."""
     if spread.mean is None:
         return "–"

@@ -21,7 +21,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from segdec.cli_runtime import clean_exit, quiet_tensorflow
+from segdec.runtime.cli import clean_exit, import_tensorflow
 from training.config import ExperimentConfig
 
 UNCOUNTED_STEPS = 20
@@ -78,7 +78,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--xla", action="store_true", help="measure the step with XLA, too")
     options = parser.parse_args(arguments)
     with clean_exit(group="train"), tempfile.TemporaryDirectory() as folder:
-        quiet_tensorflow()
+        import_tensorflow()
         from datasets.layouts.toy import write_toy
 
         write_toy(Path(folder) / "toy", options.count, size=options.size)
@@ -131,7 +131,7 @@ def compare(config: ExperimentConfig, rounds: int, *, xla: bool = False) -> Over
 
 def measure_engine(config: ExperimentConfig) -> tuple[float, float]:
     """Returns images/s and share of waiting of one run, from its log."""
-    from training.tracking.run_log import read_log
+    from training.run.run_log import read_log
     from training.trainer import Trainer
 
     folder = Trainer(config, fresh=True).run()

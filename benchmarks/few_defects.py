@@ -17,8 +17,8 @@ from pathlib import Path
 
 from benchmarks.ablation import split_arguments
 from benchmarks.encoder_comparison import Cell, aggregate_cell, check_spread, format_spread, train_cell
-from segdec.cli_runtime import clean_exit
-from training.evaluation.aggregation import Aggregate, Spread, summarize
+from segdec.runtime.cli import clean_exit
+from training.metrics.aggregation import Aggregate, MeanStd, mean_std
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -75,12 +75,12 @@ def describe(cells: Sequence[Cell], splits: Sequence[Path | None], runs: Path, s
     return "\n".join(lines)
 
 
-def average_precision_by_split(aggregate: Aggregate) -> Spread:
+def average_precision_by_split(aggregate: Aggregate) -> MeanStd:
     """Returns the mean of the splits' AP over the seeds; scores of different networks are not mixed in it."""
     of_seed: dict[int, list[float | None]] = defaultdict(list)
     for run in aggregate.runs:
         of_seed[run.place].append(run.metrics.average_precision)
-    return summarize([summarize(values).mean for values in of_seed.values()])
+    return mean_std([mean_std(values).mean for values in of_seed.values()])
 
 
 if __name__ == "__main__":

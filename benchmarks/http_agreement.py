@@ -14,10 +14,10 @@ from typing import Any
 
 import httpx
 
-from segdec.cli_runtime import clean_exit
 from segdec.errors import RunError
 from segdec.images import ImageFile
-from training.data.run_data import load_data
+from segdec.runtime.cli import clean_exit
+from training.data.run_data import list_dataset
 from training.experiment_file import load_experiment
 
 TOLERANCE = 1e-5
@@ -46,7 +46,7 @@ def read_predictions(run: Path) -> list[dict[str, str]]:
 
 def photographs(run: Path) -> dict[str, ImageFile]:
     """Returns the image file of each name."""
-    records = load_data(load_experiment(run / "config.toml").data, run / "splits.txt").records
+    records = list_dataset(load_experiment(run / "config.toml").data, run / "splits.txt").records
     return {record.name: record.image_file for record in records}
 
 

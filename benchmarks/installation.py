@@ -18,7 +18,7 @@ from pathlib import Path
 from benchmarks.environments import ENVIRONMENTS, ROOT, run_command
 from benchmarks.reporting import benchmark_parser, conclude, interleave, spread
 from benchmarks.untrained_models import COMPACT, export_network, photograph
-from segdec.cli_runtime import clean_exit, quiet_tensorflow
+from segdec.runtime.cli import clean_exit, import_tensorflow
 
 ENGINES = ("tensorflow", "openvino")
 MEASURED = """
@@ -64,7 +64,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def write_model(folder: Path) -> None:
     """Writes an untrained artifact for both engines."""
-    quiet_tensorflow()
+    import_tensorflow()
     from segdec.network.network import build_network
 
     network = build_network(COMPACT.network)

@@ -19,9 +19,9 @@ import numpy as np
 
 from benchmarks.reporting import benchmark_parser, conclude, interleave, spread
 from benchmarks.untrained_models import NATIVE, given_or_untrained, photograph
-from segdec.cli_runtime import clean_exit
 from segdec.images import read_image
-from segdec.threads import leave_cores_to_engine
+from segdec.runtime.cli import clean_exit
+from segdec.runtime.threads import limit_opencv_threads
 
 if TYPE_CHECKING:
     from segdec.predictor import Predictor
@@ -39,7 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     with clean_exit(extra="tensorflow"), tempfile.TemporaryDirectory() as folder:
         paths = write_photographs(Path(folder), options.size, options.photographs)
-        leave_cores_to_engine()
+        limit_opencv_threads()
         model = given_or_untrained(options.model, Path(folder), NATIVE)
         from segdec.predictor import Predictor
 

@@ -2,7 +2,7 @@
 
     python -m benchmarks.photograph_memory [--side 2048] [--json FILE]
 
-Each step runs alone, and its peak (`VmHWM`) counts from what was in use before it. `api.memory_budget` counts
+Each step runs alone, and its peak (`VmHWM`) counts from what was in use before it. `api.inference.memory_budget` counts
 with one number for all of them.
 """
 
@@ -18,15 +18,15 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from api.mask_encoding import encode_mask
-from api.memory_budget import BYTES_PER_PIXEL
+from api.inference.memory_budget import BYTES_PER_PIXEL
+from api.inspection.mask_encoding import encode_mask
 from benchmarks.reporting import Target, benchmark_parser, conclude
-from segdec.cli_runtime import clean_exit
 from segdec.config import InputConfig, ModelConfig, NetworkConfig
 from segdec.errors import RunError
 from segdec.images import decode_image
-from segdec.postprocessing import interpret
-from segdec.process_memory import give_back_memory, measure_peak, resident_bytes
+from segdec.inference.postprocessing import interpret
+from segdec.process_memory import measure_peak, release_free_memory, resident_bytes
+from segdec.runtime.cli import clean_exit
 from segdec.schemas import MaskForm
 
 CLASSES = ("good", "defect"), ("good", "dent", "scratch", "stain")
@@ -82,7 +82,7 @@ def grown(work: Callable[[], object]) -> int:
         RunError: Where the system does not tell.
     """
     work()  # what it loads is no photograph's
-    give_back_memory()
+    release_free_memory()
     before, peak = resident_bytes(), measure_peak(work)
     if before is None or peak is None:
         raise RunError("This system does not tell the peak of a process's memory. Expected Linux.")

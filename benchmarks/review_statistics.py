@@ -14,15 +14,15 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from api.records.queries import Filters
-from api.records.review.draw_counts import DrawnBy
-from api.records.review.review_statistics import CALLED_GOOD, Kind, Reviewed, reckon
+from api.records.review.review_statistics import CALLED_GOOD, ReviewCounts, StratumCounts, compute_statistics
+from api.records.review.sampling_counts import Stratum
 from api.records.schemas import Estimate, ReviewStatistics
 
 FIGURES = ("defect_rate", "missed", "miss_rate", "false_alarms", "false_alarm_share")
 
 
 @dataclass(frozen=True)
-class Plant:
+class Scenario:
     """What happens on a day.
 
     Attributes:
@@ -57,26 +57,26 @@ class Plant:
     differing_missed: float = 0.0
 
 
-PLANTS: Mapping[str, Plant] = {
-    "as it is set, all reviewed": Plant(),
-    "half reviewed": Plant(reviewed=0.5),
-    "a tenth reviewed": Plant(reviewed=0.1, unsure=0.05),
-    "nothing slips through": Plant(miss_rate=0.0),
-    "nothing slips through, half reviewed": Plant(miss_rate=0.0, reviewed=0.5),
-    "one defect in a thousand": Plant(defect_rate=0.001, miss_rate=0.2),
-    "half of the defects slip through": Plant(miss_rate=0.5),
-    "a tenth is defective, half reviewed": Plant(defect_rate=0.1, miss_rate=0.02, reviewed=0.5),
-    "many false alarms, a fifth drawn": Plant(alarm_rate=0.03, defect_share=0.2, reviewed=0.8),
-    "100,000 photographs, half reviewed": Plant(photographs=100_000, reviewed=0.5),
-    "a tenth of the good ones drawn": Plant(good_share=(0.1,), reviewed=0.7),
-    "their share changed at noon": Plant(good_share=(0.02, 0.1), reviewed=0.8),
-    "a candidate finds half, a third reviewed": Plant(
+SCENARIOS: Mapping[str, Scenario] = {
+    "as it is set, all reviewed": Scenario(),
+    "half reviewed": Scenario(reviewed=0.5),
+    "a tenth reviewed": Scenario(reviewed=0.1, unsure=0.05),
+    "nothing slips through": Scenario(miss_rate=0.0),
+    "nothing slips through, half reviewed": Scenario(miss_rate=0.0, reviewed=0.5),
+    "one defect in a thousand": Scenario(defect_rate=0.001, miss_rate=0.2),
+    "half of the defects slip through": Scenario(miss_rate=0.5),
+    "a tenth is defective, half reviewed": Scenario(defect_rate=0.1, miss_rate=0.02, reviewed=0.5),
+    "many false alarms, a fifth drawn": Scenario(alarm_rate=0.03, defect_share=0.2, reviewed=0.8),
+    "100,000 photographs, half reviewed": Scenario(photographs=100_000, reviewed=0.5),
+    "a tenth of the good ones drawn": Scenario(good_share=(0.1,), reviewed=0.7),
+    "their share changed at noon": Scenario(good_share=(0.02, 0.1), reviewed=0.8),
+    "a candidate finds half, a third reviewed": Scenario(
         miss_rate=0.3, reviewed=0.3, differing=0.01, differing_missed=0.5
     ),
-    "a candidate finds most, a third reviewed": Plant(
+    "a candidate finds most, a third reviewed": Scenario(
         miss_rate=0.1, good_share=(0.1,), reviewed=0.3, differing=0.002, differing_missed=0.8
     ),
-    "a small line": Plant(photographs=500, reviewed=0.6),
+    "a small line": Scenario(photographs=500, reviewed=0.6),
 }
 
 
@@ -112,7 +112,7 @@ class Coverage:
 class Day:
     """What was counted, and what nobody knows."""
 
-    kinds: dict[DrawnBy, Kind] = field(default_factory=dict)
+    kinds: dict[Stratum, StratumCounts] = field(default_factory=dict)
     missed: int = 0
     caught: int = 0
     false_alarms: int = 0
@@ -138,65 +138,67 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     print(f"| {options.days} days of | {' | '.join(name.replace('_', ' ') for name in FIGURES)} |")
     print(f"|---|{'---|' * len(FIGURES)}")
-    for name, plant in PLANTS.items():
-        measured = measure(plant, options.days, options.seed)
+    for name, scenario in SCENARIOS.items():
+        measured = measure(scenario, options.days, options.seed)
         cells = (f"{one.share:.1%}, {one.width / max(one.days, 1):.3g}" for one in measured.values())
         print(f"| {name} | {' | '.join(cells)} |", flush=True)
 
 
-def measure(plant: Plant, days: int, seed: int) -> dict[str, Coverage]:
+def measure(scenario: Scenario, days: int, seed: int) -> dict[str, Coverage]:
     """Makes up days and counts on how many each interval holds."""
     generator = np.random.default_rng(seed)
     coverage = {name: Coverage() for name in FIGURES}
     for _ in range(days):
-        day = make_day(plant, generator)
-        told: ReviewStatistics = reckon(Filters(), day.kinds)
-        for name, truth in day.truth(plant.photographs).items():
+        day = make_day(scenario, generator)
+        told: ReviewStatistics = compute_statistics(Filters(), day.kinds)
+        for name, truth in day.truth(scenario.photographs).items():
             coverage[name].add(getattr(told, name), truth)
     return coverage
 
 
-def make_day(plant: Plant, generator: np.random.Generator) -> Day:
+def make_day(scenario: Scenario, generator: np.random.Generator) -> Day:
     """Makes up one day."""
 
     def part(total: int, share: float) -> tuple[int, int]:
         chosen = int(generator.binomial(total, share))
         return chosen, total - chosen
 
-    defective, good = part(plant.photographs, plant.defect_rate)
-    missed, caught = part(defective, plant.miss_rate)
-    alarms, passed = part(good, plant.alarm_rate)
-    doubtful_defective, caught = part(caught, plant.doubtful)
-    doubtful_good, alarms = part(alarms, plant.doubtful)
-    near_missed, far_missed = part(missed, plant.near_missed)
-    near_passed, far_passed = part(passed, plant.near)
+    defective, good = part(scenario.photographs, scenario.defect_rate)
+    missed, caught = part(defective, scenario.miss_rate)
+    alarms, passed = part(good, scenario.alarm_rate)
+    doubtful_defective, caught = part(caught, scenario.doubtful)
+    doubtful_good, alarms = part(alarms, scenario.doubtful)
+    near_missed, far_missed = part(missed, scenario.near_missed)
+    near_passed, far_passed = part(passed, scenario.near)
     kinds = [
-        (DrawnBy("defect", plant.defect_share), caught, alarms),
-        (DrawnBy("review", plant.defect_share), doubtful_defective, doubtful_good),
-        (DrawnBy("near", 1.0), near_missed, near_passed),
+        (Stratum("defect", scenario.defect_share), caught, alarms),
+        (Stratum("review", scenario.defect_share), doubtful_defective, doubtful_good),
+        (Stratum("near", 1.0), near_missed, near_passed),
     ]
-    for number, share in enumerate(plant.good_share, 1):  # each part of the day takes its part of the rest
-        rest = 1 / (len(plant.good_share) - number + 1)
+    for number, share in enumerate(scenario.good_share, 1):  # each part of the day takes its part of the rest
+        rest = 1 / (len(scenario.good_share) - number + 1)
         (here, far_missed), (fine, far_passed) = part(far_missed, rest), part(far_passed, rest)
-        kinds.append((DrawnBy("chance", share), here, fine))
-    looked_at = {by: _look(by, bad, fine, plant, generator) for by, bad, fine in kinds}
+        kinds.append((Stratum("chance", share), here, fine))
+    looked_at = {by: _look(by, bad, fine, scenario, generator) for by, bad, fine in kinds}
     return Day(looked_at, missed, caught + doubtful_defective, alarms, caught + alarms)
 
 
-def _look(by: DrawnBy, defective: int, good: int, plant: Plant, generator: np.random.Generator) -> Kind:
+def _look(
+    by: Stratum, defective: int, good: int, scenario: Scenario, generator: np.random.Generator
+) -> StratumCounts:
     """Draws of one kind, and reviews some of it."""
-    rates = (plant.differing_missed, plant.differing) if by.reason in CALLED_GOOD else (0.0, 0.0)
+    rates = (scenario.differing_missed, scenario.differing) if by.reason in CALLED_GOOD else (0.0, 0.0)
     differing = [int(generator.binomial(*one)) for one in zip((defective, good), rates, strict=True)]
-    parts = [((defective - differing[0], good - differing[1]), plant.reviewed), (tuple(differing), 1.0)]
+    parts = [((defective - differing[0], good - differing[1]), scenario.reviewed), (tuple(differing), 1.0)]
     found = []
     for (bad, fine), share in parts:
         drawn = int(generator.binomial(bad + fine, by.probability))
         reviewed = int(generator.binomial(drawn, share))
-        unsure = int(generator.binomial(reviewed, plant.unsure))
+        unsure = int(generator.binomial(reviewed, scenario.unsure))
         sure = reviewed - unsure
         defects = int(generator.hypergeometric(bad, fine, sure)) if sure else 0
-        found.append(Reviewed(drawn, reviewed, unsure, defects))
-    return Kind(defective + good, *found)
+        found.append(ReviewCounts(drawn, reviewed, unsure, defects))
+    return StratumCounts(defective + good, *found)
 
 
 if __name__ == "__main__":

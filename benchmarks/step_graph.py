@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from segdec.cli_runtime import clean_exit, quiet_tensorflow
+from segdec.runtime.cli import clean_exit, import_tensorflow
 from training.config import ExperimentConfig
 
 SIZE_PX = 64
@@ -71,7 +71,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--normalization", default="instance", help="of the network (default: %(default)s)")
     options = parser.parse_args(arguments)
     with clean_exit(group="train"):
-        quiet_tensorflow()
+        import_tensorflow()
         from training.distribution.devices import find_devices
 
         find_devices(f"cpu:{max(options.replicas)}")

@@ -22,14 +22,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logit
 
-from segdec.cli_runtime import clean_exit
 from segdec.errors import ConfigError
+from segdec.runtime.cli import clean_exit
 from training.config import ThresholdConfig
-from training.evaluation.storage import load_evaluation
-from training.evaluation.thresholds import ScoredPhotographs, choose_score_limits
-from training.evaluation.validation import gather
+from training.metrics.storage import load_evaluation
+from training.metrics.thresholds import ScoredPhotographs, choose_score_thresholds
+from training.metrics.validation import collect_scored
 
-OLD = "fewest errors"
+BASELINE_RULE = "fewest errors"
 """What a training chose by before it knew of costs."""
 
 Floats = NDArray[np.float64]
@@ -66,7 +66,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     with clean_exit():
         results = [result for run in options.runs for result in load_evaluation(run).results]
-        pool = gather(results)
+        pool = collect_scored(results)
         lines = [
             measure(pool, defects, options.good, options.draws, options.miss_cost, options.seed)
             for defects in options.defects
@@ -90,7 +90,7 @@ def measure(
     defect_rate = (len(pool.defective) - defects) / (len(pool.labels) - defects - good)
     unknown, known = (ThresholdConfig(miss_cost=miss_cost, defect_rate=rate) for rate in (None, defect_rate))
     rules: dict[str, Rule] = {
-        OLD: choose_fewest_errors,
+        BASELINE_RULE: choose_min_errors,
         "0.5": lambda *_: 0.0,
         "share unknown": lambda fine, bad: choose(fine, bad, unknown),
         "share known": lambda fine, bad: choose(fine, bad, known),
@@ -117,11 +117,13 @@ def choose(good: Floats, defective: Floats, settings: ThresholdConfig) -> float:
     """Chooses as a training does at its end."""
     odds = np.concatenate([good, defective])
     labels = np.repeat([0, 1], [len(good), len(defective)])
-    limits = choose_score_limits(ScoredPhotographs(labels, odds, tuple(map(str, range(len(odds))))), settings)
+    limits = choose_score_thresholds(
+        ScoredPhotographs(labels, odds, tuple(map(str, range(len(odds))))), settings
+    )
     return (float(logit(limits.threshold)) - limits.calibration.intercept) / limits.calibration.slope
 
 
-def choose_fewest_errors(good: Floats, defective: Floats) -> float:
+def choose_min_errors(good: Floats, defective: Floats) -> float:
     """Chooses as a training did before it knew of costs: the fewest errors, of equals the fewest misses.
 
     The limit lies in the middle of the gap between the neighbouring photographs.
@@ -141,7 +143,10 @@ def describe(lines: Sequence[Excess]) -> str:
     rules = [name for name in lines[0].costs if name != "best"]
     rows = [f"| defects | best possible | excess: {' | '.join(rules)} |", "|---" * (len(rules) + 2) + "|"]
     for line in lines:
-        cells = [_cell(line.excess(rule), line.excess(OLD) if rule != OLD else 0.0) for rule in rules]
+        cells = [
+            _cell(line.excess(rule), line.excess(BASELINE_RULE) if rule != BASELINE_RULE else 0.0)
+            for rule in rules
+        ]
         rows.append(f"| {line.defects} | {line.costs['best']:.3f} | {' | '.join(cells)} |")
     return "\n".join(rows)
 

@@ -24,8 +24,8 @@ from sklearn.metrics import average_precision_score
 from datasets.loading import load_dataset
 from datasets.reading import read
 from datasets.sample import Dataset, Split
-from segdec.cli_runtime import clean_exit
 from segdec.errors import RunError
+from segdec.runtime.cli import clean_exit
 
 SIGMAS = (0.7, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0, 24.0)
 QUANTILES = (1.0, 0.9995, 0.999, 0.998, 0.995, 0.99, 0.98, 0.95, 0.9, 0.75, 0.5)

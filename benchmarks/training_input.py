@@ -24,7 +24,7 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from segdec.cli_runtime import clean_exit, quiet_tensorflow
+from segdec.runtime.cli import clean_exit, import_tensorflow
 
 if TYPE_CHECKING:
     from datasets.sample import Split
@@ -68,7 +68,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--records", type=int, default=1_000_000, help="of shards (default: %(default)s)")
     options = parser.parse_args(arguments)
     with clean_exit(group="train"), tempfile.TemporaryDirectory() as folder:
-        quiet_tensorflow()
+        import_tensorflow()
         for part in options.parts:
             for line in PARTS[part](Path(folder) / part, options):
                 print(line, flush=True)
@@ -102,7 +102,7 @@ def measure_starts(folder: Path, options: argparse.Namespace) -> list[str]:
 
 def measure_shards(folder: Path, options: argparse.Namespace) -> list[str]:
     """Starts on shards of which only the index is looked at."""
-    write_index_alone(folder, options.records)
+    write_index_only(folder, options.records)
     return [
         f"start on shards of {options.records} records: {apart(start, experiment(folder, layout='shards'))}"
     ]
@@ -128,7 +128,7 @@ PARTS = {
 
 def apart(work: Callable[..., T], *arguments: Any, **options: Any) -> T:
     """Returns what `work` returns; op determinism and memory are those of a process."""
-    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn"), quiet_tensorflow) as pool:
+    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn"), import_tensorflow) as pool:
         return pool.submit(work, *arguments, **options).result()
 
 
@@ -205,11 +205,11 @@ def read_twice(folder: Path, threads: int) -> tuple[Cost, Cost]:
     """Reads all photographs as validation does, twice."""
     from training.data.array_cache import ArrayCache
     from training.data.reading_pool import ReadingPool
-    from training.data.run_data import keeping_reader, load_data, record_reader
+    from training.data.run_data import cached_reader, list_dataset, record_reader
 
     config = experiment(folder)
-    records = load_data(config.data, config.data.splits).records
-    read = keeping_reader(record_reader(config), ArrayCache(2048))
+    records = list_dataset(config.data, config.data.splits).records
+    read = cached_reader(record_reader(config), ArrayCache(2048))
     pool = ReadingPool(threads)
     first, second = (measured(lambda: [None for _ in pool.map(read, records, BATCH)]) for _ in range(2))
     return first, second
@@ -248,7 +248,7 @@ def write_small_photographs(folder: Path, count: int) -> None:
     (folder / "set" / "splits.txt").write_text("".join(lines), encoding="utf-8")
 
 
-def write_index_alone(folder: Path, count: int) -> None:
+def write_index_only(folder: Path, count: int) -> None:
     """Writes an index of `count` photographs of 1408 × 512 px, and a shard that holds none of them."""
     from datasets.sharding.index_parts import PackedShard
     from datasets.sharding.record_table import PackedRecord, RecordTable
@@ -266,7 +266,8 @@ def write_index_alone(folder: Path, count: int) -> None:
     shard = PackedShard(name="all.tfrecord", bytes=count)
     (place / shard.name).write_bytes(bytes(count))
     write_index(
-        str(place), ShardIndex(("good", "defect"), (shard,), RecordTable.of(map(packed, range(count))))
+        str(place),
+        ShardIndex(("good", "defect"), (shard,), RecordTable.from_records(map(packed, range(count)))),
     )
 
 

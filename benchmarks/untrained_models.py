@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from segdec.cli_runtime import quiet_tensorflow
 from segdec.config import InputConfig, ModelConfig, NetworkConfig
 from segdec.images import encode_png
+from segdec.runtime.cli import import_tensorflow
 
 COMPACT = ModelConfig(
     network=NetworkConfig(preset="compact"),
@@ -61,7 +61,7 @@ def export_untrained(
     Raises:
         ArtifactError: If `folder` cannot be written.
     """
-    quiet_tensorflow()
+    import_tensorflow()
     import keras
 
     from segdec.network.network import build_network
@@ -94,7 +94,7 @@ def export_network(
     Raises:
         ArtifactError: If `folder` cannot be written.
     """
-    from segdec.export.export import ModelCard, ValidationPhotographs, export_model
+    from segdec.export.model_export import ModelCard, ValidationPhotographs, export_model
 
     photographs = ValidationPhotographs(calibration=calibration)
     export_model(network, folder, config, ModelCard(name, version), engines=engines, validation=photographs)

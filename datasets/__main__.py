@@ -19,8 +19,8 @@ from datasets.layouts.toy import CLASSES
 from datasets.loading import LAYOUTS
 from datasets.sharding.packing import DEFAULT_SHARD_MB
 from datasets.splitting import TEST_FRACTION, VAL_FRACTION
-from segdec.cli_runtime import allow_pixels, clean_exit, pixel_limit, white_level
 from segdec.images import DEFAULT_MAX_PIXELS
+from segdec.runtime.cli import clean_exit, parse_pixel_limit, raise_pixel_limit, white_level
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -28,7 +28,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = _parser().parse_args(arguments)
     with clean_exit(group="train"):
         if "max_pixels" in options:
-            allow_pixels(options.max_pixels)
+            raise_pixel_limit(options.max_pixels)
         options.command(options)
 
 
@@ -73,7 +73,7 @@ def _add_source(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--max-pixels",
-        type=pixel_limit,
+        type=parse_pixel_limit,
         default=DEFAULT_MAX_PIXELS,
         metavar="N",
         help="largest photograph, height × width, as data.max_pixels says (default: %(default)s)",

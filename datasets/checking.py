@@ -13,13 +13,13 @@ from typing import TypeGuard, overload
 
 import numpy as np
 
-from datasets.known_checks import SAVE_EVERY, Facts, KnownChecks
-from datasets.near_twins import small_picture
+from datasets.check_cache import SAVE_INTERVAL, CheckCache, CheckResult
+from datasets.near_duplicates import normalized_thumbnail
 from datasets.reading import Files, content_digest, decode, read_files
 from datasets.sample import Dataset, LazyRecords, Problem, Record, Sample
-from segdec.decoding.integrity import is_webp
 from segdec.errors import DatasetError, MissingExtraError, SegdecError
 from segdec.images import DEFAULT_MAX_PIXELS
+from segdec.imaging.integrity import is_webp
 
 ANY_WHITE_LEVEL = 65535
 """For whoever compares photographs and leaves their brightness to others."""
@@ -42,7 +42,7 @@ class CheckedPhotograph:
         digest: Equal for equal pictures: the SHA-256 of size and pixels, so that the file format does not
             matter; that of the file where it was not read.
         webp: Whether the file is WebP, whose damage goes unnoticed; False where it was not read.
-        small: Of `datasets.near_twins.small_picture`; None where the file was not read.
+        small: Of `datasets.near_duplicates.normalized_thumbnail`; None where the file was not read.
     """
 
     record: Record
@@ -52,7 +52,7 @@ class CheckedPhotograph:
     defect_px: int | None
     digest: str
     webp: bool = False
-    small: bytes | None = None
+    thumbnail: bytes | None = None
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ def check_dataset(
     progress: Progress = iter,
     examine: Examine | None = None,
     trusted: Trusted | None = None,
-    known: KnownChecks | None = None,
+    known: CheckCache | None = None,
 ) -> CheckedDataset:
     """Reads every photograph and mask once, as many at a time as there are threads.
 
@@ -145,7 +145,7 @@ def check_dataset(
     return CheckedDataset(usable, tuple(photographs))
 
 
-def refuse_problems(dataset: Dataset) -> None:
+def raise_if_problems(dataset: Dataset) -> None:
     """Refuses a data set with problems.
 
     Raises:
@@ -161,7 +161,7 @@ def describe_problems(problems: Sequence[Problem]) -> str:
     return "\n".join(
         [
             f"The data set has {len(problems)} problem{'s' * many}:",
-            *(f"  {problem_line(problem)}" for problem in problems),
+            *(f"  {format_problem(problem)}" for problem in problems),
             f"Repair {'them' if many else 'it'}, or leave out the photographs named here with "
             "--data.skip-broken (python -m training run) or --skip-broken (python -m training fit, "
             "python -m datasets pack, split).",
@@ -185,7 +185,7 @@ def describe_risks(checked: CheckedDataset) -> list[str]:
     ]
 
 
-def problem_line(problem: Problem) -> str:
+def format_problem(problem: Problem) -> str:
     """Returns one line that names the place once; bytes that are no UTF-8 in file names are escaped."""
     text, place = " ".join(problem.text.split()), " ".join(problem.place.split())
     line = text if place in text else f"{place}: {text}"
@@ -207,7 +207,7 @@ def _in_threads(
         found = pool.map(look, records)
         for number, _ in enumerate(progress(records), start=1):
             yield next(found)
-            if look.known and number % SAVE_EVERY == 0:
+            if look.known and number % SAVE_INTERVAL == 0:
                 look.known.save()
     finally:
         pool.shutdown(cancel_futures=True)  # whoever interrupts does not wait for the rest
@@ -223,7 +223,7 @@ class _Look:
     max_pixels: int
     examine: Examine | None
     trusted: Trusted | None
-    known: KnownChecks | None
+    known: CheckCache | None
 
     def __call__(self, record: Record) -> CheckedPhotograph | Problem:
         try:
@@ -241,7 +241,7 @@ class _Look:
             defect_px=facts.defect_px,
             digest=facts.pixels,
             webp=facts.webp,
-            small=facts.small,
+            thumbnail=facts.thumbnail,
         )
 
     def trusts(self, shape: tuple[int, int, int] | None) -> bool:
@@ -252,34 +252,34 @@ class _Look:
         """Whether the size is known and within the limit; reading a larger one says what is wrong."""
         return shape is not None and shape[0] * shape[1] <= self.max_pixels
 
-    def _read_if_new(self, record: Record, known: KnownChecks) -> Facts:
+    def _read_if_new(self, record: Record, known: CheckCache) -> CheckResult:
         state = known.state(record)
         facts = known.find(state)
         if facts is None or not self._fits(facts.shape):
             files = read_files(record, max_pixels=self.max_pixels)
-            facts = known.find_equal(state, files.digests())
+            facts = known.find_by_digests(state, files.digests())
             if facts is None or not self._fits(facts.shape):
                 facts = self._decode(record, files)
-            known.keep(state, facts)
+            known.store(state, facts)
         return facts
 
-    def _read(self, record: Record) -> Facts:
+    def _read(self, record: Record) -> CheckResult:
         return self._decode(record, read_files(record, max_pixels=self.max_pixels))
 
-    def _decode(self, record: Record, files: Files) -> Facts:
+    def _decode(self, record: Record, files: Files) -> CheckResult:
         sample = decode(record, files, white_level=self.white_level, max_pixels=self.max_pixels)
         _check_class(record, sample)
         if self.examine:
             self.examine(sample)
         height, width, channels = sample.image.shape
         defect_px = 0 if sample.mask is None else int(np.count_nonzero(sample.mask))
-        return Facts(
+        return CheckResult(
             (height, width, channels),
             files.digests(),
             defect_px,
             content_digest(sample),
             is_webp(files.photograph),
-            small_picture(sample.image),
+            normalized_thumbnail(sample.image),
         )
 
 
@@ -316,7 +316,7 @@ def _same_digests(photographs: list[CheckedPhotograph]) -> list[CheckedPhotograp
     ]
 
 
-def equal_pictures(photographs: Sequence[CheckedPhotograph]) -> list[tuple[CheckedPhotograph, ...]]:
+def find_duplicates(photographs: Sequence[CheckedPhotograph]) -> list[tuple[CheckedPhotograph, ...]]:
     """Returns one tuple for each picture that is there more than once."""
     if isinstance(photographs, UnreadPhotographs):
         return photographs.equal()
@@ -327,7 +327,7 @@ def equal_pictures(photographs: Sequence[CheckedPhotograph]) -> list[tuple[Check
 
 
 def _contradictions(classes: tuple[str, ...], photographs: Sequence[CheckedPhotograph]) -> Iterator[Problem]:
-    for same in equal_pictures(photographs):
+    for same in find_duplicates(photographs):
         of_label = {photograph.record.label: photograph.record for photograph in reversed(same)}
         if len(of_label) == 1:
             continue

@@ -16,13 +16,13 @@ from datasets.checking import (
     CheckedDataset,
     check_dataset,
     describe_risks,
-    problem_line,
-    refuse_problems,
+    format_problem,
+    raise_if_problems,
 )
 from datasets.contact_sheet import contact_sheet
-from datasets.folds import Twins, find_clusters, split_by_share, split_into_folds
+from datasets.folds import Duplicates, find_clusters, split_by_share, split_into_folds
 from datasets.layouts.toy import write_toy
-from datasets.leaks import NearLeak, near_leak_line, near_twins, refuse_unusable, warn_of_near_leaks
+from datasets.leaks import NearLeak, format_near_leak, near_duplicates, raise_if_unusable, warn_of_near_leaks
 from datasets.loading import SHARDS, load_dataset
 from datasets.overview import describe
 from datasets.published_supervision import convert
@@ -31,14 +31,14 @@ from datasets.sharding.packing import check_free
 from datasets.sharding.packing import pack as write_shards
 from datasets.sharding.shard_plan import packable
 from datasets.splitting import TEST_FRACTION, write_splits
-from segdec.cli_runtime import progress_bar, quiet_tensorflow
 from segdec.errors import DatasetError
-from segdec.files import new_folder, write_text_atomic
 from segdec.images import write_png
+from segdec.runtime.cli import import_tensorflow, progress_bar
+from segdec.runtime.files import atomic_folder, write_text_atomic
 
 Item = TypeVar("Item")
 
-LARGE_CLUSTER = 0.1
+LARGE_CLUSTER_SHARE = 0.1
 """Share of the photographs above which a cluster of near twins is told: it makes splits uneven."""
 
 
@@ -61,7 +61,7 @@ def inspect(options: argparse.Namespace) -> None:
     if not options.out.parent.is_dir():
         raise DatasetError(f"The folder {options.out.parent} does not exist. Make it, or give another --out.")
     if options.layout == SHARDS:
-        quiet_tensorflow()
+        import_tensorflow()
     dataset = _load(options, options.splits)
     checked = _check(options, dataset, options.white_level)
     if checked.photographs:
@@ -72,29 +72,34 @@ def inspect(options: argparse.Namespace) -> None:
     leaks = warn_of_near_leaks(dataset, checked.photographs, options.allow_leak)
     if options.twins is not None:
         _write_twins(options.twins, leaks)
-    refuse_unusable(dataset, checked, allowed_leaks=options.allow_leak)
+    raise_if_unusable(dataset, checked, allowed_leaks=options.allow_leak)
 
 
 def split(options: argparse.Namespace) -> None:
     """Writes a split file, or one for each fold."""
     if options.layout == SHARDS:
-        quiet_tensorflow()
+        import_tensorflow()
     if options.out.exists():
         raise DatasetError(f"{options.out} exists. Choose another place, or remove it.")
     if options.folds is not None and options.test is not None:
         raise DatasetError("Each of --folds parts is tested in turn. Give --folds or --test, not both.")
     checked = _check(options, _load(options, None), ANY_WHITE_LEVEL)
     if not options.skip_broken:
-        refuse_problems(checked.dataset)
+        raise_if_problems(checked.dataset)
     checked = _without_broken(checked)
-    twins = _twins_of(checked) if options.group_twins else ()
+    duplicates = _twins_of(checked) if options.group_twins else ()
     how = f"python -m datasets split {options.layout}: groups whole, equal pictures together, "
     how += "near twins together, " if options.group_twins else ""
     if options.folds is None:
         test = TEST_FRACTION if options.test is None else options.test
         how += f"val {options.val:g}, test {test:g}, seed {options.seed}"
         assigned = split_by_share(
-            checked.dataset, checked.photographs, val=options.val, test=test, seed=options.seed, twins=twins
+            checked.dataset,
+            checked.photographs,
+            val=options.val,
+            test=test,
+            seed=options.seed,
+            duplicates=duplicates,
         )
         write = partial(write_splits, options.out, assigned.records, comment=how)
     else:
@@ -105,7 +110,7 @@ def split(options: argparse.Namespace) -> None:
             folds=options.folds,
             val=options.val,
             seed=options.seed,
-            twins=twins,
+            duplicates=duplicates,
         )
         write = partial(_write_folds, options.out, list(folds), how)
     try:
@@ -117,26 +122,26 @@ def split(options: argparse.Namespace) -> None:
     print(f"{len(checked.photographs)} photographs split in {options.out}")
 
 
-def _twins_of(checked: CheckedDataset) -> Twins:
+def _twins_of(checked: CheckedDataset) -> Duplicates:
     """Photographs that near twins connect; a chain of them that swallows much of the set is told."""
-    twins = near_twins(checked.photographs)
-    joined = [c for c in find_clusters(checked.photographs, twins) if len(c.groups) > 1]
-    largest = max(joined, key=lambda cluster: cluster.photographs, default=None)
-    print(f"{sum(map(len, twins))} photographs have near twins; they form {len(twins)} clusters")
-    if largest is not None and largest.photographs > LARGE_CLUSTER * len(checked.photographs):
+    duplicates = near_duplicates(checked.photographs)
+    joined = [c for c in find_clusters(checked.photographs, duplicates) if len(c.groups) > 1]
+    largest = max(joined, key=lambda cluster: cluster.size, default=None)
+    print(f"{sum(map(len, duplicates))} photographs have near twins; they form {len(duplicates)} clusters")
+    if largest is not None and largest.size > LARGE_CLUSTER_SHARE * len(checked.photographs):
         print(
             f"warning: Near twins and equal pictures join {len(largest.groups)} groups, "
-            f"{largest.photographs} of {len(checked.photographs)} photographs, into one that no split may "
+            f"{largest.size} of {len(checked.photographs)} photographs, into one that no split may "
             f"divide: {', '.join(largest.groups[:3])} … If these show different things, split without "
             "--group-twins.",
             file=sys.stderr,
         )
-    return twins
+    return duplicates
 
 
 def _write_folds(out: Path, folds: Sequence[Dataset], how: str) -> None:
     """All of them, or none."""
-    with new_folder(out) as folder:
+    with atomic_folder(out) as folder:
         for number, fold in enumerate(folds):
             write_splits(folder / f"fold_{number}.txt", fold.records, comment=how.format(number))
 
@@ -156,13 +161,13 @@ def supervision(options: argparse.Namespace) -> None:
 
 def pack(options: argparse.Namespace) -> None:
     """Writes shards."""
-    quiet_tensorflow()
+    import_tensorflow()
     dataset = _load(options, options.splits)
     check_free(dataset, options.out, overwrite=options.overwrite)
     packed = packable(dataset)
     checked = _check(options, packed, ANY_WHITE_LEVEL)
     warn_of_near_leaks(dataset, checked.photographs, options.allow_leak)
-    refuse_unusable(dataset, checked, allowed_leaks=options.allow_leak, skip_broken=options.skip_broken)
+    raise_if_unusable(dataset, checked, allowed_leaks=options.allow_leak, skip_broken=options.skip_broken)
     checked = _without_broken(checked)
     with progress_bar(total=len(checked.photographs), desc="packing", unit="image") as bar:
         index = write_shards(
@@ -199,7 +204,7 @@ def _check(options: argparse.Namespace, dataset: Dataset, white_level: int | Non
 def _without_broken(checked: CheckedDataset) -> CheckedDataset:
     """What can be used; what cannot is named."""
     for problem in checked.dataset.problems:
-        print(f"left out: {problem_line(problem)}", file=sys.stderr)
+        print(f"left out: {format_problem(problem)}", file=sys.stderr)
     return replace(checked, dataset=replace(checked.dataset, problems=()))
 
 
@@ -214,7 +219,7 @@ def _write_sheet(path: Path, sheet: NDArray[np.uint8]) -> None:
 
 def _write_twins(path: Path, leaks: Sequence[NearLeak]) -> None:
     try:
-        write_text_atomic(path, "".join(f"{near_leak_line(leak)}\n" for leak in leaks))
+        write_text_atomic(path, "".join(f"{format_near_leak(leak)}\n" for leak in leaks))
     except OSError as error:
         raise DatasetError(
             f"The list {path} cannot be written ({error.strerror}). Give another --twins."

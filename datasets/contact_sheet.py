@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from datasets.reading import read
 from datasets.sample import Dataset, Record, Sample
 from segdec.images import DEFAULT_MAX_PIXELS, resize_mask
-from segdec.overlay import draw_overlay
+from segdec.imaging.overlay import draw_overlay
 
 COLUMNS = 6
 TILE_WIDTH = 320

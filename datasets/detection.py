@@ -14,7 +14,7 @@ from segdec.errors import DatasetError
 Looks = Callable[[Path], bool]
 
 
-def find_layout(root: Path) -> str:
+def detect_layout(root: Path) -> str:
     """Returns the name of the one layout that the folder or file `root` shows the marks of.
 
     Raises:
@@ -22,9 +22,9 @@ def find_layout(root: Path) -> str:
             it names what was looked for.
     """
     if root.is_file():
-        found = [name for name in ("coco", "manifest") if MARKS[name][1](root)]
+        found = [name for name in ("coco", "manifest") if LAYOUT_SIGNS[name][1](root)]
     else:
-        found = [name for name, (_, shows) in MARKS.items() if shows(root)]
+        found = [name for name, (_, shows) in LAYOUT_SIGNS.items() if shows(root)]
     if len(found) == 1:
         return found[0]
     if found:
@@ -36,7 +36,7 @@ def find_layout(root: Path) -> str:
 
 
 def _describe_nothing(root: Path) -> str:
-    looked_for = "\n".join(f"  {name:<14} {what}" for name, (what, _) in MARKS.items())
+    looked_for = "\n".join(f"  {name:<14} {what}" for name, (what, _) in LAYOUT_SIGNS.items())
     if root.is_file():
         return (
             f"{root} is a file, and neither annotations of COCO nor a manifest. Expected a folder of "
@@ -138,7 +138,7 @@ def _is_manifest(root: Path) -> bool:
     return _holds(*manifest.NAMES)(root)
 
 
-MARKS: dict[str, tuple[str, Looks]] = {
+LAYOUT_SIGNS: dict[str, tuple[str, Looks]] = {
     "folder": ("a folder good/ (or ok/) of photographs", lambda root: any(map(is_good, _names(root)))),
     "manifest": ("manifest.csv or manifest.jsonl", _is_manifest),
     "coco": ("a JSON file with images, annotations and categories", _is_coco),

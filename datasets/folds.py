@@ -11,12 +11,12 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from datasets.checking import CheckedPhotograph, equal_pictures
+from datasets.checking import CheckedPhotograph, find_duplicates
 from datasets.sample import Dataset, Split
 from datasets.splitting import SPLITS
 from segdec.errors import DatasetError
 
-Twins = Sequence[Sequence[CheckedPhotograph]]
+Duplicates = Sequence[Sequence[CheckedPhotograph]]
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Cluster:
 
     groups: tuple[str, ...]
     label: int
-    photographs: int
+    size: int
 
 
 def split_by_share(
@@ -35,7 +35,7 @@ def split_by_share(
     val: float,
     test: float,
     seed: int = 0,
-    twins: Twins = (),
+    duplicates: Duplicates = (),
 ) -> Dataset:
     """Puts of the clusters of each class a share `val` into val, `test` into test, the rest into train.
 
@@ -45,7 +45,7 @@ def split_by_share(
     """
     _check_shares(val, test)
     shares = [1 - val - test, val, test]
-    parts = deal(find_clusters(photographs, twins), shares, seed)
+    parts = stratified_group_split(find_clusters(photographs, duplicates), shares, seed)
     wanted = [split for split, share in zip(SPLITS, shares, strict=True) if share > 0]
     return _assigned(dataset, dict(zip(SPLITS, parts, strict=True)), wanted)
 
@@ -57,7 +57,7 @@ def split_into_folds(
     folds: int,
     val: float,
     seed: int = 0,
-    twins: Twins = (),
+    duplicates: Duplicates = (),
 ) -> Iterator[Dataset]:
     """Yields a data set a fold: it is tested, a share `val` of the others validates, the rest of them trains.
 
@@ -68,16 +68,16 @@ def split_into_folds(
     if folds < 2:
         raise DatasetError(f"{folds} folds cannot be tested in turn. Expected --folds of at least 2.")
     _check_shares(val, 0)
-    parts = deal(find_clusters(photographs, twins), [1] * folds, seed)
+    parts = stratified_group_split(find_clusters(photographs, duplicates), [1] * folds, seed)
     wanted = [split for split in SPLITS if split != "val" or val > 0]
     for tested, test in enumerate(parts):
         others = [cluster for place, part in enumerate(parts) if place != tested for cluster in part]
-        train, held_out = deal(others, [1 - val, val], seed)
+        train, held_out = stratified_group_split(others, [1 - val, val], seed)
         yield _assigned(dataset, {"train": train, "val": held_out, "test": test}, wanted)
 
 
-def find_clusters(photographs: Sequence[CheckedPhotograph], twins: Twins = ()) -> list[Cluster]:
-    """Finds the clusters of all photographs, in the order of their names; `twins` stay together, too."""
+def find_clusters(photographs: Sequence[CheckedPhotograph], duplicates: Duplicates = ()) -> list[Cluster]:
+    """Finds the clusters of all photographs, in the order of their names; `duplicates` stay together, too."""
     first = {photograph.record.group: photograph.record.group for photograph in photographs}
 
     def root(group: str) -> str:
@@ -85,7 +85,7 @@ def find_clusters(photographs: Sequence[CheckedPhotograph], twins: Twins = ()) -
             group = first[group]
         return group
 
-    for same in (*equal_pictures(photographs), *twins):
+    for same in (*find_duplicates(photographs), *duplicates):
         for photograph in same:
             one, other = sorted((root(same[0].record.group), root(photograph.record.group)))
             first[other] = one
@@ -102,7 +102,9 @@ def find_clusters(photographs: Sequence[CheckedPhotograph], twins: Twins = ()) -
     ]
 
 
-def deal(clusters: Sequence[Cluster], shares: Sequence[float], seed: int) -> list[list[Cluster]]:
+def stratified_group_split(
+    clusters: Sequence[Cluster], shares: Sequence[float], seed: int
+) -> list[list[Cluster]]:
     """Returns as many parts as there are shares; each class gives each part its share of clusters.
 
     The shares are of their sum, whatever that is. Where a class has as many clusters as there are parts, no
@@ -110,13 +112,13 @@ def deal(clusters: Sequence[Cluster], shares: Sequence[float], seed: int) -> lis
     """
     parts: list[list[Cluster]] = [[] for _ in shares]
     shares = [share / sum(shares) for share in shares]
-    total = sum(cluster.photographs for cluster in clusters)
+    total = sum(cluster.size for cluster in clusters)
     lacking = [share * total for share in shares]  # photographs
     numbers = Counter(cluster.label for cluster in clusters)
     # The rarest class first: the common ones even out the sizes that it leaves uneven.
     for label in sorted(numbers, key=lambda label: (numbers[label], label)):
         of_class = [cluster for cluster in clusters if cluster.label == label]
-        of_class.sort(key=lambda cluster: (-cluster.photographs, _hash(cluster, seed)))
+        of_class.sort(key=lambda cluster: (-cluster.size, _hash(cluster, seed)))
         _deal_class(of_class, shares, parts, lacking)
     return parts
 
@@ -133,7 +135,7 @@ def _deal_class(
         place = max(sorted(lacks), key=lacks.__getitem__)
         parts[place].append(cluster)
         wanted[place] -= 1
-        lacking[place] -= cluster.photographs
+        lacking[place] -= cluster.size
         empty.discard(place)
 
 
@@ -151,7 +153,7 @@ def _check_shares(val: float, test: float) -> None:
 
 def _assigned(dataset: Dataset, parts: dict[Split, list[Cluster]], wanted: Sequence[Split]) -> Dataset:
     splits = {group: split for split, part in parts.items() for cluster in part for group in cluster.groups}
-    assigned = replace(dataset, records=tuple(r.assigned(splits[r.group]) for r in dataset.records))
+    assigned = replace(dataset, records=tuple(r.with_split(splits[r.group]) for r in dataset.records))
     for split in wanted:
         labels = [record.label > 0 for record in assigned.of_split(split)]
         if all(labels) or not any(labels):

@@ -16,10 +16,16 @@ from datasets.checking import (
     CheckedPhotograph,
     UnreadPhotographs,
     describe_problems,
-    equal_pictures,
+    find_duplicates,
 )
 from datasets.name_lists import known_names, nearest_known, records_by_name
-from datasets.near_twins import MOST, Pairs, nearest_twins, own_features, twin_clusters
+from datasets.near_duplicates import (
+    MAX_PHOTOGRAPHS,
+    Pairs,
+    distinctive_features,
+    duplicate_clusters,
+    nearest_duplicates,
+)
 from datasets.sample import Dataset
 from datasets.splitting import SPLITS
 from segdec.errors import DatasetError
@@ -27,10 +33,10 @@ from segdec.errors import DatasetError
 Leak = tuple[CheckedPhotograph, ...]
 """The places of one picture that lies in two splits or three."""
 
-TOLD = 5
+MAX_LISTED = 5
 """As many near twins are named; a set of exposures has thousands."""
 
-SWALLOWED = 0.5
+MAX_CLUSTER_SHARE = 0.5
 """Share of the photographs above which a cluster of near twins says that all parts look alike."""
 
 
@@ -46,7 +52,7 @@ def find_leaks(photographs: Sequence[CheckedPhotograph]) -> list[Leak]:
     """Finds every picture that lies in more than one split; photographs without a split do not count."""
     assigned = (
         tuple(photograph for photograph in same if photograph.record.split is not None)
-        for same in equal_pictures(photographs)
+        for same in find_duplicates(photographs)
     )
     return [same for same in assigned if len({photograph.record.split for photograph in same}) > 1]
 
@@ -74,11 +80,11 @@ def near_leaks(
     """Finds near twins in different splits that are no equal pictures, the nearest first.
 
     Pairs do not count of which both are named; takes names and raises as `unallowed_leaks`. None is found
-    among photographs that were not read, nor among more than `MOST`.
+    among photographs that were not read, nor among more than `MAX_PHOTOGRAPHS`.
     """
     passing = _passing(dataset, photographs, allowed)
     photographs, small = _small_pictures(photographs)
-    if not small or len(small) > MOST:
+    if not small or len(small) > MAX_PHOTOGRAPHS:
         return []
     splits = np.array([-1 if f.record.split is None else SPLITS.index(f.record.split) for f in photographs])
     pictures = np.unique([photograph.digest for photograph in photographs], return_inverse=True)[1]
@@ -89,40 +95,42 @@ def near_leaks(
         assigned = (splits[one] >= 0) & (splits[other] >= 0) & (splits[one] != splits[other])
         return np.asarray(assigned & (pictures[one] != pictures[other]) & ~(named[one] & named[other]))
 
-    found = nearest_twins(own_features(small), across)
+    found = nearest_duplicates(distinctive_features(small), across)
     places = zip(*(part.tolist() for part in found), strict=True)
     return [NearLeak(photographs[one], photographs[other], alike) for one, other, alike in places]
 
 
-def near_twins(photographs: Sequence[CheckedPhotograph]) -> list[tuple[CheckedPhotograph, ...]]:
+def near_duplicates(photographs: Sequence[CheckedPhotograph]) -> list[tuple[CheckedPhotograph, ...]]:
     """Returns photographs that near twins connect, in whatever splits.
 
     Raises:
         DatasetError: If there are more than are compared.
     """
     read, small = _small_pictures(photographs)
-    if len(small) > MOST:
+    if len(small) > MAX_PHOTOGRAPHS:
         raise DatasetError(f"{_too_many(small)} Split it without --group-twins.")
-    return [tuple(read[place] for place in cluster) for cluster in twin_clusters(own_features(small))]
+    return [
+        tuple(read[place] for place in cluster) for cluster in duplicate_clusters(distinctive_features(small))
+    ]
 
 
-def twins_apart(
+def near_duplicates_for_split(
     photographs: Sequence[CheckedPhotograph],
 ) -> tuple[Sequence[tuple[CheckedPhotograph, ...]], tuple[str, ...]]:
-    """Returns `near_twins` if photographs can be divided with these together; else none, and why in words.
+    """Returns `near_duplicates` if photographs can be divided with these together; else none, and why in words.
 
     None are returned, too, where there are more photographs than are compared.
     """
-    if len(photographs) > MOST:
-        return (), (f"More than {MOST} photographs: near twins were not looked for.",)
-    twins = near_twins(photographs)
-    largest = max(map(len, twins), default=0)
-    if largest > SWALLOWED * len(photographs):
+    if len(photographs) > MAX_PHOTOGRAPHS:
+        return (), (f"More than {MAX_PHOTOGRAPHS} photographs: near twins were not looked for.",)
+    duplicates = near_duplicates(photographs)
+    largest = max(map(len, duplicates), default=0)
+    if largest > MAX_CLUSTER_SHARE * len(photographs):
         return (), (
             f"{largest} of {len(photographs)} photographs look alike over others: these are one kind of part "
             "rather than twins, and are split by their groups alone.",
         )
-    return twins, ()
+    return duplicates, ()
 
 
 def _small_pictures(
@@ -131,7 +139,7 @@ def _small_pictures(
     """The photographs that were read, and the small picture of each."""
     if isinstance(photographs, UnreadPhotographs):
         return (), []
-    small = {place: f.small for place, f in enumerate(photographs) if f.small is not None}
+    small = {place: f.thumbnail for place, f in enumerate(photographs) if f.thumbnail is not None}
     return [photographs[place] for place in small], list(small.values())
 
 
@@ -153,7 +161,7 @@ def warn_of_near_leaks(
 ) -> list[NearLeak]:
     """Prints a warning that names some of them, and returns `near_leaks`."""
     small = _small_pictures(photographs)[1]
-    if len(small) > MOST:
+    if len(small) > MAX_PHOTOGRAPHS:
         print(f"warning: {_too_many(small)}", file=sys.stderr)
     leaks = near_leaks(dataset, photographs, allowed)
     if leaks:
@@ -161,7 +169,7 @@ def warn_of_near_leaks(
     return leaks
 
 
-def refuse_unusable(
+def raise_if_unusable(
     dataset: Dataset, checked: CheckedDataset, *, allowed_leaks: Sequence[str] = (), skip_broken: bool = False
 ) -> None:
     """Refuses pictures that lie in more than one split, and problems unless they are to be skipped.
@@ -185,7 +193,7 @@ def _describe(leaks: Sequence[Leak]) -> str:
     return "\n".join(
         [
             f"{len(leaks)} picture{'s lie' if many else ' lies'} in different splits:",
-            *(f"  {name_all(leak)}" for leak in leaks),
+            *(f"  {format_duplicates(leak)}" for leak in leaks),
             "Put equal pictures into one split (python -m datasets split does so), remove all but one, or "
             "name the photographs or their groups in data.allowed_leaks (training) or with --allow-leak "
             "(python -m datasets inspect, pack).",
@@ -193,7 +201,7 @@ def _describe(leaks: Sequence[Leak]) -> str:
     )
 
 
-def name_all(same: Sequence[CheckedPhotograph]) -> str:
+def format_duplicates(same: Sequence[CheckedPhotograph]) -> str:
     """Names equal pictures on one line, each with its split."""
     return " = ".join(
         f"{photograph.record.name} ({photograph.record.split or 'left out'})" for photograph in same
@@ -203,11 +211,11 @@ def name_all(same: Sequence[CheckedPhotograph]) -> str:
 def _describe_near(leaks: Sequence[NearLeak]) -> str:
     """How many photographs have one, some of the pairs, and what to do."""
     count = len({photograph.record.name for leak in leaks for photograph in leak[:2]})
-    rest = len(leaks) - TOLD
+    rest = len(leaks) - MAX_LISTED
     return "\n".join(
         [
             f"{count} photographs have a near twin in another split, so that results may look too good:",
-            *(f"  {near_leak_line(leak)}" for leak in leaks[:TOLD]),
+            *(f"  {format_near_leak(leak)}" for leak in leaks[:MAX_LISTED]),
             *([f"  and {rest} pair{'s' * (rest > 1)} more"] if rest > 0 else []),
             "Keep near twins in one split (python -m datasets split --group-twins); python -m datasets "
             "inspect --twins FILE lists all pairs. If they show different things, name the photographs or "
@@ -217,11 +225,11 @@ def _describe_near(leaks: Sequence[NearLeak]) -> str:
     )
 
 
-def near_leak_line(leak: NearLeak) -> str:
+def format_near_leak(leak: NearLeak) -> str:
     """Names near twins on one line, each with its split."""
     one, other = (f"{photograph.record.name} ({photograph.record.split})" for photograph in leak[:2])
     return f"{one} ~ {other}, {leak.correlation:.2f}"
 
 
 def _too_many(small: Sequence[bytes]) -> str:
-    return f"Near twins are looked for among {MOST} photographs at most; the set has {len(small)}."
+    return f"Near twins are looked for among {MAX_PHOTOGRAPHS} photographs at most; the set has {len(small)}."

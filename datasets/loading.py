@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from datasets import file_systems
 from datasets.annotations.labels import DEFECT
 from datasets.layouts import (
     coco,
@@ -23,13 +24,12 @@ from datasets.layouts import (
 )
 from datasets.reviewed import add_reviewed
 from datasets.sample import Dataset, Layout, Problem, Record
-from datasets.sharding import file_systems
 from datasets.splitting import apply_splits
-from datasets.supervision import apply_supervision, cut_masks, name_values
+from datasets.supervision import apply_mask_threshold, apply_mask_values, apply_supervision
 from segdec.errors import DatasetError
-from segdec.suggestions import nearest
+from segdec.runtime.suggestions import nearest_name
 
-FOLDERS: dict[str, Layout] = {
+FOLDER_LAYOUTS: dict[str, Layout] = {
     "coco": coco.index,
     "cvat": cvat.index,
     "dagm": dagm.index,
@@ -49,7 +49,7 @@ FOLDERS: dict[str, Layout] = {
 SHARDS = "shards"
 """The layout that may also lie behind a URL."""
 
-LAYOUTS = (*FOLDERS, SHARDS)
+LAYOUTS = (*FOLDER_LAYOUTS, SHARDS)
 
 
 def load_dataset(
@@ -85,18 +85,18 @@ def load_dataset(
     if layout not in LAYOUTS:
         raise DatasetError(
             f"Unknown layout '{layout}'. Expected one of {', '.join(LAYOUTS)}. "
-            f"Did you mean '{nearest(layout, LAYOUTS)}'?"
+            f"Did you mean '{nearest_name(layout, LAYOUTS)}'?"
         )
     place = str(root)
     if layout == SHARDS:
         dataset = shards.index(place if file_systems.is_url(place) else str(Path(place)))
     else:
         _check_local(layout, place)
-        dataset = _with_plain_names(FOLDERS[layout](Path(place)))
+        dataset = _with_plain_names(FOLDER_LAYOUTS[layout](Path(place)))
     if mask_threshold is not None:
-        dataset = cut_masks(dataset, mask_threshold)
+        dataset = apply_mask_threshold(dataset, mask_threshold)
     if mask_values:
-        dataset = name_values(dataset, mask_values)
+        dataset = apply_mask_values(dataset, mask_values)
     if reviewed:
         dataset = add_reviewed(dataset, reviewed, merge_defects=merge_defects)
     if splits is not None:

@@ -13,9 +13,9 @@ from pathlib import Path
 from datasets.sample import Dataset, Record
 from datasets.text_file import read_text
 from segdec.errors import DatasetError
-from segdec.suggestions import nearest
+from segdec.runtime.suggestions import nearest_name
 
-COMPARED = 10
+MAX_SUGGESTIONS = 10
 """For as many unknown names the nearest known one is told: of a whole set that would take minutes."""
 
 
@@ -82,7 +82,7 @@ def known_names(dataset: Dataset) -> set[str]:
 
 def nearest_known(name: str, known: Collection[str]) -> str:
     """Returns a sentence that names the one in `known` which looks most like `name`."""
-    return f"Nearest known name: '{nearest(name, sorted(known))}'." if known else "No name is known."
+    return f"Nearest known name: '{nearest_name(name, sorted(known))}'." if known else "No name is known."
 
 
 def records_by_name(records: Sequence[Record]) -> dict[str, list[Record]]:
@@ -107,7 +107,7 @@ def _with_folders(name: str) -> list[str]:
 def _unknown(lines: Sequence[NameLine], known: Collection[str]) -> DatasetError:
     named = "\n".join(
         f"{line.place}: no photograph and no group is named '{line.name}'."
-        + (f" {nearest_known(line.name, known)}" if place < COMPARED else "")
+        + (f" {nearest_known(line.name, known)}" if place < MAX_SUGGESTIONS else "")
         for place, line in enumerate(lines)
     )
     return DatasetError(

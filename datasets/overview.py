@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from datasets.checking import CheckedPhotograph, equal_pictures
-from datasets.leaks import name_all
+from datasets.checking import CheckedPhotograph, find_duplicates
+from datasets.leaks import format_duplicates
 from datasets.sample import Dataset
 from datasets.splitting import SPLITS
 
@@ -85,15 +85,15 @@ def _areas(classes: tuple[str, ...], photographs: Sequence[CheckedPhotograph]) -
 def _duplicates(photographs: Sequence[CheckedPhotograph]) -> str:
     across: list[tuple[CheckedPhotograph, ...]] = []
     within: list[tuple[CheckedPhotograph, ...]] = []
-    for same in equal_pictures(photographs):
+    for same in find_duplicates(photographs):
         assigned = {photograph.record.split for photograph in same} - {None}
         (across if len(assigned) > 1 else within).append(same)
     return "\n".join(
         [
             f"equal photographs in different splits: {len(across)}",
-            *(f"  {name_all(same)}" for same in across),
+            *(f"  {format_duplicates(same)}" for same in across),
             f"other equal photographs: {len(within)}",
-            *(f"  {name_all(same)}" for same in within),
+            *(f"  {format_duplicates(same)}" for same in within),
         ]
     )
 

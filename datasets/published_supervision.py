@@ -22,7 +22,7 @@ from datasets.published_pickle import read_pickle
 from datasets.sample import Dataset, Record, Split
 from datasets.splitting import split_off_validation, write_splits
 from segdec.errors import DatasetError
-from segdec.files import write_text_atomic
+from segdec.runtime.files import write_text_atomic
 
 LISTS: tuple[Split, ...] = ("train", "test", "val")
 """What a published file holds, in its order; the last one is not always there."""
@@ -219,5 +219,5 @@ def _text(result: Conversion, path: Path) -> str:
 def _assigned(dataset: Dataset, listed: Listed) -> Sequence[Record]:
     """The listed records in their splits, in the order of their names."""
     splits = {record.name: split for split, entries in listed.items() for record, _ in entries}
-    assigned = replace(dataset, records=tuple(r.assigned(splits.get(r.name)) for r in dataset.records))
+    assigned = replace(dataset, records=tuple(r.with_split(splits.get(r.name)) for r in dataset.records))
     return (assigned if "val" in listed else split_off_validation(assigned)).records

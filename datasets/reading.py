@@ -11,7 +11,7 @@ from datasets.annotations.boxed_mask import BoxedMask
 from datasets.annotations.class_values import read_classes
 from datasets.annotations.drawn_mask import DrawnMask
 from datasets.sample import Record, Sample
-from datasets.sharding.shard_file import ShardFile, read_together
+from datasets.shard_file import ShardFile, read_shard_files
 from segdec.errors import DatasetError
 from segdec.images import DEFAULT_MAX_PIXELS, decode_image, decode_mask_values, read_file
 
@@ -64,7 +64,7 @@ def read_files(record: Record, *, max_pixels: int = DEFAULT_MAX_PIXELS) -> Files
     if isinstance(mask, DrawnMask | BoxedMask):
         mask = mask.within(max_pixels)
     if isinstance(photograph, ShardFile) and isinstance(mask, ShardFile):
-        return Files(*read_together(photograph, mask))
+        return Files(*read_shard_files(photograph, mask))
     return Files(read_file(photograph), None if mask is None else read_file(mask))
 
 

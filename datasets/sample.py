@@ -65,7 +65,7 @@ class Record:
             contents += repr(self.mask_values).encode()
         return identity(self.name, self.split, self.label, self.supervision, self.mask_threshold, contents)
 
-    def assigned(self, split: Split | None) -> "Record":
+    def with_split(self, split: Split | None) -> "Record":
         """Returns the same record in `split`."""
         return replace(self, split=split)
 
@@ -101,7 +101,7 @@ class LazyRecords(Sequence[Record], ABC):
         """Returns the class of each, [N]."""
 
     @abstractmethod
-    def placeless(self) -> NDArray[np.bool_]:
+    def unlocalized(self) -> NDArray[np.bool_]:
         """Returns of which it is not known where their defect is, [N]."""
 
     @abstractmethod
@@ -124,14 +124,14 @@ def labels_of(records: Sequence[Record]) -> NDArray[np.int64]:
     return np.array([record.label for record in records], np.int64)
 
 
-def placeless(records: Sequence[Record]) -> NDArray[np.bool_]:
+def unlocalized(records: Sequence[Record]) -> NDArray[np.bool_]:
     """Returns which photographs show a defect of which nobody knows where it is, [N]."""
     if isinstance(records, LazyRecords):
-        return records.placeless()
-    return np.array([is_placeless(record) for record in records], np.bool_)
+        return records.unlocalized()
+    return np.array([is_unlocalized(record) for record in records], np.bool_)
 
 
-def is_placeless(record: Record) -> bool:
+def is_unlocalized(record: Record) -> bool:
     """Returns whether a photograph shows a defect of which nobody knows where it is."""
     return record.label != 0 and (record.mask_file is None or record.supervision == "label")
 

@@ -14,7 +14,7 @@ from typing import get_args
 from datasets.name_lists import NameLine, read_name_list, records_of_lines
 from datasets.sample import Dataset, Record, Split
 from segdec.errors import DatasetError
-from segdec.files import write_text_atomic
+from segdec.runtime.files import write_text_atomic
 
 SPLITS: tuple[Split, ...] = get_args(Split)
 
@@ -36,7 +36,7 @@ def apply_splits(dataset: Dataset, path: Path) -> Dataset:
         _check_agrees(groups.setdefault(record.group, line), line, f"the group '{record.group}'")
     splits: dict[str, Split] = {word: word for word in SPLITS}
     records = (
-        r.assigned(splits[assigned[r.name].word] if r.name in assigned else None) for r in dataset.records
+        r.with_split(splits[assigned[r.name].word] if r.name in assigned else None) for r in dataset.records
     )
     return replace(dataset, records=tuple(records))
 
@@ -53,7 +53,7 @@ def default_split(dataset: Dataset, *, seed: int = 0) -> Dataset:
     splits: dict[str, Split] = {}
     for label in sorted(set(labels.values())):
         splits |= _cut([group for group in labels if labels[group] == label], seed)
-    return replace(dataset, records=tuple(r.assigned(splits[r.group]) for r in dataset.records))
+    return replace(dataset, records=tuple(r.with_split(splits[r.group]) for r in dataset.records))
 
 
 def split_off_validation(dataset: Dataset, *, seed: int = 0) -> Dataset:
@@ -63,7 +63,7 @@ def split_off_validation(dataset: Dataset, *, seed: int = 0) -> Dataset:
     return replace(
         dataset,
         records=tuple(
-            record.assigned("val") if record.split == "train" and record.group in val else record
+            record.with_split("val") if record.split == "train" and record.group in val else record
             for record in dataset.records
         ),
     )

@@ -21,7 +21,7 @@ from datasets.name_lists import NameLine, read_name_list, records_of_lines
 from datasets.sample import Dataset, MaskValues, Problem, Record, Supervision
 from segdec.errors import DatasetError
 from segdec.images import ImageFile
-from segdec.suggestions import nearest
+from segdec.runtime.suggestions import nearest_name
 
 WORDS: tuple[Supervision, ...] = get_args(Supervision)
 
@@ -51,12 +51,12 @@ def apply_supervision(dataset: Dataset, path: Path) -> Dataset:
     )
 
 
-def cut_masks(dataset: Dataset, threshold: int) -> Dataset:
+def apply_mask_threshold(dataset: Dataset, threshold: int) -> Dataset:
     """Returns the same data set; a mask pixel shows a defect where its value is above `threshold`."""
     return replace(dataset, records=tuple(_cut(record, threshold) for record in dataset.records))
 
 
-def name_values(dataset: Dataset, values: Mapping[str, int]) -> Dataset:
+def apply_mask_values(dataset: Dataset, values: Mapping[str, int]) -> Dataset:
     """Returns the same data set, in whose mask files each value is a class.
 
     Masks that are drawn from an annotation know the class of each pixel anyhow.
@@ -72,7 +72,7 @@ def name_values(dataset: Dataset, values: Mapping[str, int]) -> Dataset:
     if unknown := sorted(set(values) - set(defects)):
         raise DatasetError(
             f"data.mask_values names the class '{unknown[0]}'. Expected those of the data set: "
-            f"{', '.join(defects)}. Did you mean '{nearest(unknown[0], defects)}'?"
+            f"{', '.join(defects)}. Did you mean '{nearest_name(unknown[0], defects)}'?"
         )
     known = tuple(sorted((value, dataset.classes.index(name)) for name, value in values.items()))
     return replace(dataset, records=tuple(_valued(record, known) for record in dataset.records))

@@ -85,7 +85,7 @@ def _brushed(rng: Generator, canvas: Canvas, *, length: float, width: float) -> 
 # === What disturbs, on good and defective parts alike ===
 
 
-def disturbances(rng: Generator, canvas: Canvas) -> Field:
+def distractors(rng: Generator, canvas: Canvas) -> Field:
     """Draws grey levels of dust, reflections and machining marks together."""
     return dust(rng, canvas) + reflections(rng, canvas) + machining_marks(rng, canvas)
 

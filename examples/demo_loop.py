@@ -21,7 +21,7 @@ from typing import Any
 
 from api.middleware.keys import make_key
 from examples.demo import step
-from examples.made_up_parts import Part, make_parts, write_folder
+from examples.synthetic_parts import Part, make_parts, write_folder
 
 PLACE = Path("runs/demo_loop")
 EXPERIMENT = Path(__file__).with_suffix(".toml")

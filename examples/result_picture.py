@@ -18,13 +18,13 @@ from numpy.typing import NDArray
 from datasets.loading import load_dataset
 from datasets.reading import read
 from datasets.sample import Sample
-from segdec.cli_runtime import clean_exit
 from segdec.errors import DatasetError
-from segdec.files import write_bytes_atomic
 from segdec.images import resize_mask
-from segdec.overlay import BAR, FONT, TEXT, draw_overlay
-from segdec.postprocessing import Prediction
+from segdec.imaging.overlay import BAR, FONT, TEXT, draw_overlay
+from segdec.inference.postprocessing import Prediction
 from segdec.predictor import Predictor
+from segdec.runtime.cli import clean_exit
+from segdec.runtime.files import write_bytes_atomic
 
 Picture = NDArray[np.uint8]
 """uint8 [H, W, 3], RGB."""

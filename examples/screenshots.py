@@ -27,10 +27,10 @@ from api.app import create_app
 from api.settings import Settings
 from datasets.loading import load_dataset
 from datasets.sample import Record
-from segdec.cli_runtime import clean_exit, quiet_tensorflow
 from segdec.client import Client
 from segdec.errors import ConfigError
-from segdec.files import write_bytes_atomic
+from segdec.runtime.cli import clean_exit, import_tensorflow
+from segdec.runtime.files import write_bytes_atomic
 
 STATIONS = ("line3-top", "line3-side")
 GOOD_FOR_EACH_DEFECT = 10
@@ -63,7 +63,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("out", type=Path, help="folder of the pictures")
     options = parser.parse_args(arguments)
     browser = shutil.which("chromium")
-    quiet_tensorflow()
+    import_tensorflow()
     with clean_exit(), tempfile.TemporaryDirectory() as folder:
         if browser is None:
             raise ConfigError("There is no chromium. Install Debian's package of that name.")
@@ -75,7 +75,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             record_near=1.0,
         )
         with serve(settings) as url:
-            with mock.patch("api.records.keeping.datetime", Past):
+            with mock.patch("api.records.inspection_rows.datetime", Past):
                 inspect(url, shift_of(options.data))
             photograph(browser, url, options.out)
 

@@ -13,24 +13,24 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from segdec import __version__
-from segdec.cli_runtime import allow_pixels, clean_exit, pixel_limit
 from segdec.command_line.inspection_loop import (
     NOT_INSPECTED,
     TerminalTable,
     inspect,
-    tell_reviews,
-    warn_of_missed,
+    print_missed_count,
+    print_review_count,
 )
 from segdec.command_line.inspectors import Inspector, LocalInspector, RemoteInspector
 from segdec.command_line.overlay_folder import OverlayFolder
 from segdec.command_line.photographs import find_photographs, parse_shard
-from segdec.command_line.service_keys import KEY_VARIABLE, explained_key, read_key
+from segdec.command_line.service_keys import KEY_VARIABLE, explain_key_errors, read_key
 from segdec.command_line.signing import add_signing
 from segdec.command_line.watch import add_watch
 from segdec.engines import ENGINES
 from segdec.errors import ConfigError
 from segdec.images import DEFAULT_MAX_PIXELS
-from segdec.threads import leave_cores_to_engine, thread_count
+from segdec.runtime.cli import clean_exit, parse_pixel_limit, raise_pixel_limit
+from segdec.runtime.threads import limit_opencv_threads, parse_thread_count
 
 if TYPE_CHECKING:
     Commands = argparse._SubParsersAction[argparse.ArgumentParser]
@@ -89,7 +89,7 @@ def _add_predict(commands: "Commands") -> None:
     )
     command.add_argument(
         "--max-pixels",
-        type=pixel_limit,
+        type=parse_pixel_limit,
         metavar="N",
         help=f"with --model: largest photograph, height × width (default: {DEFAULT_MAX_PIXELS})",
     )
@@ -108,7 +108,7 @@ def _add_predict(commands: "Commands") -> None:
     )
     command.add_argument(
         "--threads",
-        type=thread_count,
+        type=parse_thread_count,
         metavar="N",
         help="with --model: threads of the engine (default: one for each core that the process may use); "
         "reading, preparing, interpreting and writing take one more each, which is short beside it",
@@ -198,7 +198,10 @@ def open_inspector(options: argparse.Namespace) -> Iterator[Inspector]:
     from segdec.client import Client
 
     key = read_key(options.api_key_file)
-    with explained_key(options.url, options.api_key_file, key), Client(options.url, api_key=key) as client:
+    with (
+        explain_key_errors(options.url, options.api_key_file, key),
+        Client(options.url, api_key=key) as client,
+    ):
         yield RemoteInspector(
             client,
             options.threshold,
@@ -211,9 +214,9 @@ def open_inspector(options: argparse.Namespace) -> Iterator[Inspector]:
 def open_model(options: argparse.Namespace) -> LocalInspector:
     """Loads the artifact of --model."""
     settings = model_settings(options)
-    leave_cores_to_engine()
+    limit_opencv_threads()
     inspector = LocalInspector(**settings)  # first: the extra of an engine holds that of the images
-    allow_pixels(settings["max_pixels"])
+    raise_pixel_limit(settings["max_pixels"])
     for note in inspector.notes:
         print(f"warning: {note}", file=sys.stderr)
     return inspector
@@ -240,8 +243,8 @@ def predict(images: Sequence[Path], options: argparse.Namespace) -> int:
         table = TerminalTable(images, inspector.labels)
         table.print_headings()
         missed = inspect(images, inspector, table, *([] if folder is None else [folder.write]))
-    tell_reviews(table.review_count, images)
-    warn_of_missed(missed, images)
+    print_review_count(table.review_count, images)
+    print_missed_count(missed, images)
     return EXIT_SOME_FAILED if missed else 0
 
 
@@ -264,7 +267,7 @@ def predict_many(images: Sequence[Path], options: argparse.Namespace) -> int:
     found = ", ".join(f"{count:,} {kind}" for kind, count in sorted(results.counts.items())) or "nothing new"
     print(f"{len(images):,} photographs, {len(images) - len(left):,} of them done before: {found}")
     missed = results.counts[NOT_INSPECTED] + sum(str(path) in results.not_inspected for path in images)
-    warn_of_missed(missed, images)
+    print_missed_count(missed, images)
     if missed:
         print(f"Their rows in {options.results} have the reason in the column 'error'.", file=sys.stderr)
     return EXIT_SOME_FAILED if missed else 0

@@ -14,8 +14,8 @@ from pydantic import (
 
 from segdec.encoders import ENCODER_STRIDE, ENCODERS, SEGDECNET
 from segdec.errors import ConfigError
-from segdec.inspected_area import Mask, anything_left, check_mask, check_polygon, draw_area
-from segdec.suggestions import nearest
+from segdec.imaging.inspected_area import Mask, check_mask, check_polygon, draw_area, leaves_inspected_pixels
+from segdec.runtime.suggestions import nearest_name
 
 STRIDE = 8
 """Photograph pixels per coarse mask-logit pixel along each side: three 2×2 poolings."""
@@ -154,10 +154,10 @@ class NetworkConfig(Config):
         return STRIDE if self.encoder == SEGDECNET else ENCODER_STRIDE
 
     @property
-    def sees_all(self) -> bool:
+    def has_global_context(self) -> bool:
         """Whether a mask logit depends on all of the image, by a normalisation or a weighting of channels."""
         return self.normalization != "batch" or (
-            self.encoder != SEGDECNET and ENCODERS[self.encoder].weighs_channels
+            self.encoder != SEGDECNET and ENCODERS[self.encoder].has_squeeze_excitation
         )
 
     @property
@@ -165,7 +165,7 @@ class NetworkConfig(Config):
         """Side of the square of the image, px, that the mask in one cell of 8 × 8 px depends on.
 
         The square lies about the cell's centre. Nothing further away counts where not all of it does, see
-        `sees_all`.
+        `has_global_context`.
         """
         margin = 0  # mask or decoder pixels beyond the cell on each side
         for _ in range((STRIDE // self.mask_stride).bit_length() - 1):
@@ -269,7 +269,7 @@ class InputConfig(Config):
 
     @model_validator(mode="after")
     def _check_area(self) -> Self:
-        if not anything_left(self.regions_of_interest, self.ignored_areas, self.interest_mask):
+        if not leaves_inspected_pixels(self.regions_of_interest, self.ignored_areas, self.interest_mask):
             raise ValueError(
                 "regions_of_interest, ignored_areas and interest_mask leave nothing to inspect; expected a "
                 "part of the photograph that is inside the regions and the mask, and not ignored"
@@ -415,7 +415,7 @@ class ModelConfig(Config):
         return self
 
 
-def explain(error: ValidationError, model: type[BaseModel]) -> ConfigError:
+def config_error(error: ValidationError, model: type[BaseModel]) -> ConfigError:
     """Turns a validation error into one readable line a field; an unknown key names the nearest known one."""
     return ConfigError("\n".join(_explain_one(dict(detail), model) for detail in error.errors()))
 
@@ -432,7 +432,7 @@ def _explain_one(detail: dict[str, Any], model: type[BaseModel]) -> str:
 
 def nearest_key(name: str, model: type[BaseModel]) -> str:
     """Returns the dotted field name of `model` that looks most like `name`."""
-    return nearest(name, known_keys(model))
+    return nearest_name(name, known_keys(model))
 
 
 def known_keys(model: type[BaseModel], prefix: str = "") -> list[str]:

@@ -32,7 +32,7 @@ class Encoder:
         mean: Of red, green and blue, 0…255: is subtracted.
         deviation: What is left is divided by it.
         blue_first: Whether the weights expect blue, green, red.
-        weighs_channels: Whether squeeze-and-excitation weighs channels by their means over the image.
+        has_squeeze_excitation: Whether squeeze-and-excitation weighs channels by their means over the image.
         arguments: Further ones of the function.
     """
 
@@ -44,7 +44,7 @@ class Encoder:
     mean: tuple[float, float, float]
     deviation: tuple[float, float, float]
     blue_first: bool = False
-    weighs_channels: bool = False
+    has_squeeze_excitation: bool = False
     arguments: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -75,7 +75,7 @@ ENCODERS: dict[str, Encoder] = {
         receptive_field=275,
         mean=_MIDDLE,
         deviation=_MIDDLE,
-        weighs_channels=True,
+        has_squeeze_excitation=True,
         arguments={"include_preprocessing": False},
     ),
     "efficientnet_v2_b0": Encoder(
@@ -86,7 +86,7 @@ ENCODERS: dict[str, Encoder] = {
         receptive_field=283,
         mean=_IMAGENET_MEAN,
         deviation=_IMAGENET_DEVIATION,
-        weighs_channels=True,
+        has_squeeze_excitation=True,
         arguments={"include_preprocessing": False},
     ),
     "resnet50": Encoder(

@@ -13,14 +13,14 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from segdec.decoding import jpeg_scans, png_chunks, tiff_directory
-from segdec.decoding.decoders import Values, decode_values, is_transparent
-from segdec.decoding.header import EXPECTED, FORMATS, check_channels, check_depth, open_header
-from segdec.decoding.integrity import Integrity, integrity_of, refuse_webp
-from segdec.decoding.tiff_directory import ORIENTATION, read_orientation
-from segdec.decoding.white_level import to_8_bits
 from segdec.errors import ImageError
-from segdec.files import write_bytes_atomic
+from segdec.imaging import jpeg_scans, png_chunks, tiff_directory
+from segdec.imaging.decoders import Values, decode_values, is_transparent
+from segdec.imaging.header import EXPECTED, FORMATS, check_channels, check_depth, open_header
+from segdec.imaging.integrity import Integrity, integrity_of, reject_webp
+from segdec.imaging.tiff_directory import ORIENTATION, read_orientation
+from segdec.imaging.white_level import to_8_bits
+from segdec.runtime.files import write_bytes_atomic
 
 SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".webp"})
 """By which a photograph is found in a folder; what it is, its content tells."""
@@ -32,7 +32,7 @@ A picture is held whole, however it is cut for the network. Its decoder may hold
 pixel and colour in 3; of 16 bits it takes double that.
 """
 
-MOST_PIXELS = 2**30
+MAX_PIXEL_LIMIT = 2**30
 """Highest limit a user can set: OpenCV decodes no more, unless told so before it is imported."""
 
 DEFAULT_MAX_SIDE = 2**16
@@ -88,13 +88,13 @@ def decode_image(
     """Decodes an image file held in memory; its type is judged by content, not by name.
 
     The header is read first, so a small file that unpacks to a huge picture costs nothing. Alpha is
-    dropped. More than 8 bits become 8 by the white level; see `segdec.decoding.white_level`.
+    dropped. More than 8 bits become 8 by the white level; see `segdec.imaging.white_level`.
 
     Args:
         data: The file.
         name: What error messages call it.
         max_pixels: Limit on height × width. Above 178,956,970 Pillow's own limit counts too, which entry
-            points lift by `segdec.cli_runtime.allow_pixels`; OpenCV decodes 2³⁰ at most.
+            points lift by `segdec.runtime.cli.raise_pixel_limit`; OpenCV decodes 2³⁰ at most.
         max_side: Limit on height and on width, px.
         white_level: Value of a 16-bit photograph that becomes 255, as the model's
             `input.white_level` says.
@@ -107,7 +107,7 @@ def decode_image(
         MissingExtraError: If the extra `images` is not installed.
     """
     if not accept_webp:
-        refuse_webp(data, name)
+        reject_webp(data, name)
     photograph, _ = _decode(data, name, max_pixels, max_side, white_level, check_size)
     return photograph
 
@@ -132,7 +132,7 @@ def decode_mask_values(data: bytes, name: str, *, max_pixels: int = DEFAULT_MAX_
         ImageError: As `decode_image`, and with the code `unsupported_channels` for a mask with
             transparent pixels.
     """
-    refuse_webp(data, name)
+    reject_webp(data, name)
     mask, transparent = _decode(data, name, max_pixels, DEFAULT_MAX_SIDE, MASK_WHITE_LEVEL)
     if transparent:  # what is below them may be anything, and some editors draw into alpha alone
         raise ImageError(

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from segdec.errors import ImageError
-from segdec.run_lengths import read_counts
+from segdec.imaging.run_lengths import decode_run_lengths
 from segdec.schemas import MaskAnswer, PolygonAnswer, RunLengths
 
 PNG, RUNS, CONTOURS, BY_CLASS = "the base64 of a PNG", "run lengths", "contours", "run lengths by class"
@@ -95,7 +95,7 @@ def _unpack_run_lengths(data: RunLengths) -> NDArray[np.uint8]:
     """COCO's runs of good and defect pixels in turn, down the columns."""
     height, width = data.size
     try:
-        lengths = read_counts(data.counts)
+        lengths = decode_run_lengths(data.counts)
     except ValueError as error:
         raise _corrupt(error) from error
     if min(lengths, default=0) < 0 or sum(lengths) != height * width:

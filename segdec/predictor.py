@@ -9,16 +9,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from segdec.artifact import Artifact, Manifest, open_artifact
-from segdec.batching import Batcher, PendingPhotograph
+from segdec.artifact.signatures import TrustedKeys
+from segdec.artifact.variants import check_versions
 from segdec.config import STRIDE, ModelConfig
 from segdec.engines import ENGINES, Engine, Logits, check_engine, choose_engine
 from segdec.errors import ArtifactError
-from segdec.pipeline import Pipeline
-from segdec.postprocessing import Prediction, interpret
-from segdec.preprocessing import input_size, prepare_image
-from segdec.signatures import TrustedKeys
-from segdec.tiling import infer_tiles
-from segdec.variants import check_versions
+from segdec.inference.batching import Batcher, PendingPhotograph
+from segdec.inference.pipeline import Pipeline
+from segdec.inference.postprocessing import Prediction, interpret
+from segdec.inference.preprocessing import input_size, prepare_image
+from segdec.inference.tiling import infer_tiles
 
 DEFAULT_SIZE = 256
 """Side of the photograph that stands for those of a model which takes any size, px."""
@@ -90,10 +90,10 @@ class Predictor:
         if engine is not None:
             check_engine(engine)
         artifact = open_artifact(folder, trusted)
-        return cls.of_artifact(artifact, engine, batch_pixels=batch_pixels, threads=threads)
+        return cls.from_artifact(artifact, engine, batch_pixels=batch_pixels, threads=threads)
 
     @classmethod
-    def of_artifact(
+    def from_artifact(
         cls,
         artifact: Artifact,
         engine: str | None = None,
@@ -106,7 +106,7 @@ class Predictor:
         name = choose_engine(artifact.folder, manifest.preference, engine)
         if ENGINES[name].is_installed:  # else loading says what to install
             check_versions(name, manifest.variants[name])
-        artifact.check_files(besides=name)
+        artifact.check_files(except_folder=name)
         with artifact.private_copy(name) as files:
             loaded = ENGINES[name].load(files, threads)
         _check_answer(loaded, manifest, artifact.folder)
@@ -123,7 +123,7 @@ class Predictor:
         if release is not None:
             release()
 
-    def warm_shape(self) -> tuple[int, int, int]:
+    def warmup_shape(self) -> tuple[int, int, int]:
         """Returns the shape [h, w, c] of the prepared photograph that is likely to come first.
 
         The policies `resize` and `letterbox` know only one; `native` and `tile` take that of the self-test's
@@ -145,7 +145,7 @@ class Predictor:
     def infer(self, prepared: NDArray[np.uint8]) -> Logits:
         """Runs the network on prepared photographs [B, h, w, c]: the only step that uses the engine.
 
-        With the policy `tile` the engine gets tiles of them, in batches of its own; see `segdec.tiling`.
+        With the policy `tile` the engine gets tiles of them, in batches of its own; see `segdec.inference.tiling`.
         """
         if self.config.input.policy == "tile":
             return infer_tiles(self.engine, prepared, self.config, batch_pixels=self.batch_pixels)
@@ -204,26 +204,26 @@ class Predictor:
         *,
         threshold: float | None = None,
         batch_size: int | None = None,
-        ahead: int | None = None,
+        max_in_flight: int | None = None,
     ) -> Pipeline[Prediction]:
         """Predicts any number of `images`, in their order, while the next ones are taken and prepared.
 
         Taking from `images`, preparing, running the network and interpreting each have a thread; an
         iterable that decodes files as it goes overlaps too. What goes wrong with a photograph, decoding
         included, `next` raises in that photograph's place and may be called again for the following one;
-        see `segdec.pipeline`.
+        see `segdec.inference.pipeline`.
 
         Args:
             images: Photographs, uint8 [H, W, C] each, of any sizes.
             threshold: Replaces the model's image threshold, 0…1.
             batch_size: Most photographs of one prepared size that share a batch, if they wait already; None
                 for what the engine gains by, at most 8.
-            ahead: Most photographs that are held at once; None for two batches and 3.
+            max_in_flight: Most photographs that are held at once; None for two batches and 3.
 
         Raises:
             ImageError: In a photograph's place, if it does not fit the model.
             ConfigError: In a photograph's place, if `threshold` lies outside 0…1.
-            ValueError: If `batch_size` or `ahead` is below 1; in its place, if an array is no photograph.
+            ValueError: If `batch_size` or `max_in_flight` is below 1; in its place, if an array is no photograph.
 
         Example:
             >>> with predictor.predict_many(read_image(path).pixels for path in paths) as predictions:
@@ -236,7 +236,7 @@ class Predictor:
             batcher.prepare,
             batcher.infer,
             batcher.interpret,
-            ahead=batcher.ahead if ahead is None else ahead,
+            max_in_flight=batcher.max_in_flight if max_in_flight is None else max_in_flight,
         )
 
 

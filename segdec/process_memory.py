@@ -103,7 +103,7 @@ def measure_peak(work: Callable[[], object]) -> int | None:
 
 
 def make_memory_returnable() -> None:
-    """Lets what large photographs took be given back by `give_back_memory`: for entry points alone.
+    """Lets what large photographs took be given back by `release_free_memory`: for entry points alone.
 
     Call it before TensorFlow is imported. With oneDNN that keeps all it ever took in an allocator of its own;
     here the C library's gets it. That maps and unmaps large blocks each time they are used, which costs a
@@ -118,7 +118,7 @@ def make_memory_returnable() -> None:
         library.mallopt(parameter, value)
 
 
-def give_back_memory() -> None:
+def release_free_memory() -> None:
     """Gives free memory back to the system; what is in use stays. Costs what the next use of it costs."""
     library = _c_library()
     if library is not None and hasattr(library, "malloc_trim"):

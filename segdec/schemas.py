@@ -1,6 +1,6 @@
 """What the inspection service answers, as JSON: written by the service, read by the client.
 
-`Answer` is what a `segdec.postprocessing.Prediction` becomes on the wire. Its parts are no other judgements:
+`Answer` is what a `segdec.inference.postprocessing.Prediction` becomes on the wire. Its parts are no other judgements:
 `Decision` holds label and scores of the prediction, `MaskAnswer` its mask, `RegionAnswer` one of its regions.
 The fields of `Answer` are final; a client ignores fields that a newer service adds.
 """
@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from segdec.decoding.integrity import Integrity
+from segdec.imaging.integrity import Integrity
 
 MaskForm = Literal["none", "png", "rle", "polygon", "scores", "classes", "class_rle"]
 """Forms in which a mask can be asked for; the last two of models with a mask for each class of defects."""

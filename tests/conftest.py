@@ -73,7 +73,7 @@ def tiny_network(tiny_config, tensorflow_devices):  # noqa: ARG001
 @pytest.fixture(scope="session")
 def tiny_artifact(tmp_path_factory, tiny_network, tiny_config) -> Path:
     """The tiny network as an artifact."""
-    from segdec.export.export import ModelCard, export_model
+    from segdec.export.model_export import ModelCard, export_model
 
     folder = tmp_path_factory.mktemp("artifact") / "tiny"
     card = ModelCard("tiny", "1", {"average_precision": 0.5}, "test", data_fingerprint="0" * 64)
@@ -146,7 +146,7 @@ SPEED = {"images_per_s", "s_per_step", "input_wait", "model_flops_per_s", "flop_
 @pytest.fixture(scope="session")
 def read_records():
     """What reads the records of a run's log without what measures speed: run folder → records."""
-    from training.tracking.run_log import read_log
+    from training.run.run_log import read_log
 
     def read(run: Path) -> list[dict]:
         return [{key: record[key] for key in record.keys() - SPEED} for record in read_log(run)]
@@ -177,7 +177,7 @@ class InterruptedRunError(Exception):
 @pytest.fixture
 def interrupt_run(monkeypatch):
     """What trains up to a step, counted from 1 over all stages, in which the process is gone."""
-    from training.tracking.meter import Meter
+    from training.run.meter import Meter
     from training.trainer import Trainer
 
     def interrupt(config, step):

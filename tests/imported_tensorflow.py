@@ -3,8 +3,8 @@
 import importlib
 import signal
 
-from segdec.cli_runtime import quiet_tensorflow
+from segdec.runtime.cli import import_tensorflow
 
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs are born deaf to it
-quiet_tensorflow(trains=True)
+import_tensorflow(trains=True)
 importlib.import_module("training.trainer")

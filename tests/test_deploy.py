@@ -21,13 +21,13 @@ import yaml
 from sqlalchemy import make_url
 
 from api.delivery.outbox_metrics import OutboxMetrics
-from api.middleware.metrics import BELOW_THE_APP, REASONS, RESULTS, STEPS, Metrics
+from api.metrics import CONNECTION_PROBLEMS, PHOTOGRAPH_RESULTS, REJECTION_REASONS, STEPS, Metrics
 from api.records.record_metrics import RecordMetrics
 from api.settings import ENV_PREFIX, Settings
 from deploy.release.locks import lock_file, read_lock
 from segdec import __version__
-from segdec.cli_runtime import EXIT_ERROR
 from segdec.config import REVIEW
+from segdec.runtime.cli import EXIT_ERROR
 from segdec.schemas import ModelIdentity
 from training.distribution.interruption import EXIT_CODES, EXIT_PEER_LOST
 from training.experiment_file import load_experiment
@@ -280,7 +280,12 @@ def test_alerts_ask_for_metrics_that_the_service_has() -> None:
 
 @pytest.mark.parametrize(
     ("label", "values"),
-    [("reason", REASONS), ("result", RESULTS), ("code", BELOW_THE_APP), ("label", [REVIEW])],
+    [
+        ("reason", REJECTION_REASONS),
+        ("result", PHOTOGRAPH_RESULTS),
+        ("code", CONNECTION_PROBLEMS),
+        ("label", [REVIEW]),
+    ],
 )
 def test_alerts_ask_for_values_that_the_service_counts(label: str, values: Iterable[str]) -> None:
     expressions = " ".join(rule["expr"] for rule in alerts())

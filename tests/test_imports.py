@@ -26,7 +26,7 @@ WITH_TENSORFLOW = {
     "segdec/network/encoder.py",
     "segdec/engines/tensorflow.py",
     "segdec/engines/tensorflow_graph.py",
-    "segdec/export/export.py",
+    "segdec/export/model_export.py",
     "segdec/export/reduced_graph.py",
     "segdec/network/fourier_convolution.py",
     "segdec/network/folding.py",
@@ -35,8 +35,8 @@ WITH_TENSORFLOW = {
     "segdec/network/network.py",
     "segdec/network/served_layers.py",
     "segdec/export/saved_model.py",
-    "segdec/cli_runtime.py",  # imports it when told to
-    "segdec/gpu.py",  # asks it why it uses no GPU
+    "segdec/runtime/cli.py",  # imports it when told to
+    "segdec/runtime/gpu.py",  # asks it why it uses no GPU
 }
 
 
@@ -66,17 +66,7 @@ def test_packages_import_one_way(package):
 def test_data_sets_use_no_network_code():
     names = {name for path in sources("datasets") for name in imported(path) if name.startswith("segdec.")}
     modules = {".".join(name.split(".")[:2]) for name in names}
-    assert modules <= {
-        "segdec.decoding",
-        "segdec.errors",
-        "segdec.files",
-        "segdec.images",
-        "segdec.overlay",
-        "segdec.polygons",
-        "segdec.run_lengths",
-        "segdec.suggestions",
-        "segdec.cli_runtime",
-    }
+    assert modules <= {"segdec.errors", "segdec.images", "segdec.imaging", "segdec.runtime"}
 
 
 def test_tensorflow_stays_where_it_belongs():
@@ -90,7 +80,9 @@ def test_tensorflow_stays_where_it_belongs():
 
 
 def test_importing_the_library_loads_no_tensorflow():
-    modules = "segdec, segdec.predictor, segdec.images, segdec.overlay, segdec.artifact, datasets.loading"
+    modules = (
+        "segdec, segdec.predictor, segdec.images, segdec.imaging.overlay, segdec.artifact, datasets.loading"
+    )
     code = f"import sys, {modules}; print({{'tensorflow', 'keras', 'PIL', 'matplotlib'}} & set(sys.modules))"
     result = subprocess.run(
         [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True

@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[1]
 
 @pytest.mark.slow
 def test_prediction_without_tensorflow(tiny_network, tiny_config, tmp_path):
-    from segdec.export.export import ModelCard, export_model
+    from segdec.export.model_export import ModelCard, export_model
     from segdec.predictor import Predictor
 
     model, image = tmp_path / "model", tmp_path / "part.png"

@@ -39,7 +39,7 @@ NOT_RUN = {
     "make install GPU=1": "gigabytes of CUDA; see tests/test_demo.py",
     "make bench-serving": "half an hour of measuring; see tests/benchmarks",
     "python -m api --models models --admin-keys keys.txt --port 8000": "needs the key printed before it; "
-    "see tests/api/test_reload.py",
+    "see tests/api/models/test_reload.py",
     'curl -X POST -H "Authorization: Bearer $KEY" '
     "http://127.0.0.1:8000/v1/admin/models/parts/reload": "as above",
     "python -m api --model models/parts --api-keys keys.txt --port 8000": "needs the key printed before it; "
@@ -130,15 +130,15 @@ NOT_RUN = {
     "chromium --kiosk --autoplay-policy=no-user-gesture-required "
     '"http://127.0.0.1:8000/line?station=line3-cam1&sound=on"': "see tests/browser/test_line.py",
     "python -m api export-reviewed --out reviewed --record-folder record": "needs a record; see "
-    "tests/api/records/review/test_export_reviewed.py",
+    "tests/api/records/review/test_reviewed_export.py",
     "python -m training retrain runs/parts --reviewed reviewed --parent models/parts/1": "needs what that "
     "exports; see tests/training/retrain",
     "mv models/parts parts_1 && mkdir models/parts && mv parts_1 models/parts/1": "what follows needs "
     "the model where it was",
     "python -m api --models models --port 8000 --record required --admin-keys keys.txt": "needs the "
-    "key printed before it; see tests/api/test_reload.py",
+    "key printed before it; see tests/api/models/test_reload.py",
     'ADMIN="Authorization: Bearer $KEY"; PARTS=http://127.0.0.1:8000/v1/admin/models/parts': "see "
-    "examples/demo_loop.py and tests/api/test_promotion.py",
+    "examples/demo_loop.py and tests/api/models/test_promotion.py",
     'curl -X POST -H "$ADMIN" -H "Content-Type: application/json" '
     '-d \'{"version": "2"}\' $PARTS/candidate': "as above",
     'curl -H "$ADMIN" http://127.0.0.1:8000/v1/review/candidates': "as above",

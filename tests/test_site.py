@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from api.settings import Settings
-from segdec.images import DEFAULT_MAX_PIXELS, MOST_PIXELS
+from segdec.images import DEFAULT_MAX_PIXELS, MAX_PIXEL_LIMIT
 
 pytest.importorskip("mkdocs")
 
@@ -130,7 +130,7 @@ def test_limits_are_those_of_the_settings():
     text = (ROOT / "docs" / "limits.md").read_text("utf-8")
     service = {name: field.default for name, field in Settings.model_fields.items()}
     assert f"| {DEFAULT_MAX_PIXELS / 1e6:.0f} megapixels unless" in text
-    assert f"says otherwise, {MOST_PIXELS / 1e6:.0f} at most" in text
+    assert f"says otherwise, {MAX_PIXEL_LIMIT / 1e6:.0f} at most" in text
     assert (
         f"| {service['max_pixels'] / 1e6:.1f} megapixels, a side of {service['max_side']:,} px, a body of "
         f"{service['max_body_bytes'] // 2**20} MiB, {service['max_batch_files']} photographs a request"

@@ -10,9 +10,15 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
-from segdec.cli_runtime import allow_pixels, clean_exit, pixel_limit, quiet_tensorflow, white_level
 from segdec.engines import ENGINES
 from segdec.errors import ConfigError
+from segdec.runtime.cli import (
+    clean_exit,
+    import_tensorflow,
+    parse_pixel_limit,
+    raise_pixel_limit,
+    white_level,
+)
 
 if TYPE_CHECKING:
     from training.config import ExperimentConfig
@@ -107,7 +113,9 @@ def _add_fit(commands: "Commands") -> None:
         metavar="N",
         help="a mask pixel shows a defect above this value, where masks hold more than two",
     )
-    one.add_argument("--max-pixels", type=pixel_limit, metavar="N", help="largest photograph, height × width")
+    one.add_argument(
+        "--max-pixels", type=parse_pixel_limit, metavar="N", help="largest photograph, height × width"
+    )
     one.set_defaults(command=fit)
 
 
@@ -215,7 +223,7 @@ def run(words: list[str]) -> None:
     fields = [word for word in words[1:] if word != FRESH]
     config = read_experiment([*words[:1], *fields], RUN_USAGE, SIGNALS)
     cluster = find_cluster()
-    quiet_tensorflow(trains=True)
+    import_tensorflow(trains=True)
     from training.distribution.interruption import PeerLostError, RunInterruptedError
 
     try:
@@ -232,7 +240,7 @@ def run(words: list[str]) -> None:
 def check(words: list[str]) -> None:
     """Dry-runs an experiment: `EXPERIMENT.toml [--field value]…`."""
     config = read_experiment(words, CHECK_USAGE)
-    quiet_tensorflow(trains=True)
+    import_tensorflow(trains=True)
     from training.distribution.interruption import RunInterruptedError
     from training.dry_run import dry_run
 
@@ -262,7 +270,7 @@ def calibrate(words: list[str]) -> None:
     more.add_argument("--folds", type=int, default=0)
     more.add_argument("--by", type=Path, nargs="+", default=[], metavar="RUN")
     options, fields = parser.parse_known_args(words)
-    quiet_tensorflow(trains=options.folds > 0)
+    import_tensorflow(trains=options.folds > 0)
     from training.calibrate import calibrate_run
     from training.distribution.interruption import RunInterruptedError
     from training.run.folder import RunFolder
@@ -271,7 +279,7 @@ def calibrate(words: list[str]) -> None:
     for word in fields:
         if word.startswith("--") and not word.startswith(("--threshold.", "--no-threshold.")):
             raise ConfigError(f"{word}: a finished run keeps this. Expected --threshold.field value alone.")
-    allow_pixels(experiment.data.max_pixels)
+    raise_pixel_limit(experiment.data.max_pixels)
     try:
         for line in calibrate_run(options.run, experiment.threshold, folds=options.folds, by=options.by):
             print(line, flush=True)
@@ -307,7 +315,7 @@ def read_experiment(words: list[str], *usage: str) -> "ExperimentConfig":
     if not words or words[0].startswith("-"):
         raise ConfigError(f"No experiment given. {usage[0]}")
     config = load_experiment(Path(words[0]), words[1:])
-    allow_pixels(config.data.max_pixels)
+    raise_pixel_limit(config.data.max_pixels)
     return config
 
 
@@ -320,7 +328,7 @@ def train(config: "ExperimentConfig", cluster: "Cluster | None", *, fresh: bool)
         print(f"Serving the chief as {cluster.describe()}.", flush=True)
         serve(cluster, config.devices)
     trainer = Trainer(config, fresh=fresh, cluster=cluster)
-    print(trainer.opening(), flush=True)
+    print(trainer.describe_start(), flush=True)
     folder = trainer.run()
     if trainer.is_chief:
         print(f"Finished. Measure it with: python -m training evaluate {folder.path}")
@@ -329,48 +337,48 @@ def train(config: "ExperimentConfig", cluster: "Cluster | None", *, fresh: bool)
 def fit(options: argparse.Namespace) -> None:
     """Goes from a folder of photographs to a model."""
     started = time.monotonic()
-    quiet_tensorflow(trains=True)
+    import_tensorflow(trains=True)
     from training.fit import command
-    from training.fit.survey import Reading
+    from training.fit.dataset_profile import ReadOptions
 
     began = command.clock() - (time.monotonic() - started)  # what was imported counts, too
 
     said = {name: value for name, value in vars(options).items() if name != "command" and value is not None}
-    names = [field.name for field in dataclasses.fields(Reading) if field.name in said]
-    reading = Reading(**{name: said.pop(name) for name in names})
-    allow_pixels(reading.max_pixels)
-    command.fit(command.FitOptions(**said, reading=reading), began)
+    names = [field.name for field in dataclasses.fields(ReadOptions) if field.name in said]
+    read_options = ReadOptions(**{name: said.pop(name) for name in names})
+    raise_pixel_limit(read_options.max_pixels)
+    command.fit(command.FitOptions(**said, read_options=read_options), began)
 
 
 def retrain(options: argparse.Namespace) -> None:
     """Goes from a run and reviewed photographs to the next version of its model."""
     started = time.monotonic()
-    quiet_tensorflow(trains=True)
+    import_tensorflow(trains=True)
     from training.fit.command import clock
     from training.retrain import command
     from training.run.folder import RunFolder
 
     began = clock() - (time.monotonic() - started)
-    allow_pixels(RunFolder.finished(options.run).experiment().data.max_pixels)
+    raise_pixel_limit(RunFolder.finished(options.run).experiment().data.max_pixels)
     said = {name: value for name, value in vars(options).items() if name != "command"}
     command.retrain(command.RetrainOptions(**said), began)
 
 
 def evaluate(options: argparse.Namespace) -> None:
     """Measures a run and writes its report and figures into its folder."""
-    quiet_tensorflow()
-    from training.evaluation.run_evaluation import evaluate_run
+    import_tensorflow()
+    from training.evaluate import evaluate_run
     from training.run.folder import RunFolder
 
-    allow_pixels(RunFolder.finished(options.run).experiment().data.max_pixels)
+    raise_pixel_limit(RunFolder.finished(options.run).experiment().data.max_pixels)
     print(evaluate_run(options.run, options.split))
 
 
 def join(options: argparse.Namespace) -> None:
     """Pools evaluated runs; their photographs are not needed."""
-    from training.evaluation.aggregate_report import write_aggregate_report
-    from training.evaluation.aggregation import aggregate_runs, write_aggregate
-    from training.evaluation.tables import aggregate_table
+    from training.metrics.aggregation import aggregate_runs, write_aggregate
+    from training.reporting.aggregate_report import write_aggregate_report
+    from training.reporting.tables import aggregate_table
 
     aggregate = aggregate_runs(options.runs)
     print(aggregate_table(aggregate))
@@ -382,17 +390,17 @@ def join(options: argparse.Namespace) -> None:
 
 def compare(options: argparse.Namespace) -> None:
     """Compares two evaluated runs; their photographs are not needed."""
-    from training.evaluation.comparison import compare_runs
-    from training.evaluation.tables import comparison_table
+    from training.metrics.comparison import compare_runs
+    from training.reporting.tables import comparison_table
 
     print(comparison_table(compare_runs(options.first, options.second)))
 
 
 def export(options: argparse.Namespace) -> None:
     """Writes the artifact of a run."""
-    quiet_tensorflow()
-    from training.evaluation.verification import describe_speed, describe_variant
+    import_tensorflow()
     from training.export import ExportOptions, export_run
+    from training.metrics.verification import describe_speed, describe_variant
 
     chosen = ExportOptions(
         name=options.name,
@@ -416,7 +424,7 @@ def export(options: argparse.Namespace) -> None:
 
 def verify(options: argparse.Namespace) -> None:
     """Compares the engines of an artifact with the network of its run."""
-    quiet_tensorflow()
+    import_tensorflow()
     from training.export import verify_artifact
 
     for line in verify_artifact(options.run, options.model, options.split):

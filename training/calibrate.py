@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from datasets.checking import CheckedPhotograph, check_dataset
-from datasets.folds import deal, find_clusters
-from datasets.leaks import twins_apart
+from datasets.folds import find_clusters, stratified_group_split
+from datasets.leaks import near_duplicates_for_split
 from datasets.name_lists import read_name_list
 from datasets.sample import Record, Split
 from datasets.splitting import SPLITS, write_splits
@@ -26,15 +26,21 @@ from segdec.errors import ConfigError, RunError
 from segdec.predictor import Predictor
 from training.config import ExperimentConfig, ThresholdConfig
 from training.data.reading_pool import ReadingPool
-from training.data.run_data import known_checks, load_data, record_reader, run_records
-from training.evaluation.calibration import align_log_odds
-from training.evaluation.formatting import format_percent, format_score
-from training.evaluation.run_evaluation import evaluate_run
-from training.evaluation.storage import METRICS, load_evaluation
-from training.evaluation.thresholds import ScoredPhotographs
-from training.evaluation.validation import ChosenLimits, Validation, Validator, choose_limits, gather
+from training.data.run_data import list_dataset, list_split_records, open_check_cache, record_reader
+from training.evaluate import evaluate_run
+from training.formatting import format_percent, format_score
+from training.metrics.calibration import align_log_odds
+from training.metrics.storage import METRICS_FILE, load_evaluation
+from training.metrics.thresholds import ScoredPhotographs
+from training.metrics.validation import (
+    ChosenThresholds,
+    Validation,
+    Validator,
+    choose_thresholds,
+    collect_scored,
+)
 from training.run.folder import RunFolder
-from training.run.records import UNDECIDED
+from training.run.records import UNTRAINED_DECISION
 from training.trainer import Trainer
 
 FOLDS = "folds"
@@ -42,7 +48,7 @@ FOLDS = "folds"
 
 
 @dataclass(frozen=True)
-class Scores:
+class FoldScores:
     """Photographs that a network like the run's has scored, and what it makes of good ones.
 
     Attributes:
@@ -75,41 +81,41 @@ def calibrate_run(
     folder = RunFolder.finished(path)
     with folder.locked():
         chosen = _choose(folder, settings, folds, by)
-    yield describe_limits(chosen)
+    yield describe_thresholds(chosen)
     if (rate := chosen.model.calibration.defect_rate) is not None:
         yield (
             f"Scores are probabilities where {format_percent(rate)} of the photographs are defective: with "
             "another share the scores move rather than the threshold."
         )
     yield from (f"warning: {note}" for note in chosen.notes)
-    if (path / METRICS).exists():
+    if (path / METRICS_FILE).exists():
         split = cast(Split, load_evaluation(path).split)
         yield f"Measured again on the split '{split}':\n{evaluate_run(path, split)}"
     export = f"python -m training export {shlex.quote(str(path))} MODEL --overwrite"
     yield f"A model that was exported before keeps its own limits. To give it these: {export}"
 
 
-def _choose(folder: RunFolder, settings: ThresholdConfig, folds: int, by: Sequence[Path]) -> ChosenLimits:
+def _choose(folder: RunFolder, settings: ThresholdConfig, folds: int, by: Sequence[Path]) -> ChosenThresholds:
     experiment, result = folder.experiment(), folder.result()
     # The folds come first: a training makes its devices, which must be before TensorFlow has started.
-    scored = [*score_folds(folder, experiment, folds), *score_by(folder, by)]
+    scored = [*score_folds(folder, experiment, folds), *score_with_runs(folder, by)]
     validation = measure_split(folder, "val")
     others = [_align(each, validation.photographs.good) for each in scored]
-    chosen = choose_limits(result.model, validation, settings, others, balanced=experiment.balanced)
-    kept = [warning for warning in result.warnings if warning == UNDECIDED]
+    chosen = choose_thresholds(result.model, validation, settings, others, balanced=experiment.balanced)
+    kept = [warning for warning in result.warnings if warning == UNTRAINED_DECISION]
     changes = {
         "model": chosen.model,
         "validation": chosen.validation,
         "warnings": (*chosen.notes, *kept),
         "chosen_by": chosen.chosen_by,
     }
-    folder.save_limits(
+    folder.save_thresholds(
         experiment.model_copy(update={"threshold": settings}), result.model_copy(update=changes)
     )
     return chosen
 
 
-def describe_limits(chosen: ChosenLimits) -> str:
+def describe_thresholds(chosen: ChosenThresholds) -> str:
     """Returns a line for the terminal."""
     thresholds = chosen.model.thresholds
     review = "" if thresholds.review is None else f", for review from {format_score(thresholds.review)}"
@@ -121,7 +127,7 @@ def describe_limits(chosen: ChosenLimits) -> str:
 def measure_split(folder: RunFolder, split: Split) -> Validation:
     """Runs a finished run's network over the photographs of a split."""
     experiment, model = folder.experiment(), folder.result().model
-    records = run_records(experiment, folder.splits, model.classes, split)
+    records = list_split_records(experiment, folder.splits, model.classes, split)
     predictor = Predictor(NetworkEngine(folder.network()), model)
     pool = ReadingPool(experiment.data.decode_threads)
     return Validator(predictor, records, record_reader(experiment), experiment.batch_size, pool).measure()
@@ -130,7 +136,7 @@ def measure_split(folder: RunFolder, split: Split) -> Validation:
 # === Folds of the training photographs ===
 
 
-def score_folds(folder: RunFolder, experiment: ExperimentConfig, folds: int) -> Iterator[Scores]:
+def score_folds(folder: RunFolder, experiment: ExperimentConfig, folds: int) -> Iterator[FoldScores]:
     """Trains a network without each fold, where that was not done yet, and scores the fold with it."""
     if not folds:
         return
@@ -139,26 +145,26 @@ def score_folds(folder: RunFolder, experiment: ExperimentConfig, folds: int) -> 
             f"--folds {folds} of a run that began with the weights of another one, which has learnt from the "
             "photographs of every fold. Expected a run that began at random: leave out --folds."
         )
-    records = load_data(experiment.data, folder.splits).assigned()
+    records = list_dataset(experiment.data, folder.splits).assigned()
     train, val = (replace(records, records=records.of_split(split)) for split in ("train", "val"))
     channels = folder.result().model.network.input_channels
     checked = check_dataset(
         train,
         white_level=experiment.input.white_level,
         max_pixels=experiment.data.max_pixels,
-        known=known_checks(experiment, channels),
+        known=open_check_cache(experiment, channels),
     )
-    for number, left_out in enumerate(divide(checked.photographs, folds, experiment.seed), start=1):
+    for number, left_out in enumerate(split_into_folds(checked.photographs, folds, experiment.seed), start=1):
         place = folder.path / FOLDS / f"{number}_of_{folds}"
         place.parent.mkdir(exist_ok=True)
         splits = place.with_suffix(".txt")
         write_splits(splits, (*val.records, *_assign(checked.dataset.records, left_out)))
-        trained = Trainer(experiment.aside(place, splits)).run()
+        trained = Trainer(experiment.local_copy(place, splits)).run()
         tested = measure_split(trained, "test").photographs
-        yield Scores(tested, measure_split(trained, "val").photographs.good)
+        yield FoldScores(tested, measure_split(trained, "val").photographs.good)
 
 
-def divide(photographs: Sequence[CheckedPhotograph], folds: int, seed: int) -> list[frozenset[str]]:
+def split_into_folds(photographs: Sequence[CheckedPhotograph], folds: int, seed: int) -> list[frozenset[str]]:
     """Divides the groups of photographs into folds, each class evenly.
 
     Equal pictures and near twins stay together: a network that has learned from one would judge the other too
@@ -170,10 +176,10 @@ def divide(photographs: Sequence[CheckedPhotograph], folds: int, seed: int) -> l
     """
     if folds < 2:
         raise ConfigError(f"--folds {folds}. Expected at least 2: what is left out of one trains the other.")
-    twins, notes = twins_apart(photographs)
+    twins, notes = near_duplicates_for_split(photographs)
     for note in notes:
         print(f"note: {note}", file=sys.stderr)
-    parts = deal(find_clusters(photographs, twins), [1] * folds, seed)
+    parts = stratified_group_split(find_clusters(photographs, twins), [1] * folds, seed)
     groups = [frozenset(group for cluster in part for group in cluster.groups) for part in parts]
     shows_defects = any(each.record.label for each in photographs)
     for own in groups:
@@ -188,13 +194,13 @@ def divide(photographs: Sequence[CheckedPhotograph], folds: int, seed: int) -> l
 
 
 def _assign(records: Sequence[Record], left_out: frozenset[str]) -> Iterator[Record]:
-    return (record.assigned("test" if record.group in left_out else "train") for record in records)
+    return (record.with_split("test" if record.group in left_out else "train") for record in records)
 
 
 # === Other runs ===
 
 
-def score_by(folder: RunFolder, others: Sequence[Path]) -> Iterator[Scores]:
+def score_with_runs(folder: RunFolder, others: Sequence[Path]) -> Iterator[FoldScores]:
     """Takes what other runs said of photographs that they tested and this one trained on, each once.
 
     Raises:
@@ -224,8 +230,8 @@ def score_by(folder: RunFolder, others: Sequence[Path]) -> Iterator[Scores]:
                 "no run before it has. Expected the other folds of a cross-validation, evaluated on 'test'."
             )
         wanted -= names
-        photographs = gather(tested)
-        yield Scores(photographs, photographs.good)
+        photographs = collect_scored(tested)
+        yield FoldScores(photographs, photographs.good)
 
 
 def _names_by_split(folder: RunFolder) -> dict[Split, set[str]]:
@@ -235,6 +241,6 @@ def _names_by_split(folder: RunFolder) -> dict[Split, set[str]]:
     return names
 
 
-def _align(scores: Scores, own_good: NDArray[np.float64]) -> ScoredPhotographs:
+def _align(scores: FoldScores, own_good: NDArray[np.float64]) -> ScoredPhotographs:
     aligned = align_log_odds(scores.photographs.log_odds, scores.good, own_good)
     return replace(scores.photographs, log_odds=aligned)

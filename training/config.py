@@ -11,7 +11,7 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 from segdec.config import Config, Fraction, InputConfig, NetworkConfig, OddSide
 from segdec.encoders import SEGDECNET
 from segdec.errors import ImageError
-from segdec.images import DEFAULT_MAX_PIXELS, MOST_PIXELS, encode_png, read_mask
+from segdec.images import DEFAULT_MAX_PIXELS, MAX_PIXEL_LIMIT, encode_png, read_mask
 
 Count = Annotated[int, Field(gt=0)]
 Steps = Annotated[int, Field(ge=0)]
@@ -80,7 +80,7 @@ class DataConfig(Config):
         description="value of each class of defects in mask files whose values are classes; none = all of a "
         "mask is of its photograph's class",
     )
-    max_pixels: Changeable[Annotated[int, Field(gt=0, le=MOST_PIXELS)]] = Field(
+    max_pixels: Changeable[Annotated[int, Field(gt=0, le=MAX_PIXEL_LIMIT)]] = Field(
         DEFAULT_MAX_PIXELS,
         description="largest photograph, height × width; it is held in memory whole, also where the network "
         "sees tiles of it: a grey one takes 10 bytes a pixel to predict, 17 with mask_stride = 1",
@@ -547,7 +547,7 @@ class ExperimentConfig(BaseSettings):
         """Where the run lies."""
         return self.runs / self.name
 
-    def aside(self, folder: Path, splits: Path) -> Self:
+    def local_copy(self, folder: Path, splits: Path) -> Self:
         """Returns the same experiment in a folder of its own, on other splits, in this process alone."""
         clustered = self.strategy in ("multi-worker", "parameter-server")
         return self.model_copy(

@@ -13,12 +13,12 @@ import numpy as np
 import tensorflow as tf
 
 from training.config import ExperimentConfig, StagesConfig
-from training.evaluation.run_evaluation import evaluate_run
+from training.evaluate import evaluate_run
 from training.export import export_run
-from training.run.records import LEFT_OUT
+from training.run.durations import format_duration
+from training.run.records import LEFT_OUT_FILE
+from training.run.run_log import check_tracking, read_log
 from training.stages import STAGES
-from training.tracking.durations import format_duration
-from training.tracking.run_log import check_tracking, read_log
 from training.trainer import Trainer
 
 STEPS = 2
@@ -122,7 +122,7 @@ def dry_run(config: ExperimentConfig) -> RunEstimate:
     check_tracking(config.tracking)
     with tempfile.TemporaryDirectory() as folder:
         short = shorten(config, Path(folder))
-        trainer = Trainer(short, dry=True)
+        trainer = Trainer(short, dry_run=True)
         _print_left_out(trainer.folder.path)
         feature_images, feature_s = _prepare_features(config, trainer)
         path = trainer.run().path
@@ -162,7 +162,7 @@ def shorten(config: ExperimentConfig, folder: Path) -> ExperimentConfig:
 def _print_left_out(run: Path) -> None:
     """What the run folder lists, which goes with the dry run."""
     with suppress(FileNotFoundError):
-        print((run / LEFT_OUT).read_text(encoding="utf-8"), end="", file=sys.stderr)
+        print((run / LEFT_OUT_FILE).read_text(encoding="utf-8"), end="", file=sys.stderr)
 
 
 def _prepare_features(config: ExperimentConfig, trainer: Trainer) -> tuple[int, float]:

@@ -9,7 +9,7 @@ import tomli_w
 from pydantic import ValidationError
 from pydantic_settings import CliApp, SettingsError
 
-from segdec.config import explain, nearest_key
+from segdec.config import config_error, nearest_key
 from segdec.errors import ConfigError
 from training.config import ExperimentConfig
 
@@ -25,7 +25,7 @@ def load_experiment(path: Path, flags: list[str] | None = None) -> ExperimentCon
     try:
         return CliApp.run(ExperimentConfig, cli_args=[_with_hyphens(flag) for flag in flags or []], **values)
     except ValidationError as error:
-        raise explain(error, ExperimentConfig) from error
+        raise config_error(error, ExperimentConfig) from error
     except SettingsError as error:
         raise ConfigError(f"{error}. The fields are listed by: python -m training run --help") from error
 

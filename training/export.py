@@ -16,12 +16,12 @@ from datasets.sample import Record, Sample, Split
 from segdec.artifact import Manifest, Parent, read_manifest
 from segdec.engines.tensorflow import NetworkEngine
 from segdec.errors import ArtifactError, SegdecError
-from segdec.export.export import NO_PHOTOGRAPHS, ModelCard, ValidationPhotographs, export_model
+from segdec.export.model_export import NO_PHOTOGRAPHS, ModelCard, ValidationPhotographs, export_model
 from segdec.predictor import Predictor
-from training.data.run_data import run_records
-from training.evaluation.storage import METRICS
-from training.evaluation.validation import spread
-from training.evaluation.verification import Verifier, describe_variant
+from training.data.run_data import list_split_records
+from training.metrics.storage import METRICS_FILE
+from training.metrics.validation import pick_evenly
+from training.metrics.verification import Verifier, describe_variant
 from training.run.folder import RunFolder
 
 ReadRecord = Callable[[Record], Sample]
@@ -121,7 +121,7 @@ def verify_artifact(path: Path, model: Path, split: Split) -> Iterator[str]:
             f"{model} was not exported from {path}, or before its limits were chosen anew. Expected an "
             "artifact of this run; export it."
         )
-    records = run_records(folder.experiment(), folder.splits, result.model.classes, split)
+    records = list_split_records(folder.experiment(), folder.splits, result.model.classes, split)
     reference = Predictor(NetworkEngine(folder.network()), result.model)
     verifier = Verifier(reference, records, _reader(reference), force=True)
     for name, variant in manifest.variants.items():
@@ -140,7 +140,7 @@ def _validation_photographs(
     """What the export uses of the validation photographs; nothing if they have been moved away meanwhile."""
     read = _reader(predictor)
     try:
-        records = run_records(folder.experiment(), folder.splits, predictor.config.classes, "val")
+        records = list_split_records(folder.experiment(), folder.splits, predictor.config.classes, "val")
         for record in records:
             read(record)
     except (SegdecError, OSError) as error:
@@ -152,7 +152,7 @@ def _validation_photographs(
         return NO_PHOTOGRAPHS
     return ValidationPhotographs(
         sample=choose_sample(predictor, records, read) if options.with_sample else None,
-        calibration=[read(record).image for record in spread(records, CALIBRATION)],
+        calibration=[read(record).image for record in pick_evenly(records, CALIBRATION)],
         verify=Verifier(predictor, records, read, force=options.force),
     )
 
@@ -185,7 +185,7 @@ def choose_sample(predictor: Predictor, records: Sequence[Record], read: ReadRec
 
 def _metrics(folder: RunFolder, validation: dict[str, float | None]) -> tuple[str, dict[str, float]]:
     """Split and single figures of the last evaluation, or of validation if there was none."""
-    path = folder.path / METRICS
+    path = folder.path / METRICS_FILE
     figures: dict[str, Any] = {"split": "val", **validation}
     if path.exists():
         figures = json.loads(path.read_text(encoding="utf-8"))

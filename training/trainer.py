@@ -11,40 +11,40 @@ import tensorflow as tf
 
 from segdec.config import EncoderWeights
 from segdec.engines.tensorflow import NetworkEngine
-from segdec.gpu import why_no_gpu
 from segdec.predictor import Predictor
+from segdec.runtime.gpu import gpu_unused_reason
 from training.config import ExperimentConfig
 from training.data.feature_cache import FeatureCache
 from training.data.input_pipeline import InputPipeline
-from training.data.made_up_validation import made_up_validation
 from training.data.reading_pool import ReadingPool
-from training.data.run_data import RunData, keeping_reader, load_run_data, record_reader
+from training.data.run_data import RunData, cached_reader, load_run_data, record_reader
+from training.data.synthetic_validation import synthetic_validation
 from training.distribution.cluster import Cluster
 from training.distribution.interruption import Interruption, RunInterruptedError
 from training.distribution.process_group_context import ProcessGroupContext
 from training.distribution.strategies import divisible_batch_size
-from training.evaluation.validation import Validator, choose_limits
-from training.optimization.flops import Workload, count_step_flops, strategy_peak
-from training.optimization.initial import with_initial_digest
+from training.metrics.validation import Validator, choose_thresholds
+from training.optimization.flops import Workload, count_step_flops, measure_strategy_peak
+from training.optimization.initial import with_initial_sha256
 from training.optimization.numerics import compute_dtype, emulates_bfloat16, set_numerics
-from training.optimization.pretrained import build_pretrained, load_pretrained
+from training.optimization.pretrained import build_initial_network, load_pretrained
 from training.optimization.step import build_step
 from training.optimization.step_runner import (
     AsynchronousStepRunner,
+    StepResult,
     StepRunner,
     SynchronousStepRunner,
-    TakenStep,
 )
 from training.optimization.train_state import build_train_state
-from training.pace import Pace
 from training.run.checkpoints import RunState
 from training.run.folder import RunFolder, run_digest
-from training.run.records import UNDECIDED, RunResult
+from training.run.meter import Meter, NonFiniteError
+from training.run.nan_report import write_nan_report
+from training.run.records import UNTRAINED_DECISION, RunResult
+from training.run.run_log import RunLog, check_tracking, open_trackers
+from training.run.training_panel import draw_batch
+from training.schedule_control import ScheduleControl
 from training.stages import STAGES, Stage
-from training.tracking.meter import Meter, NonFiniteError
-from training.tracking.nan_report import write_nan_report
-from training.tracking.run_log import RunLog, check_tracking, open_trackers
-from training.tracking.training_panel import draw_batch
 
 
 class Trainer:
@@ -73,14 +73,14 @@ class Trainer:
         *,
         fresh: bool = False,
         cluster: Cluster | None = None,
-        dry: bool = False,
-        pace: Pace | None = None,
+        dry_run: bool = False,
+        control: ScheduleControl | None = None,
     ) -> None:
-        self.dry = dry
-        self.pace = pace or Pace()
+        self.dry_run = dry_run
+        self.control = control or ScheduleControl()
         # === Data ===
         check_tracking(config.tracking)
-        config = with_initial_digest(config)
+        config = with_initial_sha256(config)
         data = load_run_data(config)
         self.data_fingerprint, self.image_shape = data.fingerprint, data.shape
 
@@ -97,23 +97,23 @@ class Trainer:
         )
 
         # === Network ===
-        with self.process_group.needed(), self.strategy.scope():
-            self.train_state = build_train_state(self.config, pretrained, paced=pace is not None)
-        self.validated = build_pretrained(self.config, pretrained)
+        with self.process_group.translate_peer_errors(), self.strategy.scope():
+            self.train_state = build_train_state(self.config, pretrained, paced=control is not None)
+        self.validated = build_initial_network(self.config, pretrained)
 
         # === Input ===
-        pool = ReadingPool(config.data.decode_threads * self.process_group.fed_replicas)
+        pool = ReadingPool(config.data.decode_threads * self.process_group.input_replicas)
         self.features = self._feature_cache(data) if config.caches_features else None
         self.pipeline = InputPipeline(data.examples, data.shape, self.config, pool, self.features)
         self.predictor = Predictor(NetworkEngine(self.validated), data.model)
-        records, read = data.dataset.of_split("val"), keeping_reader(record_reader(config), data.cache)
+        records, read = data.dataset.of_split("val"), cached_reader(record_reader(config), data.cache)
         self.validator = Validator(
             self.predictor,
             records,
             read,
             config.batch_size,  # predicting needs no batch that divides
             pool,
-            made_up_validation(records, read, data.model, config.seed, data.cache),
+            synthetic_validation(records, read, data.model, config.seed, data.cache),
         )
 
         # === Resume ===
@@ -124,7 +124,7 @@ class Trainer:
         self.resumed = self.state.restore()
         self.process_group.check_same(self._place_digest(), "run folder or checkpoint")
         self.interruption = Interruption()
-        self.peak_flops_per_s = strategy_peak(
+        self.peak_flops_per_s = measure_strategy_peak(
             self.strategy, self.process_group.workers, compute_dtype(config)
         )
 
@@ -147,16 +147,16 @@ class Trainer:
 
     def _place_digest(self) -> str:
         """Of where the run is, and whose folder it is in: what the processes must agree on."""
-        place = f"{self.folder.holder} {int(self.state.stage)} {self.state.steps_taken}"
+        place = f"{self.folder.lock_owner} {int(self.state.stage)} {self.state.steps_taken}"
         return hashlib.sha256(place.encode()).hexdigest()
 
-    def opening(self) -> str:
+    def describe_start(self) -> str:
         """Says what the run is about to do, for the terminal."""
         where = f"'{self.folder.path}', {self.process_group}"
         computes_here = self.config.devices is None and self.process_group.coordinator is None
         note = ""
         if computes_here and not tf.config.list_physical_devices("GPU"):
-            reason = why_no_gpu()
+            reason = gpu_unused_reason()
             found = f"The GPU of this machine cannot be used: {reason}" if reason else "No GPU was found"
             note = f"\n{found}: the CPU takes its place."
         if emulates_bfloat16(self.config):
@@ -180,7 +180,7 @@ class Trainer:
             RunInterruptedError: If SIGTERM or SIGINT came; a checkpoint has been saved.
             SegdecError: If an image turns out unreadable on the way.
         """
-        with closing(self.folder), self.process_group.needed(), self._open_log() as log:
+        with closing(self.folder), self.process_group.translate_peer_errors(), self._open_log() as log:
             try:
                 with self.interruption:
                     self._run_stages(log)
@@ -217,7 +217,7 @@ class Trainer:
             if self.config.stages[STAGES[index].name].steps:
                 self._run_stage(index, log)
             self._advance(index)
-            if self.process_group.any(self._asked_to_stop):
+            if self.process_group.any(self._stop_requested):
                 self._stop(f"after stage '{STAGES[index].name}'")
 
     def _run_stage(self, index: int, log: RunLog | None) -> None:
@@ -234,9 +234,9 @@ class Trainer:
 
         # === Steps ===
         with closing(runner), meter, self._explained(index):
-            for step in range(first + 1, self.pace.most(steps) + 1):
-                self._count(runner.take(self._asked_to_stop), meter)
-                last, stopping = self.pace.is_last(step), runner.shall_stop(self._asked_to_stop)
+            for step in range(first + 1, self.control.max_steps(steps) + 1):
+                self._count(runner.run_step(self._stop_requested), meter)
+                last, stopping = self.control.is_last(step), runner.should_stop(self._stop_requested)
                 validating = step % config.validate_every == 0 or last
                 saving = (state.is_due(step) or stopping) and not last
                 if validating or saving:
@@ -254,34 +254,36 @@ class Trainer:
                     self._stop(f"after step {step} of stage '{stage.name}'")
                 if last:
                     break
-                meter.expect(self.pace.expected)
+                meter.expect(self.control.expected_steps)
 
     def _begin_pace(self, stage: Stage, steps: int) -> None:
-        self.pace.begin(stage.name, steps)
+        self.control.begin_stage(stage.name, steps)
         self._follow_pace()
 
     def _take_pace(self, step: int) -> None:
-        self.pace.took(step)
+        self.control.step_done(step)
         self._follow_pace()
 
     def _follow_pace(self) -> None:
         """The learning rate of the next step is that of its place in the schedule."""
-        lead = self.train_state.lead
-        if lead is not None and int(lead.read_value()) != self.pace.lead:
-            lead.assign(self.pace.lead)
+        schedule_offset = self.train_state.schedule_offset
+        if schedule_offset is not None and int(schedule_offset.read_value()) != self.control.schedule_offset:
+            schedule_offset.assign(self.control.schedule_offset)
 
     def _step_runner(self, index: int, first: int) -> StepRunner:
         stage, coordinator = STAGES[index], self.process_group.coordinator
-        several = coordinator is None and self.process_group.workers > 1
-        train_step = build_step(self.strategy, self.train_state, stage, self.config, several=several)
-        steps = self.pace.most(self.config.stages[stage.name].steps)
+        multi_process = coordinator is None and self.process_group.workers > 1
+        train_step = build_step(
+            self.strategy, self.train_state, stage, self.config, multi_process=multi_process
+        )
+        steps = self.control.max_steps(self.config.stages[stage.name].steps)
         if coordinator is not None:
             batches = self.pipeline.batches(index, first, steps)
             return AsynchronousStepRunner(
                 train_step, batches, self.pipeline, coordinator, self.process_group.workers
             )
         batches = self.pipeline.distribute(self.strategy, index, first, steps)
-        return SynchronousStepRunner(train_step, batches, self.pipeline, several=several)
+        return SynchronousStepRunner(train_step, batches, self.pipeline, multi_process=multi_process)
 
     def _workload(self, stage: Stage) -> Workload:
         images = (self.config.batch_size, *self.image_shape)
@@ -298,7 +300,7 @@ class Trainer:
             folder = self.folder.path / "diverged" / f"{STAGES[index].name}_{error.step:06d}"
             raise write_nan_report(error, self.pipeline, index, folder, writes=self.is_chief) from error
 
-    def _count(self, taken: list[TakenStep], meter: Meter) -> None:
+    def _count(self, taken: list[StepResult], meter: Meter) -> None:
         for step in taken:
             meter.advance(step.losses, step.wait_s)
 
@@ -323,8 +325,8 @@ class Trainer:
             self.state.save_best(key)
         if better or last or step <= self.config.validate_every:
             self._draw(index, step, log)
-        if not self.dry:
-            meter.validated(validation.metrics(), made_up=self.validator.has_made_up)
+        if not self.dry_run:
+            meter.validated(validation.metrics(), made_up=self.validator.has_synthetic)
         log.scalars("val", stage.name, index, step, validation.metrics())
 
     def _draw(self, index: int, step: int, log: RunLog) -> None:
@@ -339,7 +341,7 @@ class Trainer:
             if self.config.stages[STAGES[index].name].steps:
                 self.state.restore_best()
             if not STAGES[index].trains_decision:  # decision and joint are judged alike: the best stays
-                self.state.forget_best()
+                self.state.reset_best()
             self.state.stage.assign(index + 1)
             self.state.save(0)
         self.process_group.wait()
@@ -348,7 +350,7 @@ class Trainer:
         self.process_group.check_same(self._place_digest(), "run folder or checkpoint")
 
     @property
-    def _asked_to_stop(self) -> bool:
+    def _stop_requested(self) -> bool:
         return self.interruption.received is not None
 
     def _stop(self, place: str) -> NoReturn:
@@ -360,22 +362,22 @@ class Trainer:
         self.state.copy_best_to_validated()
         # Of a run that had ended already, `calibrate` may have chosen other limits since.
         result = self.folder.result() if self.folder.has_result else self._choose_limits()
-        if not self.dry:
+        if not self.dry_run:
             log.draw("val", self.validator.panel(result.model))
         self.folder.save_result(self.validated, result)
         limits = result.model.thresholds.model_dump(include={"score", "mask"})
         log.finish({**result.validation, **limits})
 
     def _choose_limits(self) -> RunResult:
-        chosen = choose_limits(
+        chosen = choose_thresholds(
             self.predictor.config,
             self.validator.measure_real(),
             self.config.threshold,
             balanced=self.config.balanced,
         )
         warnings = [
-            *([] if self.dry else chosen.notes),
-            *([] if self._has_decided() else [UNDECIDED]),
+            *([] if self.dry_run else chosen.notes),
+            *([] if self._has_decided() else [UNTRAINED_DECISION]),
         ]
         for warning in warnings:
             print(f"warning: {warning}", file=sys.stderr)

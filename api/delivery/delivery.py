@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 from sqlalchemy import Engine
 
-from api.delivery.lease import Lease
-from api.delivery.letter_box import LetterBox
 from api.delivery.loop_thread import LoopThread
 from api.delivery.outbox_metrics import OutboxMetrics
+from api.delivery.outbox_store import OutboxStore
 from api.delivery.sender import DeliveryRules, Sender
 from api.delivery.sink import Sink
+from api.delivery.sink_lock import SinkLock
 
 GRACE_S = 3.0
 """Seconds after a stop in which is sent what is still there."""
@@ -46,9 +46,9 @@ class Delivery:
         self._engine.dispose()
 
     async def _send(self) -> None:
-        box = LetterBox(self._engine)
+        box = OutboxStore(self._engine)
         senders = [
-            Sender(sink, box, Lease(self._engine, sink.name), self._rules, self._metrics)
+            Sender(sink, box, SinkLock(self._engine, sink.name), self._rules, self._metrics)
             for sink in self._sinks
         ]
         try:

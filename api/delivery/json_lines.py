@@ -6,7 +6,7 @@ import threading
 from contextlib import suppress
 from pathlib import Path
 
-from api.delivery.sink import DeliveryError, Letter
+from api.delivery.sink import DeliveryError, OutboxMessage
 
 PIECE = 64 * 1024
 BEGINNING = b'{"specversion":'
@@ -27,13 +27,13 @@ class JsonLines:
         self._descriptor: int | None = None
         self._lock = threading.Lock()
 
-    async def deliver(self, letter: Letter) -> None:
+    async def deliver(self, message: OutboxMessage) -> None:
         """Returns when the line is on the disk.
 
         Raises:
             DeliveryError: If it cannot be written.
         """
-        line = letter.event.encode() + b"\n"
+        line = message.event.encode() + b"\n"
         try:
             await asyncio.to_thread(self._append, line)
         except OSError as error:

@@ -9,12 +9,12 @@ from typing import Any
 from sqlalchemy import Connection, RowMapping, func, select
 
 from api.records.events import verdict_of
-from api.records.queries import Filters, hour_of, ids_of_hours
+from api.records.queries import Filters, id_range, start_of_hour
 from api.records.tables import hours, inspections, misses
 
 RECENT = timedelta(days=7)
 """Stations that have inspected nothing for longer are not shown after a start."""
-MOST_STATIONS = 200
+MAX_STATIONS = 200
 """Clients name stations: without an end to it, one could fill the memory."""
 PAGE = 1000
 Count = tuple[str | None, str, int]
@@ -72,7 +72,7 @@ class LineState:
                 continue
             if station in states:
                 states[station].counts[kind] += count
-            elif len(states) <= MOST_STATIONS:
+            elif len(states) <= MAX_STATIONS:
                 states[station] = StationState(None, Counter({kind: count}))
         return states
 
@@ -93,7 +93,7 @@ class LineState:
                 return
 
     def _look_back(self, connection: Connection) -> None:
-        recent = select(hours.c.station).distinct().where(hours.c.hour >= hour_of(self._now() - RECENT))
+        recent = select(hours.c.station).distinct().where(hours.c.hour >= start_of_hour(self._now() - RECENT))
         for station in connection.execute(recent).scalars().all():
             of = select(*COLUMNS).where(inspections.c.station == station)
             row = connection.execute(of.order_by(inspections.c.id.desc()).limit(1)).mappings().first()
@@ -105,7 +105,7 @@ class LineState:
         self._seen = max(self._seen, row["id"])
         if self._newest is None or row["id"] > self._newest["id"]:
             self._newest = row
-        if row["station"] in self._last or len(self._last) < MOST_STATIONS:
+        if row["station"] in self._last or len(self._last) < MAX_STATIONS:
             self._last[row["station"]] = row
 
     # === Counts ===
@@ -113,10 +113,10 @@ class LineState:
     def _count(self, connection: Connection, midnight: datetime) -> list[Count]:
         """Counts today's verdicts and misses, by station."""
         found: list[Count] = [(station, "missed", count) for station, count in self._misses.items()]
-        full = hour_of(midnight)
+        full = start_of_hour(midnight)
         if full < midnight:  # zones whose midnight is at half past an hour of UTC
             full += timedelta(hours=1)
-            ids = ids_of_hours(connection, Filters(since=midnight, until=full))
+            ids = id_range(connection, Filters(since=midnight, until=full))
             begun = select(inspections.c.station, inspections.c.label, func.count())
             begun = begun.where(inspections.c.id.between(*ids), inspections.c.inspected_at >= midnight)
             begun = begun.where(inspections.c.inspected_at < full)
@@ -134,7 +134,7 @@ class LineState:
         counted = select(misses.c.station, func.sum(misses.c.count))
         counted = counted.where(ids, misses.c.missed_at >= midnight).group_by(misses.c.station)
         for station, count in connection.execute(counted):
-            is_shown = station in self._misses or len(self._misses) < MOST_STATIONS
+            is_shown = station in self._misses or len(self._misses) < MAX_STATIONS
             self._misses[station if is_shown else None] += int(count)
         self._misses_seen = newest
 

@@ -4,14 +4,14 @@ import asyncio
 from urllib.parse import unquote, urlsplit
 
 from api.delivery.mqtt_connection import Broker, MqttConnection
-from api.delivery.sink import Letter
+from api.delivery.sink import OutboxMessage
 from segdec.errors import ConfigError
 
 PORTS = {"mqtt": 1883, "mqtts": 8883}
 EXPECTED = "Expected mqtt://HOST:PORT/TOPIC or mqtts://HOST:PORT/TOPIC, the topic without + and #."
 NO_STATION = "_"
 """Stands for a station that has no name."""
-MOST_PREFIX = 1000
+MAX_PREFIX = 1000
 
 
 class Mqtt:
@@ -29,7 +29,7 @@ class Mqtt:
         self._connection: MqttConnection | None = None
         self._connecting = asyncio.Lock()
 
-    async def deliver(self, letter: Letter) -> None:
+    async def deliver(self, letter: OutboxMessage) -> None:
         """Returns when the broker has taken it.
 
         Raises:
@@ -59,7 +59,7 @@ class Mqtt:
             return connection
 
 
-def topic_of(prefix: str, letter: Letter) -> str:
+def topic_of(prefix: str, letter: OutboxMessage) -> str:
     """Returns PREFIX/STATION/KIND; what means something in a topic is written as in a URL."""
     return f"{prefix}/{safe_level(letter.station)}/{letter.kind}"
 
@@ -88,7 +88,7 @@ def read_mqtt_url(url: str) -> tuple[str, str, int, str | None, str | None, str]
     except (KeyError, ValueError) as error:
         raise ConfigError(f"--outbox-mqtt is no address of a broker. {EXPECTED}") from error
     prefix = unquote(parts.path).strip("/")
-    bad = set("+#\x00") & set(prefix) or parts.query or parts.fragment or len(prefix) > MOST_PREFIX
+    bad = set("+#\x00") & set(prefix) or parts.query or parts.fragment or len(prefix) > MAX_PREFIX
     if not parts.hostname or not prefix or bad or prefix.startswith("$"):
         raise ConfigError(f"--outbox-mqtt is no address of a broker with a topic. {EXPECTED}")
     user, password = (None if word is None else unquote(word) for word in (parts.username, parts.password))

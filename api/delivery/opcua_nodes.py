@@ -55,7 +55,7 @@ class LineNodes:
         self._heartbeat = await self._add_variable(self._root, ROOT, HEARTBEAT, ua.VariantType.UInt32)
         await self._add_set(None)
 
-    async def beat(self, count: int) -> None:
+    async def write_heartbeat(self, count: int) -> None:
         """Counts on, as long as the service lives."""
         await self._heartbeat.write_value(ua.Variant(ua.UInt32(count % 2**32), ua.VariantType.UInt32))
 
@@ -74,7 +74,7 @@ class LineNodes:
                 status = UNUSABLE if not usable else WAITING if value is None else GOOD
                 await self._write(station, name, value, status, moment)
 
-    async def spoil(self) -> None:
+    async def mark_unusable(self) -> None:
         """Says of all but the heartbeat that it may be out of date: the record does not answer."""
         for station, names in self._sets.items():
             for name in names:

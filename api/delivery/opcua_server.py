@@ -122,7 +122,7 @@ class OpcUaServer:
 
     async def _beat(self, nodes: LineNodes) -> None:
         for count in itertools.count(1):
-            await nodes.beat(count)
+            await nodes.write_heartbeat(count)
             if await self._is_stopping():
                 return
 
@@ -131,7 +131,7 @@ class OpcUaServer:
             try:
                 states = await asyncio.to_thread(self._read)
             except SQLAlchemyError:  # the record's own log says why
-                await nodes.spoil()
+                await nodes.mark_unusable()
             else:
                 await nodes.show(states, usable=self._is_usable())
             if await self._is_stopping():

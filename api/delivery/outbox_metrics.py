@@ -5,8 +5,8 @@ from datetime import datetime
 
 from prometheus_client import Counter, Gauge
 
-from api.middleware.metrics import Metrics
-from api.records.outbox_queries import Heap
+from api.metrics import Metrics
+from api.records.outbox_queries import Backlog
 
 RESULTS = ("delivered", "refused", "failed", "unreachable")
 """Of an attempt: taken; never to be taken; not taken; not reached, or no time for it now."""
@@ -54,7 +54,7 @@ class OutboxMetrics:
         """Counts events that were dropped."""
         self._dropped.labels(sink).inc(count)
 
-    def set_heaps(self, sink: str, waiting: Heap | None, dead: Heap | None, now: datetime) -> None:
+    def set_backlogs(self, sink: str, waiting: Backlog | None, dead: Backlog | None, now: datetime) -> None:
         """Says how much there is; None of what there is not."""
         self._waiting.labels(sink).set(waiting.count if waiting else 0)
         self._dead.labels(sink).set(dead.count if dead else 0)

@@ -5,8 +5,8 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
-from api.middleware.metrics import Metrics
-from api.records.recording import naming_group
+from api.metrics import Metrics
+from api.records.recording import explain_missing_group
 from api.settings import Settings
 from segdec.errors import ConfigError
 
@@ -69,13 +69,13 @@ def open_receivers(settings: Settings, metrics: Metrics) -> Receivers:
     opcua = None if settings.opcua_endpoint is None else _make_opcua(settings.opcua_endpoint, settings)
     if not any((settings.outbox_webhook, settings.outbox_mqtt, settings.outbox_jsonl)):
         return Receivers(opcua=opcua)
-    with naming_group():
+    with explain_missing_group():
         from api.delivery.delivery import Delivery
         from api.delivery.outbox_metrics import OutboxMetrics
         from api.delivery.sender import DeliveryRules
         from api.delivery.sinks import make_sinks
         from api.records.database import open_database
-        from api.records.opening import database_url
+        from api.records.initialization import database_url
 
         sinks = make_sinks(settings)
         names = tuple(sink.name for sink in sinks)
@@ -92,12 +92,12 @@ def _make_opcua(endpoint: str, settings: Settings) -> "OpcUaServer":
             "The OPC UA server needs a certificate and its key: both --opcua-certificate and --opcua-key."
         )
     pair = None if certificate is None or key is None else (certificate, key)
-    with naming_group():
+    with explain_missing_group():
         from api.records.database import open_database
-        from api.records.opening import database_url
+        from api.records.initialization import database_url
 
         engine = open_database(database_url(settings.record_database, settings.record_folder))
-    with naming_group("opcua"):
+    with explain_missing_group("opcua"):
         from api.delivery.line_state import LineState
         from api.delivery.opcua_server import OpcUaServer
 

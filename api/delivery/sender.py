@@ -15,14 +15,14 @@ from datetime import UTC, datetime, timedelta
 from sqlalchemy import Connection
 from sqlalchemy.exc import SQLAlchemyError
 
-from api.delivery.lease import Lease
-from api.delivery.letter_box import LetterBox
+from api.delivery.backoff import Backoff
 from api.delivery.outbox_metrics import OutboxMetrics
-from api.delivery.pauses import Pauses
-from api.delivery.sink import DeliveryError, Letter, Sink
+from api.delivery.outbox_store import OutboxStore
+from api.delivery.sink import DeliveryError, OutboxMessage, Sink
+from api.delivery.sink_lock import SinkLock
 from api.records import outbox_queries as queries
 from api.records.inspection import Row
-from api.records.queries import add_audit
+from api.records.queries import add_audit_entry
 
 POLL_S = 0.25
 """Seconds between two looks at what waits, by this service or by another one."""
@@ -34,11 +34,11 @@ BATCH = 50
 """Letters of a station that are read at once."""
 TIMEOUT_S = 30.0
 """Seconds that a receiver may take for one."""
-MOST_FAILURES = 20
+MAX_FAILURES = 20
 """Times that a receiver may fail at one letter, as far as it is to blame, before the next one goes on."""
-BITE = 1000
+DELETE_BATCH = 1000
 """Letters that are given up, or dropped, in one transaction."""
-MOST_ERROR = 300
+MAX_ERROR_CHARACTERS = 300
 """Longest word of an error that is kept, letters."""
 logger = logging.getLogger(__name__)
 
@@ -52,8 +52,8 @@ class DeliveryRules:
         most: Letters for one sink, waiting or dead; beyond it the oldest are dropped, the dead ones first.
     """
 
-    patience: timedelta
-    most: int
+    max_age: timedelta
+    max_messages: int
 
 
 class Sender:
@@ -72,15 +72,15 @@ class Sender:
     def __init__(
         self,
         sink: Sink,
-        box: LetterBox,
-        lease: Lease,
+        box: OutboxStore,
+        lock: SinkLock,
         rules: DeliveryRules,
         metrics: OutboxMetrics,
-        pauses: Pauses | None = None,
+        backoff: Backoff | None = None,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
-        self._sink, self._box, self._lease, self._rules = sink, box, lease, rules
-        self._metrics, self._pauses, self._now = metrics, pauses or Pauses(), now
+        self._sink, self._box, self._lease, self._rules = sink, box, lock, rules
+        self._metrics, self._pauses, self._now = metrics, backoff or Backoff(), now
         self._lanes: dict[str, asyncio.Task[None]] = {}
         self._slots = asyncio.Semaphore(STATIONS_AT_ONCE)
         self._after: str | None = None
@@ -91,19 +91,19 @@ class Sender:
         """Sends until `stopping`, then what can still be sent within `grace_s`."""
         try:
             while not stopping.is_set():
-                await self._look_calmly()
+                await self.poll()
                 await _wait(stopping, POLL_S)
             async with asyncio.timeout(grace_s):
-                await self._look_calmly()
-                await self.settle()
+                await self.poll()
+                await self.drain()
         except TimeoutError:
             logger.warning("Not all was sent to %s before the stop; the next start goes on", self._sink.name)
         finally:
             await self.close()
 
-    async def _look_calmly(self) -> None:
+    async def poll(self) -> None:
         try:
-            await self.look()
+            await self.start_deliveries()
             self._silent = False
         except Exception as error:  # mostly the database's; whatever it is, the next look is made
             if not self._silent:  # once, however long it lasts
@@ -112,15 +112,15 @@ class Sender:
                 logger.error(told, self._sink.name, error, exc_info=unexpected)
             self._silent = True
 
-    async def look(self) -> None:
+    async def start_deliveries(self) -> None:
         """Begins to send for each station of which something waits, but those that are at it or pause.
 
         Raises:
             SQLAlchemyError: If the database does not answer.
         """
         # What was delivered and cannot be removed would be sent again and again.
-        await self._box.remove_delivered()
-        held = await self._box.work(self._lease.hold)
+        await self._box.delete_delivered()
+        held = await self._box.work(self._lease.acquire)
         if time.monotonic() >= self._survey_at:
             self._survey_at = time.monotonic() + SURVEY_S
             await self._survey(may_drop=held)
@@ -134,7 +134,7 @@ class Sender:
             if station not in self._lanes and self._pauses.is_over(station):
                 self._lanes[station] = asyncio.create_task(self._send(station))
 
-    async def settle(self) -> None:
+    async def drain(self) -> None:
         """Returns when all stations that are being sent for have nothing left, or pause."""
         while self._lanes:
             await asyncio.wait(self._lanes.values())
@@ -146,7 +146,7 @@ class Sender:
             lane.cancel()
         await asyncio.gather(*lanes, return_exceptions=True)
         try:
-            await self._box.remove_delivered()
+            await self._box.delete_delivered()
         except SQLAlchemyError as error:
             logger.warning("What was sent to %s last may be sent again: %s", self._sink.name, error)
         await self._sink.close()
@@ -167,19 +167,19 @@ class Sender:
     async def _send_some(self, station: str) -> bool:
         """Delivers a few; returns whether there may be more to deliver now."""
         async with self._slots:
-            rows = await self._box.read(queries.waiting_letters, self._sink.name, station, BATCH)
+            rows = await self._box.read(queries.waiting_messages, self._sink.name, station, BATCH)
             for row in rows:
                 if not await self._deliver(row):
                     return False
             # Before the next are read: these would be among them.
-            await self._box.remove_delivered()
+            await self._box.delete_delivered()
             return bool(rows)
 
     async def _deliver(self, row: Row) -> bool:
         """Delivers one; returns whether the next may follow: it was taken, or is given up."""
         try:
             async with asyncio.timeout(TIMEOUT_S):
-                await self._sink.deliver(Letter.from_row(row))
+                await self._sink.deliver(OutboxMessage.from_row(row))
         except TimeoutError:
             return await self._note(row, DeliveryError(f"no answer in {TIMEOUT_S:g} s", "unreachable"))
         except DeliveryError as error:
@@ -187,42 +187,42 @@ class Sender:
         except Exception as error:  # a fault of ours: it may be this letter's alone
             logger.exception("Sending to %s failed", self._sink.name)
             return await self._note(row, DeliveryError(f"{type(error).__name__}: {error}", "failed"))
-        self._box.note_delivered(row["id"])
+        self._box.mark_delivered(row["id"])
         self._pauses.forget(row["station"])
         self._metrics.count_attempt(self._sink.name, "delivered")
         return True
 
     async def _note(self, row: Row, error: DeliveryError) -> bool:
         """Writes a failure down; returns whether the letter is given up."""
-        now, told = self._now(), str(error)[:MOST_ERROR]
+        now, told = self._now(), str(error)[:MAX_ERROR_CHARACTERS]
         station, attempts = row["station"], row["attempts"] + (error.blame == "failed")
         self._metrics.count_attempt(self._sink.name, error.blame)
-        if error.blame == "refused" or attempts >= MOST_FAILURES:
+        if error.blame == "refused" or attempts >= MAX_FAILURES:
             logger.error("An event for %s is given up: %s", self._sink.name, told)
-            await self._box.write(queries.give_up, row["id"], attempts, told)
+            await self._box.write(queries.mark_dead, row["id"], attempts, told)
             return True
         if not self._pauses.has(station):
             logger.warning("%s takes nothing of station '%s': %s", self._sink.name, station, told)
         seconds = self._pauses.begin(station, error.retry_after_s)
-        if row["created_at"] < (old := now - self._rules.patience):
-            why = f"not delivered within {self._rules.patience}: {told}"
+        if row["created_at"] < (old := now - self._rules.max_age):
+            why = f"not delivered within {self._rules.max_age}: {told}"
             logger.error("Events for %s are given up: %s", self._sink.name, why)
-            await self._box.write(queries.give_up_old, self._sink.name, station, old, why, BITE)
+            await self._box.write(queries.mark_old_dead, self._sink.name, station, old, why, DELETE_BATCH)
         else:
             next_at = now + timedelta(seconds=seconds)
-            await self._box.write(queries.note_failure, row["id"], attempts, next_at, told)
+            await self._box.write(queries.save_failure, row["id"], attempts, next_at, told)
         return False
 
     # === How much there is ===
 
     async def _survey(self, *, may_drop: bool) -> None:
         """Counts what waits, and drops what is too much."""
-        heaps = await self._box.read(queries.survey)
-        mine = {state: heaps.get((self._sink.name, state)) for state in (queries.WAITING, queries.DEAD)}
-        self._metrics.set_heaps(self._sink.name, mine[queries.WAITING], mine[queries.DEAD], self._now())
-        excess = sum(heap.count for heap in mine.values() if heap) - self._rules.most
+        backlogs = await self._box.read(queries.count_backlogs)
+        mine = {state: backlogs.get((self._sink.name, state)) for state in (queries.WAITING, queries.DEAD)}
+        self._metrics.set_backlogs(self._sink.name, mine[queries.WAITING], mine[queries.DEAD], self._now())
+        excess = sum(heap.count for heap in mine.values() if heap) - self._rules.max_messages
         for state in (queries.DEAD, queries.WAITING):
-            while may_drop and excess > 0 and (dropped := await self._drop(state, min(excess, BITE))):
+            while may_drop and excess > 0 and (dropped := await self._drop(state, min(excess, DELETE_BATCH))):
                 excess -= dropped
 
     async def _drop(self, state: str, count: int) -> int:
@@ -230,7 +230,7 @@ class Sender:
             dropped = queries.drop_oldest(connection, self._sink.name, state, count)
             if dropped:
                 facts = {"sink": self._sink.name, "state": state, "count": dropped}
-                add_audit(connection, "outbox", "drop events", after=facts)
+                add_audit_entry(connection, "outbox", "drop events", after=facts)
             return dropped
 
         dropped = await self._box.write(drop)

@@ -12,7 +12,7 @@ Blame = Literal["refused", "failed", "unreachable"]
 
 
 @dataclass(frozen=True)
-class Letter:
+class OutboxMessage:
     """An event on its way to one sink.
 
     Attributes:
@@ -30,7 +30,7 @@ class Letter:
     event: str
 
     @classmethod
-    def from_row(cls, row: Row) -> "Letter":
+    def from_row(cls, row: Row) -> "OutboxMessage":
         """Makes it of a row of `tables.outbox`."""
         event = json.loads(row["event"])
         kind = event["type"].removeprefix(TYPE_PREFIX)
@@ -57,7 +57,7 @@ class Sink(Protocol):
 
     name: str
 
-    async def deliver(self, letter: Letter) -> None:
+    async def deliver(self, message: OutboxMessage) -> None:
         """Returns when the receiver has taken it.
 
         Raises:

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import httpx
 
-from api.delivery.sink import Blame, DeliveryError, Letter
+from api.delivery.sink import Blame, DeliveryError, OutboxMessage
 from api.records.events import MEDIA_TYPE
 from segdec import __version__
 from segdec.errors import ConfigError
 from segdec.webhooks import read_secret, sign_webhook
 
 TIMEOUT = httpx.Timeout(20.0, connect=5.0)
-MOST_ANSWER = 64 * 1024
+MAX_ANSWER_BYTES = 64 * 1024
 """Bytes of an answer that are read, so that its connection can be used again; they say nothing to us."""
 NOT_NOW = {401, 403, 407, 408, 425, 429, 502, 503, 504}
 """Statuses that do not blame the event: who we are, how busy the receiver is, or that it is not there."""
@@ -58,14 +58,14 @@ class Webhook:
             transport=transport,
         )
 
-    async def deliver(self, letter: Letter) -> None:
+    async def deliver(self, message: OutboxMessage) -> None:
         """Returns when the receiver has answered 2xx.
 
         Raises:
             DeliveryError: If it has not.
         """
-        body = letter.event.encode()
-        headers = sign_webhook(self._secrets, letter.event_id, int(self._clock()), body)
+        body = message.event.encode()
+        headers = sign_webhook(self._secrets, message.event_id, int(self._clock()), body)
         try:
             async with self._client.stream("POST", self._url, content=body, headers=headers) as response:
                 await _read(response)
@@ -83,7 +83,7 @@ async def _read(response: httpx.Response) -> None:
     size = 0
     async for piece in response.aiter_raw():
         size += len(piece)
-        if size > MOST_ANSWER:
+        if size > MAX_ANSWER_BYTES:
             return
 
 

@@ -9,15 +9,15 @@ from typing import Any
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from api.errors import REFUSALS, problem_of
-from api.middleware.keys import OPEN_PATHS, path_of
-from api.middleware.metrics import UNMATCHED, Metrics
+from api.errors import RETRYABLE_STATUSES, problem_of
+from api.metrics import UNMATCHED_ROUTE, Metrics
+from api.middleware.keys import PUBLIC_PATHS, request_path
 from segdec.schemas import BatchItem, Problem
 
 CLIENT_GONE = 499
 """Status noted for a request whose client left before its answer began; it is never sent."""
 
-QUIET_PATHS = ("/livez", "/readyz", "/metrics", "/v2/health/")
+PROBE_PATHS = ("/livez", "/readyz", "/metrics", "/v2/health/")
 """Asked every few seconds: in the log only if they fail."""
 
 PHOTOGRAPH_PATHS = re.compile(r"/v1/(models/.+/)?(predict(/batch)?|inspect)|/v2/models/.+/infer")
@@ -26,12 +26,12 @@ PHOTOGRAPH_PATHS = re.compile(r"/v1/(models/.+/)?(predict(/batch)?|inspect)|/v2/
 logger = logging.getLogger(__name__)
 
 
-def note(request: Request, **facts: str | float) -> None:
+def add_log_fields(request: Request, **facts: str | float) -> None:
     """Adds facts of an answer to the request's log line, for example `model`, `version`, `label`, `score`."""
     _facts_of(request.scope).update(facts)
 
 
-def note_photographs(request: Request, count: int, refused: Sequence[BatchItem] = ()) -> None:
+def set_photograph_counts(request: Request, count: int, refused: Sequence[BatchItem] = ()) -> None:
     """Says how many photographs a request has, if not one, and which were refused while others were not."""
     request.scope.setdefault("state", {}).update(photographs=count, refused=refused)
 
@@ -56,7 +56,7 @@ class AccessMiddleware:
             await self.app(scope, receive, send)
             return
         begun = time.perf_counter()
-        path = path_of(scope)  # now: a mounted app changes the scope
+        path = request_path(scope)  # now: a mounted app changes the scope
         status = CLIENT_GONE
 
         async def send_and_see(message: Message) -> None:
@@ -90,8 +90,10 @@ class AccessMiddleware:
 
     def _is_logged(self, path: str, status: int) -> bool:
         if status < 400:
-            return self.log and not path.startswith(QUIET_PATHS)
-        passing = path.startswith(QUIET_PATHS) or (status in REFUSALS and PHOTOGRAPH_PATHS.fullmatch(path))
+            return self.log and not path.startswith(PROBE_PATHS)
+        passing = path.startswith(PROBE_PATHS) or (
+            status in RETRYABLE_STATUSES and PHOTOGRAPH_PATHS.fullmatch(path)
+        )
         return self.log or not passing
 
 
@@ -102,12 +104,12 @@ def route_of(scope: Scope, path: str) -> str:
         scope: The request, after it was answered.
         path: Its path as it came.
     """
-    if path in OPEN_PATHS:
+    if path in PUBLIC_PATHS:
         return path
     if "app_root_path" in scope:  # a mounted app took it
         mount: str = scope["root_path"].removeprefix(scope["app_root_path"])
         return f"{mount}/{{path}}"
-    template: str = getattr(scope.get("route"), "path", UNMATCHED)
+    template: str = getattr(scope.get("route"), "path", UNMATCHED_ROUTE)
     return template
 
 
@@ -123,7 +125,7 @@ def _refused(scope: Scope) -> Iterator[tuple[BatchItem, Problem]]:
             yield item, item.problem
 
 
-def who_asked(scope: Scope) -> dict[str, str]:
+def caller_fields(scope: Scope) -> dict[str, str]:
     """Returns who sent a request, as fields of a log line: `request_id`, `client` and `key`, as far as known.
 
     The address is what a trusted proxy says it is, else that of the connection.
@@ -143,7 +145,7 @@ def _log(event: str, scope: Scope, path: str, status: int, problem: str | None, 
         facts["problem"] = problem
     missed = status >= 400 and PHOTOGRAPH_PATHS.fullmatch(path)
     level = logging.WARNING if missed or status >= 500 else logging.INFO
-    logger.log(level, event, extra={**who_asked(scope), **facts, **more, **_facts_of(scope)})
+    logger.log(level, event, extra={**caller_fields(scope), **facts, **more, **_facts_of(scope)})
 
 
 def _facts_of(scope: Scope) -> dict[str, Any]:

@@ -5,10 +5,10 @@ import asyncio
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from api.errors import problem_response
-from api.middleware.metrics import Metrics
+from api.metrics import Metrics
 
 
-class DrainMiddleware:
+class ShutdownMiddleware:
     """Answers 503 for a request that the server cancels at the end of its drain time.
 
     An answer that has begun cannot become another one: its connection is closed.
@@ -40,7 +40,7 @@ class DrainMiddleware:
                 await self._refuse(scope, receive, send, service.settings.retry_after_s)
 
     async def _refuse(self, scope: Scope, receive: Receive, send: Send, retry_after_s: int) -> None:
-        self.metrics.reject("draining")
+        self.metrics.count_rejection("draining")
         detail = "The service stopped before this was answered. Ask another replica."
         headers = {"Connection": "close", "Retry-After": str(retry_after_s)}
         response = problem_response(scope["state"]["request_id"], 503, "draining", detail, headers)

@@ -14,7 +14,7 @@ from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from api.errors import RequestError, problem_response
-from api.middleware.metrics import Metrics
+from api.metrics import Metrics
 from api.settings import Settings
 from segdec.errors import ConfigError
 
@@ -23,7 +23,7 @@ Role = Literal["anyone", "predict", "review", "admin"]
 served."""
 RANKS: dict[Role, int] = {"anyone": 0, "predict": 1, "review": 2, "admin": 3}
 
-OPEN_PATHS = frozenset(
+PUBLIC_PATHS = frozenset(
     {
         "/",
         "/line",
@@ -37,9 +37,9 @@ OPEN_PATHS = frozenset(
         "/v2",
     }
 )
-OPEN_TREES = ("/docs/", "/static/", "/v2/health/")
-ADMIN_TREE = "/v1/admin/"
-REVIEW_TREES = ("/v1/records/", "/v1/review/", "/v1/line/", "/v1/outbox/")
+PUBLIC_PREFIXES = ("/docs/", "/static/", "/v2/health/")
+ADMIN_PREFIX = "/v1/admin/"
+REVIEW_PREFIXES = ("/v1/records/", "/v1/review/", "/v1/line/", "/v1/outbox/")
 
 SCHEMES = {
     "bearer": {"type": "http", "scheme": "bearer", "description": "Authorization: Bearer KEY"},
@@ -53,14 +53,14 @@ HOW_TO_MAKE = "Make one with: python -m api key NAME"
 def role_for(path: str) -> Role:
     """Returns whom a path is for. If it is not listed as open it needs a key: a new route starts guarded."""
     path = path.rstrip("/") or "/"
-    if f"{path}/".startswith(ADMIN_TREE):
+    if f"{path}/".startswith(ADMIN_PREFIX):
         return "admin"
-    if f"{path}/".startswith(REVIEW_TREES):
+    if f"{path}/".startswith(REVIEW_PREFIXES):
         return "review"
-    return "anyone" if path in OPEN_PATHS or f"{path}/".startswith(OPEN_TREES) else "predict"
+    return "anyone" if path in PUBLIC_PATHS or f"{path}/".startswith(PUBLIC_PREFIXES) else "predict"
 
 
-def path_of(scope: Scope) -> str:
+def request_path(scope: Scope) -> str:
     """Returns the path of a request below the prefix that a proxy may have added."""
     path: str = scope["path"]
     return path.removeprefix(scope.get("root_path", ""))
@@ -96,7 +96,7 @@ def make_key(name: str) -> tuple[str, str]:
     return key, f"{name}:{_digest(key).hex()}"
 
 
-def print_key(name: str) -> None:
+def print_new_key(name: str) -> None:
     """Makes a key for `name` and prints it with the line to keep; for the command line.
 
     Raises:
@@ -178,11 +178,11 @@ class Keyring:
         """Names of all keys."""
         return [key.name for key in self._keys]
 
-    def take_over(self, other: "Keyring") -> None:
+    def replace_with(self, other: "Keyring") -> None:
         """Accepts the keys of `other` from now on, and no others."""
         self._keys = other._keys
 
-    def guards(self, role: Role) -> bool:
+    def requires_key(self, role: Role) -> bool:
         """Returns whether paths for `role` need a key: pictures need one wherever there are any."""
         if role == "review":
             return bool(self._roles)
@@ -194,7 +194,7 @@ class Keyring:
         Raises:
             RequestError: 401 without a known key, 403 with one that may not.
         """
-        if not self.guards(role):
+        if not self.requires_key(role):
             return None
         if max(map(RANKS.__getitem__, self._roles), default=0) < RANKS[role]:
             raise RequestError(
@@ -246,9 +246,11 @@ class KeyMiddleware:
             await self.app(scope, receive, send)
             return
         try:
-            scope["state"]["key"] = self.keyring.authorize(role_for(path_of(scope)), Headers(scope=scope))
+            scope["state"]["key"] = self.keyring.authorize(
+                role_for(request_path(scope)), Headers(scope=scope)
+            )
         except RequestError as error:
-            self.metrics.reject(error.code)
+            self.metrics.count_rejection(error.code)
             request_id = scope["state"]["request_id"]
             response = problem_response(request_id, error.status, error.code, str(error), error.headers)
             await response(scope, receive, send)
@@ -256,7 +258,7 @@ class KeyMiddleware:
         await self.app(scope, receive, send)
 
 
-def describe_keys(app: FastAPI, keyring: Keyring) -> None:
+def document_keys(app: FastAPI, keyring: Keyring) -> None:
     """Adds the two ways of sending a key to the OpenAPI document, for the paths that need one."""
     describe = app.openapi
 
@@ -264,7 +266,7 @@ def describe_keys(app: FastAPI, keyring: Keyring) -> None:
         document = describe()
         document.setdefault("components", {})["securitySchemes"] = SCHEMES
         for path, operations in document["paths"].items():
-            if keyring.guards(role_for(path)):
+            if keyring.requires_key(role_for(path)):
                 for operation in operations.values():
                     operation["security"] = [{name: []} for name in SCHEMES]
         return document

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from api.errors import problem_response
-from api.middleware.keys import path_of, role_for
-from api.middleware.metrics import Metrics
+from api.metrics import Metrics
+from api.middleware.keys import request_path, role_for
 
 MAX_CLIENTS = 100_000
 """Clients that are remembered at most; beyond, the one that was quiet longest is forgotten."""
@@ -33,7 +33,7 @@ class RateLimiter:
         self._clock = clock
         self._full_at: dict[str, float] = {}  # in the order of the last request
 
-    def take(self, client: str) -> float:
+    def take_token(self, client: str) -> float:
         """Takes a token of `client`.
 
         Returns:
@@ -71,14 +71,14 @@ class RateLimitMiddleware:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handles one request."""
-        if scope["type"] != "http" or role_for(path_of(scope)) == "anyone":
+        if scope["type"] != "http" or role_for(request_path(scope)) == "anyone":
             await self.app(scope, receive, send)
             return
-        wait_s = self.limiter.take(_client_of(scope))
+        wait_s = self.limiter.take_token(_client_of(scope))
         if not wait_s:
             await self.app(scope, receive, send)
             return
-        self.metrics.reject("rate_limit")
+        self.metrics.count_rejection("rate_limit")
         retry_after_s = math.ceil(wait_s)
         detail = f"Too many requests. Expected a pause; come back in {retry_after_s} s."
         headers = {"Retry-After": str(retry_after_s)}

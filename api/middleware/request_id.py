@@ -8,7 +8,7 @@ from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from api.errors import problem_response
-from api.middleware.access import note
+from api.middleware.access import add_log_fields
 
 HEADER = "X-Request-ID"
 REFUSED_HEADER = "X-Request-ID-Refused"
@@ -36,7 +36,7 @@ class RequestIdMiddleware:
         sent = Headers(scope=scope).get(HEADER)
         request_id, refusal = choose_id(sent)
         if sent and refusal:  # in the log all the same, so that the client's own records can be found
-            note(Request(scope), sent_id=sent[:MAX_LENGTH].encode("unicode_escape").decode("ascii"))
+            add_log_fields(Request(scope), sent_id=sent[:MAX_LENGTH].encode("unicode_escape").decode("ascii"))
         scope.setdefault("state", {})["request_id"] = request_id
         added = [(HEADER.lower().encode(), request_id.encode())]
         if refusal:

@@ -4,7 +4,7 @@ import logging
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from api.middleware.metrics import Metrics
+from api.metrics import Metrics
 
 HEADER = b"x-segdec-resend"
 logger = logging.getLogger(__name__)

@@ -3,14 +3,14 @@
 from fastapi import FastAPI
 from starlette.middleware.cors import CORSMiddleware
 
+from api.metrics import Metrics
 from api.middleware.access import AccessMiddleware
-from api.middleware.draining import DrainMiddleware
-from api.middleware.keys import KeyMiddleware, Keyring, describe_keys
-from api.middleware.metrics import Metrics
-from api.middleware.misses import MissMiddleware
+from api.middleware.draining import ShutdownMiddleware
+from api.middleware.keys import KeyMiddleware, Keyring, document_keys
 from api.middleware.rate_limit import RateLimiter, RateLimitMiddleware
 from api.middleware.request_id import RequestIdMiddleware
 from api.middleware.resend import ResendMiddleware
+from api.middleware.uninspected import UninspectedMiddleware
 from api.middleware.v2_errors import ProtocolErrorMiddleware
 from api.settings import Settings
 
@@ -57,17 +57,17 @@ def add_middleware(app: FastAPI, settings: Settings, metrics: Metrics) -> None:
     """
     app.state.metrics = metrics
     keyring = app.state.keyring = Keyring.read(settings)
-    metrics.expect_keys(keyring.names)
-    describe_keys(app, keyring)
+    metrics.initialize_keys(keyring.names)
+    document_keys(app, keyring)
     # The one added last is met first.
     if settings.rate_limit is not None:
         limiter = RateLimiter(settings.rate_limit, settings.rate_burst)
         app.add_middleware(RateLimitMiddleware, limiter=limiter, metrics=metrics)
     app.add_middleware(ResendMiddleware, metrics=metrics)
     if settings.record != "off":
-        app.add_middleware(MissMiddleware)
+        app.add_middleware(UninspectedMiddleware)
     app.add_middleware(KeyMiddleware, keyring=keyring, metrics=metrics)
-    app.add_middleware(DrainMiddleware, metrics=metrics)
+    app.add_middleware(ShutdownMiddleware, metrics=metrics)
     app.add_middleware(RequestIdMiddleware)
     if settings.cors_origins:
         app.add_middleware(

@@ -9,7 +9,7 @@ from pathlib import Path
 from api.errors import RequestError
 from segdec.artifact import STABLE
 from segdec.errors import ArtifactError
-from segdec.files import write_bytes_atomic, write_text_atomic
+from segdec.runtime.files import write_bytes_atomic, write_text_atomic
 
 """Answers whoever names no version."""
 CANDIDATE = "candidate"
@@ -27,7 +27,7 @@ def read_labels(path: Path, known: Mapping[str, Path]) -> dict[str, str] | None:
     Raises:
         ArtifactError: If the file is damaged, or names a version that is not there.
     """
-    content = read_content(path)
+    content = read_if_exists(path)
     return None if content is None else parse_labels(path, content, known)
 
 
@@ -45,7 +45,7 @@ def parse_labels(path: Path, content: bytes, known: Mapping[str, Path]) -> dict[
     return dict(values)
 
 
-def read_content(path: Path) -> bytes | None:
+def read_if_exists(path: Path) -> bytes | None:
     """Returns what is in the file; None if there is no file.
 
     Raises:
@@ -100,7 +100,7 @@ class LabelChange:
     apply: Callable[[Labels], dict[str, str]]
 
 
-def name_candidate(version: str | None) -> LabelChange:
+def set_candidate(version: str | None) -> LabelChange:
     """Returns the change that lets `version` shadow the stable one; None for no version any more."""
 
     def apply(labels: Labels) -> dict[str, str]:
@@ -152,7 +152,7 @@ ROLL_BACK = LabelChange("roll back", _roll_back)
 
 
 @dataclass(frozen=True)
-class Relabelling:
+class LabelFileUpdate:
     """Other labels for the versions of a model, not written yet.
 
     Attributes:
@@ -187,7 +187,7 @@ class Relabelling:
         Raises:
             RequestError: 409 if the folder cannot be written to, or somebody else has changed them meanwhile.
         """
-        if read_content(self.path) != self.found:
+        if read_if_exists(self.path) != self.found:
             raise RequestError(
                 409, "labels_changed", f"{self.path} was changed meanwhile. Look at it and ask again."
             )

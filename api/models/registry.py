@@ -5,11 +5,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
-from api.batching import ImagePredictor
 from api.errors import RequestError
-from api.memory_budget import LargestPhotograph
+from api.inference.inference_thread import ImagePredictor
+from api.inference.memory_budget import LargestPhotograph
+from api.inference.network_cost import NetworkCost
 from api.models.labels import CANDIDATE
-from api.network_cost import NetworkCost
 from segdec.artifact import STABLE
 from segdec.config import ModelConfig
 from segdec.schemas import ModelDetail, ModelIdentity
@@ -49,7 +49,7 @@ class ServedModel:
         """Its network, input, classes and thresholds."""
         return self.predictor.config
 
-    def detail(self, largest: LargestPhotograph) -> ModelDetail:
+    def describe(self, largest: LargestPhotograph) -> ModelDetail:
         """Returns the identity with the manifest and the `largest` photograph it takes, for the listing."""
         manifest: dict[str, Any] = self.config.model_dump(mode="json")
         return ModelDetail(
@@ -70,7 +70,7 @@ class ServedModel:
         """Returns the same model under other labels."""
         return replace(self, labels=labels)
 
-    async def drained(self) -> None:
+    async def wait_until_unused(self) -> None:
         """Returns when no request is answered by the model any more."""
         while self.usage.count:
             self.usage.idle.clear()

@@ -16,7 +16,7 @@ logger = logging.getLogger(__name__)
 async def log_reload(
     registry: ModelRegistry,
     name: str,
-    asked_by: Mapping[str, str],
+    requested_by: Mapping[str, str],
     reloading: Awaitable[ReloadAnswer],
     event: str = "reload",
 ) -> ReloadAnswer:
@@ -49,7 +49,7 @@ async def log_reload(
             "after": _served(registry, name),
             "total_ms": round((time.perf_counter() - begun) * 1000, 3),
         }
-        logger.log(level, event, exc_info=failure, extra={**facts, **asked_by})
+        logger.log(level, event, exc_info=failure, extra={**facts, **requested_by})
 
 
 def _served(registry: ModelRegistry, name: str) -> str:

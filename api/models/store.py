@@ -9,11 +9,11 @@ from typing import Protocol
 from api.errors import RequestError
 from api.models.labels import (
     LabelChange,
+    LabelFileUpdate,
     Labels,
-    Relabelling,
     check_labels,
     parse_labels,
-    read_content,
+    read_if_exists,
     read_labels,
 )
 from segdec.artifact import LABELS, MANIFEST, STABLE, open_artifact
@@ -48,7 +48,7 @@ class ModelStore(Protocol):
             ArtifactError: If its folder is not as it should be.
         """
 
-    def relabel(self, name: str, stable: str, change: LabelChange) -> tuple[Offer, Relabelling]:
+    def relabel(self, name: str, stable: str, change: LabelChange) -> tuple[Offer, LabelFileUpdate]:
         """Returns what there would be of the model `name` with other labels, and what writes them.
 
         Args:
@@ -86,7 +86,7 @@ class SingleModel:
             )
         return Offer({manifest.version: self.folder}, {STABLE: manifest.version})
 
-    def relabel(self, name: str, stable: str, change: LabelChange) -> tuple[Offer, Relabelling]:  # noqa: ARG002
+    def relabel(self, name: str, stable: str, change: LabelChange) -> tuple[Offer, LabelFileUpdate]:  # noqa: ARG002
         """Refuses: one version alone has nothing to move."""
         raise RequestError(
             409,
@@ -130,13 +130,13 @@ class ModelFolder:
         labels = read_labels(self.folder / name / LABELS, artifacts)
         return _offer(name, artifacts, labels or _newest(artifacts))
 
-    def relabel(self, name: str, stable: str, change: LabelChange) -> tuple[Offer, Relabelling]:
+    def relabel(self, name: str, stable: str, change: LabelChange) -> tuple[Offer, LabelFileUpdate]:
         """Returns what there would be with other labels, and what writes them; as `ModelStore.relabel`."""
         artifacts = self._artifacts_of(name)
         if not artifacts:
             raise RequestError(404, "model_not_found", f"There is no model '{name}' where the models lie.")
         path = self.folder / name / LABELS
-        found = read_content(path)
+        found = read_if_exists(path)
         if found is not None:
             before = parse_labels(path, found, artifacts)
         else:
@@ -144,9 +144,9 @@ class ModelFolder:
         after = change.apply(before)
         _check_known(name, after, artifacts)
         check_labels(path, after, artifacts)
-        relabelling = Relabelling(path, found, before, after)
-        relabelling.check_writable()
-        return _offer(name, artifacts, after), relabelling
+        update = LabelFileUpdate(path, found, before, after)
+        update.check_writable()
+        return _offer(name, artifacts, after), update
 
     def _artifacts_of(self, name: str) -> dict[str, Path]:
         return _artifacts(self.folder / name) if PLAIN_NAME.fullmatch(name) else {}

@@ -16,10 +16,10 @@ from api.protocol_v2.input_tensors import (
 )
 from api.protocol_v2.outputs import OUTPUTS, output_names
 from api.protocol_v2.schemas import InferInput, InferRequest, TensorMetadata
+from api.routes.uploads import Upload
 from api.settings import Settings
-from api.uploads import Upload
 from segdec.config import ModelConfig
-from segdec.suggestions import nearest
+from segdec.runtime.suggestions import nearest_name
 
 Source = Upload | NDArray[np.uint8]
 
@@ -50,7 +50,7 @@ class InferenceRequest:
     threshold: float | None
     timeout_us: int | None
     outputs: dict[str, bool]
-    names_outputs: bool = False
+    has_named_outputs: bool = False
 
 
 def parse_inference_request(body: bytes, header_length: str | None, settings: Settings) -> InferenceRequest:
@@ -79,11 +79,11 @@ def parse_inference_request(body: bytes, header_length: str | None, settings: Se
         asked.threshold,
         asked.timeout,
         outputs,
-        names_outputs=bool(request.outputs),
+        has_named_outputs=bool(request.outputs),
     )
 
 
-def outputs_of(asked: InferenceRequest, config: ModelConfig) -> dict[str, bool]:
+def select_outputs(asked: InferenceRequest, config: ModelConfig) -> dict[str, bool]:
     """Returns the outputs that are answered of a model.
 
     Raises:
@@ -91,7 +91,7 @@ def outputs_of(asked: InferenceRequest, config: ModelConfig) -> dict[str, bool]:
     """
     there = output_names(config)
     missing = [name for name in asked.outputs if name not in there]
-    if missing and asked.names_outputs:
+    if missing and asked.has_named_outputs:
         raise RequestError(
             400,
             "unknown_tensor",
@@ -150,5 +150,5 @@ def _check_size(tensor: InferInput, settings: Settings) -> None:
 
 def _unknown(kind: str, name: str, known: Collection[str]) -> RequestError:
     return RequestError(
-        400, "unknown_tensor", f"There is no {kind} '{name}'. Did you mean '{nearest(name, known)}'?"
+        400, "unknown_tensor", f"There is no {kind} '{name}'. Did you mean '{nearest_name(name, known)}'?"
     )

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from api.photograph_pipeline import InspectedPhotograph
+from api.inspection.photograph_pipeline import InspectedPhotograph
 from api.protocol_v2.input_tensors import HEADER_LENGTH, LENGTH_BYTES
 from api.protocol_v2.schemas import InferAnswer, InferOutput, TensorMetadata
 from segdec.config import ModelConfig
@@ -68,13 +68,13 @@ OUTPUTS: dict[str, Callable[[Sequence[PhotographOutputs]], Values]] = {
 }
 """What can be asked for."""
 
-OPTIONAL = frozenset({"class_mask"})
+OPTIONAL_OUTPUTS = frozenset({"class_mask"})
 """Of models with a mask for each class; empty of others."""
 
 
 def output_names(config: ModelConfig) -> tuple[str, ...]:
     """Returns what a model has; a request that names no outputs gets it all, as the protocol has it."""
-    return tuple(name for name in OUTPUTS if config.network.mask_channels > 1 or name not in OPTIONAL)
+    return tuple(name for name in OUTPUTS if config.network.mask_channels > 1 or name not in OPTIONAL_OUTPUTS)
 
 
 def describe_outputs(config: ModelConfig) -> list[TensorMetadata]:
@@ -137,7 +137,7 @@ class OutputTensor:
         return InferOutput(**form, parameters={"content_type": "base64"}, data=encoded)
 
 
-def write_answer(
+def encode_answer(
     request_id: str | None,
     model: ModelIdentity,
     outputs: Mapping[str, bool],

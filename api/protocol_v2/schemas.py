@@ -11,7 +11,7 @@ Name = Annotated[str, Field(max_length=256)]
 Size = Annotated[int, Field(ge=0, lt=2**63)]
 
 
-class ProtocolPart(BaseModel):
+class ProtocolModel(BaseModel):
     """Base of everything in the protocol; numbers must be numbers, not words that look like them."""
 
     model_config = ConfigDict(frozen=True, strict=True, extra="ignore")
@@ -28,14 +28,14 @@ class ProtocolPart(BaseModel):
 # === Request ===
 
 
-class InputParameters(ProtocolPart):
+class InputParameters(ProtocolModel):
     """How the data of an input travels."""
 
     binary_data_size: Size | None = Field(None, description="bytes of this input after the JSON part")
     shared_memory_region: str | None = Field(None, description="not supported")
 
 
-class InferInput(ProtocolPart):
+class InferInput(ProtocolModel):
     """An input tensor: its data stands in `data` or, as `binary_data_size` bytes, after the JSON part."""
 
     name: Name = Field(description="image or pixels")
@@ -47,7 +47,7 @@ class InferInput(ProtocolPart):
     )
 
 
-class OutputParameters(ProtocolPart):
+class OutputParameters(ProtocolModel):
     """How the data of an output travels."""
 
     binary_data: bool | None = Field(None, description="after the JSON part; default: binary_data_output")
@@ -55,7 +55,7 @@ class OutputParameters(ProtocolPart):
     shared_memory_region: str | None = Field(None, description="not supported")
 
 
-class RequestedOutput(ProtocolPart):
+class RequestedOutput(ProtocolModel):
     """An output tensor that is asked for."""
 
     name: Name = Field(
@@ -64,7 +64,7 @@ class RequestedOutput(ProtocolPart):
     parameters: OutputParameters = OutputParameters()
 
 
-class InferParameters(ProtocolPart):
+class InferParameters(ProtocolModel):
     """Settings of a request."""
 
     threshold: Annotated[float, Field(ge=0.0, le=1.0)] | None = Field(
@@ -78,7 +78,7 @@ class InferParameters(ProtocolPart):
     binary_data_output: bool = Field(False, description="answer every output after the JSON part")
 
 
-class InferRequest(ProtocolPart):
+class InferRequest(ProtocolModel):
     """The JSON part of an inference request."""
 
     id: Name | None = Field(None, description="comes back in the answer")
@@ -90,7 +90,7 @@ class InferRequest(ProtocolPart):
 # === Answers ===
 
 
-class InferOutput(ProtocolPart):
+class InferOutput(ProtocolModel):
     """An output tensor."""
 
     name: str
@@ -102,7 +102,7 @@ class InferOutput(ProtocolPart):
     data: list[str] | list[float] | None = Field(None, description="row by row; absent when it is binary")
 
 
-class InferAnswer(ProtocolPart):
+class InferAnswer(ProtocolModel):
     """The JSON part of an inference answer."""
 
     model_name: str
@@ -111,7 +111,7 @@ class InferAnswer(ProtocolPart):
     outputs: list[InferOutput]
 
 
-class TensorMetadata(ProtocolPart):
+class TensorMetadata(ProtocolModel):
     """An input or output of a model."""
 
     name: str
@@ -120,7 +120,7 @@ class TensorMetadata(ProtocolPart):
     parameters: dict[str, str] | None = None
 
 
-class ModelParameters(ProtocolPart):
+class ModelParameters(ProtocolModel):
     """What the protocol leaves to the server to say about a model."""
 
     version: str = Field(description="the one that is described")
@@ -132,7 +132,7 @@ class ModelParameters(ProtocolPart):
     )
 
 
-class ModelMetadata(ProtocolPart):
+class ModelMetadata(ProtocolModel):
     """A model as the protocol describes it."""
 
     name: str
@@ -143,7 +143,7 @@ class ModelMetadata(ProtocolPart):
     parameters: ModelParameters
 
 
-class ServerMetadata(ProtocolPart):
+class ServerMetadata(ProtocolModel):
     """The server and what it adds to the protocol."""
 
     name: str
@@ -151,26 +151,26 @@ class ServerMetadata(ProtocolPart):
     extensions: list[str]
 
 
-class ServerLive(ProtocolPart):
+class ServerLive(ProtocolModel):
     """Whether the process answers."""
 
     live: bool
 
 
-class ServerReady(ProtocolPart):
+class ServerReady(ProtocolModel):
     """Whether requests are answered."""
 
     ready: bool
 
 
-class ModelReady(ProtocolPart):
+class ModelReady(ProtocolModel):
     """Whether a model answers requests."""
 
     name: str
     ready: bool
 
 
-class IndexEntry(ProtocolPart):
+class IndexEntry(ProtocolModel):
     """A version of a model in the repository's index."""
 
     name: str

@@ -6,7 +6,7 @@ from typing import Any
 
 
 @dataclass(frozen=True)
-class AuditLine:
+class AuditEntry:
     """A change to be found again.
 
     Attributes:

@@ -12,7 +12,7 @@ import pyarrow.parquet
 from sqlalchemy import Engine
 
 from api.records.inspection import Row
-from api.records.queries import Filters, ids_of_hours, list_inspections
+from api.records.queries import Filters, id_range, list_inspections
 
 TableFormat = Literal["csv", "parquet"]
 ROWS = 2_000
@@ -116,7 +116,7 @@ class _Pieces(io.RawIOBase):
 def _pages(engine: Engine, filters: Filters) -> Iterator[Sequence[Row]]:
     """Yields the inspections in pages, the newest first; what is kept meanwhile is not among them."""
     with engine.connect() as connection:
-        _, before = ids_of_hours(connection, filters)
+        _, before = id_range(connection, filters)
     before += 1
     while True:
         with engine.connect() as connection:

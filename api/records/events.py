@@ -17,7 +17,7 @@ from segdec.config import GOOD, REVIEW
 Kind = Literal["inspected", "reviewed"]
 TYPE_PREFIX = "segdec."
 MEDIA_TYPE = "application/cloudevents+json"
-MOST_REGIONS = 50
+MAX_REGIONS = 50
 """Regions of an event, the largest ones: a broker takes no message of any size."""
 
 
@@ -46,7 +46,7 @@ def inspected_event(row: Row) -> str:
         "region_count": len(regions),
         "regions": [
             {name: region.get(name) for name in ("bbox", "area_px", "label")}
-            for region in regions[:MOST_REGIONS]
+            for region in regions[:MAX_REGIONS]
         ],
     }
     return _wrap("inspected", row, row["inspected_at"], data)

@@ -30,7 +30,7 @@ class Inspection:
 
 
 @dataclass(frozen=True)
-class Kept:
+class StoredInspection:
     """What became of an inspection.
 
     Attributes:
@@ -39,4 +39,4 @@ class Kept:
     """
 
     record_id: int
-    first: Row | None = None
+    original: Row | None = None

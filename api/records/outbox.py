@@ -21,7 +21,7 @@ class Outbox:
 
     sinks: tuple[str, ...] = ()
 
-    def tell_inspected(self, connection: Connection, rows: Sequence[Row]) -> None:
+    def enqueue_inspected(self, connection: Connection, rows: Sequence[Row]) -> None:
         """Tells of inspections.
 
         Args:
@@ -31,7 +31,7 @@ class Outbox:
         if self.sinks:
             self._add(connection, [(row["station"], inspected_event(row)) for row in rows])
 
-    def tell_reviewed(self, connection: Connection, row: Row) -> None:
+    def enqueue_reviewed(self, connection: Connection, row: Row) -> None:
         """Tells of a review, or that one was taken back.
 
         Args:

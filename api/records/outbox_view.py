@@ -9,13 +9,13 @@ from sqlalchemy import Connection
 from api.errors import RequestError
 from api.records import outbox_queries as queries
 from api.records.inspection import Row
-from api.records.outbox_queries import DEAD, WAITING, Heap
-from api.records.queries import add_audit
+from api.records.outbox_queries import DEAD, WAITING, Backlog
+from api.records.queries import add_audit_entry
 from api.records.schemas import OutboxEvent, OutboxSink, OutboxState
 
 SHOWN = 50
 """Events of each list of an answer."""
-BITE = 1000
+DELETE_BATCH = 1000
 """Events that are tried again by one request."""
 LOOKED_AT = 200
 """Stations whose first event is looked at."""
@@ -28,15 +28,15 @@ def show_outbox(connection: Connection, configured: Sequence[str]) -> OutboxStat
         connection: To the database.
         configured: Names of the sinks that are sent to.
     """
-    heaps = queries.survey(connection)
-    names = sorted({*configured, *(sink for sink, _ in heaps)})
-    return OutboxState(sinks=[_show(connection, name, name in configured, heaps) for name in names])
+    backlogs = queries.count_backlogs(connection)
+    names = sorted({*configured, *(sink for sink, _ in backlogs)})
+    return OutboxState(sinks=[_show(connection, name, name in configured, backlogs) for name in names])
 
 
 def _show(
-    connection: Connection, sink: str, configured: bool, heaps: dict[tuple[str, str], Heap]
+    connection: Connection, sink: str, configured: bool, backlogs: dict[tuple[str, str], Backlog]
 ) -> OutboxSink:
-    waiting, dead = heaps.get((sink, WAITING)), heaps.get((sink, DEAD))
+    waiting, dead = backlogs.get((sink, WAITING)), backlogs.get((sink, DEAD))
     return OutboxSink(
         name=sink,
         configured=configured,
@@ -50,7 +50,7 @@ def _show(
 
 def _failing(connection: Connection, sink: str) -> list[OutboxEvent]:
     stations = queries.waiting_stations(connection, sink, None, LOOKED_AT)
-    first = [row for one in stations for row in queries.waiting_letters(connection, sink, one, 1)]
+    first = [row for one in stations for row in queries.waiting_messages(connection, sink, one, 1)]
     return [_event(row) for row in first if row["error"] is not None][:SHOWN]
 
 
@@ -59,45 +59,45 @@ def _event(row: Row) -> OutboxEvent:
     return OutboxEvent(**{name: row[name] for name in named}, event=json.loads(row["event"]))
 
 
-def retry(connection: Connection, letter_id: int, who: str) -> int:
+def retry(connection: Connection, message_id: int, who: str) -> int:
     """Lets an event that was given up wait again; returns 1.
 
     Raises:
         RequestError: 404 if there is none, 409 if it waits.
     """
-    row = _find(connection, letter_id)
+    row = _find(connection, message_id)
     if row["state"] != DEAD:
-        raise RequestError(409, "event_waits", f"Event {letter_id} was not given up: it waits still.")
-    changed = queries.revive(connection, [letter_id], datetime.now(UTC))
+        raise RequestError(409, "event_waits", f"Event {message_id} was not given up: it waits still.")
+    changed = queries.requeue(connection, [message_id], datetime.now(UTC))
     _note(connection, who, "retry an event", row)
     return changed
 
 
 def retry_all(connection: Connection, sink: str, who: str) -> int:
     """Lets those wait again that were given up first; returns how many, 0 where there are none."""
-    changed = queries.revive_oldest(connection, sink, datetime.now(UTC), BITE)
+    changed = queries.requeue_oldest(connection, sink, datetime.now(UTC), DELETE_BATCH)
     if changed:
-        add_audit(connection, who, "retry events", after={"sink": sink, "count": changed})
+        add_audit_entry(connection, who, "retry events", after={"sink": sink, "count": changed})
     return changed
 
 
-def discard(connection: Connection, letter_id: int, who: str) -> int:
+def discard(connection: Connection, message_id: int, who: str) -> int:
     """Removes an event, whether it waits or was given up; returns 1.
 
     Raises:
         RequestError: 404 if there is none.
     """
-    row = _find(connection, letter_id)
-    changed = queries.remove_letters(connection, [letter_id])
+    row = _find(connection, message_id)
+    changed = queries.delete_messages(connection, [message_id])
     _note(connection, who, "discard an event", row)
     return changed
 
 
-def _find(connection: Connection, letter_id: int) -> Row:
-    row = queries.find_letter(connection, letter_id)
+def _find(connection: Connection, message_id: int) -> Row:
+    row = queries.find_message(connection, message_id)
     if row is None:
         raise RequestError(
-            404, "event_not_found", f"There is no event {letter_id} in the outbox. See GET /v1/outbox."
+            404, "event_not_found", f"There is no event {message_id} in the outbox. See GET /v1/outbox."
         )
     return row
 
@@ -106,4 +106,4 @@ def _note(connection: Connection, who: str, what: str, row: Row) -> None:
     event = json.loads(row["event"])
     record_id = event["data"]["record_id"]
     before = {"sink": row["sink"], "event": event["id"], "error": row["error"]}
-    add_audit(connection, who, what, record_id=record_id, before=before)
+    add_audit_entry(connection, who, what, record_id=record_id, before=before)

@@ -25,7 +25,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects import postgresql, sqlite
 
 from api.records.inspection import Row
-from api.records.storage.worth import Worth
+from api.records.storage.retention_class import RetentionClass
 from api.records.tables import audit, hours, inspections, pictures, store
 
 DIALECTS = {"postgresql": postgresql, "sqlite": sqlite}
@@ -40,14 +40,16 @@ def insert_into(dialect: str, table: Table) -> Any:
     return DIALECTS[dialect].insert(table)
 
 
-THERE = select(func.coalesce(func.sum(pictures.c.bytes), 0)).where(
+kept_bytes_query = select(func.coalesce(func.sum(pictures.c.bytes), 0)).where(
     pictures.c.sha256.in_(bindparam("digests", expanding=True)), pictures.c.state.in_(("kept", "expiring"))
 )
 """Those whose bytes are counted: of what is expiring, they are forgotten with its file."""
-COUNT_NEW_BYTES = update(store).values(bytes=store.c.bytes + bindparam("size") - THERE.scalar_subquery())
+COUNT_NEW_BYTES = update(store).values(
+    bytes=store.c.bytes + bindparam("size") - kept_bytes_query.scalar_subquery()
+)
 
 
-def keep_pictures(connection: Connection, rows: Sequence[Row]) -> None:
+def upsert_pictures(connection: Connection, rows: Sequence[Row]) -> None:
     """Says of pictures that they are kept. One that was there keeps the higher worth of the two."""
     digests, size = [row["sha256"] for row in rows], sum(row["bytes"] for row in rows)
     connection.execute(COUNT_NEW_BYTES, {"digests": digests, "size": size})
@@ -80,14 +82,14 @@ def _add_inspections(dialect: str) -> Any:
     return insert.returning(inspections.c.token, inspections.c.id)
 
 
-def find_first(connection: Connection, row: Row) -> RowMapping:
+def find_original(connection: Connection, row: Row) -> RowMapping:
     """Returns the inspection because of which `row` was not added: it has its token or one of its keys."""
     same = [inspections.c[name] == row[name] for name in ("token", "request_key", "part_key") if row[name]]
     found = connection.execute(select(inspections).where(or_(*same)).order_by(inspections.c.id).limit(1))
     return found.mappings().one()
 
 
-def count_hours(connection: Connection, rows: Sequence[Row]) -> None:
+def add_hour_counts(connection: Connection, rows: Sequence[Row]) -> None:
     """Adds rows of the table `hours` to those that are there."""
     connection.execute(_count_hours(connection.dialect.name), rows)
 
@@ -127,13 +129,13 @@ def picture_is_kept(connection: Connection, sha256: bytes) -> bool:
     return picture_state(connection, sha256) == "kept"
 
 
-def change_states(connection: Connection, digests: Sequence[bytes], before: str, after: str) -> None:
+def change_picture_states(connection: Connection, digests: Sequence[bytes], before: str, after: str) -> None:
     """Changes the state of those pictures that are in the state `before`."""
     statement = update(pictures).where(pictures.c.sha256.in_(digests), pictures.c.state == before)
     connection.execute(statement.values(state=after))
 
 
-def let_go_unshown(connection: Connection, digests: Sequence[bytes]) -> None:
+def expire_unreferenced(connection: Connection, digests: Sequence[bytes]) -> None:
     """Lets those pictures go that no inspection shows."""
     if digests:
         shown = select(inspections.c.picture).where(inspections.c.picture.in_(digests))
@@ -141,7 +143,7 @@ def let_go_unshown(connection: Connection, digests: Sequence[bytes]) -> None:
         connection.execute(update(pictures).where(gone).values(state="expiring"))
 
 
-def forget_bytes(connection: Connection, digests: Sequence[bytes]) -> None:
+def subtract_stored_bytes(connection: Connection, digests: Sequence[bytes]) -> None:
     """Takes pictures out of the sum of what is stored."""
     statement = select(func.sum(pictures.c.bytes)).where(pictures.c.sha256.in_(digests))
     size = int(connection.execute(statement).scalar() or 0)
@@ -153,8 +155,8 @@ def stored_bytes(connection: Connection) -> int:
     return int(connection.execute(select(store.c.bytes)).scalar() or 0)
 
 
-def least_worthy(
-    connection: Connection, worths: Sequence[Worth], before: datetime | None, most: int
+def least_valuable_pictures(
+    connection: Connection, worths: Sequence[RetentionClass], before: datetime | None, limit: int
 ) -> Sequence[bytes]:
     """Returns the pictures that are worth least, the oldest first.
 
@@ -169,17 +171,17 @@ def least_worthy(
     )
     if before is not None:
         statement = statement.where(pictures.c.stored_at < before)
-    ordered = statement.order_by(pictures.c.worth, pictures.c.stored_at).limit(most)
+    ordered = statement.order_by(pictures.c.worth, pictures.c.stored_at).limit(limit)
     return [bytes(sha256) for sha256 in connection.execute(ordered).scalars()]
 
 
-def expiring(connection: Connection, most: int) -> Sequence[bytes]:
+def expiring_pictures(connection: Connection, limit: int) -> Sequence[bytes]:
     """Returns pictures that are to be deleted."""
-    statement = select(pictures.c.sha256).where(pictures.c.state == literal_column("'expiring'")).limit(most)
+    statement = select(pictures.c.sha256).where(pictures.c.state == literal_column("'expiring'")).limit(limit)
     return [bytes(sha256) for sha256 in connection.execute(statement).scalars()]
 
 
-def add_audit(
+def add_audit_entry(
     connection: Connection,
     who: str,
     what: str,
@@ -206,7 +208,7 @@ def add_audit(
     connection.execute(audit.insert(), line)
 
 
-def read_told(told: str) -> dict[str, Any]:
+def parse_audit_values(told: str) -> dict[str, Any]:
     """Reads what a line of the audit says was there before or after."""
     values: dict[str, Any] = json.loads(told)
     return values
@@ -248,9 +250,9 @@ class Filters:
 
 
 def list_inspections(
-    connection: Connection, filters: Filters, before: int | None, most: int
+    connection: Connection, filters: Filters, before: int | None, limit: int
 ) -> Sequence[RowMapping]:
-    """Returns up to `most` inspections without their masks, the newest first.
+    """Returns up to `limit` inspections without their masks, the newest first.
 
     Args:
         connection: To the database.
@@ -260,13 +262,13 @@ def list_inspections(
     """
     table = inspections.c
     listed = (column for column in table if column is not table.mask)
-    statement = with_pictures(listed).order_by(table.id.desc()).limit(most)
+    statement = with_pictures(listed).order_by(table.id.desc()).limit(limit)
     statement = statement.where(*_equal(connection.dialect.name, filters))
     if filters.reviewed is not None:
         is_missing = table.reviewed_label.is_(None)
         statement = statement.where(~is_missing if filters.reviewed else is_missing)
     if filters.since is not None or filters.until is not None:
-        first, last = ids_of_hours(connection, filters)
+        first, last = id_range(connection, filters)
         statement = statement.where(table.id >= first)
         before = min(last + 1, before or last + 1)  # of two bounds, SQLite would go by one and try the other
         if filters.since is not None:
@@ -285,10 +287,10 @@ def _equal(dialect: str, filters: Filters) -> Iterator[ColumnElement[bool]]:
     for name in names:
         if (value := getattr(filters, name)) is not None:
             column = inspections.c[name]
-            yield (column if name in found_by else unindexed(dialect, column)) == value
+            yield (column if name in found_by else without_index(dialect, column)) == value
 
 
-def unindexed(dialect: str, column: Column[Any]) -> ColumnElement[Any]:
+def without_index(dialect: str, column: Column[Any]) -> ColumnElement[Any]:
     """Returns the text of a column in words that keep SQLite from the column's own index.
 
     SQLite keeps no figures of what is rare, and would take the index of any column that is named.
@@ -296,7 +298,7 @@ def unindexed(dialect: str, column: Column[Any]) -> ColumnElement[Any]:
     return column.concat("") if dialect == "sqlite" else column
 
 
-def ids_of_hours(connection: Connection, filters: Filters) -> tuple[int, int]:
+def id_range(connection: Connection, filters: Filters) -> tuple[int, int]:
     """Returns the lowest and the highest id of the hours that a time touches.
 
     Ids have the order in which inspections were kept, times that of the clock, which may jump: the hours know
@@ -304,7 +306,7 @@ def ids_of_hours(connection: Connection, filters: Filters) -> tuple[int, int]:
     """
     statement = select(func.min(hours.c.first_id), func.max(hours.c.last_id))
     if filters.since is not None:
-        statement = statement.where(hours.c.hour >= hour_of(filters.since))
+        statement = statement.where(hours.c.hour >= start_of_hour(filters.since))
     if filters.until is not None:
         statement = statement.where(hours.c.hour < filters.until)
     if filters.station is not None:
@@ -315,6 +317,6 @@ def ids_of_hours(connection: Connection, filters: Filters) -> tuple[int, int]:
     return (0, -1) if first is None else (first, last)
 
 
-def hour_of(moment: datetime) -> datetime:
+def start_of_hour(moment: datetime) -> datetime:
     """Returns the beginning of its hour, in UTC."""
     return moment.astimezone(UTC).replace(minute=0, second=0, microsecond=0)

@@ -13,27 +13,27 @@ from typing import Concatenate, ParamSpec, TypeVar
 from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import SQLAlchemyError
 
-from api.deadlines import deadline_passed
-from api.errors import RequestError, busy
+from api.errors import RequestError, service_unavailable
+from api.inspection.deadlines import deadline_error
 from api.records import queries
-from api.records.audit import AuditLine
+from api.records.audit import AuditEntry
 from api.records.database import open_database, writing
-from api.records.inspection import Inspection, Kept, Row
-from api.records.line.miss_log import MissLog
-from api.records.opening import database_url, open_pictures
+from api.records.initialization import database_url, initialize_record
+from api.records.inspection import Inspection, Row, StoredInspection
+from api.records.line.uninspected_log import UninspectedLog
 from api.records.outbox import Outbox
 from api.records.record_metrics import RecordMetrics
-from api.records.review.review_queue import take_down_pictures
-from api.records.storage.ballast import Ballast
+from api.records.review.review_queue import dequeue_pictures
 from api.records.storage.pictures import PictureStore
-from api.records.storage.retention import ClockWatch, Retention, RetentionRules
+from api.records.storage.reserved_space import ReservedSpace
+from api.records.storage.retention import ClockMonitor, Retention, RetentionRules
 from api.records.writer import RecordUnavailableError, RecordWriter, describe, is_full
 from segdec.errors import ConfigError
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
-BALLAST = "ballast"
+RESERVED_SPACE_FILE = "ballast"
 READERS = 4
 """Threads that read: no page of a reviewer waits for another's, and none takes the cores from the network."""
 REOPEN_S = 1.0
@@ -78,7 +78,7 @@ class Record:
     ) -> None:
         self.outbox = outbox
         self._engine = open_database(database_url(url, folder))
-        self.misses = MissLog(self._engine)
+        self.misses = UninspectedLog(self._engine)
         self._folder, self._rules, self._retry_after_s = folder, rules, retry_after_s
         self.metrics, self._place = metrics, pictures
         self._failed_at: float | None = None
@@ -98,9 +98,9 @@ class Record:
         async with self._opening:
             if self._writer is not None:
                 return
-            self._rest()  # who waited for the attempt of another one makes none of his own
+            self.raise_if_backing_off()  # who waited for the attempt of another one makes none of his own
             try:
-                pictures = await asyncio.to_thread(open_pictures, self._engine, self._folder, self._place)
+                pictures = await asyncio.to_thread(initialize_record, self._engine, self._folder, self._place)
                 retention = await asyncio.to_thread(self._make_retention, pictures)
             except (SQLAlchemyError, OSError) as error:
                 self._note_closed(error)
@@ -120,9 +120,9 @@ class Record:
     def _make_retention(self, pictures: PictureStore) -> Retention:
         with self._engine.connect() as connection:
             newest = queries.newest_hour(connection)
-        clock = ClockWatch(None if newest is None else newest.timestamp())
-        ballast = Ballast(self._folder / BALLAST)
-        return Retention(self._engine, pictures, self._rules, clock, ballast, self.metrics)
+        clock = ClockMonitor(None if newest is None else newest.timestamp())
+        reserved_space = ReservedSpace(self._folder / RESERVED_SPACE_FILE)
+        return Retention(self._engine, pictures, self._rules, clock, reserved_space, self.metrics)
 
     @property
     def is_usable(self) -> bool:
@@ -135,7 +135,7 @@ class Record:
         Raises:
             RequestError: 503 `record_unavailable`.
         """
-        self._rest()
+        self.raise_if_backing_off()
         if self._writer is None:
             try:
                 await self.open()
@@ -143,11 +143,11 @@ class Record:
                 self._note_closed(error)
                 raise self._unavailable("it cannot be opened, and the log says why") from error
 
-    def _rest(self) -> None:
+    def raise_if_backing_off(self) -> None:
         if self._failed_at is not None and time.monotonic() - self._failed_at < REOPEN_S:
             raise self._unavailable("it failed a moment ago")
 
-    async def keep(self, inspection: Inspection, deadline: float) -> Kept:
+    async def store(self, inspection: Inspection, deadline: float) -> StoredInspection:
         """Stores an inspection; when this returns, row and picture survive a loss of power.
 
         Args:
@@ -159,12 +159,12 @@ class Record:
         """
         await self.check()
         assert self._writer is not None
-        future = asyncio.wrap_future(self._writer.keep(inspection))
+        future = asyncio.wrap_future(self._writer.store(inspection))
         try:
             async with asyncio.timeout(deadline - time.perf_counter()):
                 return await future
         except TimeoutError:
-            raise deadline_passed() from None
+            raise deadline_error() from None
         except RecordUnavailableError as error:
             raise self._unavailable(str(error)) from error
 
@@ -177,9 +177,9 @@ class Record:
             RequestError: 503 `record_unavailable`.
         """
         await self.check()
-        return await self.look(query, *args, **kwargs)
+        return await self.read_during_outage(query, *args, **kwargs)
 
-    async def look(
+    async def read_during_outage(
         self, query: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
         """As `read`, also a moment after a failure to write: a full disk can be read.
@@ -212,8 +212,8 @@ class Record:
 
         return await self.work(do)
 
-    async def make_audited(
-        self, line: AuditLine, make: Callable[[], None], take_back: Callable[[], None]
+    async def change_with_audit(
+        self, line: AuditEntry, make: Callable[[], None], take_back: Callable[[], None]
     ) -> None:
         """Makes a change outside of the record, and its line in the audit: both or none.
 
@@ -227,7 +227,9 @@ class Record:
         def change() -> None:
             with ExitStack() as undo:
                 with writing(self._engine) as connection:
-                    queries.add_audit(connection, line.who, line.what, before=line.before, after=line.after)
+                    queries.add_audit_entry(
+                        connection, line.who, line.what, before=line.before, after=line.after
+                    )
                     make()
                     undo.callback(take_back)
                 undo.pop_all()  # both are there
@@ -275,12 +277,12 @@ class Record:
             raise FileNotFoundError(f"the pictures are gone from {self._pictures.place}")
         with writing(self._engine) as connection:
             # It may have been deleted and have come again since it was not found.
-            if not queries.picture_is_kept(connection, sha256) or self._pictures.holds(sha256):
+            if not queries.picture_is_kept(connection, sha256) or self._pictures.contains(sha256):
                 return
-            queries.forget_bytes(connection, [sha256])
-            queries.change_states(connection, [sha256], "kept", "lost")
-            take_down_pictures(connection, [sha256])
-            queries.add_audit(connection, "service", "lose a picture", after={"sha256": sha256.hex()})
+            queries.subtract_stored_bytes(connection, [sha256])
+            queries.change_picture_states(connection, [sha256], "kept", "lost")
+            dequeue_pictures(connection, [sha256])
+            queries.add_audit_entry(connection, "service", "lose a picture", after={"sha256": sha256.hex()})
         self.metrics.count_lost()
 
     async def delete_picture(self, row: Row, who: str) -> None:
@@ -324,8 +326,8 @@ class Record:
             logger.error("Inspections cannot be recorded: %s", error)
         self._failed_at = time.monotonic()
         if self._retention is not None and is_full(error):
-            self._retention.hurry()
+            self._retention.run_now()
 
     def _unavailable(self, why: str) -> RequestError:
         detail = f"The record cannot be used now: {why}. Nothing was answered unrecorded; send it again."
-        return busy("record_unavailable", detail, self._retry_after_s)
+        return service_unavailable("record_unavailable", detail, self._retry_after_s)

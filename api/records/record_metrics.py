@@ -2,7 +2,7 @@
 
 from prometheus_client import Counter, Gauge, Histogram
 
-from api.middleware.metrics import MILLISECONDS, Metrics
+from api.metrics import MILLISECOND_BUCKETS, Metrics
 
 BATCH_SIZES = (1, 2, 4, 8, 16, 32, 64)
 RESULTS = ("kept", "repeated", "failed")
@@ -34,7 +34,7 @@ class RecordMetrics:
         self._took_ms = Histogram(
             "segdec_record_commit_milliseconds",
             "From the first byte of a transaction's pictures to its commit.",
-            buckets=MILLISECONDS,
+            buckets=MILLISECOND_BUCKETS,
             registry=None,
         )
         self._deleted = Counter(
@@ -72,7 +72,7 @@ class RecordMetrics:
         for collector in (*counted, *states, self._reviews, self._undone, self._waiting):
             metrics.register(collector)
 
-    def count_kept(self, new: int, repeated: int, took_ms: float) -> None:
+    def count_stored(self, new: int, repeated: int, took_ms: float) -> None:
         """Counts the inspections of a transaction."""
         self._inspections.labels("kept").inc(new)
         self._inspections.labels("repeated").inc(repeated)

@@ -8,15 +8,15 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from api.errors import RequestError
-from api.middleware.metrics import Metrics
-from api.middleware.misses import Miss
-from api.records.audit import AuditLine
-from api.records.inspection import Inspection, Kept
+from api.metrics import Metrics
+from api.middleware.uninspected import UninspectedPhotograph
+from api.records.audit import AuditEntry
+from api.records.inspection import Inspection, StoredInspection
 from api.settings import RecordMode, Settings
 from segdec.errors import MissingExtraError
 
 if TYPE_CHECKING:
-    from api.records.line.line_status import Line
+    from api.records.line.line_status import LineMonitor
     from api.records.record import Record
     from api.records.storage.pictures import PictureStore
 
@@ -35,7 +35,7 @@ class Recording:
         line: Tells how the line does, likewise.
     """
 
-    def __init__(self, mode: RecordMode, record: "Record | None", line: "Line | None" = None) -> None:
+    def __init__(self, mode: RecordMode, record: "Record | None", line: "LineMonitor | None" = None) -> None:
         self.mode, self.record, self.line = mode, record, line
 
     @property
@@ -66,28 +66,30 @@ class Recording:
         if self.record is not None and self.mode == "required":
             await self.record.check()
 
-    async def keep(self, inspection: Inspection, deadline: float) -> tuple[Kept | None, str | None]:
+    async def store(
+        self, inspection: Inspection, deadline: float
+    ) -> tuple[StoredInspection | None, str | None]:
         """Keeps an inspection; returns what became of it, or None and why it is not recorded.
 
         Raises:
-            RequestError: As `Record.keep` where it has to be recorded.
+            RequestError: As `Record.store` where it has to be recorded.
         """
         if self.record is None:
             return None, f"{NOT_RECORDED}: the service keeps no record."
         if self.mode == "required":
-            return await self.record.keep(inspection, deadline), None
+            return await self.record.store(inspection, deadline), None
         try:
             soon = min(deadline, time.perf_counter() + BEST_EFFORT_S)
-            return await self.record.keep(inspection, soon), None
+            return await self.record.store(inspection, soon), None
         except RequestError as error:
             return None, f"{NOT_RECORDED}: {error}"
 
-    def note_miss(self, miss: Miss) -> None:
+    def log_uninspected(self, miss: UninspectedPhotograph) -> None:
         """Notes what was not inspected; at once, whatever the database does."""
         if self.record is not None:
             self.record.misses.note(miss)
 
-    async def change(self, line: AuditLine, make: Callable[[], None], take_back: Callable[[], None]) -> None:
+    async def change(self, line: AuditEntry, make: Callable[[], None], take_back: Callable[[], None]) -> None:
         """Makes a change outside of the record, in a thread, and writes it down in the audit.
 
         Args:
@@ -101,7 +103,7 @@ class Recording:
         """
         if self.record is not None:
             try:
-                await self.record.make_audited(line, make, take_back)
+                await self.record.change_with_audit(line, make, take_back)
             except RequestError as error:
                 if self.mode == "required" or error.code != "record_unavailable":
                     raise
@@ -116,7 +118,7 @@ class Recording:
             self.record.close()
 
 
-def open_recording(settings: Settings, metrics: Metrics, sinks: Sequence[str] = ()) -> Recording:
+def create_recording(settings: Settings, metrics: Metrics, sinks: Sequence[str] = ()) -> Recording:
     """Makes the recording that the settings ask for.
 
     Args:
@@ -130,8 +132,8 @@ def open_recording(settings: Settings, metrics: Metrics, sinks: Sequence[str] = 
     """
     if settings.record == "off":
         return Recording("off", None)
-    with naming_group():  # also where the driver is missing that the URL asks for
-        from api.records.line.line_status import Line
+    with explain_missing_group():  # also where the driver is missing that the URL asks for
+        from api.records.line.line_status import LineMonitor
         from api.records.line.shifts import ShiftPlan
         from api.records.outbox import Outbox
         from api.records.record import Record
@@ -145,12 +147,12 @@ def open_recording(settings: Settings, metrics: Metrics, sinks: Sequence[str] = 
             settings.retry_after_s,
             RecordMetrics(metrics),
             Outbox(tuple(sinks)),
-            open_store(settings.record_pictures),
+            open_picture_store(settings.record_pictures),
         )
-    return Recording(settings.record, record, Line(record, ShiftPlan.from_settings(settings)))
+    return Recording(settings.record, record, LineMonitor(record, ShiftPlan.from_settings(settings)))
 
 
-def open_store(url: str | None) -> "PictureStore | None":
+def open_picture_store(url: str | None) -> "PictureStore | None":
     """Opens the store of pictures at `url`; None where they are files.
 
     Raises:
@@ -164,7 +166,7 @@ def open_store(url: str | None) -> "PictureStore | None":
 
 
 @contextmanager
-def naming_group(group: str = "record") -> Iterator[None]:
+def explain_missing_group(group: str = "record") -> Iterator[None]:
     """Says of a package that is missing that `group` has it.
 
     Raises:

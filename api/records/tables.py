@@ -30,7 +30,7 @@ Identity = BigInteger().with_variant(Integer, "sqlite")
 """SQLite counts up only what is declared as INTEGER."""
 
 
-class Moment(TypeDecorator[datetime]):
+class UtcDateTime(TypeDecorator[datetime]):
     """A time in UTC: `timestamp with time zone`, in SQLite text that sorts by time."""
 
     impl = DateTime(timezone=True)
@@ -63,7 +63,7 @@ pictures = Table(
     Column("format", Text, nullable=False, doc="jpeg, png, …, judged from the content"),
     Column("state", Text, nullable=False, doc="kept, expiring, expired or lost"),
     Column("worth", SmallInteger, nullable=False, doc="what is worth least is deleted first"),
-    Column("stored_at", Moment, nullable=False, doc="or last inspected again"),
+    Column("stored_at", UtcDateTime, nullable=False, doc="or last inspected again"),
 )
 Index(
     "pictures_expiring",
@@ -86,7 +86,7 @@ inspections = Table(
     Column("token", LargeBinary(16), nullable=False, unique=True, doc="of the attempt to keep it"),
     Column("request_key", LargeBinary(16), unique=True, doc="digest of client and Idempotency-Key"),
     Column("part_key", LargeBinary(16), unique=True, doc="digest of station, part, model and picture"),
-    Column("inspected_at", Moment, nullable=False),
+    Column("inspected_at", UtcDateTime, nullable=False),
     Column("station", Text, nullable=False, doc="empty where none was named"),
     Column("part_id", Text),
     Column("client", Text, nullable=False, doc="name of the API key; empty without one"),
@@ -106,7 +106,7 @@ inspections = Table(
     Column("draw_probability", Double, doc="that such a one is put up"),
     Column("draw_reason", Text),
     Column("reviewed_label", Text, doc="what a person says: good, a class of defects, or unsure"),
-    Column("reviewed_at", Moment),
+    Column("reviewed_at", UtcDateTime),
     Column("reviewer", Text),
     Column("revision", Integer, nullable=False, default=0, doc="counts the changes of the review"),
     Column("answer", Text, nullable=False, doc="JSON: the answer as it was given, without its mask"),
@@ -142,7 +142,7 @@ Index(
 hours = Table(
     "hours",
     metadata,
-    Column("hour", Moment, primary_key=True),
+    Column("hour", UtcDateTime, primary_key=True),
     Column("station", Text, primary_key=True),
     Column("model", Text, primary_key=True),
     Column("version", Text, primary_key=True),
@@ -159,7 +159,7 @@ hours = Table(
 draws = Table(
     "draws",
     metadata,
-    Column("hour", Moment, primary_key=True),
+    Column("hour", UtcDateTime, primary_key=True),
     Column("station", Text, primary_key=True),
     Column("draw_reason", Text, primary_key=True),
     Column("draw_probability", Double, primary_key=True),
@@ -172,7 +172,7 @@ audit = Table(
     "audit",
     metadata,
     Column("id", Identity, primary_key=True, autoincrement=True),
-    Column("at", Moment, nullable=False),
+    Column("at", UtcDateTime, nullable=False),
     Column("who", Text, nullable=False),
     Column("what", Text, nullable=False, doc="review, undo, promote, roll back, expire, …"),
     Column("record_id", BigInteger),
@@ -190,7 +190,7 @@ review_queue = Table(
     Column("priority", SmallInteger, nullable=False, doc="the lowest is shown first"),
     Column("station", Text, nullable=False, doc="of the inspection"),
     Column("leased_to", Text, doc="the page of the person who has it before him"),
-    Column("leased_until", Moment),
+    Column("leased_until", UtcDateTime),
     Index("review_queue_by_priority", "priority", "record_id"),
     Index("review_queue_by_station", "station", "priority", "record_id"),
 )
@@ -210,7 +210,7 @@ shadows = Table(
     Column("model", Text, nullable=False),
     Column("version", Text, nullable=False),
     Column("manifest_sha256", Text),
-    Column("inspected_at", Moment, nullable=False),
+    Column("inspected_at", UtcDateTime, nullable=False),
     Column("label", Text, nullable=False),
     Column("score", Double, nullable=False),
     Column("log_odds", Double, nullable=False),
@@ -225,7 +225,7 @@ misses = Table(
     "misses",
     metadata,
     Column("id", Identity, primary_key=True, autoincrement=True),
-    Column("missed_at", Moment, nullable=False),
+    Column("missed_at", UtcDateTime, nullable=False),
     Column("station", Text, nullable=False, doc="empty where none was named"),
     Column("part_id", Text),
     Column("client", Text, nullable=False, doc="name of the API key; empty without one"),
@@ -244,11 +244,11 @@ outbox = Table(
     Column("id", Identity, primary_key=True, autoincrement=True),
     Column("sink", Text, nullable=False, doc="where it goes"),
     Column("station", Text, nullable=False),
-    Column("created_at", Moment, nullable=False),
+    Column("created_at", UtcDateTime, nullable=False),
     Column("event", Text, nullable=False, doc="JSON: what is told"),
     Column("state", Text, nullable=False, doc="waiting or dead; what is delivered has no row any more"),
     Column("attempts", Integer, nullable=False),
-    Column("next_at", Moment, nullable=False, doc="not tried before"),
+    Column("next_at", UtcDateTime, nullable=False, doc="not tried before"),
     Column("error", Text, doc="of the last attempt"),
     Index("outbox_by_station", "sink", "state", "station", "id"),
     sqlite_autoincrement=True,

@@ -15,14 +15,14 @@ from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
 from api.records import queries
 from api.records.database import writing
-from api.records.inspection import Inspection, Kept, Row
+from api.records.inspection import Inspection, Row, StoredInspection
 from api.records.outbox import Outbox
 from api.records.record_metrics import RecordMetrics
-from api.records.review.draw_counts import count_draws
-from api.records.review.review_queue import PRIORITIES, put_up
+from api.records.review.review_queue import PRIORITIES, enqueue
+from api.records.review.sampling_counts import add_sampling_counts
 from api.records.storage.pictures import PictureStore
 
-MOST = 64
+MAX_BATCH = 64
 """Inspections of one transaction."""
 PICTURE_THREADS = 4
 """Pictures that are written at the same time."""
@@ -33,7 +33,7 @@ class RecordUnavailableError(Exception):
     """The record cannot be written now."""
 
 
-Waiting = tuple[Inspection, "Future[Kept]"]
+Waiting = tuple[Inspection, "Future[StoredInspection]"]
 
 
 class RecordWriter:
@@ -64,12 +64,12 @@ class RecordWriter:
         self._thread = threading.Thread(target=self._run, name="record", daemon=True)
         self._thread.start()
 
-    def keep(self, inspection: Inspection) -> "Future[Kept]":
+    def store(self, inspection: Inspection) -> "Future[StoredInspection]":
         """Stores an inspection, unless its future is cancelled before its turn.
 
         The future raises RecordUnavailableError if it cannot be stored.
         """
-        future: Future[Kept] = Future()
+        future: Future[StoredInspection] = Future()
         self._waiting.put((inspection, future))
         return future
 
@@ -90,7 +90,7 @@ class RecordWriter:
     def _take(self) -> tuple[list[Waiting], bool]:
         """Waits for one and takes what else is there; also returns whether there will be no more."""
         taken: list[Waiting] = []
-        while len(taken) < MOST:
+        while len(taken) < MAX_BATCH:
             try:
                 waiting = self._waiting.get(block=not taken)
             except queue.Empty:
@@ -108,7 +108,7 @@ class RecordWriter:
         except Exception as error:  # whatever it is, the next ones are tried
             if not isinstance(error, (SQLAlchemyError, OSError)):
                 logger.exception("Storing inspections failed")
-            if len(batch) > 1 and not _is_fault_of_none(error):
+            if len(batch) > 1 and not is_outage(error):
                 for waiting in batch:
                     self._store([waiting])
                 return
@@ -117,14 +117,14 @@ class RecordWriter:
             for _, future in batch:
                 future.set_exception(RecordUnavailableError(describe(error)))
             return
-        repeated = sum(one.first is not None for one in kept)
+        repeated = sum(one.original is not None for one in kept)
         took_ms = 1000 * (time.perf_counter() - begun)
-        self._metrics.count_kept(len(kept) - repeated, repeated, took_ms)
+        self._metrics.count_stored(len(kept) - repeated, repeated, took_ms)
         self._tell(None)
         for (_, future), one in zip(batch, kept, strict=True):
             future.set_result(one)
 
-    def _attempt(self, items: Sequence[Inspection]) -> list[Kept]:
+    def _attempt(self, items: Sequence[Inspection]) -> list[StoredInspection]:
         self._remove_left()
         pictures = {item.sha256: item for item in items}
         self._left.update(pictures)
@@ -137,7 +137,7 @@ class RecordWriter:
             # All may be committed, and the word of it lost: then this finds it, by its tokens.
             kept = self._commit(items, pictures)
         self._left.clear()
-        self._settle(pictures)
+        self._clear_marks(pictures)
         return kept
 
     def _remove_left(self) -> None:
@@ -146,53 +146,57 @@ class RecordWriter:
             return
         self._pictures.read_id()  # a store that does not answer keeps nobody waiting for the transaction
         with writing(self._engine) as connection:
-            sweep(connection, self._pictures, self._left)
+            remove_orphans(connection, self._pictures, self._left)
         self._left.clear()
 
-    def _settle(self, pictures: Iterable[bytes]) -> None:
+    def _clear_marks(self, pictures: Iterable[bytes]) -> None:
         try:
-            self._pictures.settle(*pictures)
+            self._pictures.clear_marks(*pictures)
         except OSError as error:  # a mark too many: the next start removes it
             logger.warning("The mark of a picture was not removed: %s", error)
 
     def _put(self, item: Inspection) -> None:
         self._pictures.put(item.sha256, item.picture)
 
-    def _commit(self, items: Sequence[Inspection], pictures: Mapping[bytes, Inspection]) -> list[Kept]:
+    def _commit(
+        self, items: Sequence[Inspection], pictures: Mapping[bytes, Inspection]
+    ) -> list[StoredInspection]:
         with writing(self._engine) as connection:
-            queries.keep_pictures(connection, [item.picture_row for item in pictures.values()])
-            there = zip(pictures.values(), self._threads.map(self._pictures.holds, pictures), strict=True)
+            queries.upsert_pictures(connection, [item.picture_row for item in pictures.values()])
+            there = zip(pictures.values(), self._threads.map(self._pictures.contains, pictures), strict=True)
             gone = [item for item, held in there if not held]  # between their coming and this transaction
             list(self._threads.map(self._put, gone))
             kept = _add(connection, [item.row for item in items], self._outbox)
-            queries.let_go_unshown(connection, list(_strays(items, kept)))
+            queries.expire_unreferenced(connection, list(rejected_hashes(items, kept)))
             return kept
 
 
-def _add(connection: Connection, rows: Sequence[Row], outbox: Outbox) -> list[Kept]:
+def _add(connection: Connection, rows: Sequence[Row], outbox: Outbox) -> list[StoredInspection]:
     """Adds rows; returns for each its id, or the earlier row that stands for it."""
     added = queries.add_inspections(connection, rows)
     new = [{**row, "id": added[row["token"]]} for row in rows if row["token"] in added]
     if new:
-        queries.count_hours(connection, list(_hours(new)))
-        count_draws(connection, new)
+        queries.add_hour_counts(connection, list(_hours(new)))
+        add_sampling_counts(connection, new)
         drawn = [row for row in new if row["draw"] < row["draw_probability"]]
-        put_up(connection, [(row["id"], PRIORITIES[row["draw_reason"]]) for row in drawn])
-        outbox.tell_inspected(connection, new)
+        enqueue(connection, [(row["id"], PRIORITIES[row["draw_reason"]]) for row in drawn])
+        outbox.enqueue_inspected(connection, new)
     kept = []
     for row in rows:
         if row["token"] in added:
-            kept.append(Kept(added[row["token"]]))
+            kept.append(StoredInspection(added[row["token"]]))
         else:
-            first = queries.find_first(connection, row)
-            kept.append(Kept(first["id"], None if first["token"] == row["token"] else first))
+            original = queries.find_original(connection, row)
+            kept.append(
+                StoredInspection(original["id"], None if original["token"] == row["token"] else original)
+            )
     return kept
 
 
-def _strays(items: Iterable[Inspection], kept: Iterable[Kept]) -> Iterator[bytes]:
+def rejected_hashes(items: Iterable[Inspection], kept: Iterable[StoredInspection]) -> Iterator[bytes]:
     """Yields the pictures that came with the key of another one, and are refused."""
     for item, one in zip(items, kept, strict=True):
-        if one.first is not None and bytes(one.first["picture"]) != item.sha256:
+        if one.original is not None and bytes(one.original["picture"]) != item.sha256:
             yield item.sha256
 
 
@@ -201,7 +205,7 @@ def _hours(rows: Iterable[Row]) -> Iterable[Row]:
     sums: dict[tuple[Any, ...], dict[str, Any]] = {}
     for row in rows:
         key = {name: row[name] for name in ("station", "model", "version", "label")}
-        key["hour"] = queries.hour_of(row["inspected_at"])
+        key["hour"] = queries.start_of_hour(row["inspected_at"])
         none = {"count": 0, "log_odds_sum": 0.0, "log_odds_squares": 0.0, "first_id": row["id"]}
         total = sums.setdefault(tuple(key.values()), {**key, **none})
         total["count"] += 1
@@ -211,10 +215,10 @@ def _hours(rows: Iterable[Row]) -> Iterable[Row]:
     return sums.values()
 
 
-def sweep(connection: Connection, pictures: PictureStore, marked: Set[bytes]) -> None:
+def remove_orphans(connection: Connection, pictures: PictureStore, marked: Set[bytes]) -> None:
     """Removes those of the pictures that have no row, and the marks of the others."""
     kept = {sha256 for sha256 in marked if queries.picture_is_kept(connection, sha256)}
-    pictures.settle(*kept)
+    pictures.clear_marks(*kept)
     pictures.delete(*marked - kept)
 
 
@@ -233,7 +237,7 @@ def describe(error: Exception) -> str:
     return "its database does not answer" if isinstance(error, SQLAlchemyError) else "the service has a fault"
 
 
-def _is_fault_of_none(error: Exception) -> bool:
+def is_outage(error: Exception) -> bool:
     """Returns whether nothing can be stored: then none is tried alone, which could take as long for each."""
     if isinstance(error, OperationalError):  # a lock that is not given, a server that is not there
         return not is_full(error)

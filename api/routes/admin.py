@@ -8,19 +8,19 @@ from fastapi import APIRouter
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from starlette.requests import Request
 
-from api.dependencies import ServiceDep
-from api.errors import RequestError, describe_problems
-from api.middleware.access import who_asked
-from api.models.labels import PROMOTE, ROLL_BACK, name_candidate
-from api.raw_route import describe_body
-from api.request_params import MAX_NAME
+from api.errors import RequestError, document_problems
+from api.middleware.access import caller_fields
+from api.models.labels import PROMOTE, ROLL_BACK, set_candidate
+from api.routes.body_schemas import inline_schema
+from api.routes.dependencies import ServiceDep
+from api.routes.request_params import MAX_NAME
+from api.routes.uploads import read_body
 from api.service import Service
-from api.uploads import read_body
 from segdec.schemas import ReloadAnswer
 
 router = APIRouter(prefix="/v1/admin", tags=["admin"])
 
-MOST_BODY = 4096
+MAX_BODY_BYTES = 4096
 """Bytes of a body."""
 
 
@@ -37,44 +37,44 @@ class CandidateChoice(BaseModel):
 CHOICE: dict[str, Any] = {
     "requestBody": {
         "required": True,
-        "content": {"application/json": {"schema": describe_body(CandidateChoice)}},
+        "content": {"application/json": {"schema": inline_schema(CandidateChoice)}},
     }
 }
 
 
-@router.post("/models/{name}/reload", responses=describe_problems(404, 409, 422, 500, 503))
+@router.post("/models/{name}/reload", responses=document_problems(404, 409, 422, 500, 503))
 async def reload_model(name: str, request: Request, service: ServiceDep) -> ReloadAnswer:
     """Serves what lies on disk now: load, check, self-test, warm, swap, drain; a failure changes nothing."""
-    return await service.reload(name, who_asked(request.scope))
+    return await service.reload(name, caller_fields(request.scope))
 
 
 @router.post(
     "/models/{name}/candidate",
-    responses=describe_problems(400, 404, 408, 409, 413, 422, 500, 503),
+    responses=document_problems(400, 404, 408, 409, 413, 422, 500, 503),
     openapi_extra=CHOICE,
 )
 async def choose_candidate(name: str, request: Request, service: ServiceDep) -> ReloadAnswer:
     """Lets a version see what the stable one inspects, beside it; nothing of it is answered."""
     choice = await _read_choice(request, service)
-    return await service.relabel(name, name_candidate(choice.version), who_asked(request.scope))
+    return await service.relabel(name, set_candidate(choice.version), caller_fields(request.scope))
 
 
-@router.post("/models/{name}/promote", responses=describe_problems(404, 409, 422, 500, 503))
+@router.post("/models/{name}/promote", responses=document_problems(404, 409, 422, 500, 503))
 async def promote(name: str, request: Request, service: ServiceDep) -> ReloadAnswer:
     """Makes the candidate the stable version, and what was stable `previous`."""
-    return await service.relabel(name, PROMOTE, who_asked(request.scope))
+    return await service.relabel(name, PROMOTE, caller_fields(request.scope))
 
 
-@router.post("/models/{name}/rollback", responses=describe_problems(404, 409, 422, 500, 503))
+@router.post("/models/{name}/rollback", responses=document_problems(404, 409, 422, 500, 503))
 async def roll_back(name: str, request: Request, service: ServiceDep) -> ReloadAnswer:
     """Makes the version stable again that was so before the last promotion."""
-    return await service.relabel(name, ROLL_BACK, who_asked(request.scope))
+    return await service.relabel(name, ROLL_BACK, caller_fields(request.scope))
 
 
 async def _read_choice(request: Request, service: Service) -> CandidateChoice:
     deadline = time.perf_counter() + service.settings.deadline_ms / 1000
-    with service.bodies.hold() as held:
-        body = await service.receive(partial(read_body, request, MOST_BODY, held), deadline)
+    with service.bodies.reserve() as reservation:
+        body = await service.receive(partial(read_body, request, MAX_BODY_BYTES, reservation), deadline)
     try:
         return CandidateChoice.model_validate_json(body)
     except ValidationError as error:

@@ -2,21 +2,21 @@
 
 from fastapi import APIRouter
 
-from api.dependencies import ServiceDep
-from api.errors import describe_problems
-from api.records.review.shadows import report_candidate
+from api.errors import document_problems
+from api.records.review.shadow_results import report_candidate
 from api.records.schemas import CandidateList
+from api.routes.dependencies import ServiceDep
 from api.routes.records import RecordDep
 
 router = APIRouter(prefix="/v1/review", tags=["review"])
 
 
-@router.get("/candidates", responses=describe_problems(503))
+@router.get("/candidates", responses=document_problems(503))
 async def list_candidates(service: ServiceDep, record: RecordDep) -> CandidateList:
     """What each candidate answered, how often it differs, and who was right by the reviews."""
     reports = []
     for candidate, serving in service.models.candidates():
-        skipped = service.shadowing.metrics.skipped(candidate.identity)
+        skipped_counts = service.shadowing.metrics.skipped_counts(candidate.identity)
         version = serving.identity.version
-        reports.append(await record.read(report_candidate, candidate.identity, version, skipped))
+        reports.append(await record.read(report_candidate, candidate.identity, version, skipped_counts))
     return CandidateList(candidates=reports)

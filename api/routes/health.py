@@ -3,15 +3,15 @@
 from fastapi import APIRouter
 from starlette.requests import Request
 
-from api.dependencies import ServiceDep, check_alive
-from api.errors import describe_problems
+from api.errors import document_problems
+from api.routes.dependencies import ServiceDep, check_alive
 from segdec.schemas import Health
 
 router = APIRouter(tags=["health"])
 
 
 @router.head("/livez", include_in_schema=False)
-@router.get("/livez", responses=describe_problems(503))
+@router.get("/livez", responses=document_problems(503))
 async def live(request: Request) -> Health:
     """The process answers; 503 when a thread of it has been hanging for so long that only a new one helps."""
     check_alive(request)
@@ -19,7 +19,7 @@ async def live(request: Request) -> Health:
 
 
 @router.head("/readyz", include_in_schema=False)
-@router.get("/readyz", responses=describe_problems(503))
+@router.get("/readyz", responses=document_problems(503))
 async def ready(service: ServiceDep) -> Health:
     """The models are loaded and warm; 503 before that, while a thread hangs, and once told to stop."""
     service.check_ready()

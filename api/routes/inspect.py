@@ -10,26 +10,26 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
-from api.errors import describe_problems
-from api.mask_encoding import encode_mask_file
-from api.middleware.misses import say_part
-from api.photograph_pipeline import InspectedPhotograph
-from api.photograph_request import PhotographRequest
-from api.raw_route import RawRoute, describe_body
-from api.records.drawing import DrawPolicy
-from api.records.inspection import Inspection, Kept
-from api.records.keeping import Subject, check_same, make_inspection, repeat_answer
-from api.request_params import (
+from api.errors import document_problems
+from api.inspection.mask_encoding import encode_mask_file
+from api.inspection.photograph_pipeline import InspectedPhotograph
+from api.middleware.uninspected import set_part
+from api.records.inspection import Inspection, StoredInspection
+from api.records.inspection_rows import Subject, check_same_request, make_inspection, repeat_answer
+from api.records.sampling import SamplingPolicy
+from api.routes.body_schemas import RawRoute, inline_schema
+from api.routes.photograph_request import PhotographRequest
+from api.routes.predict import MASK_FILE, describe_photograph
+from api.routes.request_params import (
     DESCRIBED_KEY,
     InspectQuery,
     PartFacts,
     describe_parameters,
-    join_part_facts,
-    read_key,
+    merge_part_facts,
+    read_idempotency_key,
 )
-from api.responses import HEADER, describe_in_headers, make_answer
-from api.routes.predict import MASK_FILE, describe_photograph
-from api.uploads import JsonInspection
+from api.routes.responses import HEADER_PREFIX, answer_headers, make_answer
+from api.routes.uploads import JsonInspection
 from segdec.schemas import Answer, InspectAnswer
 
 router = APIRouter(prefix="/v1", tags=["inspect"], route_class=RawRoute)
@@ -46,10 +46,10 @@ class _Inspected:
 
 ROUTE: dict[str, Any] = {
     "response_model": InspectAnswer,
-    "responses": {**MASK_FILE, **describe_problems(400, 404, 408, 413, 415, 422, 500, 503, 504)},
+    "responses": {**MASK_FILE, **document_problems(400, 404, 408, 413, 415, 422, 500, 503, 504)},
     "openapi_extra": {
         "parameters": [*describe_parameters(InspectQuery), DESCRIBED_KEY],
-        "requestBody": describe_photograph(JsonInspection, describe_body(PartFacts)["properties"]),
+        "requestBody": describe_photograph(JsonInspection, inline_schema(PartFacts)["properties"]),
     },
 }
 
@@ -68,25 +68,25 @@ async def inspect_with_model(request: Request, name: str) -> Response:
 
 async def _inspect(request: Request, name: str | None = None) -> Response:
     asked = await PhotographRequest.read(request, InspectQuery, name)
-    recording, key = asked.service.recording, read_key(request)
+    recording, key = asked.service.recording, read_idempotency_key(request)
     await recording.check()
     shadowing = asked.service.shadowing
     async with asked.photograph(with_part=True) as upload:
         subject = _subject(asked, upload.part, key)
-        say_part(request.scope, subject.station, subject.part_id)
+        set_part(request.scope, subject.station, subject.part_id)
         encode = partial(_encode, asked=asked, subject=subject, picture=upload.data)
-        with shadowing.beside(asked.model, asked.params.query.threshold) as shadow:
-            _, inspected = await asked.inspect(upload, encode, None if shadow is None else shadow.see)
-            kept, warning = await recording.keep(inspected.inspection, asked.params.deadline)
+        with shadowing.open_shadow(asked.model, asked.params.query.threshold) as shadow:
+            _, inspected = await asked.inspect(upload, encode, None if shadow is None else shadow.set_image)
+            kept, warning = await recording.store(inspected.inspection, asked.params.deadline)
             shadowing.submit(shadow, inspected.inspection, kept)
-    if kept is not None and kept.first is not None:
-        check_same(kept.first, inspected.inspection)
-        inspected = await asyncio.to_thread(_repeat, kept.first, asked, inspected)
+    if kept is not None and kept.original is not None:
+        check_same_request(kept.original, inspected.inspection)
+        inspected = await asyncio.to_thread(_repeat, kept.original, asked, inspected)
     return _respond(inspected, kept, warning)
 
 
 def _subject(asked: PhotographRequest[InspectQuery], told: PartFacts | None, key: str | None) -> Subject:
-    part = join_part_facts(asked.params.query, told)
+    part = merge_part_facts(asked.params.query, told)
     return Subject(
         station=part.station,
         part_id=part.part_id,
@@ -106,15 +106,15 @@ def _encode(
     prediction, query, settings = inspected.prediction, asked.params.query, asked.service.settings
     answer = make_answer(inspected, params=asked.params)
     file = encode_mask_file(prediction, query.mask, query.space) if asked.wants_file else None
-    draw = DrawPolicy.from_settings(settings).draw(
+    draw = SamplingPolicy.from_settings(settings).draw(
         prediction.label, asked.model.config.classes[0], prediction.score, prediction.threshold
     )
     engine = getattr(asked.model.predictor, "engine_name", "")
     return _Inspected(answer, file, make_inspection(prediction, answer, picture, subject, draw, engine))
 
 
-def _repeat(first: Any, asked: PhotographRequest[InspectQuery], inspected: _Inspected) -> _Inspected:
-    answer = repeat_answer(first, asked.params.query.mask)
+def _repeat(original: Any, asked: PhotographRequest[InspectQuery], inspected: _Inspected) -> _Inspected:
+    answer = repeat_answer(original, asked.params.query.mask)
     file = None
     if asked.wants_file:
         assert answer.mask is not None
@@ -122,9 +122,9 @@ def _repeat(first: Any, asked: PhotographRequest[InspectQuery], inspected: _Insp
     return _Inspected(answer, file, inspected.inspection)
 
 
-def _respond(inspected: _Inspected, kept: Kept | None, warning: str | None) -> Response:
+def _respond(inspected: _Inspected, kept: StoredInspection | None, warning: str | None) -> Response:
     record_id = None if kept is None else kept.record_id
-    repeated = kept is not None and kept.first is not None
+    repeated = kept is not None and kept.original is not None
     answer = inspected.answer
     if warning is not None:
         answer = answer.model_copy(update={"warnings": [*answer.warnings, warning]})
@@ -132,7 +132,10 @@ def _respond(inspected: _Inspected, kept: Kept | None, warning: str | None) -> R
         members = {name: getattr(answer, name) for name in Answer.model_fields}
         body = InspectAnswer.model_construct(**members, record_id=record_id, repeated=repeated)
         return Response(body.model_dump_json(), media_type="application/json")
-    headers = describe_in_headers(answer.decision, answer.model, answer.image, answer.warnings)
+    headers = answer_headers(answer.decision, answer.model, answer.image, answer.warnings)
     if record_id is not None:
-        headers |= {f"{HEADER}Record": str(record_id), f"{HEADER}Repeated": str(repeated).lower()}
+        headers |= {
+            f"{HEADER_PREFIX}Record": str(record_id),
+            f"{HEADER_PREFIX}Repeated": str(repeated).lower(),
+        }
     return Response(inspected.file, headers=headers, media_type="image/png")

@@ -5,15 +5,15 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
-from api.dependencies import ServiceDep
-from api.errors import describe_problems
+from api.errors import document_problems
 from api.records.schemas import LineStatus
-from api.request_params import MAX_NAME, PRINTABLE
+from api.routes.dependencies import ServiceDep
+from api.routes.request_params import MAX_NAME, PRINTABLE
 
 router = APIRouter(prefix="/v1", tags=["line"])
 
 
-@router.get("/line", responses=describe_problems(400, 503))
+@router.get("/line", responses=document_problems(400, 503))
 async def show_line(
     service: ServiceDep,
     station: Annotated[

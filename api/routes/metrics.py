@@ -4,15 +4,15 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
-from api.errors import describe_problems
-from api.middleware.metrics import Metrics
+from api.errors import document_problems
+from api.metrics import Metrics
 
 router = APIRouter(tags=["health"])
 
 TEXT = {"content": {"text/plain": {"schema": {"type": "string"}}}, "description": "Prometheus' text format"}
 
 
-@router.get("/metrics", response_class=Response, responses={**describe_problems(), 200: TEXT})
+@router.get("/metrics", response_class=Response, responses={**document_problems(), 200: TEXT})
 async def metrics(request: Request) -> Response:
     """Counters and histograms since the start, for Prometheus."""
     counted: Metrics = request.app.state.metrics

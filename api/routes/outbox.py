@@ -5,39 +5,39 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Query
 from starlette.requests import Request
 
-from api.errors import describe_problems
+from api.errors import document_problems
 from api.records import outbox_view
 from api.records.schemas import OutboxChange, OutboxState
-from api.request_params import PRINTABLE
-from api.routes.records import MOST_ID, RecordDep
+from api.routes.records import MAX_ID, RecordDep
+from api.routes.request_params import PRINTABLE
 
 router = APIRouter(tags=["outbox"])
 
-EventId = Annotated[int, Path(gt=0, le=MOST_ID)]
+EventId = Annotated[int, Path(gt=0, le=MAX_ID)]
 SinkName = Annotated[
     str, Query(min_length=1, max_length=64, pattern=PRINTABLE, description="name of the receiver")
 ]
 
 
-@router.get("/v1/outbox", responses=describe_problems(503))
+@router.get("/v1/outbox", responses=document_problems(503))
 async def show_outbox(record: RecordDep) -> OutboxState:
     """What waits for each receiver, since when, what is in the way, and what was given up."""
     return await record.read(outbox_view.show_outbox, record.outbox.sinks)
 
 
-@router.post("/v1/admin/outbox/retry", responses=describe_problems(400, 503))
+@router.post("/v1/admin/outbox/retry", responses=document_problems(400, 503))
 async def retry_events(request: Request, record: RecordDep, sink: SinkName) -> OutboxChange:
     """Tries again what was given up for a receiver, the oldest 1000 of it; 0: there is nothing left."""
     return OutboxChange(changed=await record.write(outbox_view.retry_all, sink, _who(request)))
 
 
-@router.post("/v1/admin/outbox/{event_id}/retry", responses=describe_problems(400, 404, 409, 503))
+@router.post("/v1/admin/outbox/{event_id}/retry", responses=document_problems(400, 404, 409, 503))
 async def retry_event(request: Request, record: RecordDep, event_id: EventId) -> OutboxChange:
     """Tries an event again that was given up."""
     return OutboxChange(changed=await record.write(outbox_view.retry, event_id, _who(request)))
 
 
-@router.post("/v1/admin/outbox/{event_id}/discard", responses=describe_problems(400, 404, 503))
+@router.post("/v1/admin/outbox/{event_id}/discard", responses=document_problems(400, 404, 503))
 async def discard_event(request: Request, record: RecordDep, event_id: EventId) -> OutboxChange:
     """Removes an event that shall not be told any more."""
     return OutboxChange(changed=await record.write(outbox_view.discard, event_id, _who(request)))

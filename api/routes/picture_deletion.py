@@ -3,16 +3,16 @@
 from fastapi import APIRouter
 from starlette.requests import Request
 
-from api.errors import describe_problems
+from api.errors import document_problems
 from api.records.queries import find_inspection
+from api.records.record_view import make_record
 from api.records.schemas import InspectionRecord
-from api.records.showing import make_record
 from api.routes.records import RecordDep, RowDep
 
 router = APIRouter(prefix="/v1/admin/records", tags=["admin"])
 
 
-@router.delete("/{record_id}/picture", responses=describe_problems(400, 404, 503))
+@router.delete("/{record_id}/picture", responses=document_problems(400, 404, 503))
 async def delete_picture(request: Request, record: RecordDep, row: RowDep) -> InspectionRecord:
     """Deletes the picture of an inspection now, and with it that of all others that show the same."""
     await record.delete_picture(row, request.state.key or "")

@@ -8,12 +8,12 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
-from api.errors import describe_problems
-from api.photograph_request import PhotographRequest
-from api.raw_route import BINARY, RawRoute, describe_body
-from api.request_params import PredictQuery, describe_parameters
-from api.responses import make_json_response, make_mask_response
-from api.uploads import FIELD, FORM, IMAGES, JSON, RAW, JsonImage
+from api.errors import document_problems
+from api.routes.body_schemas import BINARY_SCHEMA, RawRoute, inline_schema
+from api.routes.photograph_request import PhotographRequest
+from api.routes.request_params import PredictQuery, describe_parameters
+from api.routes.responses import make_json_response, make_mask_response
+from api.routes.uploads import FORM_FIELD, FORM_TYPE, IMAGE_TYPES, JSON_TYPE, RAW_TYPES, JsonImage
 from segdec.schemas import Answer
 
 router = APIRouter(prefix="/v1", tags=["predict"], route_class=RawRoute)
@@ -26,14 +26,14 @@ def describe_photograph(json: type[JsonImage], fields: Mapping[str, Any]) -> dic
         json: Its form as JSON.
         fields: Of a form, beside the photograph.
     """
-    form = {"type": "object", "required": [FIELD], "properties": {FIELD: BINARY, **fields}}
+    form = {"type": "object", "required": [FORM_FIELD], "properties": {FORM_FIELD: BINARY_SCHEMA, **fields}}
     return {
         "required": True,
         "description": "One photograph: raw, as a form's file, or in JSON; its content says of what kind.",
         "content": {
-            **{kind: {"schema": BINARY} for kind in (*IMAGES, *RAW)},
-            FORM: {"schema": form},
-            JSON: {"schema": describe_body(json)},
+            **{kind: {"schema": BINARY_SCHEMA} for kind in (*IMAGE_TYPES, *RAW_TYPES)},
+            FORM_TYPE: {"schema": form},
+            JSON_TYPE: {"schema": inline_schema(json)},
         },
     }
 
@@ -42,12 +42,12 @@ MASK_FILE: dict[int | str, dict[str, Any]] = {
     200: {
         "description": "The answer; with `Accept: image/png` the mask itself, label and score in the headers "
         "`X-Segdec-*` (text percent-encoded)",
-        "content": {"image/png": {"schema": BINARY}},
+        "content": {"image/png": {"schema": BINARY_SCHEMA}},
     }
 }
 ROUTE: dict[str, Any] = {
     "response_model": Answer,
-    "responses": {**MASK_FILE, **describe_problems(400, 404, 408, 413, 415, 422, 500, 503, 504)},
+    "responses": {**MASK_FILE, **document_problems(400, 404, 408, 413, 415, 422, 500, 503, 504)},
     "openapi_extra": {"parameters": describe_parameters(), "requestBody": describe_photograph(JsonImage, {})},
 }
 

@@ -9,29 +9,29 @@ from fastapi import APIRouter, Depends, Path, Query
 from pydantic import AwareDatetime
 from starlette.responses import Response, StreamingResponse
 
-from api.dependencies import ServiceDep
-from api.errors import RequestError, describe_problems
-from api.raw_route import BINARY
-from api.records import showing
+from api.errors import RequestError, document_problems
+from api.records import record_view
 from api.records.day_export import TableFormat, day_filters, export_day
 from api.records.inspection import Row
 from api.records.queries import Filters, find_inspection
 from api.records.record import Record
-from api.records.review.reviews import no_record
+from api.records.review.reviews import record_not_found
 from api.records.schemas import InspectionRecord, RecordPage
-from api.request_params import MAX_NAME, PRINTABLE
+from api.routes.body_schemas import BINARY_SCHEMA
+from api.routes.dependencies import ServiceDep
+from api.routes.request_params import MAX_NAME, PRINTABLE
 from api.service import Service
-from segdec.decoding.white_level import FULL_RANGE
+from segdec.imaging.white_level import FULL_RANGE
 
 router = APIRouter(prefix="/v1/records", tags=["records"])
 
-MOST = 500
+MAX_PAGE_SIZE = 500
 """Inspections of a page."""
 PNG = "image/png"
-PROBLEMS = describe_problems(400, 404, 503)
+PROBLEMS = document_problems(400, 404, 503)
 FILE: dict[str, Any] = {
     "response_class": Response,
-    "responses": {200: {"content": {"image/*": {"schema": BINARY}}}, **PROBLEMS},
+    "responses": {200: {"content": {"image/*": {"schema": BINARY_SCHEMA}}}, **PROBLEMS},
 }
 
 TABLE_TYPES: dict[TableFormat, str] = {
@@ -40,13 +40,16 @@ TABLE_TYPES: dict[TableFormat, str] = {
 }
 TABLE: dict[str, Any] = {
     "response_class": Response,
-    "responses": {200: {"content": {kind: {"schema": BINARY} for kind in TABLE_TYPES.values()}}, **PROBLEMS},
+    "responses": {
+        200: {"content": {kind: {"schema": BINARY_SCHEMA} for kind in TABLE_TYPES.values()}},
+        **PROBLEMS,
+    },
 }
 
-Word = Annotated[str | None, Query(max_length=MAX_NAME, pattern=PRINTABLE)]
+TextFilter = Annotated[str | None, Query(max_length=MAX_NAME, pattern=PRINTABLE)]
 FIRST_DAY, LAST_DAY = date(1970, 1, 2), date(2999, 12, 30)
 """Beyond them, a day has no midnight in some zone."""
-Moment = Annotated[
+Timestamp = Annotated[
     AwareDatetime | None,
     Query(
         description="ISO 8601, with its zone",
@@ -54,9 +57,9 @@ Moment = Annotated[
         le=datetime.combine(LAST_DAY, time(), UTC),
     ),
 ]
-MOST_ID = 2**63 - 1
-MOST_SIDE = 2**14
-RecordId = Annotated[int, Path(gt=0, le=MOST_ID)]
+MAX_ID = 2**63 - 1
+MAX_SIDE = 2**14
+RecordId = Annotated[int, Path(gt=0, le=MAX_ID)]
 
 
 async def get_record(service: ServiceDep) -> Record:
@@ -77,7 +80,7 @@ async def find_row(record: RecordDep, record_id: RecordId) -> Row:
     """
     row = await record.read(find_inspection, record_id)
     if row is None:
-        raise no_record(record_id)
+        raise record_not_found(record_id)
     return row
 
 
@@ -87,18 +90,18 @@ RowDep = Annotated[Row, Depends(find_row)]
 @router.get("", responses=PROBLEMS)
 async def list_records(
     record: RecordDep,
-    station: Word = None,
-    part_id: Word = None,
-    label: Word = None,
-    since: Moment = None,
-    until: Moment = None,
+    station: TextFilter = None,
+    part_id: TextFilter = None,
+    label: TextFilter = None,
+    since: Timestamp = None,
+    until: Timestamp = None,
     reviewed: bool | None = None,
-    before: Annotated[int | None, Query(gt=0, le=MOST_ID, description="only what was kept before it")] = None,
-    limit: Annotated[int, Query(gt=0, le=MOST)] = 50,
+    before: Annotated[int | None, Query(gt=0, le=MAX_ID, description="only what was kept before it")] = None,
+    limit: Annotated[int, Query(gt=0, le=MAX_PAGE_SIZE)] = 50,
 ) -> RecordPage:
     """Inspections, the newest first; `next_before` of a page asks for the next one."""
     filters = Filters(station, part_id, label, since, until, reviewed)
-    return await record.read(showing.list_page, filters, before, limit)
+    return await record.read(record_view.list_page, filters, before, limit)
 
 
 @router.get("/days/{day}", **TABLE)
@@ -107,7 +110,7 @@ async def export(
     day: Annotated[date, Path(ge=FIRST_DAY, le=LAST_DAY)],
     form: Annotated[TableFormat, Query(alias="format")] = "csv",
     zone: Annotated[str, Query(max_length=64, description="whose midnights begin and end the day")] = "UTC",
-    station: Word = None,
+    station: TextFilter = None,
 ) -> StreamingResponse:
     """The inspections of a day as one table, the newest first; without masks and regions."""
     filters = day_filters(day, _find_zone(zone), station)
@@ -139,7 +142,7 @@ async def show_record(row: RowDep) -> Response:
 
 def answer_record(row: Row) -> Response:
     """Answers one inspection, with its revision as ETag."""
-    record = showing.make_record(row)
+    record = record_view.make_record(row)
     headers = {"ETag": f'"{record.revision}"'}
     return Response(record.model_dump_json(), headers=headers, media_type="application/json")
 
@@ -157,7 +160,7 @@ async def show_image(
     picture = await record.picture(row)
     if form == "sent":
         return Response(picture, media_type=f"image/{row['picture_format']}")
-    draw = partial(showing.draw_picture, picture, _white_level(service, row))
+    draw = partial(record_view.draw_picture, picture, _white_level(service, row))
     return Response(await record.work(draw), media_type=PNG)
 
 
@@ -180,7 +183,7 @@ async def show_mask(
     ] = "defect",
 ) -> Response:
     """The mask, a grey PNG."""
-    draw = partial(showing.draw_mask, row, which, values)
+    draw = partial(record_view.draw_mask, row, which, values)
     return Response(await record.work(draw), media_type=PNG)
 
 
@@ -190,10 +193,10 @@ async def show_overlay(
     service: ServiceDep,
     row: RowDep,
     side: Annotated[
-        int | None, Query(ge=16, le=MOST_SIDE, description="longest side, px, of one that is larger")
+        int | None, Query(ge=16, le=MAX_SIDE, description="longest side, px, of one that is larger")
     ] = None,
 ) -> Response:
     """The photograph with the mask on it, a PNG."""
     picture = await record.picture(row)
-    draw = partial(showing.draw_record, row, picture, _white_level(service, row), side)
+    draw = partial(record_view.draw_record, row, picture, _white_level(service, row), side)
     return Response(await record.work(draw), media_type=PNG)

@@ -12,28 +12,28 @@ from sqlalchemy import Connection, RowMapping
 from starlette.requests import Request
 from starlette.responses import Response
 
-from api.dependencies import ServiceDep
-from api.errors import RequestError, describe_problems
-from api.json_body import SMALL_BYTES, read_json
-from api.raw_route import describe_body
+from api.errors import RequestError, document_problems
 from api.records.queries import Filters
 from api.records.record import Record
-from api.records.review import reviewing
-from api.records.review.mended_masks import read_mended_mask
-from api.records.review.review_statistics import make_statistics
-from api.records.review.reviews import Change, Verdict, review, undo
+from api.records.review import review_tasks
+from api.records.review.corrected_masks import parse_corrected_mask
+from api.records.review.review_statistics import query_statistics
+from api.records.review.reviews import ReviewChange, ReviewDecision, review, undo
 from api.records.schemas import InspectionRecord, ReviewStatistics, ReviewTasks
-from api.request_params import MAX_NAME, PRINTABLE, Name
-from api.routes.records import ETAG, Moment, RecordDep, RecordId, RowDep, Word, answer_record
-from api.uploads import JSON
+from api.routes.body_schemas import inline_schema
+from api.routes.dependencies import ServiceDep
+from api.routes.json_body import MAX_JSON_BYTES, read_json_body
+from api.routes.records import ETAG, RecordDep, RecordId, RowDep, TextFilter, Timestamp, answer_record
+from api.routes.request_params import MAX_NAME, PRINTABLE, Name
+from api.routes.uploads import JSON_TYPE
 
 P = ParamSpec("P")
 
 router = APIRouter(tags=["review"])
 
-MOST = 5
+MAX_TASKS = 5
 """Tasks that a page has at once: the one that is shown, and those that it loads meanwhile."""
-MOST_SKIPPED = 1000
+MAX_SKIPPED = 1000
 MAX_REASON = 2000
 """Letters."""
 TEXT = r"^[^\x00-\x08\x0b-\x1f\x7f]*$"
@@ -50,9 +50,9 @@ class NextTasks(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     session: Session
-    count: int = Field(1, ge=1, le=MOST)
+    count: int = Field(1, ge=1, le=MAX_TASKS)
     skip: list[Annotated[int, Field(gt=0, le=2**63 - 1)]] = Field(
-        [], max_length=MOST_SKIPPED, description="records that are given back, and not offered now"
+        [], max_length=MAX_SKIPPED, description="records that are given back, and not offered now"
     )
     station: Name | None = Field(None, description="only of this one")
 
@@ -82,14 +82,14 @@ class SentReview(BaseModel):
 
 
 def _describe_body(body: type[BaseModel]) -> dict[str, Any]:
-    return {"requestBody": {"required": True, "content": {JSON: {"schema": describe_body(body)}}}}
+    return {"requestBody": {"required": True, "content": {JSON_TYPE: {"schema": inline_schema(body)}}}}
 
 
 BODY_PROBLEMS = (400, 408, 413, 415, 503, 504)
 
 
 def _describe_change(*problems: int) -> dict[str, Any]:
-    answers = {200: ETAG, **describe_problems(404, 409, 412, 428, *problems)}
+    answers = {200: ETAG, **document_problems(404, 409, 412, 428, *problems)}
     return {"response_model": InspectionRecord, "responses": answers}
 
 
@@ -98,14 +98,14 @@ IfMatch = Annotated[str | None, Header(description='the ETag that was seen last:
 
 @router.post(
     "/v1/review/next",
-    responses=describe_problems(*BODY_PROBLEMS),
+    responses=document_problems(*BODY_PROBLEMS),
     openapi_extra=_describe_body(NextTasks),
 )
 async def next_tasks(request: Request, service: ServiceDep, record: RecordDep) -> ReviewTasks:
     """What is to be looked at next, kept for this session for five minutes from now."""
-    asked = await read_json(request, service, NextTasks)
+    asked = await read_json_body(request, service, NextTasks)
     return await record.write(
-        reviewing.next_tasks, asked.session, asked.count, asked.skip, asked.station, datetime.now(UTC)
+        review_tasks.next_tasks, asked.session, asked.count, asked.skip, asked.station, datetime.now(UTC)
     )
 
 
@@ -119,16 +119,16 @@ async def put_review(
 ) -> Response:
     """Says what a photograph shows; it waits no more."""
     revision = _read_revision(if_match)
-    limit = max(service.settings.max_body_bytes, SMALL_BYTES)
-    sent = await read_json(request, service, SentReview, limit)
-    reviewing.check_label(sent.label, row)
+    limit = max(service.settings.max_body_bytes, MAX_JSON_BYTES)
+    sent = await read_json_body(request, service, SentReview, limit)
+    review_tasks.check_label(sent.label, row)
     mask = None
     if sent.mask is not None:
-        mask = await record.work(partial(read_mended_mask, sent.mask.png, row, sent.label))
+        mask = await record.work(partial(parse_corrected_mask, sent.mask.png, row, sent.label))
     who = "/".join(filter(None, (request.state.key, sent.reviewer)))
     now = datetime.now(UTC)
-    verdict = Verdict(sent.label, now, who, sent.reason, mask)
-    changed = await _write(record, review, Change(row["id"], revision, sent.session, who, now), verdict)
+    verdict = ReviewDecision(sent.label, now, who, sent.reason, mask)
+    changed = await _write(record, review, ReviewChange(row["id"], revision, sent.session, who, now), verdict)
     record.metrics.count_review(sent.label)
     return answer_record(changed)
 
@@ -142,7 +142,9 @@ async def delete_review(
     session: Annotated[str | None, Query(min_length=1, max_length=MAX_NAME, pattern=PRINTABLE)] = None,
 ) -> Response:
     """Takes the last word back: what was said before counts again; without that, the record waits again."""
-    change = Change(record_id, _read_revision(if_match), session, request.state.key or "", datetime.now(UTC))
+    change = ReviewChange(
+        record_id, _read_revision(if_match), session, request.state.key or "", datetime.now(UTC)
+    )
     changed = await _write(record, undo, change)
     record.metrics.count_undone()
     return answer_record(changed)
@@ -158,7 +160,7 @@ async def _write(
 
     def make(connection: Connection) -> RowMapping:
         changed = change(connection, *args, **kwargs)
-        record.outbox.tell_reviewed(connection, changed)
+        record.outbox.enqueue_reviewed(connection, changed)
         return changed
 
     return await record.write(make)
@@ -180,10 +182,10 @@ def _read_revision(if_match: str | None) -> int:
     return int(match[1])
 
 
-@router.get("/v1/review/statistics", responses=describe_problems(400, 503))
+@router.get("/v1/review/statistics", responses=document_problems(400, 503))
 async def show_statistics(
-    record: RecordDep, since: Moment = None, until: Moment = None, station: Word = None
+    record: RecordDep, since: Timestamp = None, until: Timestamp = None, station: TextFilter = None
 ) -> ReviewStatistics:
     """What slips through and how many alarms are false, reckoned from what was reviewed of what was drawn."""
     filters = Filters(station=station, since=since, until=until)
-    return await record.read(make_statistics, filters)
+    return await record.read(query_statistics, filters)

@@ -13,21 +13,20 @@ from numpy.typing import NDArray
 from starlette.requests import Request
 from starlette.responses import Response
 
-from api.admission import until_disconnected
-from api.deadlines import answered_by
-from api.dependencies import ModelVersionDep, NamedModelDep, ServiceDep, check_alive
-from api.errors import RequestError, describe_problems
-from api.middleware.access import note, note_photographs
+from api.errors import RequestError, document_problems
+from api.inspection.admission import cancel_on_disconnect
+from api.inspection.deadlines import deadline_timeout
+from api.inspection.photograph_pipeline import RequestGroup, gather_bounded, inspect_photograph
+from api.middleware.access import add_log_fields, set_photograph_counts
 from api.models.registry import ServedModel
-from api.photograph_pipeline import Siblings, gather_bounded, inspect_photograph
 from api.protocol_v2.inference_request import (
     INPUTS,
     InferenceRequest,
-    outputs_of,
     parse_inference_request,
+    select_outputs,
 )
 from api.protocol_v2.input_tensors import HEADER_LENGTH
-from api.protocol_v2.outputs import PhotographOutputs, describe_outputs, make_outputs, write_answer
+from api.protocol_v2.outputs import PhotographOutputs, describe_outputs, encode_answer, make_outputs
 from api.protocol_v2.schemas import (
     IndexEntry,
     InferAnswer,
@@ -39,10 +38,11 @@ from api.protocol_v2.schemas import (
     ServerMetadata,
     ServerReady,
 )
-from api.raw_route import BINARY, describe_body
-from api.request_params import DESCRIBED_DEADLINE, read_deadline_ms
+from api.routes.body_schemas import BINARY_SCHEMA, inline_schema
+from api.routes.dependencies import ModelVersionDep, NamedModelDep, ServiceDep, check_alive
+from api.routes.request_params import DESCRIBED_DEADLINE, read_deadline_ms
+from api.routes.uploads import Upload, read_body
 from api.service import Service
-from api.uploads import Upload, read_body
 from segdec import __version__
 from segdec.errors import ImageError
 
@@ -54,10 +54,10 @@ INFER: dict[str, Any] = {
     "responses": {
         200: {
             "description": "The outputs; those asked for as binary_data follow the JSON part",
-            "content": {"application/octet-stream": {"schema": BINARY}},
+            "content": {"application/octet-stream": {"schema": BINARY_SCHEMA}},
             "headers": {HEADER_LENGTH: HEADER},
         },
-        **describe_problems(400, 404, 408, 413, 415, 422, 500, 503, 504),
+        **document_problems(400, 404, 408, 413, 415, 422, 500, 503, 504),
     },
     "openapi_extra": {
         "parameters": [
@@ -69,32 +69,32 @@ INFER: dict[str, Any] = {
             "description": "JSON, and behind it the binary inputs, if any: with their length in the header "
             f"{HEADER_LENGTH}. Photographs in JSON are base64.",
             "content": {
-                "application/json": {"schema": describe_body(InferRequest)},
-                "application/octet-stream": {"schema": BINARY},
+                "application/json": {"schema": inline_schema(InferRequest)},
+                "application/octet-stream": {"schema": BINARY_SCHEMA},
             },
         },
     },
 }
-METADATA: dict[str, Any] = {"responses": describe_problems(404, 503), "response_model_exclude_none": True}
+METADATA: dict[str, Any] = {"responses": document_problems(404, 503), "response_model_exclude_none": True}
 
 
 # === Health and metadata ===
 
 
-@router.get("", responses=describe_problems())
+@router.get("", responses=document_problems())
 async def describe_server() -> ServerMetadata:
     """The server, its version and its extensions."""
     return ServerMetadata(name="segdec", version=__version__, extensions=["binary_tensor_data"])
 
 
-@router.get("/health/live", responses=describe_problems(503))
+@router.get("/health/live", responses=document_problems(503))
 async def live(request: Request) -> ServerLive:
     """The process answers; 503 when a thread of it has been hanging for so long that only a new one helps."""
     check_alive(request)
     return ServerLive(live=True)
 
 
-@router.get("/health/ready", responses=describe_problems(503))
+@router.get("/health/ready", responses=document_problems(503))
 async def ready(service: ServiceDep) -> ServerReady:
     """The models are loaded and warm; 503 before that, while a thread hangs, and once told to stop."""
     service.check_ready()
@@ -113,19 +113,19 @@ async def describe_version(service: ServiceDep, model: ModelVersionDep) -> Model
     return _describe(service, model)
 
 
-@router.get("/models/{name}/ready", responses=describe_problems(404, 503))
+@router.get("/models/{name}/ready", responses=document_problems(404, 503))
 async def model_ready(model: NamedModelDep) -> ModelReady:
     """A model answers requests; 404 if it is not served."""
     return ModelReady(name=model.identity.name, ready=True)
 
 
-@router.get("/models/{name}/versions/{version}/ready", responses=describe_problems(404, 503))
+@router.get("/models/{name}/versions/{version}/ready", responses=document_problems(404, 503))
 async def version_ready(model: ModelVersionDep) -> ModelReady:
     """A version, or the one that a label names, answers requests; 404 if it is not served."""
     return ModelReady(name=model.identity.name, ready=True)
 
 
-@router.post("/repository/index", responses=describe_problems(503))
+@router.post("/repository/index", responses=document_problems(503))
 async def index(service: ServiceDep) -> list[IndexEntry]:
     """Every served version of every model, as Triton lists its repository."""
     service.check_state()
@@ -167,23 +167,27 @@ async def infer_with_version(request: Request, service: ServiceDep, model: Model
 
 
 async def _respond(request: Request, service: Service, model: ServedModel) -> Response:
-    begun = time.perf_counter()
-    deadline = begun + read_deadline_ms(request) / 1000
+    started = time.perf_counter()
+    deadline = started + read_deadline_ms(request) / 1000
     _refuse_encoding(request)
     service.queue.check()  # a full service does not read the body first
     settings = service.settings
-    with model.usage, service.bodies.hold() as held:
-        note(request, model=model.identity.name, version=model.identity.version)
-        body = await service.receive(partial(read_body, request, settings.max_body_bytes, held), deadline)
+    with model.usage, service.bodies.reserve() as reservation:
+        add_log_fields(request, model=model.identity.name, version=model.identity.version)
+        body = await service.receive(
+            partial(read_body, request, settings.max_body_bytes, reservation), deadline
+        )
         header_length = request.headers.get(HEADER_LENGTH)
-        async with answered_by(deadline):
+        async with deadline_timeout(deadline):
             asked = await asyncio.to_thread(parse_inference_request, body, header_length, settings)
-        asked = replace(asked, outputs=outputs_of(asked, model.config))
-        note_photographs(request, len(asked.sources))
+        asked = replace(asked, outputs=select_outputs(asked, model.config))
+        set_photograph_counts(request, len(asked.sources))
         if asked.timeout_us:
-            deadline = min(deadline, begun + asked.timeout_us / 1e6)
-        outputs = await until_disconnected(request, _inspect_all(service, model, asked, deadline))
-    content, headers = await asyncio.to_thread(write_answer, asked.id, model.identity, asked.outputs, outputs)
+            deadline = min(deadline, started + asked.timeout_us / 1e6)
+        outputs = await cancel_on_disconnect(request, _inspect_all(service, model, asked, deadline))
+    content, headers = await asyncio.to_thread(
+        encode_answer, asked.id, model.identity, asked.outputs, outputs
+    )
     return Response(content, headers=headers)
 
 
@@ -203,7 +207,7 @@ async def _inspect_all(
     service: Service, model: ServedModel, asked: InferenceRequest, deadline: float
 ) -> Sequence[PhotographOutputs]:
     """Inspects the photographs and keeps their order; the first failure ends all."""
-    siblings = Siblings()
+    group = RequestGroup()
 
     async def inspect_one(index: int, source: Upload | NDArray[np.uint8]) -> PhotographOutputs:
         work = partial(
@@ -216,7 +220,7 @@ async def _inspect_all(
             encode=partial(make_outputs, names=asked.outputs),
         )
         try:
-            _, outputs = await siblings.attempt(work)
+            _, outputs = await group.run(work)
         except ImageError as error:
             raise ImageError(f"{asked.input}[{index}]: {error}", code=error.code) from error
         return outputs

@@ -8,16 +8,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.inference.peers.answering import Answer, answer_inferences
-from segdec.cli_runtime import quiet_tensorflow
 from segdec.engines import ENGINES
 from segdec.predictor import Predictor
+from segdec.runtime.cli import import_tensorflow
 
 
 def load(folder: Path, variant: str) -> tuple[Callable[[NDArray[np.uint8]], Answer], str]:
     """Loads the engine `variant` of the artifact; TensorFlow is loaded for its own engines only."""
     library = ENGINES[variant].package
     if library == "tensorflow":
-        quiet_tensorflow()
+        import_tensorflow()
     predictor = Predictor.load(folder / "artifact", variant)
 
     def infer(images: NDArray[np.uint8]) -> Answer:

@@ -10,12 +10,12 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.inference.peers.answering import Work, answer_requests
-from segdec.cli_runtime import quiet_tensorflow
+from segdec.runtime.cli import import_tensorflow
 
 
 def prepare(folder: Path, precision: str) -> tuple[Work, str]:
     """Prepares the step of the joint stage on the batch of `batch.npz`."""
-    quiet_tensorflow()
+    import_tensorflow()
     import tensorflow as tf
 
     from benchmarks.inference.workload import set_weights

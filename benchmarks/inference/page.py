@@ -17,9 +17,9 @@ from matplotlib.figure import Figure
 from benchmarks.environments import ROOT
 from benchmarks.inference.size import BASE
 from benchmarks.reporting import cell_text
-from segdec.cli_runtime import clean_exit
 from segdec.errors import RunError
-from segdec.files import write_text_atomic
+from segdec.runtime.cli import clean_exit
+from segdec.runtime.files import write_text_atomic
 
 BEGIN, END = "<!-- figures: make bench writes them -->", "<!-- end of figures -->"
 PARTS = {

@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.inference.peers.answering import Answer, answer_inferences
-from segdec.cli_runtime import quiet_tensorflow
-from segdec.cpu_features import computes_bfloat16
 from segdec.engines import ENGINES
-from segdec.threads import available_cores
+from segdec.runtime.cli import import_tensorflow
+from segdec.runtime.cpu_features import has_bfloat16
+from segdec.runtime.threads import available_cores
 
 SAVED = "plain"
 MODELS = {"float32": "plain-float32.xml", "bfloat16": "plain-float32.xml", "int8": "plain-int8.xml"}
@@ -68,7 +68,7 @@ def load(folder: Path, engine: str) -> tuple[Infer, str]:
 
 
 def _load_tensorflow(folder: Path) -> Infer:
-    quiet_tensorflow()
+    import_tensorflow()
     import tensorflow as tf
 
     model = tf.saved_model.load(str(folder / SAVED))
@@ -81,11 +81,11 @@ def _load_tensorflow(folder: Path) -> Infer:
 
 
 def _load_openvino(folder: Path, engine: str) -> Infer:
-    from segdec.openvino_package import openvino_core
+    from segdec.engines.openvino_package import openvino_core
 
     precision = ENGINES[engine].precision
     settings = {
-        "INFERENCE_PRECISION_HINT": "bf16" if precision != "float32" and computes_bfloat16() else "f32",
+        "INFERENCE_PRECISION_HINT": "bf16" if precision != "float32" and has_bfloat16() else "f32",
         "PERFORMANCE_HINT": "LATENCY",
         "INFERENCE_NUM_THREADS": available_cores(),
     }

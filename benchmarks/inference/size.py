@@ -16,9 +16,9 @@ from benchmarks.inference.competitors import EAGER, engine_name, inference_compe
 from benchmarks.inference.interleaved_timing import Timing, time_interleaved
 from benchmarks.inference.workload import write_images, write_workload
 from benchmarks.reporting import benchmark_parser, conclude, spread
-from segdec.cli_runtime import clean_exit
 from segdec.config import NetworkConfig
 from segdec.engines import ENGINES
+from segdec.runtime.cli import clean_exit
 
 
 @dataclass(frozen=True)

@@ -44,10 +44,10 @@ from benchmarks.inference.interleaved_timing import Timing, time_interleaved
 from benchmarks.inference.plain_conversion import plain_counterpart
 from benchmarks.inference.workload import IMAGES, peers_know, write_images, write_workload
 from benchmarks.reporting import Target, benchmark_parser, conclude, spread
-from segdec.cli_runtime import clean_exit
 from segdec.config import NetworkConfig
 from segdec.encoders import SEGDECNET
 from segdec.engines import ENGINES
+from segdec.runtime.cli import clean_exit
 
 Shape = tuple[int, int, int]
 Floats = NDArray[np.float64]

@@ -26,7 +26,7 @@ from benchmarks.inference.competitors import EAGER, peer_module
 from benchmarks.inference.interleaved_timing import Timing, time_interleaved
 from benchmarks.inference.workload import photographs, write_workload
 from benchmarks.reporting import Target, benchmark_parser, conclude, spread
-from segdec.cli_runtime import clean_exit
+from segdec.runtime.cli import clean_exit
 from training.config import ExperimentConfig, ScheduleConfig
 from training.experiment_file import load_experiment
 

@@ -20,10 +20,10 @@ from numpy.typing import NDArray
 
 from benchmarks.environments import peer_program, run_command
 from benchmarks.untrained_models import export_network, photograph
-from segdec.cli_runtime import clean_exit, quiet_tensorflow
 from segdec.config import InputConfig, ModelConfig, NetworkConfig
 from segdec.encoders import SEGDECNET
 from segdec.images import decode_image
+from segdec.runtime.cli import clean_exit, import_tensorflow
 
 REQUIREMENTS = Path(__file__).parent / "peers" / "inference.txt"
 DESCRIPTION, IMAGES = "network.json", "images.npy"
@@ -96,7 +96,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--plain", nargs="*", default=[])
     options = parser.parse_args(arguments)
     with clean_exit(group="train"):
-        quiet_tensorflow()
+        import_tensorflow()
         options.folder.mkdir(parents=True, exist_ok=True)
         write = write_trained if options.run else write_untrained
         network = write(options.folder / "artifact", options.run or options.network, options.engines)

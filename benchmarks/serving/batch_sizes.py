@@ -18,7 +18,7 @@ import numpy as np
 
 from benchmarks.reporting import benchmark_parser, conclude, interleave, spread
 from benchmarks.untrained_models import NATIVE, given_or_untrained
-from segdec.cli_runtime import clean_exit
+from segdec.runtime.cli import clean_exit
 
 if TYPE_CHECKING:
     from segdec.predictor import Predictor

@@ -24,13 +24,13 @@ from benchmarks.environments import ROOT
 from benchmarks.reporting import Target, benchmark_parser, conclude, spread
 from benchmarks.serving.server_process import start_service
 from benchmarks.untrained_models import given_or_untrained
-from segdec.cli_runtime import clean_exit
 from segdec.errors import RunError
+from segdec.runtime.cli import clean_exit
 
 IMPORTED = re.compile(r"import time:\s+(\d+) \|\s+\d+ \|\s+([\w.]+)")
 LOGGED = re.compile(r"(load|self-test|warm-up) (\d+) ms")
 TOTAL, IMPORTS, REST = "start to ready", "imports", "rest"
-MODULES = ("tensorflow", "segdec.engines.tensorflow", "api.settings", "api.server")
+MODULES = ("tensorflow", "segdec.engines.tensorflow", "api.settings", "api.listener.server")
 """What the process imports, TensorFlow first."""
 UNNEEDED = ("datasets", "training", "tensorboard", "mlflow")
 """Packages that serving has no use for."""

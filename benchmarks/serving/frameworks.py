@@ -34,8 +34,8 @@ from benchmarks.serving.load import Load, closed_loop, encode_request, generator
 from benchmarks.serving.peers.work import MAX_BATCH, MODEL_MS, MODEL_MS_EACH
 from benchmarks.serving.server_process import ServerProcess, free_port
 from benchmarks.untrained_models import photograph
-from segdec.cli_runtime import clean_exit
 from segdec.errors import RunError
+from segdec.runtime.cli import clean_exit
 
 PEERS = Path(__file__).parent / "peers"
 CLIENTS = 8

@@ -18,19 +18,19 @@ import numpy as np
 from sqlalchemy import Connection, Engine, Table, func, insert, select, text, update
 
 from api.records.database import migrate, writing
-from api.records.drawing import DrawPolicy
+from api.records.initialization import PICTURES
 from api.records.inspection import Row
-from api.records.opening import PICTURES
-from api.records.queries import count_hours, hour_of
-from api.records.review.draw_counts import count_draws
-from api.records.review.review_queue import PRIORITIES, put_up
+from api.records.queries import add_hour_counts, start_of_hour
+from api.records.review.review_queue import PRIORITIES, enqueue
+from api.records.review.sampling_counts import add_sampling_counts
+from api.records.sampling import SamplingPolicy
 from api.records.storage.pictures import STORE_ID
-from api.records.storage.worth import Worth
+from api.records.storage.retention_class import RetentionClass
 from api.records.tables import inspections, pictures, store
 from api.settings import Settings
 from segdec.config import REVIEW
-from segdec.files import write_text_atomic
-from segdec.run_lengths import pack_mask
+from segdec.imaging.run_lengths import encode_run_lengths
+from segdec.runtime.files import write_text_atomic
 from segdec.schemas import (
     Answer,
     Decision,
@@ -138,11 +138,11 @@ def _write_block(connection: Connection, start: int, end: int, rows: int) -> Non
     inspected, shown = zip(*_make_rows(start, end, rows), strict=True)
     _copy(connection, pictures, shown)
     _copy(connection, inspections, inspected)
-    count_hours(connection, _hours(inspected))
-    count_draws(connection, inspected)
+    add_hour_counts(connection, _hours(inspected))
+    add_sampling_counts(connection, inspected)
     drawn = [row for row in inspected if row["draw"] < row["draw_probability"]]
     waiting = [row for row in drawn if row["reviewed_label"] is None]
-    put_up(connection, [(row["id"], PRIORITIES[row["draw_reason"]]) for row in waiting])
+    enqueue(connection, [(row["id"], PRIORITIES[row["draw_reason"]]) for row in waiting])
     kept = sum(picture["bytes"] for picture in shown if picture["state"] == "kept")
     connection.execute(update(store).values(bytes=store.c.bytes + kept))
 
@@ -173,7 +173,7 @@ def _hours(rows: Iterable[Row]) -> list[dict[str, Any]]:
     """Sums what the table `hours` has of these rows."""
     sums: dict[tuple[Any, ...], dict[str, Any]] = {}
     for row in rows:
-        key = (hour_of(row["inspected_at"]), row["station"], row["label"])
+        key = (start_of_hour(row["inspected_at"]), row["station"], row["label"])
         if key not in sums:
             named = {name: row[name] for name in ("station", "model", "version", "label")}
             none = {"count": 0, "log_odds_sum": 0.0, "log_odds_squares": 0.0, "first_id": row["id"]}
@@ -191,7 +191,11 @@ def _hours(rows: Iterable[Row]) -> list[dict[str, Any]]:
 
 def _make_rows(start: int, end: int, rows: int) -> Iterator[tuple[Row, Row]]:
     """Yields each inspection from the number `start` to before `end` with its picture, as rows."""
-    chance, count, policy = np.random.default_rng(start), end - start, DrawPolicy.from_settings(Settings())
+    chance, count, policy = (
+        np.random.default_rng(start),
+        end - start,
+        SamplingPolicy.from_settings(Settings()),
+    )
     stations = chance.choice(list(STATIONS), count, p=list(STATIONS.values())).tolist()
     labels = chance.choice(list(LABELS), count, p=list(LABELS.values())).tolist()
     chances = chance.random((count, 4)).tolist()
@@ -206,12 +210,12 @@ def _make_rows(start: int, end: int, rows: int) -> Iterator[tuple[Row, Row]]:
         draw = policy.draw(label, GOOD, score, THRESHOLD, partial(float, drawn))
         age = DAYS - (at - BEGIN).days
         is_reviewed = drawn < draw.probability and seen < REVIEWED_SHARE
-        worth = Worth.REVIEWED if is_reviewed else draw.worth
+        worth = RetentionClass.REVIEWED if is_reviewed else draw.worth
         picture = {
             "sha256": digest[:32],
             "bytes": 150_000 + int(100_000 * size),
             "format": "jpeg",
-            "state": "expired" if worth is Worth.GOOD and age > GOOD_DAYS else "kept",
+            "state": "expired" if worth is RetentionClass.GOOD and age > GOOD_DAYS else "kept",
             "worth": int(worth),
             "stored_at": at,
         }
@@ -293,6 +297,6 @@ def _mask(number: int) -> str:
     pixels = np.zeros((SIDE, SIDE), np.uint8)
     if number:
         cv2.ellipse(pixels, (20 * number, 300), (4 * number, 20), 15.0 * number, 0, 360, 255, -1)
-    runs = RunLengths(size=pixels.shape, counts=pack_mask(pixels))
+    runs = RunLengths(size=pixels.shape, counts=encode_run_lengths(pixels))
     mask = MaskAnswer(encoding="rle", width=SIDE, height=SIDE, space="input", threshold=THRESHOLD, data=runs)
     return mask.model_dump_json()

@@ -22,16 +22,16 @@ from pathlib import Path
 from urllib.parse import urlencode
 
 from api.records.database import open_database
-from api.records.opening import DATABASE
+from api.records.initialization import DATABASE
 from benchmarks.reporting import Target, benchmark_parser, conclude
 from benchmarks.serving.generated_record import BEGIN, DAYS, GOOD, PHOTOGRAPHS_EACH, RARE, write_record
 from benchmarks.serving.load import closed_loop, encode_request, generators
 from benchmarks.serving.recording import start_stub
 from benchmarks.serving.server_process import ServerProcess
-from segdec.cli_runtime import clean_exit
 from segdec.errors import RunError
+from segdec.runtime.cli import clean_exit
 
-MOST_MS = 100.0
+MAX_MS = 100.0
 SLOWEST = 5
 """Combinations that are named."""
 RECORDS = "/v1/records"
@@ -112,7 +112,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if pages:
         took[f"page by {len(pages)} combinations, median of 3"] = each
     slowest = sorted(zip(each, (page.name for page in pages), strict=True), reverse=True)[:SLOWEST]
-    targets = [Target(f"{name}, ms", max(times), highest=MOST_MS) for name, times in took.items()]
+    targets = [Target(f"{name}, ms", max(times), highest=MAX_MS) for name, times in took.items()]
     return conclude(options.json, tabulate(took), targets, slowest=slowest)
 
 

@@ -20,10 +20,10 @@ from benchmarks.reporting import Target, benchmark_parser, conclude
 from benchmarks.serving.load import closed_loop, encode_request, generators
 from benchmarks.serving.server_process import start_service
 from benchmarks.untrained_models import export_untrained, photograph
-from segdec.cli_runtime import clean_exit
 from segdec.config import InputConfig, ModelConfig, NetworkConfig
 from segdec.engines import ENGINES
 from segdec.errors import RunError
+from segdec.runtime.cli import clean_exit
 
 SEED = ModelConfig(network=NetworkConfig(preset="seed"), input=InputConfig(), classes=("good", "defect"))
 TARGETS_MB = {"tensorflow": 1500.0, "openvino": 1500.0, "openvino-int8": 700.0}

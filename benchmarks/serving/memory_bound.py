@@ -21,9 +21,9 @@ import numpy as np
 from benchmarks.reporting import Target, benchmark_parser, conclude
 from benchmarks.serving.server_process import ServerProcess, start_service
 from benchmarks.untrained_models import given_or_untrained
-from segdec.cli_runtime import clean_exit
 from segdec.config import InputConfig, ModelConfig, NetworkConfig
 from segdec.images import encode_png
+from segdec.runtime.cli import clean_exit
 
 NATIVE = ModelConfig(
     network=NetworkConfig(preset="compact", normalization="instance", mask_stride=2),

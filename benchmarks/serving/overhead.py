@@ -22,15 +22,15 @@ from benchmarks.reporting import Target, benchmark_parser, conclude, interleave,
 from benchmarks.serving.load import closed_loop, encode_request, generators
 from benchmarks.serving.server_process import start_service
 from benchmarks.untrained_models import given_or_untrained, photograph
-from segdec.cli_runtime import clean_exit, quiet_tensorflow
 from segdec.errors import RunError
 from segdec.images import decode_image
+from segdec.runtime.cli import clean_exit, import_tensorflow
 
 if TYPE_CHECKING:
     from segdec.predictor import Predictor
 
 CLIENTS = 8
-LEAST = 0.9
+MIN_RATE_SHARE = 0.9
 """Share of the in-process rate that the service shall reach."""
 HTTP = f"service, {CLIENTS} clients"
 SINGLE = "in process, one by one"
@@ -57,13 +57,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     rates = {name: spread(values) for name, values in measured.items()}
     rows = [{"requests/s": name, **rate} for name, rate in rates.items()]
     ratios = {name: rates[HTTP]["median"] / rates[name]["median"] for name in (SINGLE, BATCHED)}
-    reached = Target("service / faster way in process", min(ratios.values()), lowest=LEAST)
+    reached = Target("service / faster way in process", min(ratios.values()), lowest=MIN_RATE_SHARE)
     return conclude(options.json, rows, [reached], ratios=ratios, side_px=options.side)
 
 
 def compare(model: Path, image: bytes, rounds: int, seconds: float) -> dict[str, list[float]]:
     """Measures requests a second of each way, by round."""
-    quiet_tensorflow()
+    import_tensorflow()
     from segdec.predictor import Predictor
 
     predictor = Predictor.load(model)

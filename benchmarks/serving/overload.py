@@ -18,7 +18,7 @@ from benchmarks.reporting import Target, benchmark_parser, conclude
 from benchmarks.serving.load import Load, closed_loop, encode_request, generators, latency_ms, open_loop
 from benchmarks.serving.server_process import start_service
 from benchmarks.untrained_models import given_or_untrained, photograph
-from segdec.cli_runtime import clean_exit
+from segdec.runtime.cli import clean_exit
 
 CLIENTS = 16
 LIVEZ_RATE = 20.0

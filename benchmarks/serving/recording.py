@@ -27,18 +27,18 @@ from benchmarks.serving.peers.work import MODEL_MS
 from benchmarks.serving.server_process import ServerProcess, start_service
 from benchmarks.untrained_models import COMPACT, given_or_untrained
 from datasets.layouts.toy import make_sample
-from segdec.cli_runtime import clean_exit
 from segdec.config import InputConfig
 from segdec.errors import RunError
 from segdec.images import encode_png
+from segdec.runtime.cli import clean_exit
 
 CLIENTS = 8
 PHOTOGRAPHS = 64
 """Different ones; what makes each file another one is a comment in it."""
 PREDICT, INSPECT = "/v1/predict", "/v1/inspect"
 PATHS = {PREDICT: PREDICT, INSPECT: f"{INSPECT}?station=line1&part_id={{}}"}
-LEAST_RATE = 0.8
-MOST_P99 = 2.0
+MIN_RATE = 0.8
+MAX_P99 = 2.0
 IEND_BYTES = 12
 """Of the chunk with which a PNG ends."""
 TOY = COMPACT.model_copy(
@@ -184,8 +184,8 @@ def ratios(
 def targets(found: Mapping[str, Mapping[str, float]]) -> list[Target]:
     """Returns what was to be reached."""
     return [
-        Target("requests/s, inspect / predict", found["requests/s"]["ratio"], lowest=LEAST_RATE),
-        Target("p99, inspect / predict", found["p99"]["ratio"], highest=MOST_P99),
+        Target("requests/s, inspect / predict", found["requests/s"]["ratio"], lowest=MIN_RATE),
+        Target("p99, inspect / predict", found["p99"]["ratio"], highest=MAX_P99),
     ]
 
 

@@ -26,10 +26,10 @@ from benchmarks.reporting import Target, benchmark_parser, conclude
 from benchmarks.serving.load import Exchange, Load, closed_loop, encode_request, generators, latency_ms
 from benchmarks.serving.server_process import ServerProcess, start_service
 from benchmarks.untrained_models import TINY, export_untrained, photograph
-from segdec.artifact import digest
-from segdec.cli_runtime import clean_exit
-from segdec.files import write_bytes_atomic
+from segdec.artifact import manifest_sha256
 from segdec.images import decode_image
+from segdec.runtime.cli import clean_exit
+from segdec.runtime.files import write_bytes_atomic
 
 CLIENTS = 8
 NAME = "part"
@@ -89,7 +89,7 @@ def export_versions(models: Path, image: bytes) -> dict[tuple[str, str], float]:
         from segdec.predictor import Predictor
 
         pixels = decode_image(image, "photograph").pixels
-        expected[version, digest(folder)] = Predictor.load(folder).predict([pixels])[0].score
+        expected[version, manifest_sha256(folder)] = Predictor.load(folder).predict([pixels])[0].score
     label(models, VERSIONS[0])
     return expected
 

@@ -33,9 +33,9 @@ from benchmarks.reporting import Target, benchmark_parser, conclude
 from benchmarks.serving.load import closed_loop, encode_request, generators
 from benchmarks.serving.server_process import ServerProcess, free_port, start_service
 from benchmarks.untrained_models import given_or_untrained, photograph
-from segdec.cli_runtime import clean_exit
 from segdec.client import Client
 from segdec.errors import ConfigError, ServiceError
+from segdec.runtime.cli import clean_exit
 
 BALANCER = ROOT / "deploy" / "nginx" / "segdec.conf"
 SENT_AGAIN = "error_page 502 = $segdec_unanswered;"

@@ -19,8 +19,8 @@ from benchmarks.reporting import Target, benchmark_parser, conclude
 from benchmarks.serving.load import closed_loop, encode_request, generators
 from benchmarks.serving.server_process import ServerProcess, start_service
 from benchmarks.untrained_models import TINY, given_or_untrained, photograph
-from segdec.cli_runtime import clean_exit
 from segdec.errors import RunError
+from segdec.runtime.cli import clean_exit
 
 CLIENTS = 8
 PORTIONS = 20

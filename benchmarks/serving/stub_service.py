@@ -13,13 +13,13 @@ import uvloop
 from numpy.typing import NDArray
 
 from api.app import create_app
-from api.server import bind, configure
+from api.listener.server import bind, make_uvicorn_config
 from api.settings import Settings
 from benchmarks.serving.peers.work import CLASS_LOGITS, mask_logits, run_stub
 from benchmarks.untrained_models import TINY
 from segdec.engines import Logits
 from segdec.predictor import Predictor
-from segdec.threads import leave_cores_to_engine
+from segdec.runtime.threads import limit_opencv_threads
 
 
 class StubEngine:
@@ -42,9 +42,9 @@ async def serve(port: int) -> None:
     with bind("127.0.0.1", port) as listener:
         async with app.router.lifespan_context(app):
             await app.state.service.start()
-            await uvicorn.Server(configure(app, settings)).serve(sockets=[listener])
+            await uvicorn.Server(make_uvicorn_config(app, settings)).serve(sockets=[listener])
 
 
 if __name__ == "__main__":
-    leave_cores_to_engine()  # as the service's own entry point does
+    limit_opencv_threads()  # as the service's own entry point does
     uvloop.run(serve(int(sys.argv[1])))

@@ -32,7 +32,7 @@ def read_shapes(annotation: dict[str, Any], label: str, height: int, width: int)
         raise ValueError("the annotation has neither a segmentation nor a box")
     for shape in shapes:
         check_inside(shape, height, width)
-    return [LabelledShape(label, shape, rough=not segmentation) for shape in shapes]
+    return [LabelledShape(label, shape, is_box=not segmentation) for shape in shapes]
 
 
 def _segmented(segmentation: object, height: int, width: int) -> list[Shape]:

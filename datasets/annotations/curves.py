@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from datasets.annotations.drawn_mask import Shape
-from datasets.annotations.shapes import FURTHEST_PX, Extent, Point, Polygon
+from datasets.annotations.shapes import MAX_COORDINATE_PX, Extent, Point, Polygon
 
 LINE_WIDTH_PX = 10.0
 """How wide a line is drawn, and a point: an annotated line has no width, and LabelMe itself draws 10 px."""
@@ -19,7 +19,7 @@ CURVE_ERROR_PX = 0.01
 """How far the corners that stand for an ellipse may cut into it."""
 
 
-def check_reaches(shape: Shape, height: int, width: int) -> None:
+def check_overlaps(shape: Shape, height: int, width: int) -> None:
     """Refuses a shape of which nothing lies in its picture; curved and turned ones may reach over the edge.
 
     Raises:
@@ -39,14 +39,16 @@ def ellipse(cx: float, cy: float, rx: float, ry: float, degrees: float = 0.0) ->
     Raises:
         ValueError: If an axis is not above 0, or a number is not finite.
     """
-    if not (0 < rx <= FURTHEST_PX and 0 < ry <= FURTHEST_PX):
+    if not (0 < rx <= MAX_COORDINATE_PX and 0 < ry <= MAX_COORDINATE_PX):
         raise ValueError(f"an ellipse with the half axes {rx:g} and {ry:g} pixels is empty or endless")
     corners = max(16, math.ceil(math.pi / math.sqrt(2 * CURVE_ERROR_PX / max(rx, ry))))
     turns = [2 * math.pi * corner / corners for corner in range(corners)]
-    return turned([(cx + rx * math.cos(turn), cy + ry * math.sin(turn)) for turn in turns], (cx, cy), degrees)
+    return rotated(
+        [(cx + rx * math.cos(turn), cy + ry * math.sin(turn)) for turn in turns], (cx, cy), degrees
+    )
 
 
-def turned(corners: list[Point], pivot: Point, degrees: float) -> Polygon:
+def rotated(corners: list[Point], pivot: Point, degrees: float) -> Polygon:
     """Returns the polygon of `corners`, turned clockwise, as it is seen, about `pivot`.
 
     Raises:
@@ -88,7 +90,7 @@ class Line:
         if not self.points:
             raise ValueError("a line without points")
         for value in (value for point in self.points for value in point):
-            if not abs(value) <= FURTHEST_PX:
+            if not abs(value) <= MAX_COORDINATE_PX:
                 raise ValueError(f"the coordinate {value:g} is no place in a picture")
 
     @property

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from datasets.annotations.curves import Line, box_corners, check_reaches, ellipse, turned
+from datasets.annotations.curves import Line, box_corners, check_overlaps, ellipse, rotated
 from datasets.annotations.cvat_xml import Element, to_number
 from datasets.annotations.labelled_shape import LabelledShape
 from datasets.annotations.labels import read_label
@@ -26,8 +26,8 @@ def read_shape(element: Element, height: int, width: int) -> LabelledShape:
         _check_mask_size(element, height, width)
     drawn = _SHAPES[element.tag](element)
     may_reach_over = element.tag in {"ellipse", "polyline"} or _rotation(element) != 0
-    (check_reaches if may_reach_over else check_inside)(drawn, height, width)
-    return LabelledShape(label, drawn, rough=element.tag == "box")
+    (check_overlaps if may_reach_over else check_inside)(drawn, height, width)
+    return LabelledShape(label, drawn, is_box=element.tag == "box")
 
 
 def _rotation(element: Element) -> float:
@@ -48,7 +48,7 @@ def _box(element: Element) -> Drawn:
     if not _rotation(element):
         return Box(left, top, width, height)
     centre = left + width / 2, top + height / 2
-    return turned(box_corners(left, top, width, height), centre, _rotation(element))
+    return rotated(box_corners(left, top, width, height), centre, _rotation(element))
 
 
 def _ellipse(element: Element) -> Drawn:

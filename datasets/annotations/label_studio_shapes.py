@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from datasets.annotations import label_studio_rle
-from datasets.annotations.curves import box_corners, check_reaches, ellipse, turned
+from datasets.annotations.curves import box_corners, check_overlaps, ellipse, rotated
 from datasets.annotations.labelled_shape import LabelledShape, read_annotated_size
 from datasets.annotations.labels import read_label
 from datasets.annotations.shapes import Bitmap, Box, Polygon, check_inside, numbers
@@ -82,8 +82,8 @@ def read_shape(result: object) -> LabelledShape:
     label = _label(value, kind)
     drawn = _SHAPES[kind](value, height, width)
     may_reach_over = kind == "ellipse" or bool(value.get("rotation"))
-    (check_reaches if may_reach_over else check_inside)(drawn, height, width)
-    return LabelledShape(label, drawn, rough=kind == "rectangle")
+    (check_overlaps if may_reach_over else check_inside)(drawn, height, width)
+    return LabelledShape(label, drawn, is_box=kind == "rectangle")
 
 
 def _geometry(value: Value) -> str | None:
@@ -122,7 +122,7 @@ def _rectangle(value: Value, height: int, width: int) -> Drawn:
     x, y, columns, rows = _pixels(value, height, width, "x", "y", "width", "height")
     if not _rotation(value):
         return Box(x, y, columns, rows)
-    return turned(box_corners(x, y, columns, rows), (x, y), _rotation(value))
+    return rotated(box_corners(x, y, columns, rows), (x, y), _rotation(value))
 
 
 def _ellipse(value: Value, height: int, width: int) -> Drawn:

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from datasets.annotations.drawn_mask import Shape
-from segdec.images import DEFAULT_MAX_SIDE, MOST_PIXELS
+from segdec.images import DEFAULT_MAX_SIDE, MAX_PIXEL_LIMIT
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,7 @@ class LabelledShape:
 
     label: str
     shape: Shape
-    rough: bool = False
+    is_box: bool = False
 
 
 def largest_class(parts: Iterable[tuple[int, Shape]]) -> int:
@@ -45,9 +45,9 @@ def read_annotated_size(height: object, width: object) -> tuple[int, int]:
     if None in sides:
         raise ValueError(f"the size {width!r:.40}×{height!r:.40} (width × height) is no size of a photograph")
     rows, columns = (side or 0 for side in sides)
-    if max(rows, columns) > DEFAULT_MAX_SIDE or rows * columns > MOST_PIXELS:
+    if max(rows, columns) > DEFAULT_MAX_SIDE or rows * columns > MAX_PIXEL_LIMIT:
         raise ValueError(
-            f"the size {columns}×{rows} (width × height) is above the limit of {MOST_PIXELS} pixels"
+            f"the size {columns}×{rows} (width × height) is above the limit of {MAX_PIXEL_LIMIT} pixels"
         )
     return rows, columns
 

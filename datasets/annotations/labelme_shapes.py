@@ -8,7 +8,7 @@ import binascii
 import math
 from collections.abc import Callable
 
-from datasets.annotations.curves import Line, check_reaches, ellipse
+from datasets.annotations.curves import Line, check_overlaps, ellipse
 from datasets.annotations.labelled_shape import LabelledShape
 from datasets.annotations.labels import read_label
 from datasets.annotations.shapes import Bitmap, Box, Point, Polygon, check_inside, numbers
@@ -33,8 +33,8 @@ def read_shape(shape: object, height: int, width: int) -> LabelledShape | None:
     if not isinstance(kind, str) or kind not in _SHAPES:
         raise ValueError(f"the shape type {kind!r:.40} is not known; expected one of {', '.join(_SHAPES)}")
     drawn = _SHAPES[kind](shape)
-    (check_reaches if kind in ROUND else check_inside)(drawn, height, width)
-    return None if label == BACKGROUND else LabelledShape(label, drawn, rough=kind == "rectangle")
+    (check_overlaps if kind in ROUND else check_inside)(drawn, height, width)
+    return None if label == BACKGROUND else LabelledShape(label, drawn, is_box=kind == "rectangle")
 
 
 def _points(shape: dict[str, object], count: int | None = None) -> tuple[Point, ...]:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from datasets.text_file import read_csv, read_text
 from segdec.errors import DatasetError
-from segdec.suggestions import nearest
+from segdec.runtime.suggestions import nearest_name
 
 REQUIRED = ("image", "label")
 COLUMNS = (*REQUIRED, "mask", "box", "boxes", "polygon", "polygons", "split", "group", "name")
@@ -91,7 +91,7 @@ def _check_columns(columns: Collection[str], place: str, required: Collection[st
         return
     wrong = [f"there is no column '{column}'" for column in missing]
     wrong += [
-        f"nobody knows the column {column!r:.40} (did you mean '{nearest(column, missing or COLUMNS)}'?)"
+        f"nobody knows the column {column!r:.40} (did you mean '{nearest_name(column, missing or COLUMNS)}'?)"
         for column in unknown
     ]
     raise DatasetError(

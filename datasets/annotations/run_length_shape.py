@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from segdec.run_lengths import read_counts
+from segdec.imaging.run_lengths import decode_run_lengths
 
 Numbers = NDArray[np.int64]
 
@@ -40,7 +40,7 @@ class RunLengthShape:
         Raises:
             ValueError: If they are neither, do not make the picture, or mark nothing.
         """
-        lengths = _whole_numbers(read_counts(counts)) if isinstance(counts, str) else _listed(counts)
+        lengths = _whole_numbers(decode_run_lengths(counts)) if isinstance(counts, str) else _listed(counts)
         if lengths.size and lengths.min() < 0:
             raise ValueError(f"a run of {lengths.min()} pixels")
         total = int(lengths.sum())

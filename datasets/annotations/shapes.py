@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from datasets.annotations.drawn_mask import Shape
-from segdec.polygons import inside_polygon
+from segdec.imaging.polygons import fill_polygon
 
 Point = tuple[float, float]
 Extent = tuple[float, float, float, float]
@@ -29,7 +29,7 @@ Extent = tuple[float, float, float, float]
 TOLERANCE_PX = 1.0
 """How far a shape may reach over the edge of its picture: tools round, and snap to the edge."""
 
-FURTHEST_PX = 2.0**24
+MAX_COORDINATE_PX = 2.0**24
 """No picture is that large; coordinates beyond it are damage, and would overflow."""
 
 
@@ -127,7 +127,7 @@ class Polygon:
         columns, rows = _pixels(left, right, mask.shape[1]), _pixels(top, bottom, mask.shape[0])
         corners = np.array(self.points) - (columns.start + 0.5, rows.start + 0.5)  # centres become integers
         part = mask[rows, columns]
-        inside = inside_polygon(corners, *part.shape)
+        inside = fill_polygon(corners, *part.shape)
         if inside.any():
             part[inside] = 255
         else:
@@ -257,7 +257,7 @@ def _finite(value: float) -> float:
         number = float(value)
     except OverflowError:  # JSON knows whole numbers of any length
         number = math.inf
-    if not abs(number) <= FURTHEST_PX:
+    if not abs(number) <= MAX_COORDINATE_PX:
         raise ValueError(f"the coordinate {_short(value)} is no place in a picture")
     return number
 

@@ -15,8 +15,8 @@ from typing import TypeVar
 from datasets.annotations.class_values import draw_parts
 from datasets.annotations.labelled_shape import LabelledShape, largest_class
 from datasets.annotations.labels import class_names, is_good
-from datasets.layouts.own_splits import assign_own_splits
 from datasets.layouts.photograph_tree import record_name
+from datasets.layouts.split_assignment import assign_splits
 from datasets.sample import Dataset, Problem, Record, Supervision
 
 Entry = TypeVar("Entry")
@@ -24,7 +24,7 @@ Entry = TypeVar("Entry")
 
 @dataclass(frozen=True)
 class AnnotationRecord:
-    """What a tool says about one photograph; `assemble` makes a `Record` of it, once all classes are known.
+    """What a tool says about one photograph; `build_dataset` makes a `Record` of it, once all classes are known.
 
     Attributes:
         photograph: Its file.
@@ -70,7 +70,9 @@ def problem(place: str, text: str, name: str = "") -> Problem:
     return Problem(place, text[:1].upper() + text[1:], name)
 
 
-def assemble(root: Path, annotations: Sequence[AnnotationRecord], problems: Iterable[Problem]) -> Dataset:
+def build_dataset(
+    root: Path, annotations: Sequence[AnnotationRecord], problems: Iterable[Problem]
+) -> Dataset:
     """Makes the data set of `annotations`; its split is that of `splits.txt` in `root`, else the default.
 
     Args:
@@ -95,7 +97,7 @@ def assemble(root: Path, annotations: Sequence[AnnotationRecord], problems: Iter
         except ValueError as error:
             found.append(problem(annotation.place, f"{error}.", name))
     dataset = Dataset(classes, tuple(sorted(records, key=lambda record: record.name)), tuple(found))
-    return assign_own_splits(dataset, root)
+    return assign_splits(dataset, root)
 
 
 def _twice(root: Path, annotations: Sequence[AnnotationRecord]) -> Iterable[Problem]:
@@ -151,7 +153,7 @@ def _record(name: str, annotation: AnnotationRecord, classes: tuple[str, ...]) -
         parts = [(classes.index(defect.label), defect.shape) for defect in defects]
         mask, values = draw_parts(annotation.place, annotation.height, annotation.width, parts)
         label = _label(defects, classes)
-        supervision = "box" if any(defect.rough for defect in defects) else "mask"
+        supervision = "box" if any(defect.is_box for defect in defects) else "mask"
     elif others:
         if len(others) > 1:
             raise ValueError(

@@ -27,7 +27,7 @@ from typing import Any
 from datasets.annotations.coco_shapes import read_shapes
 from datasets.annotations.labelled_shape import LabelledShape, read_annotated_size
 from datasets.annotations.labels import read_label
-from datasets.layouts.annotation_records import AnnotationRecord, assemble, problem
+from datasets.layouts.annotation_records import AnnotationRecord, build_dataset, problem
 from datasets.layouts.listing import files
 from datasets.layouts.photograph_tree import record_name
 from datasets.sample import Dataset, Problem
@@ -134,7 +134,7 @@ class _CocoFile:
             replace(photograph, shapes=tuple(self._shapes[key]))
             for key, photograph in self._photographs.items()
         ]
-        return assemble(self._folder, found, self._problems)
+        return build_dataset(self._folder, found, self._problems)
 
     def _read_image(self, entry: Any, place: str, shared: dict[object, int]) -> None:
         name = ""

@@ -19,7 +19,7 @@ from datasets.annotations.cvat_shapes import read_shape
 from datasets.annotations.cvat_xml import Element, read_images
 from datasets.annotations.labelled_shape import LabelledShape, read_annotated_size
 from datasets.annotations.labels import read_label
-from datasets.layouts.annotation_records import AnnotationRecord, assemble, problem, read_shapes
+from datasets.layouts.annotation_records import AnnotationRecord, build_dataset, problem, read_shapes
 from datasets.layouts.photograph_tree import photographs_below, record_name
 from datasets.sample import Dataset, Problem
 from segdec.errors import DatasetError
@@ -49,7 +49,7 @@ def index(root: Path) -> Dataset:
         images = read_images(source)
     except ValueError as error:
         broken = problem(str(source), f"{error}. Export the task again as 'CVAT for images 1.1'.")
-        return assemble(root, [], [broken])
+        return build_dataset(root, [], [broken])
     return _read_images(root, images, set(photographs))
 
 
@@ -66,7 +66,7 @@ def _read_images(root: Path, images: list[Element], known: set[Path]) -> Dataset
         annotation, found = _annotation(root, photograph, image)
         annotations.append(annotation)
         problems += found
-    return assemble(root, annotations, problems)
+    return build_dataset(root, annotations, problems)
 
 
 def _photograph(root: Path, image: Element, known: set[Path]) -> Path:

@@ -22,7 +22,7 @@ from pathlib import Path
 
 from datasets.layouts.dagm_labels import FILE_NAME, LabelLine, read_labels
 from datasets.layouts.listing import subfolders
-from datasets.layouts.published_pairs import PublishedPair, collect, named, pair
+from datasets.layouts.published_pairs import PublishedPair, build_dataset, files_by_name, pair_files
 from datasets.sample import Dataset, Problem, Record, Split
 from datasets.splitting import split_off_validation
 from segdec.errors import DatasetError
@@ -59,7 +59,7 @@ def index(root: Path) -> Dataset:
             f"or {root / 'Train' / '0001.PNG'} and so on: give the folder of one class, or the one that "
             "holds Class1, Class2, …"
         )
-    return split_off_validation(collect(CLASSES, found))
+    return split_off_validation(build_dataset(CLASSES, found))
 
 
 def _of_class(folder: Path, prefix: str) -> list[Record | Problem]:
@@ -80,9 +80,9 @@ def _of_split(folder: Path, prefix: str, split: Split) -> list[Record | Problem]
         return [
             Problem(str(folder), f"The folder {_LABELS} is missing. Expected {label_folder / FILE_NAME}.")
         ]
-    pairs = pair(
-        named(folder, _PHOTOGRAPH, prefix),
-        named(label_folder, _MASK, prefix),
+    pairs = pair_files(
+        files_by_name(folder, _PHOTOGRAPH, prefix),
+        files_by_name(label_folder, _MASK, prefix),
         lambda name: folder / f"{Path(name).name}.PNG",
         lambda name: label_folder / f"{Path(name).name}_label.PNG",
         mask_needed=False,

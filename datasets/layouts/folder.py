@@ -26,8 +26,8 @@ from pathlib import Path
 from datasets.annotations.labels import DEFECT, GOOD, is_good
 from datasets.layouts.listing import files, subfolders
 from datasets.layouts.mask_pairing import pair_masks
-from datasets.layouts.own_splits import assign_own_splits
-from datasets.layouts.photograph_tree import FOREIGN_SUFFIXES
+from datasets.layouts.photograph_tree import UNSUPPORTED_SUFFIXES
+from datasets.layouts.split_assignment import assign_splits
 from datasets.sample import Dataset, Problem, Record
 from datasets.supervision import apply_supervision
 from segdec.errors import DatasetError
@@ -47,7 +47,7 @@ def index(root: Path) -> Dataset:
         DatasetError: If `root` cannot be listed, holds no folder of good photographs or no photograph at all,
             or one of its text files is malformed.
     """
-    return assign_own_splits(list_records(root), root)
+    return assign_splits(list_records(root), root)
 
 
 def list_records(root: Path) -> Dataset:
@@ -111,7 +111,7 @@ def _photographs(folder: Path, problems: list[Problem]) -> dict[str, list[Path]]
     for path in found:
         if path.suffix.lower() in SUFFIXES:
             by_name[f"{folder.name}/{path.stem}"].append(path)
-    unread = [path for path in found if path.suffix.lower() in FOREIGN_SUFFIXES]
+    unread = [path for path in found if path.suffix.lower() in UNSUPPORTED_SUFFIXES]
     foreign = {f"{folder.name}/{path.stem}": path for path in unread}
     types = ", ".join(sorted(SUFFIXES))
     for name in sorted(foreign.keys() - by_name.keys()):

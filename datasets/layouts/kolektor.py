@@ -14,13 +14,19 @@ import re
 from pathlib import Path
 
 from datasets.layouts.listing import subfolders
-from datasets.layouts.published_pairs import PublishedPair, collect, named, pair, read_masks
+from datasets.layouts.published_pairs import (
+    PublishedPair,
+    build_dataset,
+    files_by_name,
+    pair_files,
+    read_masks,
+)
 from datasets.sample import Dataset, Problem, Record
 from segdec.errors import DatasetError
 
 CLASSES = ("good", "defect")
 
-STRAY = "kos21/Part7"
+EXTRA_COPY = "kos21/Part7"
 """Some copies of the set hold a second copy of kos21/Part6 under this name; it is never listed."""
 
 _ITEM = re.compile(r"kos\d+")
@@ -44,18 +50,18 @@ def index(root: Path) -> Dataset:
             f"The folder {root} holds no KolektorSDD photographs. Expected {root / 'kos01' / 'Part0.jpg'} "
             "and so on: give the folder that holds kos01, kos02, …"
         )
-    return collect(CLASSES, read_masks(pairs, _record))
+    return build_dataset(CLASSES, read_masks(pairs, _record))
 
 
 def _pairs(item: Path) -> list[PublishedPair | Problem]:
     root = item.parent
-    found = pair(
-        named(item, _PHOTOGRAPH, item.name),
-        named(item, _MASK, item.name),
+    found = pair_files(
+        files_by_name(item, _PHOTOGRAPH, item.name),
+        files_by_name(item, _MASK, item.name),
         lambda name: root / f"{name}.jpg",
         lambda name: root / f"{name}_label.bmp",
     )
-    return [entry for entry in found if entry.name != STRAY]
+    return [entry for entry in found if entry.name != EXTRA_COPY]
 
 
 def _record(found: PublishedPair, marks_defect: bool) -> Record:

@@ -17,7 +17,13 @@ import re
 from pathlib import Path
 
 from datasets.layouts.listing import subfolders
-from datasets.layouts.published_pairs import PublishedPair, collect, named, pair, read_masks
+from datasets.layouts.published_pairs import (
+    PublishedPair,
+    build_dataset,
+    files_by_name,
+    pair_files,
+    read_masks,
+)
 from datasets.sample import Dataset, Problem, Record, Split
 from datasets.splitting import split_off_validation
 from segdec.errors import DatasetError
@@ -51,14 +57,14 @@ def index(root: Path) -> Dataset:
                 f"holds {' and '.join(FOLDERS)}."
             )
         pairs += found
-    return split_off_validation(collect(CLASSES, read_masks(pairs, _record)))
+    return split_off_validation(build_dataset(CLASSES, read_masks(pairs, _record)))
 
 
 def _pairs(folder: Path) -> list[PublishedPair | Problem]:
     root = folder.parent
-    return pair(
-        named(folder, _PHOTOGRAPH, folder.name),
-        named(folder, _MASK, folder.name),
+    return pair_files(
+        files_by_name(folder, _PHOTOGRAPH, folder.name),
+        files_by_name(folder, _MASK, folder.name),
         lambda name: root / f"{name}.png",
         lambda name: root / f"{name}_GT.png",
     )

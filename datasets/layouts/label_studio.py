@@ -25,7 +25,7 @@ from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from datasets.annotations.label_studio_shapes import drawn_results, read_choices, read_shape, result_size
-from datasets.layouts.annotation_records import AnnotationRecord, assemble, problem, read_shapes
+from datasets.layouts.annotation_records import AnnotationRecord, build_dataset, problem, read_shapes
 from datasets.layouts.listing import files
 from datasets.layouts.photograph_tree import photographs_below, record_name
 from datasets.sample import Dataset, Problem
@@ -68,7 +68,7 @@ def index(root: Path) -> Dataset:
             found, wrong = _read_task(root, _place(source, number, task), task, finder)
             annotations += [found] if found else []
             problems += wrong
-    return assemble(root, annotations, problems)
+    return build_dataset(root, annotations, problems)
 
 
 def _tasks(source: Path, content: object) -> list[Task]:

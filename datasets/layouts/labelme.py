@@ -20,7 +20,7 @@ from pathlib import Path, PurePosixPath
 
 from datasets.annotations.labelled_shape import LabelledShape, read_annotated_size
 from datasets.annotations.labelme_shapes import read_shape
-from datasets.layouts.annotation_records import AnnotationRecord, assemble, problem, read_shapes
+from datasets.layouts.annotation_records import AnnotationRecord, build_dataset, problem, read_shapes
 from datasets.layouts.listing import files
 from datasets.layouts.photograph_tree import folders_below, photographs_below, record_name
 from datasets.sample import Dataset, Problem
@@ -73,7 +73,7 @@ class _Tree:
             )
         said = {annotation.photograph for annotation in self._annotations}
         plain = [AnnotationRecord(path, str(path)) for path in sorted(self._known - said)]
-        return assemble(self._root, [*self._annotations, *plain], self._problems)
+        return build_dataset(self._root, [*self._annotations, *plain], self._problems)
 
     def _read_file(self, source: Path) -> bool:
         """Whether `source` is a file of LabelMe, or ought to be."""

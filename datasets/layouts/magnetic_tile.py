@@ -23,7 +23,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from datasets.layouts.listing import subfolders
-from datasets.layouts.published_pairs import PublishedPair, collect, named, pair, read_masks
+from datasets.layouts.published_pairs import (
+    PublishedPair,
+    build_dataset,
+    files_by_name,
+    pair_files,
+    read_masks,
+)
 from datasets.sample import Dataset, Problem, Record
 from datasets.splitting import default_split
 from segdec.errors import DatasetError
@@ -32,7 +38,7 @@ GOOD = "good"
 
 MASK_THRESHOLD = 127
 
-SAME_TILE = 200
+MAX_NUMBER_GAP = 200
 """Exposures of a tile follow one another by at most this many numbers: mostly by 13 to 60, at times by 194.
 
 The folder ends no group: a blowhole that shows at one exposure alone leaves the others in MT_Free. A tile
@@ -74,7 +80,7 @@ def index(root: Path) -> Dataset:
     classes = (GOOD, *(_class_name(name) for name in defects))
     groups = _groups(found.name for found in pairs if isinstance(found, PublishedPair))
     found = read_masks(pairs, lambda *found: _record(classes, groups, *found), threshold=MASK_THRESHOLD)
-    return default_split(collect(classes, found))
+    return default_split(build_dataset(classes, found))
 
 
 def _class_name(folder: str) -> str:
@@ -86,9 +92,9 @@ def _pairs(folder: Path) -> list[PublishedPair | Problem]:
     if images not in subfolders(folder):
         return [Problem(str(folder), f"The folder holds no photographs. Expected them in {images}.")]
     prefix = f"{folder.name}/{_IMAGES}"
-    return pair(
-        named(images, _PHOTOGRAPH, prefix),
-        named(images, _MASK, prefix),
+    return pair_files(
+        files_by_name(images, _PHOTOGRAPH, prefix),
+        files_by_name(images, _MASK, prefix),
         lambda name: root / f"{name}.jpg",
         lambda name: root / f"{name}.png",
         mask_needed=folder.name != FREE,
@@ -111,7 +117,9 @@ def _groups(names: Iterable[str]) -> dict[str, str]:
     groups: dict[str, str] = {}
     tiles: list[_Tile] = []  # the one whose last photograph is the latest comes last
     for number, exposure, name in numbered:
-        near = [tile for tile in tiles if number - tile.last <= SAME_TILE and exposure not in tile.exposures]
+        near = [
+            tile for tile in tiles if number - tile.last <= MAX_NUMBER_GAP and exposure not in tile.exposures
+        ]
         tile = near[-1] if near else _Tile(f"num_{number}", number, set())
         tile.last = number
         tile.exposures.add(exposure)

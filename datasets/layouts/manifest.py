@@ -31,11 +31,11 @@ from datasets.annotations.labels import GOOD, class_names, is_good
 from datasets.annotations.manifest_file import ManifestEntry, read_manifest
 from datasets.layouts.annotation_records import problem
 from datasets.layouts.manifest_row import ManifestRow, read_name, read_row
-from datasets.layouts.own_splits import assign_own_splits
+from datasets.layouts.split_assignment import assign_splits
 from datasets.sample import Dataset, Problem, Record
 from datasets.text_file import read_text
 from segdec.errors import DatasetError
-from segdec.suggestions import nearest
+from segdec.runtime.suggestions import nearest_name
 
 NAMES = ("manifest.csv", "manifest.jsonl")
 CLASSES_FILE = "classes.txt"
@@ -65,7 +65,7 @@ def index(root: Path) -> Dataset:
     if not problems and not known:
         _check_classes(path, {row.label for row in kept})
     records = tuple(_record(row, classes) for row in sorted(kept, key=lambda row: row.name))
-    return assign_own_splits(Dataset(classes, records, tuple(problems)), path.parent)
+    return assign_splits(Dataset(classes, records, tuple(problems)), path.parent)
 
 
 def _find(root: Path) -> Path:
@@ -128,7 +128,7 @@ def _unknown_labels(path: Path, rows: Sequence[ManifestRow], known: tuple[str, .
         if row.label not in known:
             text = (
                 f"the label '{row.label}' is none of the classes in {CLASSES_FILE}: {', '.join(known)}. "
-                f"Did you mean '{nearest(row.label, known)}'?"
+                f"Did you mean '{nearest_name(row.label, known)}'?"
             )
             yield _problem(path, [row.line], text, row.name)
 

@@ -12,8 +12,8 @@ from datasets.layouts.mask_pairing import LOSSY_SUFFIXES
 from datasets.sample import Split, Supervision
 from datasets.splitting import SPLITS
 from segdec.errors import ImageError
-from segdec.images import MOST_PIXELS, ImageFile, read_size
-from segdec.suggestions import nearest
+from segdec.images import MAX_PIXEL_LIMIT, ImageFile, read_size
+from segdec.runtime.suggestions import nearest_name
 
 Values = dict[str, object]
 
@@ -162,7 +162,7 @@ def _check_annotation(
 
 def _draw(image: Path, place: str, shapes: tuple[Shape, ...]) -> DrawnMask:
     try:
-        height, width = read_size(image, max_pixels=MOST_PIXELS)  # whoever draws it has the limit
+        height, width = read_size(image, max_pixels=MAX_PIXEL_LIMIT)  # whoever draws it has the limit
     except ImageError as error:
         raise ValueError(str(error).rstrip(".")) from error
     for shape in shapes:
@@ -178,7 +178,7 @@ def _split(values: Values) -> Split | None:
     known = next((split for split in SPLITS if split == word), None)
     if word and known is None:
         raise ValueError(
-            f"the split '{word}' is none of {', '.join(SPLITS)} (did you mean '{nearest(word, SPLITS)}'?)"
+            f"the split '{word}' is none of {', '.join(SPLITS)} (did you mean '{nearest_name(word, SPLITS)}'?)"
         )
     return known
 

@@ -21,7 +21,7 @@ import re
 from pathlib import Path
 
 from datasets.layouts.listing import subfolders
-from datasets.layouts.published_pairs import PublishedPair, collect, named, pair
+from datasets.layouts.published_pairs import PublishedPair, build_dataset, files_by_name, pair_files
 from datasets.sample import Dataset, Problem, Record
 from datasets.splitting import default_split
 from segdec.errors import DatasetError
@@ -53,7 +53,7 @@ def index(root: Path) -> Dataset:
     if not found:
         example = root / _TRAIN / GOOD / "000.png"
         raise DatasetError(f"The folder {root} holds no photograph. Expected {example} and so on.")
-    return default_split(collect((GOOD, *defects), found))
+    return default_split(build_dataset((GOOD, *defects), found))
 
 
 def _is_category(folder: Path) -> bool:
@@ -85,7 +85,7 @@ def _exists(folder: Path) -> bool:
 
 
 def _files(folder: Path, pattern: re.Pattern[str], prefix: str) -> dict[str, Path]:
-    return named(folder, pattern, prefix) if folder.name in _below(folder.parent) else {}
+    return files_by_name(folder, pattern, prefix) if folder.name in _below(folder.parent) else {}
 
 
 def _good(root: Path, name: str) -> list[Record | Problem]:
@@ -95,7 +95,7 @@ def _good(root: Path, name: str) -> list[Record | Problem]:
 
 def _defective(root: Path, class_name: str, defects: list[str]) -> list[Record | Problem]:
     prefix, masks = f"{_TEST}/{class_name}", root / _MASKS / class_name
-    pairs = pair(
+    pairs = pair_files(
         _files(root / prefix, _PHOTOGRAPH, prefix),
         _files(masks, _MASK, prefix),
         lambda name: root / f"{name}.png",

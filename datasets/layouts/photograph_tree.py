@@ -6,7 +6,7 @@ from pathlib import Path
 from datasets.layouts.listing import files, subfolders
 from segdec.images import SUFFIXES
 
-FOREIGN_SUFFIXES = frozenset(
+UNSUPPORTED_SUFFIXES = frozenset(
     {".avif", ".cr2", ".dng", ".gif", ".heic", ".heif", ".jp2", ".nef", ".pgm", ".pnm", ".ppm", ".raw"}
 )
 """Of photographs too, but nothing here reads them."""

@@ -30,13 +30,13 @@ class PublishedPair:
     mask: Path | None
 
 
-def named(folder: Path, pattern: re.Pattern[str], prefix: str) -> dict[str, Path]:
+def files_by_name(folder: Path, pattern: re.Pattern[str], prefix: str) -> dict[str, Path]:
     """Lists files in `folder` whose whole name fits `pattern`: `<prefix>/<its first group>` → file."""
     matches = ((pattern.fullmatch(path.name), path) for path in files(folder))
     return {f"{prefix}/{match[1]}": path for match, path in matches if match}
 
 
-def pair(
+def pair_files(
     photographs: Mapping[str, Path],
     masks: Mapping[str, Path],
     photograph_of: FilesOf,
@@ -113,7 +113,7 @@ def read_masks(
         return list(pool.map(read, pairs))
 
 
-def collect(classes: tuple[str, ...], found: Iterable[Record | Problem]) -> Dataset:
+def build_dataset(classes: tuple[str, ...], found: Iterable[Record | Problem]) -> Dataset:
     """Returns the data set of what was found, sorted; a record of the name of a problem is left out."""
     records: list[Record] = []
     problems: list[Problem] = []

@@ -8,8 +8,8 @@ The records keep name, label, group, split, supervision and mask threshold of th
 from. A photograph is read by its place, in any order.
 """
 
+from datasets import file_systems
 from datasets.sample import Dataset
-from datasets.sharding import file_systems
 from datasets.sharding.index_parts import PackedShard
 from datasets.sharding.shard_index import read_index
 from datasets.sharding.shard_records import ShardRecords

@@ -12,19 +12,19 @@ from pathlib import Path
 import numpy as np
 
 from datasets.layouts import folder
-from datasets.layouts.own_splits import SPLITS_FILE
+from datasets.layouts.split_assignment import SPLITS_FILE
 from datasets.sample import Dataset, Sample
 from datasets.splitting import default_split, write_splits
-from datasets.toy_surface import DEFECTS, Canvas, disturbances, light, texture, visible
+from datasets.toy_surface import DEFECTS, Canvas, distractors, light, texture, visible
 from segdec.errors import DatasetError
-from segdec.files import new_folder
 from segdec.images import encode_png
+from segdec.runtime.files import atomic_folder
 
 KINDS = tuple(DEFECTS)
 CLASSES: dict[int, tuple[str, ...]] = {2: ("good", "defect"), 4: ("good", *KINDS)}
 
-SMALLEST_SIZE = 32
-SMALLEST_COUNT = 18
+MIN_SIZE = 32
+MIN_COUNT = 18
 """Below it, a class may be missing from one of the splits."""
 
 MARK = "toy set"
@@ -57,7 +57,7 @@ def make_sample(index: int, *, seed: int = 0, size: int = 128, classes: int = 2)
     _check(index, seed, size, classes)
     rng = np.random.Generator(np.random.Philox(np.random.SeedSequence([seed, index])))
     canvas = Canvas(size, brushing=rng.uniform(-0.25, 0.25))
-    part = light(rng, canvas) * texture(rng, canvas) + disturbances(rng, canvas)
+    part = light(rng, canvas) * texture(rng, canvas) + distractors(rng, canvas)
     grain = rng.normal(0, rng.uniform(1.5, 3.5), (size, size))
     kind = (index // 2) % len(KINDS)
     change = DEFECTS[KINDS[kind]](rng, canvas) if index % 2 else canvas.empty()
@@ -96,13 +96,13 @@ def write_toy(
             be replaced.
     """
     _check(0, seed, size, classes)
-    if count < SMALLEST_COUNT:
+    if count < MIN_COUNT:
         raise DatasetError(
-            f"A toy set of {count} samples is too small to split. Ask for at least {SMALLEST_COUNT}."
+            f"A toy set of {count} samples is too small to split. Ask for at least {MIN_COUNT}."
         )
     _check_free(out, overwrite)
     try:
-        with new_folder(out, overwrite=overwrite) as root:
+        with atomic_folder(out, overwrite=overwrite) as root:
             for number in progress(range(count)):
                 _write_sample(root, make_sample(number, seed=seed, size=size, classes=classes))
             records = default_split(folder.list_records(root), seed=seed).records
@@ -117,8 +117,8 @@ def write_toy(
 def _check(index: int, seed: int, size: int, classes: int) -> None:
     if classes not in CLASSES:
         raise DatasetError(f"A toy set of {classes} classes is not known. Expected 2 or 4.")
-    if size < SMALLEST_SIZE:
-        raise DatasetError(f"A toy sample of {size} pixels is too small. Expected at least {SMALLEST_SIZE}.")
+    if size < MIN_SIZE:
+        raise DatasetError(f"A toy sample of {size} pixels is too small. Expected at least {MIN_SIZE}.")
     if index < 0 or seed < 0:
         raise DatasetError(
             f"The toy set has no sample {index} of seed {seed}. Expected both to be 0 or more."

@@ -48,4 +48,4 @@ class ListedIndex(IndexPart):
 
     def table(self) -> RecordTable:
         """Returns the records as they are kept today."""
-        return RecordTable.of(PackedRecord(**dict(record)) for record in self.records)
+        return RecordTable.from_records(PackedRecord(**dict(record)) for record in self.records)

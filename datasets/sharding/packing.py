@@ -4,13 +4,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from datasets.checking import ANY_WHITE_LEVEL, check_dataset, refuse_problems
+from datasets import file_systems
+from datasets.checking import ANY_WHITE_LEVEL, check_dataset, raise_if_problems
 from datasets.reading import Files, read_files
 from datasets.sample import Dataset, Record
-from datasets.sharding import file_systems
-from datasets.sharding.index_parts import PackedShard
-from datasets.sharding.record_table import PackedRecord, RecordTable
-from datasets.sharding.shard_file import (
+from datasets.shard_file import (
     FOOTER_BYTES,
     HEADER_BYTES,
     MASK,
@@ -18,11 +16,13 @@ from datasets.sharding.shard_file import (
     PHOTOGRAPH,
     encode_record,
 )
+from datasets.sharding.index_parts import PackedShard
+from datasets.sharding.record_table import PackedRecord, RecordTable
 from datasets.sharding.shard_index import INDEX_FILE, TABLE_FILE, ShardIndex, read_index, write_index
 from datasets.sharding.shard_plan import PlannedShard, packable, plan_shards
 from segdec.errors import DatasetError
-from segdec.files import new_folder
 from segdec.images import DEFAULT_MAX_PIXELS
+from segdec.runtime.files import atomic_folder
 
 DEFAULT_SHARD_MB = 128
 
@@ -64,7 +64,7 @@ def pack(
     shards = plan_shards(_checked(dataset, max_pixels), shard_mb * 1_000_000)
     with _new_set(out, overwrite) as folder:
         written = [_write_shard(folder, shard, max_pixels, advance) for shard in shards]
-        records = RecordTable.of(entry for _, entries in written for entry in entries)
+        records = RecordTable.from_records(entry for _, entries in written for entry in entries)
         index = ShardIndex(dataset.classes, tuple(shard for shard, _ in written), records)
         write_index(folder, index)
     return index
@@ -76,7 +76,7 @@ def _checked(dataset: Dataset, max_pixels: int) -> Dataset:
     checked = check_dataset(
         packable(dataset), white_level=ANY_WHITE_LEVEL, max_pixels=max_pixels, trusted=lambda _: True
     ).dataset
-    refuse_problems(checked)
+    raise_if_problems(checked)
     return checked
 
 
@@ -110,7 +110,7 @@ def _new_set(out: str, overwrite: bool) -> Iterator[str]:
         yield out
         return
     try:
-        with new_folder(Path(out), overwrite=overwrite) as staged:
+        with atomic_folder(Path(out), overwrite=overwrite) as staged:
             yield str(staged)
     except OSError as error:
         raise DatasetError(

@@ -10,13 +10,13 @@ from datasets.sample import VALUES_ARE_CLASSES, MaskValues, Split, Supervision, 
 
 SPLITS: tuple[Split, ...] = get_args(Split)
 SUPERVISIONS: tuple[Supervision, ...] = get_args(Supervision)
-TOGETHER = 10_000
+ROWS_PER_CHUNK = 10_000
 """Rows that are turned into Python's numbers at a time."""
 
-UNTOLD = -1
+NO_THRESHOLD = -1
 """Mask threshold of a record of which nobody has said one."""
 
-CLASSED = -2
+CLASS_MASK = -2
 """In its place where the values of the mask are classes."""
 
 _ROW = np.dtype(
@@ -80,7 +80,7 @@ class RecordTable(Sequence[PackedRecord]):
         self._text = text
 
     @classmethod
-    def of(cls, records: Iterable[PackedRecord]) -> "RecordTable":
+    def from_records(cls, records: Iterable[PackedRecord]) -> "RecordTable":
         """Builds the table of these records."""
         ordered = sorted(records, key=lambda record: record.name)
         rows, text = np.zeros(len(ordered), _ROW), bytearray()
@@ -90,8 +90,8 @@ class RecordTable(Sequence[PackedRecord]):
             row["text_end"], row["name_bytes"] = len(text), len(name)
             row["label"], row["split"] = record.label, SPLITS.index(record.split)
             row["supervision"] = SUPERVISIONS.index(record.supervision)
-            told = UNTOLD if record.mask_threshold is None else record.mask_threshold
-            row["mask_threshold"] = told if record.mask_values is None else CLASSED
+            told = NO_THRESHOLD if record.mask_threshold is None else record.mask_threshold
+            row["mask_threshold"] = told if record.mask_values is None else CLASS_MASK
             row["shard"], row["offset"], row["bytes"] = record.shard, record.offset, record.bytes
             row["shape"] = record.shape
             row["photograph"] = np.frombuffer(bytes.fromhex(record.photograph_sha256), np.uint8)
@@ -129,8 +129,8 @@ class RecordTable(Sequence[PackedRecord]):
 
     def identities(self, places: NDArray[np.int32]) -> Iterator[bytes]:
         """Yields `Record.identity` of the records at these places, at a tenth of the work."""
-        for start in range(0, len(places), TOGETHER):
-            chosen = places[start : start + TOGETHER]
+        for start in range(0, len(places), ROWS_PER_CHUNK):
+            chosen = places[start : start + ROWS_PER_CHUNK]
             part = self.rows[chosen]
             columns = [
                 part[name].tolist() for name in ("split", "label", "supervision", "mask_threshold", "masked")
@@ -144,10 +144,10 @@ class RecordTable(Sequence[PackedRecord]):
                     SPLITS[split],
                     label,
                     SUPERVISIONS[supervision],
-                    None if threshold in (UNTOLD, CLASSED) else threshold,
+                    None if threshold in (NO_THRESHOLD, CLASS_MASK) else threshold,
                     photograph.tobytes()
                     + (mask.tobytes() if masked else b"")
-                    + (repr(VALUES_ARE_CLASSES).encode() if threshold == CLASSED else b""),
+                    + (repr(VALUES_ARE_CLASSES).encode() if threshold == CLASS_MASK else b""),
                 )
 
     def _texts(self, place: int) -> tuple[str, str]:
@@ -170,12 +170,12 @@ class RecordTable(Sequence[PackedRecord]):
             label,
             group,
             SUPERVISIONS[supervision],
-            None if threshold in (UNTOLD, CLASSED) else threshold,
+            None if threshold in (NO_THRESHOLD, CLASS_MASK) else threshold,
             shard,
             offset,
             length,
             (height, width, channels),
             bytes(photograph).hex(),
             bytes(mask).hex() if masked else None,
-            VALUES_ARE_CLASSES if threshold == CLASSED else None,
+            VALUES_ARE_CLASSES if threshold == CLASS_MASK else None,
         )

@@ -11,10 +11,10 @@ from typing import Annotated, Literal
 import numpy as np
 from pydantic import Field, ValidationError
 
-from datasets.sharding import file_systems
+from datasets import file_systems
 from datasets.sharding.index_parts import Digest, IndexHeader, IndexPart, PackedShard
 from datasets.sharding.listed_index import ListedIndex
-from datasets.sharding.record_table import CLASSED, RecordTable
+from datasets.sharding.record_table import CLASS_MASK, RecordTable
 from segdec.errors import DatasetError
 
 INDEX_FILE = "index.json"
@@ -108,7 +108,7 @@ def _check_references(index: _Index, table: RecordTable) -> None:
 def write_index(root: str, index: ShardIndex) -> None:
     """Writes `index` to `root`; DatasetError if it cannot be written."""
     table = index.records.to_bytes()
-    classed = bool((index.records.rows["mask_threshold"] == CLASSED).any())
+    classed = bool((index.records.rows["mask_threshold"] == CLASS_MASK).any())
     header = _Index(
         version=VERSION if classed else WITHOUT_CLASSES,
         classes=index.classes,

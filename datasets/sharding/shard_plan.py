@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from datasets.sample import Dataset, Record, Split
-from datasets.sharding.shard_file import ShardFile
+from datasets.shard_file import ShardFile
 from datasets.splitting import SPLITS
 from segdec.errors import DatasetError
 

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from datasets.sample import LazyRecords, Record, Split
+from datasets.shard_file import MASK, PHOTOGRAPH, ShardFile
 from datasets.sharding.record_table import SPLITS, SUPERVISIONS, RecordTable
-from datasets.sharding.shard_file import MASK, PHOTOGRAPH, ShardFile
 
 
 class ShardRecords(LazyRecords):
@@ -56,11 +56,11 @@ class ShardRecords(LazyRecords):
         """Returns the class of each, [N]."""
         return self._column("label").astype(np.int64)
 
-    def placeless(self) -> NDArray[np.bool_]:
+    def unlocalized(self) -> NDArray[np.bool_]:
         """Returns of which it is not known where their defect is, [N]."""
         by_label = self._column("supervision") == SUPERVISIONS.index("label")
-        placeless: NDArray[np.bool_] = (self._column("label") != 0) & (~self._column("masked") | by_label)
-        return placeless
+        unlocalized: NDArray[np.bool_] = (self._column("label") != 0) & (~self._column("masked") | by_label)
+        return unlocalized
 
     def shapes(self) -> dict[tuple[int, int, int], int]:
         """Returns the shapes that occur, each with the place of its first photograph."""

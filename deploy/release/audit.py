@@ -14,8 +14,8 @@ from pathlib import Path
 
 from deploy.release.advisories import Vulnerability, find, read_advisories
 from deploy.release.locks import IMAGES, lock_file, read_lock
-from segdec.cli_runtime import clean_exit
 from segdec.errors import SegdecError
+from segdec.runtime.cli import clean_exit
 
 LOCKS = [lock_file(image) for image in (*IMAGES, "build")]
 

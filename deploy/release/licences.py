@@ -19,9 +19,9 @@ from packaging.licenses import InvalidLicenseExpression, canonicalize_license_ex
 from packaging.utils import canonicalize_name
 
 from deploy.release.locks import IMAGES, LOCKS, lock_file, read_lock
-from segdec.cli_runtime import clean_exit
 from segdec.errors import SegdecError
-from segdec.files import write_text_atomic
+from segdec.runtime.cli import clean_exit
+from segdec.runtime.files import write_text_atomic
 
 PAGE = LOCKS / "licences.md"
 

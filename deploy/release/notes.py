@@ -8,8 +8,8 @@ import re
 from pathlib import Path
 
 from segdec import __version__
-from segdec.cli_runtime import clean_exit
 from segdec.errors import SegdecError
+from segdec.runtime.cli import clean_exit
 
 CHANGELOG = Path(__file__).parents[2] / "CHANGELOG.md"
 

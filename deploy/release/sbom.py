@@ -20,9 +20,9 @@ from packageurl import PackageURL
 from deploy.release.licences import PAGE, read_page
 from deploy.release.locks import IMAGES, Package, lock_file, read_lock
 from segdec import __version__
-from segdec.cli_runtime import clean_exit
 from segdec.errors import SegdecError
-from segdec.files import write_text_atomic
+from segdec.runtime.cli import clean_exit
+from segdec.runtime.files import write_text_atomic
 
 FOLDER = Path(__file__).parents[2] / "build" / "sbom"
 

@@ -12,7 +12,7 @@ from urllib.parse import quote
 import numpy as np
 from numpy.typing import NDArray
 
-from segdec.client.replies import REQUEST_ID, Reply, expect, read_batch, read_models, read_ready
+from segdec.client.replies import REQUEST_ID, Reply, read_batch, read_models, read_ready, response_reader
 from segdec.errors import ConfigError, MissingExtraError
 from segdec.images import encode_png, read_file
 from segdec.schemas import (
@@ -163,7 +163,7 @@ def predict_call(
     return Call(
         "POST",
         f"{_model_path(model, version)}/predict",
-        expect(Answer),
+        response_reader(Answer),
         _parameters(threshold, mask, space),
         {"Content-Type": "image/*", **_deadline(deadline_ms)},
         content=_encoded(image),
@@ -198,7 +198,7 @@ def inspect_call(
     return Call(
         "POST",
         f"{_model_path(model, None)}/inspect",
-        expect(InspectAnswer),
+        response_reader(InspectAnswer),
         {**_parameters(threshold, mask, "input"), "station": station, **part},
         headers,
         content=_encoded(image) if files is None else None,
@@ -249,7 +249,7 @@ def reload_call(name: str) -> Call[ReloadAnswer]:
         ConfigError: If `name` is no name.
     """
     path = f"/v1/admin/models/{_segment(name)}/reload"
-    return Call("POST", path, expect(ReloadAnswer), retried=False, timeout_s=RELOAD_TIMEOUT_S)
+    return Call("POST", path, response_reader(ReloadAnswer), retried=False, timeout_s=RELOAD_TIMEOUT_S)
 
 
 def _model_path(model: str | None, version: str | None) -> str:

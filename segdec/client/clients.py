@@ -19,7 +19,7 @@ from segdec.client.calls import (
     ready_call,
     reload_call,
 )
-from segdec.client.connection import describe_connection
+from segdec.client.connection import connection_options
 from segdec.client.replies import Reply
 from segdec.client.retries import NO_RETRY, Attempts, RetryPolicy
 from segdec.errors import MissingExtraError
@@ -76,7 +76,7 @@ class Client:
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self._policy = RetryPolicy(retries)
-        self._http = httpx.Client(transport=transport, **describe_connection(url, api_key, timeout_s, verify))
+        self._http = httpx.Client(transport=transport, **connection_options(url, api_key, timeout_s, verify))
         self._sleep = sleep
 
     def predict(self, image: ImageSource, **options: Unpack[PredictOptions]) -> Answer:
@@ -180,7 +180,7 @@ class AsyncClient:
     ) -> None:
         self._policy = RetryPolicy(retries)
         self._http = httpx.AsyncClient(
-            transport=transport, **describe_connection(url, api_key, timeout_s, verify)
+            transport=transport, **connection_options(url, api_key, timeout_s, verify)
         )
         self._sleep = sleep
 

@@ -22,7 +22,7 @@ class Connection(TypedDict):
     verify: bool | ssl.SSLContext
 
 
-def describe_connection(url: str, api_key: str | None, timeout_s: float, verify: bool | Path) -> Connection:
+def connection_options(url: str, api_key: str | None, timeout_s: float, verify: bool | Path) -> Connection:
     """Checks what a user gave; the arguments are those of `segdec.client.Client`.
 
     Raises:
@@ -33,7 +33,7 @@ def describe_connection(url: str, api_key: str | None, timeout_s: float, verify:
     return {"base_url": _address(url), "headers": headers, "timeout": timeout_s, "verify": trusted}
 
 
-def is_key(text: str) -> bool:
+def is_valid_api_key(text: str) -> bool:
     """Whether `text` can be sent as an API key: one word of ASCII."""
     return bool(text) and all("!" <= letter <= "~" for letter in text)
 
@@ -51,7 +51,7 @@ def _address(url: str) -> httpx.URL:
 def _authorization(api_key: str | None) -> dict[str, str]:
     if api_key is None:
         return {}
-    if not is_key(api_key):
+    if not is_valid_api_key(api_key):
         raise ConfigError("The API key is empty or holds blanks or letters beyond ASCII. Expected one word.")
     return {"Authorization": f"Bearer {api_key}"}
 

@@ -45,7 +45,7 @@ def is_last_loss(reply: Reply) -> bool:
     return is_loss(reply) and (resent or (isinstance(reply, httpx.Response) and RESEND in reply.headers))
 
 
-def expect(kind: type[Part]) -> Callable[[Reply], Part]:
+def response_reader(kind: type[Part]) -> Callable[[Reply], Part]:
     """Makes what reads an answer of `kind`, or raises `ServiceError`; unknown fields are ignored."""
 
     def read(reply: Reply) -> Part:
@@ -64,9 +64,9 @@ def read_batch(reply: Reply, count: int) -> list[Answer | Problem]:
     """Reads the answers for `count` photographs, an answer or a problem each.
 
     Raises:
-        ServiceError: As `expect`.
+        ServiceError: As `response_reader`.
     """
-    items = expect(BatchAnswer)(reply).items
+    items = response_reader(BatchAnswer)(reply).items
     results = [result for item in items if (result := item.answer or item.problem)]
     if len(results) != count:
         raise _unexpected(_answered(reply))
@@ -77,9 +77,9 @@ def read_models(reply: Reply) -> list[ModelDetail]:
     """Reads the list of all served models.
 
     Raises:
-        ServiceError: As `expect`.
+        ServiceError: As `response_reader`.
     """
-    return expect(ModelList)(reply).models
+    return response_reader(ModelList)(reply).models
 
 
 def read_ready(reply: Reply) -> bool:
@@ -90,7 +90,7 @@ def read_ready(reply: Reply) -> bool:
     """
     if isinstance(reply, httpx.RequestError) or reply.status_code in NOT_READY_STATUSES:
         return False
-    return expect(Health)(reply).status == "ready"
+    return response_reader(Health)(reply).status == "ready"
 
 
 def _answered(reply: Reply) -> httpx.Response:

@@ -49,7 +49,7 @@ class RetryPolicy:
 
     def wait_s(self, attempt: int, reply: Reply) -> float | None:
         """Returns the seconds to wait after attempt `attempt`, counted from 0; None if `reply` is final."""
-        if attempt >= self.retries or not is_passing(reply):
+        if attempt >= self.retries or not is_transient(reply):
             return None
         asked_s = 0.0 if isinstance(reply, httpx.RequestError) else retry_after_s(reply) or 0.0
         if asked_s > self.max_wait_s:
@@ -88,7 +88,7 @@ class Attempts:
         return wait_s
 
 
-def is_passing(reply: Reply) -> bool:
+def is_transient(reply: Reply) -> bool:
     """Returns whether the same request may succeed a little later."""
     if isinstance(reply, httpx.RequestError):
         return isinstance(reply, RETRIED_ERRORS)

@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from uuid import uuid4
 
-from segdec.files import remove_leftovers, sync_folder, write_text_atomic
+from segdec.runtime.files import fsync_folder, remove_temporary_files, write_text_atomic
 
 INSPECTING = ".inspecting"
 DONE = "done"
 FAILED = "failed"
-MOST_NAME_BYTES = 200
+MAX_NAME_BYTES = 200
 """Longest name that is kept: file systems allow 255 bytes, and more comes behind it."""
 
 
@@ -54,10 +54,10 @@ class DropFolder:
         for name in (INSPECTING, DONE, FAILED):
             (self._folder / name).mkdir(exist_ok=True)
 
-    def tidy(self) -> None:
+    def remove_temporary_files(self) -> None:
         """Removes the half-written answers that a killed process left."""
         for name in (DONE, FAILED):
-            remove_leftovers(self._folder / name)
+            remove_temporary_files(self._folder / name)
 
     def claims(self) -> Iterator[Claim]:
         """Returns what is being inspected: after a start what was when the last one ended."""
@@ -78,8 +78,8 @@ class DropFolder:
         except FileNotFoundError:
             place.rmdir()
             return None
-        sync_folder(place)
-        sync_folder(self.inspecting)
+        fsync_folder(place)
+        fsync_folder(self.inspecting)
         return claimed
 
     def finish(self, claim: Claim, outcome: str, told: str | None) -> Path:
@@ -94,7 +94,7 @@ class DropFolder:
         if told is not None:  # first: who is interrupted here writes it again
             write_text_atomic(target.with_name(f"{target.name}.json"), told)
         claim.path.rename(target)
-        sync_folder(target.parent)
+        fsync_folder(target.parent)
         with suppress(OSError):  # what else lies there is claimed too
             claim.path.parent.rmdir()
         return target
@@ -102,6 +102,6 @@ class DropFolder:
     def _free(self, outcome: str, claim: Claim) -> Path:
         """Finds a name that no other photograph has: a camera may begin to count anew."""
         target = self._folder / outcome / claim.path.name
-        if len(os.fsencode(target.name)) <= MOST_NAME_BYTES and not os.path.lexists(target):
+        if len(os.fsencode(target.name)) <= MAX_NAME_BYTES and not os.path.lexists(target):
             return target
         return target.with_name(f"{target.stem[:40]}_{claim.id}{target.suffix}")

@@ -11,7 +11,7 @@ try:
 except ImportError as error:
     raise MissingExtraError("watchfiles", "watch") from error
 
-ENDS_WITHIN_MS = 500
+STOP_TIMEOUT_MS = 500
 
 
 class FolderEvents:
@@ -60,7 +60,7 @@ class FolderEvents:
                 self._folder,
                 watch_filter=None,
                 stop_event=self._ended,
-                rust_timeout=ENDS_WITHIN_MS,
+                rust_timeout=STOP_TIMEOUT_MS,
                 recursive=False,
             ):
                 self._came.set()

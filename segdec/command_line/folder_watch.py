@@ -4,15 +4,15 @@ import sys
 from dataclasses import dataclass
 from typing import Protocol
 
-from segdec.command_line.arrivals import Arrivals
-from segdec.command_line.delivery import Delivery, FailedError, StoppedError
 from segdec.command_line.drop_folder import DONE, FAILED, Claim, DropFolder
+from segdec.command_line.incoming_files import IncomingFiles
 from segdec.command_line.inspection_loop import NOT_INSPECTED
+from segdec.command_line.recorded_inspector import InspectionFailedError, RecordedInspector, StoppedError
 from segdec.command_line.score_text import score_text
 from segdec.schemas import InspectAnswer
 
 
-class Waits(Protocol):
+class FolderEventSource(Protocol):
     """What is used of `FolderEvents`."""
 
     @property
@@ -26,7 +26,7 @@ class Waits(Protocol):
         """Waits for so many seconds, less if the command is to end."""
 
 
-class Notices:
+class StatusMessages:
     """Tells people on stderr what keeps the command, each thing once as long as it lasts."""
 
     def __init__(self) -> None:
@@ -59,17 +59,17 @@ class FolderWatch:
         events: Wake it, and end it.
         notices: Tell what it waits for.
         settle_s: Seconds after which a photograph is whole that has not changed.
-        look_s: Seconds after which the folder is looked at, whatever happens.
+        scan_interval_s: Seconds after which the folder is looked at, whatever happens.
         answers: Whether each answer is written beside its photograph.
     """
 
     folder: DropFolder
-    arrivals: Arrivals
-    delivery: Delivery
-    events: Waits
-    notices: Notices
+    arrivals: IncomingFiles
+    delivery: RecordedInspector
+    events: FolderEventSource
+    notices: StatusMessages
     settle_s: float
-    look_s: float
+    scan_interval_s: float
     answers: bool = False
 
     def run(self) -> None:
@@ -79,24 +79,24 @@ class FolderWatch:
             ServiceError: If the service would refuse every photograph.
             BrokenPipeError: If nobody reads what is printed.
         """
-        self.folder.tidy()
+        self.folder.remove_temporary_files()
         while not self.events.ended:
             try:
-                found = self.look()
+                found = self.inspect_available()
             except StoppedError:
                 return
             except BrokenPipeError:  # nobody reads the rows any more
                 raise
             except OSError as error:  # the folder has gone, or its disk is full
                 self.notices.say(f"{error.filename or 'the folder'}: {error.strerror or error}")
-                self.events.pause(self.look_s)
+                self.events.pause(self.scan_interval_s)
                 continue
             if not found and self.arrivals.waiting:
                 self.events.pause(self.settle_s / 2)
             elif not found:
-                self.events.wait(self.look_s)
+                self.events.wait(self.scan_interval_s)
 
-    def look(self) -> bool:
+    def inspect_available(self) -> bool:
         """Inspects what is left of before and what is whole now; returns whether there was any.
 
         Raises:
@@ -107,20 +107,20 @@ class FolderWatch:
         claims = list(self.folder.claims())
         for claim in claims:
             self._inspect(claim)
-        whole = self.arrivals.whole()
-        for path in whole:
+        stable_files = self.arrivals.stable_files()
+        for path in stable_files:
             if self.events.ended:
                 raise StoppedError
             new = self.folder.claim(path)
             if new is not None:
                 self._inspect(new)
-        return bool(claims or whole)
+        return bool(claims or stable_files)
 
     def _inspect(self, claim: Claim) -> None:
         name = claim.path.name
         try:
             answer = self.delivery.inspect(claim)
-        except FailedError as error:
+        except InspectionFailedError as error:
             self.folder.finish(claim, FAILED, error.as_json(name))
             _print_row(name, NOT_INSPECTED, error.code)
             return

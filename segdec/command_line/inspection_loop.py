@@ -7,14 +7,14 @@ from typing import Protocol, TextIO
 
 from tqdm import tqdm
 
-from segdec.cli_runtime import progress_bar
 from segdec.command_line.inspectors import InspectedFile, Inspector
 from segdec.command_line.score_text import score_text
 from segdec.config import REVIEW
 from segdec.errors import ImageError
-from segdec.pipeline import Pipeline, Stage
+from segdec.inference.pipeline import Pipeline, Stage
+from segdec.runtime.cli import progress_bar
 
-FEW_IMAGES = 3
+MIN_PROGRESS_IMAGES = 3
 """So many have their rows before a progress bar says anything."""
 
 NOT_INSPECTED = "NOT_INSPECTED"
@@ -49,7 +49,9 @@ def inspect(images: Sequence[Path], inspector: Inspector, report: Report, *also:
     """
     failed = 0
     stages = (*inspector.stages, *also)
-    with Pipeline[InspectedFile](images, *stages, ahead=inspector.ahead + len(also)) as inspected:
+    with Pipeline[InspectedFile](
+        images, *stages, max_in_flight=inspector.max_in_flight + len(also)
+    ) as inspected:
         for path in _progress(images):
             try:
                 file = next(inspected)
@@ -63,11 +65,13 @@ def inspect(images: Sequence[Path], inspector: Inspector, report: Report, *also:
 
 def _progress(images: Sequence[Path]) -> Iterable[Path]:
     """`images`, with a bar on stderr where that is a terminal and there are more than a few."""
-    shown: Iterable[Path] = progress_bar(images, unit="image", leave=False, shown=len(images) > FEW_IMAGES)
+    shown: Iterable[Path] = progress_bar(
+        images, unit="image", leave=False, shown=len(images) > MIN_PROGRESS_IMAGES
+    )
     return shown
 
 
-def tell_reviews(reviews: int, images: Sequence[Path]) -> None:
+def print_review_count(reviews: int, images: Sequence[Path]) -> None:
     """Says behind the table, on stderr, how many of `images` somebody has to look at."""
     if reviews:
         _print_line(
@@ -76,7 +80,7 @@ def tell_reviews(reviews: int, images: Sequence[Path]) -> None:
         )
 
 
-def warn_of_missed(missed: int, images: Sequence[Path]) -> None:
+def print_missed_count(missed: int, images: Sequence[Path]) -> None:
     """Says last, on stderr, how many of `images` were not inspected: among many rows one is overlooked."""
     if missed:
         count = f"{missed:,} of {len(images):,} photographs"

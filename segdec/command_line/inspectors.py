@@ -9,18 +9,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from segdec.artifact import open_artifact
-from segdec.batching import Batcher, PendingPhotograph
-from segdec.cli_runtime import quiet_tensorflow
+from segdec.artifact.signatures import TrustedKeys
 from segdec.config import REVIEW
-from segdec.decoding.integrity import Integrity
 from segdec.engines import ENGINES, choose_engine
 from segdec.errors import ConfigError, ImageError, ServiceError
 from segdec.images import decode_image, read_file, read_image
+from segdec.imaging.integrity import Integrity
+from segdec.inference.batching import Batcher, PendingPhotograph
+from segdec.inference.pipeline import Stage
 from segdec.mask_decoding import fill_polygons, unpack_mask
-from segdec.pipeline import Stage
 from segdec.predictor import Predictor
+from segdec.runtime.cli import import_tensorflow
 from segdec.schemas import Answer, MaskAnswer, MaskForm, ModelDetail
-from segdec.signatures import TrustedKeys
 
 if TYPE_CHECKING:
     from segdec.client import Client
@@ -84,12 +84,12 @@ class Inspector(Protocol):
         labels: What it may answer.
         stages: What makes an `InspectedFile` of a path, step by step; each may run in a thread of its own,
             raises ImageError if this photograph cannot be inspected and others may, SegdecError if none can.
-        ahead: Photographs under way that keep the slowest step busy.
+        max_in_flight: Photographs under way that keep the slowest step busy.
     """
 
     labels: tuple[str, ...]
     stages: tuple[Stage, ...]
-    ahead: int
+    max_in_flight: int
 
 
 @dataclass(eq=False, kw_only=True)
@@ -137,8 +137,8 @@ class LocalInspector:
         artifact = open_artifact(model, None if trusted is None else TrustedKeys.read(trusted))
         name = choose_engine(model, artifact.manifest.preference, engine)  # before the slow import
         if ENGINES[name].package == "tensorflow":
-            quiet_tensorflow()
-        predictor = Predictor.of_artifact(artifact, name, threads=threads)
+            import_tensorflow()
+        predictor = Predictor.from_artifact(artifact, name, threads=threads)
         self.notes = predictor.notes
         self.identity = {
             "model": f"{artifact.manifest.name} {artifact.manifest.version}",
@@ -157,7 +157,7 @@ class LocalInspector:
             self._batcher.infer,
             self._interpret,
         )
-        self.ahead = self._batcher.ahead + 1
+        self.max_in_flight = self._batcher.max_in_flight + 1
 
     def _read(self, path: Path) -> PendingFile:
         photograph = read_image(
@@ -227,7 +227,7 @@ class RemoteInspector:
             (one.name, one.version): one.manifest.get("input", {}).get("white_level") for one in served
         }
         self.stages: tuple[Stage, ...] = (self._inspect,)
-        self.ahead = 3  # one is asked about, one before it, one behind
+        self.max_in_flight = 3  # one is asked about, one before it, one behind
 
     def _inspect(self, path: Path) -> InspectedFile:
         data = read_file(path)

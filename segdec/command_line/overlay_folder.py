@@ -8,7 +8,7 @@ from segdec.command_line.inspectors import InspectedFile
 from segdec.command_line.score_text import score_text
 from segdec.errors import ConfigError
 from segdec.images import write_png
-from segdec.overlay import draw_overlay
+from segdec.imaging.overlay import draw_overlay
 
 
 class OverlayFolder:

@@ -15,8 +15,8 @@ import numpy as np
 from segdec.command_line.inspection_loop import NOT_INSPECTED
 from segdec.command_line.inspectors import InspectedFile, Pictures
 from segdec.errors import ConfigError, ImageError, MissingExtraError
-from segdec.files import write_bytes_atomic
-from segdec.run_lengths import pack_mask
+from segdec.imaging.run_lengths import encode_run_lengths
+from segdec.runtime.files import write_bytes_atomic
 
 try:
     import pyarrow as pa
@@ -24,8 +24,8 @@ try:
 except ImportError as error:
     raise MissingExtraError("pyarrow", "batch") from error
 
-ROWS_A_PART = 4096
-SECONDS_A_PART = 60.0
+ROWS_PER_FILE = 4096
+MAX_FILE_AGE_S = 60.0
 """A part is written once it has so many rows or is so old: that much is done again after a crash."""
 
 MODEL = b"segdec.model"
@@ -119,7 +119,7 @@ class ResultFolder:
             class_masks=None if file.pictures is None else _class_masks(file.pictures),
             height=height,
             width=width,
-            mask=pack_mask(mask) if mask is not None and mask.any() else None,
+            mask=encode_run_lengths(mask) if mask is not None and mask.any() else None,
             integrity=file.integrity,
             warnings=file.warnings,
         )
@@ -135,7 +135,7 @@ class ResultFolder:
     def _add(self, kind: str, **row: Any) -> None:
         self.counts[kind] += 1
         self._rows.append(row)
-        if len(self._rows) >= ROWS_A_PART or time.monotonic() - self._since >= SECONDS_A_PART:
+        if len(self._rows) >= ROWS_PER_FILE or time.monotonic() - self._since >= MAX_FILE_AGE_S:
             self._write()
 
     def _write(self) -> None:
@@ -167,7 +167,7 @@ def _class_masks(pictures: Pictures) -> dict[str, str] | None:
     if pictures.class_mask is None:
         return None
     parts = {name: pictures.class_mask == number for number, name in enumerate(pictures.classes) if number}
-    return {name: pack_mask(part.view(np.uint8)) for name, part in parts.items() if part.any()}
+    return {name: encode_run_lengths(part.view(np.uint8)) for name, part in parts.items() if part.any()}
 
 
 def _describe(model: bytes) -> str:

@@ -14,7 +14,7 @@ try:
 except ImportError as error:
     raise MissingExtraError("ray", "ray") from error
 
-MOST_AT_ONCE = 256
+MAX_BATCH = 256
 """Photographs in a batch, after which its results are written: what is done again if a machine is lost."""
 
 
@@ -53,7 +53,7 @@ def inspect_on_ray(images: Sequence[Path], settings: dict[str, Any], results: Re
     ray.init(ignore_reinit_error=True, log_to_driver=False, configure_logging=False)
     threads = settings["threads"] or 1
     actors = max(1, int(ray.cluster_resources().get("CPU", 1) // threads))
-    at_once = min(MOST_AT_ONCE, -(-len(images) // actors))
+    at_once = min(MAX_BATCH, -(-len(images) // actors))
     parts = ray.data.from_items([{"image": str(path)} for path in images]).map_batches(
         RayInspector,
         fn_constructor_args=({**settings, "threads": threads}, results.folder),

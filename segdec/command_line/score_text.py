@@ -1,7 +1,7 @@
 """Scores as the command line writes them."""
 
-FEWEST_PLACES = 3
-MOST_PLACES = 6
+MIN_DECIMALS = 3
+MAX_DECIMALS = 6
 
 
 def score_text(score: float, threshold: float, review_threshold: float | None) -> tuple[str, str]:
@@ -11,7 +11,7 @@ def score_text(score: float, threshold: float, review_threshold: float | None) -
     """
     limits = (threshold,) if review_threshold is None else (review_threshold, threshold)
     numbers = (score, *limits)
-    for places in range(FEWEST_PLACES, MOST_PLACES + 1):
+    for places in range(MIN_DECIMALS, MAX_DECIMALS + 1):
         texts = [f"{number:.{places}f}" for number in numbers]
         if len(set(texts)) == len(set(numbers)):
             break

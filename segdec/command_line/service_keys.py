@@ -12,7 +12,7 @@ UNAUTHORIZED = 401
 
 
 @contextmanager
-def explained_key(url: str, file: Path | None, key: str | None) -> Iterator[None]:
+def explain_key_errors(url: str, file: Path | None, key: str | None) -> Iterator[None]:
     """Within the block, a service that wants another key is answered in words of the command line."""
     try:
         yield
@@ -34,12 +34,12 @@ def read_key(file: Path | None) -> str | None:
     Raises:
         ConfigError: If the file cannot be read, or holds no key.
     """
-    from segdec.client.connection import is_key
+    from segdec.client.connection import is_valid_api_key
 
     if file is None:
         return os.environ.get(KEY_VARIABLE) or None
     key = _read_key_file(file)
-    if not is_key(key):
+    if not is_valid_api_key(key):
         raise ConfigError(
             f"--api-key-file {file} holds no usable key: it is empty, or has several words or letters beyond "
             "ASCII. Expected the key alone."

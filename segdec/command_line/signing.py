@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from segdec.artifact import Artifact, open_artifact
-from segdec.signatures import TrustedKeys, make_keys, read_private_key, write_signature
+from segdec.artifact.signatures import TrustedKeys, generate_key_pair, read_private_key, write_signature
 
 if TYPE_CHECKING:
     Commands = argparse._SubParsersAction[argparse.ArgumentParser]
@@ -32,7 +32,7 @@ def add_signing(commands: "Commands") -> None:
 
 def make(options: argparse.Namespace) -> int:
     """Makes a pair of keys."""
-    public, name = make_keys(options.private)
+    public, name = generate_key_pair(options.private)
     print(f"Wrote {options.private}, which signs: keep it where models are released, and nowhere else.")
     print(f"Wrote {public}, which checks (key {name}): give it to --require-signature.")
     return 0

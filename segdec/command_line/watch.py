@@ -9,13 +9,13 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from segdec.command_line.arrivals import Arrivals
-from segdec.command_line.delivery import MAX_NAME, Delivery, is_name
 from segdec.command_line.drop_folder import DropFolder
-from segdec.command_line.folder_watch import FolderWatch, Notices
-from segdec.command_line.service_keys import KEY_VARIABLE, explained_key, read_key
+from segdec.command_line.folder_watch import FolderWatch, StatusMessages
+from segdec.command_line.incoming_files import IncomingFiles
+from segdec.command_line.recorded_inspector import MAX_NAME_CHARACTERS, RecordedInspector, is_valid_name
+from segdec.command_line.service_keys import KEY_VARIABLE, explain_key_errors, read_key
 from segdec.errors import ConfigError, MissingExtraError
-from segdec.files import held
+from segdec.runtime.files import folder_lock
 
 if TYPE_CHECKING:
     Commands = argparse._SubParsersAction[argparse.ArgumentParser]
@@ -74,8 +74,10 @@ def add_watch(commands: "Commands") -> None:
 
 
 def _station(text: str) -> str:
-    if text and not is_name(text):
-        raise argparse.ArgumentTypeError(f"{text!r} is no name. Expected 1 to {MAX_NAME} letters that print")
+    if text and not is_valid_name(text):
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is no name. Expected 1 to {MAX_NAME_CHARACTERS} letters that print"
+        )
     return text
 
 
@@ -109,25 +111,25 @@ def watch(options: argparse.Namespace) -> int:
     if not options.folder.is_dir():
         raise ConfigError(f"{options.folder} is no folder. Expected the one that the camera writes to.")
     key = read_key(options.api_key_file)
-    notices, folder = Notices(), DropFolder(options.folder)
+    notices, folder = StatusMessages(), DropFolder(options.folder)
     folder.prepare()
     events = FolderEvents(options.folder, notices.warn)
     with (
         _held_alone(folder),
         _ended_by_signals(events.end),
-        explained_key(options.url, options.api_key_file, key),
+        explain_key_errors(options.url, options.api_key_file, key),
         Client(options.url, api_key=key, sleep=events.pause) as client,
     ):
-        delivery = Delivery(
+        delivery = RecordedInspector(
             client,
             station=options.station,
             part_pattern=options.part_pattern,
             settle_s=options.settle,
-            may_go_unrecorded=options.unrecorded,
+            accept_unrecorded=options.unrecorded,
             rest=events.rest,
             say=notices.say,
         )
-        arrivals = Arrivals(options.folder, options.settle)
+        arrivals = IncomingFiles(options.folder, options.settle)
         events.start()
         notices.begin(f"watching {options.folder} for {options.url}; Ctrl-C ends it")
         FolderWatch(
@@ -137,7 +139,7 @@ def watch(options: argparse.Namespace) -> int:
             events,
             notices,
             settle_s=options.settle,
-            look_s=options.look_every,
+            scan_interval_s=options.look_every,
             answers=options.answers,
         ).run()
     return 0
@@ -147,7 +149,7 @@ def watch(options: argparse.Namespace) -> int:
 def _held_alone(folder: DropFolder) -> Iterator[None]:
     with ExitStack() as stack:
         try:
-            stack.enter_context(held(folder.inspecting, wait=False))
+            stack.enter_context(folder_lock(folder.inspecting, wait=False))
         except BlockingIOError:
             raise ConfigError(
                 f"{folder.inspecting.parent} is watched by another process. Expected one for each folder."

@@ -7,13 +7,13 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from segdec.cpu_features import computes_bfloat16
 from segdec.engines import Logits, Precision
 from segdec.engines.openvino_graph import KERNEL, MODEL, check_openvino_model
+from segdec.engines.openvino_package import import_openvino, openvino_core
 from segdec.errors import ArtifactError, SegdecError
 from segdec.network.fourier import kernel_spectra
-from segdec.openvino_package import import_openvino, openvino_core
-from segdec.threads import available_cores
+from segdec.runtime.cpu_features import has_bfloat16
+from segdec.runtime.threads import available_cores
 
 ov = import_openvino()
 
@@ -54,7 +54,7 @@ class OpenVINOEngine:
             ArtifactError: If it holds what no export writes, or OpenVINO cannot load it.
         """
         core = openvino_core()
-        hint = "bf16" if precision != "float32" and computes_bfloat16() else "f32"
+        hint = "bf16" if precision != "float32" and has_bfloat16() else "f32"
         notes = (NO_BFLOAT16,) if precision == "bfloat16" and hint == "f32" else ()
         try:
             check_openvino_model(folder)

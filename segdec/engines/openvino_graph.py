@@ -9,7 +9,7 @@ import re
 from pathlib import Path
 from xml.parsers import expat
 
-from segdec.engines.refusal import refusal
+from segdec.engines.unexpected_content import unexpected_content
 
 MODEL, WEIGHTS = "model.xml", "model.bin"
 KERNEL = re.compile(r"[A-Za-z0-9_]+\.npy")
@@ -51,11 +51,13 @@ def check_openvino_model(folder: Path) -> None:
     """
     for path in sorted(folder.iterdir()):
         if path.name not in (MODEL, WEIGHTS) and not KERNEL.fullmatch(path.name):
-            raise refusal(folder, f"{path.name!r}", f"{MODEL}, {WEIGHTS}, and LAYER.npy for kernels")
+            raise unexpected_content(
+                folder, f"{path.name!r}", f"{MODEL}, {WEIGHTS}, and LAYER.npy for kernels"
+            )
     path = folder / MODEL
     text = path.read_bytes()
     if not text.startswith(BEGINNING):
-        raise refusal(path, "another beginning than a model of OpenVINO", repr(BEGINNING.decode()))
+        raise unexpected_content(path, "another beginning than a model of OpenVINO", repr(BEGINNING.decode()))
     _check_text(path, text)
 
 
@@ -66,7 +68,7 @@ def _check_text(path: Path, text: bytes) -> None:
         kind, version = attributes.get("type", ""), attributes.get("version", "")
         if name == "layer" and (kind, version) not in _OPERATIONS:
             allowed = "; ".join(f"{version}: {kinds}" for version, kinds in OPERATIONS.items())
-            raise refusal(path, f"the operation {kind!r} of {version or 'no opset'!r}", allowed)
+            raise unexpected_content(path, f"the operation {kind!r} of {version or 'no opset'!r}", allowed)
 
     parser = expat.ParserCreate("utf-8")
     parser.StartElementHandler = check_element

@@ -6,11 +6,11 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from segdec.cpu_features import computes_bfloat16
 from segdec.engines import Logits, Precision
 from segdec.engines.tensorflow_graph import check_saved_model
 from segdec.errors import ArtifactError, ConfigError, MissingExtraError, SegdecError
 from segdec.network.fourier import kernel_spectra
+from segdec.runtime.cpu_features import has_bfloat16
 
 try:
     import tensorflow as tf
@@ -47,7 +47,7 @@ class TensorFlowEngine:
         if hasattr(model, "fourier_kernels") and not _has_gpu():
             kernels = [np.asarray(kernel, np.float32) for kernel in model.fourier_kernels()]
             self._spectra = tuple(_share(kernel_spectra(kernel)) for kernel in kernels)
-        self.batch_pixels = find_batch_pixels()
+        self.batch_pixels = default_batch_pixels()
         self.notes = notes
 
     @classmethod
@@ -59,8 +59,8 @@ class TensorFlowEngine:
             ConfigError: If TensorFlow has started with another number of threads.
         """
         if threads is not None:
-            limit_threads(threads)
-        slow = precision == "bfloat16" and not _has_gpu() and not computes_bfloat16()
+            set_tensorflow_threads(threads)
+        slow = precision == "bfloat16" and not _has_gpu() and not has_bfloat16()
         try:
             check_saved_model(folder)
             return cls(tf.saved_model.load(str(folder)), (SLOW_BFLOAT16,) if slow else ())
@@ -93,14 +93,14 @@ class NetworkEngine:
         self._infer = tf.function(
             lambda images: network(images, training=False), input_signature=[input_signature(network)]
         )
-        self.batch_pixels = find_batch_pixels()
+        self.batch_pixels = default_batch_pixels()
 
     def infer(self, images: NDArray[np.uint8]) -> Logits:
         """Runs the network on `images` [B, H, W, C] uint8, H and W divisible by 8."""
         return to_logits(self._infer(tf.constant(images)))
 
 
-def limit_threads(threads: int) -> None:
+def set_tensorflow_threads(threads: int) -> None:
     """Gives TensorFlow `threads` threads for its arithmetic, in the whole process, before it starts.
 
     Raises:
@@ -117,7 +117,7 @@ def limit_threads(threads: int) -> None:
         ) from None
 
 
-def find_batch_pixels() -> int:
+def default_batch_pixels() -> int:
     """Returns the pixels beyond which a batch is not faster, on the device that this process uses."""
     return GPU_BATCH_PIXELS if _has_gpu() else CPU_BATCH_PIXELS
 

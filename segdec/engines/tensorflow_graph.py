@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from segdec.engines.refusal import refusal
+from segdec.engines.unexpected_content import unexpected_content
 
 GRAPH = "saved_model.pb"
 WEIGHTS = "variables/variables"
@@ -100,10 +100,10 @@ _FIELDS = frozenset(f"{message}.{field}" for message, fields in FIELDS.items() f
 IDENTIFIERS = frozenset({"_generic_user_object", "trackable_list_wrapper"})
 """Of saved objects: the network, and the list of its weights."""
 
-MOST_NUMBERS = 2**20
+MAX_CONSTANT_SIZE = 2**20
 """In one constant; a few bytes can stand for any number of equal ones. Ours have 13 thousand at most."""
 
-MOST_NODES = 2**20
+MAX_NODES = 2**20
 """With every function counted wherever it is called."""
 
 
@@ -128,7 +128,7 @@ def check_saved_model(folder: Path) -> None:
     except DecodeError as error:
         raise ValueError(f"{path.name} is damaged: {error}") from error
     if len(saved.meta_graphs) != 1 or not saved.meta_graphs[0].object_graph_def.nodes:
-        raise refusal(path, "another number of graphs than one with its objects", "exactly one")
+        raise unexpected_content(path, "another number of graphs than one with its objects", "exactly one")
     (graph,) = saved.meta_graphs
     _check_functions(path, {one.signature.name: one for one in graph.graph_def.library.function})
     _check_objects(path, graph.object_graph_def)
@@ -139,7 +139,7 @@ def check_saved_model(folder: Path) -> None:
 def _check_files(folder: Path) -> None:
     found = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if not path.is_dir()}
     if foreign := sorted(found - FILES):
-        raise refusal(folder, f"the file {foreign[0]!r}", ", ".join(sorted(FILES)))
+        raise unexpected_content(folder, f"the file {foreign[0]!r}", ", ".join(sorted(FILES)))
 
 
 def _check_fields(path: Path, message: Any) -> None:
@@ -147,7 +147,7 @@ def _check_fields(path: Path, message: Any) -> None:
         if name not in _FIELDS:
             owner, _, field = name.rpartition(".")
             allowed = FIELDS.get(owner, "no field of it").replace(" ", ", ")
-            raise refusal(path, f"the field {field!r} of a {owner}", allowed)
+            raise unexpected_content(path, f"the field {field!r} of a {owner}", allowed)
 
 
 def _set_fields(message: Any) -> Iterator[str]:
@@ -181,18 +181,22 @@ def _check_functions(path: Path, functions: Mapping[str, Any]) -> None:
 def _check_node(path: Path, function: str, node: Any) -> None:
     where = f"the operation {node.op!r} ({node.name!r} in the function {function!r})"
     if node.op not in OPERATIONS:
-        raise refusal(path, where, ", ".join(sorted(OPERATIONS)))
+        raise unexpected_content(path, where, ", ".join(sorted(OPERATIONS)))
     _check_attributes(path, where, node.attr)
     for value in node.attr.values():
         if value.HasField("tensor"):
             size = math.prod(one.size for one in value.tensor.tensor_shape.dim)
-            if not 0 <= size <= MOST_NUMBERS or value.tensor.tensor_shape.unknown_rank:
-                raise refusal(path, f"a constant of {size} numbers in {where}", f"at most {MOST_NUMBERS}")
+            if not 0 <= size <= MAX_CONSTANT_SIZE or value.tensor.tensor_shape.unknown_rank:
+                raise unexpected_content(
+                    path, f"a constant of {size} numbers in {where}", f"at most {MAX_CONSTANT_SIZE}"
+                )
 
 
 def _check_attributes(path: Path, where: str, names: Any) -> None:
     if foreign := sorted(set(names) - ATTRIBUTES):
-        raise refusal(path, f"the attribute {foreign[0]!r} of {where}", ", ".join(sorted(ATTRIBUTES)))
+        raise unexpected_content(
+            path, f"the attribute {foreign[0]!r} of {where}", ", ".join(sorted(ATTRIBUTES))
+        )
 
 
 def _count_nodes(
@@ -200,7 +204,7 @@ def _count_nodes(
 ) -> int:
     """Nodes of a function and of those that it calls: a loop may be unrolled into its caller."""
     if name in callers or len(callers) > 16:
-        raise refusal(
+        raise unexpected_content(
             path, f"the function {name!r}, which calls itself or is called too deep", "a plain tree"
         )
     if name not in sizes:
@@ -208,11 +212,15 @@ def _count_nodes(
         called = [value.func.name for node in nodes for value in node.attr.values() if value.HasField("func")]
         for other in called:
             if other not in functions:
-                raise refusal(path, f"a call of {other!r}, which it does not hold", ", ".join(functions))
+                raise unexpected_content(
+                    path, f"a call of {other!r}, which it does not hold", ", ".join(functions)
+                )
         inside = sum(_count_nodes(path, other, functions, sizes, (*callers, name)) for other in called)
         sizes[name] = len(nodes) + inside
-    if sizes[name] > MOST_NODES:
-        raise refusal(path, f"{sizes[name]} operations in the function {name!r}", f"at most {MOST_NODES}")
+    if sizes[name] > MAX_NODES:
+        raise unexpected_content(
+            path, f"{sizes[name]} operations in the function {name!r}", f"at most {MAX_NODES}"
+        )
     return sizes[name]
 
 
@@ -224,7 +232,7 @@ def _check_objects(path: Path, objects: Any) -> None:
         kind = node.WhichOneof("kind")
         if kind == "user_object" and node.user_object.identifier not in IDENTIFIERS:
             allowed = ", ".join(sorted(IDENTIFIERS))
-            raise refusal(path, f"an object of the class {node.user_object.identifier!r}", allowed)
+            raise unexpected_content(path, f"an object of the class {node.user_object.identifier!r}", allowed)
     held = path.with_name("variables").joinpath("variables.data-00000-of-00001").stat().st_size
     numbers = sum(
         math.prod(max(one.size, 0) for one in node.variable.shape.dim)
@@ -232,7 +240,7 @@ def _check_objects(path: Path, objects: Any) -> None:
         if node.WhichOneof("kind") == "variable"
     )
     if numbers > held:  # each takes a byte at least
-        raise refusal(path, f"{numbers} weights", f"those in its {held} bytes of weights")
+        raise unexpected_content(path, f"{numbers} weights", f"those in its {held} bytes of weights")
 
 
 def _check_weights(folder: Path) -> None:

@@ -12,20 +12,20 @@ from numpy.typing import NDArray
 from segdec.engines import Precision
 from segdec.engines.openvino import SPECTRA
 from segdec.engines.openvino_graph import MODEL
+from segdec.engines.openvino_package import import_openvino
 from segdec.errors import ConfigError, MissingExtraError
 from segdec.export.saved_model import save_fourier_network, save_network
 from segdec.network.folding import fourier_layers
 from segdec.network.fourier import kernel_spectra
 from segdec.network.fourier_convolution import FourierConv2D
 from segdec.network.network import SegDecNet
-from segdec.openvino_package import import_openvino
 
 ov = import_openvino()
 
 _ORIGIN = ["conversion_parameters", "input_model"]
 """Where a converted model says what it was made of."""
 
-WORTHWHILE: dict[Precision, float] = {"float32": 6.0, "bfloat16": 12.0, "int8": 12.0}
+MIN_SAVING: dict[Precision, float] = {"float32": 6.0, "bfloat16": 12.0, "int8": 12.0}
 """From so many times fewer multiplications on, transforms are faster than a direct convolution, which reduced
 precision speeds up the most. OpenVINO transforms all of an image at once, outside the cache."""
 
@@ -50,7 +50,7 @@ def save_float(
     Returns:
         Whether there is a convolution by Fourier transforms in it.
     """
-    layers = fourier_layers(network, WORTHWHILE[precision]) if transform else []
+    layers = fourier_layers(network, MIN_SAVING[precision]) if transform else []
     _save(_convert(network, layers), folder)
     _save_kernels(layers, folder)
     return bool(layers)
@@ -78,7 +78,7 @@ def save_int8(network: SegDecNet, folder: Path, photographs: Sequence[NDArray[np
     except ImportError as error:
         raise MissingExtraError("nncf", group="quantize") from error
     nncf.set_log_level(logging.ERROR)  # it tells of each layer
-    layers = fourier_layers(network, WORTHWHILE["int8"])
+    layers = fourier_layers(network, MIN_SAVING["int8"])
     model = _convert(network, layers)
     spectra = {SPECTRA + layer.name: kernel_spectra(_kernel(layer)) for layer in layers}
     inputs = nncf.Dataset([{"images": photograph[None], **spectra} for photograph in photographs])

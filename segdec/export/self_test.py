@@ -17,19 +17,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from segdec.artifact import SCORE_TOLERANCE, Manifest, SelfTest, read_file
+from segdec.artifact.variants import Variant
 from segdec.config import STRIDE, ModelConfig
 from segdec.errors import ArtifactError, ImageError, MissingExtraError, SegdecError
 from segdec.images import decode_image, write_png
-from segdec.postprocessing import Prediction
+from segdec.inference.postprocessing import Prediction
 from segdec.predictor import DEFAULT_SIZE, Predictor
-from segdec.variants import Variant
 
 ADVICE = (
     "This machine's arithmetic is another or its engine is damaged: do not serve this model here; "
     "export it again, or install the versions that it was exported with."
 )
 
-MOST_LOG_ODDS = 0.02
+MAX_LOG_ODDS_DIFFERENCE = 0.02
 """By which the network's log-odds may differ from one machine to another, however sure they are."""
 
 
@@ -86,14 +86,14 @@ def write_self_test(
     write_png(folder / stored.mask_scores, np.rint(answer.mask_scores * 255).astype(np.uint8))
 
 
-def expected_answer(photograph: NDArray[np.uint8], answer: Prediction, slope: float = 1.0) -> SelfTest:
+def make_self_test(photograph: NDArray[np.uint8], answer: Prediction, slope: float = 1.0) -> SelfTest:
     """Makes the manifest's section for a photograph [H, W, C] and its answer.
 
     A score that was calibrated with this `slope` may move as far as the network's own within its tolerance.
     """
     height, width = photograph.shape[:2]
     own = 1 / (1 + math.exp(-abs(answer.log_odds)))
-    log_odds = min(SCORE_TOLERANCE / max(own * (1 - own), 1e-9), MOST_LOG_ODDS)
+    log_odds = min(SCORE_TOLERANCE / max(own * (1 - own), 1e-9), MAX_LOG_ODDS_DIFFERENCE)
     calibrated = slope * answer.score * (1 - answer.score) * log_odds
     return SelfTest(
         height=height,
@@ -104,7 +104,7 @@ def expected_answer(photograph: NDArray[np.uint8], answer: Prediction, slope: fl
     )
 
 
-def noise_photograph(config: ModelConfig) -> NDArray[np.uint8]:
+def random_photograph(config: ModelConfig) -> NDArray[np.uint8]:
     """Draws seeded noise uint8 [H, W, C] of the input's size, or a little larger than a tile."""
     height, width = config.input.height or DEFAULT_SIZE, config.input.width or DEFAULT_SIZE
     if config.input.policy == "tile":

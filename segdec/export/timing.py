@@ -5,14 +5,14 @@ from collections.abc import Callable, Mapping
 
 ROUNDS = 5
 """In which each work is done once; the first one is not counted."""
-FEWEST, ENOUGH_S = 3, 10.0
+MIN_ROUNDS, MAX_TOTAL_S = 3, 10.0
 """Rounds that are gone through in any case, and processor time after which no further one is begun."""
 
 TICK_S = 1e-6
 """The least that is told; some clocks stand still between two ticks."""
 
 
-def least_cpu_ms(
+def min_cpu_ms(
     works: Mapping[str, Callable[[], object]], clock: Callable[[], float] = time.process_time
 ) -> dict[str, float]:
     """Does each work once a round, in turn, and returns the least processor time of each, ms.
@@ -24,7 +24,7 @@ def least_cpu_ms(
     found: dict[str, list[float]] = {name: [] for name in works}
     begun = clock()
     for number in range(ROUNDS + 1):
-        if number >= FEWEST and clock() - begun > ENOUGH_S:
+        if number >= MIN_ROUNDS and clock() - begun > MAX_TOTAL_S:
             break
         for name, work in works.items():
             start = clock()

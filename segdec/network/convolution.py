@@ -6,7 +6,7 @@ import keras
 from keras import layers
 
 from segdec.config import NetworkConfig
-from segdec.network.fourier import WORTHWHILE, saving
+from segdec.network.fourier import MIN_SAVING, saving
 from segdec.network.fourier_convolution import FourierConv2D
 from segdec.network.layers import ComputePolicy, normalization
 
@@ -29,14 +29,14 @@ def convolution(
     """
     dtype = policy.dtype
     folded = policy.folded and config.normalization == "batch"
-    kind = FourierConv2D if saving(kernel, x.shape[-1], width) >= WORTHWHILE else layers.Conv2D
+    kind = FourierConv2D if saving(kernel, x.shape[-1], width) >= MIN_SAVING else layers.Conv2D
     x = kind(
         width,
         kernel,
         padding="same",
         activation="relu" if folded else None,
         use_bias=folded,
-        kernel_initializer=first_weights(config),
+        kernel_initializer=make_initializer(config),
         dtype=dtype,
         name=name,
     )(x)
@@ -46,7 +46,7 @@ def convolution(
     return layers.ReLU(dtype=dtype, name=f"{name}_relu")(x)
 
 
-def first_weights(config: NetworkConfig) -> keras.initializers.Initializer | str:
+def make_initializer(config: NetworkConfig) -> keras.initializers.Initializer | str:
     """Returns the initializer of convolution kernels that `config` names."""
     if config.initializer == "normal_0.01":
         return keras.initializers.RandomNormal(stddev=0.01)

@@ -8,7 +8,7 @@ from keras import layers
 
 from segdec.config import DECODER_KERNEL, STRIDE, NetworkConfig
 from segdec.network.convolution import convolution
-from segdec.network.layers import PLAIN, BilinearUpsampling, ComputePolicy
+from segdec.network.layers import DEFAULT_POLICY, BilinearUpsampling, ComputePolicy
 
 
 def refine_mask(
@@ -16,13 +16,13 @@ def refine_mask(
     features: Any,
     skips: Mapping[int, Any],
     config: NetworkConfig,
-    policy: ComputePolicy = PLAIN,
+    policy: ComputePolicy = DEFAULT_POLICY,
 ) -> Any:
     """Enlarges the coarse mask logits smoothly and adds a correction that finer features know.
 
     The correction starts as zero, so that an untrained decoder gives the enlarged coarse mask and training
     begins from what the network knows already. Enlarging is bilinear about pixel centres, as
-    `segdec.preprocessing.restore_mask` does it.
+    `segdec.inference.preprocessing.restore_mask` does it.
 
     Args:
         coarse_logits: [B, H/8, W/8, M], one for each mask.

@@ -11,14 +11,14 @@ from keras import layers, ops
 from segdec.config import SMOOTHING, STRIDE, NetworkConfig
 from segdec.encoders import ENCODER_STRIDE, ENCODERS, JOINED_STRIDES, Encoder
 from segdec.network.convolution import normalized_convolutions
-from segdec.network.layers import PLAIN, ComputePolicy, ReplicaBatchNormalization
+from segdec.network.layers import DEFAULT_POLICY, ComputePolicy, ReplicaBatchNormalization
 from segdec.network.served_layers import serve_layer
 
 BACKBONE, PADDED = "backbone", "padded"
 """Names, within the encoder, of the network of `keras.applications` and of what it is given."""
 
 
-def build_encoder(config: NetworkConfig, policy: ComputePolicy = PLAIN) -> keras.Model:
+def build_encoder(config: NetworkConfig, policy: ComputePolicy = DEFAULT_POLICY) -> keras.Model:
     """Builds image [B, H, W, C], 0…255 → features by name, of what is joined and of what a finer mask needs.
 
     `joined_4` [B, H/8, W/8, ·] is averaged over 2 × 2 px, `joined_8` and `joined_16` [B, ⌈H/16⌉, ⌈W/16⌉, ·]
@@ -30,7 +30,7 @@ def build_encoder(config: NetworkConfig, policy: ComputePolicy = PLAIN) -> keras
     pixels = EncoderInput(**_expected(row, config, policy), dtype=exact, name="pixels")(image)
     shown = pixels  # where the encoder has no features so fine
     if policy.folded:
-        shown = EncoderInput(**_expected(row, config, PLAIN), dtype=exact, name="shown")(image)
+        shown = EncoderInput(**_expected(row, config, DEFAULT_POLICY), dtype=exact, name="shown")(image)
     padded = PadToMultiple(ENCODER_STRIDE, dtype=exact, name=PADDED)(pixels)
     skips = [stride for stride in (4, 2, 1) if config.mask_stride <= stride < STRIDE]
     strides = sorted({*JOINED_STRIDES, *(set(skips) & row.layers.keys())})

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from segdec.encoders import ENCODERS, Encoder
 from segdec.network.convolution import normalized_convolutions
-from segdec.network.fourier import WORTHWHILE
+from segdec.network.fourier import MIN_SAVING
 from segdec.network.fourier_convolution import FourierConv2D
 from segdec.network.layers import ComputePolicy, all_layers
 from segdec.network.network import PIXEL_SCALE, SegDecNet, build_network
@@ -36,7 +36,7 @@ def fold_network(network: SegDecNet, dtype: str | None = None) -> SegDecNet:
     return served
 
 
-def fourier_layers(network: SegDecNet, worthwhile: float = WORTHWHILE) -> list[FourierConv2D]:
+def fourier_layers(network: SegDecNet, worthwhile: float = MIN_SAVING) -> list[FourierConv2D]:
     """Finds the convolutions that transforms save so many times their multiplications or more."""
     return [
         layer

@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 
 Matrix = NDArray[np.float32]
 
-WORTHWHILE = 3.0
+MIN_SAVING = 3.0
 """From so many times fewer multiplications on, transforms are faster on a CPU than a direct convolution,
 where images are gone through in bands, which stay in the cache."""
 
-CHANNELS_AT_ONCE = 64
+CHANNEL_GROUP_SIZE = 64
 """Channels of the result that are computed together, which bounds what is held between the transforms."""
 
 ALIGNMENT = 64
@@ -109,7 +109,7 @@ def saving(kernel: int, channels: int, width: int) -> float:
 
 def channel_groups(width: int) -> int:
     """Returns the number of equal groups that `width` channels of a result are computed in."""
-    return width // CHANNELS_AT_ONCE if width % CHANNELS_AT_ONCE == 0 else 1
+    return width // CHANNEL_GROUP_SIZE if width % CHANNEL_GROUP_SIZE == 0 else 1
 
 
 def kernel_spectra(kernel: NDArray[np.float32]) -> NDArray[np.float32]:

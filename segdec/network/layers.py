@@ -30,7 +30,7 @@ class ComputePolicy:
     folded: bool = False
 
 
-PLAIN = ComputePolicy()
+DEFAULT_POLICY = ComputePolicy()
 """Keras' own precision, statistics of each replica."""
 
 
@@ -325,7 +325,7 @@ class BilinearUpsampling(keras.layers.Layer):
 
 
 def normalization(
-    config: NetworkConfig, *, center: bool = True, policy: ComputePolicy = PLAIN, **kwargs: Any
+    config: NetworkConfig, *, center: bool = True, policy: ComputePolicy = DEFAULT_POLICY, **kwargs: Any
 ) -> keras.layers.Layer:
     """Makes the normalisation layer that `config` names, with or without its offset."""
     common = {"epsilon": EPSILON, "center": center, "dtype": policy.dtype, **kwargs}

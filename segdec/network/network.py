@@ -9,11 +9,11 @@ from keras import layers
 
 from segdec.config import KERNEL, STRIDE, NetworkConfig
 from segdec.encoders import JOINED_STRIDES, SEGDECNET
-from segdec.network.convolution import convolution, first_weights
+from segdec.network.convolution import convolution, make_initializer
 from segdec.network.decoder import refine_mask
 from segdec.network.encoder import BACKBONE, CropToStride, build_encoder
 from segdec.network.layers import (
-    PLAIN,
+    DEFAULT_POLICY,
     BilinearUpsampling,
     ChannelMaximum,
     ComputePolicy,
@@ -58,7 +58,7 @@ class SegDecNet(keras.Model):
         Božič et al., "Mixed supervision for surface-defect detection", 2021.
     """
 
-    def __init__(self, config: NetworkConfig, policy: ComputePolicy = PLAIN, **kwargs: Any) -> None:
+    def __init__(self, config: NetworkConfig, policy: ComputePolicy = DEFAULT_POLICY, **kwargs: Any) -> None:
         # === Layers ===
         segmentation = build_segmentation(config, policy)
         decision = build_decision(config, policy)
@@ -109,12 +109,12 @@ class SegDecNet(keras.Model):
         return cls(**{**config, "config": NetworkConfig.model_validate(config["config"])})
 
 
-def build_network(config: NetworkConfig, policy: ComputePolicy = PLAIN) -> SegDecNet:
+def build_network(config: NetworkConfig, policy: ComputePolicy = DEFAULT_POLICY) -> SegDecNet:
     """Makes the network of `config` with freshly drawn weights."""
     return SegDecNet(config, policy, name="segdec")
 
 
-def build_segmentation(config: NetworkConfig, policy: ComputePolicy = PLAIN) -> keras.Model:
+def build_segmentation(config: NetworkConfig, policy: ComputePolicy = DEFAULT_POLICY) -> keras.Model:
     """Builds image [B, H, W, C] → features [B, H/8, W/8, F], coarse [B, H/8, W/8, M] and final mask logits.
 
     The final ones [B, H/s, W/s, M] are the coarse ones where the stride s is 8. With an encoder the parts are
@@ -138,7 +138,9 @@ def build_segmentation(config: NetworkConfig, policy: ComputePolicy = PLAIN) -> 
     return keras.Model(image, _masks(x, skips, config, policy), name="segmentation")
 
 
-def build_head(encoder: keras.Model, config: NetworkConfig, policy: ComputePolicy = PLAIN) -> keras.Model:
+def build_head(
+    encoder: keras.Model, config: NetworkConfig, policy: ComputePolicy = DEFAULT_POLICY
+) -> keras.Model:
     """Builds the encoder's features, by name → the same as the published segmentation stage.
 
     A 1×1 convolution of the joined features is the sum of one of each stride, which costs less: those of the
@@ -154,7 +156,7 @@ def build_head(encoder: keras.Model, config: NetworkConfig, policy: ComputePolic
             config.adapter_width,
             1,
             use_bias=False,
-            kernel_initializer=first_weights(config),
+            kernel_initializer=make_initializer(config),
             dtype=dtype,
             name=f"adapted_{stride}",
         )
@@ -182,7 +184,7 @@ def _masks(
     return features, coarse_logits, mask_logits
 
 
-def build_decision(config: NetworkConfig, policy: ComputePolicy = PLAIN) -> keras.Model:
+def build_decision(config: NetworkConfig, policy: ComputePolicy = DEFAULT_POLICY) -> keras.Model:
     """Builds features [B, h, w, F] and mask logits [B, h, w, M] → class logits [B, classes]."""
     dtype, exact = policy.dtype, keras.config.floatx()
     half = keras.dtype_policies.get(dtype).compute_dtype
@@ -243,7 +245,7 @@ def _mask_head(features: Any, config: NetworkConfig, policy: ComputePolicy) -> A
     """1×1 convolution to the mask logits; its bias gives way to a normalisation where there is one."""
     plain, exact = config.mask_normalization == "none", keras.config.floatx()
     name = "mask_logits" if plain else "mask_projection"
-    common = {"kernel_initializer": first_weights(config), "dtype": exact, "name": name}
+    common = {"kernel_initializer": make_initializer(config), "dtype": exact, "name": name}
     logits = layers.Conv2D(config.mask_channels, 1, use_bias=plain, **common)(features)
     if plain:
         return logits

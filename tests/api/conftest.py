@@ -24,7 +24,7 @@ from api.settings import Settings
 from segdec.config import InputConfig, ModelConfig, NetworkConfig
 from segdec.engines import Logits
 from segdec.images import encode_png
-from segdec.postprocessing import Prediction, Region
+from segdec.inference.postprocessing import Prediction, Region
 from tests.api.records.databases import BINARIES, OwnPostgres
 
 T = TypeVar("T")
@@ -68,7 +68,7 @@ class StubPredictor:
         self.area: NDArray[np.uint8] | None = None
         self.spot_from: int | None = None
 
-    def warm_shape(self) -> tuple[int, int, int]:
+    def warmup_shape(self) -> tuple[int, int, int]:
         return (16, 24, 1)
 
     def prepare(self, image: NDArray[np.uint8]) -> NDArray[np.uint8]:

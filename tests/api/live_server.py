@@ -9,14 +9,17 @@ from contextlib import contextmanager
 import uvicorn
 from fastapi import FastAPI
 
-from api.server import bind, configure, tls_arguments
+from api.listener.server import bind, make_uvicorn_config, tls_options
 
 
 @contextmanager
 def served(app: FastAPI) -> Iterator[tuple[str, int]]:
-    """Serves `app` in a thread as `api.server.serve` does, but for its signals: https too if it is set."""
+    """Serves `app` in a thread as `api.listener.server.serve` does, but for its signals: https too if it is set."""
     settings = app.state.settings
-    server, ready = uvicorn.Server(configure(app, settings, **tls_arguments(settings))), threading.Event()
+    server, ready = (
+        uvicorn.Server(make_uvicorn_config(app, settings, **tls_options(settings))),
+        threading.Event(),
+    )
     with bind("127.0.0.1", 0) as listener:
         listener.listen()  # connections wait until the server takes them
         thread = threading.Thread(target=run, args=(app, server, listener, ready))

@@ -11,8 +11,8 @@ import threading
 from functools import partial
 from unittest import mock
 
-from api import server
 from api.app import create_app
+from api.listener import server
 from api.settings import read_settings
 from tests.api.conftest import StubPredictor
 

@@ -8,12 +8,12 @@ from unittest.mock import Mock
 import pytest
 
 from api.delivery.outbox_metrics import OutboxMetrics
-from api.memory_budget import MemoryBudget
-from api.memory_metrics import MemoryMetrics
-from api.middleware.metrics import STEPS, Metrics
-from api.network_cost import NetworkCost
+from api.inference.memory_budget import MemoryBudget
+from api.inference.memory_metrics import MemoryMetrics
+from api.inference.network_cost import NetworkCost
+from api.metrics import STEPS, Metrics
 from api.records.record_metrics import RecordMetrics
-from api.shadow_metrics import ShadowMetrics
+from api.shadow.shadow_metrics import ShadowMetrics
 from segdec.schemas import ModelIdentity
 
 FILE = Path(__file__).parents[2] / "deploy" / "grafana" / "segdec.json"
@@ -32,7 +32,7 @@ def exported() -> dict[str, set[str]]:
     model = ModelIdentity(name="castings", version="1", sha256="aa")
     metrics = Metrics(lambda: 0, lambda: True)
     metrics.count_request("POST", "/v1/predict", 200, 1.0)
-    metrics.reject("queue_full")
+    metrics.count_rejection("queue_full")
     metrics.observe_batch(1)
     metrics.observe_answer(model, "good", 0.1, -2.2, **{f"{step}_ms": 1.0 for step in STEPS})
     metrics.set_models([(model, ["stable"])])

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from api.health_check import TIMEOUT_S
+from api.listener.health_check import TIMEOUT_S
 from api.settings import read_settings
 
 ROOT = Path(__file__).parents[2]

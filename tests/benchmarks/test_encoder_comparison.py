@@ -10,8 +10,8 @@ from benchmarks import encoder_comparison
 from benchmarks.encoder_comparison import Cell, describe, keep_defects, scaled_steps
 from datasets.sample import Record
 from segdec.errors import ConfigError, RunError
-from training.evaluation.aggregation import Spread
 from training.experiment_file import load_experiment
+from training.metrics.aggregation import MeanStd
 
 ROOT = Path(__file__).parents[2]
 EXPERIMENTS = ROOT / "training" / "experiments"
@@ -95,8 +95,8 @@ def test_figures_stand_in_their_line(tmp_path, monkeypatch):
 
     def aggregate(folders):
         asked.append([folder.name for folder in folders])
-        figures = {"average_precision": Spread(0.98, 0.01, 2), "fp_at_full_recall": Spread(3.0, None, 1)}
-        return SimpleNamespace(figures={**figures, "pixel_f1": Spread(None, None, 0)})
+        figures = {"average_precision": MeanStd(0.98, 0.01, 2), "fp_at_full_recall": MeanStd(3.0, None, 1)}
+        return SimpleNamespace(figures={**figures, "pixel_f1": MeanStd(None, None, 0)})
 
     monkeypatch.setattr(encoder_comparison, "aggregate_runs", aggregate)
     table = describe([pretrained, scratch], splits, tmp_path, seeds).splitlines()

@@ -8,7 +8,7 @@ import pytest
 
 from benchmarks import encoder_comparison, few_defects
 from benchmarks.encoder_comparison import Cell
-from training.evaluation.aggregation import Spread
+from training.metrics.aggregation import MeanStd
 
 EXPERIMENT = Path(__file__).parents[2] / "training" / "experiments" / "kolektor_mobilenet.toml"
 
@@ -32,9 +32,9 @@ def test_figures_stand_in_their_line(tmp_path, monkeypatch):
         folder.mkdir()
         (folder / "minutes.json").write_text(json.dumps(minutes))
     figures = {
-        "average_precision": Spread(0.8, None, 1),
-        "auroc": Spread(0.9, None, 1),
-        "fp_at_full_recall": Spread(3.0, None, 1),
+        "average_precision": MeanStd(0.8, None, 1),
+        "auroc": MeanStd(0.9, None, 1),
+        "fp_at_full_recall": MeanStd(3.0, None, 1),
     }
     aggregate = SimpleNamespace(figures=figures, runs=[ran(0, 0, 0.5), ran(1, 0, 1.0)])
     monkeypatch.setattr(encoder_comparison, "aggregate_runs", lambda _: aggregate)

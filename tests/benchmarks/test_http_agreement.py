@@ -9,7 +9,7 @@ from segdec.errors import RunError
 
 @pytest.fixture(scope="module")
 def evaluated(finished_run):
-    from training.evaluation.run_evaluation import evaluate_run
+    from training.evaluate import evaluate_run
 
     evaluate_run(finished_run, "test")
     return finished_run

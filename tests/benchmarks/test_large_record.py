@@ -4,7 +4,7 @@ import pytest
 from sqlalchemy import select
 
 from api.records.database import open_database
-from api.records.queries import Filters, ids_of_hours
+from api.records.queries import Filters, id_range
 from api.records.tables import draws, hours, inspections, pictures, review_queue, store
 from benchmarks.serving import generated_record, large_record
 
@@ -23,7 +23,7 @@ def generate(monkeypatch, tmp_path):
         try:
             generated_record.write_record(engine, tmp_path / name, ROWS)
             with engine.connect() as connection:
-                assert ids_of_hours(connection, Filters()) == (1, ROWS)
+                assert id_range(connection, Filters()) == (1, ROWS)
                 return [connection.execute(select(table).order_by(*table.c)).all() for table in TABLES]
         finally:
             engine.dispose()

@@ -279,7 +279,7 @@ def test_reports_of_a_start():
         "import time: self [us] | cumulative | imported package\n"
         "import time:       500 |       500 |     json.decoder\n"
         "import time:      1500 |      2000 |   json\n"
-        "import time:      3000 |      5000 | api.server\n"
+        "import time:      3000 |      5000 | api.listener.server\n"
         "import time:      1000 |      1000 | api\n"
     )
     assert cold_start.read_imports(report) == {"standard library": 2.0, "api": 4.0}

@@ -3,10 +3,19 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from benchmarks.thresholds import OLD, Excess, choose, choose_fewest_errors, cost, describe, main, measure
+from benchmarks.thresholds import (
+    BASELINE_RULE,
+    Excess,
+    choose,
+    choose_min_errors,
+    cost,
+    describe,
+    main,
+    measure,
+)
 from segdec.errors import ConfigError
 from training.config import ThresholdConfig
-from training.evaluation.thresholds import ScoredPhotographs
+from training.metrics.thresholds import ScoredPhotographs
 
 
 def pool(good, defective):
@@ -33,7 +42,7 @@ def test_cost_counts_alarms_and_dearer_misses():
     ],
 )
 def test_the_old_rule_makes_the_fewest_errors(good, defective, cut):
-    assert choose_fewest_errors(np.array(good), np.array(defective)) == cut
+    assert choose_min_errors(np.array(good), np.array(defective)) == cut
 
 
 def test_the_new_rule_is_what_a_training_ends_with():
@@ -48,7 +57,7 @@ def test_no_rule_costs_less_than_the_best_threshold():
     line = measure(pool(generator.normal(-2, 1, 80), generator.normal(1, 1, 20)), 5, 30, 20, 10.0, 0)
     assert line.defects == 5
     assert all(line.excess(rule) >= 0 for rule in line.costs)
-    assert line.excess(OLD) > 0
+    assert line.excess(BASELINE_RULE) > 0
 
 
 def test_a_rule_that_is_told_the_share_of_defects_costs_less():
@@ -60,7 +69,7 @@ def test_a_rule_that_is_told_the_share_of_defects_costs_less():
 
 
 def test_the_table_tells_which_part_of_the_old_excess_is_left():
-    line = Excess(5, {OLD: 0.3, "0.5": 0.35, "ours": 0.15, "best": 0.1})
+    line = Excess(5, {BASELINE_RULE: 0.3, "0.5": 0.35, "ours": 0.15, "best": 0.1})
     assert describe([line]).splitlines() == [
         "| defects | best possible | excess: fewest errors | 0.5 | ours |",
         "|---|---|---|---|---|",

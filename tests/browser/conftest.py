@@ -20,13 +20,13 @@ from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, e
 from starlette.requests import Request
 
 from api.app import create_app
-from api.errors import RequestError, add_error_handlers, busy
-from api.middleware.metrics import Metrics
+from api.errors import RequestError, add_error_handlers, service_unavailable
+from api.metrics import Metrics
 from api.middleware.request_id import RequestIdMiddleware
 from api.routes.pages import add_pages
 from api.settings import Settings
 from segdec.images import Photograph, decode_image, encode_png
-from segdec.postprocessing import find_regions
+from segdec.inference.postprocessing import find_regions
 from segdec.schemas import (
     Answer,
     Decision,
@@ -60,7 +60,7 @@ KINDS = ("good", "scratch", "stain")
 
 
 class FakeService:
-    """A pixel's grey level is its mask score × 255; can be told to be busy, or to want a key.
+    """A pixel's grey level is its mask score × 255; can be told to be service_unavailable, or to want a key.
 
     Attributes:
         threshold: The image score from which a photograph is defective.
@@ -117,7 +117,7 @@ class FakeService:
         self._check_key(request)
         if self.refusals:
             self.refusals -= 1
-            raise busy("queue_full", "The queue is full.", 0)
+            raise service_unavailable("queue_full", "The queue is full.", 0)
         self.running += 1
         self.most_running = max(self.most_running, self.running)
         try:

@@ -14,7 +14,7 @@ from starlette.responses import Response
 
 from api.app import create_app
 from api.errors import RequestError, add_error_handlers
-from api.middleware.metrics import Metrics
+from api.metrics import Metrics
 from api.middleware.request_id import RequestIdMiddleware
 from api.records.schemas import (
     ChartHour,

@@ -13,7 +13,7 @@ from playwright.sync_api import Page, expect
 from datasets.layouts.toy import make_sample
 from datasets.sample import Sample
 from segdec.images import decode_image, encode_png
-from segdec.postprocessing import find_regions
+from segdec.inference.postprocessing import find_regions
 from segdec.schemas import PolygonAnswer
 from tests.browser.conftest import KINDS, region_answers
 from tests.image_files import encode, png

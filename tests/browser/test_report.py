@@ -8,16 +8,16 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from datasets.layouts.toy import make_sample
-from segdec.postprocessing import Prediction, find_regions
-from training.evaluation.evaluation import Evaluation
-from training.evaluation.formatting import format_figure, format_score
-from training.evaluation.metrics import measure
-from training.evaluation.photograph_results import PhotographResult, score_log_odds
-from training.evaluation.pixel_counts import count_pixels
-from training.evaluation.pixel_histogram import PixelHistogram
-from training.evaluation.report import write_report
-from training.evaluation.threshold_slider import count_at, full_recall_threshold
-from training.evaluation.true_regions import measure_overlaps
+from segdec.inference.postprocessing import Prediction, find_regions
+from training.formatting import format_figure, format_score
+from training.metrics.evaluation import Evaluation
+from training.metrics.metrics import measure
+from training.metrics.photograph_results import PhotographResult, score_log_odds
+from training.metrics.pixel_counts import count_pixels
+from training.metrics.pixel_histogram import PixelHistogram
+from training.metrics.regions import measure_overlaps
+from training.reporting.report import write_report
+from training.reporting.threshold_slider import count_at, full_recall_threshold
 
 THRESHOLD, REVIEW = 0.3, 0.05
 CLASSES = ("good", "scratch", "spot", "stain")

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from playwright.sync_api import Page, Route, expect
 
 from api.app import create_app
-from api.records.opening import DATABASE
+from api.records.initialization import DATABASE
 from api.settings import Settings
 from datasets.layouts.toy import make_sample
 from segdec.engines import Logits

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from datasets import checking
-from datasets.checking import check_dataset, equal_pictures, problem_line, refuse_problems
+from datasets.checking import check_dataset, find_duplicates, format_problem, raise_if_problems
 from datasets.layouts.folder import index
 from datasets.sample import Dataset, Problem, Record
-from datasets.supervision import cut_masks
+from datasets.supervision import apply_mask_threshold
 from segdec.errors import DatasetError, ImageError, MissingExtraError
 
 
@@ -42,14 +42,14 @@ def test_a_checked_photograph_holds_size_area_digests_and_content(folder_root):
 def test_same_pixels_in_another_file_type_are_equal_pictures(folder_root):
     pixels = cv2.imread(str(folder_root / "good/a.png"), cv2.IMREAD_UNCHANGED)
     cv2.imwrite(str(folder_root / "good/z.bmp"), pixels)
-    same = equal_pictures(check_dataset(index(folder_root)).photographs)
+    same = find_duplicates(check_dataset(index(folder_root)).photographs)
     assert [[photograph.record.name for photograph in group] for group in same] == [["good/a", "good/z"]]
 
 
 def test_equal_numbers_of_another_shape_are_no_equal_pictures(folder_root):
     cv2.imwrite(str(folder_root / "good/wide.png"), np.zeros((4, 6), np.uint8))
     cv2.imwrite(str(folder_root / "good/high.png"), np.zeros((6, 4), np.uint8))
-    assert equal_pictures(check_dataset(index(folder_root)).photographs) == []
+    assert find_duplicates(check_dataset(index(folder_root)).photographs) == []
 
 
 def test_every_offender_is_named_at_once(folder_root, write_picture):
@@ -67,7 +67,7 @@ def test_every_offender_is_named_at_once(folder_root, write_picture):
         "scratch/d",
     ]
     with pytest.raises(DatasetError) as error:
-        refuse_problems(checked.dataset)
+        raise_if_problems(checked.dataset)
     lines = str(error.value).splitlines()
     assert lines[0] == "The data set has 5 problems:"
     for line, words in zip(
@@ -78,12 +78,14 @@ def test_every_offender_is_named_at_once(folder_root, write_picture):
         assert words in line
     assert "--data.skip-broken" in lines[-1]
     assert [record.name for record in checked.dataset.records] == ["good/b"]
-    refuse_problems(Dataset(("good",), ()))
+    raise_if_problems(Dataset(("good",), ()))
 
 
 def test_a_problem_names_its_place_once_and_on_one_line():
-    assert problem_line(Problem("list.csv, line 3", "No such\n class.")) == "list.csv, line 3: No such class."
-    assert problem_line(Problem("a.png", "a.png is empty.")) == "a.png is empty."
+    assert (
+        format_problem(Problem("list.csv, line 3", "No such\n class.")) == "list.csv, line 3: No such class."
+    )
+    assert format_problem(Problem("a.png", "a.png is empty.")) == "a.png is empty."
 
 
 @pytest.mark.parametrize(
@@ -113,8 +115,8 @@ def test_a_threshold_cuts_the_mask(folder_root, threshold, defect_px):
     write_values(folder_root / "masks/dent/c.png", [1, 2, 127, 128, 200])
     dataset = index(folder_root)
     if threshold:  # as a layout says it
-        assert check_dataset(cut_masks(dataset, threshold)).photographs[0].defect_px == defect_px
-    checked = check_dataset(cut_masks(dataset, threshold))
+        assert check_dataset(apply_mask_threshold(dataset, threshold)).photographs[0].defect_px == defect_px
+    checked = check_dataset(apply_mask_threshold(dataset, threshold))
     assert checked.photographs[0].defect_px == defect_px
     assert checked.dataset.records[0].mask_threshold == threshold
     assert checked.dataset.problems == ()
@@ -122,7 +124,7 @@ def test_a_threshold_cuts_the_mask(folder_root, threshold, defect_px):
 
 def test_a_threshold_that_leaves_no_defect_is_a_problem(folder_root, write_picture):
     write_picture(folder_root / "masks/dent/c.png", mask=True, value=85)
-    problem = only_problem(cut_masks(index(folder_root), 127))
+    problem = only_problem(apply_mask_threshold(index(folder_root), 127))
     assert "marks no defect (no value above 127)" in problem.text
 
 
@@ -203,7 +205,7 @@ def test_what_an_index_knows_is_not_read(tmp_path, write_picture):
     records = (known("a", "0"), known("b", "0"), known("c", "1"), read, twin)
     photographs = check_dataset(Dataset(("good",), records), trusted=lambda _: True).photographs
     assert [photograph.defect_px for photograph in photographs] == [None, None, None, 0, None]
-    named = [[photograph.record.name for photograph in same] for same in equal_pictures(photographs)]
+    named = [[photograph.record.name for photograph in same] for same in find_duplicates(photographs)]
     assert named == [["a", "b"], ["read", "twin"]]
 
 

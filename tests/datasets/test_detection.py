@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from datasets.detection import MARKS, find_layout
+from datasets.detection import LAYOUT_SIGNS, detect_layout
 from datasets.loading import LAYOUTS
 from segdec.errors import DatasetError
 
@@ -44,18 +44,18 @@ STUDIO = json.dumps([{"data": {"image": "1.png"}, "annotations": []}])
 )
 def test_each_layout_has_its_marks(tmp_path, layout, names, text):
     put(tmp_path, *names, text=text)
-    assert find_layout(tmp_path) == layout
+    assert detect_layout(tmp_path) == layout
 
 
 def test_every_layout_can_be_found():
-    assert set(MARKS) == set(LAYOUTS) - {"toy"}  # on disk a toy set is a folder
+    assert set(LAYOUT_SIGNS) == set(LAYOUTS) - {"toy"}  # on disk a toy set is a folder
 
 
 def test_a_file_may_be_the_root(tmp_path):
     put(tmp_path, "parts.csv")
     put(tmp_path, "parts.json", text=COCO)
-    assert find_layout(tmp_path / "parts.csv") == "manifest"
-    assert find_layout(tmp_path / "parts.json") == "coco"
+    assert detect_layout(tmp_path / "parts.csv") == "manifest"
+    assert detect_layout(tmp_path / "parts.json") == "coco"
 
 
 def test_several_ways_to_read_it_are_told(tmp_path):
@@ -63,13 +63,13 @@ def test_several_ways_to_read_it_are_told(tmp_path):
     with pytest.raises(
         DatasetError, match=r"several ways: folder, manifest. Say which is meant with --layout"
     ):
-        find_layout(tmp_path)
+        detect_layout(tmp_path)
 
 
 def test_an_empty_folder_is_told_with_what_was_looked_for(tmp_path):
     with pytest.raises(DatasetError, match=r"holds no photograph. Expected") as error:
-        find_layout(tmp_path)
-    assert all(what in str(error.value) for what, _ in MARKS.values())
+        detect_layout(tmp_path)
+    assert all(what in str(error.value) for what, _ in LAYOUT_SIGNS.values())
 
 
 def test_photographs_without_order_are_told_where_to_go(tmp_path):
@@ -77,22 +77,22 @@ def test_photographs_without_order_are_told_where_to_go(tmp_path):
     with pytest.raises(
         DatasetError, match=r"holds 2 photographs, and nothing that says which are good"
     ) as error:
-        find_layout(tmp_path)
+        detect_layout(tmp_path)
     assert str(tmp_path / "masks" / "defect") in str(error.value)
 
 
 def test_a_folder_that_is_not_there_is_an_error(tmp_path):
     with pytest.raises(DatasetError, match=r"does not exist"):
-        find_layout(tmp_path / "nothing")
+        detect_layout(tmp_path / "nothing")
 
 
 def test_broken_json_is_no_mark(tmp_path):
     put(tmp_path, "good/1.png")
     put(tmp_path, "notes.json", text="{")
-    assert find_layout(tmp_path) == "folder"
+    assert detect_layout(tmp_path) == "folder"
 
 
 def test_a_photograph_is_no_folder_of_them(tmp_path):
     put(tmp_path, "part.png")
     with pytest.raises(DatasetError, match=r"part\.png is a file, and neither annotations of COCO nor"):
-        find_layout(tmp_path / "part.png")
+        detect_layout(tmp_path / "part.png")

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from datasets.checking import CheckedPhotograph
-from datasets.folds import deal, find_clusters, split_by_share, split_into_folds
+from datasets.folds import find_clusters, split_by_share, split_into_folds, stratified_group_split
 from datasets.sample import Dataset, Record
 from segdec.errors import DatasetError
 
@@ -48,7 +48,7 @@ def test_groups_that_share_a_picture_are_joined_in_a_chain():
             photograph("d/0", 0),
         ]
     )
-    assert [(c.groups, c.label, c.photographs) for c in clusters] == [(("a", "b", "c"), 2, 4), (("d",), 0, 1)]
+    assert [(c.groups, c.label, c.size) for c in clusters] == [(("a", "b", "c"), 2, 4), (("d",), 0, 1)]
 
 
 def test_groups_that_share_near_twins_are_joined():
@@ -96,21 +96,21 @@ def test_a_part_without_a_share_gets_nothing_and_small_classes_reach_every_part(
     dataset = split_by_share(as_dataset(photographs), photographs, val=0.25, test=0)
     assert dataset.of_split("test") == ()
     clusters = find_clusters([photograph(f"{name}/0", 1) for name in "abc"])
-    assert [len(part) for part in deal(clusters, [0.8, 0.1, 0.1], 0)] == [1, 1, 1]
+    assert [len(part) for part in stratified_group_split(clusters, [0.8, 0.1, 0.1], 0)] == [1, 1, 1]
 
 
 def test_shares_are_of_their_sum():
     made = [photograph(f"g{group}/{part}", 0) for group in range(8) for part in range(1 + group % 2)]
-    parts = deal(find_clusters(made), [3, 1], 0)
-    assert [(len(part), sum(cluster.photographs for cluster in part)) for part in parts] == [(6, 9), (2, 3)]
+    parts = stratified_group_split(find_clusters(made), [3, 1], 0)
+    assert [(len(part), sum(cluster.size for cluster in part)) for part in parts] == [(6, 9), (2, 3)]
 
 
 def test_larger_groups_do_not_unbalance_the_folds():
     made = [
         photograph(f"g{group}/{part}", 0) for group in range(9) for part in range(1 + 9 * (group % 3 == 0))
     ]
-    parts = deal(find_clusters(made), [1] * 3, 0)
-    assert [sum(cluster.photographs for cluster in part) for part in parts] == [12, 12, 12]
+    parts = stratified_group_split(find_clusters(made), [1] * 3, 0)
+    assert [sum(cluster.size for cluster in part) for part in parts] == [12, 12, 12]
 
 
 @pytest.mark.parametrize(

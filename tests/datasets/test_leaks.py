@@ -9,13 +9,13 @@ from datasets import leaks
 from datasets.checking import CheckedDataset, CheckedPhotograph
 from datasets.leaks import (
     find_leaks,
+    near_duplicates,
+    near_duplicates_for_split,
     near_leaks,
-    near_twins,
-    refuse_unusable,
-    twins_apart,
+    raise_if_unusable,
     warn_of_near_leaks,
 )
-from datasets.near_twins import small_picture
+from datasets.near_duplicates import normalized_thumbnail
 from datasets.sample import Dataset, Problem, Record
 from segdec.errors import DatasetError
 
@@ -44,7 +44,7 @@ def refuse(photographs, **options):
     records = tuple(photograph.record for photograph in photographs)
     broken = Problem("p", "broken", "kos09/Part0")
     dataset = Dataset(("good",), records, (broken,))
-    refuse_unusable(dataset, CheckedDataset(dataset, tuple(photographs)), **options)
+    raise_if_unusable(dataset, CheckedDataset(dataset, tuple(photographs)), **options)
 
 
 def test_a_picture_in_two_splits_is_a_leak(photographs):
@@ -67,7 +67,7 @@ def test_all_problems_and_leaks_are_named_at_once(photographs):
 def test_problems_alone_may_be_skipped(photographs):
     with pytest.raises(DatasetError, match=r"^2 pictures lie in different splits:"):
         refuse(photographs, skip_broken=True)
-    within = [replace(f, record=f.record.assigned("train")) for f in photographs]
+    within = [replace(f, record=f.record.with_split("train")) for f in photographs]
     refuse(within, skip_broken=True)
     with pytest.raises(DatasetError, match=r"1 problem:"):
         refuse(within)
@@ -98,7 +98,7 @@ def exposures():
                 f"tile{tile:02d}/{exposure}", None if tile == 11 else split, f"{tile} {exposure}"
             )
             shot = replace(shot, record=replace(shot.record, group=shot.record.name))
-            made.append(replace(shot, small=small_picture(image)))
+            made.append(replace(shot, thumbnail=normalized_thumbnail(image)))
     return made
 
 
@@ -122,7 +122,7 @@ def test_near_twins_in_different_splits_are_found_the_nearest_first(exposures):
 
 def test_near_twins_of_one_split_and_equal_pictures_are_not_told(exposures):
     """Equal pictures have an error of their own."""
-    within = [replace(f, record=f.record.assigned("train")) for f in exposures]
+    within = [replace(f, record=f.record.with_split("train")) for f in exposures]
     assert near_leaks(as_dataset(within), within, []) == []
     equal = [replace(f, digest=f.digest.split()[0]) for f in exposures]
     assert near_leaks(as_dataset(equal), equal, []) == []
@@ -145,12 +145,12 @@ def test_a_warning_names_some_near_twins_and_counts_the_others(exposures, capsys
     found = warn_of_near_leaks(as_dataset(exposures), exposures, [])
     lines = capsys.readouterr().err.splitlines()
     assert lines[0].startswith("warning: 33 photographs have a near twin in another split")
-    assert len(lines) == 1 + leaks.TOLD + 2
+    assert len(lines) == 1 + leaks.MAX_LISTED + 2
     one, other, alike = found[0]
     assert lines[1] == (
         f"  {one.record.name} ({one.record.split}) ~ {other.record.name} ({other.record.split}), {alike:.2f}"
     )
-    assert lines[-2] == f"  and {len(found) - leaks.TOLD} pairs more"
+    assert lines[-2] == f"  and {len(found) - leaks.MAX_LISTED} pairs more"
     assert "split --group-twins" in lines[-1]
     assert "inspect --twins FILE" in lines[-1]
     allowed = [f"tile{tile:02d}" for tile in range(12)]
@@ -159,16 +159,16 @@ def test_a_warning_names_some_near_twins_and_counts_the_others(exposures, capsys
 
 
 def test_near_twins_are_connected_whatever_their_split(exposures):
-    found = [[f.record.name for f in cluster] for cluster in near_twins(exposures)]
+    found = [[f.record.name for f in cluster] for cluster in near_duplicates(exposures)]
     assert found == [[f"tile{tile:02d}/{exposure}" for exposure in range(3)] for tile in range(12)]
 
 
 def test_twins_that_are_most_of_the_photographs_are_one_kind_of_part(exposures, monkeypatch):
-    assert twins_apart(exposures) == (near_twins(exposures), ())
+    assert near_duplicates_for_split(exposures) == (near_duplicates(exposures), ())
     for joined, kept in [(18, 1), (19, 0)]:  # of 36
-        monkeypatch.setattr(leaks, "near_twins", lambda found, most=joined: [tuple(found[:most])])
-        twins, notes = twins_apart(exposures)
-        assert (len(twins), len(notes)) == (kept, 1 - kept)
+        monkeypatch.setattr(leaks, "near_duplicates", lambda found, most=joined: [tuple(found[:most])])
+        duplicates, notes = near_duplicates_for_split(exposures)
+        assert (len(duplicates), len(notes)) == (kept, 1 - kept)
     assert notes[0].startswith("19 of 36 photographs look alike over others")
 
 
@@ -176,13 +176,16 @@ def test_more_photographs_than_are_compared_are_told(exposures, monkeypatch, cap
     monkeypatch.setattr(leaks, "MOST", 35)
     assert warn_of_near_leaks(as_dataset(exposures), exposures, []) == []
     assert "among 35 photographs at most; the set has 36" in capsys.readouterr().err
-    assert twins_apart(exposures) == ((), ("More than 35 photographs: near twins were not looked for.",))
+    assert near_duplicates_for_split(exposures) == (
+        (),
+        ("More than 35 photographs: near twins were not looked for.",),
+    )
     with pytest.raises(DatasetError, match=r"set has 36\. Split it without --group-twins"):
-        near_twins(exposures)
+        near_duplicates(exposures)
 
 
 def test_photographs_that_were_not_read_have_no_near_twins(exposures):
-    unread = [replace(photograph, small=None) for photograph in exposures]
+    unread = [replace(photograph, thumbnail=None) for photograph in exposures]
     assert near_leaks(as_dataset(unread), unread, []) == []
     some = [*unread[:6], *exposures[6:]]
     found = pairs(near_leaks(as_dataset(some), some, []))

@@ -10,7 +10,7 @@ from datasets.splitting import apply_splits
 
 FOLDER = Path(datasets.__file__).parent / "splits"
 ITEMS = {f"kos{number:02d}" for number in range(1, 51)}
-TWINS = {"kos26": "kos01", "kos27": "kos34"}
+DUPLICATES = {"kos26": "kos01", "kos27": "kos34"}
 OFFICIAL_TEST = {
     0: "02 08 09 10 15 19 21 25 27 28 30 37 38 41 43 46 47",
     1: "01 03 04 06 11 17 22 24 29 31 32 36 39 40 42 44 48",
@@ -31,7 +31,7 @@ def test_official_test_items_are_the_published_ones(fold):
     assert items_by_split(f"kolektor_official_fold{fold}.txt")["test"] == expected
 
 
-@pytest.mark.parametrize(("kind", "expected"), [("official", ITEMS), ("grouped", ITEMS - set(TWINS))])
+@pytest.mark.parametrize(("kind", "expected"), [("official", ITEMS), ("grouped", ITEMS - set(DUPLICATES))])
 def test_test_sets_partition_the_items(kind, expected):
     tested = [items_by_split(f"kolektor_{kind}_fold{fold}.txt")["test"] for fold in OFFICIAL_TEST]
     assert sum(map(len, tested)) == len(expected)
@@ -41,7 +41,7 @@ def test_test_sets_partition_the_items(kind, expected):
 @pytest.mark.parametrize(("kind", "fold"), FOLDS)
 def test_every_fold_uses_every_item_once(kind, fold):
     splits = items_by_split(f"kolektor_{kind}_fold{fold}.txt")
-    assert set.union(*splits.values()) == (ITEMS if kind == "official" else ITEMS - set(TWINS))
+    assert set.union(*splits.values()) == (ITEMS if kind == "official" else ITEMS - set(DUPLICATES))
     rest = sorted(splits["train"] | splits["val"])
     assert splits["val"] == set(rest[4::5])
 
@@ -49,7 +49,7 @@ def test_every_fold_uses_every_item_once(kind, fold):
 def test_official_folds_separate_the_twins_and_say_so():
     for fold in OFFICIAL_TEST:
         assert "kos26 = kos01 and kos27 = kos34" in (FOLDER / f"kolektor_official_fold{fold}.txt").read_text()
-    for twin, other in TWINS.items():
+    for twin, other in DUPLICATES.items():
         tested = [items_by_split(f"kolektor_official_fold{fold}.txt")["test"] for fold in OFFICIAL_TEST]
         assert not any({twin, other} <= found for found in tested)
 

@@ -13,7 +13,7 @@ import pytest
 from datasets.loading import load_dataset
 from datasets.reading import read
 from examples import demo_loop
-from examples.made_up_parts import KINDS, SIDE, make_parts, write_folder
+from examples.synthetic_parts import KINDS, SIDE, make_parts, write_folder
 from training.experiment_file import load_experiment
 
 ROOT = Path(__file__).parents[2]

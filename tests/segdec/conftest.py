@@ -16,7 +16,7 @@ from segdec.config import ModelConfig
 from segdec.engines import ENGINES
 from segdec.errors import ImageError
 from segdec.images import decode_image, encode_png
-from segdec.postprocessing import find_regions
+from segdec.inference.postprocessing import find_regions
 from segdec.schemas import (
     Answer,
     BatchAnswer,
@@ -68,7 +68,7 @@ def every_engine(
     wide_network: Any, wide_config: ModelConfig, tmp_path_factory: pytest.TempPathFactory
 ) -> Path:
     """An artifact of the wide network for every engine."""
-    from segdec.export.export import ModelCard, ValidationPhotographs, export_model
+    from segdec.export.model_export import ModelCard, ValidationPhotographs, export_model
 
     folder = tmp_path_factory.mktemp("engines") / "model"
     photographs = np.random.default_rng(4).integers(0, 256, (8, 64, 48, 1), dtype=np.uint8)

@@ -1,7 +1,15 @@
 import pytest
 from pydantic import BaseModel, ValidationError
 
-from segdec.config import PRESETS, InputConfig, ModelConfig, NetworkConfig, Thresholds, explain, known_keys
+from segdec.config import (
+    PRESETS,
+    InputConfig,
+    ModelConfig,
+    NetworkConfig,
+    Thresholds,
+    config_error,
+    known_keys,
+)
 
 GREY = NetworkConfig(preset="compact")
 
@@ -9,7 +17,7 @@ GREY = NetworkConfig(preset="compact")
 def message(model: type[BaseModel], values: dict[str, object]) -> str:
     with pytest.raises(ValidationError) as caught:
         model.model_validate(values)
-    return str(explain(caught.value, model))
+    return str(config_error(caught.value, model))
 
 
 def test_preset_fills_what_is_not_given() -> None:

@@ -11,9 +11,9 @@ import pytest
 from numpy.typing import NDArray
 from PIL import Image, PngImagePlugin
 
-from segdec.decoding.png_chunks import essential_chunks
 from segdec.errors import ImageError, MissingExtraError
 from segdec.images import decode_image, decode_mask, encode_png, read_image, read_mask, read_size, write_png
+from segdec.imaging.png_chunks import essential_chunks
 from tests.image_files import chunk, encode, header, packed_tiff, png, png_16, run_length_bmp, tiff
 
 ORIENTATION = 0x0112

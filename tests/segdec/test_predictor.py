@@ -76,7 +76,7 @@ def test_tiles_of_photographs_of_one_size_share_batches() -> None:
     ("config", "shape"), [(LETTERBOX, (32, 16, 1)), (TILE, (256, 256, 1)), (NATIVE, (256, 256, 1))]
 )
 def test_the_likely_shape_is_known(config: InputConfig, shape: tuple[int, int, int]) -> None:
-    assert predictor(config)[0].warm_shape() == shape
+    assert predictor(config)[0].warmup_shape() == shape
 
 
 def test_batches_are_no_larger_than_asked() -> None:

@@ -8,9 +8,9 @@ import pytest
 
 from segdec.process_memory import (
     control_group_limits,
-    give_back_memory,
     measure_peak,
     memory_limit,
+    release_free_memory,
     resident_bytes,
 )
 
@@ -85,7 +85,7 @@ def test_peak_is_that_of_the_work_and_not_of_what_came_before() -> None:
     peak = measure_peak(lambda: np.ones(100 * MEBI, np.uint8))
     assert peak is not None
     assert 90 * MEBI < peak - before < 150 * MEBI
-    give_back_memory()
+    release_free_memory()
 
 
 FREED = """

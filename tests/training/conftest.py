@@ -11,7 +11,7 @@ from segdec.config import InputConfig, ModelConfig, NetworkConfig
 from segdec.engines import Logits
 from segdec.predictor import Predictor
 from tests import forked
-from tests.training import fates
+from tests.training import fault_injection
 
 GREY, DIM, BRIGHT = 40, 100, 220
 SIDE = 32
@@ -100,9 +100,9 @@ def mixed(make_samples):
 
 @pytest.fixture(scope="session")
 def run_process():
-    """Runs `python -m training` in a process of its own: arguments, and what befalls it; see fates.py."""
+    """Runs `python -m training` in a process of its own: arguments, and what befalls it; see fault_injection.py."""
 
-    def run(*arguments, **fate):
-        return forked.run("training", *arguments, before=partial(fates.prepare, fate))
+    def run(*arguments, **faults):
+        return forked.run("training", *arguments, before=partial(fault_injection.prepare, faults))
 
     return run

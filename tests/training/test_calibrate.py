@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from datasets.checking import CheckedPhotograph
-from datasets.near_twins import small_picture
+from datasets.near_duplicates import normalized_thumbnail
 from datasets.sample import Record
 from segdec.errors import ConfigError, RunError
 
@@ -16,17 +16,17 @@ pytest.importorskip("tensorflow")
 
 from segdec.config import InputConfig, ModelConfig, NetworkConfig, Thresholds
 from training.__main__ import main
-from training.calibrate import calibrate_run, describe_limits, divide, score_by
+from training.calibrate import calibrate_run, describe_thresholds, score_with_runs, split_into_folds
 from training.config import ThresholdConfig
-from training.evaluation.formatting import format_score
-from training.evaluation.run_evaluation import evaluate_run
-from training.evaluation.storage import load_evaluation
-from training.evaluation.validation import ChosenLimits
+from training.evaluate import evaluate_run
 from training.experiment_file import load_experiment
+from training.formatting import format_score
+from training.metrics.storage import load_evaluation
+from training.metrics.validation import ChosenThresholds
 from training.run.folder import RunFolder
 from training.run.lock import RunLock
-from training.run.records import UNDECIDED
-from training.tracking.run_log import read_log
+from training.run.records import UNTRAINED_DECISION
+from training.run.run_log import read_log
 from training.trainer import Trainer
 
 pytestmark = pytest.mark.usefixtures("tensorflow_devices")
@@ -130,16 +130,18 @@ def test_limits_are_told_with_and_without_review():
     model = ModelConfig(network=NetworkConfig(), input=InputConfig(), classes=("good", "defect"))
     for review, told in [(None, ""), (1e-6, ", for review from 1e-06")]:
         limits = model.model_copy(update={"thresholds": Thresholds(score=0.25, review=review)})
-        chosen = ChosenLimits(limits, {}, "2 photographs", ())
-        assert describe_limits(chosen) == f"Defective from a score of 0.250{told}, chosen on 2 photographs."
+        chosen = ChosenThresholds(limits, {}, "2 photographs", ())
+        assert (
+            describe_thresholds(chosen) == f"Defective from a score of 0.250{told}, chosen on 2 photographs."
+        )
 
 
 def test_a_warning_that_is_not_about_limits_stays(run):
     result = result_of(run)
-    text = result.model_copy(update={"warnings": ("of limits", UNDECIDED)}).model_dump_json()
+    text = result.model_copy(update={"warnings": ("of limits", UNTRAINED_DECISION)}).model_dump_json()
     (run / "result.json").write_text(text)
     list(calibrate_run(run, ThresholdConfig()))
-    assert UNDECIDED in result_of(run).warnings
+    assert UNTRAINED_DECISION in result_of(run).warnings
     assert "of limits" not in result_of(run).warnings
 
 
@@ -152,13 +154,13 @@ def test_folds_keep_groups_together_and_have_both_kinds_each():
         for group in "abcdef"
         for place in (0, 1)
     ]
-    first, second = divide(photographs, 2, seed=0)
+    first, second = split_into_folds(photographs, 2, seed=0)
     assert first | second == set("abcdef")
     assert len(first & {"a", "b"}) == len(second & {"a", "b"}) == 1
 
 
 def test_good_photographs_alone_are_divided():
-    first, second = divide([photograph(str(place), 0, str(place)) for place in range(6)], 2, seed=0)
+    first, second = split_into_folds([photograph(str(place), 0, str(place)) for place in range(6)], 2, seed=0)
     assert (len(first), len(second)) == (3, 3)
 
 
@@ -168,7 +170,7 @@ def test_folds_keep_equal_pictures_together(seed):
         photograph(str(place), int(place < 4), str(place), "same" if place in (5, 6) else None)
         for place in range(9)
     ]
-    first, _ = divide(photographs, 2, seed)
+    first, _ = split_into_folds(photographs, 2, seed)
     assert len(first & {"5", "6"}) != 1
 
 
@@ -180,19 +182,19 @@ def exposures():
         for exposure in ("dark", "light"):
             image = np.clip(surface * (0.6 if exposure == "dark" else 1), 0, 255).astype(np.uint8)[..., None]
             name = f"{tile} {exposure}"
-            yield replace(photograph(name, int(tile < 4), name), small=small_picture(image))
+            yield replace(photograph(name, int(tile < 4), name), thumbnail=normalized_thumbnail(image))
 
 
 @pytest.mark.parametrize("seed", range(4))
 def test_folds_keep_near_twins_together(seed):
-    for names in divide(list(exposures()), 2, seed):
+    for names in split_into_folds(list(exposures()), 2, seed):
         tiles = [name.split()[0] for name in names]
         assert len(tiles) == 2 * len(set(tiles)) == 12
 
 
 def test_photographs_that_all_look_alike_are_divided_all_the_same(monkeypatch, capsys):
-    monkeypatch.setattr("datasets.leaks.near_twins", lambda photographs: [tuple(photographs)])
-    first, second = divide(list(exposures()), 2, seed=0)
+    monkeypatch.setattr("datasets.leaks.near_duplicates", lambda photographs: [tuple(photographs)])
+    first, second = split_into_folds(list(exposures()), 2, seed=0)
     assert (len(first), len(second)) == (12, 12)
     assert "note: 24 of 24 photographs look alike" in capsys.readouterr().err
 
@@ -201,7 +203,7 @@ def test_photographs_that_all_look_alike_are_divided_all_the_same(monkeypatch, c
 def test_folds_that_cannot_be_scored_are_refused(folds, said):
     photographs = [photograph(str(place), int(place < 2), str(place)) for place in range(9)]
     with pytest.raises(ConfigError, match=said):
-        divide(photographs, folds, seed=0)
+        split_into_folds(photographs, folds, seed=0)
 
 
 @pytest.mark.slow
@@ -234,19 +236,19 @@ def tell_tests(run, path, split, others="test"):
 def test_what_other_folds_have_tested_is_used(run, tmp_path, monkeypatch):
     other = tell_tests(run, tmp_path / "other", "train")
     monkeypatch.setattr("training.calibrate.load_evaluation", lambda _: other)
-    (scores,) = score_by(RunFolder(run), [tmp_path / "other"])
+    (scores,) = score_with_runs(RunFolder(run), [tmp_path / "other"])
     assert scores.good.tolist() == scores.photographs.good.tolist()
     (said, *_) = calibrate_run(run, ThresholdConfig(), by=[tmp_path / "other"])
     counts = f"{len(scores.good)} good and {len(scores.photographs.defective)} defective photographs"
     assert said.endswith(f"and {counts} of training, which 1 other network scored.")
     with pytest.raises(RunError, match="none that no run before it has"):
-        list(score_by(RunFolder(run), [tmp_path / "other", tmp_path / "again"]))
+        list(score_with_runs(RunFolder(run), [tmp_path / "other", tmp_path / "again"]))
 
 
 def test_photographs_that_another_run_trained_on_are_no_use(run, tmp_path):
     tell_tests(run, tmp_path / "other", "train")
     with pytest.raises(RunError, match="has tested none of the photographs"):
-        list(score_by(RunFolder(run), [tmp_path / "other"]))
+        list(score_with_runs(RunFolder(run), [tmp_path / "other"]))
 
 
 def test_runs_that_do_not_fit_are_refused(run, tmp_path, monkeypatch):
@@ -259,4 +261,4 @@ def test_runs_that_do_not_fit_are_refused(run, tmp_path, monkeypatch):
     ]:
         monkeypatch.setattr("training.calibrate.load_evaluation", lambda _, found=evaluated: found)
         with pytest.raises(RunError, match=said):
-            list(score_by(RunFolder(run), [tmp_path / "other"]))
+            list(score_with_runs(RunFolder(run), [tmp_path / "other"]))

@@ -8,7 +8,7 @@ import pytest
 
 from segdec.encoders import ENCODERS
 from tests import forked
-from training.tracking.run_log import read_log
+from training.run.run_log import read_log
 
 pytest.importorskip("tensorflow")
 

@@ -17,7 +17,7 @@ pytest.importorskip("tensorflow")
 
 from training.data.feature_cache import FeatureCache
 from training.run.folder import RunFolder
-from training.tracking.run_log import read_log
+from training.run.run_log import read_log
 from training.trainer import Trainer
 
 pytestmark = pytest.mark.usefixtures("tensorflow_devices")

@@ -10,7 +10,7 @@ pytest.importorskip("tensorflow")
 from tests import forked
 from training.distribution.launch import make_clusters
 
-DRIVER = "tests.training.equality_driver"
+DRIVER = "tests.training.equality_worker"
 STRATEGIES = {
     "single": "cpu:1",
     "mirrored": "cpu:2",

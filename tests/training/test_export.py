@@ -24,7 +24,7 @@ from segdec.predictor import Predictor
 pytest.importorskip("tensorflow")
 
 from training.__main__ import main
-from training.evaluation.run_evaluation import evaluate_run
+from training.evaluate import evaluate_run
 from training.export import ExportOptions, choose_sample, export_run
 from training.run.folder import RunFolder
 

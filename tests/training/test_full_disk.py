@@ -20,7 +20,7 @@ def files(folder):
 @pytest.mark.slow
 def test_a_disk_full_again_and_again(run_process, tiny_experiment, finished_run, tmp_path, check_same_run):
     arguments = ["run", tiny_experiment, "--runs", tmp_path]
-    ended = run_process(*arguments, kill_at="training.tracking.meter:Meter.advance", count=4, when="before")
+    ended = run_process(*arguments, kill_at="training.run.meter:Meter.advance", count=4, when="before")
     assert ended.returncode == -signal.SIGKILL, ended.stderr
     before = files(tmp_path)
     for what in ("checkpoints", "log.jsonl or events"):

@@ -19,12 +19,12 @@ LENGTHS = {"segment": 12, "decision": 10, "joint": 8}
 FLAGS = [word for stage, steps in LENGTHS.items() for word in (f"--stages.{stage}.steps", str(steps))]
 KILLS = 10
 MOMENTS = {
-    "step": ("training.tracking.meter:Meter.advance", "before", 6),
+    "step": ("training.run.meter:Meter.advance", "before", 6),
     "checkpoint half written": ("tensorflow:train.Checkpoint.write", "torn", 2),
     "checkpoint not in place": ("tensorflow:train.Checkpoint.write", "after", 2),
     "checkpoint just written": ("training.run.checkpoints:RunState.save", "after", 2),
     "between stages": ("training.run.checkpoints:RunState.restore_best", "after", 2),
-    "validation": ("training.evaluation.validation:Validator.measure", "after", 2),
+    "validation": ("training.metrics.validation:Validator.measure", "after", 2),
     "weights half written": ("segdec.network.network:SegDecNet.save_weights", "torn", 1),
 }
 """Where a process dies: a call, before or after it, at the latest at which of its calls."""
@@ -52,7 +52,7 @@ def warnings_in(run):
     return [f"warning: {warning}" for warning in RunFolder(run).result().warnings]
 
 
-def fate(rng, runs):
+def faults(rng, runs):
     """A moment at which to die, drawn by `rng`."""
     kind = rng.choice([*MOMENTS, "file", "file", "clock"])
     if kind == "file":
@@ -69,7 +69,7 @@ def test_a_run_killed_again_and_again(run_process, tiny_experiment, left_alone, 
     rng, deaths, ends = random.Random(KILLS), [], 0
     while len(deaths) < KILLS or (tmp_path / str(ends)).exists():
         runs = tmp_path / str(ends)
-        kind, befalls = fate(rng, runs) if len(deaths) < KILLS else ("none", {})
+        kind, befalls = faults(rng, runs) if len(deaths) < KILLS else ("none", {})
         ended = run_process(*arguments(tiny_experiment, runs), **befalls)
         if ended.returncode == -signal.SIGKILL:
             deaths.append(kind)
@@ -101,7 +101,7 @@ def test_a_damaged_checkpoint_of_a_killed_run(
     """The previous checkpoint lies in the stage before."""
     ended = run_process(
         *arguments(tiny_experiment, tmp_path),
-        kill_at="training.evaluation.validation:Validator.measure",
+        kill_at="training.metrics.validation:Validator.measure",
         when="after",
         count=9,
     )

@@ -20,21 +20,21 @@ from training.config import AugmentationConfig, TargetConfig
 from training.data.array_cache import ArrayCache
 from training.data.augmentation import augment
 from training.data.example_source import PhotographSource, TileSource
-from training.data.inspected_records import cut_mask, relabel
-from training.data.made_up_source import ANY_DEFECT
-from training.data.run_data import check_placed, load_run_data
-from training.data.targets import build_targets, split_share
-from training.evaluation.metrics import measure
-from training.evaluation.run_evaluation import evaluate_run
-from training.evaluation.storage import load_evaluation
-from training.evaluation.true_regions import (
-    Overlap,
-    confuse_regions,
-    false_classes,
-    measure_class_overlaps,
-)
+from training.data.inspected_records import clip_mask, relabel_uninspected
+from training.data.run_data import check_localized, load_run_data
+from training.data.synthetic_source import ANY_DEFECT
+from training.data.targets import build_targets, split_by_class
+from training.evaluate import evaluate_run
 from training.experiment_file import load_experiment
 from training.export import ExportOptions, export_run
+from training.metrics.metrics import compute_metrics
+from training.metrics.regions import (
+    Overlap,
+    count_region_classes,
+    false_region_classes,
+    measure_class_overlaps,
+)
+from training.metrics.storage import load_evaluation
 from training.trainer import Trainer
 
 pytestmark = pytest.mark.usefixtures("tensorflow_devices")
@@ -55,7 +55,7 @@ def two_kinds():
 
 def split(mask, label, classes=None, config=PLAIN, **more):
     share = build_targets(mask, mask.shape, config, 8, **more).share
-    return split_share(share, mask, label, config, 8, 3, classes=classes, **more)[0].tolist()
+    return split_by_class(share, mask, label, config, 8, 3, classes=classes, **more)[0].tolist()
 
 
 def test_each_class_has_its_own_share():
@@ -71,7 +71,7 @@ def test_without_classes_all_is_of_the_photographs_class():
 def test_a_defect_of_no_known_class_is_of_any():
     mask, _ = two_kinds()
     assert split(mask, ANY_DEFECT) == [[0.5] * 3] * 2
-    assert split_share(np.zeros((1, 2, 1), np.float32), None, 0, PLAIN, 8, 3).any() == np.False_
+    assert split_by_class(np.zeros((1, 2, 1), np.float32), None, 0, PLAIN, 8, 3).any() == np.False_
 
 
 def test_defects_grow_into_pixels_of_their_own_class():
@@ -122,16 +122,16 @@ def test_classes_are_learnt_apart_and_together():
 def test_a_defect_of_no_known_class_teaches_the_surest_mask_alone():
     import tensorflow as tf
 
-    from training.optimization.losses import any_defect, segmentation_loss
+    from training.optimization.losses import segmentation_loss, select_likeliest_mask
 
     logits = tf.Variable([[[[0.5, 2.0, -1.0]]]])
     with tf.GradientTape() as tape:
-        left, target = any_defect(logits, tf.ones((1, 1, 1, 3)), tf.constant([ANY_DEFECT]))
+        left, target = select_likeliest_mask(logits, tf.ones((1, 1, 1, 3)), tf.constant([ANY_DEFECT]))
         loss = segmentation_loss(left, target, tf.ones((1, 1, 1, 1)))
     gradient = tape.gradient(loss, logits).numpy().ravel()
     assert gradient[[0, 2]].tolist() == [0.0, 0.0]
     assert gradient[1] < 0
-    same, _ = any_defect(logits, tf.ones((1, 1, 1, 3)), tf.constant([1]))
+    same, _ = select_likeliest_mask(logits, tf.ones((1, 1, 1, 3)), tf.constant([1]))
     np.testing.assert_array_equal(same, logits)
 
 
@@ -143,7 +143,7 @@ def test_a_photograph_gets_the_class_that_is_left_inside(tmp_path):
     sample = Sample("part", np.zeros((8, 16, 1), np.uint8), mask, 2, classes=classes)
     left = InputConfig(regions_of_interest=(((0.0, 0.0), (0.5, 0.0), (0.5, 1.0), (0.0, 1.0)),))
     record = Record("part", tmp_path, tmp_path, 2, "part", mask_values=())
-    (found,) = relabel([record], lambda _: cut_mask(sample, left), left)
+    (found,) = relabel_uninspected([record], lambda _: clip_mask(sample, left), left)
     assert found.label == 1
 
 
@@ -156,17 +156,17 @@ def test_a_tile_has_the_class_that_it_shows(tmp_path):
     source = TileSource(photographs, tiles, 0)
     assert source.labels == [1, 2]
     assert np.unique(source[1].classes).tolist() == [2]
-    assert not photographs.is_outlined(0)  # no defect of one class that could be given away
+    assert not photographs.has_drawn_mask(0)  # no defect of one class that could be given away
 
 
 def test_label_only_annotations_of_a_class_are_refused(tmp_path):
     known = Record("1", tmp_path, tmp_path, 1, "1")
     unknown = Record("2", tmp_path, None, 2, "2", supervision="label")
     classes = ("good", "scratch", "spot")
-    check_placed([known, Record("0", tmp_path, None, 0, "0")], classes)
+    check_localized([known, Record("0", tmp_path, None, 0, "0")], classes)
     with pytest.raises(DatasetError, match="label-only annotations: of the class 'spot' no training"):
-        check_placed([known, unknown], classes)
-    check_placed([known, unknown, Record("3", tmp_path, tmp_path, 2, "3", supervision="box")], classes)
+        check_localized([known, unknown], classes)
+    check_localized([known, unknown, Record("3", tmp_path, tmp_path, 2, "3", supervision="box")], classes)
 
 
 def test_shards_keep_the_class_of_each_pixel(tmp_path):
@@ -212,17 +212,17 @@ def test_regions_are_measured_by_class():
     overlaps = measure_class_overlaps(found, truth)
     assert overlaps == (Overlap(4, 4, 1, 1), Overlap(4, 0, 1, 0), Overlap(4, 4, 2, 1))
     assert measure_class_overlaps(found, None) == ()
-    assert false_classes(found, truth) == (2,)
-    assert false_classes(found, None) == (1, 2)
+    assert false_region_classes(found, truth) == (2,)
+    assert false_region_classes(found, None) == (1, 2)
 
 
 def test_the_confusion_of_regions():
     overlaps = [Overlap(4, 4, 1, 1), Overlap(4, 3, 1, 1), Overlap(4, 0, 1, 0), Overlap(4, 4, 2, 1)]
-    regions = confuse_regions(overlaps, [2, 2], 3)
+    regions = count_region_classes(overlaps, [2, 2], 3)
     assert regions.confusion == ((2, 0, 1), (1, 0, 0), (0, 2, 0))
     assert (regions.found, regions.right, regions.accuracy) == (3, 2, pytest.approx(2 / 3))
-    assert confuse_regions([Overlap(4, 4)], [], 3) is None
-    assert measure([], ("good", "a", "b")).region_classes is None
+    assert count_region_classes([Overlap(4, 4)], [], 3) is None
+    assert compute_metrics([], ("good", "a", "b")).region_classes is None
 
 
 # === A run ===
@@ -255,7 +255,7 @@ def test_a_run_learns_a_mask_for_each_class(trained, tmp_path):
     assert np.array(figures["region_confusion"]).shape == (4, 4)
     assert "true region, found as" in text
     assert "Classes of regions" in (trained / "report.html").read_text(encoding="utf-8")
-    again = measure(evaluation.results, evaluation.classes, evaluation.mask_scores)
+    again = compute_metrics(evaluation.results, evaluation.classes, evaluation.mask_scores)
     assert [list(row) for row in again.region_classes.confusion] == figures["region_confusion"]
     export_run(trained, tmp_path / "model", ExportOptions(force=True))
     predictor = Predictor.load(tmp_path / "model")

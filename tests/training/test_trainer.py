@@ -17,13 +17,13 @@ pytest.importorskip("tensorflow")
 from segdec.engines.tensorflow import NetworkEngine
 from segdec.predictor import Predictor
 from training.data.reading_pool import ReadingPool
-from training.data.run_data import load_run_data, record_reader, run_records
-from training.evaluation.run_evaluation import evaluate_run
-from training.evaluation.validation import Validator
+from training.data.run_data import list_split_records, load_run_data, record_reader
+from training.evaluate import evaluate_run
+from training.metrics.validation import Validator
 from training.run.checkpoints import RunState
 from training.run.folder import RunFolder
-from training.tracking.panel import join_pictures
-from training.tracking.run_log import read_log
+from training.run.panel import join_pictures
+from training.run.run_log import read_log
 from training.trainer import Trainer
 
 pytestmark = pytest.mark.usefixtures("tensorflow_devices")
@@ -72,7 +72,7 @@ def test_every_stage_is_logged_and_validated(finished_run):
 
 def test_the_panel_shows_what_the_finished_model_says(finished_run, tiny_experiment):
     config, result = load_experiment(tiny_experiment), RunFolder(finished_run).result()
-    records = run_records(config, RunFolder(finished_run).splits, result.model.classes, "val")
+    records = list_split_records(config, RunFolder(finished_run).splits, result.model.classes, "val")
     predictor = Predictor(NetworkEngine(RunFolder(finished_run).network()), result.model)
     validator = Validator(predictor, records, record_reader(config), 4, ReadingPool(1))
     sheet = join_pictures(list(validator.panel(result.model).values()))
@@ -127,7 +127,7 @@ def test_a_resumed_run_ends_as_the_uninterrupted_one(
     interrupt_run(config, steps)
     trainer = Trainer(config)
     assert trainer.resumed
-    assert "Going on" in trainer.opening()
+    assert "Going on" in trainer.describe_start()
     run = trainer.run().path
     check_same_run(run, finished_run)
 
@@ -148,7 +148,7 @@ def test_checkpoints_do_not_change_the_result(tiny_experiment, finished_run, tmp
 def test_a_finished_run_has_nothing_left_to_do(tiny_experiment, finished_run, read_weights):
     before = read_weights(finished_run)
     trainer = Trainer(load_experiment(tiny_experiment))
-    assert "all stages are done" in trainer.opening()
+    assert "all stages are done" in trainer.describe_start()
     trainer.run()
     for name, value in read_weights(finished_run).items():
         np.testing.assert_array_equal(value, before[name])

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from segdec.errors import ConfigError
 
-BYTES_A_MB = 1_000_000
+BYTES_PER_MB = 1_000_000
 
 Arrays = Mapping[str, NDArray[Any]]
 """What belongs together, by name: an image and its mask, the features of an image."""
@@ -49,12 +49,12 @@ class ArrayCache:
 
     def __init__(self, memory_mb: int, folder: Path | None = None, disk_mb: int = 0) -> None:
         self._memory: dict[Hashable, Arrays] = {}
-        self._free_memory = memory_mb * BYTES_A_MB
+        self._free_memory = memory_mb * BYTES_PER_MB
         self._folder = folder
         self._file = _open(folder) if folder is not None else None
         if self._file is not None:
             weakref.finalize(self, self._file.close)
-        self._free_disk = 0 if self._file is None else disk_mb * BYTES_A_MB
+        self._free_disk = 0 if self._file is None else disk_mb * BYTES_PER_MB
         self._places: dict[Hashable, dict[str, _Place]] = {}
         self._end = 0
         self._lock = threading.Lock()
@@ -64,7 +64,7 @@ class ArrayCache:
         """What still finds room."""
         return self._free_memory + self._free_disk
 
-    def split_off(self, size: int) -> Self:
+    def reserve(self, size: int) -> Self:
         """Makes a cache of its own of the free room, up to `size` bytes of it; nothing else fills that."""
         with self._lock:
             memory = min(size, self._free_memory)

@@ -6,7 +6,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from segdec.inspected_area import even_outside
+from segdec.imaging.inspected_area import refill_outside
 from training.config import AugmentationConfig
 
 Mask = NDArray[np.uint8] | None
@@ -19,7 +19,7 @@ AREA_LEVEL = 128
 """Value from which a pixel of a moved area is inspected."""
 
 
-class Changed(NamedTuple):
+class AugmentedImage(NamedTuple):
     """An augmented image.
 
     Attributes:
@@ -35,7 +35,7 @@ class Changed(NamedTuple):
     classes: Mask
 
 
-class Draws(NamedTuple):
+class AugmentationParameters(NamedTuple):
     """Numbers 0…1 that decide one augmentation; what one setting does never depends on the others."""
 
     flip_horizontal: float
@@ -50,9 +50,9 @@ class Draws(NamedTuple):
     blur: float
 
 
-def draw(random: np.random.Generator) -> Draws:
+def draw_parameters(random: np.random.Generator) -> AugmentationParameters:
     """Draws what decides the next augmentation; the generator is advanced."""
-    return Draws(*random.random(len(Draws._fields)))
+    return AugmentationParameters(*random.random(len(AugmentationParameters._fields)))
 
 
 def augment(
@@ -62,7 +62,7 @@ def augment(
     config: AugmentationConfig,
     area: Mask = None,
     classes: Mask = None,
-) -> Changed:
+) -> AugmentedImage:
     """Moves all and changes the light of the image.
 
     Args:
@@ -77,16 +77,16 @@ def augment(
     Returns:
         The changed image, its mask and its area, views of the given ones where that suffices.
     """
-    draws = draw(random)
-    moved, mask, area, classes = move(image, mask, draws, config, area, classes)
-    changed = change_light(moved, draws, random, config)
-    return Changed(changed if area is None else even_outside(changed, area), mask, area, classes)
+    draws = draw_parameters(random)
+    moved, mask, area, classes = transform_geometry(image, mask, draws, config, area, classes)
+    changed = change_intensity(moved, draws, random, config)
+    return AugmentedImage(changed if area is None else refill_outside(changed, area), mask, area, classes)
 
 
-def move(
+def transform_geometry(
     image: NDArray[np.uint8],
     mask: Mask,
-    draws: Draws,
+    draws: AugmentationParameters,
     config: AugmentationConfig,
     area: Mask = None,
     classes: Mask = None,
@@ -124,7 +124,7 @@ def _is_lost(before: Mask, after: Mask) -> bool:
     return before is not None and after is not None and bool(before.any()) and not after.any()
 
 
-def flipped_axes(draws: Draws, config: AugmentationConfig) -> tuple[int, ...]:
+def flipped_axes(draws: AugmentationParameters, config: AugmentationConfig) -> tuple[int, ...]:
     """Returns the axes of the image that are turned round: 0 its rows, 1 its columns."""
     flips = (
         (1, config.flip_horizontal, draws.flip_horizontal),
@@ -133,12 +133,14 @@ def flipped_axes(draws: Draws, config: AugmentationConfig) -> tuple[int, ...]:
     return tuple(axis for axis, wanted, drawn in flips if wanted and drawn < 0.5)
 
 
-def _quarters(draw: float, shape: tuple[int, ...]) -> int:
+def _quarters(draw_parameters: float, shape: tuple[int, ...]) -> int:
     """Turns by 90°; an image that is not square keeps its size only by two of them or none."""
-    return int(4 * draw) if shape[0] == shape[1] else 2 * int(2 * draw)
+    return int(4 * draw_parameters) if shape[0] == shape[1] else 2 * int(2 * draw_parameters)
 
 
-def _affine(shape: tuple[int, ...], draws: Draws, config: AugmentationConfig) -> NDArray[np.float64] | None:
+def _affine(
+    shape: tuple[int, ...], draws: AugmentationParameters, config: AugmentationConfig
+) -> NDArray[np.float64] | None:
     """Matrix of scale and shift, both about the middle; shifts are whole px, so that they blur nothing."""
     rows, columns = shape[:2]
     factor = 1.0 + config.scale * (2.0 * draws.scale - 1.0)
@@ -160,8 +162,11 @@ def _warp(
     return np.asarray(cv2.warpAffine(source, matrix, size, flags=flags, borderMode=border), np.uint8)
 
 
-def change_light(
-    image: NDArray[np.uint8], draws: Draws, random: np.random.Generator, config: AugmentationConfig
+def change_intensity(
+    image: NDArray[np.uint8],
+    draws: AugmentationParameters,
+    random: np.random.Generator,
+    config: AugmentationConfig,
 ) -> NDArray[np.float32]:
     """Blurs as a lens does, changes contrast and brightness, adds a sensor's noise; float32 0…255."""
     source = np.ascontiguousarray(image)
@@ -175,7 +180,7 @@ def change_light(
     return np.clip(changed, 0.0, 255.0, out=changed)
 
 
-def _levels(mean: float, draws: Draws, config: AugmentationConfig) -> NDArray[np.float32]:
+def _levels(mean: float, draws: AugmentationParameters, config: AugmentationConfig) -> NDArray[np.float32]:
     """What becomes of each of the 256 values: a table is faster than arithmetic on all pixels."""
     factor = 1.0 + config.contrast * (2.0 * draws.contrast - 1.0)
     shift = 255.0 * config.brightness * (2.0 * draws.brightness - 1.0)

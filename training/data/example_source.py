@@ -7,11 +7,17 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from datasets.sample import LazyRecords, Record, Sample, is_placeless, labels_of, placeless
+from datasets.sample import LazyRecords, Record, Sample, is_unlocalized, labels_of, unlocalized
 from segdec.config import InputConfig, ModelConfig
 from segdec.errors import ConfigError, ImageError
-from segdec.preprocessing import input_size, prepare_area, prepare_classes, prepare_image, prepare_mask
-from segdec.tiling import inspected_tiles, tile_starts
+from segdec.inference.preprocessing import (
+    input_size,
+    prepare_area,
+    prepare_classes,
+    prepare_image,
+    prepare_mask,
+)
+from segdec.inference.tiling import inspected_tiles, tile_starts
 from training.data.array_cache import ArrayCache, Arrays
 
 
@@ -50,10 +56,10 @@ class ExampleSource(Protocol):
     def name(self, index: int) -> str:
         """Returns how messages name an example."""
 
-    def is_outlined(self, index: int) -> bool:
+    def has_drawn_mask(self, index: int) -> bool:
         """Returns whether an example shows a defect with a drawn mask, neither a box nor a label alone."""
 
-    def check_one_size(self) -> tuple[int, ...]:
+    def common_shape(self) -> tuple[int, ...]:
         """Returns the common image shape (h, w, C)."""
 
 
@@ -99,7 +105,7 @@ class PhotographSource:
         self.records = records
         self.channels = channels
         self.labels: list[int] = labels_of(records).tolist()
-        self.supervised: list[bool] = (~placeless(records)).tolist()
+        self.supervised: list[bool] = (~unlocalized(records)).tolist()
         self._read = read
         self._input = input_config
         self._cache = cache
@@ -123,13 +129,13 @@ class PhotographSource:
         """Returns the record's name."""
         return self.records[index].name
 
-    def is_outlined(self, index: int) -> bool:
+    def has_drawn_mask(self, index: int) -> bool:
         """Returns whether the photograph shows a defect with a drawn mask."""
         known, record = self.labels[index] != 0 and self.supervised[index], self.records[index]
         # A defect of several classes has none that could be given to another photograph.
         return known and record.supervision == "mask" and record.mask_values is None
 
-    def check_one_size(self) -> tuple[int, ...]:
+    def common_shape(self) -> tuple[int, ...]:
         """Reads every photograph whose shape is not known once; returns the common shape (h, w, C).
 
         Raises:
@@ -148,7 +154,7 @@ class PhotographSource:
     def shape(self, index: int) -> tuple[int, ...]:
         """Returns the shape (h, w, C) of a prepared photograph, read only if the record does not tell."""
         shape = self.records[index].shape
-        known = None if shape is None else known_shape(shape, self._input, self.channels)
+        known = None if shape is None else prepared_shape(shape, self._input, self.channels)
         return self[index].image.shape if known is None else known
 
     def _distinct(self) -> Iterable[int]:
@@ -161,7 +167,7 @@ class PhotographSource:
         height, width = sample.image.shape[:2]
         area = prepare_area(self._input, height, width)
         seen = {"image": image} if area is None else {"image": image, "area": area}
-        if sample.mask is None or is_placeless(record):
+        if sample.mask is None or is_unlocalized(record):
             return seen
         mask = prepare_mask(sample.mask, self._input)
         if not mask.any():
@@ -237,12 +243,12 @@ class TileSource:
         tile = self._tiles[index]
         return f"{self._photographs.name(tile.photograph)}[{tile.column},{tile.row}]"
 
-    def is_outlined(self, index: int) -> bool:
+    def has_drawn_mask(self, index: int) -> bool:
         """Returns whether the tile shows a part of a defect with a drawn mask."""
         tile = self._tiles[index]
-        return tile.label != 0 and self._photographs.is_outlined(tile.photograph)
+        return tile.label != 0 and self._photographs.has_drawn_mask(tile.photograph)
 
-    def check_one_size(self) -> tuple[int, ...]:
+    def common_shape(self) -> tuple[int, ...]:
         """Returns the shape (h, w, C) of every tile."""
         return (*self._size, self._photographs.channels)
 
@@ -287,7 +293,7 @@ def prepare_sample(sample: Sample, config: InputConfig, channels: int) -> NDArra
         raise ImageError(f"{sample.name}: {error}", code=error.code) from error
 
 
-def known_shape(shape: tuple[int, int, int], config: InputConfig, channels: int) -> tuple[int, ...] | None:
+def prepared_shape(shape: tuple[int, int, int], config: InputConfig, channels: int) -> tuple[int, ...] | None:
     """Returns the shape (h, w, C) of the prepared image; None if only its pixels tell whether it fits.
 
     Args:

@@ -7,10 +7,10 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from segdec.cli_runtime import hidden_stderr
-from training.data.array_cache import BYTES_A_MB, ArrayCache, Arrays
+from segdec.runtime.cli import hide_stderr
+from training.data.array_cache import BYTES_PER_MB, ArrayCache, Arrays
 
-KEPT = tf.float16
+FEATURE_DTYPE = tf.float16
 """Of the 24 bits of a float32 the upper 11 are kept: half the memory, and every kept feature is as exact."""
 
 
@@ -45,14 +45,17 @@ class FeatureCache:
         self.shapes: dict[str, tuple[int, ...]] = {name: one.shape[1:] for name, one in features.items()}
         self.images = images
         values = sum(math.prod(shape) for shape in self.shapes.values())
-        self._needed = images * (values * KEPT.size + maps * math.prod(shape[:2]))
-        self._cache = cache.split_off(self._needed)
+        self._needed = images * (values * FEATURE_DTYPE.size + maps * math.prod(shape[:2]))
+        self._cache = cache.reserve(self._needed)
         self._room = self._cache.free_bytes
-        with hidden_stderr():  # where oneDNN says once that it leaves numbers of this size to TensorFlow
-            tf.constant(0.0, KEPT)
+        with hide_stderr():  # where oneDNN says once that it leaves numbers of this size to TensorFlow
+            tf.constant(0.0, FEATURE_DTYPE)
 
         def encode(image: tf.Tensor) -> dict[str, tf.Tensor]:
-            return {name: tf.cast(one[0], KEPT) for name, one in encoder(image[None], training=False).items()}
+            return {
+                name: tf.cast(one[0], FEATURE_DTYPE)
+                for name, one in encoder(image[None], training=False).items()
+            }
 
         self._encode = tf.function(encode, input_signature=[tf.TensorSpec(shape, tf.float32)])
 
@@ -75,9 +78,9 @@ class FeatureCache:
             return None
         return (
             f"The encoder's features of {self.images} images, flipped ones counted, take "
-            f"{self._needed / BYTES_A_MB:.0f} MB, and {self._room / BYTES_A_MB:.0f} MB are free: what finds "
+            f"{self._needed / BYTES_PER_MB:.0f} MB, and {self._room / BYTES_PER_MB:.0f} MB are free: what finds "
             "no room is computed anew each time, which is slower. Raise data.cache_mb by "
-            f"{math.ceil((self._needed - self._room) / BYTES_A_MB)}, if the machine has that memory, or name "
+            f"{math.ceil((self._needed - self._room) / BYTES_PER_MB)}, if the machine has that memory, or name "
             "a data.cache_folder and raise data.disk_cache_mb."
         )
 

@@ -12,15 +12,15 @@ from numpy.typing import NDArray
 from segdec.errors import ConfigError, SegdecError
 from training.config import ExperimentConfig
 from training.data.array_cache import Arrays
-from training.data.augmentation import augment, draw, flipped_axes
+from training.data.augmentation import augment, draw_parameters, flipped_axes
 from training.data.example_source import ExampleSource
-from training.data.feature_cache import KEPT, FeatureCache
-from training.data.feature_noise import add_noise, draw_noise_mask
-from training.data.made_up_source import MadeUpSource
+from training.data.feature_cache import FEATURE_DTYPE, FeatureCache
 from training.data.reading_pool import ReadingPool
-from training.data.sampling import AS_IT_IS, NOISE, Turns, draw_turns
-from training.data.targets import build_targets, split_share
+from training.data.sampling import FEATURE_NOISE, UNCHANGED, SampleOrder, sample_order
+from training.data.synthetic_source import SyntheticSource
+from training.data.targets import build_targets, split_by_class
 from training.stages import STAGES
+from training.synthesis.feature_noise import add_noise, draw_noise_mask
 
 Batch = dict[str, tf.Tensor]
 """Augmented examples with their targets, stacked.
@@ -89,7 +89,7 @@ class InputPipeline:
         features: FeatureCache | None = None,
     ) -> None:
         self._source = source
-        self._examples = MadeUpSource(source, config.network.num_classes, config.target)
+        self._examples = SyntheticSource(source, config.network.num_classes, config.target)
         self._shape = shape
         self._config = config
         self._batch_size = config.batch_size
@@ -133,35 +133,37 @@ class InputPipeline:
         elements = iter(self.batches(stage_index, first_step, steps, shard))
         return _over_replicas(strategy, devices, elements)
 
-    def global_batch(self, stage_index: int, step: int, most: int | None = None) -> tuple[list[str], Arrays]:
+    def global_batch(
+        self, stage_index: int, step: int, max_images: int | None = None
+    ) -> tuple[list[str], Arrays]:
         """Reads once more what step `step` (from 1) saw: names of its first images, and the batch of them.
 
         It holds the images themselves, also where the step saw their features.
         """
         first = (step - 1) * self._batch_size
-        positions = range(first, step * self._batch_size)[:most]
+        positions = range(first, step * self._batch_size)[:max_images]
         turns = self._turns(stage_index, step)
         places = [_place(turns, stage_index, at) for at in positions]
         (batch,) = self._read(iter(places), len(places), ahead=0, see=self._augmented)
         return [self._examples.name(place.index, place.donor) for place in places], batch
 
-    def _turns(self, stage_index: int, steps: int) -> Turns:
+    def _turns(self, stage_index: int, steps: int) -> SampleOrder:
         """The examples in the order of the stage; those without a mask teach the mask alone nothing."""
         usable = np.arange(len(self._source))
         if not STAGES[stage_index].trains_decision:
             usable = np.flatnonzero(self._source.supervised)
         source, changes = self._source, self._config.augmentation
-        images, donors = draw_turns(
+        images, donors = sample_order(
             self._config.sampling,
             [source.labels[index] for index in usable.tolist()],
-            [bool(changes.transplant) and source.is_outlined(index) for index in usable.tolist()],
+            [bool(changes.transplant) and source.has_drawn_mask(index) for index in usable.tolist()],
             steps * self._batch_size,
             [self._config.seed, stage_index],
             synthetic=changes.synthetic,
             transplant=changes.transplant,
             feature_noise=changes.feature_noise,
         )
-        return Turns(usable[images], np.where(donors < 0, donors, usable[donors]))
+        return SampleOrder(usable[images], np.where(donors < 0, donors, usable[donors]))
 
     def _check_masks(self) -> None:
         if self._config.augmentation.synthetic:  # their masks are known
@@ -184,7 +186,7 @@ class InputPipeline:
         seen = {"image": tf.TensorSpec((size, height, width, channels), tf.float32)}
         if self._features is not None:
             shapes = self._features.shapes.items()
-            seen = {name: tf.TensorSpec((size, *shape), KEPT) for name, shape in shapes}
+            seen = {name: tf.TensorSpec((size, *shape), FEATURE_DTYPE) for name, shape in shapes}
         return {**seen, "target": target, "weight": weight, "label": tf.TensorSpec((size,), tf.int32)}
 
     def _read(
@@ -222,7 +224,7 @@ class InputPipeline:
         label = self._examples.label(place.index, place.donor, masked=mask is not None)
         if config.network.mask_channels > 1:
             settings = config.target, config.network.mask_stride, config.network.mask_channels
-            share = split_share(share, mask, label, *settings, classes=classes, area=area)
+            share = split_by_class(share, mask, label, *settings, classes=classes, area=area)
         return {**seen, "target": share, "weight": weight, "label": np.asarray(label, np.int32)}
 
     def _seen(self, place: _Place) -> Arrays:
@@ -232,12 +234,12 @@ class InputPipeline:
         """
         if self._features is None:
             return self._augmented(place)
-        if place.donor not in (AS_IT_IS, NOISE):
+        if place.donor not in (UNCHANGED, FEATURE_NOISE):
             return self._features.compute(self._augmented(place))
-        whole = replace(place, donor=AS_IT_IS)
-        flips = flipped_axes(draw(self._random(place)), self._config.augmentation)
+        whole = replace(place, donor=UNCHANGED)
+        flips = flipped_axes(draw_parameters(self._random(place)), self._config.augmentation)
         seen = self._features.get((place.index, flips), lambda: self._augmented(whole))
-        if place.donor == AS_IT_IS or (mask := self._noise_mask(place, seen)) is None:
+        if place.donor == UNCHANGED or (mask := self._noise_mask(place, seen)) is None:
             return seen
         features = {name: seen[name] for name in self._features.shapes}
         return {**seen, **add_noise(features, mask, self._random(place, _NOISE)), "mask": mask}
@@ -251,7 +253,7 @@ class InputPipeline:
         beside = {"mask": changed.mask, "area": changed.area, "classes": changed.classes}
         known = {name: one for name, one in beside.items() if one is not None}
         seen: Arrays = {"image": changed.image, **known}
-        mask = self._noise_mask(place, seen) if place.donor == NOISE else None
+        mask = self._noise_mask(place, seen) if place.donor == FEATURE_NOISE else None
         return seen if mask is None else {**seen, "mask": mask}
 
     def _noise_mask(self, place: _Place, seen: Arrays) -> NDArray[np.uint8] | None:
@@ -293,5 +295,5 @@ def _over_replicas(
         yield strategy.experimental_distribute_values_from_function(lambda _: next(own))  # noqa: B023
 
 
-def _place(turns: Turns, stage_index: int, position: int) -> _Place:
+def _place(turns: SampleOrder, stage_index: int, position: int) -> _Place:
     return _Place(stage_index, position, int(turns.images[position]), int(turns.donors[position]))

@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from datasets.sample import Record, Sample, is_placeless
-from segdec.cli_runtime import progress_bar
+from datasets.sample import Record, Sample, is_unlocalized
 from segdec.config import InputConfig
+from segdec.runtime.cli import progress_bar
 
 
-def cut_mask(sample: Sample, config: InputConfig) -> Sample:
+def clip_mask(sample: Sample, config: InputConfig) -> Sample:
     """Returns the sample without what its mask marks outside of the inspected area."""
     if sample.mask is None or not config.is_partial:
         return sample
@@ -19,7 +19,7 @@ def cut_mask(sample: Sample, config: InputConfig) -> Sample:
     return replace(sample, mask=None if area is None else np.minimum(sample.mask, area))
 
 
-def relabel(
+def relabel_uninspected(
     records: Sequence[Record], read: Callable[[Record], Sample], config: InputConfig
 ) -> Sequence[Record]:
     """Returns the records, of which those are good whose defect lies wholly outside of the inspected area.
@@ -40,7 +40,7 @@ def relabel(
         return records
     shown = progress_bar(records, desc="looking where defects are", unit="image", leave=False)
     found = tuple(_relabelled(record, read) for record in shown)
-    if unknown := sum(is_placeless(record) for record in found):
+    if unknown := sum(is_unlocalized(record) for record in found):
         print(
             f"warning: Of {unknown} defective photographs the class alone is known, so that they count as "
             "defective although their defects may lie where nothing is inspected. Draw masks or boxes, or "
@@ -51,7 +51,7 @@ def relabel(
 
 
 def _relabelled(record: Record, read: Callable[[Record], Sample]) -> Record:
-    if record.label == 0 or is_placeless(record):
+    if record.label == 0 or is_unlocalized(record):
         return record
     sample = read(record)
     if sample.mask is None:

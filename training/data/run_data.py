@@ -10,22 +10,22 @@ from pathlib import Path
 import numpy as np
 from pydantic import ValidationError
 
+from datasets.check_cache import CheckCache
 from datasets.checking import check_dataset, describe_problems, describe_risks
-from datasets.known_checks import KnownChecks
-from datasets.leaks import refuse_unusable, warn_of_near_leaks
+from datasets.leaks import raise_if_unusable, warn_of_near_leaks
 from datasets.loading import load_dataset
 from datasets.name_lists import read_name_list
 from datasets.reading import read
-from datasets.sample import Dataset, LazyRecords, Problem, Record, Sample, Split, labels_of, placeless
+from datasets.sample import Dataset, LazyRecords, Problem, Record, Sample, Split, labels_of, unlocalized
 from datasets.splitting import SPLITS
-from segdec.cli_runtime import progress_bar
-from segdec.config import ModelConfig, explain
+from segdec.config import ModelConfig, config_error
 from segdec.errors import DatasetError
+from segdec.runtime.cli import progress_bar
 from training.config import DataConfig, ExperimentConfig
 from training.data.array_cache import ArrayCache
-from training.data.example_source import ExampleSource, build_source, known_shape, prepare_sample
-from training.data.inspected_records import cut_mask, relabel
-from training.data.targets import grow_sample
+from training.data.example_source import ExampleSource, build_source, prepare_sample, prepared_shape
+from training.data.inspected_records import clip_mask, relabel_uninspected
+from training.data.targets import dilate_sample
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class RunData:
     cache: ArrayCache
     shape: tuple[int, ...]
     fingerprint: str
-    known: KnownChecks
+    known: CheckCache
     left_out: tuple[Problem, ...] = ()
 
 
@@ -62,24 +62,26 @@ def load_run_data(config: ExperimentConfig) -> RunData:
         SegdecError: If photographs cannot be used or lie in two splits (all are listed), do not fit the
             configuration, or cannot be learnt from.
     """
-    dataset = load_data(config.data, config.data.splits)
+    dataset = list_dataset(config.data, config.data.splits)
     model = build_model_config(config, dataset.classes)
-    known = known_checks(config, model.network.input_channels)
-    checked = check_data(config, dataset, model.network.input_channels, known)
-    checked = replace(checked, records=relabel(checked.records, record_reader(config), config.input))
+    known = open_check_cache(config, model.network.input_channels)
+    checked = check_files(config, dataset, model.network.input_channels, known)
+    checked = replace(
+        checked, records=relabel_uninspected(checked.records, record_reader(config), config.input)
+    )
     for split in ("train", "val"):
-        check_split(split, checked.of_split(split), made_up=config.augmentation.synthetic > 0)
-    check_tellable(checked.of_split("train"), dataset.classes)
+        check_split(split, checked.of_split(split), synthetic=config.augmentation.synthetic > 0)
+    check_learnable(checked.of_split("train"), dataset.classes)
     if model.network.mask_classes:
-        check_placed(checked.of_split("train"), dataset.classes)
-    cache = build_cache(config.data)
+        check_localized(checked.of_split("train"), dataset.classes)
+    cache = build_array_cache(config.data)
     examples = build_source(checked.of_split("train"), training_reader(config), model, cache)
     return RunData(
         replace(checked, problems=()),
         model,
         examples,
         cache,
-        examples.check_one_size(),
+        examples.common_shape(),
         fingerprint(checked.records),
         known,
         checked.problems,
@@ -89,16 +91,16 @@ def load_run_data(config: ExperimentConfig) -> RunData:
 def record_reader(config: ExperimentConfig) -> Callable[[Record], Sample]:
     """Reads a record as `datasets.reading.read`, its mask cut to what the experiment inspects."""
     read_whole = partial(read, white_level=config.input.white_level, max_pixels=config.data.max_pixels)
-    return lambda record: cut_mask(read_whole(record), config.input)
+    return lambda record: clip_mask(read_whole(record), config.input)
 
 
 def training_reader(config: ExperimentConfig) -> Callable[[Record], Sample]:
     """Reads a record as `record_reader` does, its mask grown where it grows in the photograph's pixels."""
     read_record = record_reader(config)
-    return lambda record: grow_sample(read_record(record), config.target)
+    return lambda record: dilate_sample(read_record(record), config.target)
 
 
-def keeping_reader(read: Callable[[Record], Sample], cache: ArrayCache) -> Callable[[Record], Sample]:
+def cached_reader(read: Callable[[Record], Sample], cache: ArrayCache) -> Callable[[Record], Sample]:
     """Returns what reads as `read` does, and decodes no photograph again that the cache has kept."""
 
     def read_once(record: Record) -> Sample:
@@ -114,7 +116,7 @@ def keeping_reader(read: Callable[[Record], Sample], cache: ArrayCache) -> Calla
     return read_once
 
 
-def load_data(config: DataConfig, splits: Path | None) -> Dataset:
+def list_dataset(config: DataConfig, splits: Path | None) -> Dataset:
     """Lists the data set as the experiment asks for it, unchecked, with the splits of the file `splits`.
 
     Raises:
@@ -132,7 +134,7 @@ def load_data(config: DataConfig, splits: Path | None) -> Dataset:
     )
 
 
-def run_records(
+def list_split_records(
     config: ExperimentConfig, splits: Path, classes: tuple[str, ...], split: Split
 ) -> Sequence[Record]:
     """Lists the images of a split as a run was started with it, whatever was added since.
@@ -147,7 +149,7 @@ def run_records(
         SegdecError: If one of them cannot be used any more, or there is none.
     """
     data = config.data
-    dataset = load_data(data, splits)
+    dataset = list_dataset(data, splits)
     started_with = {line.name for line in read_name_list(splits, SPLITS, "split") if line.word == split}
     if gone := [problem for problem in dataset.problems if problem.name in started_with]:
         raise DatasetError(describe_problems(gone))
@@ -161,10 +163,10 @@ def run_records(
             f"The split '{split}' of '{data.root}' holds no image. Evaluate another --split, or train "
             "with a splits file that has one."
         )
-    return relabel(dataset.of_split(split), record_reader(config), config.input)
+    return relabel_uninspected(dataset.of_split(split), record_reader(config), config.input)
 
 
-def check_data(config: ExperimentConfig, dataset: Dataset, channels: int, known: KnownChecks) -> Dataset:
+def check_files(config: ExperimentConfig, dataset: Dataset, channels: int, known: CheckCache) -> Dataset:
     """Checks the records that have a split; problems are left if the experiment goes on without them.
 
     Near twins in different splits cost a warning.
@@ -182,19 +184,19 @@ def check_data(config: ExperimentConfig, dataset: Dataset, channels: int, known:
         max_pixels=config.data.max_pixels,
         progress=lambda records: progress_bar(records, desc="checking", unit="image", leave=False),
         examine=examine,
-        trusted=lambda shape: known_shape(shape, config.input, channels) is not None,
+        trusted=lambda shape: prepared_shape(shape, config.input, channels) is not None,
         known=known,
     )
     for risk in describe_risks(checked):
         print(f"warning: {risk}", file=sys.stderr)
     warn_of_near_leaks(dataset, checked.photographs, config.data.allowed_leaks)
-    refuse_unusable(
+    raise_if_unusable(
         dataset, checked, allowed_leaks=config.data.allowed_leaks, skip_broken=config.data.skip_broken
     )
     return checked.dataset
 
 
-def known_checks(config: ExperimentConfig, channels: int) -> KnownChecks:
+def open_check_cache(config: ExperimentConfig, channels: int) -> CheckCache:
     """Returns what former starts have found of the files, as far as it is true of this experiment."""
     # What `prepare_sample` refuses depends on no other setting of the input.
     settings: list[object] = [config.input.white_level, config.input.convert_color, channels]
@@ -202,10 +204,10 @@ def known_checks(config: ExperimentConfig, channels: int) -> KnownChecks:
         area = {"regions_of_interest", "ignored_areas", "interest_mask"}
         settings.append(config.input.model_dump(mode="json", include=area))
     root, trust = str(config.data.root), not config.data.recheck
-    return KnownChecks(config.checked_folder, root, repr(settings), trust=trust)
+    return CheckCache(config.checked_folder, root, repr(settings), trust=trust)
 
 
-def build_cache(config: DataConfig) -> ArrayCache:
+def build_array_cache(config: DataConfig) -> ArrayCache:
     """Builds the cache that `config` asks for.
 
     Raises:
@@ -226,18 +228,18 @@ def build_model_config(config: ExperimentConfig, classes: tuple[str, ...]) -> Mo
     try:
         return ModelConfig(network=network, input=config.input, classes=classes)
     except ValidationError as error:
-        raise explain(error, ModelConfig) from error
+        raise config_error(error, ModelConfig) from error
 
 
-def check_split(split: str, records: Sequence[Record], *, made_up: bool = False) -> None:
-    """Refuses a split without good images, or without defective ones unless defects are `made_up`.
+def check_split(split: str, records: Sequence[Record], *, synthetic: bool = False) -> None:
+    """Refuses a split without good images, or without defective ones unless defects are `synthetic`.
 
     Raises:
         DatasetError: If one kind is missing.
     """
     defective = int(np.count_nonzero(labels_of(records)))
     good = len(records) - defective
-    if good and (defective or made_up):
+    if good and (defective or synthetic):
         return
     advice = "name them in a splits file and pass --data.splits FILE, or add images."
     if good:
@@ -246,11 +248,11 @@ def check_split(split: str, records: Sequence[Record], *, made_up: bool = False)
         )
     raise DatasetError(
         f"The split '{split}' holds {good} good and {defective} defective images. Expected some of "
-        f"{'both' if not made_up else 'the good ones'}, to learn from and to choose thresholds by: {advice}"
+        f"{'both' if not synthetic else 'the good ones'}, to learn from and to choose thresholds by: {advice}"
     )
 
 
-def check_tellable(records: Sequence[Record], classes: tuple[str, ...]) -> None:
+def check_learnable(records: Sequence[Record], classes: tuple[str, ...]) -> None:
     """Refuses several classes of defects none of which is shown in training: nothing tells them apart.
 
     Raises:
@@ -264,7 +266,7 @@ def check_tellable(records: Sequence[Record], classes: tuple[str, ...]) -> None:
         )
 
 
-def check_placed(records: Sequence[Record], classes: tuple[str, ...]) -> None:
+def check_localized(records: Sequence[Record], classes: tuple[str, ...]) -> None:
     """Refuses a class of defects of which training shows no place: its mask would stay empty.
 
     Photographs of which the class alone is known teach the decision, as long as there are others.
@@ -273,7 +275,7 @@ def check_placed(records: Sequence[Record], classes: tuple[str, ...]) -> None:
         DatasetError: If there is one.
     """
     labels = labels_of(records)
-    placed = set(labels[~placeless(records)].tolist())
+    placed = set(labels[~unlocalized(records)].tolist())
     if any(record.mask_values is not None for record in records):  # which ones a mask holds, its pixels tell
         return
     unplaced = [name for number, name in enumerate(classes) if number in set(labels.tolist()) - placed]

@@ -13,13 +13,13 @@ Indices = NDArray[np.int64]
 
 Sampling = Literal["alternate", "frequency", "shuffled"]
 
-AS_IT_IS, MADE_UP, NOISE = -1, -2, -3
+UNCHANGED, SYNTHETIC, FEATURE_NOISE = -1, -2, -3
 """Where a defect comes from, if not from another image: its own, made up, or noise in features."""
 
 _CHANCES, _HOSTS, _DONORS, _NOISES = 2**32 - 1, 2**32 - 2, 2**32 - 3, 2**32 - 4
 """Beside class indices in a seed."""
 
-MOST_ROUNDS = 64
+MAX_ROUNDS = 64
 """A round of good images is at least their number divided by this, so that they are gone through in few."""
 
 
@@ -67,12 +67,12 @@ def draw_order(
     return order
 
 
-class Turns(NamedTuple):
+class SampleOrder(NamedTuple):
     """What is trained on, in its order.
 
     Attributes:
         images: Index of the image whose turn it is [N].
-        donors: Index of the image whose defect it gets, `MADE_UP`, `NOISE` or `AS_IT_IS` [N]. What gets one
+        donors: Index of the image whose defect it gets, `SYNTHETIC`, `FEATURE_NOISE` or `UNCHANGED` [N]. What gets one
             is good.
     """
 
@@ -80,17 +80,17 @@ class Turns(NamedTuple):
     donors: Indices
 
 
-def draw_turns(
+def sample_order(
     sampling: Sampling,
     labels: Sequence[int],
-    outlined: Sequence[bool],
+    drawn_masks: Sequence[bool],
     draws: int,
     seed: Sequence[int],
     *,
     synthetic: float = 0.0,
     transplant: float = 0.0,
     feature_noise: float = 0.0,
-) -> Turns:
+) -> SampleOrder:
     """Draws the order, as `draw_order` does, and which good images get a defect in it.
 
     `alternate` and `frequency` keep good and defective images in turn: a good image with a defect takes the
@@ -114,54 +114,56 @@ def draw_turns(
     classes = np.asarray(labels, np.int64)
     good = np.flatnonzero(classes == 0)
     if synthetic and len(good) == len(classes) > 0:
-        turns = _turns_of_good(sampling, good, draws, seed, synthetic)
+        turns = _good_sample_order(sampling, good, draws, seed, synthetic)
     else:
-        turns = _turns_of_all(sampling, classes, outlined, draws, seed, synthetic, transplant)
+        turns = _mixed_sample_order(sampling, classes, drawn_masks, draws, seed, synthetic, transplant)
     noise = np.random.default_rng([*seed, _NOISES]).random(draws) < feature_noise
-    return Turns(turns.images, np.where(noise & (turns.donors == MADE_UP), NOISE, turns.donors))
+    return SampleOrder(
+        turns.images, np.where(noise & (turns.donors == SYNTHETIC), FEATURE_NOISE, turns.donors)
+    )
 
 
-def _turns_of_all(
+def _mixed_sample_order(
     sampling: Sampling,
     classes: Indices,
-    outlined: Sequence[bool],
+    drawn_masks: Sequence[bool],
     draws: int,
     seed: Sequence[int],
     synthetic: float,
     transplant: float,
-) -> Turns:
+) -> SampleOrder:
     """With defective images."""
     good = np.flatnonzero(classes == 0)
     images = draw_order(sampling, classes.tolist(), draws, seed)
-    donors = np.full(draws, AS_IT_IS, np.int64)
+    donors = np.full(draws, UNCHANGED, np.int64)
     chances = np.random.default_rng([*seed, _CHANCES]).random((draws, 2))
     if sampling == "shuffled":
-        open_turns, sources = classes[images] == 0, _pick(np.flatnonzero(outlined), draws, seed)
+        open_turns, sources = classes[images] == 0, _pick(np.flatnonzero(drawn_masks), draws, seed)
     else:
         open_turns, sources = classes[images] != 0, images
     made_up = open_turns & (chances[:, 0] < synthetic)
-    known = np.append(np.asarray(outlined, np.bool_), False)[sources]  # the last one is that of no source
+    known = np.append(np.asarray(drawn_masks, np.bool_), False)[sources]  # the last one is that of no source
     transplanted = open_turns & ~made_up & known & (chances[:, 1] < transplant)
-    donors[made_up], donors[transplanted] = MADE_UP, sources[transplanted]
+    donors[made_up], donors[transplanted] = SYNTHETIC, sources[transplanted]
     if sampling != "shuffled":
-        changed = np.flatnonzero(donors != AS_IT_IS)
+        changed = np.flatnonzero(donors != UNCHANGED)
         images[changed] = _rounds(good, len(changed), [*seed, _HOSTS])
-    return Turns(images, donors)
+    return SampleOrder(images, donors)
 
 
-def _turns_of_good(
+def _good_sample_order(
     sampling: Sampling, good: Indices, draws: int, seed: Sequence[int], synthetic: float
-) -> Turns:
+) -> SampleOrder:
     """Without any defective image."""
-    donors = np.full(draws, AS_IT_IS, np.int64)
+    donors = np.full(draws, UNCHANGED, np.int64)
     if sampling == "shuffled":
-        donors[np.random.default_rng([*seed, _CHANCES]).random((draws, 2))[:, 0] < synthetic] = MADE_UP
-        return Turns(_rounds(good, draws, seed), donors)
+        donors[np.random.default_rng([*seed, _CHANCES]).random((draws, 2))[:, 0] < synthetic] = SYNTHETIC
+        return SampleOrder(_rounds(good, draws, seed), donors)
     images = np.empty(draws, np.int64)
     images[0::2] = _rounds(good, len(images[0::2]), [*seed, _HOSTS])
     images[1::2] = _rounds(good, draws // 2, [*seed, 0])
-    donors[0::2] = MADE_UP
-    return Turns(images, donors)
+    donors[0::2] = SYNTHETIC
+    return SampleOrder(images, donors)
 
 
 def _pick(indices: Indices, draws: int, seed: Sequence[int]) -> Indices:
@@ -211,7 +213,7 @@ def frequency_log_weights(counts: Indices) -> NDArray[np.float64]:
 
 def _rarest_first(indices: Indices, defective: int, draws: int, seed: Sequence[int]) -> Indices:
     """Rounds without replacement, as long as those of the defective images, but not many more than needed."""
-    length = min(len(indices), max(defective, -(-len(indices) // MOST_ROUNDS)))
+    length = min(len(indices), max(defective, -(-len(indices) // MAX_ROUNDS)))
     counts = np.zeros(len(indices), np.int64)
     orders = [indices[:0]]
     for number in range(-(-draws // length)):

@@ -50,14 +50,14 @@ def build_targets(
     size = shape[0] // stride, shape[1] // stride, 1
     if mask is None or not supervised:
         return Targets(np.zeros(size, np.float32), np.full(size, supervised, np.float32))
-    grown = grow(mask, config) if config.dilation_at == "input" else (mask > 0).view(np.uint8)
+    grown = dilate(mask, config) if config.dilation_at == "input" else (mask > 0).view(np.uint8)
     share = window_means(grown.astype(np.float32), config, stride)
     if config.weighting == "uniform":
         return Targets(share, np.ones(size, np.float32))
     return Targets(share, window_means(depth_weight(grown, config), config, stride))
 
 
-def split_share(
+def split_by_class(
     share: NDArray[np.float32],
     mask: NDArray[np.uint8] | None,
     label: int,
@@ -90,7 +90,7 @@ def split_share(
             shares[..., label - 1] = share[..., 0]
         return shares
     shape = mask.shape[0], mask.shape[1]
-    grown = grow(mask, config) if config.dilation_at == "input" else mask
+    grown = dilate(mask, config) if config.dilation_at == "input" else mask
     for number in np.unique(classes[grown > 0]).tolist():
         own = ((grown > 0) & (classes == number)).view(np.uint8)
         still = config.model_copy(update={"dilation_px": 1})
@@ -115,7 +115,7 @@ def _within(targets: Targets, inside: NDArray[np.float32], config: TargetConfig,
     )
 
 
-def grow(mask: NDArray[np.uint8], config: TargetConfig) -> NDArray[np.uint8]:
+def dilate(mask: NDArray[np.uint8], config: TargetConfig) -> NDArray[np.uint8]:
     """Returns the mask as 0 and 1, each defect grown by a shape of `dilation_px`.
 
     Source: Tabernik et al. 2019: annotations are thin, cells are wide.
@@ -128,11 +128,11 @@ def grow(mask: NDArray[np.uint8], config: TargetConfig) -> NDArray[np.uint8]:
     return np.asarray(cv2.dilate(defective, cv2.getStructuringElement(shape, (side, side))), np.uint8)
 
 
-def grow_sample(sample: Sample, config: TargetConfig) -> Sample:
+def dilate_sample(sample: Sample, config: TargetConfig) -> Sample:
     """Returns the sample with its mask grown, where it is to grow in the photograph's pixels."""
     if sample.mask is None or config.dilation_at == "input":
         return sample
-    return replace(sample, mask=grow(sample.mask, config) * np.uint8(255))
+    return replace(sample, mask=dilate(sample.mask, config) * np.uint8(255))
 
 
 def window_means(values: NDArray[np.float32], config: TargetConfig, stride: int) -> NDArray[np.float32]:

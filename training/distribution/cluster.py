@@ -13,7 +13,7 @@ from pydantic import BaseModel, NonNegativeInt, ValidationError
 
 from segdec.errors import ConfigError
 
-VARIABLE = "TF_CONFIG"
+TF_CONFIG_VARIABLE = "TF_CONFIG"
 JOBS = ("chief", "worker", "ps")
 EXAMPLE = '{"cluster": {"worker": ["host0:2222", "host1:2222"]}, "task": {"type": "worker", "index": 0}}'
 
@@ -115,7 +115,7 @@ def read_cluster(environment: Mapping[str, str] = os.environ) -> Cluster | None:
     Raises:
         ConfigError: If it is not JSON, lacks something, or describes a cluster that cannot train.
     """
-    text = environment.get(VARIABLE, "").strip()
+    text = environment.get(TF_CONFIG_VARIABLE, "").strip()
     values = _parse(text) if text else {}
     if values == {} or (isinstance(values, dict) and values.get("cluster") == {}):
         return None
@@ -160,7 +160,7 @@ def check_own_port(cluster: Cluster) -> None:
             raise ConfigError(
                 f"{cluster.name} cannot listen on port {port} of its address {cluster.address}: "
                 f"{os.strerror(error.errno or 0)}. {remedy}, or give {cluster.name} another port in the "
-                f"{VARIABLE} of all tasks."
+                f"{TF_CONFIG_VARIABLE} of all tasks."
             ) from None
 
 
@@ -171,7 +171,7 @@ def _parse(text: str) -> Any:
         place = f"line {error.lineno}, column {error.colno}"
         near = text[max(0, error.pos - 15) : error.pos + 15]
         raise ConfigError(
-            f"{VARIABLE} is not JSON: {error.msg} at {place}, near {near!r}. Expected {EXAMPLE}."
+            f"{TF_CONFIG_VARIABLE} is not JSON: {error.msg} at {place}, near {near!r}. Expected {EXAMPLE}."
         ) from None
 
 
@@ -182,8 +182,8 @@ def _validate(values: Any) -> ClusterConfig:
         detail = error.errors()[0]
         place = ".".join(str(part) for part in detail["loc"])
         if detail["type"] == "missing":
-            raise ConfigError(f"{VARIABLE} has no {place!r}. Expected {EXAMPLE}.") from None
-        where = f"{VARIABLE}, {place}" if place else VARIABLE
+            raise ConfigError(f"{TF_CONFIG_VARIABLE} has no {place!r}. Expected {EXAMPLE}.") from None
+        where = f"{TF_CONFIG_VARIABLE}, {place}" if place else TF_CONFIG_VARIABLE
         raise ConfigError(f"{where}: {detail['msg']}, got {detail['input']!r}. Expected {EXAMPLE}.") from None
 
 
@@ -197,7 +197,9 @@ def _read_jobs(written: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, .
     for name, addresses in written.items():
         job = _modern(name)
         if job not in (*JOBS, "evaluator"):
-            raise ConfigError(f"{VARIABLE}: unknown job {name!r} in 'cluster'. Expected {', '.join(JOBS)}.")
+            raise ConfigError(
+                f"{TF_CONFIG_VARIABLE}: unknown job {name!r} in 'cluster'. Expected {', '.join(JOBS)}."
+            )
         jobs[job] = jobs.get(job, ()) + addresses
     return {job: jobs[job] for job in JOBS if jobs.get(job)}
 
@@ -206,17 +208,17 @@ def _check_jobs(jobs: Mapping[str, tuple[str, ...]]) -> None:
     counts = {job: len(jobs.get(job, ())) for job in JOBS}
     if counts["chief"] > 1:
         raise ConfigError(
-            f"{VARIABLE}: {counts['chief']} chiefs: {', '.join(jobs['chief'])}. "
+            f"{TF_CONFIG_VARIABLE}: {counts['chief']} chiefs: {', '.join(jobs['chief'])}. "
             "Expected one at most: make the others workers."
         )
     if counts["ps"] and not counts["chief"]:
         raise ConfigError(
-            f"{VARIABLE}: {counts['ps']} ps and no chief. Training with parameter servers needs one chief, "
+            f"{TF_CONFIG_VARIABLE}: {counts['ps']} ps and no chief. Training with parameter servers needs one chief, "
             "which coordinates: add a 'chief' with one address, or remove 'ps' to train in step."
         )
     if counts["ps"] and not counts["worker"]:
         raise ConfigError(
-            f"{VARIABLE}: {counts['ps']} ps and no worker. The chief only coordinates: "
+            f"{TF_CONFIG_VARIABLE}: {counts['ps']} ps and no worker. The chief only coordinates: "
             "add a 'worker' with one address or more."
         )
 
@@ -229,7 +231,7 @@ def _check_addresses(jobs: Mapping[str, tuple[str, ...]]) -> None:
         if times > 1:
             tasks = " and ".join(place for other, place in places if other == address)
             raise ConfigError(
-                f"{VARIABLE}: {tasks} have the same address {address!r}. Expected one for each: "
+                f"{TF_CONFIG_VARIABLE}: {tasks} have the same address {address!r}. Expected one for each: "
                 "change the host or the port."
             )
 
@@ -249,7 +251,7 @@ def _check_address(address: str, place: str) -> None:
         fault = f"has the host {host!r}, which is no name or IP address"
     if fault:
         raise ConfigError(
-            f"{VARIABLE}: the address {address!r} of {place} {fault}. Expected host:port, "
+            f"{TF_CONFIG_VARIABLE}: the address {address!r} of {place} {fault}. Expected host:port, "
             "as in 10.0.0.5:2222 or [fd00::5]:2222."
         )
 
@@ -257,16 +259,16 @@ def _check_address(address: str, place: str) -> None:
 def _check_task(cluster: Cluster) -> None:
     if cluster.task == "evaluator":
         raise ConfigError(
-            f"{VARIABLE}: this process is to be an evaluator, which no run has: its chief validates. "
+            f"{TF_CONFIG_VARIABLE}: this process is to be an evaluator, which no run has: its chief validates. "
             "Start no task of this type."
         )
     if cluster.task not in JOBS:
         raise ConfigError(
-            f"{VARIABLE}: unknown task type {cluster.task!r}. Expected one of {', '.join(JOBS)}."
+            f"{TF_CONFIG_VARIABLE}: unknown task type {cluster.task!r}. Expected one of {', '.join(JOBS)}."
         )
     there = len(cluster.jobs.get(cluster.task, ()))
     if cluster.index >= there:
         raise ConfigError(
-            f"{VARIABLE}: this process is to be {cluster.task} {cluster.index}, but 'cluster' has {there} "
+            f"{TF_CONFIG_VARIABLE}: this process is to be {cluster.task} {cluster.index}, but 'cluster' has {there} "
             f"address(es) of {cluster.task}, counted from 0. Correct the index, or add its address."
         )

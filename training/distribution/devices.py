@@ -43,7 +43,7 @@ def find_devices(devices: str | None, *, single: bool = False) -> list[str]:
     return [device.name for device in found]
 
 
-def show_devices(devices: str | None) -> int:
+def select_gpus(devices: str | None) -> int:
     """Leaves TensorFlow only the GPUs of `devices`, without starting it; returns their number.
 
     Raises:

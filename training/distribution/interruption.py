@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from types import FrameType, TracebackType
 from typing import Any, NoReturn, Self
 
-from segdec.cli_runtime import EXIT_INTERRUPTED
 from segdec.errors import RunError
+from segdec.runtime.cli import EXIT_INTERRUPTED
 
 EXIT_CODES = {signal.SIGTERM: 75, signal.SIGINT: EXIT_INTERRUPTED}
 """75 is EX_TEMPFAIL of sysexits.h: try again."""
@@ -52,7 +52,7 @@ class Terminated(KeyboardInterrupt):
 
 
 @contextmanager
-def terminable() -> Iterator[None]:
+def raise_on_sigterm() -> Iterator[None]:
     """Within the block SIGTERM raises `Terminated`, unless something within takes note of it itself."""
 
     def end(number: int, frame: FrameType | None) -> NoReturn:  # noqa: ARG001
@@ -68,7 +68,7 @@ def terminable() -> Iterator[None]:
         signal.signal(signal.SIGTERM, former)
 
 
-def reclaim_signals() -> None:
+def restore_signal_handlers() -> None:
     """Gives Python its handlers back: TensorFlow's synchronous cluster takes SIGTERM, and drops it."""
     if threading.current_thread() is threading.main_thread():
         for number in EXIT_CODES:

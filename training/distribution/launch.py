@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from segdec.errors import ConfigError
-from training.distribution.cluster import VARIABLE, Cluster
+from training.distribution.cluster import TF_CONFIG_VARIABLE, Cluster
 from training.distribution.interruption import EXIT_CODES
-from training.distribution.process_group import GroupEnd, ProcessGroup
+from training.distribution.process_group import GroupResult, ProcessGroup
 from training.distribution.task_process import Task
 from training.experiment_file import load_experiment
 
@@ -105,7 +105,7 @@ def make_clusters(workers: int, servers: int = 0) -> list[Cluster]:
 def make_tasks(clusters: Sequence[Cluster], command: Sequence[str]) -> list[Task]:
     """Makes a task of `command` for each process, which learns from `TF_CONFIG` who it is."""
     return [
-        Task(cluster.name, command, {VARIABLE: cluster.to_tf_config()}, server=cluster.is_server)
+        Task(cluster.name, command, {TF_CONFIG_VARIABLE: cluster.to_tf_config()}, server=cluster.is_server)
         for cluster in clusters
     ]
 
@@ -119,7 +119,7 @@ def find_ports(count: int) -> list[int]:
         return [one.getsockname()[1] for one in sockets]
 
 
-def _report(end: GroupEnd, words: Sequence[str]) -> None:
+def _report(end: GroupResult, words: Sequence[str]) -> None:
     """One line on how it ended, where it is not done."""
     if end.failure is not None:
         print(f"error: {end.failure}; the others were stopped.", file=sys.stderr)

@@ -14,11 +14,11 @@ from training.distribution.interruption import EXIT_CODES, EXIT_PEER_LOST
 from training.distribution.task_process import Task, TaskProcess
 
 TICK_S = 0.1
-LEFT_WHEN_TOLD = {0, -signal.SIGTERM, EXIT_CODES[signal.SIGTERM], EXIT_PEER_LOST}
+EXPECTED_STOP_CODES = {0, -signal.SIGTERM, EXIT_CODES[signal.SIGTERM], EXIT_PEER_LOST}
 
 
 @dataclass(frozen=True)
-class GroupEnd:
+class GroupResult:
     """How a group ended.
 
     Attributes:
@@ -45,8 +45,8 @@ class ProcessGroup:
         output: Where their lines go, as they arrive, each with `[name] ` before it.
         color: Whether the names are coloured.
         grace_s: Time to stop in after a failure, and for servers when the work is done, s.
-        patience_s: Time to stop in after a signal, s; a validation may have to end first.
-        cause_s: Time in which the task whose loss another one reports may end by itself, s.
+        stop_timeout_s: Time to stop in after a signal, s; a validation may have to end first.
+        cause_timeout_s: Time in which the task whose loss another one reports may end by itself, s.
     """
 
     def __init__(
@@ -56,11 +56,11 @@ class ProcessGroup:
         *,
         color: bool = False,
         grace_s: float = 10.0,
-        patience_s: float = 300.0,
-        cause_s: float = 2.0,
+        stop_timeout_s: float = 300.0,
+        cause_timeout_s: float = 2.0,
     ) -> None:
         self._tasks, self._output, self._color = tasks, output, color
-        self._grace_s, self._patience_s, self._cause_s = grace_s, patience_s, cause_s
+        self._grace_s, self._stop_timeout_s, self._cause_timeout_s = grace_s, stop_timeout_s, cause_timeout_s
         self._processes: list[TaskProcess] = []
         self._selector = selectors.DefaultSelector()
         self._signals: list[signal.Signals] = []
@@ -69,7 +69,7 @@ class ProcessGroup:
         self._failed_at = math.inf
         self._output_error: OSError | None = None
 
-    def run(self) -> GroupEnd:
+    def run(self) -> GroupResult:
         """Starts the tasks and stays until the last has ended. Once, in the main thread.
 
         Raises:
@@ -128,12 +128,12 @@ class ProcessGroup:
     def _has_failed(self, process: TaskProcess) -> bool:
         if process.server and not self._leaders():
             return False  # it was no longer needed
-        return process.code not in (LEFT_WHEN_TOLD if process.told else {0})
+        return process.code not in (EXPECTED_STOP_CODES if process.stop_requested else {0})
 
     def _direct(self) -> None:
         """Asks to stop, and ends, whoever should."""
         if self._signals or self._output_error:
-            self._stop(self._patience_s)
+            self._stop(self._stop_timeout_s)
         if self._is_settled() or not self._leaders():
             self._stop(self._grace_s)
         if len(self._signals) > 1 or time.monotonic() > self._deadline:
@@ -143,7 +143,9 @@ class ProcessGroup:
         """Whether a task has failed and, if by the loss of another, that one has had time to end."""
         if self._failed is None:
             return False
-        return self._failed.code != EXIT_PEER_LOST or time.monotonic() > self._failed_at + self._cause_s
+        return (
+            self._failed.code != EXIT_PEER_LOST or time.monotonic() > self._failed_at + self._cause_timeout_s
+        )
 
     def _stop(self, seconds: float) -> None:
         self._deadline = min(self._deadline, time.monotonic() + seconds)
@@ -164,16 +166,16 @@ class ProcessGroup:
         except OSError as error:
             self._output_error = error
 
-    def _judge(self) -> GroupEnd:
+    def _judge(self) -> GroupResult:
         received = self._signals[0] if self._signals else None
         if len(self._signals) > 1:
-            return GroupEnd(128 + self._signals[1], None, received)
+            return GroupResult(128 + self._signals[1], None, received)
         if self._failed is not None:
             code = self._failed.code or 0
-            return GroupEnd(code if code > 0 else 128 - code, self._failed.describe_end(), received)
+            return GroupResult(code if code > 0 else 128 - code, self._failed.describe_end(), received)
         started = len(self._processes) == len(self._tasks)
         done = started and all(process.server or process.code == 0 for process in self._processes)
-        return GroupEnd(0 if received is None or done else EXIT_CODES[received], None, received)
+        return GroupResult(0 if received is None or done else EXIT_CODES[received], None, received)
 
     @contextmanager
     def _noted_signals(self) -> Iterator[None]:

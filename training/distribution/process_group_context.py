@@ -9,11 +9,11 @@ import tensorflow as tf
 from segdec.errors import ConfigError
 from training.config import ExperimentConfig
 from training.distribution.cluster import Cluster
-from training.distribution.interruption import PeerLostError, reclaim_signals
-from training.distribution.rendezvous import await_servers, meet
+from training.distribution.interruption import PeerLostError, restore_signal_handlers
+from training.distribution.rendezvous import wait_for_peers, wait_for_servers
 from training.distribution.strategies import check_strategy, choose_strategy, describe_strategy
 
-LOST = (
+PEER_ERRORS = (
     tf.errors.UnavailableError,
     tf.errors.AbortedError,
     tf.errors.CancelledError,
@@ -48,17 +48,17 @@ class ProcessGroupContext:
         asynchronous = cluster is not None and cluster.has_parameter_servers
         check_strategy(config.strategy, config.devices, cluster)
         if cluster is not None:
-            (await_servers if asynchronous else meet)(cluster, config.cluster_timeout_s)
+            (wait_for_servers if asynchronous else wait_for_peers)(cluster, config.cluster_timeout_s)
         self._cluster = cluster
         self._in_step = cluster is not None and not asynchronous
         self.is_chief = cluster is None or cluster.is_chief
         self.workers = 1 if cluster is None else cluster.workers
         self.strategy = choose_strategy(config.strategy, config.devices, cluster)
-        reclaim_signals()
+        restore_signal_handlers()
         self.coordinator = (
             tf.distribute.coordinator.ClusterCoordinator(self.strategy) if asynchronous else None
         )
-        self.fed_replicas = (
+        self.input_replicas = (
             self.workers if asynchronous else self.strategy.num_replicas_in_sync // self.workers
         )
         self._total: Callable[[tf.Tensor], tf.Tensor] = tf.function(
@@ -75,7 +75,7 @@ class ProcessGroupContext:
         """Returns whether any process says yes."""
         if not self._in_step:
             return flag
-        with self.needed():
+        with self.translate_peer_errors():
             return int(self._total(tf.constant(int(flag)))) > 0
 
     def wait(self) -> None:
@@ -95,7 +95,7 @@ class ProcessGroupContext:
         if not self._in_step:
             return
         number = tf.constant([int(digest[:15], 16)])
-        with self.needed():
+        with self.translate_peer_errors():
             per_replica = self.strategy.run(tf.identity, args=(number,))
             numbers = self.strategy.gather(per_replica, axis=0).numpy().tolist()
         if len(set(numbers)) > 1:
@@ -108,7 +108,7 @@ class ProcessGroupContext:
             )
 
     @contextmanager
-    def needed(self) -> Iterator[None]:
+    def translate_peer_errors(self) -> Iterator[None]:
         """Turns TensorFlow's word for a lost process into ours, within the block.
 
         Raises:
@@ -116,7 +116,7 @@ class ProcessGroupContext:
         """
         try:
             yield
-        except LOST as error:
+        except PEER_ERRORS as error:
             if self._cluster is None:
                 raise
             raise PeerLostError(_reason(str(error.message))) from error

@@ -27,7 +27,7 @@ HELLO_S = 2.0
 """How long the chief listens to a caller: a stranger that says nothing must not hold up the others."""
 
 
-def meet(cluster: Cluster, timeout_s: float) -> None:
+def wait_for_peers(cluster: Cluster, timeout_s: float) -> None:
     """Returns in all processes of a synchronous cluster when all of them are there.
 
     Afterwards the chief's address is free for TensorFlow, which takes the same one.
@@ -43,7 +43,7 @@ def meet(cluster: Cluster, timeout_s: float) -> None:
         _call(cluster, until)
 
 
-def await_servers(cluster: Cluster, timeout_s: float) -> None:
+def wait_for_servers(cluster: Cluster, timeout_s: float) -> None:
     """Returns when every worker and parameter server of an asynchronous cluster accepts connections.
 
     Raises:

@@ -8,7 +8,7 @@ import tensorflow as tf
 from segdec.errors import ConfigError
 from training.config import ExperimentConfig
 from training.distribution.cluster import Cluster
-from training.distribution.devices import find_devices, show_devices
+from training.distribution.devices import find_devices, select_gpus
 
 NAMES = {
     tf.distribute.OneDeviceStrategy: "single",
@@ -116,7 +116,7 @@ def check_strategy(name: str, devices: str | None, cluster: Cluster | None) -> s
             f"devices={devices}: TensorFlow runs one replica a worker on CPUs. "
             "Expected cpu:1 or GPUs; for more replicas start more workers."
         )
-    show_devices(devices)
+    select_gpus(devices)
     return needed
 
 
@@ -137,12 +137,12 @@ def _local(name: str, devices: str | None) -> tf.distribute.Strategy:
 
 
 def _multi_worker(cluster: Cluster, devices: str | None) -> tf.distribute.Strategy:
-    resolver = _resolver(cluster, show_devices(devices))
+    resolver = _resolver(cluster, select_gpus(devices))
     return tf.distribute.MultiWorkerMirroredStrategy(cluster_resolver=resolver)
 
 
 def _parameter_server(cluster: Cluster, devices: str | None) -> tf.distribute.Strategy:
-    return tf.distribute.ParameterServerStrategy(_resolver(cluster, show_devices(devices)))
+    return tf.distribute.ParameterServerStrategy(_resolver(cluster, select_gpus(devices)))
 
 
 def _resolver(cluster: Cluster, gpus: int) -> tf.distribute.cluster_resolver.ClusterResolver:
@@ -157,7 +157,7 @@ def _resolver(cluster: Cluster, gpus: int) -> tf.distribute.cluster_resolver.Clu
 
 def serve(cluster: Cluster, devices: str | None) -> None:
     """Serves the coordinator of a cluster with parameter servers; never returns."""
-    show_devices(devices)
+    select_gpus(devices)
     server = tf.distribute.Server(
         tf.train.ClusterSpec({job: list(tasks) for job, tasks in cluster.jobs.items()}),
         job_name=cluster.task,

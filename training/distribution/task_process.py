@@ -73,7 +73,7 @@ class TaskProcess:
 
     def __init__(self, task: Task, prefix: bytes) -> None:
         self.name, self.server = task.name, task.server
-        self.told, self.killed = False, False
+        self.stop_requested, self.killed = False, False
         self._lines = PrefixedLines(prefix)
         self.pipe: int | None
         self.pipe, end = os.pipe()
@@ -108,8 +108,8 @@ class TaskProcess:
 
     def terminate(self) -> None:
         """Asks it to stop, once: a second request would tell it to drop everything."""
-        if not self.told:
-            self.told = True
+        if not self.stop_requested:
+            self.stop_requested = True
             self._signal(signal.SIGTERM)
 
     def kill(self) -> None:

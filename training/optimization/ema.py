@@ -3,7 +3,7 @@
 import tensorflow as tf
 
 from segdec.network.network import SegDecNet
-from training.optimization.pretrained import changing_variables
+from training.optimization.pretrained import mutable_variables
 
 
 class WeightEMA(tf.Module):
@@ -20,7 +20,7 @@ class WeightEMA(tf.Module):
 
     def __init__(self, network: SegDecNet, decay: float) -> None:
         super().__init__()
-        self._variables = [variable.value for variable in changing_variables(network)]
+        self._variables = [variable.value for variable in mutable_variables(network)]
         self._decay = decay
         self._updates = tf.Variable(0, dtype=tf.int64, trainable=False, name="updates")
         self.shadows = [tf.Variable(value, trainable=False, name="shadow") for value in self._variables]
@@ -43,5 +43,5 @@ class WeightEMA(tf.Module):
 
     def copy_to(self, network: SegDecNet) -> None:
         """Gives a network of the same shape, outside the strategy, the averaged weights."""
-        for variable, shadow in zip(changing_variables(network), self.shadows, strict=True):
+        for variable, shadow in zip(mutable_variables(network), self.shadows, strict=True):
             variable.assign(shadow)

@@ -97,7 +97,7 @@ def _products(layer: keras.layers.Layer) -> int:
     return math.prod(layer.kernel.shape[: 2 if by_channel else -1])
 
 
-def strategy_peak(strategy: tf.distribute.Strategy, workers: int, dtype: str) -> float:
+def measure_strategy_peak(strategy: tf.distribute.Strategy, workers: int, dtype: str) -> float:
     """Measures the FLOP/s of all devices of a run by one of them; the machines are taken to be alike.
 
     Logical CPU devices lie on one CPU, so however many there are, they count once a process.

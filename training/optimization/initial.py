@@ -9,7 +9,7 @@ from segdec.network.network import SegDecNet
 from training.config import ExperimentConfig
 
 
-def with_initial_digest(config: ExperimentConfig) -> ExperimentConfig:
+def with_initial_sha256(config: ExperimentConfig) -> ExperimentConfig:
     """Returns the experiment with the SHA-256 of the weights that it begins with, where it names any.
 
     Raises:
@@ -33,7 +33,7 @@ def with_initial_digest(config: ExperimentConfig) -> ExperimentConfig:
     return config.model_copy(update={"initial_sha256": found})
 
 
-def load_initial(network: SegDecNet, path: Path) -> None:
+def load_initial_weights(network: SegDecNet, path: Path) -> None:
     """Gives a network the weights of a finished run.
 
     Raises:

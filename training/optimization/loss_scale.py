@@ -30,7 +30,9 @@ class LossScale(tf.Module):
         self._sound = tf.Variable(0, dtype=tf.int64, trainable=False, name="sound_steps")
         self._growth_steps = growth_steps
 
-    def decide(self, finite: tf.Tensor, take: Callable[[], None], skip: Callable[[], None]) -> tf.Tensor:
+    def apply_or_skip(
+        self, finite: tf.Tensor, take: Callable[[], None], skip: Callable[[], None]
+    ) -> tf.Tensor:
         """Takes or skips a step and moves the scale, in cross-replica context and in a graph.
 
         Args:

@@ -2,7 +2,7 @@
 
 import tensorflow as tf
 
-from training.data.made_up_source import ANY_DEFECT
+from training.data.synthetic_source import ANY_DEFECT
 
 SMOOTHING = 1.0
 """Mask pixels added to both sides of the Dice quotient: an image without a defect has one too."""
@@ -47,7 +47,9 @@ def segmentation_loss(
     return loss
 
 
-def any_defect(logits: tf.Tensor, target: tf.Tensor, labels: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+def select_likeliest_mask(
+    logits: tf.Tensor, target: tf.Tensor, labels: tf.Tensor
+) -> tuple[tf.Tensor, tf.Tensor]:
     """Leaves one mask of images that show some defect of no known class: the surest of all classes.
 
     Args:

@@ -3,8 +3,8 @@
 import keras
 import tensorflow as tf
 
-from segdec.cpu_features import computes_bfloat16
 from segdec.network.layers import ComputePolicy
+from segdec.runtime.cpu_features import has_bfloat16
 from training.config import ExperimentConfig
 
 
@@ -25,7 +25,7 @@ def compute_policy(config: ExperimentConfig) -> ComputePolicy:
 def emulates_bfloat16(config: ExperimentConfig) -> bool:
     """Returns whether the run asks for bfloat16 of a CPU that takes a detour by float32 for it."""
     on_cpu = not tf.config.get_visible_devices("GPU")
-    return config.precision == "mixed_bfloat16" and on_cpu and not computes_bfloat16()
+    return config.precision == "mixed_bfloat16" and on_cpu and not has_bfloat16()
 
 
 def compute_dtype(config: ExperimentConfig) -> str:

@@ -9,7 +9,7 @@ from segdec.network.network import SegDecNet
 from training.config import ExperimentConfig, StageConfig
 from training.data.input_pipeline import Batch
 from training.optimization.gradients import Losses
-from training.optimization.losses import any_defect, decision_loss, segmentation_loss
+from training.optimization.losses import decision_loss, segmentation_loss, select_likeliest_mask
 from training.optimization.weight_decay import l2_loss
 from training.stages import Stage
 
@@ -73,7 +73,7 @@ def _mask_loss(
 
     def loss(logits: tf.Tensor, target: tf.Tensor, weight: tf.Tensor) -> tf.Tensor:
         if network.config.mask_channels > 1:
-            logits, target = any_defect(logits, target, batch["label"])
+            logits, target = select_likeliest_mask(logits, target, batch["label"])
         return segmentation_loss(
             logits, target, weight, positive_weight, terms.focal_gamma, terms.dice_weight
         )

@@ -14,12 +14,12 @@ import numpy as np
 from segdec.config import STRIDE, EncoderWeights
 from segdec.encoders import ENCODER_STRIDE, ENCODERS, Encoder
 from segdec.errors import ConfigError
-from segdec.files import held
 from segdec.network.encoder import load_application
-from segdec.network.layers import PLAIN, ComputePolicy, all_layers
+from segdec.network.layers import DEFAULT_POLICY, ComputePolicy, all_layers
 from segdec.network.network import SegDecNet, build_network
+from segdec.runtime.files import folder_lock
 from training.config import EncoderTrainable, ExperimentConfig
-from training.optimization.initial import load_initial
+from training.optimization.initial import load_initial_weights
 
 IMAGENET, RANDOM = "imagenet", "none"
 
@@ -56,7 +56,7 @@ def load_pretrained(config: ExperimentConfig) -> Pretrained | None:
     row = ENCODERS[name]
     published = config.encoder_weights == IMAGENET
     path = _cached(row) if published else Path(config.encoder_weights)
-    with held(path.parent) if published else nullcontext():  # another process may be downloading it
+    with folder_lock(path.parent) if published else nullcontext():  # another process may be downloading it
         application = _load_imagenet(row, path) if published else _load_file(name, row, path)
         digest = hashlib.sha256(path.read_bytes()).hexdigest()
     origin = EncoderWeights(
@@ -69,15 +69,15 @@ def load_pretrained(config: ExperimentConfig) -> Pretrained | None:
     return Pretrained(origin, application)
 
 
-def build_pretrained(
-    config: ExperimentConfig, pretrained: Pretrained | None, policy: ComputePolicy = PLAIN
+def build_initial_network(
+    config: ExperimentConfig, pretrained: Pretrained | None, policy: ComputePolicy = DEFAULT_POLICY
 ) -> SegDecNet:
     """Makes the network of an experiment as it begins, and holds still what is not trained of it."""
     network = build_network(config.network, policy)
     if pretrained is not None:
         pretrained.copy_to(network)
     if config.initial_weights is not None:
-        load_initial(network, config.initial_weights)
+        load_initial_weights(network, config.initial_weights)
     set_trainable(network, config.encoder_trainable)
     return network
 
@@ -94,7 +94,7 @@ def set_trainable(network: SegDecNet, trainable: EncoderTrainable) -> None:
         layer.trainable = False
 
 
-def changing_variables(network: SegDecNet) -> list[Any]:
+def mutable_variables(network: SegDecNet) -> list[Any]:
     """Returns what training may change, moving statistics included: all but what is held of the encoder.
 
     That is neither averaged nor saved in checkpoints: it stays what the encoder began with.

@@ -63,7 +63,7 @@ def _build_main_schedule(config: StageConfig) -> keras.optimizers.schedules.Lear
 
 
 def build_optimizer(
-    config: StageConfig, name: str, step: Any, lead: Any = None
+    config: StageConfig, name: str, step: Any, schedule_offset: Any = None
 ) -> keras.optimizers.Optimizer:
     """Makes the optimiser of a stage, not yet built on its variables; the step itself decays the weights.
 
@@ -75,7 +75,11 @@ def build_optimizer(
         lead: Variable with the steps by which the learning rate is ahead of them; None = it never is.
     """
     schedule = build_schedule(config)
-    rate = (lambda: schedule(step if lead is None else step + lead)) if callable(schedule) else schedule
+    rate = (
+        (lambda: schedule(step if schedule_offset is None else step + schedule_offset))
+        if callable(schedule)
+        else schedule
+    )
     if config.optimizer == "sgd":
         return keras.optimizers.SGD(rate, momentum=config.momentum, name=name)
     return FusedAdam(rate, name=name)  # adamw is the same with decay

@@ -11,9 +11,9 @@ from training.config import ExperimentConfig
 from training.data.input_pipeline import Batch
 from training.optimization.gradients import Losses, clip, replica_gradients, sum_over_replicas
 from training.optimization.objective import stage_losses
-from training.optimization.pretrained import changing_variables
+from training.optimization.pretrained import mutable_variables
 from training.optimization.train_state import TrainState
-from training.optimization.weight_decay import shrink
+from training.optimization.weight_decay import decay_kernel
 from training.stages import Stage, is_kernel
 
 STOP_REQUESTS = "stop_requests"
@@ -28,7 +28,7 @@ def build_step(
     stage: Stage,
     config: ExperimentConfig,
     *,
-    several: bool = False,
+    multi_process: bool = False,
 ) -> Callable[..., Losses]:
     """Compiles the step of one stage.
 
@@ -56,7 +56,7 @@ def build_step(
     step = _Step(strategy, state, stage, config)
     # Batches of another size take the graph that is there, where tracing anew would take long.
     compiled: Callable[..., Losses] = tf.function(
-        step.take_with_others if several else step.take, reduce_retracing=True, autograph=False
+        step.take_with_others if multi_process else step.take, reduce_retracing=True, autograph=False
     )
     return compiled
 
@@ -101,7 +101,7 @@ class _Step:
             self._update(gradients, rate)
             report = {"gradient_norm": norm}
         else:
-            harmless = state.loss_scale.decide(
+            harmless = state.loss_scale.apply_or_skip(
                 tf.math.is_finite(norm),
                 lambda: self._update(gradients, rate),
                 lambda: statistics.restore(strategy),
@@ -130,7 +130,7 @@ class _Step:
         """Gradients and losses of this replica's images, in units of a whole batch."""
 
         def summed_losses(part: Batch) -> Losses:
-            part, present = _stand_in(part)
+            part, present = pad_empty(part)
             with ignore_dummy_images(present):
                 losses = stage_losses(self._state.network, self._stage, self._config, part, self._state.step)
             share = present / self._config.batch_size
@@ -156,7 +156,7 @@ class _Step:
         for variable, gradient, factor in zip(self._variables, gradients, self._factors, strict=True):
             own_rate = rate if factor == 1.0 else rate * factor
             if decay and is_kernel(variable):
-                shrink(self._strategy, variable, own_rate * decay)
+                decay_kernel(self._strategy, variable, own_rate * decay)
             self._strategy.extended.update(variable.value, move, args=(gradient, own_rate), group=False)
         optimizer.iterations.assign_add(1)
         self._state.ema.update(self._strategy)
@@ -172,7 +172,7 @@ def _by_replica(loss: tf.Tensor, images: tf.Tensor) -> Losses:
     return {BY_REPLICA: tf.one_hot(place, places, on_value=own, off_value=none)}  # a NaN stays in its place
 
 
-def _stand_in(part: Batch) -> tuple[Batch, tf.Tensor]:
+def pad_empty(part: Batch) -> tuple[Batch, tf.Tensor]:
     """Puts a black image where there is none; returns the images and 1, or 0 where one stands in.
 
     A replica without images must take part all the same: the others wait for it in every reduction, and
@@ -192,7 +192,7 @@ class _Statistics:
 
     def __init__(self, network: SegDecNet) -> None:
         moving = {id(variable) for variable in network.non_trainable_variables}
-        self._variables = [one.value for one in changing_variables(network) if id(one) in moving]
+        self._variables = [one.value for one in mutable_variables(network) if id(one) in moving]
         self._values = [tf.identity(variable) for variable in self._variables]
 
     def restore(self, strategy: tf.distribute.Strategy) -> None:

@@ -20,7 +20,7 @@ PENDING_PER_WORKER = 2
 
 
 @dataclass(frozen=True)
-class TakenStep:
+class StepResult:
     """A step that is done, or in synchronous training at least under way.
 
     Attributes:
@@ -50,19 +50,19 @@ class StepRunner(ABC):
         self._pipeline = pipeline
 
     @abstractmethod
-    def take(self, asked_to_stop: bool = False) -> list[TakenStep]:
+    def run_step(self, stop_requested: bool = False) -> list[StepResult]:
         """Starts the next step; returns the steps that have come to their end by then.
 
         Args:
             asked_to_stop: Whether this process is; who trains in step with it learns it from the step.
         """
 
-    def shall_stop(self, asked_to_stop: bool) -> bool:
+    def should_stop(self, stop_requested: bool) -> bool:
         """Returns whether to stop after the step just taken, the same in all processes that train in step."""
-        return asked_to_stop
+        return stop_requested
 
     @abstractmethod
-    def drain(self) -> list[TakenStep]:
+    def drain(self) -> list[StepResult]:
         """Waits for all steps that were started; returns those not yet returned."""
 
     def close(self) -> None:
@@ -95,31 +95,31 @@ class SynchronousStepRunner(StepRunner):
         batches: Iterable[Batch],
         pipeline: InputPipeline,
         *,
-        several: bool = False,
+        multi_process: bool = False,
     ) -> None:
         super().__init__(train_step, batches, pipeline)
-        self._several = several
+        self._multi_process = multi_process
         self._stop_requests: deque[tf.Tensor] = deque()
 
-    def take(self, asked_to_stop: bool = False) -> list[TakenStep]:
+    def run_step(self, stop_requested: bool = False) -> list[StepResult]:
         """Takes the step; returns it."""
         batch, wait_s = self._next()
-        if not self._several:
-            return [TakenStep(self._train_step(batch), wait_s)]
-        losses = dict(self._train_step(batch, tf.constant(float(asked_to_stop))))
+        if not self._multi_process:
+            return [StepResult(self._train_step(batch), wait_s)]
+        losses = dict(self._train_step(batch, tf.constant(float(stop_requested))))
         self._stop_requests.append(losses.pop(STOP_REQUESTS))
-        return [TakenStep(losses, wait_s)]
+        return [StepResult(losses, wait_s)]
 
-    def shall_stop(self, asked_to_stop: bool) -> bool:
+    def should_stop(self, stop_requested: bool) -> bool:
         """Returns whether any process was asked to before it took the step before this one.
 
         Those of this step come with its reduction, and to wait for it would leave the devices idle.
         """
-        if not self._several:
-            return asked_to_stop
+        if not self._multi_process:
+            return stop_requested
         return len(self._stop_requests) > 1 and float(self._stop_requests.popleft()) > 0
 
-    def drain(self) -> list[TakenStep]:
+    def drain(self) -> list[StepResult]:
         """Returns nothing: nothing is ever left over."""
         return []
 
@@ -145,17 +145,17 @@ class AsynchronousStepRunner(StepRunner):
         self._limit = PENDING_PER_WORKER * workers
         self._pending: deque[tuple[Any, float]] = deque()
 
-    def take(self, asked_to_stop: bool = False) -> list[TakenStep]:  # noqa: ARG002
+    def run_step(self, stop_requested: bool = False) -> list[StepResult]:  # noqa: ARG002
         """Sends the step to the workers; waits for the oldest one if enough are pending."""
         batch, wait_s = self._next()
         self._pending.append((self._coordinator.schedule(self._train_step, args=(batch,)), wait_s))
         return list(self._done(self._limit - 1))
 
-    def drain(self) -> list[TakenStep]:
+    def drain(self) -> list[StepResult]:
         """Waits for all workers."""
         return list(self._done(0))
 
-    def _done(self, left: int) -> Iterator[TakenStep]:
+    def _done(self, left: int) -> Iterator[StepResult]:
         while len(self._pending) > left:
             losses, wait_s = self._pending.popleft()
-            yield TakenStep(losses.fetch(), wait_s)
+            yield StepResult(losses.fetch(), wait_s)

@@ -11,7 +11,7 @@ from training.config import ExperimentConfig
 from training.optimization.ema import WeightEMA
 from training.optimization.loss_scale import LossScale
 from training.optimization.numerics import compute_policy
-from training.optimization.pretrained import Pretrained, build_pretrained
+from training.optimization.pretrained import Pretrained, build_initial_network
 from training.optimization.schedules import build_optimizer
 from training.stages import STAGES
 
@@ -35,7 +35,7 @@ class TrainState:
     ema: WeightEMA
     step: tf.Variable
     loss_scale: LossScale | None = None
-    lead: tf.Variable | None = None
+    schedule_offset: tf.Variable | None = None
 
 
 def build_train_state(
@@ -48,15 +48,15 @@ def build_train_state(
         pretrained: What its encoder begins with.
         paced: Whether the learning rate may get ahead of the steps.
     """
-    network = build_pretrained(config, pretrained, compute_policy(config))
+    network = build_initial_network(config, pretrained, compute_policy(config))
     step = tf.Variable(0, dtype=tf.int64, trainable=False, name="step")
-    lead = tf.Variable(0, dtype=tf.int64, trainable=False, name="lead") if paced else None
+    schedule_offset = tf.Variable(0, dtype=tf.int64, trainable=False, name="lead") if paced else None
     optimizers = {}
     for stage in STAGES:
         if config.stages[stage.name].steps:
-            optimizer = build_optimizer(config.stages[stage.name], stage.name, step, lead)
+            optimizer = build_optimizer(config.stages[stage.name], stage.name, step, schedule_offset)
             optimizer.build(stage.trainable_variables(network))
             optimizers[stage.name] = optimizer
     ema = WeightEMA(network, config.ema_decay)
     loss_scale = LossScale() if config.precision == "mixed_float16" else None
-    return TrainState(network, optimizers, ema, step, loss_scale, lead)
+    return TrainState(network, optimizers, ema, step, loss_scale, schedule_offset)

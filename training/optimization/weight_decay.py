@@ -12,7 +12,7 @@ def l2_loss(kernels: Sequence[Any], factor: float, dtype: tf.DType) -> tf.Tensor
     return tf.cast(factor * tf.add_n(squares), dtype)
 
 
-def shrink(strategy: tf.distribute.Strategy, kernel: Any, fraction: tf.Tensor) -> None:
+def decay_kernel(strategy: tf.distribute.Strategy, kernel: Any, fraction: tf.Tensor) -> None:
     """Takes `fraction` of a kernel away, on every device that holds it, in cross-replica context.
 
     It stands for the `weight_decay` of Keras' optimisers, which shrinks norm scales and biases as well: what

@@ -7,29 +7,34 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from datasets.checking import CheckedPhotograph, check_dataset, refuse_problems
+from datasets.checking import CheckedPhotograph, check_dataset, raise_if_problems
 from datasets.layouts import manifest
 from datasets.sample import Dataset
 from datasets.splitting import write_splits
 from segdec.artifact import LABELS, MANIFEST, STABLE
-from segdec.cli_runtime import progress_bar
 from segdec.errors import ConfigError, DatasetError, RunError
-from segdec.files import write_text_atomic
+from segdec.runtime.cli import progress_bar
+from segdec.runtime.files import write_text_atomic
 from training.config import ExperimentConfig
-from training.data.run_data import load_data
+from training.data.run_data import list_dataset
 from training.distribution.interruption import RunInterruptedError
-from training.evaluation.run_evaluation import evaluate_run
+from training.evaluate import evaluate_run
 from training.export import ExportOptions, export_run
-from training.fit.command import MOST_MINUTES, as_taken, clock
-from training.fit.timed_pace import TimedPace
-from training.fit.words import line
-from training.optimization.initial import with_initial_digest
-from training.retrain.division import divide
+from training.fit.command import MAX_MINUTES, clock, record_steps_taken
+from training.fit.deadline_control import DeadlineControl
+from training.fit.messages import format_line
+from training.optimization.initial import with_initial_sha256
+from training.retrain.comparison import (
+    ParentComparison,
+    compare_with_parent,
+    describe_comparison,
+    evaluate_parent,
+)
 from training.retrain.experiment import next_experiment, with_steps
-from training.retrain.judgement import Judgement, evaluate_parent, judge, tell_judgement
 from training.retrain.lineage import Lineage, find_lineage
+from training.retrain.messages import describe_counts, describe_left_out
+from training.retrain.splitting import split_reviewed
 from training.retrain.timing import plan_steps
-from training.retrain.words import tell_counts, tell_left_out
 from training.run.folder import RunFolder
 from training.trainer import Trainer
 
@@ -78,32 +83,34 @@ def retrain(options: RetrainOptions, began: float) -> None:
     parent = RunFolder.finished(options.run)
     lineage = find_lineage(parent, options.parent, options.version, options.out)
     config, begun = _experiment(parent, options, lineage)
-    say("model", f"{lineage.name} {lineage.version}, from {lineage.parent.version} of the run {parent.path}")
+    print_line(
+        "model", f"{lineage.name} {lineage.version}, from {lineage.parent.version} of the run {parent.path}"
+    )
 
     # === Divide ===
-    pace = None
+    control = None
     if not begun:
         dataset = _divide(parent, config)
         if options.minutes is not None:
-            config, pace = _fit_time(config, parent, dataset, began + 60 * options.minutes)
+            config, control = _fit_time(config, parent, dataset, began + 60 * options.minutes)
 
     # === Train ===
-    folder = _train(config, pace)
+    folder = _train(config, control)
 
     # === Judge ===
     print(evaluate_run(folder.path, "test"), end="\n\n", flush=True)
     evaluate_parent(parent, folder)
-    judgement = judge(parent, folder)
-    for topic, sentence in tell_judgement(judgement):
-        say(topic, sentence)
+    comparison = compare_with_parent(parent, folder)
+    for topic, sentence in describe_comparison(comparison):
+        print_line(topic, sentence)
 
     # === Export ===
-    _export(folder, lineage, judgement, options)
+    _export(folder, lineage, comparison, options)
 
 
-def say(topic: str, sentence: str) -> None:
+def print_line(topic: str, sentence: str) -> None:
     """Prints a topic with its sentence at once, wherever stdout leads."""
-    print(line(topic, sentence), flush=True)
+    print(format_line(topic, sentence), flush=True)
 
 
 def _experiment(
@@ -115,13 +122,13 @@ def _experiment(
         ConfigError: If no run can be named so, or the time is none.
         RunError: If there is another run of that name.
     """
-    if options.minutes is not None and not 0 < options.minutes <= MOST_MINUTES:
+    if options.minutes is not None and not 0 < options.minutes <= MAX_MINUTES:
         raise ConfigError(f"--minutes {options.minutes:g}. Expected how long all of it may take, above 0.")
     experiment, runs = parent.experiment(), options.run.parent
     name = options.name or f"{experiment.name.removesuffix(f'_{lineage.parent.version}')}_{lineage.version}"
     if not re.fullmatch(r"\w[\w.-]*", name):
         raise ConfigError(f"'{name}' cannot name a run. Give another one with --name.")
-    config = with_initial_digest(
+    config = with_initial_sha256(
         next_experiment(
             experiment,
             name=name,
@@ -150,9 +157,9 @@ def _divide(parent: RunFolder, config: ExperimentConfig) -> Dataset:
     Raises:
         DatasetError: If there are problems in these, or nothing in them is new.
     """
-    old = load_data(parent.experiment().data, parent.splits).assigned()
+    old = list_dataset(parent.experiment().data, parent.splits).assigned()
     old = replace(old, records=tuple(old.records))
-    both = load_data(config.data, None)
+    both = list_dataset(config.data, None)
     if both.classes != old.classes:
         raise DatasetError(f"{config.data.root} holds other classes than '{parent.path}' was trained on.")
     reviewed = {record.name for record in manifest.index(config.data.reviewed[-1]).records}
@@ -160,10 +167,10 @@ def _divide(parent: RunFolder, config: ExperimentConfig) -> Dataset:
     news = [record for record in both.records if record.name in reviewed - former.keys()]
     found = _check(replace(both, records=tuple(news), problems=()), config, skip=config.data.skip_broken)
     places = config.input.policy == "tile"
-    division = divide(_check(old, config, skip=True), found, seed=config.seed, needs_places=places)
-    say("reviewed", tell_counts(found, division, len(reviewed) - len(news)))
-    for sentence in tell_left_out(division):
-        say("note", sentence)
+    division = split_reviewed(_check(old, config, skip=True), found, seed=config.seed, needs_places=places)
+    print_line("reviewed", describe_counts(found, division, len(reviewed) - len(news)))
+    for sentence in describe_left_out(division):
+        print_line("note", sentence)
     if "train" not in division.splits.values():
         raise DatasetError(
             f"{config.data.reviewed[-1]} holds no photograph to train on that '{parent.path}' has not seen. "
@@ -171,7 +178,7 @@ def _divide(parent: RunFolder, config: ExperimentConfig) -> Dataset:
         )
     kept = {name: split for name, split in former.items() if name not in division.replaced}
     splits = {**kept, **division.splits}
-    records = tuple(record.assigned(splits.get(record.name)) for record in both.records)
+    records = tuple(record.with_split(splits.get(record.name)) for record in both.records)
     assert config.data.splits is not None
     write_splits(config.data.splits, records, comment=f"Made by: python -m training retrain {parent.path}")
     return replace(both, records=records)
@@ -185,7 +192,7 @@ def _check(dataset: Dataset, config: ExperimentConfig, *, skip: bool) -> Sequenc
         progress=lambda records: progress_bar(records, desc="reading", unit="image", leave=False),
     )
     if not skip:
-        refuse_problems(checked.dataset)
+        raise_if_problems(checked.dataset)
     return checked.photographs
 
 
@@ -194,34 +201,36 @@ def _check(dataset: Dataset, config: ExperimentConfig, *, skip: bool) -> Sequenc
 
 def _fit_time(
     config: ExperimentConfig, parent: RunFolder, dataset: Dataset, ends_at: float
-) -> tuple[ExperimentConfig, TimedPace]:
-    say("measuring", "how long a few steps take")
+) -> tuple[ExperimentConfig, DeadlineControl]:
+    print_line("measuring", "how long a few steps take")
     planned = plan_steps(config, dataset, ends_at, clock)
     config = with_steps(config, parent.experiment(), planned.steps, planned.validate_every)
-    return config, TimedPace(planned, ends_at + planned.late_s - planned.tail_s, clock)
+    return config, DeadlineControl(planned, ends_at + planned.overrun_s - planned.post_training_s, clock)
 
 
-def _train(config: ExperimentConfig, pace: TimedPace | None) -> RunFolder:
+def _train(config: ExperimentConfig, control: DeadlineControl | None) -> RunFolder:
     """Trains what is left of the run."""
-    trainer = Trainer(config, pace=pace)
-    print(trainer.opening(), flush=True)
+    trainer = Trainer(config, control=control)
+    print(trainer.describe_start(), flush=True)
     try:
         folder = trainer.run()
     except RunInterruptedError as stop:
         print(f"{stop} The same command goes on.", file=sys.stderr)
         raise SystemExit(stop.exit_code) from None
-    if pace is not None:
-        as_taken(folder, pace)
+    if control is not None:
+        record_steps_taken(folder, control)
     return folder
 
 
-def _export(folder: RunFolder, lineage: Lineage, judgement: Judgement, options: RetrainOptions) -> None:
+def _export(
+    folder: RunFolder, lineage: Lineage, comparison: ParentComparison, options: RetrainOptions
+) -> None:
     """Writes the artifact of the new version.
 
     Raises:
         RunError: If it is worse, and nobody insists.
     """
-    if judgement.verdict == "worse" and not options.force:
+    if comparison.verdict == "worse" and not options.force:
         raise RunError(
             f"{lineage.name} {lineage.version} is worse than {lineage.parent.version}, and was not exported. "
             f"Look at {folder.path / 'report.html'}; the same command with --force exports it all the same."
@@ -236,10 +245,12 @@ def _export(folder: RunFolder, lineage: Lineage, judgement: Judgement, options: 
     if lineage.out.name == lineage.version:  # where a service has several
         _keep_stable(lineage)
     written = export_run(folder.path, lineage.out, chosen)
-    say("wrote", f"{written.name} {written.version} to {lineage.out}, report {folder.path / 'report.html'}")
+    print_line(
+        "wrote", f"{written.name} {written.version} to {lineage.out}, report {folder.path / 'report.html'}"
+    )
     if lineage.out.name == written.version:
         shadow = f'POST /v1/admin/models/{written.name}/candidate with {{"version": "{written.version}"}}'
-        say(
+        print_line(
             "next",
             f"{shadow} puts it into the shadow. {lineage.parent.version} goes on answering.",
         )

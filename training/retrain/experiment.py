@@ -11,7 +11,7 @@ STEPS_SHARE = 0.4
 RATE_SHARE = 0.5
 """Of the learning rate that they began with: what was learnt is to be kept."""
 
-FEWEST_STEPS = 5
+MIN_STEPS = 5
 
 
 def next_experiment(
@@ -29,11 +29,11 @@ def next_experiment(
     """
     folders = (*(folder for folder in parent.data.reviewed if folder != reviewed), reviewed)
     steps = {
-        stage: max(FEWEST_STEPS, round(STEPS_SHARE * settings.steps))
+        stage: max(MIN_STEPS, round(STEPS_SHARE * settings.steps))
         for stage, settings in parent.stages
         if settings.steps
     }
-    config = parent.aside(runs / name, splits)
+    config = parent.local_copy(runs / name, splits)
     config = config.model_copy(
         update={
             "tracking": parent.tracking,

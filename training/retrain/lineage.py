@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from segdec.artifact import MANIFEST, Manifest, Parent, check_target, digest, open_artifact
+from segdec.artifact import MANIFEST, Manifest, Parent, check_writable, manifest_sha256, open_artifact
 from segdec.errors import ArtifactError, ConfigError
 from training.run.folder import RunFolder
 
@@ -57,8 +57,8 @@ def find_lineage(run: RunFolder, model: Path | None, version: str | None, out: P
     out = out or _beside(place, former, version)
     if out.exists():
         raise ArtifactError(f"{out} exists. Expected a new folder: give another --version or --out.")
-    check_target(out, overwrite=False)
-    parent = Parent(version=former.version, sha256=digest(place))
+    check_writable(out, overwrite=False)
+    parent = Parent(version=former.version, sha256=manifest_sha256(place))
     return Lineage(former.name, version, parent, out, tuple(former.variants))
 
 

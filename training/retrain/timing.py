@@ -2,13 +2,13 @@
 
 from datasets.sample import Dataset
 from training.config import ExperimentConfig
-from training.fit.choice import Choice
-from training.fit.plan import Amounts, Plan, plan
-from training.fit.speed import count_validated, measure_speed
-from training.fit.timed_pace import Clock
+from training.fit.deadline_control import Clock
+from training.fit.experiment_choice import ExperimentChoice
+from training.fit.timing import count_validated, measure_times
+from training.fit.training_plan import DatasetSizes, TrainingPlan, plan_training
 
 
-def plan_steps(config: ExperimentConfig, dataset: Dataset, ends_at: float, clock: Clock) -> Plan:
+def plan_steps(config: ExperimentConfig, dataset: Dataset, ends_at: float, clock: Clock) -> TrainingPlan:
     """Plans a training that ends, judged and exported, at a time.
 
     Args:
@@ -24,8 +24,8 @@ def plan_steps(config: ExperimentConfig, dataset: Dataset, ends_at: float, clock
     steps = {name: stage.steps for name, stage in config.stages if stage.steps}
     shares = {name: number / sum(steps.values()) for name, number in steps.items()}
     settings = config.model_dump(mode="json", exclude_none=True)
-    speed = measure_speed(Choice(settings, (), shares, 0), dataset, config.runs, clock)
+    times = measure_times(ExperimentChoice(settings, (), shares, 0), dataset, config.runs, clock)
     train, val, test = (dataset.of_split(split) for split in ("train", "val", "test"))
     # Both networks judge the test photographs.
-    amounts = Amounts(len(train), count_validated(val), 2 * len(test), config.batch_size)
-    return plan(shares, speed, amounts, ends_at - clock())
+    sizes = DatasetSizes(len(train), count_validated(val), 2 * len(test), config.batch_size)
+    return plan_training(shares, times, sizes, ends_at - clock())

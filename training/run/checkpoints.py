@@ -10,10 +10,10 @@ from pathlib import Path
 import tensorflow as tf
 
 from segdec.errors import RunError
-from segdec.files import new_folder, remove_leftovers
 from segdec.network.network import SegDecNet
+from segdec.runtime.files import atomic_folder, remove_temporary_files
 from training.config import ExperimentConfig
-from training.optimization.pretrained import changing_variables
+from training.optimization.pretrained import mutable_variables
 from training.optimization.train_state import TrainState
 from training.run.disk_errors import explained_disk_errors
 
@@ -56,8 +56,8 @@ class CheckpointFolder:
             OSError: If the place is full or not writable; earlier checkpoints are as they were.
         """
         checkpoint = self.path / f"ckpt-{stage}-{step}"
-        remove_leftovers(self.path)
-        with new_folder(checkpoint, overwrite=True) as staged:
+        remove_temporary_files(self.path)
+        with atomic_folder(checkpoint, overwrite=True) as staged:
             fill(staged)
         self._damaged.discard(checkpoint)
         whole = [path for path in self.newest_first() if path not in self._damaged]
@@ -84,7 +84,7 @@ class RunState(tf.Module):
         stage: Index of the stage in `STAGES`.
         step: Steps of that stage already taken; the one of `train_state`.
         best: Validation key of the best weights of the stage so far, higher is better.
-        best_weights: The best weights, in the order of `changing_variables`.
+        best_weights: The best weights, in the order of `mutable_variables`.
     """
 
     def __init__(
@@ -101,8 +101,8 @@ class RunState(tf.Module):
         self.stage = tf.Variable(0, dtype=tf.int64, trainable=False)
         self.step = train_state.step
         self.best = tf.Variable([float("-inf")] * 2, dtype=tf.float64, trainable=False)
-        self._weights = [weight.value for weight in changing_variables(train_state.network)]
-        self._validated = [weight.value for weight in changing_variables(validated)]
+        self._weights = [weight.value for weight in mutable_variables(train_state.network)]
+        self._validated = [weight.value for weight in mutable_variables(validated)]
         with tf.device("CPU:0"):  # they are only kept, never computed with
             self.best_weights = [tf.Variable(weight, trainable=False) for weight in self._validated]
         scale = {} if train_state.loss_scale is None else {"loss_scale": train_state.loss_scale}
@@ -190,7 +190,7 @@ class RunState(tf.Module):
         for weight, kept in zip(self._validated, self.best_weights, strict=True):
             weight.assign(kept)
 
-    def forget_best(self) -> None:
+    def reset_best(self) -> None:
         """Starts a new competition, for a stage that is judged by another measure."""
         self.best.assign([float("-inf")] * 2)
 

@@ -14,10 +14,10 @@ from typing import Self
 from pydantic import ValidationError
 
 from datasets.splitting import write_splits
-from segdec.config import EncoderWeights, explain
+from segdec.config import EncoderWeights, config_error
 from segdec.errors import RunError
-from segdec.files import new_folder, remove_leftovers, write_text_atomic
 from segdec.network.network import SegDecNet, build_network
+from segdec.runtime.files import atomic_folder, remove_temporary_files, write_text_atomic
 from training.config import ExperimentConfig, changeable_settings, differing_settings
 from training.data.run_data import RunData
 from training.experiment_file import load_experiment, save_experiment
@@ -115,7 +115,7 @@ class RunFolder:
         return config.model_copy(update={"threshold": own})
 
     @property
-    def holder(self) -> str:
+    def lock_owner(self) -> str:
         """What names the process that holds the folder; empty where no folder is to be seen."""
         path = self.path / LOCK
         return path.read_text(encoding="utf-8") if path.exists() else ""
@@ -157,14 +157,14 @@ class RunFolder:
         try:
             return EncoderWeights.model_validate_json(self._encoder_path.read_bytes())
         except ValidationError as error:
-            raise explain(error, EncoderWeights) from error
+            raise config_error(error, EncoderWeights) from error
 
     def result(self) -> RunResult:
         """Reads what training ended with."""
         try:
             return RunResult.model_validate_json(self._result_path.read_text(encoding="utf-8"))
         except ValidationError as error:
-            raise explain(error, RunResult) from error
+            raise config_error(error, RunResult) from error
 
     def network(self) -> SegDecNet:
         """Loads the trained network."""
@@ -205,7 +205,7 @@ class RunFolder:
         finally:
             lock.release()
 
-    def save_limits(self, config: ExperimentConfig, result: RunResult) -> None:
+    def save_thresholds(self, config: ExperimentConfig, result: RunResult) -> None:
         """Writes what a finished run has other limits by, and its result with them; its weights stay.
 
         Raises:
@@ -227,7 +227,7 @@ class RunFolder:
     ) -> RunLock:
         """The lock is taken before the folder appears, so that nobody comes in between."""
         try:
-            with new_folder(path, overwrite=overwrite) as staged:
+            with atomic_folder(path, overwrite=overwrite) as staged:
                 cls(staged)._config_path.write_text(save_experiment(config), encoding="utf-8")
                 write_splits(cls(staged).splits, data.dataset.records, comment=_data_line(data))
                 if encoder is not None:
@@ -264,8 +264,8 @@ class RunFolder:
 
     def _remove_leftovers(self) -> None:
         path = self.path.resolve()
-        remove_leftovers(path)
-        remove_leftovers(path.parent, path.name)
+        remove_temporary_files(path)
+        remove_temporary_files(path.parent, path.name)
 
     def check_is_run(self) -> None:
         """Checks that it is the folder of a run.

@@ -10,19 +10,19 @@ from pathlib import Path
 
 import tensorflow as tf
 
-from datasets.checking import problem_line
+from datasets.checking import format_problem
 from datasets.sample import Problem
 from segdec.config import Config, EncoderWeights, ModelConfig
-from segdec.files import write_text_atomic
+from segdec.runtime.files import write_text_atomic
 
 ENVIRONMENT = "environment.json"
-LEFT_OUT = "left_out.txt"
+LEFT_OUT_FILE = "left_out.txt"
 """What of the data set could not be used, one line each; there where a run goes on without it."""
 
 PACKAGES = ("tensorflow", "keras", "numpy", "opencv-python-headless")
 
 
-UNDECIDED = (
+UNTRAINED_DECISION = (
     "No stage trained the decision: class and score are not learnt, however well they do on a few "
     "photographs; the mask is."
 )
@@ -97,10 +97,10 @@ def record_left_out(folder: Path, problems: Sequence[Problem]) -> None:
     Raises:
         OSError: If the file cannot be written.
     """
-    path = folder / LEFT_OUT
+    path = folder / LEFT_OUT_FILE
     if not problems:
         path.unlink(missing_ok=True)
         return
-    write_text_atomic(path, "".join(f"{problem_line(problem)}\n" for problem in problems))
+    write_text_atomic(path, "".join(f"{format_problem(problem)}\n" for problem in problems))
     what = "1 problem is" if len(problems) == 1 else f"{len(problems)} problems are"
     print(f"warning: {what} left out of the data set, see {path}", file=sys.stderr)

@@ -16,11 +16,11 @@ from typing import Literal
 
 BEYOND = 0.00135
 """Probability of what lies beyond three sigma, on one side."""
-LEAST_INSPECTED = 20
+MIN_INSPECTED = 20
 """Inspections from which an hour has limits."""
-LEAST_BEFORE = 200
+MIN_BASELINE_INSPECTED = 200
 """Inspections from which their rate is a centre."""
-LEAST_HOURS = 12
+MIN_HOURS = 12
 """Hours from which it can be told how much they differ."""
 RANGE_TO_SIGMA = 1.128
 """Mean distance of two numbers of a normal distribution, in sigma."""
@@ -63,18 +63,18 @@ class Baseline:
     def of(cls, hours: Sequence[HourCount]) -> "Baseline | None":
         """Reckons it from hours in their order; None where they had too few inspections."""
         inspected = sum(hour.inspected for hour in hours)
-        if inspected < LEAST_BEFORE:
+        if inspected < MIN_BASELINE_INSPECTED:
             return None
         # Without a single defect before, the first would be beyond all limits: as if there had been one.
         centre = max(sum(hour.defective for hour in hours), 1) / inspected
-        return cls(centre, spread_of(hours, centre))
+        return cls(centre, estimate_spread(hours, centre))
 
     def limits(self, inspected: int) -> tuple[float, float] | None:
         """Returns the lowest and the highest rate that are usual; None of an hour with few inspections."""
-        if inspected < LEAST_INSPECTED:
+        if inspected < MIN_INSPECTED:
             return None
-        highest = most_by_chance(inspected, self.centre) / inspected
-        lowest = 1 - most_by_chance(inspected, 1 - self.centre) / inspected
+        highest = upper_count_limit(inspected, self.centre) / inspected
+        lowest = 1 - upper_count_limit(inspected, 1 - self.centre) / inspected
         low, high = (self.centre + self.spread * (limit - self.centre) for limit in (lowest, highest))
         return max(low, 0.0), min(high, 1.0)
 
@@ -88,21 +88,21 @@ class Baseline:
         return "low" if hour.rate < limits[0] - ROUNDING else None
 
 
-def spread_of(hours: Sequence[HourCount], centre: float) -> float:
+def estimate_spread(hours: Sequence[HourCount], centre: float) -> float:
     """Returns how many times as much the rates of successive hours differ as by chance; at least 1.
 
     Args:
         hours: In their order; those with few inspections are left out.
         centre: Their rate.
     """
-    rates = [(hour.rate, hour.inspected) for hour in hours if hour.inspected >= LEAST_INSPECTED]
-    if len(rates) < LEAST_HOURS or not 0 < centre < 1:
+    rates = [(hour.rate, hour.inspected) for hour in hours if hour.inspected >= MIN_INSPECTED]
+    if len(rates) < MIN_HOURS or not 0 < centre < 1:
         return 1.0
     sigmas = [((rate or 0.0) - centre) / sqrt(centre * (1 - centre) / count) for rate, count in rates]
     return max(1.0, fmean(abs(b - a) for a, b in pairwise(sigmas)) / RANGE_TO_SIGMA)
 
 
-def most_by_chance(trials: int, probability: float) -> int:
+def upper_count_limit(trials: int, probability: float) -> int:
     """Returns the least k for which more than k hits have a probability of `BEYOND` at most.
 
     Args:

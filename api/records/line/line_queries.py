@@ -9,13 +9,13 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, RowMapping, func, select
 
-from api.records.line.quiet_stations import StationDay
-from api.records.queries import Filters, hour_of, ids_of_hours
+from api.records.line.silent_stations import StationActivity
+from api.records.queries import Filters, id_range, start_of_hour
 from api.records.tables import hours, inspections, misses
 
-MOST_STATIONS = 100
+MAX_STATIONS = 100
 """That are told of, the last to inspect first: whoever may inspect names as many as he likes."""
-MOST_EDGES = 256
+MAX_EDGES = 256
 """Beginnings of shifts and days, by station, of which it is remembered what their first hour had."""
 TOLD = ("id", "inspected_at", "station", "part_id", "label", "score", "threshold", "model", "version")
 
@@ -41,7 +41,7 @@ def hour_sums(connection: Connection, since: datetime, station: str | None) -> S
 
 
 def last_defects(
-    connection: Connection, since: datetime, station: str | None, others: Collection[str], most: int
+    connection: Connection, since: datetime, station: str | None, others: Collection[str], limit: int
 ) -> Sequence[RowMapping]:
     """Returns the newest defects.
 
@@ -57,21 +57,21 @@ def last_defects(
         select(hours.c.station, hours.c.label, hours.c.first_id, hours.c.last_id)
         .where(hours.c.hour >= since, hours.c.label.not_in(others), *_at(station))
         .order_by(hours.c.last_id.desc())
-        .limit(most)
+        .limit(limit)
     ).all()
     found: list[RowMapping] = []
     for at, label, first, last in rows:
-        if len(found) >= most and last < min(row["id"] for row in found[:most]):
+        if len(found) >= limit and last < min(row["id"] for row in found[:limit]):
             break
         table = inspections.c
         statement = (
             select(*(table[name] for name in TOLD))
             .where(table.label == label, table.station == at, table.id.between(first, last))
             .order_by(table.id.desc())
-            .limit(most)
+            .limit(limit)
         )
         found = sorted([*found, *connection.execute(statement).mappings()], key=lambda row: -row["id"])
-    return found[:most]
+    return found[:limit]
 
 
 # === Stations ===
@@ -81,13 +81,13 @@ def stations_since(connection: Connection, since: datetime) -> dict[str, int]:
     """Returns the id of the newest inspection of each station, the newest first."""
     newest = func.max(hours.c.last_id)
     statement = select(hours.c.station, newest).where(hours.c.hour >= since).group_by(hours.c.station)
-    ordered = statement.order_by(newest.desc()).limit(MOST_STATIONS)
+    ordered = statement.order_by(newest.desc()).limit(MAX_STATIONS)
     return dict(connection.execute(ordered).all())
 
 
-def days_of_stations(
+def station_activity(
     connection: Connection, since: datetime, newest: dict[str, int]
-) -> dict[str, StationDay]:
+) -> dict[str, StationActivity]:
     """Returns what stations did since an hour.
 
     Args:
@@ -104,13 +104,13 @@ def days_of_stations(
         .group_by(hours.c.station)
     )
     return {
-        station: StationDay(station, active, int(count), moments[station])
+        station: StationActivity(station, active, int(count), moments[station])
         for station, active, count in connection.execute(statement)
         if station in moments
     }
 
 
-def last_times(connection: Connection, stations: Collection[str]) -> dict[str, datetime]:
+def last_inspection_times(connection: Connection, stations: Collection[str]) -> dict[str, datetime]:
     """Returns when each of a few stations inspected last; those that never did are left out."""
     rows = (last_inspection(connection, station) for station in stations)
     return {row["station"]: row["inspected_at"] for row in rows if row is not None}
@@ -139,7 +139,7 @@ class LabelCounts:
 
     def since(self, connection: Connection, moment: datetime, station: str | None) -> Counter[str]:
         """Returns how many inspections had each label."""
-        first = hour_of(moment)
+        first = start_of_hour(moment)
         if first == moment:
             return self._whole(connection, first, station)
         edge = self._edge(connection, moment, station)
@@ -151,8 +151,8 @@ class LabelCounts:
         return Counter({label: int(count) for label, count in rows})
 
     def _edge(self, connection: Connection, moment: datetime, station: str | None) -> Counter[str]:
-        end = hour_of(moment) + timedelta(hours=1)
-        first, last = ids_of_hours(connection, Filters(station=station, since=moment, until=end))
+        end = start_of_hour(moment) + timedelta(hours=1)
+        first, last = id_range(connection, Filters(station=station, since=moment, until=end))
         with self._lock:
             known = self._edges.pop((station, moment), _Edge(0, Counter()))
             if last > known.up_to:
@@ -160,7 +160,7 @@ class LabelCounts:
                 found = _rows_between(connection, (after, last), (moment, end), station)
                 known = _Edge(last, known.counts + found)
             self._edges[station, moment] = known
-            while len(self._edges) > MOST_EDGES:
+            while len(self._edges) > MAX_EDGES:
                 self._edges.popitem(last=False)
             return known.counts
 
@@ -190,16 +190,16 @@ def _missed(since: datetime, station: str | None) -> list[ColumnElement[bool]]:
     return [misses.c.missed_at >= since, *at]
 
 
-def count_misses(connection: Connection, since: datetime, station: str | None) -> int:
+def count_uninspected(connection: Connection, since: datetime, station: str | None) -> int:
     """Returns how many photographs were not inspected, as far as they stand in rows."""
     statement = select(func.coalesce(func.sum(misses.c.count), 0)).where(*_missed(since, station))
     return int(connection.execute(statement).scalar_one())
 
 
-def last_misses(connection: Connection, since: datetime, station: str | None) -> Sequence[dict[str, Any]]:
+def last_uninspected(
+    connection: Connection, since: datetime, station: str | None
+) -> Sequence[dict[str, Any]]:
     """Returns the last miss of each station, the newest first."""
     newest = select(func.max(misses.c.id)).where(*_missed(since, station)).group_by(misses.c.station)
-    statement = (
-        select(misses).where(misses.c.id.in_(newest)).order_by(misses.c.id.desc()).limit(MOST_STATIONS)
-    )
+    statement = select(misses).where(misses.c.id.in_(newest)).order_by(misses.c.id.desc()).limit(MAX_STATIONS)
     return [dict(row) for row in connection.execute(statement).mappings()]

@@ -9,14 +9,14 @@ from typing import Any
 from sqlalchemy import Connection, RowMapping
 
 from api.errors import RequestError
-from api.middleware.misses import Miss
+from api.middleware.uninspected import UninspectedPhotograph
 from api.records.events import verdict_of
 from api.records.line import line_queries
 from api.records.line.control_chart import Baseline, HourCount
-from api.records.line.quiet_stations import StationDay, find_quiet
 from api.records.line.score_drift import HourScores, find_drift
 from api.records.line.shifts import ShiftPlan, Span
-from api.records.queries import hour_of
+from api.records.line.silent_stations import StationActivity, find_silent
+from api.records.queries import start_of_hour
 from api.records.record import Record
 from api.records.schemas import (
     ChartHour,
@@ -37,13 +37,13 @@ BEFORE_HOURS = 7 * 24
 """That these are compared with."""
 DRIFT_HOURS = 4
 """Of the scores, the running one included, that are compared with the hours of `BEFORE_HOURS` before them."""
-STANDS = timedelta(hours=12)
+MISS_LOOKBACK = timedelta(hours=12)
 """Before the shift, of which misses are told still: one that nothing followed does not end with a shift."""
 DEFECTS = 8
 """The last ones, of the week."""
 
 
-class Line:
+class LineMonitor:
     """What the screen asks, answered from the record.
 
     Args:
@@ -65,12 +65,12 @@ class Line:
             now: The time.
         """
         try:
-            return await self._record.look(self._ask, station, now)
+            return await self._record.read_during_outage(self._ask, station, now)
         except RequestError as error:
             return self._unread(station, now, str(error))
 
     def _unread(self, station: str | None, now: datetime, why: str) -> LineStatus:
-        since = self._plan.shift_at(now).begin - STANDS
+        since = self._plan.shift_at(now).begin - MISS_LOOKBACK
         missed = _newest(_of(self._record.misses.known(), since, station), [])
         return LineStatus(
             at=now,
@@ -94,14 +94,18 @@ class Line:
             return self._read(connection, station, now, unwritten)
 
     def _read(
-        self, connection: Connection, station: str | None, now: datetime, unwritten: Sequence[Miss]
+        self,
+        connection: Connection,
+        station: str | None,
+        now: datetime,
+        unwritten: Sequence[UninspectedPhotograph],
     ) -> LineStatus:
-        hour = hour_of(now)
+        hour = start_of_hour(now)
         week = hour - (CHART_HOURS - 1 + BEFORE_HOURS) * HOUR
         last = line_queries.last_inspection(connection, station)
         sums = line_queries.hour_sums(connection, week, station)
         newest = line_queries.stations_since(connection, week)
-        days = line_queries.days_of_stations(connection, hour - 24 * HOUR, newest)
+        days = line_queries.station_activity(connection, hour - 24 * HOUR, newest)
         defects = line_queries.last_defects(connection, week, station, [GOOD, REVIEW], DEFECTS)
         shift, day = self._plan.shift_at(now), self._plan.day_at(now)
         scores = _scores(sums, last)
@@ -111,7 +115,7 @@ class Line:
             station=station,
             stations=sorted(newest),
             last=None if last is None else _tell(last),
-            misses=self._misses(connection, station, shift.begin - STANDS, unwritten),
+            misses=self._misses(connection, station, shift.begin - MISS_LOOKBACK, unwritten),
             shift=self._count(connection, station, shift, unwritten),
             day=self._count(connection, station, day, unwritten),
             chart=_chart(_hours(sums), scores, hour),
@@ -122,17 +126,25 @@ class Line:
         )
 
     def _count(
-        self, connection: Connection, station: str | None, span: Span, unwritten: Sequence[Miss]
+        self,
+        connection: Connection,
+        station: str | None,
+        span: Span,
+        unwritten: Sequence[UninspectedPhotograph],
     ) -> LineCounts:
         labels = self._counts.since(connection, span.begin, station)
-        missed = line_queries.count_misses(connection, span.begin, station)
+        missed = line_queries.count_uninspected(connection, span.begin, station)
         missed += sum(miss.count for miss in _of(unwritten, span.begin, station))
         return _counts(span, labels, missed)
 
     def _misses(
-        self, connection: Connection, station: str | None, since: datetime, unwritten: Sequence[Miss]
+        self,
+        connection: Connection,
+        station: str | None,
+        since: datetime,
+        unwritten: Sequence[UninspectedPhotograph],
     ) -> list[LineMiss]:
-        written = line_queries.last_misses(connection, since, station)
+        written = line_queries.last_uninspected(connection, since, station)
         newest = _newest(_of(unwritten, since, station), written)
         return _told(newest, self._last_times(connection, newest, station))
 
@@ -141,7 +153,7 @@ class Line:
     ) -> dict[str, datetime]:
         """Returns when the stations of misses inspected last; under the empty one, when any did."""
         named = {miss["station"] for miss in missed}
-        times = line_queries.last_times(connection, named - {""})
+        times = line_queries.last_inspection_times(connection, named - {""})
         if "" in named and (last := line_queries.last_inspection(connection, station)) is not None:
             times[""] = last["inspected_at"]
         return times
@@ -255,22 +267,26 @@ def _drift(scores: Mapping[datetime, HourScores], running: datetime) -> ScoreDri
 # === Stations and misses ===
 
 
-def _quiet(days: Mapping[str, StationDay], station: str | None, now: datetime) -> list[QuietStation]:
+def _quiet(days: Mapping[str, StationActivity], station: str | None, now: datetime) -> list[QuietStation]:
     asked = [day for day in days.values() if station in (None, day.station)]
     return [
         QuietStation(station=day.station, last_at=day.last_at, usual_gap_s=day.usual_gap.total_seconds())
-        for day in find_quiet(asked, now)
+        for day in find_silent(asked, now)
     ]
 
 
-def _of(missed: Iterable[Miss], since: datetime, station: str | None) -> Iterator[Miss]:
+def _of(
+    missed: Iterable[UninspectedPhotograph], since: datetime, station: str | None
+) -> Iterator[UninspectedPhotograph]:
     """Yields those since then, at a station or perhaps there."""
     for miss in missed:
         if miss.missed_at >= since and (station is None or miss.station in (station, "")):
             yield miss
 
 
-def _newest(unwritten: Iterable[Miss], written: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+def _newest(
+    unwritten: Iterable[UninspectedPhotograph], written: Iterable[Mapping[str, Any]]
+) -> list[Mapping[str, Any]]:
     """Returns the last one of each station, the newest first."""
     newest: dict[str, Mapping[str, Any]] = {}
     for miss in (*written, *map(asdict, unwritten)):
@@ -278,14 +294,16 @@ def _newest(unwritten: Iterable[Miss], written: Iterable[Mapping[str, Any]]) -> 
         if miss["missed_at"] >= known["missed_at"]:
             newest[miss["station"]] = miss
     ordered = sorted(newest.values(), key=lambda miss: miss["missed_at"], reverse=True)
-    return ordered[: line_queries.MOST_STATIONS]
+    return ordered[: line_queries.MAX_STATIONS]
 
 
-def _told(missed: Iterable[Mapping[str, Any]], last_times: Mapping[str, datetime]) -> list[LineMiss]:
+def _told(
+    missed: Iterable[Mapping[str, Any]], last_inspection_times: Mapping[str, datetime]
+) -> list[LineMiss]:
     return [
         LineMiss(
             **{name: miss[name] for name in LineMiss.model_fields if name != "followed"},
-            followed=last_times.get(miss["station"], miss["missed_at"]) > miss["missed_at"],
+            followed=last_inspection_times.get(miss["station"], miss["missed_at"]) > miss["missed_at"],
         )
         for miss in missed
     ]

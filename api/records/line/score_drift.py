@@ -15,11 +15,11 @@ SHARE_OF_SIGMA = 0.5
 """Of the standard deviation of single photographs."""
 HOURS_SIGMAS = 3.0
 """Standard deviations of the means of hours."""
-LEAST_NOW = 50
+MIN_RECENT_INSPECTED = 50
 """Inspections of the last hours from which their mean tells something."""
-LEAST_INSPECTED = 20
+MIN_INSPECTED = 20
 """Inspections of an hour before from which its mean does."""
-LEAST_HOURS = 12
+MIN_HOURS = 12
 """Such hours from which it is known how they differ."""
 
 
@@ -74,9 +74,9 @@ def find_drift(now: Sequence[HourScores], before: Sequence[HourScores]) -> Drift
         now: Of the same model as `before`.
         before: Those with few inspections are left out.
     """
-    usual = [hour for hour in before if hour.count >= LEAST_INSPECTED]
+    usual = [hour for hour in before if hour.count >= MIN_INSPECTED]
     count_now, count = (sum(hour.count for hour in hours) for hours in (now, usual))
-    if count_now < LEAST_NOW or len(usual) < LEAST_HOURS:
+    if count_now < MIN_RECENT_INSPECTED or len(usual) < MIN_HOURS:
         return None
     mean = sum(hour.total for hour in usual) / count
     sigma = sqrt(max(sum(hour.squares for hour in usual) / count - mean**2, 0.0))

@@ -12,13 +12,13 @@ from sqlalchemy import Engine, select
 from sqlalchemy.exc import SQLAlchemyError
 
 from api.records.database import migrations, open_database, revision_of
-from api.records.opening import DATABASE, PICTURES, database_url
-from api.records.recording import open_store
+from api.records.initialization import DATABASE, PICTURES, database_url
+from api.records.recording import open_picture_store
 from api.records.review.reviewed_export import (
-    Exported,
+    ExportSummary,
     ReviewedFilters,
+    describe_skipped,
     export_reviewed,
-    tell_left_out,
 )
 from api.records.storage.pictures import STORE_ID, FolderPictures, PictureStore
 from api.records.tables import store
@@ -113,7 +113,7 @@ def _open_pictures(engine: Engine, place: str | None, folder: Path) -> PictureSt
     """The pictures of this database: of others, none would be found, and all would be counted as gone."""
     with engine.connect() as connection:
         known = connection.execute(select(store.c.id)).scalar()
-    pictures = open_store(place)
+    pictures = open_picture_store(place)
     if pictures is None and (folder / PICTURES / STORE_ID).is_file():
         pictures = FolderPictures(folder / PICTURES)
     if pictures is None or pictures.read_id() != known:
@@ -124,7 +124,7 @@ def _open_pictures(engine: Engine, place: str | None, folder: Path) -> PictureSt
     return pictures
 
 
-def _describe(exported: Exported, out: Path) -> str:
+def _describe(exported: ExportSummary, out: Path) -> str:
     labels, wrote = exported.labels, exported.labels.total()
     defective = {name: number for name, number in sorted(labels.items()) if name != GOOD}
     classes = ", ".join(f"{number} {name}" for name, number in defective.items()) or "none defective"
@@ -132,5 +132,5 @@ def _describe(exported: Exported, out: Path) -> str:
     return (
         f"Wrote {wrote} reviewed photographs of {len(exported.groups)} parts to {out}: {labels[GOOD]} good, "
         f"{classes}; {exported.masks} with a mask that a person gave, {unmasked} with their label alone.\n"
-        f"Left out: {tell_left_out(exported)}."
+        f"Left out: {describe_skipped(exported)}."
     )

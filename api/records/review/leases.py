@@ -9,12 +9,12 @@ from sqlalchemy import ColumnElement, Connection, Select, or_, select, update
 
 from api.records.inspection import Row
 from api.records.queries import with_pictures
-from api.records.review.review_queue import Priority, take_down
+from api.records.review.review_queue import Priority, dequeue
 from api.records.tables import inspections, pictures, review_queue, shadows
 
 LEASE = timedelta(seconds=300)
 """For so long what was not asked for again is kept for who asked for it."""
-BITE = 100
+DELETE_BATCH = 100
 """Inspections without a picture that are taken out of the queue at once."""
 STEPS = 10
 """How often that is done for one answer, so that none takes long however many there are."""
@@ -88,29 +88,29 @@ def _choose(
     connection: Connection, session: str, count: int, skip: Sequence[int], station: str | None, now: datetime
 ) -> Sequence[int]:
     """Returns what can be looked at; what cannot any more is taken out of the queue."""
-    most = count
+    limit = count
     for _ in range(STEPS):
         # Their station is looked at here: SQLite would go by its index, through all that wait there.
-        mine = connection.execute(held_by(session)).all()
-        held = [record_id for record_id, place in mine if station in (None, place)][:most]
-        free = free_ones(skip, station, now).where(queue.record_id.not_in(held)).limit(most - len(held))
+        mine = connection.execute(leased_by(session)).all()
+        held = [record_id for record_id, place in mine if station in (None, place)][:limit]
+        free = available_ids(skip, station, now).where(queue.record_id.not_in(held)).limit(limit - len(held))
         found = [*held, *_ids(connection, free)]
         seen = _with_picture(connection, found)
-        take_down(connection, [record_id for record_id in found if record_id not in seen])
+        dequeue(connection, [record_id for record_id in found if record_id not in seen])
         chosen = [record_id for record_id in found if record_id in seen][:count]
         if len(chosen) == count or len(seen) == len(found):
             break
-        most = BITE
+        limit = DELETE_BATCH
     return chosen
 
 
-def held_by(session: str) -> Select[Any]:
+def leased_by(session: str) -> Select[Any]:
     """Selects id and station of what a session has, its lease over or not, as long as no other took it."""
     ordered = queue.priority, queue.record_id
     return select(queue.record_id, queue.station).where(queue.leased_to == session).order_by(*ordered)
 
 
-def free_ones(skip: Sequence[int], station: str | None, now: datetime) -> Select[Any]:
+def available_ids(skip: Sequence[int], station: str | None, now: datetime) -> Select[Any]:
     """Selects the ids of what nobody has, in the order in which it is shown."""
     statement = select(queue.record_id).order_by(queue.priority, queue.record_id)
     statement = statement.where(_is_free(now), queue.record_id.not_in(skip))

@@ -32,7 +32,7 @@ PRIORITIES = {
 of what slips through."""
 
 
-def put_up(connection: Connection, priorities: Sequence[tuple[int, Priority]]) -> None:
+def enqueue(connection: Connection, priorities: Sequence[tuple[int, Priority]]) -> None:
     """Puts inspections up, by id; one that waits already keeps the lower priority of the two.
 
     Those that are reviewed already, or whose picture is gone, are left out.
@@ -57,7 +57,7 @@ def _put_up(dialect: str) -> Any:
     return insert.on_conflict_do_update(index_elements=[old.record_id], set_={"priority": lower})
 
 
-def put_up_again(connection: Connection, row: Row) -> None:
+def requeue(connection: Connection, row: Row) -> None:
     """Puts up an inspection that is not reviewed any more, as it was before."""
     differing = select(shadows.c.id).where(shadows.c.record_id == row["id"], shadows.c.differs).limit(1)
     if connection.execute(differing).first() is not None:
@@ -66,22 +66,22 @@ def put_up_again(connection: Connection, row: Row) -> None:
         priority = PRIORITIES[row["draw_reason"]]
     else:
         priority = Priority.ASKED
-    put_up(connection, [(row["id"], priority)])
+    enqueue(connection, [(row["id"], priority)])
 
 
-def take_down(connection: Connection, record_ids: Sequence[int]) -> None:
+def dequeue(connection: Connection, record_ids: Sequence[int]) -> None:
     """Takes inspections out of the queue, by id."""
     if record_ids:
         connection.execute(delete(review_queue).where(review_queue.c.record_id.in_(record_ids)))
 
 
-def take_down_pictures(connection: Connection, digests: Sequence[bytes]) -> None:
+def dequeue_pictures(connection: Connection, digests: Sequence[bytes]) -> None:
     """Takes every inspection of these pictures out of the queue: there is nothing left to look at."""
     shown = select(inspections.c.id).where(inspections.c.picture.in_(digests))
     connection.execute(delete(review_queue).where(review_queue.c.record_id.in_(shown)))
 
 
-def count_waiting(connection: Connection, station: str | None = None, most: int | None = None) -> int:
+def count_waiting(connection: Connection, station: str | None = None, limit: int | None = None) -> int:
     """Returns how many inspections wait.
 
     Args:
@@ -89,7 +89,7 @@ def count_waiting(connection: Connection, station: str | None = None, most: int 
         station: Only of this one; None = of all.
         most: No more are counted, so that a long queue takes no longer; None = all are.
     """
-    counted = select(review_queue.c.record_id).limit(most)
+    counted = select(review_queue.c.record_id).limit(limit)
     if station is not None:
         counted = counted.where(review_queue.c.station == station)
     return connection.execute(select(func.count()).select_from(counted.subquery())).scalar_one()

@@ -14,9 +14,9 @@ from typing import NamedTuple
 from sqlalchemy import Connection, case, exists, func, select, text
 
 from api.records.queries import Filters
-from api.records.review.draw_counts import DrawnBy, inspected, total_draws
+from api.records.review.confidence_intervals import Interval, Sample, estimate_share, estimate_total
 from api.records.review.reviews import UNSURE
-from api.records.review.sample_intervals import Interval, Sample, share_of, total_of
+from api.records.review.sampling_counts import Stratum, count_strata, inspected
 from api.records.schemas import Estimate, ReviewStatistics
 from api.records.tables import inspections, is_drawn, shadows
 from segdec.config import GOOD
@@ -32,7 +32,7 @@ NAMES = {
 NOTHING = Estimate(value=None, low=None, high=None)
 
 
-class Reviewed(NamedTuple):
+class ReviewCounts(NamedTuple):
     """What was drawn of one kind, and what became of it.
 
     Attributes:
@@ -53,7 +53,7 @@ class Reviewed(NamedTuple):
         return self.reviewed - self.unsure
 
 
-class Kind(NamedTuple):
+class StratumCounts(NamedTuple):
     """Inspections of one reason and one probability.
 
     Attributes:
@@ -63,13 +63,13 @@ class Kind(NamedTuple):
     """
 
     total: int
-    plain: Reviewed
-    differing: Reviewed = Reviewed()
+    plain: ReviewCounts
+    differing: ReviewCounts = ReviewCounts()
 
     @property
-    def drawn(self) -> Reviewed:
+    def drawn(self) -> ReviewCounts:
         """All that was drawn."""
-        return Reviewed(*map(sum, zip(self.plain, self.differing, strict=True)))
+        return ReviewCounts(*map(sum, zip(self.plain, self.differing, strict=True)))
 
     def sample(self) -> Sample:
         """Returns of how many it is known how many are defective.
@@ -87,21 +87,21 @@ class Kind(NamedTuple):
         return Sample(self.total, size, share * size)
 
 
-Kinds = Mapping[DrawnBy, Kind]
+Strata = Mapping[Stratum, StratumCounts]
 
 
-def make_statistics(connection: Connection, filters: Filters) -> ReviewStatistics:
+def query_statistics(connection: Connection, filters: Filters) -> ReviewStatistics:
     """Reckons the statistics of a time and a station, which are all that `filters` may name."""
-    totals, reviewed = total_draws(connection, filters), _reviewed(connection, filters)
+    totals, reviewed = count_strata(connection, filters), _reviewed(connection, filters)
     kinds = {}
     for by in {*totals, *reviewed}:
-        kind = Kind(totals.get(by, 0), **reviewed.get(by, {"plain": Reviewed()}))
+        kind = StratumCounts(totals.get(by, 0), **reviewed.get(by, {"plain": ReviewCounts()}))
         # What came between the two questions is drawn, and not among the total.
         kinds[by] = kind._replace(total=max(kind.total, kind.drawn.drawn))
-    return reckon(filters, kinds)
+    return compute_statistics(filters, kinds)
 
 
-def _reviewed(connection: Connection, filters: Filters) -> Mapping[DrawnBy, Mapping[str, Reviewed]]:
+def _reviewed(connection: Connection, filters: Filters) -> Mapping[Stratum, Mapping[str, ReviewCounts]]:
     """What was drawn of each kind, by the names of its parts."""
     table = inspections.c
     differs = exists().where(shadows.c.record_id == table.id, shadows.c.differs)
@@ -111,14 +111,14 @@ def _reviewed(connection: Connection, filters: Filters) -> Mapping[DrawnBy, Mapp
     counted = (func.sum(case((condition, 1), else_=0)) for condition in sums)
     statement = select(*by, func.count(), *counted).where(is_drawn)
     statement = statement.group_by(table.draw_reason, table.draw_probability, text("part"))
-    found: dict[DrawnBy, dict[str, Reviewed]] = {}
+    found: dict[Stratum, dict[str, ReviewCounts]] = {}
     for reason, share, is_differing, *counts in connection.execute(inspected(connection, statement, filters)):
-        parts = found.setdefault(DrawnBy(reason, share), {"plain": Reviewed()})
-        parts["differing" if is_differing else "plain"] = Reviewed(*map(int, counts))
+        parts = found.setdefault(Stratum(reason, share), {"plain": ReviewCounts()})
+        parts["differing" if is_differing else "plain"] = ReviewCounts(*map(int, counts))
     return found
 
 
-def reckon(filters: Filters, kinds: Kinds) -> ReviewStatistics:
+def compute_statistics(filters: Filters, kinds: Strata) -> ReviewStatistics:
     """Reckons the statistics from what was counted."""
     good, defective, doubtful = (
         _samples(kinds, reasons) for reasons in (CALLED_GOOD, CALLED_DEFECTIVE, FOR_REVIEW)
@@ -128,7 +128,7 @@ def reckon(filters: Filters, kinds: Kinds) -> ReviewStatistics:
         sum(sample.total for sample in samples) for samples in (good, defective, doubtful)
     )
     asked = called_good + called_defective + for_review
-    alarms = total_of([sample.others for sample in defective])
+    alarms = estimate_total([sample.others for sample in defective])
     return ReviewStatistics(
         since=filters.since,
         until=filters.until,
@@ -140,16 +140,16 @@ def reckon(filters: Filters, kinds: Kinds) -> ReviewStatistics:
         drawn=sum(one.drawn for one in found),
         reviewed=sum(one.reviewed for one in found),
         unsure=sum(one.unsure for one in found),
-        defect_rate=_estimate(total_of([*good, *defective, *doubtful]), asked),
-        missed=_estimate(total_of(good)),
-        miss_rate=_estimate(share_of(good, [*defective, *doubtful]), min(asked, 1)),
+        defect_rate=_estimate(estimate_total([*good, *defective, *doubtful]), asked),
+        missed=_estimate(estimate_total(good)),
+        miss_rate=_estimate(estimate_share(good, [*defective, *doubtful]), min(asked, 1)),
         false_alarms=_estimate(alarms),
         false_alarm_share=_estimate(alarms, called_defective),
         notes=list(_notes(kinds)),
     )
 
 
-def _samples(kinds: Kinds, reasons: Iterable[str]) -> list[Sample]:
+def _samples(kinds: Strata, reasons: Iterable[str]) -> list[Sample]:
     """Of the defective ones among what was answered so."""
     return [kind.sample() for by, kind in kinds.items() if by.reason in reasons]
 
@@ -161,7 +161,7 @@ def _estimate(interval: Interval, of: int = 1) -> Estimate:
     return Estimate(value=value, low=interval.low / of, high=interval.high / of)
 
 
-def _notes(kinds: Kinds) -> Iterable[str]:
+def _notes(kinds: Strata) -> Iterable[str]:
     for by, kind in sorted(kinds.items()):
         name, found = NAMES[by.reason], kind.drawn
         if kind.total and not kind.sample().size:

@@ -22,9 +22,9 @@ from api.records.storage.pictures import PictureStore
 from api.records.tables import inspections
 from segdec.config import GOOD
 from segdec.errors import ConfigError
-from segdec.files import new_folder
 from segdec.images import write_png
 from segdec.mask_decoding import unpack_mask
+from segdec.runtime.files import atomic_folder
 from segdec.schemas import MaskAnswer
 
 NAME_DIGITS = 32
@@ -68,7 +68,7 @@ class ReviewedFilters:
 
 
 @dataclass
-class Exported:
+class ExportSummary:
     """What an export holds, and what it leaves out.
 
     Attributes:
@@ -88,7 +88,9 @@ class Exported:
     repeated: int = 0
 
 
-def export_reviewed(engine: Engine, pictures: PictureStore, filters: ReviewedFilters, out: Path) -> Exported:
+def export_reviewed(
+    engine: Engine, pictures: PictureStore, filters: ReviewedFilters, out: Path
+) -> ExportSummary:
     """Writes what people have judged as a data set of the layout `manifest`: `out` is whole, or not there.
 
     It may be done while inspections and reviews come in: what is judged meanwhile may be missing.
@@ -106,10 +108,10 @@ def export_reviewed(engine: Engine, pictures: PictureStore, filters: ReviewedFil
     """
     if out.exists():
         raise ConfigError(f"{out} exists. Choose another folder: an export never changes one.")
-    exported = Exported()
+    exported = ExportSummary()
     latest = _latest_reviews(engine, filters, exported)
     classes = _classes(engine, latest)
-    with new_folder(out) as folder, _lists(folder, classes) as lists:
+    with atomic_folder(out) as folder, _lists(folder, classes) as lists:
         writer = _Writer(folder, lists, classes, exported)
         for row in _read(engine, [one.id for one in latest]):
             picture = pictures.get(bytes(row["picture"])) if row["picture_state"] == "kept" else None
@@ -119,13 +121,13 @@ def export_reviewed(engine: Engine, pictures: PictureStore, filters: ReviewedFil
                 writer.add(row, picture)
         if not exported.labels:
             raise ConfigError(
-                f"No photograph to export: {tell_left_out(exported)}. Expected some that were judged good or "
+                f"No photograph to export: {describe_skipped(exported)}. Expected some that were judged good or "
                 "defective."
             )
     return exported
 
 
-def tell_left_out(exported: Exported) -> str:
+def describe_skipped(exported: ExportSummary) -> str:
     """Says how many reviews there were that are not in the export."""
     return (
         f"{exported.unsure} unsure, {exported.gone} whose picture is gone, {exported.repeated} that a later "
@@ -144,7 +146,7 @@ class _Review:
     maker: tuple[str, str, str | None]
 
 
-def _latest_reviews(engine: Engine, filters: ReviewedFilters, exported: Exported) -> list[_Review]:
+def _latest_reviews(engine: Engine, filters: ReviewedFilters, exported: ExportSummary) -> list[_Review]:
     """The latest review of each picture, in the order of the inspections, without those that are unsure."""
     latest: dict[bytes, _Review] = {}
     for row in _pages(engine, filters):
@@ -222,7 +224,7 @@ class _Writer:
     """Adds photographs and masks to a folder, and lines to its lists."""
 
     def __init__(
-        self, folder: Path, lists: tuple[TextIO, TextIO], classes: Sequence[str], exported: Exported
+        self, folder: Path, lists: tuple[TextIO, TextIO], classes: Sequence[str], exported: ExportSummary
     ) -> None:
         self._folder, self._exported = folder, exported
         self._manifest, self._origins = lists[0], csv.writer(lists[1])

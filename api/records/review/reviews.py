@@ -10,8 +10,8 @@ from api.errors import RequestError
 from api.records import queries
 from api.records.inspection import Row
 from api.records.review.leases import is_leased_to_another, lease_one
-from api.records.review.review_queue import put_up_again, take_down
-from api.records.storage.worth import Worth
+from api.records.review.review_queue import dequeue, requeue
+from api.records.storage.retention_class import RetentionClass
 from api.records.tables import audit, inspections, pictures
 from segdec.config import GOOD
 
@@ -22,7 +22,7 @@ REVIEW, UNDO = "review", "undo"
 
 
 @dataclass(frozen=True)
-class Verdict:
+class ReviewDecision:
     """What a person says of an inspection, by the columns of `tables.inspections`; None = nobody does.
 
     Attributes:
@@ -45,19 +45,19 @@ class Verdict:
         return cls(**{name: row[name] for name in cls.__dataclass_fields__})
 
     @classmethod
-    def from_line(cls, told: Row) -> Self:
+    def from_audit(cls, told: Row) -> Self:
         """Reads it from a line of the audit."""
         at = told["reviewed_at"]
         return cls(**{**told, "reviewed_at": None if at is None else datetime.fromisoformat(at)})
 
-    def for_line(self) -> dict[str, Any]:
+    def to_audit(self) -> dict[str, Any]:
         """Returns what a line of the audit says of it."""
         at = self.reviewed_at
         return {**asdict(self), "reviewed_at": None if at is None else at.isoformat()}
 
 
 @dataclass(frozen=True)
-class Change:
+class ReviewChange:
     """Who wants to change what is said of an inspection.
 
     Attributes:
@@ -75,19 +75,19 @@ class Change:
     now: datetime
 
 
-def review(connection: Connection, change: Change, verdict: Verdict) -> RowMapping:
+def review(connection: Connection, change: ReviewChange, verdict: ReviewDecision) -> RowMapping:
     """Says something of an inspection, which then waits no more; returns it as it is now.
 
     Raises:
         RequestError: 404 without such an inspection, 412 if it has changed, 409 if another has it before him.
     """
     row = _find(connection, change)
-    take_down(connection, [change.record_id])
-    _value_picture(connection, row["picture"], Worth.REVIEWED)
+    dequeue(connection, [change.record_id])
+    _value_picture(connection, row["picture"], RetentionClass.REVIEWED)
     return _set(connection, change, REVIEW, row, verdict)
 
 
-def undo(connection: Connection, change: Change) -> RowMapping:
+def undo(connection: Connection, change: ReviewChange) -> RowMapping:
     """Takes the last word back; without an earlier one, the inspection waits again, for who took it back.
 
     Raises:
@@ -101,17 +101,17 @@ def undo(connection: Connection, change: Change) -> RowMapping:
     earlier = _earlier(connection, change.record_id)
     changed = _set(connection, change, UNDO, row, earlier)
     if earlier.reviewed_label is None:
-        put_up_again(connection, row)
+        requeue(connection, row)
         if change.session is not None:
             lease_one(connection, change.session, change.record_id, change.now)
         _value_picture(connection, row["picture"], _worth(connection, row["picture"]))
     return changed
 
 
-def _find(connection: Connection, change: Change) -> RowMapping:
+def _find(connection: Connection, change: ReviewChange) -> RowMapping:
     row = queries.find_inspection(connection, change.record_id)
     if row is None:
-        raise no_record(change.record_id)
+        raise record_not_found(change.record_id)
     if row["revision"] != change.revision:
         raise RequestError(
             412,
@@ -129,22 +129,26 @@ def _find(connection: Connection, change: Change) -> RowMapping:
     return row
 
 
-def no_record(record_id: int) -> RequestError:
+def record_not_found(record_id: int) -> RequestError:
     """Returns the 404 of an inspection that there is none of."""
     return RequestError(404, "record_not_found", f"There is no record {record_id}. See GET /v1/records.")
 
 
-def _set(connection: Connection, change: Change, what: str, row: Row, verdict: Verdict) -> RowMapping:
+def _set(
+    connection: Connection, change: ReviewChange, what: str, row: Row, verdict: ReviewDecision
+) -> RowMapping:
     values = {**asdict(verdict), "revision": change.revision + 1}
     connection.execute(update(inspections).where(inspections.c.id == change.record_id).values(values))
-    before, after = Verdict.of(row).for_line(), verdict.for_line()
-    queries.add_audit(connection, change.who, what, record_id=change.record_id, before=before, after=after)
+    before, after = ReviewDecision.of(row).to_audit(), verdict.to_audit()
+    queries.add_audit_entry(
+        connection, change.who, what, record_id=change.record_id, before=before, after=after
+    )
     changed = queries.find_inspection(connection, change.record_id)
     assert changed is not None
     return changed
 
 
-def _earlier(connection: Connection, record_id: int) -> Verdict:
+def _earlier(connection: Connection, record_id: int) -> ReviewDecision:
     """What was said before the last word that was not taken back."""
     mine = audit.c.record_id == record_id, audit.c.what.in_((REVIEW, UNDO))
     lines = connection.execute(select(audit.c.id, audit.c.what).where(*mine).order_by(audit.c.id)).all()
@@ -155,19 +159,19 @@ def _earlier(connection: Connection, record_id: int) -> Verdict:
         elif standing:
             standing.pop()
     if not standing:
-        return Verdict()
+        return ReviewDecision()
     told = connection.execute(select(audit.c.before).where(audit.c.id == standing[-1])).scalar_one()
-    return Verdict.from_line(queries.read_told(told))
+    return ReviewDecision.from_audit(queries.parse_audit_values(told))
 
 
 # === Pictures ===
 
 
-def _value_picture(connection: Connection, sha256: bytes, worth: Worth) -> None:
+def _value_picture(connection: Connection, sha256: bytes, worth: RetentionClass) -> None:
     connection.execute(update(pictures).where(pictures.c.sha256 == sha256).values(worth=worth))
 
 
-def _worth(connection: Connection, sha256: bytes) -> Worth:
+def _worth(connection: Connection, sha256: bytes) -> RetentionClass:
     """Of a picture of which one inspection waits again; others may show it too."""
 
     def any_is(condition: ColumnElement[bool]) -> bool:
@@ -175,5 +179,5 @@ def _worth(connection: Connection, sha256: bytes) -> Worth:
         return bool(connection.execute(select(shown)).scalar())
 
     if any_is(inspections.c.reviewed_label.is_not(None)):
-        return Worth.REVIEWED
-    return Worth.DEFECT if any_is(inspections.c.label != GOOD) else Worth.TO_REVIEW
+        return RetentionClass.REVIEWED
+    return RetentionClass.DEFECT if any_is(inspections.c.label != GOOD) else RetentionClass.TO_REVIEW

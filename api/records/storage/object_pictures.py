@@ -12,7 +12,7 @@ from datetime import timedelta
 from obstore.exceptions import AlreadyExistsError, BaseError
 from obstore.store import S3Store
 
-from api.records.storage.pictures import STORE_ID, UNSETTLED
+from api.records.storage.pictures import MARKS_FOLDER, STORE_ID
 from segdec.errors import ConfigError
 
 CONNECT_S = 3
@@ -65,7 +65,7 @@ class ObjectPictures:
         with self._reached():
             found = self._get(STORE_ID)
             if found is None:
-                next(iter(self._store.list(UNSETTLED)), None)  # unlike an object, fails without its bucket
+                next(iter(self._store.list(MARKS_FOLDER)), None)  # unlike an object, fails without its bucket
             return None if found is None else found.decode("ascii", "replace").strip()
 
     def write_id(self, store_id: str) -> None:
@@ -80,14 +80,14 @@ class ObjectPictures:
             with suppress(AlreadyExistsError):
                 self._store.put(_path(sha256), data, mode="create", use_multipart=False)
 
-    def settle(self, *digests: bytes) -> None:
+    def clear_marks(self, *digests: bytes) -> None:
         """Removes the marks, all in one request."""
         self._remove([_mark(sha256) for sha256 in digests])
 
-    def unsettled(self) -> Iterator[bytes]:
+    def marked(self) -> Iterator[bytes]:
         """Lists the marks."""
         with self._reached():
-            for listed in self._store.list(UNSETTLED):
+            for listed in self._store.list(MARKS_FOLDER):
                 names = (entry["path"].rpartition("/")[2] for entry in listed)
                 yield from (bytes.fromhex(name) for name in names if DIGEST.fullmatch(name))
 
@@ -96,7 +96,7 @@ class ObjectPictures:
         with self._reached():
             return self._get(_path(sha256))
 
-    def holds(self, sha256: bytes) -> bool:
+    def contains(self, sha256: bytes) -> bool:
         """Asks for the object's head."""
         with self._reached():
             try:
@@ -138,7 +138,7 @@ def _path(sha256: bytes) -> str:
 
 
 def _mark(sha256: bytes) -> str:
-    return f"{UNSETTLED}/{sha256.hex()}"
+    return f"{MARKS_FOLDER}/{sha256.hex()}"
 
 
 def _first_line(error: Exception) -> str:

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import NamedTuple, Protocol
 from uuid import uuid4
 
-from segdec.files import sync_folder, write_text_atomic
+from segdec.runtime.files import fsync_folder, write_text_atomic
 
-UNSETTLED = "unsettled"
+MARKS_FOLDER = "unsettled"
 STORE_ID = "store-id"
 MARK = re.compile(r"(?P<sha256>[0-9a-f]{64})\.[0-9a-f]+")
 """Name of the file that marks a picture."""
@@ -49,16 +49,16 @@ class PictureStore(Protocol):
     def put(self, sha256: bytes, data: bytes) -> None:
         """Keeps `data`, which survives a loss of power when this returns, and marks it as unsettled."""
 
-    def settle(self, *digests: bytes) -> None:
+    def clear_marks(self, *digests: bytes) -> None:
         """Removes the marks of pictures, whose rows are there."""
 
-    def unsettled(self) -> Iterable[bytes]:
+    def marked(self) -> Iterable[bytes]:
         """Returns the pictures that are marked."""
 
     def get(self, sha256: bytes) -> bytes | None:
         """Returns a picture; None if it is not there."""
 
-    def holds(self, sha256: bytes) -> bool:
+    def contains(self, sha256: bytes) -> bool:
         """Returns whether a picture is there."""
 
     def delete(self, *digests: bytes) -> None:
@@ -82,7 +82,7 @@ class FolderPictures:
 
     def __init__(self, folder: Path) -> None:
         self.place = str(folder)
-        self._folder, self._unsettled = folder, folder / UNSETTLED
+        self._folder, self._unsettled = folder, folder / MARKS_FOLDER
         self._unsettled.mkdir(parents=True, exist_ok=True)
 
     def read_id(self) -> str | None:
@@ -106,7 +106,7 @@ class FolderPictures:
         path = self._path(sha256)
         if not path.parent.exists():
             path.parent.mkdir(exist_ok=True)
-            sync_folder(self._folder)
+            fsync_folder(self._folder)
         try:
             path.hardlink_to(mark)
         except FileExistsError:
@@ -115,15 +115,15 @@ class FolderPictures:
             if not path.exists():
                 self.put(sha256, data)
                 return
-        sync_folder(path.parent)
+        fsync_folder(path.parent)
 
-    def settle(self, *digests: bytes) -> None:
+    def clear_marks(self, *digests: bytes) -> None:
         """Removes the second names."""
         for sha256 in digests:
             for mark in self._unsettled.glob(f"{sha256.hex()}.*"):
                 mark.unlink(missing_ok=True)
 
-    def unsettled(self) -> Iterator[bytes]:
+    def marked(self) -> Iterator[bytes]:
         """Reads the second names."""
         for mark in self._unsettled.iterdir():
             if named := MARK.fullmatch(mark.name):  # NFS and desktops put files of their own there
@@ -136,7 +136,7 @@ class FolderPictures:
         except FileNotFoundError:
             return None
 
-    def holds(self, sha256: bytes) -> bool:
+    def contains(self, sha256: bytes) -> bool:
         """Looks whether there is a file."""
         return self._path(sha256).exists()
 
@@ -144,7 +144,7 @@ class FolderPictures:
         """Removes the files under all their names."""
         for sha256 in digests:
             self._path(sha256).unlink(missing_ok=True)
-            self.settle(sha256)
+            self.clear_marks(sha256)
 
     def space(self) -> Space:
         """Asks the file system."""

@@ -1,6 +1,6 @@
 """How long pictures are kept: by what they are worth, their age, and the space that there is.
 
-Rows outlive their pictures. A picture that is to go is said to be `expiring` first, and its file is deleted
+Rows outlive their pictures. A picture that is to go is said to be `expiring_pictures` first, and its file is deleted
 under the lock of the writer: one that comes again meanwhile is stored again.
 """
 
@@ -17,20 +17,20 @@ from sqlalchemy.exc import SQLAlchemyError
 from api.records import queries
 from api.records.database import writing
 from api.records.record_metrics import RecordMetrics
-from api.records.review.review_queue import count_waiting, take_down_pictures
-from api.records.storage.ballast import Ballast
+from api.records.review.review_queue import count_waiting, dequeue_pictures
 from api.records.storage.pictures import PictureStore
-from api.records.storage.worth import Worth
+from api.records.storage.reserved_space import ReservedSpace
+from api.records.storage.retention_class import RetentionClass
 from api.settings import Settings
 
-BITE = 100
+DELETE_BATCH = 100
 """Pictures that are deleted in one transaction: a few milliseconds in which no inspection is stored."""
 PAUSE_S = 30.0
 """Seconds between two looks at what is due."""
 GIGABYTE = 10**9
 CLOCK_JUMP_S = 60.0
 """By how much the clock may part from the time that passes before no age is believed."""
-DISTRUST_S = 86_400.0
+EXPIRY_SUSPENSION_S = 86_400.0
 """Seconds for which it is not, after a jump: who put the clock wrong has time to put it right."""
 REST_S = 14 * 86_400.0
 """Seconds for which a line may rest before its clock looks as if it had jumped meanwhile."""
@@ -47,19 +47,19 @@ class RetentionRules:
         free_share: Share of the disk that stays free, 0…1.
     """
 
-    days: Mapping[Worth, float]
-    most_bytes: int | None
+    days: Mapping[RetentionClass, float]
+    max_bytes: int | None
     free_share: float
 
     @classmethod
     def from_settings(cls, settings: Settings) -> "RetentionRules":
         """Reads them from what the operator set."""
         days = {
-            Worth.GOOD: settings.record_good_days,
-            Worth.GOOD_SAMPLE: settings.record_sample_days,
-            Worth.TO_REVIEW: settings.record_sample_days,
-            Worth.DEFECT: settings.record_defect_days,
-            Worth.REVIEWED: settings.record_reviewed_days,
+            RetentionClass.GOOD: settings.record_good_days,
+            RetentionClass.GOOD_SAMPLE: settings.record_sample_days,
+            RetentionClass.TO_REVIEW: settings.record_sample_days,
+            RetentionClass.DEFECT: settings.record_defect_days,
+            RetentionClass.REVIEWED: settings.record_reviewed_days,
         }
         budget = settings.record_budget_gb
         return cls(
@@ -69,7 +69,7 @@ class RetentionRules:
         )
 
 
-class ClockWatch:
+class ClockMonitor:
     """Notices a clock that jumps.
 
     Args:
@@ -88,19 +88,19 @@ class ClockWatch:
         self._apart = wall() - passed()
         self._distrusted_until = float("-inf")
         if newest is not None and not -CLOCK_JUMP_S <= (ahead := wall() - newest) <= REST_S:
-            self._distrust(ahead)
+            self.suspend_expiry(ahead)
 
     def is_trusted(self) -> bool:
         """Returns whether the clock has gone as time has, for a day or since the start."""
         apart = self._wall() - self._passed()
         if abs(apart - self._apart) > CLOCK_JUMP_S:
-            self._distrust(apart - self._apart)
+            self.suspend_expiry(apart - self._apart)
         self._apart = apart
         return self._passed() >= self._distrusted_until
 
-    def _distrust(self, jump_s: float) -> None:
+    def suspend_expiry(self, jump_s: float) -> None:
         logger.error("The clock jumped by %.0f s: no picture is deleted for its age for a day", jump_s)
-        self._distrusted_until = self._passed() + DISTRUST_S
+        self._distrusted_until = self._passed() + EXPIRY_SUSPENSION_S
 
 
 class Retention:
@@ -120,12 +120,12 @@ class Retention:
         engine: Engine,
         pictures: PictureStore,
         rules: RetentionRules,
-        clock: ClockWatch,
-        ballast: Ballast,
+        clock: ClockMonitor,
+        reserved_space: ReservedSpace,
         metrics: RecordMetrics,
     ) -> None:
         self._engine, self._pictures, self._rules, self._clock = engine, pictures, rules, clock
-        self._ballast, self._metrics = ballast, metrics
+        self._ballast, self._metrics = reserved_space, metrics
         self._due, self._ended = threading.Event(), False
         self._thread = threading.Thread(target=self._run_regularly, name="retention", daemon=True)
 
@@ -133,7 +133,7 @@ class Retention:
         """Begins to look regularly at what is due."""
         self._thread.start()
 
-    def hurry(self) -> None:
+    def run_now(self) -> None:
         """Looks at once, because the disk is full."""
         self._ballast.drop()
         self._due.set()
@@ -178,14 +178,16 @@ class Retention:
         free = None if space is None else space.free
         self._metrics.set_space(stored, free, short=short, distrusted=not trusted)
 
-    def _expire_old(self, worth: Worth, before: datetime) -> None:
+    def _expire_old(self, worth: RetentionClass, before: datetime) -> None:
         while not self._ended and self._expire("age", [worth], before):
             pass
 
     def _make_room(self) -> bool:
         """Deletes what is worth least until there is room; returns whether there is none all the same."""
         while not self._ended and self._is_short():
-            if not self._expire("space", [worth for worth in Worth if worth < Worth.REVIEWED], None):
+            if not self._expire(
+                "space", [worth for worth in RetentionClass if worth < RetentionClass.REVIEWED], None
+            ):
                 logger.error("The record is short of space, and has no picture left that it may delete")
                 return True
         return False
@@ -194,20 +196,20 @@ class Retention:
         space = self._pictures.space()
         if space is not None and space.free < self._rules.free_share * space.total:
             return True
-        if self._rules.most_bytes is None:
+        if self._rules.max_bytes is None:
             return False
         with self._engine.connect() as connection:
-            return queries.stored_bytes(connection) > self._rules.most_bytes
+            return queries.stored_bytes(connection) > self._rules.max_bytes
 
-    def _expire(self, cause: str, worths: Sequence[Worth], before: datetime | None) -> bool:
+    def _expire(self, cause: str, worths: Sequence[RetentionClass], before: datetime | None) -> bool:
         """Deletes a few of these pictures; returns whether there were any."""
         with writing(self._engine) as connection:
-            chosen = queries.least_worthy(connection, worths, before, BITE)
+            chosen = queries.least_valuable_pictures(connection, worths, before, DELETE_BATCH)
             if not chosen:
                 return False
-            queries.change_states(connection, chosen, "kept", "expiring")
-            take_down_pictures(connection, chosen)
-            queries.add_audit(
+            queries.change_picture_states(connection, chosen, "kept", "expiring")
+            dequeue_pictures(connection, chosen)
+            queries.add_audit_entry(
                 connection, "retention", "delete pictures", after={"cause": cause, "count": len(chosen)}
             )
         self._metrics.count_deleted(cause, len(chosen))
@@ -225,26 +227,28 @@ class Retention:
             state = queries.picture_state(connection, sha256)
             if state == "lost":  # its bytes are forgotten already; its file may have come back
                 self._pictures.delete(sha256)
-                queries.change_states(connection, [sha256], "lost", "expired")
+                queries.change_picture_states(connection, [sha256], "lost", "expired")
             elif state == "kept":
-                queries.change_states(connection, [sha256], "kept", "expiring")
-                take_down_pictures(connection, [sha256])
+                queries.change_picture_states(connection, [sha256], "kept", "expiring")
+                dequeue_pictures(connection, [sha256])
             if state in ("lost", "kept"):
                 told = {"sha256": sha256.hex()}
                 before, after = {**told, "state": state}, {**told, "state": "expired"}
                 what = "delete a picture"
-                queries.add_audit(connection, who, what, record_id=record_id, before=before, after=after)
+                queries.add_audit_entry(
+                    connection, who, what, record_id=record_id, before=before, after=after
+                )
                 self._metrics.count_deleted("person", 1)
         self._delete_expiring()
 
     def _delete_expiring(self) -> None:
         while True:
             with writing(self._engine) as connection:
-                chosen = queries.expiring(connection, BITE)
+                chosen = queries.expiring_pictures(connection, DELETE_BATCH)
                 if not chosen:
                     return
                 self._pictures.delete(*chosen)
-                queries.forget_bytes(connection, chosen)
-                queries.change_states(connection, chosen, "expiring", "expired")
-            if len(chosen) < BITE:
+                queries.subtract_stored_bytes(connection, chosen)
+                queries.change_picture_states(connection, chosen, "expiring", "expired")
+            if len(chosen) < DELETE_BATCH:
                 return

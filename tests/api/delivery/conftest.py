@@ -1,8 +1,8 @@
 import pytest
 
-from api.middleware.metrics import Metrics
+from api.metrics import Metrics
 from api.records.database import migrate, open_database
-from tests.api.delivery.letters import Line
+from tests.api.delivery.outbox_messages import EventSource
 
 
 @pytest.fixture
@@ -30,4 +30,4 @@ def metrics():
 
 @pytest.fixture
 def line(engine):
-    return Line(engine)
+    return EventSource(engine)

@@ -13,7 +13,7 @@ from api.delivery.delivery import Delivery
 from api.delivery.outbox_metrics import OutboxMetrics
 from api.records.database import migrate, open_database
 from api.records.tables import inspections, outbox
-from tests.api.delivery.letters import RULES, UNREACHABLE, FakeSink, Line
+from tests.api.delivery.outbox_messages import RULES, UNREACHABLE, EventSource, FakeSink
 from tests.api.records.recording_clients import Clients, start
 
 KILLS = 4
@@ -64,7 +64,7 @@ def test_a_stop_sends_what_can_be_sent_and_leaves_the_rest(tmp_path, metrics):
     url = f"sqlite:///{tmp_path}/record.db"
     engine, sink = open_database(url), FakeSink()
     migrate(engine)
-    line = Line(engine)
+    line = EventSource(engine)
     sink.failures["b"] = UNREACHABLE
     delivery = Delivery(open_database(url), [sink], RULES, OutboxMetrics(metrics, ["fake"]))
     line.inspect("a", "b", "a")

@@ -6,25 +6,25 @@ import os
 import pytest
 
 from api.delivery.json_lines import JsonLines
-from api.delivery.sink import DeliveryError, Letter
+from api.delivery.sink import DeliveryError, OutboxMessage
 
 
-def letter(number):
-    return Letter(number, f"e{number}", "inspected", "a", f'{{"specversion":"1.0","id":"e{number}"}}')
+def message(number):
+    return OutboxMessage(number, f"e{number}", "inspected", "a", f'{{"specversion":"1.0","id":"e{number}"}}')
 
 
 def append(path, *numbers):
     async def main():
         sink = JsonLines(path)
         for number in numbers:
-            await sink.deliver(letter(number))
+            await sink.deliver(message(number))
         await sink.close()
 
     asyncio.run(main())
 
 
 def lines(*numbers):
-    return "".join(f"{letter(number).event}\n" for number in numbers)
+    return "".join(f"{message(number).event}\n" for number in numbers)
 
 
 @pytest.fixture
@@ -60,11 +60,11 @@ def test_what_is_somebody_elses_is_left_alone(path):
 def test_where_the_file_was_moved_a_new_one_begins(path):
     async def main():
         sink = JsonLines(path)
-        await sink.deliver(letter(1))
+        await sink.deliver(message(1))
         path.rename(path.with_suffix(".1"))
-        await sink.deliver(letter(2))
+        await sink.deliver(message(2))
         path.unlink()
-        await sink.deliver(letter(3))
+        await sink.deliver(message(3))
         await sink.close()
 
     asyncio.run(main())
@@ -82,14 +82,14 @@ def test_a_full_disk_leaves_no_half_of_a_line(path, monkeypatch):
 
     async def main():
         sink = JsonLines(path)
-        await sink.deliver(letter(1))
+        await sink.deliver(message(1))
         with monkeypatch.context() as patch:
             patch.setattr(os, "write", write_some)
             with pytest.raises(DeliveryError, match="No space left") as failure:
-                await sink.deliver(letter(2))
+                await sink.deliver(message(2))
         assert failure.value.blame == "unreachable"
         assert path.read_text() == lines(1)
-        await sink.deliver(letter(2))
+        await sink.deliver(message(2))
         await sink.close()
 
     asyncio.run(main())
@@ -100,7 +100,7 @@ def test_a_folder_that_is_gone_is_waited_for(path):
     async def main():
         sink = JsonLines(path / "missing" / "events")
         with pytest.raises(DeliveryError, match="No such file") as failure:
-            await sink.deliver(letter(1))
+            await sink.deliver(message(1))
         assert failure.value.blame == "unreachable"
 
     asyncio.run(main())

@@ -38,8 +38,8 @@ class Day:
             (number,) = queries.add_inspections(connection, [row]).values()
             hour = {name: row[name] for name in ("station", "model", "version", "label")}
             sums = {"count": 1, "log_odds_sum": 0.0, "log_odds_squares": 0.0}
-            moment = {"hour": queries.hour_of(at), "first_id": number, "last_id": number}
-            queries.count_hours(connection, [{**hour, **sums, **moment}])
+            moment = {"hour": queries.start_of_hour(at), "first_id": number, "last_id": number}
+            queries.add_hour_counts(connection, [{**hour, **sums, **moment}])
         return number
 
     def miss(self, station, at):

@@ -11,10 +11,10 @@ from api.delivery.delivery import Delivery
 from api.delivery.mqtt import Mqtt, read_mqtt_url, safe_level, topic_of
 from api.delivery.mqtt_connection import Broker
 from api.delivery.outbox_metrics import OutboxMetrics
-from api.delivery.sink import DeliveryError, Letter
+from api.delivery.sink import DeliveryError, OutboxMessage
 from segdec.errors import ConfigError
 from tests.api.delivery.brokers import MOSQUITTO, Listener, OwnMosquitto
-from tests.api.delivery.letters import RULES, Line
+from tests.api.delivery.outbox_messages import RULES, EventSource
 from tests.api.records.databases import free_port
 
 CERTIFICATES = Path(__file__).parents[1] / "certificates"
@@ -23,8 +23,10 @@ needs_mosquitto = pytest.mark.skipif(
 )
 
 
-def letter(number=1, station="line 1/cam#2"):
-    return Letter(number, f"e{number}", "inspected", station, f'{{"specversion":"1.0","id":"e{number}"}}')
+def message(number=1, station="line 1/cam#2"):
+    return OutboxMessage(
+        number, f"e{number}", "inspected", station, f'{{"specversion":"1.0","id":"e{number}"}}'
+    )
 
 
 @pytest.fixture
@@ -58,7 +60,7 @@ def deliver(port, *letters, user=None, password=None, trust=None):
 def test_an_event_is_published_to_its_stations_topic(make_broker):
     broker = make_broker()
     listener = Listener(broker.port)
-    deliver(broker.port, letter(1), letter(2, ""))
+    deliver(broker.port, message(1), message(2, ""))
     listener.wait_for(2)
     listener.close()
     assert listener.messages == [
@@ -76,7 +78,7 @@ def test_what_the_broker_does_not_allow_is_not_taken_for_delivered(make_broker, 
     (tmp_path / "acl").write_text("topic read #\n")
     broker = make_broker("allow_anonymous true", f"acl_file {tmp_path}/acl")
     with pytest.raises(DeliveryError, match="Not authorized") as failure:
-        deliver(broker.port, letter())
+        deliver(broker.port, message())
     assert failure.value.blame == "unreachable"
 
 
@@ -86,7 +88,7 @@ def test_a_broker_that_wants_a_login_refuses_who_has_none(make_broker, tmp_path)
     broker = make_broker("allow_anonymous false", f"password_file {tmp_path}/users")
     for user in (None, "line"):
         with pytest.raises(DeliveryError, match="refuses us") as failure:
-            deliver(broker.port, letter(), user=user, password="secret")
+            deliver(broker.port, message(), user=user, password="secret")
         assert failure.value.blame == "unreachable"
         assert "secret" not in str(failure.value)
 
@@ -95,22 +97,22 @@ def test_a_broker_that_wants_a_login_refuses_who_has_none(make_broker, tmp_path)
 def test_a_broker_with_tls_is_believed_by_its_certificate_alone(make_broker):
     lines = (f"certfile {CERTIFICATES}/server.pem", f"keyfile {CERTIFICATES}/server.key")
     broker = make_broker("allow_anonymous true", *lines)
-    deliver(broker.port, letter(), trust=ssl.create_default_context(cafile=CERTIFICATES / "server.pem"))
+    deliver(broker.port, message(), trust=ssl.create_default_context(cafile=CERTIFICATES / "server.pem"))
     with pytest.raises(DeliveryError, match=r"(?i)certificate") as failure:
-        deliver(broker.port, letter(), trust=ssl.create_default_context())
+        deliver(broker.port, message(), trust=ssl.create_default_context())
     assert failure.value.blame == "unreachable"
 
 
 def test_nobody_at_the_address_is_waited_for():
     with pytest.raises(DeliveryError, match="refused") as failure:
-        deliver(free_port(), letter())
+        deliver(free_port(), message())
     assert failure.value.blame == "unreachable"
 
 
 @needs_mosquitto
 @pytest.mark.slow
 def test_every_event_arrives_in_order_at_a_broker_that_is_killed(make_broker, engine, metrics):
-    broker, line = make_broker(), Line(engine, "mqtt")
+    broker, line = make_broker(), EventSource(engine, "mqtt")
     listener = Listener(broker.port)
     broker.stop()  # from now on the broker knows its listener after a kill, too
     broker.start()
@@ -174,4 +176,4 @@ def test_address_of_no_broker_is_refused_without_its_password(url):
 )
 def test_a_station_is_one_level_of_a_topic(station, level):
     assert safe_level(station) == level
-    assert topic_of("p", letter(1, station)) == f"p/{level}/inspected"
+    assert topic_of("p", message(1, station)) == f"p/{level}/inspected"

@@ -13,7 +13,7 @@ from cryptography.x509.oid import NameOID
 
 from api.delivery.line_state import LineState
 from api.delivery.receivers import open_receivers
-from api.middleware.metrics import Metrics
+from api.metrics import Metrics
 from api.records.database import open_database, writing
 from api.records.tables import metadata
 from api.settings import Settings
@@ -71,8 +71,8 @@ def variable(client, path):
 
 async def wait_for_beats(client, count):
     """Returns when the heart has beaten so often."""
-    beat = await variable(client, "Heartbeat").read_value()
-    while await variable(client, "Heartbeat").read_value() < beat + count:
+    write_heartbeat = await variable(client, "Heartbeat").read_value()
+    while await variable(client, "Heartbeat").read_value() < write_heartbeat + count:
         await asyncio.sleep(0.05)
 
 

@@ -7,11 +7,19 @@ import pytest
 from sqlalchemy import event as sql_events
 from sqlalchemy.exc import OperationalError
 
-from api.delivery.sender import MOST_FAILURES, DeliveryRules
+from api.delivery.sender import MAX_FAILURES, DeliveryRules
 from api.delivery.sink import DeliveryError
-from api.middleware.metrics import Metrics
+from api.metrics import Metrics
 from api.records import outbox_queries as queries
-from tests.api.delivery.letters import FAILED, REFUSED, RULES, UNREACHABLE, FakeSink, Line, Sending
+from tests.api.delivery.outbox_messages import (
+    FAILED,
+    REFUSED,
+    RULES,
+    UNREACHABLE,
+    EventSource,
+    FakeSink,
+    Sending,
+)
 
 
 @pytest.fixture
@@ -20,7 +28,7 @@ def sink():
 
 
 def test_all_is_delivered_in_order_and_removed(each_engine, sink, metrics):
-    line = Line(each_engine)
+    line = EventSource(each_engine)
     line.inspect(*["a", "b", "", "a", "b", "a"] * 20)
 
     asyncio.run(_turn(each_engine, sink, metrics))
@@ -57,7 +65,7 @@ def test_a_station_that_is_blocked_blocks_no_other_and_loses_its_place_to_none(e
 
 
 def test_what_is_refused_is_given_up_and_the_next_goes_on(each_engine, sink, metrics):
-    line = Line(each_engine)
+    line = EventSource(each_engine)
     line.inspect("a", "a", "a")
     sink.failures["a-2"] = REFUSED
     asyncio.run(_turn(each_engine, sink, metrics))
@@ -78,28 +86,28 @@ def test_what_the_receiver_fails_at_is_given_up_after_some_attempts(engine, line
 
     async def main():
         async with Sending(engine, sink, metrics) as sending:
-            for _ in range(MOST_FAILURES):
+            for _ in range(MAX_FAILURES):
                 assert line.left("dead") == []
                 await sending.turn()
                 sending.clock.seconds += 60
 
     asyncio.run(main())
-    assert sink.tried.count("a-1") == MOST_FAILURES
+    assert sink.tried.count("a-1") == MAX_FAILURES
     assert (sink.taken, line.left("dead")) == (["a-2"], ["a-1"])
 
 
 def test_a_receiver_that_is_away_is_waited_for_until_the_event_is_too_old(each_engine, sink, metrics):
-    line = Line(each_engine)
+    line = EventSource(each_engine)
     line.inspect("a", "a")
     sink.failures["a"] = UNREACHABLE
 
     async def main():
         async with Sending(each_engine, sink, metrics) as sending:
-            for _ in range(MOST_FAILURES + 2):
+            for _ in range(MAX_FAILURES + 2):
                 await sending.turn()
                 sending.clock.seconds += 60
             assert line.left() == ["a-1", "a-2"]
-            sending.now += RULES.patience
+            sending.now += RULES.max_age
             await sending.turn()
             assert line.left("dead") == ["a-1", "a-2"]
             sink.failures.clear()
@@ -135,11 +143,11 @@ def test_a_receiver_that_asks_for_time_gets_it(engine, line, sink, metrics):
 
 
 def test_beyond_what_is_kept_the_oldest_is_dropped_those_given_up_first(each_engine, sink, metrics):
-    line = Line(each_engine)
+    line = EventSource(each_engine)
     line.inspect(*"aaaaaa")
     line.execute("UPDATE outbox SET state = 'dead' WHERE id IN (3, 4)")
     sink.failures["a"] = UNREACHABLE
-    asyncio.run(_turn(each_engine, sink, metrics, DeliveryRules(timedelta(days=1), most=3)))
+    asyncio.run(_turn(each_engine, sink, metrics, DeliveryRules(timedelta(days=1), max_messages=3)))
     assert line.left("dead") == []
     assert line.left() == ["a-2", "a-5", "a-6"]
     shown = metrics.render()[0].decode()
@@ -156,8 +164,8 @@ def test_what_a_killed_service_sent_and_did_not_remove_is_sent_again_before_the_
 
     async def killed():
         sending = Sending(engine, sink, metrics)
-        await sending.sender.look()
-        sending.sender._box.remove_delivered = asyncio.Event().wait
+        await sending.sender.start_deliveries()
+        sending.sender._box.delete_delivered = asyncio.Event().wait
         async with asyncio.timeout(60):
             while len(sink.taken) < 4:
                 await asyncio.sleep(0)
@@ -190,7 +198,7 @@ def test_the_heap_is_counted(engine, line, sink, metrics):
 
 
 def test_what_cannot_be_removed_is_not_sent_again_and_again(engine, sink, metrics):
-    line, refuse = Line(engine), True
+    line, refuse = EventSource(engine), True
 
     @sql_events.listens_for(engine, "before_cursor_execute")
     def fail(_connection, _cursor, statement, *_):
@@ -239,7 +247,7 @@ def test_an_error_that_nobody_expects_does_not_end_the_sending(engine, line, sin
 
 
 def test_more_stations_than_one_look_has(each_engine, sink, metrics, monkeypatch):
-    line = Line(each_engine)
+    line = EventSource(each_engine)
     monkeypatch.setattr("api.delivery.sender.STATIONS", 2)
     line.inspect("", "a", "b", "c", "d", "d")
     sink.failures |= {"": UNREACHABLE, "a": UNREACHABLE}

@@ -6,13 +6,13 @@ import ssl
 import httpx
 import pytest
 
-from api.delivery.sink import DeliveryError, Letter
-from api.delivery.webhook import MOST_ANSWER, Webhook, read_secrets
+from api.delivery.sink import DeliveryError, OutboxMessage
+from api.delivery.webhook import MAX_ANSWER_BYTES, Webhook, read_secrets
 from segdec.errors import ConfigError
 from segdec.webhooks import verify_webhook
 
 SECRETS = ["whsec_" + "A" * 32, "whsec_" + "B" * 32]
-LETTER = Letter(1, "e1", "inspected", "a", '{"specversion":"1.0","id":"e1","data":{"part_id":"Ä"}}')
+LETTER = OutboxMessage(1, "e1", "inspected", "a", '{"specversion":"1.0","id":"e1","data":{"part_id":"Ä"}}')
 NOW = 1_700_000_000.7
 
 
@@ -106,7 +106,7 @@ def test_an_answer_without_an_end_is_not_read_to_it():
             yield b" " * 1024
 
     deliver(httpx.Response(200, content=endless()))
-    assert read == MOST_ANSWER // 1024 + 1
+    assert read == MAX_ANSWER_BYTES // 1024 + 1
 
 
 @pytest.mark.parametrize("url", ["", "mes.plant", "ftp://mes.plant", "https://", "https://u:secret@:80"])

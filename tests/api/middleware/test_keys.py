@@ -4,7 +4,7 @@ import pytest
 from starlette.datastructures import Headers
 
 from api.errors import RequestError
-from api.middleware.keys import Key, Keyring, Role, make_key, print_key, read_keys, role_for
+from api.middleware.keys import Key, Keyring, Role, make_key, print_new_key, read_keys, role_for
 from segdec.errors import ConfigError
 
 DIGEST = hashlib.sha256(b"open sesame").hexdigest()
@@ -94,7 +94,7 @@ def test_made_key_is_accepted(tmp_path, capsys):
         == "line-1"
     )
     assert make_key("line-1")[0] != secret
-    print_key("line-2")
+    print_new_key("line-2")
     assert "line-2:" in capsys.readouterr().out
 
 

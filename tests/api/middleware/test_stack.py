@@ -13,8 +13,8 @@ from starlette.requests import Request
 from starlette.staticfiles import StaticFiles
 
 from api.errors import RequestError, add_error_handlers
-from api.middleware.access import CLIENT_GONE, note
-from api.middleware.metrics import Metrics
+from api.metrics import Metrics
+from api.middleware.access import CLIENT_GONE, add_log_fields
 from api.middleware.stack import add_middleware
 from api.routes import metrics
 from api.settings import Settings
@@ -28,7 +28,7 @@ router = APIRouter(prefix="/v1")
 @router.post("/predict")
 async def predict(request: Request) -> str:
     await request.body()
-    note(request, model="castings", version="1", label="good", score=0.25)
+    add_log_fields(request, model="castings", version="1", label="good", score=0.25)
     return "good"
 
 

@@ -19,9 +19,9 @@ from tritonclient.utils import InferenceServerException
 
 from api.app import create_app
 from api.errors import RequestError
+from api.listener.server import bind
 from api.models.registry import ServedModel
 from api.protocol_v2.inference_request import parse_inference_request
-from api.server import bind
 from api.settings import Settings
 from segdec.config import InputConfig, ModelConfig, NetworkConfig
 from segdec.engines import Logits

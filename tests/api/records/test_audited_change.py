@@ -8,8 +8,8 @@ from sqlalchemy import event
 from sqlalchemy.exc import OperationalError
 
 from api.errors import RequestError
-from api.middleware.metrics import Metrics
-from api.records.audit import AuditLine
+from api.metrics import Metrics
+from api.records.audit import AuditEntry
 from api.records.outbox import Outbox
 from api.records.record import Record
 from api.records.record_metrics import RecordMetrics
@@ -17,7 +17,7 @@ from api.records.recording import Recording
 from api.records.storage.retention import RetentionRules
 from api.settings import Settings
 
-LINE = AuditLine("anna", "promote", {"labels": {"stable": "1"}}, {"labels": {"stable": "2"}})
+LINE = AuditEntry("anna", "promote", {"labels": {"stable": "1"}}, {"labels": {"stable": "2"}})
 
 
 @pytest.fixture

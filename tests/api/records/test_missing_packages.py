@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from api.middleware.metrics import Metrics
-from api.records.recording import open_recording
+from api.metrics import Metrics
+from api.records.recording import create_recording
 from api.settings import Settings
 from segdec.artifact import MANIFEST
 from segdec.errors import MissingExtraError
@@ -55,7 +55,7 @@ def test_database_without_its_driver_names_the_group(models, monkeypatch):
         models=models, record="required", record_database="postgresql://segdec@nowhere/segdec"
     )
     with pytest.raises(MissingExtraError) as caught:
-        open_recording(settings, Metrics(lambda: 0, lambda: True))
+        create_recording(settings, Metrics(lambda: 0, lambda: True))
     assert str(caught.value) == TOLD.format("psycopg")
 
 
@@ -69,14 +69,14 @@ def test_bucket_without_its_package_names_the_group(models, monkeypatch, tmp_pat
         models=models, record="required", record_folder=tmp_path, record_pictures="s3://bucket/record"
     )
     with pytest.raises(MissingExtraError) as caught:
-        open_recording(settings, Metrics(lambda: 0, lambda: True))
+        create_recording(settings, Metrics(lambda: 0, lambda: True))
     assert str(caught.value).startswith("The package 'obstore") and TOLD.format("")[-40:] in str(caught.value)
 
 
 def test_service_that_does_not_record_imports_none_of_the_group():
     code = (
         "import sys; from pathlib import Path; from api.app import create_app; "
-        "from api.middleware.metrics import Metrics; "
+        "from api.metrics import Metrics; "
         "from api.records.recording import open_recording; from api.settings import Settings; "
         "settings = Settings(model=Path('model')); assert settings.record == 'off'; "
         "create_app(settings); open_recording(settings, Metrics(lambda: 0, lambda: True)); "

@@ -8,7 +8,7 @@ import pytest
 from api.records import queries
 from api.records.database import migrate, open_database
 from api.records.queries import Filters, list_inspections
-from api.records.review.review_statistics import make_statistics
+from api.records.review.review_statistics import query_statistics
 
 ANY = {"since": datetime(2026, 1, 1, tzinfo=UTC)}, {}
 WANTED = {
@@ -72,7 +72,7 @@ def test_a_page_of_a_time_begins_at_the_nearer_of_its_ends(connection, monkeypat
 def test_statistics_read_the_index_of_what_was_drawn_alone(connection, station):
     driver, statements = connection.connection.driver_connection, []
     driver.set_trace_callback(statements.append)
-    make_statistics(connection, Filters(station=station))
+    query_statistics(connection, Filters(station=station))
     driver.set_trace_callback(None)
     explained = driver.execute(f"EXPLAIN QUERY PLAN {statements[-1]}").fetchall()
     assert " USING COVERING INDEX inspections_drawn " in explained[0][3]

@@ -10,11 +10,11 @@ import pytest
 
 from api.middleware.keys import make_key
 from api.records.database import open_database
-from api.records.events import MOST_REGIONS, inspected_event, reviewed_event
-from api.records.opening import DATABASE
+from api.records.events import MAX_REGIONS, inspected_event, reviewed_event
+from api.records.initialization import DATABASE
 from api.records.outbox import Outbox
 from tests.api.conftest import ServiceClient
-from tests.api.delivery.letters import inspection
+from tests.api.delivery.outbox_messages import inspection
 
 PNG = {"Content-Type": "image/png"}
 QUERY = "/v1/inspect?station=line%203/cam1&part_id=A17&metadata=%7B%22lot%22%3A7%7D"
@@ -81,7 +81,7 @@ def test_the_largest_regions_are_told():
     regions = [{"bbox": [0, 0, n, 1], "area_px": n, "score_max": 1.0, "polygon": []} for n in range(1, 80)]
     event = json.loads(inspected_event(inspection(1, "a", answer=json.dumps({"regions": regions}))))
     assert event["data"]["region_count"] == 79
-    assert [one["area_px"] for one in event["data"]["regions"]] == list(range(79, 79 - MOST_REGIONS, -1))
+    assert [one["area_px"] for one in event["data"]["regions"]] == list(range(79, 79 - MAX_REGIONS, -1))
 
 
 def test_a_review_is_told_and_that_it_was_taken_back():
@@ -107,8 +107,8 @@ def test_a_review_is_written_for_each_sink(recorder, folder):
     engine = open_database(f"sqlite:///{folder / DATABASE}")
     row = inspection(7, "a", reviewed_label="good", reviewed_at=datetime.now(UTC), revision=1)
     with engine.begin() as connection:
-        Outbox(("webhook", "mqtt")).tell_reviewed(connection, row)
-        Outbox().tell_reviewed(connection, row)
+        Outbox(("webhook", "mqtt")).enqueue_reviewed(connection, row)
+        Outbox().enqueue_reviewed(connection, row)
     engine.dispose()
     sinks = recorder.get("/v1/outbox").json()["sinks"]
     assert [(one["name"], one["waiting"], one["configured"]) for one in sinks] == [

@@ -13,9 +13,9 @@ import pytest
 
 from api.middleware.keys import make_key
 from api.records.day_export import day_filters
-from api.records.opening import DATABASE, PICTURES
+from api.records.initialization import DATABASE, PICTURES
 from segdec.images import decode_image, encode_png
-from segdec.overlay import draw_overlay
+from segdec.imaging.overlay import draw_overlay
 from tests.api.conftest import ServiceClient, part_image
 
 PNG = {"Content-Type": "image/png"}

@@ -13,8 +13,8 @@ from sqlalchemy.exc import OperationalError
 
 from api.app import create_app
 from api.middleware.keys import make_key
-from api.records.opening import DATABASE, PICTURES
-from api.records.storage.worth import Worth
+from api.records.initialization import DATABASE, PICTURES
+from api.records.storage.retention_class import RetentionClass
 from api.settings import Settings
 from segdec.images import decode_image, encode_png
 from tests.api.conftest import ServiceClient, StubPredictor, part_image
@@ -116,7 +116,7 @@ def test_a_review_is_kept_with_who_said_so(line, folder):
     assert (review["label"], review["reviewer"], review["reason"]) == ("good", "Ada", "dust")
     assert said["answer"]["decision"]["label"] == "scratch"
     assert ids(ask(line, count=5)) == [2, 3, 4]
-    assert rows(folder, "SELECT worth FROM pictures ORDER BY stored_at")[0] == (Worth.REVIEWED,)
+    assert rows(folder, "SELECT worth FROM pictures ORDER BY stored_at")[0] == (RetentionClass.REVIEWED,)
     who, what, record_id, before, after = rows(
         folder, "SELECT who, what, record_id, before, after FROM audit"
     )[0]
@@ -135,7 +135,7 @@ def test_a_review_is_taken_back_word_by_word(line, folder):
     assert none.json()["review"] is None and none.headers["ETag"] == '"4"'
     assert ids(ask(line, "other", count=5)) == [2, 3, 4]
     assert ids(ask(line)) == [1]
-    assert rows(folder, "SELECT worth FROM pictures ORDER BY stored_at")[0] == (Worth.DEFECT,)
+    assert rows(folder, "SELECT worth FROM pictures ORDER BY stored_at")[0] == (RetentionClass.DEFECT,)
     assert [what for (what,) in rows(folder, "SELECT what FROM audit ORDER BY id")] == [
         "review",
         "review",
@@ -214,7 +214,7 @@ def test_what_cannot_be_said_is_refused(unchanged, label, mask, status, code):
 
 
 def test_a_mask_of_noise_is_refused(unchanged, monkeypatch):
-    monkeypatch.setattr("api.records.review.mended_masks.MOST_LETTERS", 300)
+    monkeypatch.setattr("api.records.review.corrected_masks.MAX_MASK_CHARACTERS", 300)
     noise = np.random.default_rng(1).integers(0, 2, (24, 40)).astype(np.uint8) * 255
     answer = say(unchanged, label="scratch", mask=mask_file(noise))
     assert (answer.status_code, answer.json()["code"]) == (400, "bad_mask")

@@ -3,7 +3,7 @@ import math
 import numpy as np
 import pytest
 
-from datasets.annotations.curves import Line, box_corners, ellipse, turned
+from datasets.annotations.curves import Line, box_corners, ellipse, rotated
 
 
 def drawn(shape, height=8, width=12):
@@ -40,7 +40,7 @@ def test_corners_that_stand_for_an_ellipse_lose_a_hundredth_of_a_pixel():
 
 
 def test_box_turns_clockwise_as_it_is_seen():
-    quarter = turned(box_corners(4, 2, 3, 1), (4, 2), 90)  # right becomes down: x 3…4, y 2…5
+    quarter = rotated(box_corners(4, 2, 3, 1), (4, 2), 90)  # right becomes down: x 3…4, y 2…5
     assert [tuple(round(value, 9) for value in point) for point in quarter.points] == [
         (4, 2),
         (4, 5),

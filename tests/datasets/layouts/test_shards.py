@@ -7,12 +7,12 @@ import pytest
 
 pytest.importorskip("tensorflow")
 
-from datasets.loading import FOLDERS, load_dataset
+from datasets import file_systems
+from datasets.loading import FOLDER_LAYOUTS, load_dataset
 from datasets.reading import read
-from datasets.sample import is_placeless
-from datasets.sharding import file_systems
+from datasets.sample import is_unlocalized
+from datasets.shard_file import ShardFile
 from datasets.sharding.packing import pack
-from datasets.sharding.shard_file import ShardFile
 from datasets.sharding.shard_index import read_index
 from segdec.errors import DatasetError, MissingExtraError
 
@@ -202,7 +202,7 @@ def test_what_is_asked_about_all_records_is_what_they_say(folder_root, tmp_path)
     for split in ("train", "val", "test"):
         assert list(dataset.of_split(split)) == [r for r in records if r.split == split]
         assert dataset.of_split(split).labels().tolist() == [r.label for r in records if r.split == split]
-    assert dataset.records.placeless().tolist() == [is_placeless(record) for record in records]
+    assert dataset.records.unlocalized().tolist() == [is_unlocalized(record) for record in records]
     assert {records[index].shape for index in dataset.records.shapes().values()} == {r.shape for r in records}
     assert list(dataset.records.identities()) == [record.identity() for record in records]
     assert list(dataset.records[1:3]) == records[1:3]
@@ -253,7 +253,7 @@ def test_a_scheme_that_tensorflow_lacks_says_what_to_do(place, folder_root):
         pack(load_dataset("folder", folder_root), place)
 
 
-@pytest.mark.parametrize("layout", FOLDERS)
+@pytest.mark.parametrize("layout", FOLDER_LAYOUTS)
 def test_other_layouts_read_no_url(layout):
     with pytest.raises(
         DatasetError, match=rf"'{layout}' reads folders of this machine.*gs://b/x.*datasets pack"

@@ -8,10 +8,10 @@ import pytest
 
 pytest.importorskip("tensorflow")
 
+from datasets import file_systems
 from datasets.checking import check_dataset
 from datasets.loading import load_dataset
 from datasets.reading import read, read_files
-from datasets.sharding import file_systems
 from datasets.sharding.packing import pack
 from datasets.sharding.shard_plan import plan_shards
 from segdec.errors import DatasetError

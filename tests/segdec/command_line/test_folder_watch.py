@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from segdec.command_line import drop_folder
-from segdec.command_line.arrivals import Arrivals
-from segdec.command_line.delivery import CHANGES, FAULTS, Delivery
 from segdec.command_line.drop_folder import DropFolder
-from segdec.command_line.folder_watch import FolderWatch, Notices
+from segdec.command_line.folder_watch import FolderWatch, StatusMessages
+from segdec.command_line.incoming_files import IncomingFiles
+from segdec.command_line.recorded_inspector import MAX_CHANGES, MAX_FAULTS, RecordedInspector
 from segdec.errors import ServiceError
 from segdec.schemas import InspectAnswer
 
@@ -87,12 +87,12 @@ class Events:
 
 
 def open_watch(folder, service, *, part=None, unrecorded=False, patience=100.0, answers=True):
-    events, notices = Events(patience), Notices()
+    events, notices = Events(patience), StatusMessages()
     pattern = None if part is None else re.compile(part)
-    delivery = Delivery(
+    delivery = RecordedInspector(
         service, "line3", pattern, 2.0, unrecorded, events.rest, notices.say, draw=lambda: 0.0
     )
-    arrivals = Arrivals(folder, 2.0, lambda: events.now)
+    arrivals = IncomingFiles(folder, 2.0, lambda: events.now)
     return FolderWatch(DropFolder(folder), arrivals, delivery, events, notices, 2.0, 10.0, answers)
 
 
@@ -161,7 +161,7 @@ STEPS = [
     (Path, "rename"),
     (Path, "rmdir"),
     (Path, "replace"),
-    (drop_folder, "sync_folder"),
+    (drop_folder, "fsync_folder"),
     (drop_folder, "write_text_atomic"),
     (Service, "inspect"),
 ]
@@ -236,7 +236,7 @@ def test_a_photograph_that_never_rests_fails(folder, service):
     sizes = iter(range(100, 200))
     service.meanwhile = lambda: claimed(folder).write_bytes(bytes(next(sizes)))
     open_watch(folder, service).run()
-    assert service.asked == CHANGES and not service.records
+    assert service.asked == MAX_CHANGES and not service.records
     assert json.loads((folder / "failed" / "a.png.json").read_text())["code"] == "still_changing"
 
 
@@ -295,7 +295,7 @@ def test_a_photograph_on_which_a_ready_service_fails_each_time_does_not_stop_the
 ):
     drop(folder, "a.png", modified=1)
     drop(folder, "b.png", modified=2)
-    service.failures = [failure(status)] * FAULTS
+    service.failures = [failure(status)] * MAX_FAULTS
     open_watch(folder, service, patience=10_000.0).run()
     assert found(folder, "failed") == ["a.png", "a.png.json"] and found(folder) == ["b.png", "b.png.json"]
 
@@ -398,7 +398,7 @@ def test_a_file_that_cannot_be_read_does_not_stop_the_line(folder, service, monk
 
 
 def test_files_beyond_the_largest_are_not_read(folder, service, monkeypatch):
-    monkeypatch.setattr("segdec.command_line.delivery.MOST_BYTES", 3)
+    monkeypatch.setattr("segdec.command_line.recorded_inspector.MAX_FILE_BYTES", 3)
     drop(folder, "a.png", b"1234")
     open_watch(folder, service).run()
     assert service.asked == 0 and found(folder, "failed") == ["a.png", "a.png.json"]

@@ -118,7 +118,7 @@ def test_folder_from_before_there_were_reviews_goes_on(tmp_path: Path) -> None:
 def test_parts_are_written_as_they_fill_and_when_the_work_breaks_off(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(parquet_results, "ROWS_A_PART", 2)
+    monkeypatch.setattr(parquet_results, "ROWS_PER_FILE", 2)
     with pytest.raises(KeyboardInterrupt), ResultFolder(tmp_path, MODEL) as found:
         for name in ("a", "b", "c"):
             found.add_failure(Path(name), ImageError("no", code="x"))

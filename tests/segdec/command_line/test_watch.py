@@ -12,8 +12,8 @@ import pytest
 
 from segdec.__main__ import main
 from segdec.command_line.folder_events import FolderEvents
-from segdec.files import held
 from segdec.images import encode_png
+from segdec.runtime.files import folder_lock
 from tests.marks import slow_case
 
 ROOT = Path(__file__).parents[3]
@@ -118,7 +118,7 @@ def refused(capsys, *flags):
 
 def test_one_command_watches_a_folder(folder, capsys):
     (folder / ".inspecting").mkdir()
-    with held(folder / ".inspecting"):
+    with folder_lock(folder / ".inspecting"):
         assert "is watched by another process. Expected one for each folder" in refused(capsys, folder)
 
 

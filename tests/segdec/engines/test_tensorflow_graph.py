@@ -361,7 +361,7 @@ def check_exports(config: NetworkConfig, folder: Path) -> None:
     from segdec.config import InputConfig, ModelConfig
     from segdec.engines import ENGINES
     from segdec.engines.tensorflow import NetworkEngine
-    from segdec.export.export import check_parity, write_engine
+    from segdec.export.model_export import check_parity, write_engine
     from segdec.network.network import build_network
 
     network = build_network(config)
@@ -406,7 +406,7 @@ def test_every_operation_of_encoders_is_written_by_one(
 ) -> None:
     from tensorflow.core.protobuf import saved_model_pb2
 
-    from segdec.export.export import write_engine
+    from segdec.export.model_export import write_engine
     from segdec.network.network import build_network
 
     found: set[str] = set()

@@ -12,9 +12,9 @@ pytest.importorskip("openvino")
 
 from segdec.config import NetworkConfig
 from segdec.engines.openvino import MODEL
-from segdec.export.export import write_engine
+from segdec.engines.openvino_package import openvino_core
+from segdec.export.model_export import write_engine
 from segdec.network.network import build_network
-from segdec.openvino_package import openvino_core
 
 pytestmark = pytest.mark.usefixtures("tensorflow_devices")
 

@@ -44,7 +44,7 @@ def check_same(folder: Path, other: Path) -> None:
 def test_export_again_is_the_same(
     engine: str, wide_network: Any, wide_config: ModelConfig, tmp_path: Path
 ) -> None:
-    from segdec.export.export import ModelCard, export_model
+    from segdec.export.model_export import ModelCard, export_model
     from segdec.network.network import build_network
 
     card = ModelCard("wide", "1")
@@ -65,7 +65,7 @@ def test_export_of_an_encoder_again_is_the_same(
     tmp_path: Path,
 ) -> None:
     """Keras numbers some layers of an application by process."""
-    from segdec.export.export import write_engine
+    from segdec.export.model_export import write_engine
     from segdec.network.network import build_network
 
     config = NetworkConfig.model_validate({**ON_ENCODER, "encoder": tiny_encoder})
@@ -94,7 +94,7 @@ import numpy as np
 
 from segdec.config import ModelConfig, NetworkConfig
 from segdec.engines import ENGINES
-from segdec.export.export import ModelCard, ValidationPhotographs, export_model
+from segdec.export.model_export import ModelCard, ValidationPhotographs, export_model
 from segdec.network.network import build_network
 
 config = ModelConfig.model_validate_json(sys.argv[2])

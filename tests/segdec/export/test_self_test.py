@@ -10,19 +10,19 @@ import pytest
 from numpy.typing import NDArray
 
 from segdec.artifact import Manifest, read_manifest, write_artifact
+from segdec.artifact.variants import Variant
 from segdec.config import InputConfig, ModelConfig, NetworkConfig, Thresholds
 from segdec.engines import Logits
 from segdec.errors import ArtifactError, ImageError
 from segdec.export.self_test import (
     SelfTestResult,
-    expected_answer,
-    noise_photograph,
+    make_self_test,
+    random_photograph,
     run_self_test,
     write_self_test,
 )
 from segdec.images import read_image, write_png
 from segdec.predictor import Predictor
-from segdec.variants import Variant
 
 HEIGHT, WIDTH = 40, 50
 PHOTOGRAPH = np.random.default_rng(3).integers(0, 256, (HEIGHT, WIDTH, 1), dtype=np.uint8)
@@ -65,7 +65,7 @@ def store(tmp_path: Path) -> Callable[..., Path]:
         **changes: Any,
     ) -> Path:
         answer = answering(CONFIG, probabilities).predict([PHOTOGRAPH])[0]
-        right = expected_answer(PHOTOGRAPH, answer)
+        right = make_self_test(PHOTOGRAPH, answer)
 
         def build(folder: Path) -> Manifest:
             write_self_test(folder, right, PHOTOGRAPH, answer)
@@ -123,7 +123,7 @@ def test_exported_model_passes_its_self_test(tiny_artifact: Path) -> None:
     result = run_self_test(predictor, tiny_artifact)
     assert result.score_difference < 1e-5
     assert result.mask_difference <= 0.5 / 255 + 1e-5
-    assert predictor.warm_shape() == (256, 256, 1)
+    assert predictor.warmup_shape() == (256, 256, 1)
 
 
 def test_changed_answer_with_right_checksums_is_refused(artifact_copy: Path) -> None:
@@ -142,7 +142,7 @@ def test_changed_answer_with_right_checksums_is_refused(artifact_copy: Path) -> 
 def test_two_exports_store_the_same_self_test(
     tiny_artifact: Path, tiny_network: Any, tiny_config: ModelConfig, tmp_path: Path
 ) -> None:
-    from segdec.export.export import ModelCard, export_model
+    from segdec.export.model_export import ModelCard, export_model
 
     again = export_model(tiny_network, tmp_path / "again", tiny_config, ModelCard("tiny", "1"))
     first = read_manifest(tiny_artifact)
@@ -154,7 +154,7 @@ def test_two_exports_store_the_same_self_test(
 def test_given_photograph_is_stored_and_a_wrong_one_refused(
     tiny_network: Any, tiny_config: ModelConfig, tmp_path: Path
 ) -> None:
-    from segdec.export.export import ModelCard, ValidationPhotographs, export_model
+    from segdec.export.model_export import ModelCard, ValidationPhotographs, export_model
 
     card = ModelCard("tiny", "1")
     grey, colour = (
@@ -166,7 +166,7 @@ def test_given_photograph_is_stored_and_a_wrong_one_refused(
     np.testing.assert_array_equal(stored, PHOTOGRAPH)
     predictor = Predictor.load(tmp_path / "model")
     run_self_test(predictor, tmp_path / "model")
-    assert predictor.warm_shape() == (40, 56, 1)
+    assert predictor.warmup_shape() == (40, 56, 1)
     with pytest.raises(ImageError, match="in colour"):
         export_model(tiny_network, tmp_path / "other", tiny_config, card, validation=colour)
     assert not (tmp_path / "other").exists()
@@ -271,7 +271,7 @@ def test_file_without_a_checksum_is_refused(field: str, store: Callable[..., Pat
 def test_model_in_memory_has_no_self_test(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="no manifest"):
         run_self_test(answering(CONFIG), tmp_path)
-    assert answering(CONFIG).warm_shape() == (256, 256, 1)
+    assert answering(CONFIG).warmup_shape() == (256, 256, 1)
 
 
 @pytest.mark.parametrize(
@@ -283,9 +283,9 @@ def test_model_in_memory_has_no_self_test(tmp_path: Path) -> None:
     ],
 )
 def test_noise_has_the_input_size_of_the_model(config: InputConfig, shape: tuple[int, int, int]) -> None:
-    noise = noise_photograph(CONFIG.model_copy(update={"input": config}))
+    noise = random_photograph(CONFIG.model_copy(update={"input": config}))
     assert (noise.shape, noise.dtype) == (shape, np.uint8)
-    np.testing.assert_array_equal(noise, noise_photograph(CONFIG.model_copy(update={"input": config})))
+    np.testing.assert_array_equal(noise, random_photograph(CONFIG.model_copy(update={"input": config})))
     assert noise.std() > 60
 
 
@@ -302,4 +302,4 @@ def test_noise_has_the_input_size_of_the_model(config: InputConfig, shape: tuple
 def test_calibration_moves_the_tolerance(log_odds, score, slope, tolerance) -> None:
     answer = answering(CONFIG, SURE).predict([PHOTOGRAPH])[0]
     moved = replace(answer, log_odds=log_odds, score=score)
-    assert expected_answer(PHOTOGRAPH, moved, slope).score_tolerance == pytest.approx(tolerance)
+    assert make_self_test(PHOTOGRAPH, moved, slope).score_tolerance == pytest.approx(tolerance)

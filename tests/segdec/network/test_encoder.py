@@ -151,7 +151,7 @@ def test_receptive_field_follows_from_the_layers(name):
     assert {stride: one[1] for stride, one in found.items()} == {stride: stride for stride in row.layers}
     assert found[ENCODER_STRIDE][0] == row.receptive_field
     weighs = any(isinstance(one, keras.layers.GlobalAveragePooling2D) for one in application.layers)
-    assert weighs is row.weighs_channels
+    assert weighs is row.has_squeeze_excitation
 
 
 @pytest.mark.parametrize("name", ROWS)

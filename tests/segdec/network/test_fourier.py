@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from segdec.network.fourier import WORTHWHILE, Transforms, kernel_spectra, saving, transforms
+from segdec.network.fourier import MIN_SAVING, Transforms, kernel_spectra, saving, transforms
 
 RANDOM = np.random.default_rng(3)
 
@@ -51,7 +51,7 @@ def test_multiplications_are_counted():
 
 def test_large_kernels_of_many_channels_save_most():
     assert saving(15, 64, 1024) > 19
-    assert saving(9, 32, 128) > saving(5, 64, 64) > WORTHWHILE
-    assert saving(5, 16, 32) < WORTHWHILE
+    assert saving(9, 32, 128) > saving(5, 64, 64) > MIN_SAVING
+    assert saving(5, 16, 32) < MIN_SAVING
     assert saving(15, 2, 2) < 1
     assert saving(1, 1024, 1) < 1

@@ -61,7 +61,7 @@ def test_weights_and_answers_are_those_of_a_plain_convolution():
 @pytest.mark.parametrize("tiles_per_px", [0, 2, 50])
 def test_parts_do_not_change_the_answer(monkeypatch, tiles_per_px, channels_at_once):
     monkeypatch.setattr(fourier_convolution, "TILES_PER_PX", tiles_per_px)
-    monkeypatch.setattr(fourier, "CHANNELS_AT_ONCE", channels_at_once)
+    monkeypatch.setattr(fourier, "CHANNEL_GROUP_SIZE", channels_at_once)
     layer, images = convolution(3), normal(2, 17, 40, 3)
     direct = np.asarray(layer(images))
     np.testing.assert_allclose(by_fourier(layer, images), direct, rtol=0, atol=1e-5)

@@ -133,7 +133,7 @@ def test_a_folder_that_cannot_be_used_is_refused(tmp_path):
 def test_a_part_of_its_own_is_filled_by_nothing_else(tmp_path):
     size = sum(array.nbytes for array in example(0).values())
     whole = ArrayCache(1, tmp_path, 1)
-    part = whole.split_off(10**6 + size)  # all of the memory, and some of the disk
+    part = whole.reserve(10**6 + size)  # all of the memory, and some of the disk
     assert (part.free_bytes, whole.free_bytes) == (10**6 + size, 10**6 - size)
     for number in range(9):
         whole.put(number, example(number))
@@ -141,4 +141,4 @@ def test_a_part_of_its_own_is_filled_by_nothing_else(tmp_path):
         part.put(number, example(number))
     check(whole, range(2), 9)
     check(part, range(9, 13), 18)
-    assert ArrayCache(1).split_off(2 * 10**6).free_bytes == 10**6
+    assert ArrayCache(1).reserve(2 * 10**6).free_bytes == 10**6

@@ -2,10 +2,10 @@ import numpy as np
 import pytest
 
 from training.config import AugmentationConfig
-from training.data.augmentation import Draws, augment, move
+from training.data.augmentation import AugmentationParameters, augment, transform_geometry
 
 STILL = {"flip_horizontal": False, "flip_vertical": False}
-NO_DRAW = Draws(*[0.5] * len(Draws._fields))  # no flip, no change
+NO_DRAW = AugmentationParameters(*[0.5] * len(AugmentationParameters._fields))  # no flip, no change
 
 
 def make_example(shape=(16, 24)):
@@ -40,7 +40,7 @@ def test_shifts_are_whole_pixels_by_hand():
     draws = NO_DRAW._replace(
         shift_down=1.0, shift_right=0.25
     )  # 25 % of 16 down, half of 25 % of 24 to the left
-    moved, moved_mask = move(image, mask, draws, AugmentationConfig(**STILL, shift=0.25))[:2]
+    moved, moved_mask = transform_geometry(image, mask, draws, AugmentationConfig(**STILL, shift=0.25))[:2]
     np.testing.assert_array_equal(moved_mask[4:, :21] > 0, mask[:12, 3:] > 0)
     np.testing.assert_array_equal(moved[4:, :21], image[:12, 3:])
     assert not moved_mask[:4].any()  # background comes in
@@ -51,7 +51,7 @@ def test_the_mask_ends_where_the_border_goes_on():
     mask = np.full((16, 24), 255, np.uint8)
     image = mask[..., None]
     draws = NO_DRAW._replace(shift_down=1.0)
-    moved, moved_mask = move(image, mask, draws, AugmentationConfig(**STILL, shift=0.25))[:2]
+    moved, moved_mask = transform_geometry(image, mask, draws, AugmentationConfig(**STILL, shift=0.25))[:2]
     assert (moved == 255).all()
     assert (moved_mask > 0).sum() == 12 * 24
 
@@ -61,7 +61,9 @@ def test_scale_grows_about_the_middle(draw, side):
     mask = np.zeros((32, 32), np.uint8)
     mask[8:24, 8:24] = 255
     draws = NO_DRAW._replace(scale=draw)
-    image, moved = move(mask[..., None], mask, draws, AugmentationConfig(**STILL, scale=0.5))[:2]
+    image, moved = transform_geometry(mask[..., None], mask, draws, AugmentationConfig(**STILL, scale=0.5))[
+        :2
+    ]
     rows, columns = np.nonzero(moved)
     assert (rows.min(), rows.max()) == (columns.min(), columns.max())
     assert rows.min() + rows.max() == 31
@@ -74,7 +76,7 @@ def test_a_thin_defect_stays_when_shrunk():
     mask[:, 9] = 255
     for draw in np.linspace(0, 0.5, 9):
         draws = NO_DRAW._replace(scale=draw)
-        moved = move(mask[..., None], mask, draws, AugmentationConfig(**STILL, scale=0.3))[1]
+        moved = transform_geometry(mask[..., None], mask, draws, AugmentationConfig(**STILL, scale=0.3))[1]
         assert moved[10:22].any(axis=1).all()
 
 
@@ -84,10 +86,10 @@ def test_a_defect_stays_in_sight():
     mask = np.zeros((8, 8), np.uint8)
     mask[6, 2] = 255
     image = mask[..., None]
-    gone = move(image, mask, NO_DRAW._replace(shift_down=1.0), config)
+    gone = transform_geometry(image, mask, NO_DRAW._replace(shift_down=1.0), config)
     np.testing.assert_array_equal(gone[0], image)
     np.testing.assert_array_equal(gone[1], mask)
-    moved = move(image, mask, NO_DRAW._replace(shift_down=0.0), config)
+    moved = transform_geometry(image, mask, NO_DRAW._replace(shift_down=0.0), config)
     assert np.argwhere(moved[0][..., 0] == 255).tolist() == np.argwhere(moved[1]).tolist() == [[4, 2]]
 
 
@@ -124,7 +126,9 @@ def test_contrast_keeps_the_mean():
 def test_noise_is_as_strong_as_drawn():
     image = np.full((64, 64, 3), 128, np.uint8)
     random = np.random.default_rng(0)
-    drawn = Draws(*np.random.default_rng(0).random(len(Draws._fields))).noise
+    drawn = AugmentationParameters(
+        *np.random.default_rng(0).random(len(AugmentationParameters._fields))
+    ).noise
     changed = augment(image, None, random, AugmentationConfig(**STILL, noise=0.1))[0]
     assert changed.std() == pytest.approx(25.5 * drawn, rel=0.05)
     assert changed.mean() == pytest.approx(128, abs=1)

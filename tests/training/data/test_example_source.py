@@ -32,7 +32,7 @@ def make_source(shapes, cache_mb=10, unmasked=(), **geometry):
 
 def test_examples_are_prepared_as_for_inference():
     source, _ = make_source([(13, 20), (13, 20), (13, 20)], unmasked=[2])
-    assert source.check_one_size() == (16, 24, 1)  # padded to multiples of 8
+    assert source.common_shape() == (16, 24, 1)  # padded to multiples of 8
     assert (source[0].mask, source.supervised[0]) == (None, True)  # good: nothing is defective
     assert source[1].mask.shape == (16, 24)
     assert np.argwhere(source[1].mask).tolist() == [[0, 0]]
@@ -44,11 +44,11 @@ def test_examples_are_prepared_as_for_inference():
 def test_a_drawn_mask_outlines_a_defect_and_a_box_does_not():
     source, _ = make_source([(20, 38)] * 4, unmasked=[2], **TILES)
     source.records[3] = replace(source.records[3], supervision="box")
-    assert [source.is_outlined(index) for index in range(4)] == [False, True, False, False]
+    assert [source.has_drawn_mask(index) for index in range(4)] == [False, True, False, False]
     photographs, _ = make_source([(20, 38)] * 3, **TILES)
     photographs.records[2] = replace(photographs.records[2], supervision="box")
     tiles = TileSource(photographs, InputConfig(**TILES), 8)
-    assert [index for index in range(len(tiles)) if tiles.is_outlined(index)] == [4]
+    assert [index for index in range(len(tiles)) if tiles.has_drawn_mask(index)] == [4]
 
 
 def test_cache_keeps_what_fits():
@@ -63,12 +63,12 @@ def test_cache_keeps_what_fits():
 def test_different_sizes_cannot_share_a_batch():
     source, _ = make_source([(16, 16), (16, 32)])
     with pytest.raises(ConfigError, match=r"'r0' is 16×16, 'r1' is 32×16.*input.policy = 'resize'"):
-        source.check_one_size()
+        source.common_shape()
 
 
 def test_resize_makes_sizes_equal():
     source, _ = make_source([(16, 16), (16, 32)], policy="resize", height=24, width=40)
-    assert source.check_one_size() == (24, 40, 1)
+    assert source.common_shape() == (24, 40, 1)
 
 
 TILES = {"policy": "tile", "height": 16, "width": 24}
@@ -78,7 +78,7 @@ def test_tiles_are_labelled_by_their_own_part_of_the_mask():
     # 16 px of 24 rows with 8 shared: rows 0 and 8. 24 px of 40 columns: 0 and 16.
     photographs, _ = make_source([(20, 38), (5, 7)], **TILES)
     source = TileSource(photographs, InputConfig(**TILES), 8)
-    assert source.check_one_size() == (16, 24, 1)
+    assert source.common_shape() == (16, 24, 1)
     assert [source.name(index) for index in range(len(source))] == [
         "r0[0,0]",
         "r0[16,0]",

@@ -15,7 +15,7 @@ from training.data.feature_cache import FeatureCache  # noqa: E402
 from training.data.input_pipeline import InputPipeline, InputShard  # noqa: E402
 from training.data.reading_pool import ReadingPool  # noqa: E402
 from training.data.run_data import load_run_data  # noqa: E402
-from training.optimization.pretrained import build_pretrained, load_pretrained  # noqa: E402
+from training.optimization.pretrained import build_initial_network, load_pretrained  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("tensorflow_devices")
 
@@ -35,7 +35,7 @@ def config(tiny_experiment, tiny_encoder, tiny_encoder_weights):
 
 @pytest.fixture(scope="module")
 def network(config):
-    return build_pretrained(config, load_pretrained(config))
+    return build_initial_network(config, load_pretrained(config))
 
 
 @pytest.fixture(scope="module")

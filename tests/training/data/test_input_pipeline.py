@@ -281,7 +281,7 @@ def test_where_labels_alone_are_known_the_mask_is_taught_by_made_up_defects(tiny
         tiny_experiment, ["--data.supervision", str(supervision), "--augmentation.synthetic", "0.3"]
     )
     data = load_run_data(config)
-    assert not any(map(data.examples.is_outlined, range(len(data.examples))))
+    assert not any(map(data.examples.has_drawn_mask, range(len(data.examples))))
     pipeline = InputPipeline(data.examples, data.shape, config, ReadingPool(2))
     (batch,) = collect(pipeline.batches(0, 0, 1))
     assert [bool(target.any()) for target in batch["target"]] == [True, False] * 2

@@ -9,14 +9,14 @@ from segdec.images import write_png
 from training.config import AugmentationConfig, TargetConfig
 from training.data.augmentation import augment
 from training.data.example_source import Example
-from training.data.inspected_records import cut_mask, relabel
-from training.data.made_up_source import MadeUpSource
+from training.data.inspected_records import clip_mask, relabel_uninspected
 from training.data.run_data import load_run_data, record_reader
-from training.data.sampling import MADE_UP
+from training.data.sampling import SYNTHETIC
+from training.data.synthetic_source import SyntheticSource
 from training.data.targets import build_targets
-from training.evaluation.run_evaluation import evaluate_run
-from training.evaluation.storage import load_evaluation
+from training.evaluate import evaluate_run
 from training.experiment_file import load_experiment, save_experiment
+from training.metrics.storage import load_evaluation
 from training.run.folder import RunFolder
 from training.trainer import Trainer
 
@@ -49,29 +49,31 @@ def record(name, tmp_path, label=1, **changes):
 
 
 def test_what_a_mask_marks_outside_is_cut_off():
-    kept = cut_mask(sample(slice(2, 6)), LEFT_HALF)
+    kept = clip_mask(sample(slice(2, 6)), LEFT_HALF)
     assert np.flatnonzero(kept.mask[3]).tolist() == [2, 3]
-    assert cut_mask(sample(slice(2, 6)), InputConfig()).mask[3].sum() == 4 * 255
+    assert clip_mask(sample(slice(2, 6)), InputConfig()).mask[3].sum() == 4 * 255
 
 
 def test_a_defect_wholly_outside_leaves_a_good_photograph(tmp_path):
     samples = {"inside": sample([1]), "across": sample([3, 4]), "outside": sample([5])}
     records = [record(name, tmp_path, label=2) for name in samples]
-    found = relabel(records, lambda one: cut_mask(samples[one.name], LEFT_HALF), LEFT_HALF)
+    found = relabel_uninspected(records, lambda one: clip_mask(samples[one.name], LEFT_HALF), LEFT_HALF)
     assert [one.label for one in found] == [2, 2, 0]
     assert found[2].mask_file is None
-    assert relabel(records, samples.__getitem__, InputConfig()) is records
+    assert relabel_uninspected(records, samples.__getitem__, InputConfig()) is records
 
 
 def test_a_box_outside_leaves_a_good_photograph_whose_pixels_are_known(tmp_path):
     boxed = [record("part", tmp_path, supervision="box")]
-    found = relabel(boxed, lambda _: cut_mask(sample([6], supervision="box"), LEFT_HALF), LEFT_HALF)
+    found = relabel_uninspected(
+        boxed, lambda _: clip_mask(sample([6], supervision="box"), LEFT_HALF), LEFT_HALF
+    )
     assert (found[0].label, found[0].supervision) == (0, "mask")
 
 
 def test_a_photograph_of_which_the_class_alone_is_known_keeps_it(tmp_path, capsys):
     known = [record("part", tmp_path, mask_file=None, supervision="label"), record("good", tmp_path, label=0)]
-    assert relabel(known, pytest.fail, LEFT_HALF) == tuple(known)
+    assert relabel_uninspected(known, pytest.fail, LEFT_HALF) == tuple(known)
     assert "warning: Of 1 defective photographs the class alone is known" in capsys.readouterr().err
 
 
@@ -146,9 +148,9 @@ class Examples:
 
 
 def test_made_up_defects_lie_where_it_is_inspected():
-    source = MadeUpSource(Examples(), 2, TargetConfig())
+    source = SyntheticSource(Examples(), 2, TargetConfig())
     for seed in range(12):
-        made = source.get(1, MADE_UP, np.random.default_rng(seed))
+        made = source.get(1, SYNTHETIC, np.random.default_rng(seed))
         assert made.mask is not None
         assert not made.mask[:, 32:].any()
         np.testing.assert_array_equal(made.image[:, 32:], Examples()[1].image[:, 32:])

@@ -10,18 +10,17 @@ import pytest
 
 pytest.importorskip("tensorflow")
 
-from benchmarks.training_input import write_index_alone
-from datasets import known_checks
+from benchmarks.training_input import write_index_only
+from datasets import check_cache, file_systems
 from datasets.layouts.toy import write_toy
 from datasets.loading import load_dataset
-from datasets.sharding import file_systems
 from datasets.sharding.packing import pack
 from datasets.splitting import SPLITS
 from segdec.errors import ConfigError, DatasetError, RunError
 from segdec.images import read_image, read_mask, write_png
-from segdec.preprocessing import prepare_mask
-from training.data.run_data import load_data, load_run_data
-from training.evaluation.run_evaluation import evaluate_run
+from segdec.inference.preprocessing import prepare_mask
+from training.data.run_data import list_dataset, load_run_data
+from training.evaluate import evaluate_run
 from training.experiment_file import load_experiment
 from training.run.folder import RunFolder
 from training.trainer import Trainer
@@ -84,7 +83,7 @@ def test_tiles_know_no_defects_grown_before(load):
 
 def test_another_start_reads_no_photograph(load, monkeypatch):
     """Of the same run, or of another one on the same data."""
-    monkeypatch.setattr(known_checks, "SETTLED_S", -3600.0)
+    monkeypatch.setattr(check_cache, "MIN_FILE_AGE_S", -3600.0)
     first = load_run_data(load())
     first.known.save(parents=True)
     with monkeypatch.context() as patch:
@@ -116,7 +115,7 @@ def test_validation_decodes_each_photograph_once(load, monkeypatch):
     first, again = trainer.validator.measure(), trainer.validator.measure()
     trainer.validator.panel()
     trainer.folder.close()
-    records = load_data(trainer.config.data, trainer.folder.splits).of_split("val")
+    records = list_dataset(trainer.config.data, trainer.folder.splits).of_split("val")
     assert {reads[record.image_file] for record in records} == {1}
     np.testing.assert_array_equal(again.scores, first.scores)
     assert again.pixel_f1() == first.pixel_f1()
@@ -152,7 +151,7 @@ def test_shards_are_not_read_at_the_start(load, packed, monkeypatch):
 def test_shards_take_little_memory(load, tmp_path):
     """Objects for each of them take ten times as much."""
     count = 20_000
-    write_index_alone(tmp_path / "many", count)
+    write_index_only(tmp_path / "many", count)
     config = load(*from_shards(str(tmp_path / "many" / "set")))
     config = config.model_copy(update={"data": config.data.model_copy(update={"splits": None})})
     tracemalloc.start()
@@ -279,7 +278,7 @@ def test_near_twins_in_two_splits_are_told_at_each_start_unless_they_are_named(
     load, toy_root, tmp_path, monkeypatch, capsys
 ):
     """Shards are not read at a start: packing them has told."""
-    monkeypatch.setattr("datasets.known_checks.SETTLED_S", -3600.0)
+    monkeypatch.setattr("datasets.check_cache.MIN_FILE_AGE_S", -3600.0)
     root = tmp_path / "exposed"
     shutil.copytree(toy_root, root)
     dataset = load_dataset("folder", root, root / "splits.txt")

@@ -2,7 +2,14 @@ import numpy as np
 import pytest
 
 from segdec.errors import DatasetError
-from training.data.sampling import AS_IT_IS, MADE_UP, NOISE, draw_order, draw_turns, frequency_log_weights
+from training.data.sampling import (
+    FEATURE_NOISE,
+    SYNTHETIC,
+    UNCHANGED,
+    draw_order,
+    frequency_log_weights,
+    sample_order,
+)
 
 IN_TURN = ["alternate", "frequency"]
 
@@ -101,14 +108,14 @@ OUTLINED = [False, True, False, False, True, False, False]
 
 
 def turns_of(sampling, draws=400, labels=LABELS, **chances):
-    return draw_turns(sampling, labels, OUTLINED[: len(labels)], draws, [0, 1], **chances)
+    return sample_order(sampling, labels, OUTLINED[: len(labels)], draws, [0, 1], **chances)
 
 
 @pytest.mark.parametrize("sampling", [*IN_TURN, "shuffled"])
 def test_without_chances_the_order_is_that_of_the_images(sampling):
     images, donors = turns_of(sampling)
     np.testing.assert_array_equal(images, draw_order(sampling, LABELS, 400, [0, 1]))
-    assert set(donors) == {AS_IT_IS}
+    assert set(donors) == {UNCHANGED}
 
 
 @pytest.mark.parametrize("sampling", IN_TURN)
@@ -117,8 +124,8 @@ def test_a_made_up_defect_takes_a_defective_turn(sampling):
     labels = np.array(LABELS)[images]
     plain = draw_order(sampling, LABELS, 400, [0, 1])
     np.testing.assert_array_equal(images[1::2], plain[1::2])  # the good ones keep theirs
-    assert set(donors[1::2]) == {AS_IT_IS}
-    made = donors[::2] == MADE_UP
+    assert set(donors[1::2]) == {UNCHANGED}
+    made = donors[::2] == SYNTHETIC
     assert 70 < made.sum() < 130  # half of 200; 4 standard deviations are 28
     assert not labels[::2][made].any()
     np.testing.assert_array_equal(images[::2][~made], plain[::2][~made])
@@ -129,17 +136,17 @@ def test_a_made_up_defect_takes_a_defective_turn(sampling):
 def test_a_transplanted_defect_is_that_of_the_image_whose_turn_it_is(sampling):
     images, donors = turns_of(sampling, transplant=1.0)
     plain = draw_order(sampling, LABELS, 400, [0, 1])[::2]
-    outlined = np.array(OUTLINED)[plain]
-    np.testing.assert_array_equal(donors[::2][outlined], plain[outlined])
-    assert not np.array(LABELS)[images[::2][outlined]].any()
-    assert set(donors[::2][~outlined]) == {AS_IT_IS}  # no drawn mask, nothing to cut out
-    np.testing.assert_array_equal(images[::2][~outlined], plain[~outlined])
+    drawn_masks = np.array(OUTLINED)[plain]
+    np.testing.assert_array_equal(donors[::2][drawn_masks], plain[drawn_masks])
+    assert not np.array(LABELS)[images[::2][drawn_masks]].any()
+    assert set(donors[::2][~drawn_masks]) == {UNCHANGED}  # no drawn mask, nothing to cut out
+    np.testing.assert_array_equal(images[::2][~drawn_masks], plain[~drawn_masks])
 
 
 def test_a_made_up_defect_comes_before_a_transplanted_one():
     _, donors = turns_of("alternate", 4000, synthetic=0.5, transplant=0.5)
     turns = donors[::2]
-    assert np.mean(turns == MADE_UP) == pytest.approx(0.5, abs=0.05)
+    assert np.mean(turns == SYNTHETIC) == pytest.approx(0.5, abs=0.05)
     # Of the other half, three of four have an outline, class 2 having as many turns as class 1.
     assert np.mean(turns >= 0) == pytest.approx(0.5 * 0.75 * 0.5, abs=0.05)
 
@@ -150,51 +157,51 @@ def test_noise_in_features_takes_turns_of_made_up_defects(sampling, labels):
     plain = turns_of(sampling, 2000, labels, synthetic=0.5, transplant=0.5)
     images, donors = turns_of(sampling, 2000, labels, synthetic=0.5, transplant=0.5, feature_noise=0.3)
     np.testing.assert_array_equal(images, plain.images)
-    noise = donors == NOISE
-    assert set(plain.donors[noise]) == {MADE_UP}
+    noise = donors == FEATURE_NOISE
+    assert set(plain.donors[noise]) == {SYNTHETIC}
     np.testing.assert_array_equal(donors[~noise], plain.donors[~noise])
-    assert noise.sum() / np.sum(plain.donors == MADE_UP) == pytest.approx(0.3, abs=0.07)
+    assert noise.sum() / np.sum(plain.donors == SYNTHETIC) == pytest.approx(0.3, abs=0.07)
 
 
 def test_shuffled_gives_good_images_a_defect_in_their_own_turn():
     images, donors = turns_of("shuffled", 700, synthetic=0.5, transplant=0.5)
     np.testing.assert_array_equal(images, draw_order("shuffled", LABELS, 700, [0, 1]))
     good = np.array(LABELS)[images] == 0
-    assert set(donors[~good]) == {AS_IT_IS}
-    assert np.mean(donors[good] == MADE_UP) == pytest.approx(0.5, abs=0.1)
+    assert set(donors[~good]) == {UNCHANGED}
+    assert np.mean(donors[good] == SYNTHETIC) == pytest.approx(0.5, abs=0.1)
     assert np.mean(donors[good] >= 0) == pytest.approx(0.25, abs=0.1)
     assert set(donors[donors >= 0]) == {1, 4}  # those with an outline
 
 
 @pytest.mark.parametrize("sampling", [*IN_TURN, "shuffled"])
 def test_transplanting_without_any_outline_does_nothing(sampling):
-    images, donors = draw_turns(sampling, LABELS, [False] * 7, 60, [0], transplant=1.0)
+    images, donors = sample_order(sampling, LABELS, [False] * 7, 60, [0], transplant=1.0)
     np.testing.assert_array_equal(images, draw_order(sampling, LABELS, 60, [0]))
-    assert set(donors) == {AS_IT_IS}
+    assert set(donors) == {UNCHANGED}
 
 
 @pytest.mark.parametrize("sampling", IN_TURN)
 def test_of_good_images_alone_every_other_one_gets_a_defect(sampling):
-    images, donors = draw_turns(sampling, [0] * 5, [False] * 5, 20, [0], synthetic=0.1, transplant=1.0)
-    assert donors.tolist() == [MADE_UP, AS_IT_IS] * 10
+    images, donors = sample_order(sampling, [0] * 5, [False] * 5, 20, [0], synthetic=0.1, transplant=1.0)
+    assert donors.tolist() == [SYNTHETIC, UNCHANGED] * 10
     for turns in (images[::2], images[1::2]):
         assert np.bincount(turns, minlength=5).tolist() == [2] * 5
 
 
 def test_of_good_images_alone_shuffled_ones_get_a_defect_by_chance():
-    images, donors = draw_turns("shuffled", [0] * 5, [False] * 5, 1000, [0], synthetic=0.2)
+    images, donors = sample_order("shuffled", [0] * 5, [False] * 5, 1000, [0], synthetic=0.2)
     assert np.bincount(images).tolist() == [200] * 5
-    assert np.mean(donors == MADE_UP) == pytest.approx(0.2, abs=0.05)
+    assert np.mean(donors == SYNTHETIC) == pytest.approx(0.2, abs=0.05)
 
 
 @pytest.mark.parametrize("labels", [[0, 0], [1, 1], []])
 def test_one_kind_alone_is_refused_unless_defects_are_made_up(labels):
     for chances in ({}, {"transplant": 1.0}):
         with pytest.raises(DatasetError, match=r"none is (good|defective)"):
-            draw_turns("alternate", labels, [False] * len(labels), 4, [0], **chances)
+            sample_order("alternate", labels, [False] * len(labels), 4, [0], **chances)
     if 0 not in labels:
         with pytest.raises(DatasetError, match=r"none is (good|defective)"):
-            draw_turns("alternate", labels, [False] * len(labels), 4, [0], synthetic=1.0)
+            sample_order("alternate", labels, [False] * len(labels), 4, [0], synthetic=1.0)
 
 
 @pytest.mark.parametrize("sampling", [*IN_TURN, "shuffled"])

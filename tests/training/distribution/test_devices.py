@@ -50,7 +50,7 @@ def test_only_the_gpus_of_the_strategy_are_claimed_and_their_memory_grows(claime
 
 @pytest.mark.parametrize(("wanted", "taken"), [(None, GPUS), ("gpu:1", ["second"]), ("cpu:1", [])])
 def test_a_process_of_a_cluster_claims_its_own_gpus(claimed, wanted, taken):
-    assert devices.show_devices(wanted) == len(taken)
+    assert devices.select_gpus(wanted) == len(taken)
     assert claimed() == dict.fromkeys(taken, True)
 
 

@@ -9,11 +9,11 @@ import pytest
 from tests import forked
 from training.distribution.interruption import Interruption, RunInterruptedError
 from training.experiment_file import load_experiment
-from training.tracking.run_log import read_log
+from training.run.run_log import read_log
 
 pytest.importorskip("tensorflow")
 
-from training.tracking.meter import Meter
+from training.run.meter import Meter
 from training.trainer import Trainer
 
 pytestmark = pytest.mark.usefixtures("tensorflow_devices")

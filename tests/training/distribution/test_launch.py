@@ -11,7 +11,7 @@ import pytest
 from training.__main__ import main
 from training.distribution import launch as launcher
 from training.distribution.cluster import check_own_port, read_cluster
-from training.distribution.process_group import GroupEnd
+from training.distribution.process_group import GroupResult
 
 
 @pytest.fixture
@@ -19,7 +19,7 @@ def started(monkeypatch):
     """The tasks that would be started; they end as `started.end` says."""
 
     class Recorder(list):
-        end = GroupEnd(0)
+        end = GroupResult(0)
 
     tasks = Recorder()
 
@@ -100,14 +100,14 @@ def test_help(started, capsys):
 
 
 def test_a_failure_is_named(started, tiny_experiment, capsys):
-    started.end = GroupEnd(137, "worker 1 was ended by SIGKILL")
+    started.end = GroupResult(137, "worker 1 was ended by SIGKILL")
     assert leave("--workers", 2, tiny_experiment) == 137
     assert capsys.readouterr().err == "error: worker 1 was ended by SIGKILL; the others were stopped.\n"
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 75), (signal.SIGINT, 130)])
 def test_a_signal_names_the_way_on(started, tiny_experiment, capsys, number, code):
-    started.end = GroupEnd(code, None, number)
+    started.end = GroupResult(code, None, number)
     assert leave("--workers", 2, tiny_experiment, "--fresh", "--name", "a") == code
     again = shlex.join(["launch", "--workers", "2", str(tiny_experiment), "--name", "a"])
     assert capsys.readouterr().err == f"Stopped by {number.name}. Go on with: python -m training {again}\n"

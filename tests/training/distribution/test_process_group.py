@@ -101,8 +101,10 @@ class Group:
 def start(tmp_path):
     groups = []
 
-    def start(grace_s=20.0, patience_s=60.0, cause_s=0.0, **scripts):
-        limits = json.dumps({"grace_s": grace_s, "patience_s": patience_s, "cause_s": cause_s})
+    def start(grace_s=20.0, stop_timeout_s=60.0, cause_timeout_s=0.0, **scripts):
+        limits = json.dumps(
+            {"grace_s": grace_s, "stop_timeout_s": stop_timeout_s, "cause_timeout_s": cause_timeout_s}
+        )
         words = [f"{name}={code}" for name, code in scripts.items()]
         process = subprocess.Popen(
             [sys.executable, "-c", DRIVER, str(tmp_path), limits, *words],
@@ -163,7 +165,7 @@ def test_the_loss_of_a_peer_is_not_the_cause(start):
 
 def test_a_cause_that_shows_later_is_the_cause_still(start):
     group = start(
-        cause_s=60.0,
+        cause_timeout_s=60.0,
         worker0=NOTE + READY + "sys.exit(69)",
         worker1=after("worker0", then="sys.exit(3)"),
     )
@@ -202,7 +204,7 @@ def test_control_c_on_a_terminal_reaches_the_tasks_once(start):
 
 
 def test_a_signal_that_one_ignores(start):
-    group = start(worker0=PATIENT, worker1=STUBBORN, patience_s=0.3)
+    group = start(worker0=PATIENT, worker1=STUBBORN, stop_timeout_s=0.3)
     group.pid("worker0"), group.pid("worker1")
     group.process.terminate()
     code, failure, *_ = group.wait()

@@ -9,7 +9,7 @@ import pytest
 from segdec.errors import ConfigError
 from training.distribution.cluster import Cluster
 from training.distribution.interruption import PeerLostError
-from training.distribution.rendezvous import await_servers, meet
+from training.distribution.rendezvous import wait_for_peers, wait_for_servers
 
 
 @pytest.fixture
@@ -31,7 +31,7 @@ def in_background(action):
 def test_all_meet_and_the_port_is_free_again(make_cluster):
     cluster = make_cluster(chief=1, worker=2)
     tasks = [cluster("worker", 1), cluster("worker", 0), cluster("chief")]
-    threads = [in_background(lambda task=task: meet(task, 60)) for task in tasks]
+    threads = [in_background(lambda task=task: wait_for_peers(task, 60)) for task in tasks]
     for thread in threads:
         thread.join(60)
         assert not thread.is_alive()
@@ -41,15 +41,15 @@ def test_all_meet_and_the_port_is_free_again(make_cluster):
 @pytest.mark.skipif(not socket.has_dualstack_ipv6(), reason="this machine has no IPv6")
 def test_they_meet_over_ipv6(free_ports):
     jobs = {"worker": tuple(f"[::1]:{port}" for port in free_ports(2))}
-    worker = in_background(lambda: meet(Cluster(jobs, "worker", 1), 60))
-    meet(Cluster(jobs, "worker", 0), 60)
+    worker = in_background(lambda: wait_for_peers(Cluster(jobs, "worker", 1), 60))
+    wait_for_peers(Cluster(jobs, "worker", 0), 60)
     worker.join(60)
     assert not worker.is_alive()
 
 
 def call_in_vain(cluster):
     with suppress(PeerLostError):
-        meet(cluster, 60)
+        wait_for_peers(cluster, 60)
 
 
 def test_a_worker_that_came_twice_counts_once(make_cluster):
@@ -57,7 +57,7 @@ def test_a_worker_that_came_twice_counts_once(make_cluster):
     with pytest.raises(PeerLostError, match="worker 2 did not come"):
         callers = [in_background(lambda: call_in_vain(cluster("worker", 1))) for _ in range(2)]
         try:
-            meet(cluster("worker", 0), 1.5)
+            wait_for_peers(cluster("worker", 0), 1.5)
         finally:
             for caller in callers:
                 caller.join(60)
@@ -77,7 +77,7 @@ def test_strangers_are_not_counted(make_cluster):
 
     stranger = in_background(knock)
     with pytest.raises(PeerLostError, match="worker 1 did not come"):
-        meet(cluster("worker", 0), 1.5)
+        wait_for_peers(cluster("worker", 0), 1.5)
     stranger.join(60)
 
 
@@ -92,7 +92,7 @@ def test_a_chief_that_is_already_training_is_recognised(make_cluster):
 
         server = in_background(answer)
         with pytest.raises(PeerLostError, match="is not waiting for others"):
-            meet(cluster("worker", 1), 60)
+            wait_for_peers(cluster("worker", 1), 60)
         server.join(60)
 
 
@@ -102,13 +102,13 @@ def test_a_taken_port_is_named(make_cluster):
         socket.create_server(("", int(cluster("worker").address.rpartition(":")[2]))),
         pytest.raises(ConfigError, match=f"The address {cluster('worker').address} .* cannot be taken"),
     ):
-        meet(cluster("worker", 0), 60)
+        wait_for_peers(cluster("worker", 0), 60)
 
 
 def test_servers_are_awaited_and_missed_by_name(make_cluster):
     cluster = make_cluster(chief=1, worker=1, ps=1)
     with socket.create_server(("", int(cluster("ps").address.rpartition(":")[2]))):
         with pytest.raises(PeerLostError, match="worker 0 does not answer"):
-            await_servers(cluster("chief"), 0.5)
+            wait_for_servers(cluster("chief"), 0.5)
         with socket.create_server(("", int(cluster("worker").address.rpartition(":")[2]))):
-            await_servers(cluster("chief"), 60)
+            wait_for_servers(cluster("chief"), 60)

@@ -7,9 +7,9 @@ import pytest
 
 from datasets.checking import CheckedDataset, CheckedPhotograph
 from datasets.sample import Dataset, Record
-from training.fit.survey import Survey, Surveyed
+from training.fit.dataset_profile import DatasetProfile, ProfiledDataset
 
-SURVEY = Survey(
+PROFILE = DatasetProfile(
     layout="folder",
     root="data/parts",
     classes=("good", "defect"),
@@ -33,13 +33,13 @@ SURVEY = Survey(
 
 
 @pytest.fixture(scope="session")
-def survey_of():
+def profile_of():
     """A survey of 195 photographs with what differs."""
-    return lambda **facts: replace(SURVEY, **facts)
+    return lambda **facts: replace(PROFILE, **facts)
 
 
 @pytest.fixture(scope="session")
-def surveyed_of():
+def profiled_of():
     """A data set of so many groups, each of so many photographs: labels by group; twins by places."""
 
     def make(groups, twins=(), own_split=False, classes=("good", "defect")):
@@ -54,9 +54,9 @@ def surveyed_of():
                 photographs.append(CheckedPhotograph(record, 64, 64, 1, label, digest=name))
         records = tuple(photograph.record for photograph in photographs)
         counts = tuple(sum(record.label == label for record in records) for label in range(len(classes)))
-        survey = replace(SURVEY, classes=classes, counts=counts, own_split=own_split, groups=len(groups))
+        profile = replace(PROFILE, classes=classes, counts=counts, own_split=own_split, groups=len(groups))
         checked = CheckedDataset(Dataset(classes, records), tuple(photographs))
         connected = [tuple(photographs[place] for place in same) for same in twins]
-        return Surveyed(survey, checked, connected, ())
+        return ProfiledDataset(profile, checked, connected, ())
 
     return make

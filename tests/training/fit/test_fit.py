@@ -34,9 +34,9 @@ NARROW = {
 def fit(run_process, tmp_path):
     """Runs the command in a process of its own; answers as `subprocess.run`."""
 
-    def run(root, *flags, **fate):
+    def run(root, *flags, **faults):
         places = ["--runs", tmp_path / "runs", "--out", tmp_path / "model", "--encoder-weights", "none"]
-        return run_process("fit", root, *places, *flags, tick_s=TICK_S, compact=NARROW, **fate)
+        return run_process("fit", root, *places, *flags, tick_s=TICK_S, compact=NARROW, **faults)
 
     return run
 
@@ -90,11 +90,11 @@ def test_what_training_refuses_leaves_no_experiment_in_the_way(fit, toy_root, tm
 
 @pytest.mark.slow
 def test_interrupted_it_gives_the_best_model_so_far(fit, toy_root, tmp_path):
-    fate = {
+    faults = {
         "interrupt_at": "training.trainer:Trainer._validate",
         "count": 3,
     }  # the third is not measured alone
-    answer = fit(toy_root, "--minutes", TINY, **fate)
+    answer = fit(toy_root, "--minutes", TINY, **faults)
     assert answer.returncode == 130, answer.stderr
     assert "Stopped: the best model so far is measured and exported." in answer.stderr
     assert read_manifest(tmp_path / "model").classes == ("good", "defect")
@@ -104,8 +104,8 @@ def test_interrupted_it_gives_the_best_model_so_far(fit, toy_root, tmp_path):
 
 @pytest.mark.slow
 def test_interrupted_in_the_first_step_it_gives_what_that_has_learnt(fit, toy_root, tmp_path):
-    fate = {"interrupt_at": "training.trainer:Trainer._begin_pace", "count": 2}  # the first one is measured
-    answer = fit(toy_root, "--minutes", TINY, **fate)
+    faults = {"interrupt_at": "training.trainer:Trainer._begin_pace", "count": 2}  # the first one is measured
+    answer = fit(toy_root, "--minutes", TINY, **faults)
     assert answer.returncode == 130, answer.stderr
     assert read_manifest(tmp_path / "model").classes == ("good", "defect")
     assert "python -m api" not in answer.stdout  # nothing has trained the decision
@@ -116,8 +116,8 @@ def test_interrupted_in_the_first_step_it_gives_what_that_has_learnt(fit, toy_ro
 @pytest.mark.slow
 @pytest.mark.usefixtures("tensorflow_devices")
 def test_interrupted_after_training_it_says_what_makes_the_model(fit, toy_root, tmp_path):
-    fate = {"interrupt_at": "training.fit.command:evaluate_run", "count": 1}
-    answer = fit(toy_root, "--minutes", TINY, **fate)
+    faults = {"interrupt_at": "training.fit.command:evaluate_run", "count": 1}
+    answer = fit(toy_root, "--minutes", TINY, **faults)
     assert answer.returncode == 130, answer.stderr
     run, model = tmp_path / "runs" / "toy", tmp_path / "model"
     assert f"python -m training export {run} {model}" in answer.stderr
@@ -129,8 +129,8 @@ def test_interrupted_after_training_it_says_what_makes_the_model(fit, toy_root, 
 @pytest.mark.slow
 @pytest.mark.parametrize("count", [1, 2], ids=["at first", "in the last step"])
 def test_interrupted_while_it_measures_there_is_no_model(fit, toy_root, tmp_path, count):
-    fate = {"interrupt_at": "training.trainer:Trainer._validate", "count": count}
-    answer = fit(toy_root, "--minutes", TINY, **fate)
+    faults = {"interrupt_at": "training.trainer:Trainer._validate", "count": count}
+    answer = fit(toy_root, "--minutes", TINY, **faults)
     assert answer.returncode == 130, answer.stderr
     assert answer.stderr.splitlines()[-1].startswith("There is no model: nothing was trained yet.")
     assert not (tmp_path / "model").exists()
@@ -153,28 +153,28 @@ def test_interrupted_before_it_has_learnt_anything_there_is_no_model(monkeypatch
 
 
 @pytest.mark.usefixtures("tensorflow_devices")
-def test_what_is_measured_knows_places_where_any_are_known(surveyed_of):
-    from training.fit.speed import EACH, sample
+def test_what_is_measured_knows_places_where_any_are_known(profiled_of):
+    from training.fit.timing import EACH, sample
 
-    records = surveyed_of([[(0, "train")]] * 9 + [[(1, "train")]] * 9).checked.dataset.records
-    placeless = [replace(record, mask_file=None) if record.label else record for record in records[:-1]]
-    chosen = sample(Dataset(("good", "defect"), (*placeless, records[-1])))
+    records = profiled_of([[(0, "train")]] * 9 + [[(1, "train")]] * 9).checked.dataset.records
+    unlocalized = [replace(record, mask_file=None) if record.label else record for record in records[:-1]]
+    chosen = sample(Dataset(("good", "defect"), (*unlocalized, records[-1])))
     assert records[-1] in chosen
     assert len(chosen) == 2 * EACH["train"]
 
 
 @pytest.mark.usefixtures("tensorflow_devices")
-def test_classes_of_which_none_trains_become_one(surveyed_of):
+def test_classes_of_which_none_trains_become_one(profiled_of):
     from training.fit.command import _divide
 
     groups = [[(0, "train")]] * 4 + [[(0, "val")]] * 3 + [[(1, "test")], [(2, "test")]] * 3
-    surveyed, division = _divide(surveyed_of(groups, own_split=True, classes=("good", "dent", "scratch")))
-    assert surveyed.survey.merged
+    profiled, division = _divide(profiled_of(groups, own_split=True, classes=("good", "dent", "scratch")))
+    assert profiled.profile.merged
     assert division.defective == (0, 0, 6)
     assert division.reasons[-1].startswith("no defect trains")
     groups += [[(1, "train")], [(2, "train")], [(1, "val")]]
-    surveyed, _ = _divide(surveyed_of(groups, own_split=True, classes=("good", "dent", "scratch")))
-    assert not surveyed.survey.merged
+    profiled, _ = _divide(profiled_of(groups, own_split=True, classes=("good", "dent", "scratch")))
+    assert not profiled.profile.merged
 
 
 # === Bad input ===

@@ -17,7 +17,7 @@ from tests.training.replicas import split_over_replicas  # noqa: E402
 from training.distribution.strategies import choose_strategy  # noqa: E402
 from training.optimization.flops import PASSES, count_flops, count_step_flops  # noqa: E402
 from training.optimization.objective import stage_losses  # noqa: E402
-from training.optimization.pretrained import build_pretrained, changing_variables, load_pretrained  # noqa: E402
+from training.optimization.pretrained import build_initial_network, load_pretrained, mutable_variables  # noqa: E402
 from training.optimization.step import build_step  # noqa: E402
 from training.optimization.train_state import build_train_state  # noqa: E402
 from training.stages import STAGES  # noqa: E402
@@ -225,7 +225,7 @@ def test_a_skipped_step_changes_nothing_of_the_encoder(configure, trainable):
 def test_what_is_held_is_neither_averaged_nor_put_back(configure):
     """Nor is it anything else that a step touches: it cannot have changed."""
     training = Training(configure("frozen", "segment"))
-    ours = {variable.path for variable in changing_variables(training.network)}
+    ours = {variable.path for variable in mutable_variables(training.network)}
     everything = {variable.path for variable in training.network.variables}
     assert ours
     assert ours == everything - training.encoder_paths()
@@ -239,7 +239,7 @@ def test_what_is_held_is_neither_averaged_nor_put_back(configure):
 def encode(configure):
     """What makes a batch of features of a batch of images, rounded as they are kept or not."""
     config = configure("frozen")
-    network = build_pretrained(config, load_pretrained(config))
+    network = build_initial_network(config, load_pretrained(config))
 
     def encode(batch, dtype=np.float16):
         features = network.encoder(batch["image"], training=False)
@@ -254,7 +254,7 @@ def encode(configure):
 def test_losses_of_features_are_those_of_the_images(configure, encode, stage):
     config = configure("frozen", stage.name)
     keras.utils.set_random_seed(1)
-    network = build_pretrained(config, load_pretrained(config))
+    network = build_initial_network(config, load_pretrained(config))
     images = stage_losses(network, stage, config, make_batch())
     exact = stage_losses(network, stage, config, encode(make_batch(), np.float32))
     rounded = stage_losses(network, stage, config, encode(make_batch()))
@@ -309,7 +309,7 @@ def test_replicas_share_features_as_they_share_images(configure, encode, strateg
 @pytest.mark.parametrize("stage", STAGES, ids=STAGE_NAMES)
 def test_a_step_on_features_does_not_count_the_encoder(configure, stage):
     config = configure("frozen", stage.name)
-    network = build_pretrained(config, load_pretrained(config))
+    network = build_initial_network(config, load_pretrained(config))
     shape = (4, SIDE, SIDE, 1)
     counted = count_step_flops(network, stage, shape, encoded=True)
     forward = count_flops(network.backbone, keras.KerasTensor((4, SIDE, SIDE, 3)))

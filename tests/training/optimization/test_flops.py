@@ -16,7 +16,7 @@ from training.optimization.flops import (  # noqa: E402
     count_flops,
     count_step_flops,
     measure_peak,
-    strategy_peak,
+    measure_strategy_peak,
 )
 from training.stages import STAGES  # noqa: E402
 
@@ -102,5 +102,5 @@ def test_the_peak_of_a_strategy_is_that_of_its_devices(monkeypatch, devices, wor
 
     monkeypatch.setattr(flops_module, "measure_peak", measure)
     strategy = SimpleNamespace(extended=SimpleNamespace(worker_devices=devices))
-    assert strategy_peak(strategy, workers, "float16") == peak
+    assert measure_strategy_peak(strategy, workers, "float16") == peak
     assert measured == [("GPU:0" if "GPU" in devices[0] else "CPU:0", "float16")]

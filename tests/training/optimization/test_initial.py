@@ -8,7 +8,7 @@ from training.config import ExperimentConfig
 pytest.importorskip("tensorflow")
 
 from training.optimization.numerics import compute_policy
-from training.optimization.pretrained import build_pretrained, changing_variables, load_pretrained
+from training.optimization.pretrained import build_initial_network, load_pretrained, mutable_variables
 
 pytestmark = pytest.mark.usefixtures("tensorflow_devices")
 
@@ -18,7 +18,7 @@ STAGES = {"joint": {"steps": 1}}
 
 def disturbed(config, path):
     """Writes the weights of a network that has learnt something; returns them."""
-    network = build_pretrained(config, load_pretrained(config))
+    network = build_initial_network(config, load_pretrained(config))
     random = np.random.default_rng(3)
     for variable in network.variables:
         variable.assign(random.normal(0.5, 0.1, variable.shape).astype(np.float32))
@@ -32,7 +32,7 @@ def test_all_weights_are_those_of_the_file(tmp_path, precision):
     config = ExperimentConfig(network=TINY, stages=STAGES)
     learnt = disturbed(config, path)
     config = ExperimentConfig(network=TINY, stages=STAGES, precision=precision, initial_weights=path)
-    network = build_pretrained(config, None, compute_policy(config))
+    network = build_initial_network(config, None, compute_policy(config))
     for variable, expected in zip(network.variables, learnt, strict=True):
         np.testing.assert_array_equal(variable.numpy(), expected)
 
@@ -46,7 +46,7 @@ def test_an_encoder_that_is_held_still_begins_with_them_too(tmp_path, tiny_encod
     }
     learnt = disturbed(ExperimentConfig(**settings), path)
     config = ExperimentConfig(**settings, initial_weights=path)
-    network = build_pretrained(config, load_pretrained(config))
+    network = build_initial_network(config, load_pretrained(config))
     for variable, expected in zip(network.variables, learnt, strict=True):
         np.testing.assert_array_equal(variable.numpy(), expected)
-    assert len(changing_variables(network)) < len(network.variables)
+    assert len(mutable_variables(network)) < len(network.variables)

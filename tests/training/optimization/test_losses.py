@@ -3,7 +3,7 @@ import pytest
 
 tf = pytest.importorskip("tensorflow")
 
-from training.data.made_up_source import ANY_DEFECT  # noqa: E402
+from training.data.synthetic_source import ANY_DEFECT  # noqa: E402
 from training.optimization.losses import decision_loss, dice_loss, segmentation_loss  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("tensorflow_devices")

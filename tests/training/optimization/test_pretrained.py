@@ -15,14 +15,14 @@ import pytest
 
 from segdec.encoders import ENCODERS
 from segdec.errors import ConfigError
-from segdec.files import held
+from segdec.runtime.files import folder_lock
 from training.config import ExperimentConfig
 
 keras = pytest.importorskip("keras")
 
 from segdec.network.encoder import load_application  # noqa: E402
 from segdec.network.network import build_network  # noqa: E402
-from training.optimization.pretrained import build_pretrained, load_pretrained  # noqa: E402
+from training.optimization.pretrained import build_initial_network, load_pretrained  # noqa: E402
 
 ROOT = Path(__file__).parents[3]
 
@@ -95,7 +95,7 @@ def test_a_file_of_keras_is_read(configure, application, tiny_encoder, tmp_path,
         model.save_weights(path)
     config = configure(path, encoder_trainable="top")
     pretrained = load_pretrained(config)
-    check_began_with(build_pretrained(config, pretrained), application)
+    check_began_with(build_initial_network(config, pretrained), application)
     assert pretrained.origin.model_dump() == {
         "encoder": tiny_encoder,
         "weights": path.name,
@@ -244,7 +244,7 @@ def test_imagenet_is_what_keras_loads(configure, publish, application):
     path = publish(download)
     config = configure("imagenet")
     pretrained = load_pretrained(config)
-    check_began_with(build_pretrained(config, pretrained), application)
+    check_began_with(build_initial_network(config, pretrained), application)
     origin = pretrained.origin
     assert (origin.weights, origin.licence, origin.trainable) == ("imagenet", "Apache-2.0", "frozen")
     assert origin.sha256 == hashlib.sha256(path.read_bytes()).hexdigest()
@@ -283,7 +283,7 @@ def test_one_process_at_a_time_downloads(configure, publish, application):
     path = publish(download)
     path.parent.mkdir()
     with ThreadPoolExecutor(1) as other:
-        with held(path.parent):
+        with folder_lock(path.parent):
             loading = other.submit(load_pretrained, configure("imagenet"))
             assert not began.wait(0.2)
         assert loading.result().origin.sha256 == hashlib.sha256(path.read_bytes()).hexdigest()
@@ -334,7 +334,7 @@ def test_random_weights_are_all_trained_or_refused(configure):
         configure("none", encoder_trainable="top")
     config = configure("none", encoder_trainable="all")
     assert load_pretrained(config) is None
-    network = build_pretrained(config, None)
+    network = build_initial_network(config, None)
     assert all(layer.trainable for layer in network.backbone.layers)
 
 
@@ -343,4 +343,4 @@ def test_a_published_network_reads_no_weights(tiny_config, tmp_path):
         network=tiny_config.network, stages={"joint": {"steps": 1}}, encoder_weights=str(tmp_path / "gone")
     )
     assert load_pretrained(config) is None
-    assert build_pretrained(config, None).backbone is build_network(tiny_config.network).backbone is None
+    assert build_initial_network(config, None).backbone is build_network(tiny_config.network).backbone is None

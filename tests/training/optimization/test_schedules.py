@@ -116,9 +116,9 @@ def test_the_rate_follows_the_given_steps():
 
 
 def test_the_rate_may_be_ahead_of_the_steps():
-    steps, lead = (tf.Variable(value, dtype=tf.int64) for value in (3, 4))
+    steps, schedule_offset = (tf.Variable(value, dtype=tf.int64) for value in (3, 4))
     settings = StageConfig(steps=10, learning_rate=0.1, schedule=ScheduleConfig(kind="poly", power=1.0))
-    optimizer = build_optimizer(settings, "segment", steps, lead)
+    optimizer = build_optimizer(settings, "segment", steps, schedule_offset)
     assert float(optimizer.learning_rate) == pytest.approx(0.03)
-    lead.assign(-3)
+    schedule_offset.assign(-3)
     assert float(optimizer.learning_rate) == pytest.approx(0.1)

@@ -7,7 +7,7 @@ import shutil
 import pytest
 
 from datasets.layouts.toy import make_sample
-from segdec.artifact import digest, read_manifest
+from segdec.artifact import manifest_sha256, read_manifest
 from segdec.errors import ArtifactError, ConfigError
 from segdec.images import encode_png
 from training.__main__ import main
@@ -17,9 +17,9 @@ from training.retrain.lineage import find_lineage
 pytest.importorskip("tensorflow")
 
 from training.calibrate import score_folds
-from training.evaluation.comparison import compare_runs
 from training.export import ExportOptions, export_run
-from training.retrain import judgement
+from training.metrics.comparison import compare_runs
+from training.retrain import comparison
 from training.run.folder import RunFolder
 from training.trainer import Trainer
 
@@ -87,7 +87,7 @@ def test_the_next_version_begins_with_the_weights_of_the_former(
     manifest = read_manifest(next_model)
     assert (manifest.name, manifest.version) == ("tiny", "2")
     assert json.loads((model.parent / "labels.json").read_text()) == {"stable": "1"}
-    assert (manifest.parent.version, manifest.parent.sha256) == ("1", digest(model))
+    assert (manifest.parent.version, manifest.parent.sha256) == ("1", manifest_sha256(model))
     before, after = (RunFolder(folder).splits.read_text().splitlines() for folder in (run, next_run))
     assert {line for line in before if line[0] != "#"} < set(after)
     comparison = compare_runs(next_run / "parent", next_run)
@@ -125,7 +125,7 @@ def test_a_stopped_command_goes_on(run, model, write_reviewed, monkeypatch, caps
 
 @pytest.mark.slow
 def test_a_worse_version_is_not_exported(run, model, write_reviewed, monkeypatch, capsys):
-    monkeypatch.setattr(judgement, "summarize", lambda _: "worse")
+    monkeypatch.setattr(comparison, "combine_verdicts", lambda _: "worse")
     with pytest.raises(SystemExit) as refused:
         retrain(run, write_reviewed(), "--parent", model)
     assert refused.value.code == 2 and not model.with_name("2").exists()
@@ -222,6 +222,6 @@ def test_folds_of_a_run_that_began_with_learnt_weights_are_refused(run):
 
 
 def test_verdicts_on_several_sets_are_one():
-    assert judgement.summarize(["better", "worse"]) == "worse"
-    assert judgement.summarize(["not worse", "better"]) == "better"
-    assert judgement.summarize(["not worse"]) == "not worse"
+    assert comparison.combine_verdicts(["better", "worse"]) == "worse"
+    assert comparison.combine_verdicts(["not worse", "better"]) == "better"
+    assert comparison.combine_verdicts(["not worse"]) == "not worse"

@@ -5,7 +5,7 @@ from math import comb
 
 import pytest
 
-from api.records.line.control_chart import BEYOND, Baseline, HourCount, most_by_chance
+from api.records.line.control_chart import BEYOND, Baseline, HourCount, upper_count_limit
 
 HOUR = datetime(2026, 1, 15, 8, tzinfo=UTC)
 
@@ -15,7 +15,7 @@ def hours(*counts):
 
 
 @pytest.mark.parametrize(
-    ("trials", "probability", "most"),
+    ("trials", "probability", "limit"),
     [
         # P(X > 4) = 0.00163, P(X > 5) = 0.00015
         (10, 0.1, 5),
@@ -31,8 +31,8 @@ def hours(*counts):
         (10_000, 0.1, 1091),
     ],
 )
-def test_what_comes_by_chance(trials, probability, most):
-    assert most_by_chance(trials, probability) == most
+def test_what_comes_by_chance(trials, probability, limit):
+    assert upper_count_limit(trials, probability) == limit
 
 
 def test_what_comes_by_chance_is_exact():
@@ -42,8 +42,8 @@ def test_what_comes_by_chance_is_exact():
                 comb(trials, k) * probability**k * (1 - probability) ** (trials - k)
                 for k in range(trials + 1)
             ]
-            most = next(k for k in range(trials + 1) if sum(shares[k + 1 :]) <= BEYOND)
-            assert most_by_chance(trials, probability) == most, (trials, probability)
+            limit = next(k for k in range(trials + 1) if sum(shares[k + 1 :]) <= BEYOND)
+            assert upper_count_limit(trials, probability) == limit, (trials, probability)
 
 
 def test_limits_come_closer_with_more_inspections_and_there_are_none_for_few():

@@ -8,13 +8,13 @@ from zoneinfo import ZoneInfo
 import pytest
 from sqlalchemy import event
 
-from api.middleware.metrics import Metrics
-from api.middleware.misses import Miss
+from api.metrics import Metrics
+from api.middleware.uninspected import UninspectedPhotograph
 from api.records.database import writing
-from api.records.line.line_status import Line
+from api.records.line.line_status import LineMonitor
 from api.records.line.shifts import ShiftPlan
 from api.records.outbox import Outbox
-from api.records.queries import keep_pictures
+from api.records.queries import upsert_pictures
 from api.records.record import Record
 from api.records.record_metrics import RecordMetrics
 from api.records.storage.retention import RetentionRules
@@ -33,12 +33,14 @@ class Past:
         metrics = RecordMetrics(Metrics(lambda: 0, lambda: True))
         self.record = Record(url, folder, RetentionRules({}, None, 0.0), 1, metrics, OUTBOX)
         asyncio.run(self.record.open())
-        self.line = Line(self.record, ShiftPlan([time(6, 30), time(14, 30)], ZoneInfo("Europe/Berlin")))
+        self.line = LineMonitor(
+            self.record, ShiftPlan([time(6, 30), time(14, 30)], ZoneInfo("Europe/Berlin"))
+        )
         self._numbers = itertools.count(1)
         self._engine = self.record._engine
         row = {"sha256": PICTURE, "bytes": 1, "format": "png", "state": "kept", "worth": 0, "stored_at": NOW}
         with writing(self._engine) as connection:
-            keep_pictures(connection, [row])
+            upsert_pictures(connection, [row])
 
     def add(self, *inspections):
         """Keeps (minutes before now, label) and what else is said of each, in their order."""
@@ -77,7 +79,9 @@ class Past:
     def miss(self, minutes, station="a", part_id="x", count=1):
         """Notes what was not inspected."""
         missed_at = NOW - timedelta(minutes=minutes)
-        miss = Miss(station, part_id, "", 422, "truncated_image", "It ends too early.", missed_at, count)
+        miss = UninspectedPhotograph(
+            station, part_id, "", 422, "truncated_image", "It ends too early.", missed_at, count
+        )
         self.record.misses.note(miss)
 
     def status(self, station=None, now=NOW):

@@ -8,13 +8,18 @@ from sqlalchemy import insert, text, update
 
 from api.records.database import writing
 from api.records.queries import Filters
-from api.records.review.draw_counts import DrawnBy, total_draws
-from api.records.review.review_statistics import Kind, Reviewed, make_statistics, reckon
-from api.records.review.sample_intervals import Sample, share_of, total_of
+from api.records.review.confidence_intervals import Sample, estimate_share, estimate_total
+from api.records.review.review_statistics import (
+    ReviewCounts,
+    StratumCounts,
+    compute_statistics,
+    query_statistics,
+)
+from api.records.review.sampling_counts import Stratum, count_strata
 from api.records.schemas import Estimate
 from api.records.tables import inspections, shadows
-from benchmarks.review_statistics import PLANTS, Coverage, measure
-from tests.api.records.stocked_record import make_row, open_stocked, stock
+from benchmarks.review_statistics import SCENARIOS, Coverage, measure
+from tests.api.records.filled_record import make_row, open_stocked, stock
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 HOUR = timedelta(hours=1)
@@ -69,26 +74,26 @@ def test_limits_of_a_huge_sample_are_found():
 
 def test_what_was_looked_at_whole_adds_nothing_to_the_width():
     chance, near = Sample(1000, 100, 1), Sample(50, 50, 20)
-    alone, both = chance.estimate(), total_of([chance, near])
+    alone, both = chance.estimate(), estimate_total([chance, near])
     assert both.value == alone.value + 20
     assert (both.low, both.high) == pytest.approx((alone.low + 20, alone.high + 20))
 
 
 def test_what_was_not_looked_at_widens_by_all_of_it():
-    both = total_of([Sample(1000, 1000, 3), Sample(7, 0, 0)])
+    both = estimate_total([Sample(1000, 1000, 3), Sample(7, 0, 0)])
     assert tuple(both) == (None, 3, 10)
 
 
 def test_shares():
     part, rest = Sample(100, 100, 10), Sample(60, 60, 30)
-    assert tuple(share_of([part], [rest])) == pytest.approx((0.25, 0.25, 0.25))
+    assert tuple(estimate_share([part], [rest])) == pytest.approx((0.25, 0.25, 0.25))
     missed = Sample(1000, 100, 1).estimate()
-    value, low, high = share_of([Sample(1000, 100, 1)], [rest])
+    value, low, high = estimate_share([Sample(1000, 100, 1)], [rest])
     assert (value, low, high) == pytest.approx(
         (10 / 40, missed.low / (missed.low + 30), missed.high / (missed.high + 30))
     )
-    assert tuple(share_of([], [])) == (None, 0, 1)
-    assert tuple(share_of([Sample(9, 9, 0)], [Sample(9, 9, 0)])) == (None, 0, 1)
+    assert tuple(estimate_share([], [])) == (None, 0, 1)
+    assert tuple(estimate_share([Sample(9, 9, 0)], [Sample(9, 9, 0)])) == (None, 0, 1)
 
 
 # === From what was counted ===
@@ -96,12 +101,12 @@ def test_shares():
 
 def test_statistics_of_a_day_by_hand():
     counts = {
-        DrawnBy("chance", 0.02): Kind(1000, Reviewed(20, 12, 2, 1)),
-        DrawnBy("near", 1.0): Kind(10, Reviewed(10, 10, 0, 2)),
-        DrawnBy("defect", 1.0): Kind(40, Reviewed(40, 40, 0, 30)),
-        DrawnBy("review", 1.0): Kind(5, Reviewed(5, 5, 0, 4)),
+        Stratum("chance", 0.02): StratumCounts(1000, ReviewCounts(20, 12, 2, 1)),
+        Stratum("near", 1.0): StratumCounts(10, ReviewCounts(10, 10, 0, 2)),
+        Stratum("defect", 1.0): StratumCounts(40, ReviewCounts(40, 40, 0, 30)),
+        Stratum("review", 1.0): StratumCounts(5, ReviewCounts(5, 5, 0, 4)),
     }
-    told = reckon(Filters(station="a"), counts)
+    told = compute_statistics(Filters(station="a"), counts)
     assert (told.inspected, told.called_good, told.called_defective, told.for_review) == (1055, 1010, 40, 5)
     assert (told.drawn, told.reviewed, told.unsure, told.station) == (75, 67, 2, "a")
     assert told.missed.value == 1000 * 1 / 10 + 2
@@ -117,23 +122,30 @@ def test_statistics_of_a_day_by_hand():
 @pytest.mark.parametrize(
     ("plain", "differing", "expected"),
     [
-        (Reviewed(20, 20, 0, 3), Reviewed(), Sample(500, 20, 3)),
-        (Reviewed(18, 9, 0, 1), Reviewed(2, 2, 0, 2), Sample(500, 10, 2)),  # (18 · 1/9 + 2 · 2/2) / 20 · 10
-        (Reviewed(18, 18, 0, 1), Reviewed(2, 2, 0, 2), Sample(500, 20, 3)),
-        (Reviewed(18, 9, 0, 1), Reviewed(2, 2, 2, 0), Sample(500, 9, 1)),
-        (Reviewed(18, 0, 0, 0), Reviewed(2, 2, 0, 2), Sample(500, 0, 0)),
-        (Reviewed(0, 0, 0, 0), Reviewed(2, 1, 0, 1), Sample(500, 1, 1)),
-        (Reviewed(18, 9, 0, 2), Reviewed(2, 1, 0, 0), Sample(500, 10, 2)),
-        (Reviewed(20, 13, 0, 1), Reviewed(3, 3, 0, 1), Sample(500, 14, Fraction(14 * 33, 13 * 23))),
+        (ReviewCounts(20, 20, 0, 3), ReviewCounts(), Sample(500, 20, 3)),
+        (
+            ReviewCounts(18, 9, 0, 1),
+            ReviewCounts(2, 2, 0, 2),
+            Sample(500, 10, 2),
+        ),  # (18 · 1/9 + 2 · 2/2) / 20 · 10
+        (ReviewCounts(18, 18, 0, 1), ReviewCounts(2, 2, 0, 2), Sample(500, 20, 3)),
+        (ReviewCounts(18, 9, 0, 1), ReviewCounts(2, 2, 2, 0), Sample(500, 9, 1)),
+        (ReviewCounts(18, 0, 0, 0), ReviewCounts(2, 2, 0, 2), Sample(500, 0, 0)),
+        (ReviewCounts(0, 0, 0, 0), ReviewCounts(2, 1, 0, 1), Sample(500, 1, 1)),
+        (ReviewCounts(18, 9, 0, 2), ReviewCounts(2, 1, 0, 0), Sample(500, 10, 2)),
+        (ReviewCounts(20, 13, 0, 1), ReviewCounts(3, 3, 0, 1), Sample(500, 14, Fraction(14 * 33, 13 * 23))),
     ],
 )
 def test_those_of_which_a_candidate_differs_count_by_their_share(plain, differing, expected):
-    assert Kind(500, plain, differing).sample() == expected
+    assert StratumCounts(500, plain, differing).sample() == expected
 
 
 def test_where_nothing_is_reviewed_nothing_is_said():
-    counts = {DrawnBy("chance", 0.0): Kind(300, Reviewed()), DrawnBy("defect", 1.0): Kind(4, Reviewed(4))}
-    told = reckon(Filters(), counts)
+    counts = {
+        Stratum("chance", 0.0): StratumCounts(300, ReviewCounts()),
+        Stratum("defect", 1.0): StratumCounts(4, ReviewCounts(4)),
+    }
+    told = compute_statistics(Filters(), counts)
     assert told.missed == Estimate(value=None, low=0, high=300)
     assert told.false_alarm_share == Estimate(value=None, low=0, high=1)
     assert told.miss_rate == Estimate(value=None, low=0, high=1)
@@ -170,10 +182,10 @@ def _row(number):
 
 
 def one_by_one(since, until, station):
-    """What `total_draws` has to answer."""
+    """What `count_strata` has to answer."""
     totals = {}
     for row in map(_row, range(240)):
-        at, kind = row["inspected_at"], DrawnBy(row["draw_reason"], row["draw_probability"])
+        at, kind = row["inspected_at"], Stratum(row["draw_reason"], row["draw_probability"])
         if (since or at) <= at and (until is None or at < until) and station in (None, row["station"]):
             totals[kind] = totals.get(kind, 0) + 1
     return totals
@@ -197,7 +209,7 @@ def one_by_one(since, until, station):
 )
 def test_totals_are_those_of_the_time(engine, since, until, station):
     with engine.connect() as connection:
-        found = total_draws(connection, Filters(since=since, until=until, station=station))
+        found = count_strata(connection, Filters(since=since, until=until, station=station))
     assert dict(found) == one_by_one(since, until, station)
 
 
@@ -208,7 +220,7 @@ def test_statistics_of_the_tables(engine):
         for name, label in labels.items():
             connection.execute(update(inspections).where(reason == name).values(reviewed_label=label))
     with engine.connect() as connection:
-        told = make_statistics(connection, Filters(station="a", since=NOON - HOUR, until=NOON + HOUR))
+        told = query_statistics(connection, Filters(station="a", since=NOON - HOUR, until=NOON + HOUR))
     assert (told.inspected, told.called_good, told.called_defective, told.for_review) == (60, 30, 15, 15)
     assert (told.drawn, told.reviewed, told.unsure) == (53, 53, 15)  # of those by chance, 8 of 15
     assert told.missed.value == 15 and told.false_alarms.value == 15
@@ -224,12 +236,12 @@ def test_what_a_candidate_differs_on_is_counted_by_itself(engine):
             connection.execute(reviewed.values(reviewed_label="scratch"))
         reviewed = update(inspections).where(inspections.c.id.in_((14, 18, 22)))
         connection.execute(reviewed.values(reviewed_label="good"))
-        told = make_statistics(connection, Filters())
+        told = query_statistics(connection, Filters())
         transaction.rollback()
     # Of 60 near ones 58 are plain, of which one of four is defective; both of the others are.
-    near = Kind(60, Reviewed(58, 4, 0, 1), Reviewed(2, 2, 0, 2)).sample()
+    near = StratumCounts(60, ReviewCounts(58, 4, 0, 1), ReviewCounts(2, 2, 0, 2)).sample()
     chance = Sample(60, 0, 0)
-    assert told.missed == Estimate(**total_of([near, chance])._asdict())
+    assert told.missed == Estimate(**estimate_total([near, chance])._asdict())
     assert float(near.estimate().value) == pytest.approx(58 / 4 + 2)
 
 
@@ -262,7 +274,7 @@ def test_drawn_ones_are_found_without_reading_their_rows(engine):
     ],
 )
 def test_intervals_hold_where_the_truth_is_known(name):
-    measured = measure(PLANTS[name], days=60, seed=1)
+    measured = measure(SCENARIOS[name], days=60, seed=1)
     assert {figure for figure, one in measured.items() if one.days == 60 and one.share < 0.9} == set()
 
 

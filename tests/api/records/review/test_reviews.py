@@ -11,18 +11,18 @@ from alembic import command
 from sqlalchemy import delete, insert, select, text, update
 
 from api.errors import RequestError
-from api.middleware.metrics import Metrics
+from api.metrics import Metrics
 from api.records import queries
 from api.records.database import migrations, open_database, writing
 from api.records.record_metrics import RecordMetrics
 from api.records.review import leases
 from api.records.review.leases import LEASE, lease
-from api.records.review.review_queue import Priority, count_waiting, put_up
-from api.records.review.reviews import Change, Verdict, review, undo
+from api.records.review.review_queue import Priority, count_waiting, enqueue
+from api.records.review.reviews import ReviewChange, ReviewDecision, review, undo
 from api.records.storage.retention import Retention, RetentionRules
-from api.records.storage.worth import Worth
+from api.records.storage.retention_class import RetentionClass
 from api.records.tables import audit, draws, inspections, pictures, review_queue, shadows
-from tests.api.records.stocked_record import NOW, empty, make_row, open_stocked, stock
+from tests.api.records.filled_record import NOW, empty, make_row, open_stocked, stock
 
 SECOND = timedelta(seconds=1)
 
@@ -58,13 +58,15 @@ def take(engine, session="mine", count=1, skip=(), station=None, now=NOW):
 def say(engine, label, record_id=1, revision=0, session="mine", now=NOW):
     with writing(engine) as connection:
         return review(
-            connection, Change(record_id, revision, session, "Ada", now), Verdict(label, now, "Ada")
+            connection,
+            ReviewChange(record_id, revision, session, "Ada", now),
+            ReviewDecision(label, now, "Ada"),
         )
 
 
 def take_back(engine, record_id=1, revision=1, session="mine", now=NOW):
     with writing(engine) as connection:
-        return undo(connection, Change(record_id, revision, session, "Ada", now))
+        return undo(connection, ReviewChange(record_id, revision, session, "Ada", now))
 
 
 def ask(engine, statement):
@@ -85,7 +87,7 @@ def test_what_is_urgent_comes_first_and_of_that_the_oldest(engine):
     reasons = ["defect", "near", "chance", "review", "chance", "defect"]
     stock(engine, [make_row(number, draw_reason=reason) for number, reason in enumerate(reasons)])
     with writing(engine) as connection:
-        put_up(connection, [(6, Priority.CANDIDATE_DIFFERS)])
+        enqueue(connection, [(6, Priority.CANDIDATE_DIFFERS)])
         verdict = {"model": "m", "version": "2", "inspected_at": NOW, "label": "good", "score": 0.1}
         connection.execute(insert(shadows), {**verdict, "record_id": 6, "log_odds": -2, "differs": True})
         tasks = lease(connection, "mine", 5, (), None, NOW)
@@ -191,7 +193,7 @@ def test_retention_takes_what_it_deletes_out_of_the_queue(engine):
         connection.execute(update(pictures).where(pictures.c.sha256 == (1).to_bytes(32, "big")).values(old))
     metrics = Metrics(lambda: 0, lambda: True)
     store = Mock(space=lambda: None)
-    rules = RetentionRules({Worth.DEFECT: 5000}, None, 0.0)
+    rules = RetentionRules({RetentionClass.DEFECT: 5000}, None, 0.0)
     Retention(engine, store, rules, Mock(), Mock(), RecordMetrics(metrics)).run()
     assert [record_id for record_id, _ in waiting(engine)] == [1, 3]
     assert b"segdec_record_waiting 2.0" in metrics.render()[0]
@@ -202,8 +204,8 @@ def test_only_what_can_be_looked_at_and_is_not_reviewed_is_put_up(engine):
     assert waiting(engine) == []
     say(engine, "good", 1)
     with writing(engine) as connection:
-        queries.change_states(connection, [(1).to_bytes(32, "big")], "kept", "expired")
-        put_up(connection, [(number, Priority.CANDIDATE_DIFFERS) for number in (1, 2, 3)])
+        queries.change_picture_states(connection, [(1).to_bytes(32, "big")], "kept", "expired")
+        enqueue(connection, [(number, Priority.CANDIDATE_DIFFERS) for number in (1, 2, 3)])
     assert waiting(engine) == [(3, 0)]
 
 
@@ -215,12 +217,16 @@ def test_what_is_taken_back_waits_as_it_did_before(engine):
         connection.execute(insert(shadows), {**verdict, "record_id": 3, "log_odds": -2, "differs": True})
     for number in (1, 2, 3):
         say(engine, "good", number)
-        assert worth_of(engine, number - 1) == Worth.REVIEWED
+        assert worth_of(engine, number - 1) == RetentionClass.REVIEWED
     assert waiting(engine) == []
     for number in (1, 2, 3):
         take_back(engine, number)
     assert waiting(engine) == [(3, Priority.CANDIDATE_DIFFERS), (1, Priority.DOUBTFUL), (2, Priority.ASKED)]
-    assert [worth_of(engine, number) for number in range(3)] == [Worth.DEFECT, Worth.DEFECT, Worth.TO_REVIEW]
+    assert [worth_of(engine, number) for number in range(3)] == [
+        RetentionClass.DEFECT,
+        RetentionClass.DEFECT,
+        RetentionClass.TO_REVIEW,
+    ]
     assert take(engine, "other", count=5) == []
 
 
@@ -229,9 +235,9 @@ def test_a_picture_that_another_review_shows_stays_reviewed(engine):
     say(engine, "good", 1)
     say(engine, "scratch", 2)
     take_back(engine, 1)
-    assert worth_of(engine, 0) == Worth.REVIEWED
+    assert worth_of(engine, 0) == RetentionClass.REVIEWED
     take_back(engine, 2)
-    assert worth_of(engine, 0) == Worth.DEFECT
+    assert worth_of(engine, 0) == RetentionClass.DEFECT
 
 
 def test_undoing_goes_back_word_by_word_whatever_was_said_in_between(engine):
@@ -273,7 +279,7 @@ def test_a_change_that_fails_leaves_nothing(engine, monkeypatch):
         say(engine, "good")
     assert waiting(engine) == [(1, Priority.DEFECT)]
     assert ask(engine, select(inspections.c.reviewed_label, inspections.c.revision)) == [(None, 0)]
-    assert worth_of(engine, 0) == Worth.DEFECT
+    assert worth_of(engine, 0) == RetentionClass.DEFECT
 
 
 def plan(connection, statement, *without):
@@ -293,7 +299,7 @@ def plan(connection, statement, *without):
 def test_the_next_is_found_by_the_index_of_the_queue_alone(engine, station, index):
     with engine.connect() as connection:
         found = plan(
-            connection, leases.free_ones([7], station, NOW).limit(1), "seqscan", "bitmapscan", "sort"
+            connection, leases.available_ids([7], station, NOW).limit(1), "seqscan", "bitmapscan", "sort"
         )
     assert index in found and "TEMP B-TREE" not in found and "Sort" not in found
     assert "inspections" not in found
@@ -305,13 +311,13 @@ def test_what_a_session_holds_is_found_by_the_index_of_the_leases(engine):
     with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
         connection.exec_driver_sql("ANALYZE")
     with engine.connect() as connection:
-        assert "review_queue_leased" in plan(connection, leases.held_by("mine"), "seqscan")
+        assert "review_queue_leased" in plan(connection, leases.leased_by("mine"), "seqscan")
 
 
 def test_no_more_are_counted_than_are_asked_for(engine):
     stock(engine, [make_row(number, station="a" if number else "b") for number in range(5)])
     with engine.connect() as connection:
-        assert [count_waiting(connection, most=most) for most in (None, 9, 3)] == [5, 5, 3]
+        assert [count_waiting(connection, limit=limit) for limit in (None, 9, 3)] == [5, 5, 3]
         assert count_waiting(connection, "a") == 4
 
 

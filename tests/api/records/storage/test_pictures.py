@@ -21,26 +21,26 @@ def pictures(request, tmp_path):
 
 
 def test_a_picture_is_kept_until_it_is_deleted(pictures):
-    assert pictures.get(SHA256) is None and not pictures.holds(SHA256)
+    assert pictures.get(SHA256) is None and not pictures.contains(SHA256)
     pictures.put(SHA256, DATA)
     pictures.put(SHA256, DATA)
     pictures.put(OTHER, b"another")
-    assert pictures.get(SHA256) == DATA and pictures.holds(SHA256)
+    assert pictures.get(SHA256) == DATA and pictures.contains(SHA256)
     pictures.delete(SHA256, OTHER, hashlib.sha256(b"never there").digest())
-    assert pictures.get(SHA256) is None and not pictures.holds(OTHER)
-    assert set(pictures.unsettled()) == set()
+    assert pictures.get(SHA256) is None and not pictures.contains(OTHER)
+    assert set(pictures.marked()) == set()
 
 
 def test_what_is_not_settled_is_found_again(pictures):
-    assert set(pictures.unsettled()) == set()
+    assert set(pictures.marked()) == set()
     for sha256, data in ((SHA256, DATA), (SHA256, DATA), (OTHER, b"another")):
         pictures.put(sha256, data)
-    assert set(pictures.unsettled()) == {SHA256, OTHER}
-    pictures.settle(OTHER)
-    assert set(pictures.unsettled()) == {SHA256}
-    pictures.settle(SHA256, OTHER)
-    pictures.settle()
-    assert set(pictures.unsettled()) == set()
+    assert set(pictures.marked()) == {SHA256, OTHER}
+    pictures.clear_marks(OTHER)
+    assert set(pictures.marked()) == {SHA256}
+    pictures.clear_marks(SHA256, OTHER)
+    pictures.clear_marks()
+    assert set(pictures.marked()) == set()
     assert pictures.get(OTHER) == b"another"
 
 
@@ -56,11 +56,11 @@ def test_a_bucket_is_named_once_and_shared_by_prefix(bucket, object_store):
     with pytest.raises(ConnectionError, match="already exists"):
         first.write_id("two")
     other.put(SHA256, DATA)
-    assert not first.holds(SHA256) and other.read_id() is None
+    assert not first.contains(SHA256) and other.read_id() is None
     name = SHA256.hex()
     assert object_store.keys(bucket) == sorted(["a/store-id", f"{name[:2]}/{name}", f"unsettled/{name}"])
     object_store.put(bucket, "unsettled/strange", b"")
-    assert list(other.unsettled()) == [SHA256]
+    assert list(other.marked()) == [SHA256]
 
 
 def ask_everything(pictures):
@@ -68,8 +68,8 @@ def ask_everything(pictures):
     yield pictures.read_id
     yield lambda: pictures.write_id("one")
     yield lambda: pictures.put(SHA256, DATA)
-    yield lambda: pictures.settle(SHA256)
-    yield lambda: list(pictures.unsettled())
+    yield lambda: pictures.clear_marks(SHA256)
+    yield lambda: list(pictures.marked())
     yield lambda: pictures.delete(SHA256)
 
 
@@ -85,7 +85,7 @@ def test_a_bucket_that_is_gone_is_no_empty_one(bucket, object_store):
 def test_a_store_that_does_not_answer_is_an_error_of_all_pictures(bucket, monkeypatch):
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:1")
     pictures = ObjectPictures(f"s3://{bucket}")
-    for ask in (*ask_everything(pictures), lambda: pictures.get(SHA256), lambda: pictures.holds(SHA256)):
+    for ask in (*ask_everything(pictures), lambda: pictures.get(SHA256), lambda: pictures.contains(SHA256)):
         with pytest.raises(ConnectionError, match=r"^[^\n]*$"):
             ask()
 
@@ -110,10 +110,10 @@ def test_files_of_others_among_the_marks_are_left_alone(tmp_path):
     pictures.put(SHA256, DATA)
     for name in (".nfs0000000000a1", ".DS_Store", "lost+found"):
         (tmp_path / "unsettled" / name).touch()
-    assert list(pictures.unsettled()) == [SHA256]
+    assert list(pictures.marked()) == [SHA256]
 
 
-@pytest.mark.parametrize("end", [FolderPictures.settle, FolderPictures.delete])
+@pytest.mark.parametrize("end", [FolderPictures.clear_marks, FolderPictures.delete])
 @pytest.mark.parametrize("there", [True, False])
 def test_a_mark_that_another_service_removes_meanwhile_is_no_error(tmp_path, monkeypatch, end, there):
     pictures, other = FolderPictures(tmp_path), FolderPictures(tmp_path)

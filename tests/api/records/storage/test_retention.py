@@ -9,15 +9,15 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from sqlalchemy import insert, select
 
-from api.middleware.metrics import Metrics
+from api.metrics import Metrics
 from api.records import queries
 from api.records.database import migrate, open_database, writing
 from api.records.record_metrics import RecordMetrics
-from api.records.storage.ballast import Ballast
 from api.records.storage.object_pictures import ObjectPictures
 from api.records.storage.pictures import FolderPictures, Space
-from api.records.storage.retention import DISTRUST_S, REST_S, ClockWatch, Retention, RetentionRules
-from api.records.storage.worth import Worth
+from api.records.storage.reserved_space import ReservedSpace
+from api.records.storage.retention import EXPIRY_SUSPENSION_S, REST_S, ClockMonitor, Retention, RetentionRules
+from api.records.storage.retention_class import RetentionClass
 from api.records.tables import audit, pictures, store
 
 NOTHING = RetentionRules({}, None, 0.0)
@@ -31,14 +31,14 @@ class Clock:
         self.wall, self.passed = 1e9, 0.0
 
     def watch(self, newest=None):
-        return ClockWatch(newest, lambda: self.wall, lambda: self.passed)
+        return ClockMonitor(newest, lambda: self.wall, lambda: self.passed)
 
     def go(self, seconds, jump=0.0):
         self.passed += seconds
         self.wall += seconds + jump
 
 
-class Kept:
+class StoredInspection:
     """A record of pictures alone, and the rules on it."""
 
     def __init__(self, url, folder, pictures=None):
@@ -47,7 +47,7 @@ class Kept:
         with writing(self.engine) as connection:
             connection.execute(insert(store), {"id": "one", "bytes": 0})
         self.pictures = pictures or FolderPictures(folder / "pictures")
-        self.ballast = Ballast(folder / "ballast", size=1000)
+        self.reserved_space = ReservedSpace(folder / "ballast", size=1000)
         self.metrics = Metrics(lambda: 0, lambda: True)
         self.told = RecordMetrics(self.metrics)
         self.clock = Clock()
@@ -61,20 +61,20 @@ class Kept:
         stored_at = datetime.now(UTC) - timedelta(days=days)
         row = {"sha256": sha256, "bytes": SIZE, "format": "png", "state": "kept"}
         with writing(self.engine) as connection:
-            queries.keep_pictures(connection, [{**row, "worth": worth, "stored_at": stored_at}])
-        self.pictures.settle(sha256)
+            queries.upsert_pictures(connection, [{**row, "worth": worth, "stored_at": stored_at}])
+        self.pictures.clear_marks(sha256)
         return sha256
 
     def apply(self, rules, watch=None):
         watch = watch or self.clock.watch()
-        retention = Retention(self.engine, self.pictures, rules, watch, self.ballast, self.told)
+        retention = Retention(self.engine, self.pictures, rules, watch, self.reserved_space, self.told)
         retention.run()
 
     def states(self):
         with self.engine.connect() as connection:
             rows = connection.execute(select(pictures.c.sha256, pictures.c.state)).all()
         states = {bytes(sha256): state for sha256, state in rows}
-        assert all(self.pictures.holds(sha256) == (state == "kept") for sha256, state in states.items())
+        assert all(self.pictures.contains(sha256) == (state == "kept") for sha256, state in states.items())
         return states
 
     def bytes(self):
@@ -84,26 +84,29 @@ class Kept:
 
 @pytest.fixture
 def kept(database_url, tmp_path):
-    kept = Kept(database_url, tmp_path)
+    kept = StoredInspection(database_url, tmp_path)
     yield kept
     kept.engine.dispose()
 
 
 def test_pictures_go_at_the_age_that_their_worth_has(kept):
-    rules = RetentionRules({Worth.GOOD: 30, Worth.DEFECT: 100}, None, 0.0)
-    old = {worth: kept.add(worth, days=40) for worth in Worth}
-    young = kept.add(Worth.GOOD, days=20)
+    rules = RetentionRules({RetentionClass.GOOD: 30, RetentionClass.DEFECT: 100}, None, 0.0)
+    old = {worth: kept.add(worth, days=40) for worth in RetentionClass}
+    young = kept.add(RetentionClass.GOOD, days=20)
     kept.apply(rules)
     states = kept.states()
-    assert states.pop(old[Worth.GOOD]) == "expired"
+    assert states.pop(old[RetentionClass.GOOD]) == "expired"
     assert set(states.values()) == {"kept"} and young in states
     assert kept.bytes() == SIZE * len(states)
 
 
 def test_pictures_in_an_object_store_go_too(database_url, tmp_path, bucket, object_store):
-    kept = Kept(database_url, tmp_path, ObjectPictures(f"s3://{bucket}"))
-    old, young = [kept.add(Worth.GOOD, days=40) for _ in range(3)], [kept.add(Worth.GOOD) for _ in range(3)]
-    kept.apply(RetentionRules({Worth.GOOD: 30}, None, 0.5))
+    kept = StoredInspection(database_url, tmp_path, ObjectPictures(f"s3://{bucket}"))
+    old, young = (
+        [kept.add(RetentionClass.GOOD, days=40) for _ in range(3)],
+        [kept.add(RetentionClass.GOOD) for _ in range(3)],
+    )
+    kept.apply(RetentionRules({RetentionClass.GOOD: 30}, None, 0.5))
     assert kept.states() == {**dict.fromkeys(old, "expired"), **dict.fromkeys(young, "kept")}
     kept.apply(RetentionRules({}, SIZE, 0.5))
     assert set(kept.states().values()) == {"expired"} and object_store.keys(bucket) == []
@@ -113,11 +116,13 @@ def test_pictures_in_an_object_store_go_too(database_url, tmp_path, bucket, obje
 
 
 def test_a_person_deletes_a_picture_that_was_lost_and_has_come_back(kept):
-    sha256, other = kept.add(Worth.GOOD), kept.add(Worth.GOOD)
+    sha256, other = kept.add(RetentionClass.GOOD), kept.add(RetentionClass.GOOD)
     with writing(kept.engine) as connection:
-        queries.forget_bytes(connection, [sha256])
-        queries.change_states(connection, [sha256], "kept", "lost")
-    retention = Retention(kept.engine, kept.pictures, NOTHING, kept.clock.watch(), kept.ballast, kept.told)
+        queries.subtract_stored_bytes(connection, [sha256])
+        queries.change_picture_states(connection, [sha256], "kept", "lost")
+    retention = Retention(
+        kept.engine, kept.pictures, NOTHING, kept.clock.watch(), kept.reserved_space, kept.told
+    )
     for _ in range(2):
         retention.delete_picture(sha256, 1, "admin")
     assert kept.states() == {sha256: "expired", other: "kept"}
@@ -127,9 +132,13 @@ def test_a_person_deletes_a_picture_that_was_lost_and_has_come_back(kept):
 
 
 def test_a_budget_takes_what_is_worth_least_and_of_that_the_oldest(kept):
-    order = [kept.add(Worth.GOOD, days=3), kept.add(Worth.GOOD, days=2), kept.add(Worth.GOOD_SAMPLE, days=9)]
-    order += [kept.add(Worth.TO_REVIEW, days=9), kept.add(Worth.DEFECT, days=9)]
-    reviewed = kept.add(Worth.REVIEWED, days=99)
+    order = [
+        kept.add(RetentionClass.GOOD, days=3),
+        kept.add(RetentionClass.GOOD, days=2),
+        kept.add(RetentionClass.GOOD_SAMPLE, days=9),
+    ]
+    order += [kept.add(RetentionClass.TO_REVIEW, days=9), kept.add(RetentionClass.DEFECT, days=9)]
+    reviewed = kept.add(RetentionClass.REVIEWED, days=99)
     for bytes_left in (5 * SIZE + 50, 3 * SIZE, SIZE, 1):
         kept.apply(RetentionRules({}, bytes_left, 0.0))
     assert kept.states() == {**dict.fromkeys(order, "expired"), reviewed: "kept"}
@@ -137,7 +146,7 @@ def test_a_budget_takes_what_is_worth_least_and_of_that_the_oldest(kept):
 
 def test_space_is_made_in_the_order_of_worth(kept, monkeypatch):
     monkeypatch.setattr("api.records.storage.retention.BITE", 1)
-    digests = [kept.add(worth, days=5) for worth in Worth]
+    digests = [kept.add(worth, days=5) for worth in RetentionClass]
     spaces = iter([Space(1000, 40), Space(1000, 60), Space(1000, 120), Space(1000, 120)])
     monkeypatch.setattr(kept.pictures, "space", lambda: next(spaces))
     kept.apply(RetentionRules({}, None, 0.1))
@@ -146,8 +155,8 @@ def test_space_is_made_in_the_order_of_worth(kept, monkeypatch):
 
 
 def test_reviewed_pictures_are_never_given_up_for_space(kept, monkeypatch, caplog):
-    reviewed = kept.add(Worth.REVIEWED, days=999)
-    kept.add(Worth.GOOD)
+    reviewed = kept.add(RetentionClass.REVIEWED, days=999)
+    kept.add(RetentionClass.GOOD)
     monkeypatch.setattr(kept.pictures, "space", lambda: Space(1000, 1))
     kept.apply(RetentionRules({}, None, 0.1))
     assert [sha for sha, state in kept.states().items() if state == "kept"] == [reviewed]
@@ -158,8 +167,8 @@ def test_reviewed_pictures_are_never_given_up_for_space(kept, monkeypatch, caplo
 def test_what_is_deleted_is_counted_and_written_down(kept, monkeypatch):
     monkeypatch.setattr("api.records.storage.retention.BITE", 2)
     for _ in range(3):
-        kept.add(Worth.GOOD, days=40)
-    kept.apply(RetentionRules({Worth.GOOD: 30}, None, 0.0))
+        kept.add(RetentionClass.GOOD, days=40)
+    kept.apply(RetentionRules({RetentionClass.GOOD: 30}, None, 0.0))
     with kept.engine.connect() as connection:
         lines = connection.execute(select(audit.c.who, audit.c.what, audit.c.after)).all()
     assert [(who, what) for who, what, _ in lines] == [("retention", "delete pictures")] * 2
@@ -173,35 +182,37 @@ def test_what_is_deleted_is_counted_and_written_down(kept, monkeypatch):
 
 
 def test_a_killed_deletion_is_finished(kept):
-    sha256 = kept.add(Worth.GOOD)
+    sha256 = kept.add(RetentionClass.GOOD)
     with writing(kept.engine) as connection:
-        queries.change_states(connection, [sha256], "kept", "expiring")
+        queries.change_picture_states(connection, [sha256], "kept", "expiring")
     kept.apply(NOTHING)
     assert kept.states() == {sha256: "expired"} and kept.bytes() == 0
 
 
 def test_a_picture_that_comes_again_while_it_is_deleted_stays(kept):
-    sha256 = kept.add(Worth.GOOD)
+    sha256 = kept.add(RetentionClass.GOOD)
     with writing(kept.engine) as connection:
-        queries.change_states(connection, [sha256], "kept", "expiring")
-    row = {"sha256": sha256, "bytes": SIZE, "format": "png", "state": "kept", "worth": Worth.DEFECT}
+        queries.change_picture_states(connection, [sha256], "kept", "expiring")
+    row = {"sha256": sha256, "bytes": SIZE, "format": "png", "state": "kept", "worth": RetentionClass.DEFECT}
     with writing(kept.engine) as connection:
-        queries.keep_pictures(connection, [{**row, "stored_at": datetime.now(UTC)}])
+        queries.upsert_pictures(connection, [{**row, "stored_at": datetime.now(UTC)}])
     kept.apply(NOTHING)
     assert kept.states() == {sha256: "kept"} and kept.bytes() == SIZE
 
 
 def test_a_picture_keeps_the_higher_worth(kept):
-    sha256 = kept.add(Worth.DEFECT, days=40)
-    row = {"sha256": sha256, "bytes": SIZE, "format": "png", "state": "kept", "worth": Worth.GOOD}
+    sha256 = kept.add(RetentionClass.DEFECT, days=40)
+    row = {"sha256": sha256, "bytes": SIZE, "format": "png", "state": "kept", "worth": RetentionClass.GOOD}
     with writing(kept.engine) as connection:
-        queries.keep_pictures(connection, [{**row, "stored_at": datetime.now(UTC) - timedelta(days=40)}])
-    kept.apply(RetentionRules({Worth.GOOD: 30}, None, 0.0))
+        queries.upsert_pictures(connection, [{**row, "stored_at": datetime.now(UTC) - timedelta(days=40)}])
+    kept.apply(RetentionRules({RetentionClass.GOOD: 30}, None, 0.0))
     assert kept.states() == {sha256: "kept"} and kept.bytes() == SIZE
 
 
 def test_an_error_that_nobody_expects_does_not_end_the_rules(kept, monkeypatch):
-    retention = Retention(kept.engine, kept.pictures, NOTHING, kept.clock.watch(), kept.ballast, kept.told)
+    retention = Retention(
+        kept.engine, kept.pictures, NOTHING, kept.clock.watch(), kept.reserved_space, kept.told
+    )
     begun = queue.SimpleQueue()
 
     def fail():
@@ -212,7 +223,7 @@ def test_an_error_that_nobody_expects_does_not_end_the_rules(kept, monkeypatch):
     retention.start()
     for _ in range(2):
         begun.get(timeout=20)
-        retention.hurry()
+        retention.run_now()
     retention.close()
 
 
@@ -221,11 +232,11 @@ def test_an_error_that_nobody_expects_does_not_end_the_rules(kept, monkeypatch):
 
 @pytest.mark.parametrize("jump", [400 * 86_400.0, -3_600.0])
 def test_after_a_jump_of_the_clock_no_age_is_believed_for_a_day(kept, jump):
-    rules, watch = RetentionRules({Worth.GOOD: 30}, None, 0.0), kept.clock.watch()
-    sha256 = kept.add(Worth.GOOD, days=40)
+    rules, watch = RetentionRules({RetentionClass.GOOD: 30}, None, 0.0), kept.clock.watch()
+    sha256 = kept.add(RetentionClass.GOOD, days=40)
     kept.clock.go(60, jump)
     kept.apply(rules, watch)
-    kept.clock.go(DISTRUST_S - 1)
+    kept.clock.go(EXPIRY_SUSPENSION_S - 1)
     kept.apply(rules, watch)
     assert kept.states() == {sha256: "kept"}
     assert b"segdec_record_clock_distrusted 1.0" in kept.metrics.render()[0]
@@ -256,18 +267,22 @@ def test_a_clock_that_is_put_right_little_by_little_is_believed():
 def test_ballast_is_there_while_there_is_room_and_dropped_in_a_hurry(kept, tmp_path):
     kept.apply(NOTHING)
     assert (tmp_path / "ballast").stat().st_size == 1000
-    retention = Retention(kept.engine, kept.pictures, NOTHING, kept.clock.watch(), kept.ballast, kept.told)
-    retention.hurry()
+    retention = Retention(
+        kept.engine, kept.pictures, NOTHING, kept.clock.watch(), kept.reserved_space, kept.told
+    )
+    retention.run_now()
     assert not (tmp_path / "ballast").exists()
-    kept.ballast.take(free_bytes=3999)
+    kept.reserved_space.take(free_bytes=3999)
     assert not (tmp_path / "ballast").exists()
 
 
 def test_a_failure_of_the_database_does_not_end_the_thread(kept, monkeypatch, caplog):
     monkeypatch.setattr("api.records.storage.retention.PAUSE_S", 0.01)
-    sha256 = kept.add(Worth.GOOD, days=40)
-    rules = RetentionRules({Worth.GOOD: 30}, None, 0.0)
-    retention = Retention(kept.engine, kept.pictures, rules, kept.clock.watch(), kept.ballast, kept.told)
+    sha256 = kept.add(RetentionClass.GOOD, days=40)
+    rules = RetentionRules({RetentionClass.GOOD: 30}, None, 0.0)
+    retention = Retention(
+        kept.engine, kept.pictures, rules, kept.clock.watch(), kept.reserved_space, kept.told
+    )
     delete, failures = kept.pictures.delete, iter([OSError("gone"), OSError("gone")])
 
     def fail_twice(digest):
@@ -278,7 +293,7 @@ def test_a_failure_of_the_database_does_not_end_the_thread(kept, monkeypatch, ca
     monkeypatch.setattr(kept.pictures, "delete", fail_twice)
     retention.start()
     try:
-        while kept.pictures.holds(sha256):
+        while kept.pictures.contains(sha256):
             time.sleep(0.01)
     finally:
         retention.close()

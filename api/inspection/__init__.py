@@ -1,0 +1,1 @@
+"""A photograph from the request body to its encoded answer."""

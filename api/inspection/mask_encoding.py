@@ -1,0 +1,192 @@
+"""A prediction's mask in the form that was asked for."""
+
+import base64
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+from api.errors import RequestError
+from segdec.config import ModelConfig
+from segdec.images import encode_png
+from segdec.imaging.run_lengths import encode_run_lengths
+from segdec.inference.postprocessing import Prediction
+from segdec.mask_decoding import unpack_mask
+from segdec.schemas import MaskAnswer, MaskForm, MaskSpace, PolygonAnswer, RunLengths
+
+MaskData = str | RunLengths | list[PolygonAnswer] | dict[str, RunLengths]
+
+
+CLASS_FORMS = ("classes", "class_rle")
+
+
+def check_mask_form(form: MaskForm, config: ModelConfig) -> None:
+    """Refuses a form that the model's masks cannot take, before a photograph is read.
+
+    Raises:
+        RequestError: 400 if classes of pixels are asked for and the model has one mask for all classes.
+    """
+    if form in CLASS_FORMS and not config.network.mask_classes:
+        raise _no_mask_classes(f"mask={form}")
+
+
+def check_has_classes(asked: str, kept: MaskAnswer) -> None:
+    """Refuses to give classes of pixels of a mask that has none; `asked` names them as the request does.
+
+    Raises:
+        RequestError: 400.
+    """
+    if kept.labels is None:
+        raise _no_mask_classes(asked)
+
+
+def _no_mask_classes(asked: str) -> RequestError:
+    return RequestError(
+        400,
+        "no_mask_classes",
+        f"{asked} asks for classes of pixels, and the model has one mask for all of them. Expected "
+        "'png', 'rle', 'polygon', 'scores' or 'none', or a model trained with network.mask_classes.",
+    )
+
+
+def encode_mask(prediction: Prediction, form: MaskForm, space: MaskSpace) -> MaskAnswer | None:
+    """Encodes the mask [H, W] as `form`, on the photograph's pixels or the network's grid; or nothing."""
+    if form == "none":
+        return None
+    mask, scores = select_space(prediction, space)
+    height, width = mask.shape
+    data: MaskData
+    if form in CLASS_FORMS:
+        labels, classes = list(prediction.probabilities), select_classes(prediction, space)
+        data = _class_png(classes) if form == "classes" else _class_runs(classes, labels)
+    else:
+        labels, data = None, ENCODERS[form](mask, scores)
+    return MaskAnswer(
+        encoding=form,
+        width=width,
+        height=height,
+        space=space,
+        threshold=prediction.mask_threshold,
+        data=data,
+        labels=labels,
+    )
+
+
+def convert_mask(kept: MaskAnswer, form: MaskForm) -> MaskAnswer | None:
+    """Turns the run lengths of a mask into another form.
+
+    Args:
+        kept: On the photograph's pixels.
+        form: Any but `scores`, which run lengths do not have.
+
+    Raises:
+        RequestError: 400 if classes of pixels are asked for and `kept` has none.
+    """
+    if form == "none":
+        return None
+    pixels, labels = unpack_mask(kept), kept.labels
+    data: MaskData
+    if form not in CLASS_FORMS:
+        mask = np.where(pixels > 0, np.uint8(255), np.uint8(0))
+        labels, data = None, ENCODERS[form](mask, mask.astype(np.float32))
+    else:
+        check_has_classes(f"mask={form}", kept)
+        assert labels is not None
+        data = _class_png(pixels) if form == "classes" else _class_runs(pixels, labels)
+    return kept.model_copy(update={"encoding": form, "data": data, "labels": labels})
+
+
+def replace_pixels(kept: MaskAnswer, pixels: NDArray[np.uint8]) -> MaskAnswer:
+    """Returns run lengths of other pixels [H, W] in the form of `kept`: classes where that has them."""
+    data: MaskData
+    if kept.labels is None:
+        data = RunLengths(size=pixels.shape, counts=encode_run_lengths(pixels))
+    else:
+        data = _class_runs(pixels, kept.labels)
+    return kept.model_copy(update={"data": data})
+
+
+def encode_mask_file(prediction: Prediction, form: MaskForm, space: MaskSpace) -> bytes:
+    """Encodes the mask as a grey PNG file: 0 and 255, with the form `scores` the mask scores × 255.
+
+    With the form `classes` a pixel is the index of its class.
+    """
+    if form == "classes":
+        return encode_png(select_classes(prediction, space))
+    mask, scores = select_space(prediction, space)
+    return encode_png(scale_scores(scores) if form == "scores" else mask)
+
+
+def select_space(prediction: Prediction, space: MaskSpace) -> tuple[NDArray[np.uint8], NDArray[np.float32]]:
+    """Returns mask and mask scores [H, W] of the photograph's size (`input`) or the network's (`model`)."""
+    if space == "input":
+        return prediction.mask, prediction.mask_scores
+    scores = prediction.grid_scores
+    return np.where(scores >= prediction.mask_threshold, np.uint8(255), np.uint8(0)), scores
+
+
+def select_classes(prediction: Prediction, space: MaskSpace) -> NDArray[np.uint8]:
+    """Returns the class of each pixel [H, W], 0 where there is no defect; of a model that has classes."""
+    if space == "input":
+        return np.asarray(prediction.class_mask)
+    mask, _ = select_space(prediction, space)
+    return np.where(mask > 0, np.asarray(prediction.grid_classes), np.uint8(0))
+
+
+def scale_scores(scores: NDArray[np.float32]) -> NDArray[np.uint8]:
+    """Turns scores 0…1 into 0…255, rounded."""
+    return np.rint(scores * 255).astype(np.uint8)
+
+
+def _class_png(classes: NDArray[np.uint8]) -> str:
+    return base64.b64encode(encode_png(classes)).decode("ascii")
+
+
+def _class_runs(classes: NDArray[np.uint8], labels: Sequence[str]) -> dict[str, RunLengths]:
+    parts = {name: (classes == number).view(np.uint8) for number, name in enumerate(labels) if number}
+    return {
+        name: RunLengths(size=part.shape, counts=encode_run_lengths(part))
+        for name, part in parts.items()
+        if part.any()
+    }
+
+
+def _png(mask: NDArray[np.uint8], scores: NDArray[np.float32]) -> str:  # noqa: ARG001
+    return base64.b64encode(encode_png(mask)).decode("ascii")
+
+
+def _scores(mask: NDArray[np.uint8], scores: NDArray[np.float32]) -> str:  # noqa: ARG001
+    return base64.b64encode(encode_png(scale_scores(scores))).decode("ascii")
+
+
+def _run_lengths(mask: NDArray[np.uint8], scores: NDArray[np.float32]) -> RunLengths:  # noqa: ARG001
+    return RunLengths(size=mask.shape, counts=encode_run_lengths(mask))
+
+
+def _polygons(mask: NDArray[np.uint8], scores: NDArray[np.float32]) -> list[PolygonAnswer]:  # noqa: ARG001
+    return trace_contours(mask)
+
+
+def trace_contours(mask: NDArray[np.uint8]) -> list[PolygonAnswer]:
+    """Returns the contours of each connected part of a mask [H, W]."""
+    contours, found = cv2.findContours(mask, cv2.RETR_CCOMP, cv2.CHAIN_APPROX_SIMPLE)
+    if found is None:
+        return []
+    rings = [[(int(x), int(y)) for x, y in contour[:, 0]] for contour in contours]
+    holes: defaultdict[int, list[list[tuple[int, int]]]] = defaultdict(list)
+    for ring, links in zip(rings, found[0], strict=True):
+        holes[int(links[3])].append(ring)  # the contour around it; −1 for an outer one
+    outer = [number for number, links in enumerate(found[0]) if links[3] < 0]
+    return [PolygonAnswer(outer=rings[number], holes=holes[number]) for number in outer]
+
+
+ENCODERS: dict[
+    str, Callable[[NDArray[np.uint8], NDArray[np.float32]], str | RunLengths | list[PolygonAnswer]]
+] = {
+    "png": _png,
+    "rle": _run_lengths,
+    "polygon": _polygons,
+    "scores": _scores,
+}

@@ -1,0 +1,1 @@
+"""Accepts connections: the server, HTTP and TLS below the app, reloads on SIGHUP, the health check."""

@@ -1,0 +1,304 @@
+"""What the service counts and measures, for Prometheus."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache, partial
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector
+from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
+from prometheus_client.metrics_core import InfoMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from api.inference.watchdog import THREAD_STEPS, Step
+from segdec.schemas import ModelIdentity
+
+UNMATCHED_ROUTE = "unmatched"
+"""Route of the requests that no path template took: their paths are the client's and have no bound."""
+
+METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
+REJECTION_REASONS = (
+    "queue_full",
+    "uploads_full",
+    "not_ready",
+    "draining",
+    "stalled",
+    "deadline_passed",
+    "upload_timeout",
+    "client_gone",
+    "rate_limit",
+    "missing_key",
+    "unknown_key",
+    "not_admin",
+    "admin_off",
+    "not_review",
+    "review_off",
+    "record_unavailable",
+)
+"""Codes of the problems that a request is refused with before anything was inspected."""
+PHOTOGRAPH_RESULTS = ("inspected", "refused", "failed")
+"""What became of a photograph: an answer; a status of 400 to 499, for what was sent; one of 500 and above."""
+CONNECTION_PROBLEMS = {
+    "bad_request": 400,
+    "request_timeout": 408,
+    "request_header_fields_too_large": 431,
+    "tls_handshake": None,
+}
+"""Codes, with their statuses, of what never became a request: no HTTP, unfinished, endless, or no TLS."""
+STEPS = ("queue", "decode", "infer", "encode")
+
+MILLISECOND_BUCKETS = (0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 30_000)
+BATCH_SIZES = (1, 2, 4, 8, 16, 32, 64)
+SCORES = (0.001, 0.01, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99, 0.999, 1.0)
+"""Bucket ends, finer where the scores of good and of clearly broken parts lie."""
+LOG_ODDS = tuple(range(-12, 13))
+"""Bucket ends, evenly: a shift of all photographs is as wide wherever their scores lie."""
+
+
+class ModelInfo(Collector):
+    """One `segdec_model_info` series for each model that is served now.
+
+    The models are replaced as a whole, so that a scrape sees the old ones or the new ones.
+    """
+
+    def __init__(self) -> None:
+        self._models: tuple[dict[str, str], ...] = ()
+
+    def replace(self, models: Iterable[tuple[ModelIdentity, Sequence[str]]]) -> None:
+        """Forgets the models before and takes `models`, identities with their labels."""
+        self._models = tuple(
+            {
+                "model": identity.name,
+                "version": identity.version,
+                "sha256": identity.sha256 or "",
+                "labels": ",".join(labels),
+            }
+            for identity, labels in models
+        )
+
+    def collect(self) -> Iterator[Metric]:
+        """Yields the series, as the registry asks for them."""
+        family = InfoMetricFamily("segdec_model", "Models that are served; the value is always 1.")
+        for model in self._models:
+            family.add_metric((), model)
+        yield family
+
+
+class Metrics:
+    """Counts requests, rejections and answers, in a registry of its own.
+
+    Models and versions that were swapped out keep their counters, so that rates and sums go on over a
+    reload; only `segdec_model_info` forgets them. Everything here is safe to call from any thread.
+
+    Args:
+        queue_depth: Photographs that wait for the network, asked at each scrape.
+        ready: Whether requests are answered, asked at each scrape.
+        stalled: Whether a step in a thread hangs, asked at each scrape.
+        running_s: Seconds that the oldest step of a kind has been running, asked at each scrape.
+    """
+
+    def __init__(
+        self,
+        queue_depth: Callable[[], int],
+        ready: Callable[[], bool],
+        stalled: Callable[[], bool] = lambda: False,
+        running_s: Callable[[Step], float] = lambda _: 0.0,
+    ) -> None:
+        self._registry = registry = CollectorRegistry()
+        # What every answer counts is looked up in a cache: the library builds the key of a series anew.
+        requests = Counter(
+            "segdec_requests",
+            "Requests by method, path template and status code.",
+            ("method", "route", "code"),
+            registry=registry,
+        )
+        self._requests = cache(requests.labels)
+        request_ms = Histogram(
+            "segdec_request_duration_milliseconds",
+            "From a request's first byte to the end of its answer.",
+            ("method", "route"),
+            buckets=MILLISECOND_BUCKETS,
+            registry=registry,
+        )
+        self._request_ms = cache(request_ms.labels)
+        self._rejections = Counter(
+            "segdec_rejections", "Requests given up, by reason.", ("reason",), registry=registry
+        )
+        for reason in REJECTION_REASONS:
+            self._rejections.labels(reason)  # at 0 from the start, so that the first one is seen as a rise
+        self._add_problem_metrics(registry)
+        self._resent = Counter(
+            "segdec_resent_requests",
+            "Requests that are sent again because another replica was lost while it worked on them.",
+            registry=registry,
+        )
+        self._batches = Histogram(
+            "segdec_batch_size",
+            "Photographs that went through the network together.",
+            buckets=BATCH_SIZES,
+            registry=registry,
+        )
+        self._add_model_metrics(registry)
+        self._models = ModelInfo()
+        registry.register(self._models)
+        Gauge("segdec_queue_depth", "Photographs that wait for the network.", registry=registry).set_function(
+            queue_depth
+        )
+        Gauge("segdec_ready", "1 while requests are answered, else 0.", registry=registry).set_function(ready)
+        Gauge("segdec_stalled", "1 while a step in a thread hangs, else 0.", registry=registry).set_function(
+            stalled
+        )
+        running = Gauge(
+            "segdec_running_seconds",
+            "For how long the oldest step of each kind that is not done has been running; 0 if none runs.",
+            ("step",),
+            registry=registry,
+        )
+        for step in THREAD_STEPS:
+            running.labels(step).set_function(partial(running_s, step))
+        ProcessCollector(registry=registry)  # resident memory, open files, processor time
+
+    def _add_problem_metrics(self, registry: CollectorRegistry) -> None:
+        self._problems = Counter(
+            "segdec_problems",
+            "Errors answered, and photographs refused inside a batch, by code, status and name of the key.",
+            ("code", "status", "key"),
+            registry=registry,
+        )
+        photographs = Counter(
+            "segdec_photographs",
+            "Photographs that were sent, by the name of the key and what became of them.",
+            ("key", "result"),
+            registry=registry,
+        )
+        self._photographs = cache(photographs.labels)
+        self.initialize_keys(())
+        for (
+            code,
+            status,
+        ) in CONNECTION_PROBLEMS.items():  # at 0 from the start, so that the first one is a rise
+            self._problems.labels(code, str(status or ""), "")
+
+    def _add_model_metrics(self, registry: CollectorRegistry) -> None:
+        model = ("model", "version")
+        steps_ms = [
+            Histogram(
+                f"segdec_{step}_milliseconds",
+                f"Time of an answer spent in the step '{step}'.",
+                model,
+                buckets=MILLISECOND_BUCKETS,
+                registry=registry,
+            )
+            for step in STEPS
+        ]
+        scores = Histogram("segdec_score", "Scores, 1 − P(good).", model, buckets=SCORES, registry=registry)
+        log_odds = Histogram(
+            "segdec_log_odds",
+            "The network's own log-odds of a defect, before calibration.",
+            model,
+            buckets=LOG_ODDS,
+            registry=registry,
+        )
+        decisions = Counter("segdec_decisions", "Decisions by label.", (*model, "label"), registry=registry)
+        self._steps_ms = [cache(histogram.labels) for histogram in steps_ms]
+        self._scores, self._decisions = cache(scores.labels), cache(decisions.labels)
+        self._log_odds = cache(log_odds.labels)
+
+    def initialize_keys(self, names: Iterable[str]) -> None:
+        """Begins to count for the keys `names` at 0: so a key's first refusal is seen, and its silence."""
+        for key in ("", *names):
+            for result in PHOTOGRAPH_RESULTS:
+                self._photographs(key, result)
+
+    def initialize_labels(self, model: ModelIdentity, labels: Iterable[str]) -> None:
+        """Begins to count the `labels` that `model` may answer at 0: so the first of each is a rise."""
+        for label in labels:
+            self._decisions(model.name, model.version, label)
+
+    def count_request(self, method: str, route: str, status: int, duration_ms: float | None) -> None:
+        """Counts a request that was answered.
+
+        Args:
+            method: HTTP method as it came; an unknown one is counted as `other`.
+            route: Path template, `UNMATCHED_ROUTE` where there is none; never the path itself.
+            status: HTTP status of the answer.
+            duration_ms: From its first byte to the end of its answer; None if that is not known.
+        """
+        method = method if method in METHODS else "other"
+        self._requests(method, route, str(status)).inc()
+        if duration_ms is not None:
+            self._request_ms(method, route).observe(duration_ms)
+
+    def count_problem(self, code: str, status: int | None, key: str = "") -> None:
+        """Counts an error.
+
+        Args:
+            code: Of the problem: one of the service's own words, never the client's.
+            status: HTTP status of the answer, or of the photograph inside a batch; None where there is none.
+            key: Name of the key that was used; empty without one.
+        """
+        self._problems.labels(code, str(status or ""), key).inc()
+
+    def count_photographs(self, status: int, key: str = "", count: int = 1) -> None:
+        """Counts photographs that were sent, by what became of them.
+
+        Args:
+            status: HTTP status of the answer, or of each photograph inside a batch.
+            key: Name of the key that was used; empty without one.
+            count: How many.
+        """
+        result = PHOTOGRAPH_RESULTS[0 if status < 400 else 1 if status < 500 else 2]
+        self._photographs(key, result).inc(count)
+
+    def count_rejection(self, reason: str) -> None:
+        """Counts a request that was given up for `reason`, one of `REJECTION_REASONS`."""
+        self._rejections.labels(reason).inc()
+
+    def count_resent(self) -> None:
+        """Counts a request that is sent again."""
+        self._resent.inc()
+
+    def observe_batch(self, size: int) -> None:
+        """Counts a run of the network on `size` photographs, without the padding."""
+        self._batches.observe(size)
+
+    def observe_answer(
+        self,
+        model: ModelIdentity,
+        label: str,
+        score: float,
+        log_odds: float,
+        *,
+        queue_ms: float,
+        decode_ms: float,
+        infer_ms: float,
+        encode_ms: float,
+    ) -> None:
+        """Counts an answer: what `model` decided, and where its time went."""
+        for step_ms, took_ms in zip(self._steps_ms, (queue_ms, decode_ms, infer_ms, encode_ms), strict=True):
+            step_ms(model.name, model.version).observe(took_ms)
+        self._scores(model.name, model.version).observe(score)
+        self._log_odds(model.name, model.version).observe(log_odds)
+        self._decisions(model.name, model.version, label).inc()
+
+    def set_models(self, models: Iterable[tuple[ModelIdentity, Sequence[str]]]) -> None:
+        """Replaces the models that are said to be served by `models`, identities with their labels."""
+        self._models.replace(models)
+
+    def register(self, collector: Collector) -> None:
+        """Adds what `collector` yields at each scrape."""
+        self._registry.register(collector)
+
+    def render(self) -> tuple[bytes, str]:
+        """Returns all of it in Prometheus' text format, and the content type of that."""
+        return generate_latest(_WithoutCreated(self._registry)), CONTENT_TYPE_LATEST
+
+
+class _WithoutCreated(Collector):
+    """Leaves out the `_created` series, which would add one line for each series and tell nothing here."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._registry = registry
+
+    def collect(self) -> Iterator[Metric]:
+        for metric in self._registry.collect():
+            metric.samples = [s for s in metric.samples if not s.name.endswith("_created")]
+            yield metric

@@ -1,0 +1,294 @@
+"""Brings a model into service: load → verify → self-test → warm → swap → drain. A failure changes nothing."""
+
+import asyncio
+import gc
+import logging
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from api.errors import RequestError
+from api.inference.inference_thread import ImagePredictor, InferenceThread
+from api.inference.memory_budget import MEBI, MemoryBudget
+from api.inference.network_cost import NetworkCost, measure_cost
+from api.models.labels import LabelChange, LabelFileUpdate
+from api.models.registry import ModelRegistry, ServedModel, Versions
+from api.models.store import ModelStore, Offer
+from segdec.artifact import Artifact, open_artifact
+from segdec.artifact.signatures import TrustedKeys
+from segdec.errors import ArtifactError, SegdecError
+from segdec.export.self_test import run_self_test
+from segdec.predictor import Predictor
+from segdec.runtime.threads import available_cores
+from segdec.schemas import ModelIdentity, ReloadAnswer, ReloadTiming
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass
+class LoadTimes:
+    """Milliseconds that each step of loading took."""
+
+    load: float = 0.0
+    self_test: float = 0.0
+    warm: float = 0.0
+    drain: float = 0.0
+
+
+class ModelLoader:
+    """Loads and replaces the models of a registry.
+
+    Args:
+        store: Where the models lie.
+        registry: Where they are served from.
+        inference_thread: Runs them.
+        budget: Told what the process takes with its models, and asked what fits beside them.
+        drain_s: Seconds that requests to a replaced model may still take.
+        engine: Runs them; None for the preferred one that is installed, of each.
+        threads: Of their engine; None for its own choice.
+        trusted: File of public keys, of which one must have signed each of them; None if nobody need. It is
+            read whenever models are loaded, so that keys come and go without a new start.
+    """
+
+    def __init__(
+        self,
+        store: ModelStore,
+        registry: ModelRegistry,
+        inference_thread: InferenceThread,
+        budget: MemoryBudget,
+        drain_s: float,
+        engine: str | None = None,
+        threads: int | None = None,
+        trusted: Path | None = None,
+    ) -> None:
+        self.store = store
+        self.registry = registry
+        self.inference_thread = inference_thread
+        self.budget = budget
+        self.drain_s = drain_s
+        self.engine = engine
+        self.threads = threads
+        self.trusted = trusted
+        self._busy: set[str] = set()
+
+    async def load_all(self) -> LoadTimes:
+        """Loads every model of the store.
+
+        Raises:
+            SegdecError: If one of them cannot be used.
+        """
+        times = LoadTimes()
+        names = self.store.names()
+        default = self.registry.default
+        if default is not None and default not in names:
+            raise ArtifactError(
+                f"--default-model {default} is not there. Expected one of: {', '.join(names)}."
+            )
+        for name in names:
+            await self._load_name(name, times)
+        if len(names) == 1:  # it stays the default when a reload brings others
+            self.registry.default = names[0]
+        return times
+
+    async def reload(self, name: str) -> ReloadAnswer:
+        """Serves what the store has of the model `name` now.
+
+        Unchanged versions are kept. What is replaced goes on answering the requests that it has begun.
+
+        Raises:
+            RequestError: 404 if there is no such model, 409 while a reload of it runs, 422 if a version
+                cannot be used: then everything stays as it was.
+        """
+        return await self._swap(name, self._load_name)
+
+    async def relabel(
+        self, name: str, change: LabelChange, write: Callable[[LabelFileUpdate], Awaitable[None]]
+    ) -> ReloadAnswer:
+        """Moves the labels of the model `name`, and serves what they name.
+
+        What they name is loaded and tested before anything is written: what is on disk has always been
+        usable here, also where the service is killed on the way.
+
+        Args:
+            name: Of the model.
+            change: Of its labels.
+            write: Makes the change on disk, or raises and leaves it undone.
+
+        Raises:
+            RequestError: As `reload`, as `change` and as `write`: then everything stays as it was.
+        """
+        return await self._swap(name, partial(self._load_relabelled, change=change, write=write))
+
+    async def _swap(self, name: str, load: Callable[[str, LoadTimes], Awaitable[None]]) -> ReloadAnswer:
+        if name in self._busy:
+            raise RequestError(
+                409, "reload_running", f"A reload of '{name}' is running. Wait for its answer."
+            )
+        self._busy.add(name)
+        try:
+            before, times = self.registry.versions(name), LoadTimes()
+            await load(name, times)
+            await self._drain(before, times)
+        except RequestError:
+            raise
+        except Exception as error:  # whatever an engine meets, the models before are served on
+            raise RequestError(
+                422, "unusable_model", f"{_reason(error)} What was served before is served on."
+            ) from error
+        finally:
+            self._busy.discard(name)
+        done = self._describe(name, before, times)
+        del before
+        await asyncio.to_thread(gc.collect)  # a network is full of cycles, and rarely replaced
+        await self.inference_thread.call(self.budget.measure_idle)
+        return done
+
+    async def _load_name(self, name: str, times: LoadTimes) -> None:
+        offer = await asyncio.to_thread(self.store.offer, name)
+        if offer is None:
+            self._remove(name)
+            return
+        self.registry.replace(name, await self._load_offer(name, offer, times))
+
+    async def _load_relabelled(
+        self,
+        name: str,
+        times: LoadTimes,
+        *,
+        change: LabelChange,
+        write: Callable[[LabelFileUpdate], Awaitable[None]],
+    ) -> None:
+        stable = self.registry.find(name).identity.version
+        offer, update = await asyncio.to_thread(self.store.relabel, name, stable, change)
+        served = await self._load_offer(name, offer, times)
+        await write(update)
+        self.registry.replace(name, served)
+
+    async def _load_offer(self, name: str, offer: Offer, times: LoadTimes) -> Versions:
+        before = self.registry.versions(name)
+        served = {
+            version: await self._load_version(folder, before.get(version), times)
+            for version, folder in offer.versions.items()
+        }
+        return {version: model.labelled(_labels(offer, version)) for version, model in served.items()}
+
+    def _remove(self, name: str) -> None:
+        if not self.registry.versions(name):
+            raise RequestError(404, "model_not_found", f"There is no model '{name}' where the models lie.")
+        if name == self.registry.default:
+            raise ArtifactError(f"The default model '{name}' is not where the models lie any more.")
+        self.registry.replace(name, {})
+
+    async def _load_version(self, folder: Path, before: ServedModel | None, times: LoadTimes) -> ServedModel:
+        begun = time.perf_counter()
+        artifact = await asyncio.to_thread(self._open, folder)
+        if before is not None and before.identity.sha256 == artifact.sha256:
+            return before
+        identity, predictor = await asyncio.to_thread(
+            load_artifact, artifact, self.inference_thread.max_batch_pixels, self.engine, self.threads
+        )
+        for note in predictor.notes:
+            logger.warning("%s: %s", folder, note)
+        loaded = time.perf_counter()
+        await self.inference_thread.call(partial(run_self_test, predictor, folder))
+        tested = time.perf_counter()
+        await warm(predictor, self.inference_thread)
+        cost = await self._measure(predictor, identity)
+        times.load += (loaded - begun) * 1000
+        times.self_test += (tested - loaded) * 1000
+        times.warm += (time.perf_counter() - tested) * 1000
+        return ServedModel(identity, (), predictor, cost)
+
+    async def _measure(self, predictor: Predictor, identity: ModelIdentity) -> NetworkCost:
+        threads = self.threads or available_cores()
+        cost = await measure_cost(predictor, self.inference_thread, threads)
+        await self.inference_thread.call(self.budget.measure_idle)
+        largest = self.budget.largest(cost)
+        logger.info(
+            "%s %s: photographs of at most %d pixels, limited by %s; the network takes %.0f MiB and %.0f "
+            "bytes a pixel, %.0f ns a pixel or more; the process holds %.0f MiB of %.0f MiB",
+            identity.name,
+            identity.version,
+            largest.pixels,
+            largest.limited_by,
+            cost.base_bytes / MEBI,
+            cost.bytes_per_pixel,
+            cost.s_per_pixel * 1e9,
+            self.budget.held_bytes / MEBI,
+            self.budget.limit_bytes / MEBI,
+        )
+        height, width, _ = predictor.warmup_shape()
+        self.budget.check_room(cost, height * width)
+        return cost
+
+    def _open(self, folder: Path) -> Artifact:
+        if self.trusted is None:
+            return open_artifact(folder)
+        artifact = open_artifact(folder, TrustedKeys.read(self.trusted))
+        logger.info("%s is signed with the key %s", folder, artifact.signed_by)
+        return artifact
+
+    async def _drain(self, before: Mapping[str, ServedModel], times: LoadTimes) -> None:
+        begun = time.perf_counter()
+        kept = {id(model.usage) for model in self.registry.all()}
+        replaced = [model for model in before.values() if id(model.usage) not in kept]
+        try:
+            async with asyncio.timeout(self.drain_s):
+                for model in replaced:
+                    await model.wait_until_unused()
+        except TimeoutError:
+            pass  # its requests hold it until they end
+        times.drain = (time.perf_counter() - begun) * 1000
+
+    def _describe(self, name: str, before: Mapping[str, ServedModel], times: LoadTimes) -> ReloadAnswer:
+        now = self.registry.versions(name)
+        same = {v for v, model in now.items() if v in before and before[v].usage is model.usage}
+        return ReloadAnswer(
+            models=[model.describe(self.budget.largest(model.cost)) for model in now.values()],
+            loaded=[version for version in now if version not in same],
+            kept=[version for version in now if version in same],
+            removed=[version for version in before if version not in now],
+            timing_ms=ReloadTiming(**{step: round(ms, 3) for step, ms in vars(times).items()}),
+        )
+
+
+def load_artifact(
+    artifact: Artifact, batch_pixels: int | None, engine: str | None = None, threads: int | None = None
+) -> tuple[ModelIdentity, Predictor]:
+    """Loads an artifact after checking all of its files.
+
+    Args:
+        artifact: As it was opened.
+        batch_pixels: Most pixels in a batch of tiles; None for what the engine advises.
+        engine: Runs it; None for the first that it was exported for and that is installed.
+        threads: Of the engine; None for its own choice.
+
+    Raises:
+        ArtifactError: If it is damaged, incomplete, for other engines, or holds what no export writes.
+        ConfigError: If the engine has started with another number of threads.
+        MissingExtraError: If what runs it is not installed.
+    """
+    predictor = Predictor.from_artifact(artifact, engine, batch_pixels=batch_pixels, threads=threads)
+    manifest = artifact.manifest
+    return ModelIdentity(name=manifest.name, version=manifest.version, sha256=artifact.sha256), predictor
+
+
+async def warm(predictor: ImagePredictor, inference_thread: InferenceThread) -> None:
+    """Runs every batch size once, so that no request pays for set-up."""
+    shape = predictor.warmup_shape()
+    for size in inference_thread.batch_sizes_for(predictor, shape):
+        await inference_thread.call(partial(predictor.infer, np.zeros((size, *shape), np.uint8)))
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, SegdecError):
+        return str(error)
+    return f"The model cannot be run here ({type(error).__name__}); the service's log says more."
+
+
+def _labels(offer: Offer, version: str) -> tuple[str, ...]:
+    return tuple(label for label, labelled in offer.labels.items() if labelled == version)

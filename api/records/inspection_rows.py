@@ -1,0 +1,135 @@
+"""An inspected photograph → what the record keeps of it, and back to the answer that was given."""
+
+import hashlib
+import json
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from api.errors import RequestError
+from api.inspection.mask_encoding import convert_mask, encode_mask
+from api.records.inspection import Inspection, Row
+from api.records.sampling import SamplingDecision
+from segdec.inference.postprocessing import Prediction
+from segdec.schemas import Answer, MaskAnswer, MaskForm
+
+DIGEST_BYTES = 16
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What a request says of the part that it shows.
+
+    Attributes:
+        station: Where it was taken; empty where none is named.
+        part_id: Which part; None where none is named.
+        details: What else the client wants to find there again.
+        client: Name of the API key; empty without one.
+        idempotency_key: With which the client asks again for the same answer; None without one.
+    """
+
+    station: str = ""
+    part_id: str | None = None
+    details: Mapping[str, Any] = field(default_factory=dict)
+    client: str = ""
+    idempotency_key: str | None = None
+
+
+def make_inspection(
+    prediction: Prediction,
+    answer: Answer,
+    picture: bytes,
+    subject: Subject,
+    draw: SamplingDecision,
+    engine: str,
+) -> Inspection:
+    """Makes what is kept; slow for a large picture or mask, so not for the event loop."""
+    now = datetime.now(UTC)
+    kept_mask = encode_mask(prediction, "rle" if prediction.class_mask is None else "class_rle", "input")
+    assert kept_mask is not None
+    sha256 = hashlib.sha256(picture).digest()
+    row = {
+        "token": uuid.uuid4().bytes,
+        "request_key": _request_key(subject),
+        "part_key": _part_key(subject, answer.model.name, sha256),
+        "inspected_at": now,
+        "station": subject.station,
+        "part_id": subject.part_id,
+        "client": subject.client,
+        "picture": sha256,
+        "model": answer.model.name,
+        "version": answer.model.version,
+        "manifest_sha256": answer.model.sha256,
+        "engine": engine,
+        "label": prediction.label,
+        "score": prediction.score,
+        "log_odds": prediction.log_odds,
+        "threshold": prediction.threshold,
+        "review_threshold": prediction.review_threshold,
+        "draw": draw.number,
+        "draw_probability": draw.probability,
+        "draw_reason": draw.reason,
+        "answer": answer.model_dump_json(exclude={"mask"}),
+        "mask": kept_mask.model_dump_json(),
+        "details": json.dumps(subject.details),
+    }
+    kept = {
+        "sha256": sha256,
+        "bytes": len(picture),
+        "format": answer.image.format,
+        "state": "kept",
+        "worth": draw.worth,
+        "stored_at": now,
+    }
+    return Inspection(row, picture, kept)
+
+
+def _request_key(subject: Subject) -> bytes | None:
+    if subject.idempotency_key is None:
+        return None
+    return _digest(subject.client, subject.idempotency_key)
+
+
+def _part_key(subject: Subject, model: str, sha256: bytes) -> bytes | None:
+    if subject.part_id is None:
+        return None
+    return _digest(subject.station, subject.part_id, model, sha256.hex())
+
+
+def _digest(*words: str) -> bytes:
+    return hashlib.blake2b(json.dumps(words).encode(), digest_size=DIGEST_BYTES).digest()
+
+
+# === And back ===
+
+
+def repeat_answer(row: Row, form: MaskForm) -> Answer:
+    """Returns the answer that was given, its mask in the form that is asked for now; slow for a large mask.
+
+    Args:
+        row: Of `tables.inspections`.
+        form: Of the mask; not `scores`, which are not kept.
+
+    Raises:
+        RequestError: 400 if classes of pixels are asked for and the model knew none.
+    """
+    mask = convert_mask(MaskAnswer.model_validate_json(row["mask"]), form)
+    return Answer.model_validate({**json.loads(row["answer"]), "mask": mask})
+
+
+def check_same_request(row: Row, inspection: Inspection) -> None:
+    """Refuses a request that has the Idempotency-Key of another one.
+
+    Raises:
+        RequestError: 422.
+    """
+    other = [name for name in ("picture", "station", "part_id") if row[name] != inspection.row[name]]
+    if other:
+        raise RequestError(
+            422,
+            "idempotency_mismatch",
+            f"The Idempotency-Key was used before, with another {' and '.join(other)}. Expected a key for "
+            "each photograph, the same only when it is sent again.",
+        )

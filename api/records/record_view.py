@@ -1,0 +1,140 @@
+"""What is answered of the record: pages of inspections, and pictures with their masks."""
+
+import json
+from typing import Literal
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+from sqlalchemy import Connection
+
+from api.errors import RequestError
+from api.inspection.mask_encoding import check_has_classes
+from api.records import queries
+from api.records.inspection import Row
+from api.records.queries import Filters
+from api.records.schemas import Draw, InspectionRecord, PictureFacts, RecordPage, Review
+from segdec.images import MAX_PIXEL_LIMIT, decode_image, encode_png
+from segdec.imaging.overlay import draw_overlay
+from segdec.mask_decoding import unpack_mask
+from segdec.schemas import Answer, MaskAnswer
+
+
+def list_page(connection: Connection, filters: Filters, before: int | None, limit: int) -> RecordPage:
+    """Returns a page of inspections, the newest first; arguments as for `queries.list_inspections`."""
+    rows = queries.list_inspections(connection, filters, before, limit + 1)
+    records = [make_record(row) for row in rows[:limit]]
+    return RecordPage(records=records, next_before=records[-1].record_id if len(rows) > limit else None)
+
+
+def make_record(row: Row) -> InspectionRecord:
+    """Makes the answer about one inspection.
+
+    Args:
+        row: Of `queries.with_pictures`.
+    """
+    return InspectionRecord(
+        record_id=row["id"],
+        inspected_at=row["inspected_at"],
+        station=row["station"],
+        part_id=row["part_id"],
+        metadata=json.loads(row["details"]),
+        client=row["client"],
+        engine=row["engine"],
+        picture=PictureFacts(
+            sha256=bytes(row["picture"]).hex(),
+            bytes=row["picture_bytes"],
+            format=row["picture_format"],
+            state=row["picture_state"],
+        ),
+        answer=Answer.model_validate({**json.loads(row["answer"]), "mask": None}),
+        draw=Draw(
+            drawn=row["draw"] < row["draw_probability"],
+            reason=row["draw_reason"],
+            probability=row["draw_probability"],
+        ),
+        review=_review(row),
+        revision=row["revision"],
+    )
+
+
+def _review(row: Row) -> Review | None:
+    if row["reviewed_label"] is None:
+        return None
+    mended = row["reviewed_mask"]
+    return Review(
+        label=row["reviewed_label"],
+        reviewer=row["reviewer"],
+        reviewed_at=row["reviewed_at"],
+        reason=row["review_reason"],
+        mended_mask=None if mended is None else MaskAnswer.model_validate_json(mended),
+    )
+
+
+def draw_mask(row: Row, which: Literal["predicted", "reviewed"], values: Literal["defect", "class"]) -> bytes:
+    """Returns a mask as a grey PNG.
+
+    Args:
+        row: Of `queries.find_inspection`.
+        which: As it was answered, or as a person mended it.
+        values: Of the pixels: 255 = defect, or the place of each one's class among the model's.
+
+    Raises:
+        RequestError: 404 if nobody has mended it, 400 if it has no classes.
+    """
+    kept = row["mask"] if which == "predicted" else row["reviewed_mask"]
+    if kept is None:
+        raise RequestError(404, "no_mended_mask", f"Nobody has mended the mask of record {row['id']}.")
+    mask = MaskAnswer.model_validate_json(kept)
+    if values == "class":
+        check_has_classes("values=class", mask)
+        return encode_png(unpack_mask(mask))
+    return encode_png(_defects(mask))
+
+
+def _defects(mask: MaskAnswer) -> NDArray[np.uint8]:
+    """255 where there is a defect of any class."""
+    return np.where(unpack_mask(mask) > 0, np.uint8(255), np.uint8(0))
+
+
+def draw_picture(picture: bytes, white_level: int | None) -> bytes:
+    """Returns a PNG of a photograph as the network saw it: upright, 8 bits.
+
+    Args:
+        picture: The file.
+        white_level: Of the model, for photographs of 16 bits.
+
+    Raises:
+        ImageError: If it cannot be decoded.
+    """
+    return encode_png(_decode(picture, white_level))
+
+
+def draw_record(row: Row, picture: bytes, white_level: int | None, side: int | None = None) -> bytes:
+    """Returns a PNG of the photograph with the mask on it.
+
+    Args:
+        row: Of `queries.with_pictures`.
+        picture: As for `draw_picture`.
+        white_level: Likewise.
+        side: Longest side, px, of a picture that would be larger; None = as large as the photograph.
+    """
+    mask = _defects(MaskAnswer.model_validate_json(row["mask"]))
+    drawn = draw_overlay(_decode(picture, white_level), mask)
+    longest = max(drawn.shape[:2])
+    if side is not None and longest > side:
+        height, width = (max(1, round(length * side / longest)) for length in drawn.shape[:2])
+        drawn = cv2.resize(drawn, (width, height), interpolation=cv2.INTER_AREA).astype(np.uint8, copy=False)
+    return encode_png(drawn)
+
+
+def _decode(picture: bytes, white_level: int | None) -> NDArray[np.uint8]:
+    """Whatever the limits are now: it was inspected, so it was within those of then."""
+    photograph = decode_image(
+        picture,
+        "the picture of the record",
+        max_pixels=MAX_PIXEL_LIMIT,
+        white_level=white_level,
+        accept_webp=True,
+    )
+    return photograph.pixels

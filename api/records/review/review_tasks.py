@@ -1,0 +1,60 @@
+"""What a reviewer is shown."""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from sqlalchemy import Connection
+
+from api.errors import RequestError
+from api.records.inspection import Row
+from api.records.record_view import make_record
+from api.records.review.leases import Task, lease
+from api.records.review.review_queue import Priority, count_waiting
+from api.records.review.reviews import UNSURE
+from api.records.schemas import ReviewReason, ReviewTask, ReviewTasks, ShadowVerdict
+
+MAX_COUNTED = 10_000
+"""Of what waits."""
+REASONS: dict[Priority, ReviewReason] = {
+    Priority.CANDIDATE_DIFFERS: "candidate_differs",
+    Priority.CHANCE: "chance",
+    Priority.DOUBTFUL: "doubtful",
+    Priority.DEFECT: "defect",
+    Priority.ASKED: "asked",
+}
+
+
+def next_tasks(
+    connection: Connection, session: str, count: int, skip: Sequence[int], station: str | None, now: datetime
+) -> ReviewTasks:
+    """Leases tasks and describes them; arguments as for `leases.lease`."""
+    tasks = [_make_task(task) for task in lease(connection, session, count, skip, station, now)]
+    return ReviewTasks(tasks=tasks, waiting=count_waiting(connection, station, MAX_COUNTED))
+
+
+def _make_task(task: Task) -> ReviewTask:
+    record = make_record(task.row)
+    return ReviewTask(
+        record=record,
+        why=REASONS[task.priority],
+        labels=list(record.answer.decision.probabilities),
+        lease_until=task.lease_until,
+        shadows=[_make_verdict(verdict) for verdict in task.shadows],
+    )
+
+
+def _make_verdict(row: Row) -> ShadowVerdict:
+    return ShadowVerdict(model=row["model"], version=row["version"], label=row["label"], score=row["score"])
+
+
+def check_label(label: str, row: Row) -> None:
+    """Refuses a label that the model of an inspection has not.
+
+    Raises:
+        RequestError: 400 that names the known ones.
+    """
+    known = [*make_record(row).answer.decision.probabilities, UNSURE]
+    if label not in known:
+        raise RequestError(
+            400, "unknown_label", f"The label is '{label}'. Expected one of: {', '.join(known)}."
+        )

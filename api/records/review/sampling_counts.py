@@ -1,0 +1,93 @@
+"""How many inspections could have been drawn, by reason and probability: what a sample of them stands for."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from datetime import datetime, timedelta
+from functools import cache
+from typing import Any, NamedTuple
+
+from sqlalchemy import Connection, Select, func, select
+
+from api.records.inspection import Row
+from api.records.queries import Filters, id_range, insert_into, start_of_hour, without_index
+from api.records.tables import draws, inspections
+
+HOUR = timedelta(hours=1)
+
+
+class Stratum(NamedTuple):
+    """Why, and how likely, an inspection is drawn."""
+
+    reason: str
+    probability: float
+
+
+def add_sampling_counts(connection: Connection, rows: Iterable[Row]) -> None:
+    """Counts inspections that were added, drawn or not."""
+    names = ("station", "draw_reason", "draw_probability")
+    counts = Counter((start_of_hour(row["inspected_at"]), *(row[name] for name in names)) for row in rows)
+    columns = ("hour", *names, "count")
+    added = [dict(zip(columns, (*key, count), strict=True)) for key, count in sorted(counts.items())]
+    connection.execute(_add(connection.dialect.name), added)
+
+
+@cache
+def _add(dialect: str) -> Any:
+    insert = insert_into(dialect, draws)
+    return insert.on_conflict_do_update(
+        index_elements=list(draws.primary_key), set_={"count": draws.c.count + insert.excluded.count}
+    )
+
+
+def count_strata(connection: Connection, filters: Filters) -> Mapping[Stratum, int]:
+    """Returns how many inspections there are: of whole hours as they were counted, else one by one."""
+    since, until = filters.since, filters.until
+    first = None if since is None else start_of_hour(since + HOUR - timedelta.resolution)
+    last = None if until is None else start_of_hour(until)
+    if first is not None and last is not None and first > last:  # all within an hour
+        return _count(connection, filters)
+    totals = _whole_hours(connection, first, last, filters.station)
+    if since is not None and first != since:
+        totals += _count(connection, replace(filters, until=first))
+    if until is not None and last != until:
+        totals += _count(connection, replace(filters, since=last))
+    return totals
+
+
+def _whole_hours(
+    connection: Connection, first: datetime | None, last: datetime | None, station: str | None
+) -> Counter[Stratum]:
+    by = draws.c.draw_reason, draws.c.draw_probability
+    statement = select(*by, func.sum(draws.c.count)).group_by(*by)
+    if first is not None:
+        statement = statement.where(draws.c.hour >= first)
+    if last is not None:
+        statement = statement.where(draws.c.hour < last)
+    if station is not None:
+        statement = statement.where(draws.c.station == station)
+    return _by_draw(connection, statement)
+
+
+def _count(connection: Connection, filters: Filters) -> Counter[Stratum]:
+    by = inspections.c.draw_reason, inspections.c.draw_probability
+    statement = inspected(connection, select(*by, func.count()), filters).group_by(*by)
+    return _by_draw(connection, statement.where(inspections.c.draw_reason.is_not(None)))
+
+
+def _by_draw(connection: Connection, statement: Select[Any]) -> Counter[Stratum]:
+    rows = connection.execute(statement)
+    return Counter({Stratum(reason, probability): int(count) for reason, probability, count in rows})
+
+
+def inspected(connection: Connection, statement: Select[Any], filters: Filters) -> Select[Any]:
+    """Restricts what is selected of inspections to a time and a station."""
+    table = inspections.c
+    statement = statement.where(table.id.between(*id_range(connection, filters)))
+    if filters.since is not None:
+        statement = statement.where(table.inspected_at >= filters.since)
+    if filters.until is not None:
+        statement = statement.where(table.inspected_at < filters.until)
+    if filters.station is None:
+        return statement
+    return statement.where(without_index(connection.dialect.name, table.station) == filters.station)

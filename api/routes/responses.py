@@ -1,0 +1,95 @@
+"""Inspected photograph → what is sent back: the whole answer as JSON, or the mask alone as a file."""
+
+import time
+from collections.abc import Sequence
+from urllib.parse import quote
+
+from starlette.responses import Response
+
+from api.inspection.mask_encoding import encode_mask, encode_mask_file, trace_contours
+from api.inspection.photograph_pipeline import InspectedPhotograph
+from api.routes.request_params import Query, RequestParams
+from segdec.inference.postprocessing import Prediction
+from segdec.schemas import Answer, Decision, ImageFacts, ModelIdentity, RegionAnswer, Timing
+
+HEADER_PREFIX = "X-Segdec-"
+
+
+def make_answer(inspected: InspectedPhotograph, *, params: RequestParams[Query]) -> Answer:
+    """Makes the whole answer; slow for a large mask, so not for the event loop.
+
+    Args:
+        inspected: The photograph with its prediction.
+        params: What was asked for.
+    """
+    prediction = inspected.prediction
+    mask = encode_mask(prediction, params.query.mask, params.query.space)
+    regions = [RegionAnswer.model_validate(region, from_attributes=True) for region in prediction.regions]
+    return Answer(
+        id=params.request_id,
+        model=inspected.model,
+        image=inspected.image,
+        decision=make_decision(prediction),
+        mask=mask,
+        regions=regions,
+        timing_ms=_timing(inspected, params.started),
+        batch_size=inspected.batch_size,
+        warnings=list(inspected.warnings),
+        inspected_area=None if prediction.area is None else trace_contours(prediction.area),
+    )
+
+
+def make_json_response(inspected: InspectedPhotograph, *, params: RequestParams[Query]) -> Response:
+    """Makes the response that holds the whole answer; as slow as `make_answer`."""
+    answer = make_answer(inspected, params=params)
+    return Response(answer.model_dump_json(), media_type="application/json")
+
+
+def make_mask_response(inspected: InspectedPhotograph, *, params: RequestParams[Query]) -> Response:
+    """Makes the response for `Accept: image/png`: the mask itself, and the rest in headers; as slow.
+
+    Text in the headers is percent-encoded UTF-8.
+    """
+    prediction = inspected.prediction
+    content = encode_mask_file(prediction, params.query.mask, params.query.space)
+    headers = answer_headers(make_decision(prediction), inspected.model, inspected.image, inspected.warnings)
+    return Response(content, headers=headers, media_type="image/png")
+
+
+def answer_headers(
+    decision: Decision, model: ModelIdentity, image: ImageFacts, warnings: Sequence[str]
+) -> dict[str, str]:
+    """Returns what an answer says beside its mask, as headers; text is percent-encoded UTF-8."""
+    facts = {
+        "Label": quote(decision.label),
+        "Score": repr(decision.score),
+        "Threshold": repr(decision.threshold),
+        "Review-Threshold": "" if decision.review_threshold is None else repr(decision.review_threshold),
+        "Model": quote(model.name),
+        "Version": quote(model.version),
+        "Integrity": image.integrity,
+        "Warnings": quote("; ".join(warnings)),
+    }
+    return {HEADER_PREFIX + name: value for name, value in facts.items() if value}
+
+
+def make_decision(prediction: Prediction) -> Decision:
+    """Makes the wire form of what a prediction says of the whole photograph."""
+    return Decision(
+        label=prediction.label,
+        score=prediction.score,
+        threshold=prediction.threshold,
+        review_threshold=prediction.review_threshold,
+        probabilities=prediction.probabilities,
+    )
+
+
+def _timing(inspected: InspectedPhotograph, started: float) -> Timing:
+    ended = time.perf_counter()
+    return Timing(
+        queue=round(inspected.queue_ms, 3),
+        decode=round(inspected.decode_ms, 3),
+        infer=round(inspected.infer_ms, 3),
+        encode=round((ended - inspected.interpreted_from) * 1000, 3),
+        total=round((ended - started) * 1000, 3),
+    )

@@ -1,0 +1,234 @@
+"""Signatures of artifacts: Ed25519 over the manifest, whose checksums cover every other file.
+
+    model/
+    └── signatures/
+        └── 3f1c0a….sig    64 bytes, named after the key; each key that signs adds its own
+
+A signature says who vouches for a model. It is no part of the model, whose identity stays as it was.
+"""
+
+import hashlib
+import os
+import re
+import stat
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from getpass import getpass
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+from segdec.errors import ArtifactError, ConfigError, MissingExtraError
+from segdec.runtime.files import write_bytes_atomic
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+
+SIGNATURES = "signatures"
+SIGNATURE_BYTES = 64
+MAX_KEY_BYTES = 2**16
+
+KEYGEN_HINT = "Make a pair with: segdec keygen NAME.key"
+
+_PUBLIC_KEYS = re.compile(rb"-----BEGIN PUBLIC KEY-----.*?-----END PUBLIC KEY-----", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class TrustedKeys:
+    """The public keys of those whose models may be loaded.
+
+    Attributes:
+        source: File that they were read from.
+        keys: Identifier → key.
+    """
+
+    source: Path
+    keys: Mapping[str, "Ed25519PublicKey"]
+
+    @classmethod
+    def read(cls, path: Path) -> Self:
+        """Reads a file of one or more public keys, PEM; whatever stands between them is left alone.
+
+        Raises:
+            ConfigError: If the file cannot be read, holds no key, a private one, or one of another kind.
+            MissingExtraError: If the extra `sign` is not installed.
+        """
+        data = _read_key_file(path)
+        if b"PRIVATE KEY-----" in data:
+            raise ConfigError(
+                f"{path} holds a private key, which signs. Expected public ones, which check; leave the "
+                "private one where models are signed."
+            )
+        keys = {key_id(key): key for key in (_public_key(path, text) for text in _PUBLIC_KEYS.findall(data))}
+        if not keys:
+            raise ConfigError(f"{path} holds no public key. Expected PEM, Ed25519. {KEYGEN_HINT}")
+        return cls(path, keys)
+
+    def check(self, folder: Path, manifest: bytes) -> str:
+        """Returns the identifier of a trusted key that signed `manifest`, that of the artifact in `folder`.
+
+        Raises:
+            ArtifactError: If there is none: it is not signed, or by others, or was changed afterwards.
+        """
+        from cryptography.exceptions import InvalidSignature
+
+        changed = []
+        for name, key in self.keys.items():
+            signature = _read_signature(folder / SIGNATURES / f"{name}.sig")
+            if signature is None:
+                continue
+            try:
+                key.verify(signature, manifest)
+            except InvalidSignature:
+                changed.append(name)
+            else:
+                return name
+        raise ArtifactError(self._explain(folder, changed))
+
+    def _explain(self, folder: Path, changed: list[str]) -> str:
+        trusted = f"Expected a signature by a key of {self.source} ({', '.join(self.keys)})"
+        if changed:
+            return (
+                f"{folder} is not what was signed: the signature of the key {', '.join(changed)} does not "
+                f"fit its manifest. {trusted}; copy the model again from where it was signed."
+            )
+        others = sorted(path.stem for path in (folder / SIGNATURES).glob("*.sig"))[:8]
+        if others:
+            return (
+                f"{folder} is signed by unknown keys ({', '.join(others)}). {trusted}; have it signed by one "
+                "of them, or add the key if you trust whoever holds it."
+            )
+        return f"{folder} is not signed. {trusted}: segdec sign {folder} --key PRIVATE_KEY"
+
+
+def key_id(key: "Ed25519PublicKey") -> str:
+    """Returns what names a key: the first 16 digits of the SHA-256 of its 32 bytes."""
+    return hashlib.sha256(key.public_bytes_raw()).hexdigest()[:16]
+
+
+def generate_key_pair(private: Path) -> tuple[Path, str]:
+    """Makes a pair of keys: `private`, which only its owner may read, and beside it the public one, `.pub`.
+
+    Returns:
+        Path of the public key, and its identifier.
+
+    Raises:
+        ConfigError: If one of the files exists or cannot be written.
+        MissingExtraError: If the extra `sign` is not installed.
+    """
+    _require_cryptography()
+    from cryptography.hazmat.primitives import serialization
+    from cryptography.hazmat.primitives.asymmetric import ed25519
+
+    public = private.with_suffix(".pub")
+    key = ed25519.Ed25519PrivateKey.generate()
+    secret = key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+    shown = key.public_key().public_bytes(
+        serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
+    )
+    for path in (private, public):
+        if path.exists():
+            raise ConfigError(f"{path} exists. Expected a new name: a lost key cannot be made again.")
+    try:
+        with os.fdopen(os.open(private, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+            file.write(secret)
+        write_bytes_atomic(public, shown)
+    except OSError as error:
+        raise ConfigError(
+            f"The keys cannot be written to {private} and {public}: {error.strerror}."
+        ) from error
+    return public, key_id(key.public_key())
+
+
+def read_private_key(path: Path) -> "Ed25519PrivateKey":
+    """Reads a private key, PEM; asks for its passphrase if it has one.
+
+    Raises:
+        ConfigError: If the file cannot be read, or is no private key of this kind.
+        MissingExtraError: If the extra `sign` is not installed.
+    """
+    _require_cryptography()
+    from cryptography.hazmat.primitives import serialization
+    from cryptography.hazmat.primitives.asymmetric import ed25519
+
+    data = _read_key_file(path)
+    try:
+        key = serialization.load_pem_private_key(data, _passphrase(path, data))
+    except (ValueError, TypeError) as error:
+        raise ConfigError(
+            f"{path} is no private key that can be read. Expected PEM, Ed25519, and the right passphrase if "
+            f"it has one. {KEYGEN_HINT}"
+        ) from error
+    if not isinstance(key, ed25519.Ed25519PrivateKey):
+        raise ConfigError(f"{path} is another kind of key. Expected Ed25519. {KEYGEN_HINT}")
+    return key
+
+
+def write_signature(folder: Path, manifest: bytes, key: "Ed25519PrivateKey") -> str:
+    """Signs the manifest of the artifact in `folder` and returns the key's identifier.
+
+    Raises:
+        ArtifactError: If it cannot be written.
+    """
+    name = key_id(key.public_key())
+    path = folder / SIGNATURES / f"{name}.sig"
+    try:
+        path.parent.mkdir(exist_ok=True)
+        write_bytes_atomic(path, key.sign(manifest))
+    except OSError as error:
+        raise ArtifactError(
+            f"{path} cannot be written: {error.strerror}. Sign the model where its folder may be written."
+        ) from error
+    return name
+
+
+def _read_signature(path: Path) -> bytes | None:
+    """None where there is none: no file, or one that no signature is."""
+    try:
+        if not stat.S_ISREG(path.lstat().st_mode):
+            return None
+        with path.open("rb") as file:
+            return file.read(SIGNATURE_BYTES + 1)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise ArtifactError(f"{path} cannot be read: {error.strerror}. Check its permissions.") from error
+
+
+def _read_key_file(path: Path) -> bytes:
+    try:
+        with path.open("rb") as file:
+            return file.read(MAX_KEY_BYTES)
+    except OSError as error:
+        raise ConfigError(f"The key file {path} cannot be read: {error.strerror}. Check the path.") from error
+
+
+def _public_key(path: Path, text: bytes) -> "Ed25519PublicKey":
+    _require_cryptography()
+    from cryptography.hazmat.primitives import serialization
+    from cryptography.hazmat.primitives.asymmetric import ed25519
+
+    try:
+        key = serialization.load_pem_public_key(text)
+    except ValueError as error:
+        raise ConfigError(f"{path} holds a damaged key. Expected PEM, Ed25519. {KEYGEN_HINT}") from error
+    if not isinstance(key, ed25519.Ed25519PublicKey):
+        raise ConfigError(f"{path} holds another kind of key. Expected Ed25519. {KEYGEN_HINT}")
+    return key
+
+
+def _passphrase(path: Path, key: bytes) -> bytes | None:
+    if b"-----BEGIN ENCRYPTED" not in key:
+        return None
+    if not sys.stdin.isatty():
+        raise ConfigError(f"{path} asks for a passphrase. Expected a terminal where it can be typed.")
+    return getpass(f"Passphrase of {path}: ").encode()
+
+
+def _require_cryptography() -> None:
+    try:
+        import cryptography.hazmat.primitives.asymmetric.ed25519  # noqa: F401
+    except ImportError as error:
+        raise MissingExtraError("cryptography", "sign") from error

@@ -1,0 +1,307 @@
+"""A trained network to an artifact: what each engine loads, checked against what the network answers."""
+
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from functools import partial
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+from numpy.typing import NDArray
+from pydantic import ValidationError
+
+from segdec import __version__
+from segdec.artifact import Manifest, Parent, SelfTest, write_artifact
+from segdec.artifact.variants import MIN_SPEEDUP, Speed, Variant, Verification
+from segdec.config import STRIDE, EncoderWeights, ModelConfig, config_error
+from segdec.engines import ENGINES, Engine, EngineKind, check_engine
+from segdec.engines.tensorflow import NetworkEngine
+from segdec.errors import ArtifactError, ConfigError
+from segdec.export.reduced_graph import reduce_saved_model
+from segdec.export.saved_model import save_network
+from segdec.export.self_test import make_self_test, random_photograph, run_self_test, write_self_test
+from segdec.export.timing import min_cpu_ms
+from segdec.inference.postprocessing import Prediction
+from segdec.inference.preprocessing import prepare_image
+from segdec.network.folding import fold_network
+from segdec.network.network import SegDecNet
+from segdec.predictor import Predictor
+from segdec.runtime.cpu_features import cpu_name
+from segdec.runtime.threads import available_cores
+
+TOLERANCE = 1e-4
+"""Largest difference between a logit of the network and of an exact engine, absolute plus relative."""
+
+Verify = Callable[[str, Predictor], Verification]
+"""Compares the answers of an engine, given by its name, with the network's; raises to refuse it."""
+
+PROBES = ((1, 8, 8), (4, 5, 11))
+"""Batch size, rows and columns (in units of 8 px) of the images that compare the two."""
+
+
+@dataclass(frozen=True)
+class ModelCard:
+    """What a manifest says of a model beside its configuration.
+
+    Attributes:
+        name: Of the model.
+        version: Of the model.
+        metrics: Measured on `metrics_split`.
+        metrics_split: Part of the data, for example `test`.
+        data_fingerprint: Identifies the training data.
+        encoder: Where the weights that the network's encoder began with come from.
+        parent: The version that it was trained on from; None where it began anew.
+    """
+
+    name: str
+    version: str
+    metrics: Mapping[str, float] = field(default_factory=dict)
+    metrics_split: str = ""
+    data_fingerprint: str = ""
+    encoder: EncoderWeights | None = None
+    parent: Parent | None = None
+
+
+@dataclass(frozen=True)
+class ValidationPhotographs:
+    """What an export uses of the validation photographs; all of it can be done without.
+
+    Attributes:
+        sample: Photograph uint8 [H, W, C] of the self-test, which travels in the artifact; None for seeded
+            noise.
+        calibration: Photographs uint8 [H, W, C] that show int8 the ranges of what is computed.
+        verify: Compares an engine's answers with the network's; None leaves that out.
+    """
+
+    sample: NDArray[np.uint8] | None = None
+    calibration: Sequence[NDArray[np.uint8]] = ()
+    verify: Verify | None = None
+
+
+NO_PHOTOGRAPHS = ValidationPhotographs()
+
+
+def export_model(
+    network: SegDecNet,
+    folder: Path,
+    config: ModelConfig,
+    card: ModelCard,
+    *,
+    engines: Sequence[str] = ("tensorflow",),
+    validation: ValidationPhotographs = NO_PHOTOGRAPHS,
+    measure: bool = True,
+    overwrite: bool = False,
+) -> Manifest:
+    """Writes `network` as an artifact for `engines` with a self-test, and checks what each of them answers.
+
+    How long several engines take stands in the manifest, so that the fastest exact one runs the model where
+    none is asked for. For OpenVINO it is also measured whether Fourier transforms pay at the input's size.
+
+    Args:
+        network: Trained.
+        folder: Where the artifact shall lie.
+        config: What the model is, with its thresholds.
+        card: Name, version and origin of the model.
+        engines: Names, see `segdec.engines.ENGINES`. The first one is preferred, or, if it is exact, the
+            fastest of the exact ones.
+        validation: To test, calibrate and compare with.
+        measure: Whether to measure how long they take. Without it, or where TensorFlow sees a GPU, the first
+            one is preferred, and two exports of one network are alike.
+        overwrite: Whether to replace an artifact at `folder`.
+
+    Raises:
+        ArtifactError: If `folder` cannot be written or the written model answers differently.
+        ConfigError: If `network` and `config` do not belong together, an engine is unknown, or a value
+            cannot stand in a manifest (a metric that is not finite, an empty name).
+        ImageError: If a photograph does not fit the model.
+        MissingExtraError: If an engine's package is not installed.
+    """
+    _check_network(network, config)
+    for engine in engines:
+        check_engine(engine)
+    reference = NetworkEngine(network)
+    photograph = random_photograph(config) if validation.sample is None else validation.sample
+    with full_precision():
+        answer = Predictor(reference, config).predict([photograph])[0]
+    manifest = _manifest(config, card, make_self_test(photograph, answer, config.calibration.slope), engines)
+    inputs = [_network_input(one, config) for one in validation.calibration]
+    usual = _network_input(photograph, config)
+    measure = measure and not tf.config.list_physical_devices("GPU")
+
+    def build(staged: Path) -> Manifest:
+        write_self_test(staged, manifest.self_test, photograph, answer)
+        described = manifest
+        cpu_ms: dict[str, float] = {}
+        for engine in engines:
+            write_engine(engine, network, staged / engine, inputs, usual if measure else None)
+            loaded = ENGINES[engine].load(staged / engine)
+            with full_precision():
+                if ENGINES[engine].precision == "float32":
+                    check_parity(reference, loaded, config)
+                variant = _describe(engine, Predictor(loaded, config), photograph, answer, validation.verify)
+                described = described.model_copy(update={"variants": {**described.variants, engine: variant}})
+                run_self_test(Predictor(loaded, described, engine_name=engine), staged)
+            if measure and len(engines) > 1:
+                cpu_ms |= min_cpu_ms({engine: partial(loaded.infer, usual[None])})
+        return described.model_copy(update={"speed": _speed(usual, cpu_ms)})
+
+    return write_artifact(folder, build, overwrite=overwrite)
+
+
+def write_engine(
+    name: str,
+    network: SegDecNet,
+    folder: Path,
+    prepared: Sequence[NDArray[np.uint8]],
+    usual: NDArray[np.uint8] | None = None,
+) -> None:
+    """Writes what the engine `name` loads into `folder`, which is made.
+
+    Args:
+        name: See `segdec.engines.ENGINES`.
+        network: Trained.
+        folder: Inside the artifact.
+        prepared: Photographs as the network sees them, uint8 [h, w, C] each, to calibrate int8 with.
+        usual: What the network will see, uint8 [h, w, C], to measure with which form of it is the fastest;
+            None for the one that mostly is.
+
+    Raises:
+        ConfigError: If int8 is to be calibrated without photographs.
+        MissingExtraError: If a package is not installed.
+    """
+    kind = ENGINES[name]
+    if kind.package == "tensorflow":
+        dtype = "mixed_bfloat16" if kind.precision == "bfloat16" else None
+        save_network(fold_network(network, dtype), folder)
+        reduce_saved_model(folder)
+        return
+    from segdec.export import openvino_model  # not above: its package is an extra
+
+    served = fold_network(network)
+    if kind.precision == "int8":
+        openvino_model.save_int8(served, folder, prepared)
+        return
+    transformed = openvino_model.save_float(served, folder, kind.precision)
+    if transformed and usual is not None:
+        with tempfile.TemporaryDirectory() as other:
+            openvino_model.save_float(served, Path(other), kind.precision, transform=False)
+            if _is_clearly_faster(kind, Path(other), folder, usual):
+                shutil.rmtree(folder)
+                shutil.copytree(other, folder)
+
+
+def _is_clearly_faster(kind: EngineKind, one: Path, other: Path, usual: NDArray[np.uint8]) -> bool:
+    """Whether the engine is faster with the files in the folder `one`, by more than chance."""
+    engines = {str(folder): kind.load(folder) for folder in (one, other)}
+    took = min_cpu_ms({name: partial(engine.infer, usual[None]) for name, engine in engines.items()})
+    return took[str(one)] * MIN_SPEEDUP <= took[str(other)]
+
+
+def _speed(usual: NDArray[np.uint8], cpu_ms: Mapping[str, float]) -> Speed | None:
+    """The manifest's section of what was measured on `usual` [h, w, C]."""
+    if not cpu_ms:
+        return None
+    height, width = usual.shape[:2]
+    rounded = {name: float(f"{value:.3g}") for name, value in cpu_ms.items()}
+    return Speed(height=height, width=width, processor=cpu_name(), threads=available_cores(), cpu_ms=rounded)
+
+
+def _network_input(photograph: NDArray[np.uint8], config: ModelConfig) -> NDArray[np.uint8]:
+    """What the network sees of a photograph: all of it, prepared, or one tile."""
+    prepared = prepare_image(photograph, config.input, config.network.input_channels)
+    if config.input.policy != "tile":
+        return prepared
+    height, width = config.input.size
+    return prepared[:height, :width]
+
+
+def _describe(
+    name: str,
+    predictor: Predictor,
+    photograph: NDArray[np.uint8],
+    answer: Prediction,
+    verify: Verify | None,
+) -> Variant:
+    """The manifest's section of an engine, which may miss the self-test by twice of what it does here."""
+    kind = ENGINES[name]
+    found = predictor.predict([photograph])[0]
+    exact = kind.precision == "float32"
+    return Variant(
+        precision=kind.precision,
+        built_with={kind.package: metadata.version(kind.package)},
+        score_tolerance=0.0 if exact else 2 * abs(found.score - answer.score),
+        mask_tolerance=0.0 if exact else 2 * float(np.abs(found.mask_scores - answer.mask_scores).max()),
+        verification=verify(name, predictor) if verify else None,
+    )
+
+
+@contextmanager
+def full_precision() -> Iterator[None]:
+    """Keeps a GPU from rounding float32 to TF32, which would hide a difference of 1e-5 in noise."""
+    before = tf.config.experimental.tensor_float_32_execution_enabled()
+    tf.config.experimental.enable_tensor_float_32_execution(False)
+    try:
+        yield
+    finally:
+        tf.config.experimental.enable_tensor_float_32_execution(before)
+
+
+def check_parity(reference: Engine, exported: Engine, config: ModelConfig) -> None:
+    """Compares the answers of two engines on random images.
+
+    Raises:
+        ArtifactError: If a logit differs by more than `TOLERANCE`, or is not a number.
+    """
+    random = np.random.default_rng(0)
+    for batch, rows, columns in PROBES:
+        shape = (batch, rows * STRIDE, columns * STRIDE, config.network.input_channels)
+        images = random.integers(0, 256, shape, dtype=np.uint8)
+        expected, found = reference.infer(images), exported.infer(images)
+        for part in ("mask", "classes"):
+            _check_close(getattr(expected, part), getattr(found, part), part)
+
+
+def _manifest(config: ModelConfig, card: ModelCard, self_test: SelfTest, engines: Sequence[str]) -> Manifest:
+    """The manifest before anything is written, whose variants say no more than their precision."""
+    try:
+        return Manifest(
+            **config.model_dump(include=set(ModelConfig.model_fields)),
+            **asdict(card),
+            segdec_version=__version__,
+            self_test=self_test,
+            variants={engine: Variant(precision=ENGINES[engine].precision) for engine in engines},
+        )
+    except ValidationError as error:
+        raise config_error(error, Manifest) from error
+
+
+def _check_close(expected: Any, found: Any, part: str) -> None:
+    if not np.allclose(expected, found, rtol=TOLERANCE, atol=TOLERANCE):
+        raise ArtifactError(
+            f"The exported model's {part} logits differ from the network's by "
+            f"{np.abs(expected - found).max():.3g}. Expected at most {TOLERANCE}; no artifact was written."
+        )
+
+
+def _check_network(network: SegDecNet, config: ModelConfig) -> None:
+    shapes = network.compute_output_shape((1, STRIDE, STRIDE, network.input_shape[-1]))
+    stride = STRIDE // shapes["mask_logits"][1]
+    found = (network.input_shape[-1], shapes["class_logits"][-1], stride, shapes["mask_logits"][-1])
+    described = config.network
+    expected = (
+        described.input_channels,
+        described.num_classes,
+        described.mask_stride,
+        described.mask_channels,
+    )
+    if found != expected:
+        raise ConfigError(
+            f"The network has {found[0]} input channels, {found[1]} classes, a mask stride of {found[2]} and "
+            f"{found[3]} masks, its configuration says {', '.join(map(str, expected))}. "
+            "Expected the configuration the network was built from."
+        )

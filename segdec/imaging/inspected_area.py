@@ -1,0 +1,151 @@
+"""The part of a photograph that is inspected, and what stands in place of the rest."""
+
+import base64
+import binascii
+from functools import lru_cache
+from math import prod
+from typing import TypeVar
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+from segdec.imaging.png_chunks import read_size
+from segdec.imaging.polygons import fill_polygon
+
+Corner = tuple[float, float]
+Polygon = tuple[Corner, ...]
+Mask = NDArray[np.uint8]
+Level = TypeVar("Level", np.uint8, np.float32)
+
+MIN_CORNERS = 3
+
+MAX_BASE64_CHARACTERS = 2**20
+"""In the base64 of a mask; one of 4096 × 4096 px with plain shapes takes some 20,000."""
+MAX_MASK_PIXELS = 2**26
+"""In a mask."""
+
+PROBE_PX = 256
+"""Side of the picture on which it is tried whether anything is left to inspect."""
+
+KEPT = 2
+"""Areas that are kept for the next photograph of the same size."""
+
+
+def check_polygon(polygon: Polygon) -> Polygon:
+    """Returns a polygon whose corners lie in the picture.
+
+    Raises:
+        ValueError: If one does not, or it has fewer than three different ones.
+    """
+    for x, y in polygon:
+        if not (0.0 <= x <= 1.0 and 0.0 <= y <= 1.0):
+            raise ValueError(
+                f"the corner ({x:g}, {y:g}) lies outside the picture; expected x and y from 0 to 1, parts of "
+                "its width and height: divide pixels by the photograph's sides"
+            )
+    if (different := len(set(polygon))) < MIN_CORNERS:
+        raise ValueError(f"a polygon of {different} different corners encloses nothing; expected at least 3")
+    return polygon
+
+
+def check_mask(data: str) -> str:
+    """Returns the base64 of a PNG that is a mask.
+
+    Raises:
+        ValueError: If it is something else.
+    """
+    decode_mask(data)
+    return data
+
+
+def decode_mask(data: str) -> Mask:
+    """Reads a mask, uint8 [h, w], of the base64 of a grey PNG of 8 bits.
+
+    Raises:
+        ValueError: If it is no such mask.
+    """
+    expected = f"expected the base64 of a grey 8-bit PNG of at most {MAX_MASK_PIXELS} pixels, or a path"
+    try:
+        encoded = base64.b64decode(data, validate=True) if len(data) <= MAX_BASE64_CHARACTERS else b""
+    except (binascii.Error, ValueError):
+        encoded = b""
+    size = read_size(encoded)
+    if size is None or not 0 < prod(size) <= MAX_MASK_PIXELS:
+        raise ValueError(f"a mask that is none; {expected}")
+    mask = cv2.imdecode(np.frombuffer(encoded, np.uint8), cv2.IMREAD_UNCHANGED)
+    if mask is None or mask.dtype != np.uint8 or mask.ndim != 2:
+        raise ValueError(f"a PNG that is no mask; {expected}")
+    return np.asarray(mask, np.uint8)
+
+
+def leaves_inspected_pixels(
+    regions: tuple[Polygon, ...], ignored: tuple[Polygon, ...], mask: str | None
+) -> bool:
+    """Returns whether a part of the photograph is inspected at all."""
+    area = draw_area(regions, ignored, mask, PROBE_PX, PROBE_PX)
+    return area is None or bool(area.any())
+
+
+@lru_cache(maxsize=KEPT)
+def draw_area(
+    regions: tuple[Polygon, ...], ignored: tuple[Polygon, ...], mask: str | None, height: int, width: int
+) -> Mask | None:
+    """Draws the inspected part of a photograph.
+
+    Args:
+        regions: What is inspected, in parts of width and height; all of it if there is none.
+        ignored: What is not, wherever it lies.
+        mask: The base64 of a PNG, above 0 where the photograph is inspected; it is stretched to its size.
+        height: Of the photograph, px.
+        width: Of the photograph, px.
+
+    Returns:
+        uint8 [height, width], 255 where it is inspected, not to be changed; None = everywhere.
+    """
+    if not regions and not ignored and mask is None:
+        return None
+    inside = np.full((height, width), not regions)
+    for polygon in regions:
+        inside |= _fill(polygon, height, width)
+    if mask is not None:
+        stretched = cv2.resize(decode_mask(mask), (width, height), interpolation=cv2.INTER_NEAREST_EXACT)
+        inside &= np.asarray(stretched) > 0
+    for polygon in ignored:
+        inside &= ~_fill(polygon, height, width)
+    area = inside.view(np.uint8) * np.uint8(255)
+    area.flags.writeable = False
+    return area
+
+
+def _fill(polygon: Polygon, height: int, width: int) -> NDArray[np.bool_]:
+    corners = np.array(polygon) * (width, height) - 0.5  # centres of pixels become integers
+    return fill_polygon(corners, height, width)
+
+
+def fill_outside(image: NDArray[Level], area: Mask) -> NDArray[Level]:
+    """Returns the image with the mean of what lies inside in place of what lies outside, whole levels.
+
+    Nothing of what lies outside is left. The mean leaves the least of an edge.
+
+    Args:
+        image: uint8 or float32 [H, W, C].
+        area: uint8 [H, W], above 0 inside, where there is a pixel at least.
+    """
+    return _fill_by(image, area, area)
+
+
+def refill_outside(image: NDArray[Level], area: Mask) -> NDArray[Level]:
+    """Returns an image that was filled, and changed since, with one level outside again: the mean there.
+
+    Args:
+        image: uint8 or float32 [H, W, C].
+        area: uint8 [H, W], above 0 inside.
+    """
+    return _fill_by(image, area, (area == 0).view(np.uint8))
+
+
+def _fill_by(image: NDArray[Level], area: Mask, measured: Mask) -> NDArray[Level]:
+    source = np.ascontiguousarray(image)
+    level = np.rint(cv2.mean(source, measured)[: image.shape[2]]).astype(image.dtype)
+    return np.where(area[..., None] > 0, source, level)

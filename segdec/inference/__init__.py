@@ -1,0 +1,1 @@
+"""From a decoded photograph to a prediction: preprocessing, batching, tiling, postprocessing."""

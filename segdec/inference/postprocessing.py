@@ -1,0 +1,254 @@
+"""Logits to a prediction: label, score, mask at the size of the photograph, regions."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+from segdec.config import REVIEW, Calibration, ModelConfig
+from segdec.errors import ConfigError, SegdecError
+from segdec.inference.preprocessing import cell_area, prepare_area, restore_mask
+from segdec.inference.region_classes import assign_classes, max_class_scores
+
+
+@dataclass(frozen=True)
+class Region:
+    """One connected defect, in pixels of the photograph.
+
+    Attributes:
+        bbox: x and y of the upper left corner, width, height.
+        area_px: Number of defect pixels.
+        score_max: Highest mask score inside.
+        polygon: Outer contour as (x, y) corners; holes are not in it.
+        label: Class of the defect; None for a model that has one mask for all classes.
+    """
+
+    bbox: tuple[int, int, int, int]
+    area_px: int
+    score_max: float
+    polygon: tuple[tuple[int, int], ...]
+    label: str | None = None
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """The answer for one photograph, whatever engine gave it; on the wire, a `segdec.schemas.Answer`.
+
+    Attributes:
+        label: `good` (the first class), a class of defects, or `review` between the two. The class is the
+            most probable one, or with a mask for each class that of the region with the highest score.
+        score: 1 − P(good).
+        log_odds: The network's own ln(P(defect) / P(good)), before calibration.
+        threshold: The score from which on the photograph is defective.
+        review_threshold: The score from which on it is at least for review; None where there is no review.
+        probabilities: Of every class; they sum to 1.
+        mask: uint8 [H, W], 255 where a mask score is at or above `mask_threshold`.
+        mask_scores: float32 [H, W], 0…1.
+        grid_scores: float32 [h/s, w/s], 0…1: the mask scores as the network gave them, one for each
+            s × s px of the prepared photograph [h, w]; s is the network's `mask_stride`.
+        mask_threshold: The mask score from which on a pixel belongs to a defect.
+        regions: Connected parts of the mask, highest score first.
+        area: uint8 [H, W], 255 where the photograph is inspected; None = everywhere. Elsewhere the scores
+            are 0.
+        class_mask: uint8 [H, W], index of each pixel's class, 0 where `mask` is 0; None for a model that has
+            one mask for all classes. `mask_scores` and `grid_scores` are the highest of all classes.
+        grid_classes: uint8 [h/s, w/s], the class with each of the grid's scores; None likewise.
+    """
+
+    label: str
+    score: float
+    log_odds: float
+    threshold: float
+    review_threshold: float | None
+    probabilities: dict[str, float]
+    mask: NDArray[np.uint8]
+    mask_scores: NDArray[np.float32]
+    grid_scores: NDArray[np.float32]
+    mask_threshold: float
+    regions: tuple[Region, ...]
+    area: NDArray[np.uint8] | None = None
+    class_mask: NDArray[np.uint8] | None = None
+    grid_classes: NDArray[np.uint8] | None = None
+
+
+def interpret(
+    mask_logits: NDArray[np.float32],
+    class_logits: NDArray[np.float32],
+    size: tuple[int, int],
+    config: ModelConfig,
+    *,
+    threshold: float | None = None,
+) -> Prediction:
+    """Reads what the network answered for one photograph.
+
+    Args:
+        mask_logits: float32 [h/s, w/s, M], s is the network's `mask_stride`, M how many masks it gives.
+        class_logits: float32 [C], the good class first.
+        size: Height and width of the photograph, px.
+        config: The model's classes, input policy, calibration and thresholds.
+        threshold: Replaces the model's image threshold, 0…1; then there is no review.
+
+    Raises:
+        ConfigError: If `threshold` lies outside 0…1.
+        SegdecError: If a logit is not a finite number.
+    """
+    _check_finite(mask_logits, class_logits)
+    limit = _checked_threshold(config.thresholds.score if threshold is None else threshold)
+    review = config.thresholds.review if threshold is None else None
+    odds = defect_log_odds(class_logits)
+    probabilities = calibrated_probabilities(class_logits, odds, config.calibration)  # [C]
+    score = min(float(probabilities[1:].sum()), 1.0)  # 1 − P(good), exact also where P(good) rounds to 1
+    doubtful = review is not None and review <= score < limit
+    grid_scores, grid_classes, mask_scores, classes = _mask_scores(mask_logits, size, config)
+    area = config.input.inspected_area(*size)
+    if area is not None:
+        mask_scores[area == 0] = 0.0
+        grid_scores = np.where(_grid_area(config, size), grid_scores, np.float32(0.0))
+    mask = np.where(mask_scores >= config.thresholds.mask, np.uint8(255), np.uint8(0))
+    if area is not None:
+        mask &= area  # also where the mask's threshold is 0
+    class_mask = None
+    if classes is None:
+        regions = find_regions(mask, mask_scores)
+    else:
+        min_px = cell_area(config.input, *size, config.network.mask_stride)
+        class_mask = assign_classes(mask, mask_scores, classes, min_px)
+        regions = _classed_regions(class_mask, mask_scores, config.classes)
+    likely = config.classes[1 + int(probabilities[1:].argmax())]
+    worst = (regions[0].label if regions else None) or likely
+    defect_or_good = config.classes[0] if score < limit else worst
+    return Prediction(
+        label=REVIEW if doubtful else defect_or_good,
+        score=score,
+        log_odds=odds,
+        threshold=limit,
+        review_threshold=review,
+        probabilities=dict(zip(config.classes, probabilities.tolist(), strict=True)),
+        mask=mask,
+        mask_scores=mask_scores,
+        grid_scores=grid_scores,
+        mask_threshold=config.thresholds.mask,
+        regions=regions,
+        area=area,
+        class_mask=class_mask,
+        grid_classes=grid_classes,
+    )
+
+
+def _mask_scores(
+    mask_logits: NDArray[np.float32], size: tuple[int, int], config: ModelConfig
+) -> tuple[NDArray[np.float32], NDArray[np.uint8] | None, NDArray[np.float32], NDArray[np.uint8] | None]:
+    """Scores and classes of the logits [h/s, w/s, M] on their grid, then on the photograph [H, W].
+
+    Where M is 1 there are no classes.
+    """
+
+    def restore(scores: NDArray[np.float32]) -> NDArray[np.float32]:
+        return restore_mask(scores, config.input, *size, config.network.mask_stride)
+
+    if mask_logits.shape[2] == 1:
+        grid_scores = sigmoid(mask_logits[..., 0])
+        return grid_scores, None, restore(grid_scores), None
+    restored = max_class_scores(mask_logits, lambda logits: restore(sigmoid(logits)))
+    return *max_class_scores(mask_logits, sigmoid), *restored
+
+
+def _grid_area(config: ModelConfig, size: tuple[int, int]) -> NDArray[np.bool_]:
+    """Which scores of the network's own grid lie in the inspected area, if only in part, [h/s, w/s]."""
+    prepared, stride = prepare_area(config.input, *size), config.network.mask_stride
+    if prepared is None:
+        return np.ones((1, 1), np.bool_)
+    rows, columns = (side // stride for side in prepared.shape)
+    return np.asarray(prepared.reshape(rows, stride, columns, stride).any(axis=(1, 3)))
+
+
+def find_regions(mask: NDArray[np.uint8], scores: NDArray[np.float32]) -> tuple[Region, ...]:
+    """Finds the connected parts of `mask` [H, W]: pixels that touch, also at a corner, belong together.
+
+    Args:
+        mask: uint8, above 0 = defect.
+        scores: float32 [H, W], the mask scores.
+
+    Returns:
+        Regions, highest score first, larger ones first among equals.
+    """
+    count, found, boxes, _ = cv2.connectedComponentsWithStats(mask, connectivity=8)
+    numbered = np.asarray(found, dtype=np.int32)  # [H, W], 0 = no defect
+    stats = np.asarray(boxes).tolist()  # x, y, width, height, area
+    return _ordered(_region(numbered, scores, number, stats[number]) for number in range(1, count))
+
+
+def _ordered(regions: Iterable[Region]) -> tuple[Region, ...]:
+    return tuple(sorted(regions, key=lambda region: (-region.score_max, -region.area_px, region.bbox)))
+
+
+def _classed_regions(
+    class_mask: NDArray[np.uint8], scores: NDArray[np.float32], classes: Sequence[str]
+) -> tuple[Region, ...]:
+    """The connected parts of each class, all in one order."""
+    return _ordered(
+        replace(region, label=name)
+        for number, name in enumerate(classes)
+        if number
+        for region in find_regions((class_mask == number).view(np.uint8), scores)
+    )
+
+
+def softmax(logits: NDArray[np.float32]) -> NDArray[np.float64]:
+    """Returns the class probabilities of `logits` [C]."""
+    shifted = np.exp(logits.astype(np.float64) - logits.max())
+    return np.asarray(shifted / shifted.sum())
+
+
+def defect_log_odds(logits: NDArray[np.float32]) -> float:
+    """Returns ln(P(defect) / P(good)) of the softmax of `logits` [C], exact also where one rounds to 1."""
+    defects = logits[1:].astype(np.float64)
+    highest = defects.max()
+    return float(highest + np.log(np.exp(defects - highest).sum()) - np.float64(logits[0]))
+
+
+def calibrated_probabilities(
+    logits: NDArray[np.float32], log_odds: float, calibration: Calibration
+) -> NDArray[np.float64]:
+    """Returns probabilities [C] with calibrated log-odds of a defect; the classes of defects share it."""
+    moved = calibration.slope * log_odds + calibration.intercept
+    good = 1 / (1 + np.exp(np.minimum(moved, 700.0)))
+    defect = 1 / (1 + np.exp(np.minimum(-moved, 700.0)))
+    return np.concatenate([[good], defect * softmax(logits[1:])])
+
+
+def sigmoid(logits: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Returns 1 / (1 + exp(−x)) of each logit, without overflow at either end."""
+    small = np.abs(logits)
+    np.exp(np.negative(small, out=small), out=small)  # in place: these are as large as photographs
+    scores = np.where(logits >= 0, np.float32(1.0), small)
+    small += 1.0
+    return np.divide(scores, small, out=scores)
+
+
+def _region(
+    numbered: NDArray[np.int32], scores: NDArray[np.float32], number: int, stats: Sequence[int]
+) -> Region:
+    x, y, width, height, area_px = stats
+    window = np.s_[y : y + height, x : x + width]
+    inside = (numbered[window] == number).view(np.uint8)
+    score_max = cv2.minMaxLoc(scores[window], inside)[1]
+    contours, _ = cv2.findContours(inside, cv2.RETR_EXTERNAL, cv2.CHAIN_APPROX_SIMPLE, offset=(x, y))
+    polygon = tuple(map(tuple, contours[0][:, 0].tolist()))
+    return Region((x, y, width, height), area_px, score_max, polygon)
+
+
+def _check_finite(mask_logits: NDArray[np.float32], class_logits: NDArray[np.float32]) -> None:
+    if not (np.isfinite(mask_logits).all() and np.isfinite(class_logits).all()):
+        raise SegdecError(
+            "The network answered values that are not finite. Expected finite logits: "
+            "its weights are damaged or its training diverged; use another model."
+        )
+
+
+def _checked_threshold(threshold: float) -> float:
+    if not 0.0 <= threshold <= 1.0:
+        raise ConfigError(f"threshold={threshold} is no score. Expected a number from 0 to 1.")
+    return float(threshold)

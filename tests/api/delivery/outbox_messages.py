@@ -1,0 +1,145 @@
+"""Events to be sent, and a sink that takes them as it is told to."""
+
+import itertools
+import json
+from collections import defaultdict
+from datetime import UTC, datetime, timedelta
+from typing import Self
+
+from sqlalchemy import Engine, select, text
+
+from api.delivery.backoff import Backoff
+from api.delivery.outbox_metrics import OutboxMetrics
+from api.delivery.outbox_store import OutboxStore
+from api.delivery.sender import DeliveryRules, Sender
+from api.delivery.sink import DeliveryError, OutboxMessage
+from api.delivery.sink_lock import SinkLock
+from api.metrics import Metrics
+from api.records.database import writing
+from api.records.outbox import Outbox
+from api.records.tables import outbox
+
+RULES = DeliveryRules(max_age=timedelta(hours=72), max_messages=1_000_000)
+
+
+def inspection(number: int, station: str, **more: object) -> dict[str, object]:
+    """A row of an inspection, as far as an event tells of it."""
+    return {
+        "id": number,
+        "station": station,
+        "part_id": f"{station}-{number}",
+        "label": "scratch",
+        "score": 0.8,
+        "threshold": 0.5,
+        "review_threshold": None,
+        "model": "parts",
+        "version": "1",
+        "inspected_at": datetime.now(UTC),
+        "answer": '{"regions": []}',
+        "details": "{}",
+        **more,
+    }
+
+
+class EventSource:
+    """Tells of inspections, numbered from 1, each part `STATION-NUMBER`."""
+
+    def __init__(self, engine: Engine, *sinks: str) -> None:
+        self.engine, self.sinks = engine, sinks or ("fake",)
+        self._numbers = itertools.count(1)
+
+    def inspect(self, *stations: str) -> None:
+        """Tells of one part of each station, in this order."""
+        with writing(self.engine) as connection:
+            rows = [inspection(next(self._numbers), station) for station in stations]
+            Outbox(self.sinks).enqueue_inspected(connection, rows)
+
+    def left(self, state: str = "waiting") -> list[str]:
+        """Returns the parts of which an event is there still."""
+        with self.engine.connect() as connection:
+            statement = select(outbox.c.event).where(outbox.c.state == state).order_by(outbox.c.id)
+            return [part_of(event) for event in connection.execute(statement).scalars()]
+
+    def execute(self, change: str) -> None:
+        with writing(self.engine) as connection:
+            connection.execute(text(change))
+
+
+def part_of(event: str) -> str:
+    return json.loads(event)["data"]["part_id"]
+
+
+class FakeSink:
+    """Takes what comes, but fails at stations and parts that are named.
+
+    Attributes:
+        name: Of the sink.
+        taken: Parts, in the order in which they came.
+        failures: By station or part, what is raised instead.
+    """
+
+    def __init__(self, name: str = "fake") -> None:
+        self.name = name
+        self.taken: list[str] = []
+        self.failures: dict[str, Exception] = {}
+        self.tried: list[str] = []
+        self.is_closed = False
+
+    async def deliver(self, message: OutboxMessage) -> None:
+        part = part_of(message.event)
+        self.tried.append(part)
+        for name in (message.station, part):
+            if name in self.failures:
+                raise self.failures[name]
+        self.taken.append(part)
+
+    async def close(self) -> None:
+        self.is_closed = True
+
+    def by_station(self) -> dict[str, list[str]]:
+        found = defaultdict(list)
+        for part in self.taken:
+            found[part.rpartition("-")[0]].append(part)
+        return found
+
+
+class Clock:
+    """Goes on when it is told to."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+
+    def __call__(self) -> float:
+        return self.seconds
+
+
+UNREACHABLE = DeliveryError("nobody there", "unreachable")
+REFUSED = DeliveryError("HTTP 400 Bad Request", "refused")
+FAILED = DeliveryError("HTTP 500 Internal Server Error", "failed")
+
+
+class Sending:
+    """A sender whose looks are asked for one by one, in a loop of the test's own."""
+
+    def __init__(
+        self, engine: Engine, sink: FakeSink, metrics: Metrics, rules: DeliveryRules = RULES
+    ) -> None:
+        self.clock = Clock()
+        self.now = datetime.now(UTC)
+        self._box = OutboxStore(engine, delete_interval_s=0.0)
+        self._metrics = OutboxMetrics(metrics, [sink.name])
+        backoff = Backoff(self.clock, lambda: 1.0)
+        lock = SinkLock(engine, sink.name)
+        self.sender = Sender(sink, self._box, lock, rules, self._metrics, backoff, lambda: self.now)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.sender.close()
+        self._box.close()
+
+    async def turn(self) -> None:
+        """Looks, and waits until all has been sent that can be."""
+        await self.sender.start_deliveries()
+        await self.sender.drain()

@@ -1,0 +1,181 @@
+import logging
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import pytest
+from fastapi import FastAPI
+
+from api.inference.watchdog import EXIT_AFTER_S, LOAD_FACTOR, Watchdog
+from api.settings import read_settings
+from segdec.errors import ConfigError
+from tests.api.conftest import ServiceClient, StubPredictor
+
+PNG = {"Content-Type": "image/png"}
+AT_ONCE = 1e-9
+NEVER = 1e9
+
+
+class Clock:
+    """Seconds that pass when they are told to."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def watchdog(clock: Clock) -> Watchdog:
+    return Watchdog(stall_s=10, lost_s=30, clock=clock)
+
+
+# === Judgement ===
+
+
+def test_healthy_work_is_no_stall(watchdog, clock):
+    for _ in range(100):
+        with watchdog.watch("infer"):
+            clock.now += 9
+            assert not watchdog.stalled
+        assert watchdog.running_s("infer") == 0
+    assert watchdog.describe() == "Nothing hangs."
+
+
+def test_what_runs_too_long_is_stalled_then_lost_then_forsaken_and_comes_back(watchdog, clock):
+    with watchdog.watch("infer"):
+        states = []
+        for clock.now in (10, 11, 30, 31, 30 + EXIT_AFTER_S, 31 + EXIT_AFTER_S):
+            states.append((watchdog.stalled, watchdog.lost, watchdog.should_exit))
+    assert states == [
+        (False, False, False),
+        (True, False, False),
+        (True, False, False),
+        (True, True, False),
+        (True, True, False),
+        (True, True, True),
+    ]
+    assert not (watchdog.stalled or watchdog.lost or watchdog.should_exit)
+
+
+def test_loading_a_model_may_take_longer(watchdog, clock):
+    with watchdog.watch("load"):
+        clock.now = 10 * LOAD_FACTOR
+        assert not watchdog.stalled
+        clock.now += 1
+        assert (watchdog.stalled, watchdog.lost) == (True, False)
+        clock.now = 30 * LOAD_FACTOR + 1
+        assert watchdog.lost
+
+
+def test_one_of_several_threads_that_hangs_is_enough(watchdog, clock):
+    with watchdog.watch("decode"):
+        clock.now = 20
+        with watchdog.watch("decode"), watchdog.watch("encode"):
+            clock.now = 25
+            ages = [watchdog.running_s(step) for step in ("decode", "infer", "encode", "load")]
+            assert ages == [25, 0, 5, 0]
+            assert watchdog.describe() == "The step 'decode' has been running for 25 s, longer than 10 s."
+        assert watchdog.stalled
+
+
+def test_stall_and_its_end_are_one_line_each(watchdog, clock, caplog):
+    caplog.set_level(logging.WARNING, logger="api")
+    with watchdog.watch("infer"):
+        for clock.now in (1, 11, 12, 13):
+            watchdog.report()
+    watchdog.report()
+    watchdog.report()
+    assert [record.getMessage() for record in caplog.records] == [
+        "Not ready: The step 'infer' has been running for 11 s, longer than 10 s.",
+        "The step 'infer' has ended after all",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        (
+            ["--deadline-ms", "500000"],
+            "--deadline-ms 500000 is longer.*Raise --engine-timeout-s to 500 or more",
+        ),
+        (["--engine-lost-s", "60"], "--engine-lost-s 60 is shorter than --engine-timeout-s 120"),
+    ],
+)
+def test_times_that_contradict_each_other_are_refused(flags, words):
+    with pytest.raises(ConfigError, match=words):
+        read_settings(["--model", "unused", *flags])
+
+
+# === The service ===
+
+
+Hung = tuple[ServiceClient, Callable[[], None]]
+
+
+@contextmanager
+def hung(app: FastAPI, predictor: StubPredictor, part: bytes) -> Iterator[Hung]:
+    """The service while its engine hangs, and what lets it go."""
+    with ServiceClient(app) as client:
+        while predictor.entered.acquire(blocking=False):
+            pass
+        predictor.gate.clear()
+        photograph = {"content": part, "headers": PNG}
+        asking = threading.Thread(target=client.post, args=("/v1/predict",), kwargs=photograph)
+        asking.start()
+
+        def let_go() -> None:
+            predictor.gate.set()
+            asking.join()
+
+        try:
+            assert predictor.entered.acquire(timeout=30)
+            yield client, let_go
+        finally:
+            let_go()
+
+
+def code(client: ServiceClient, path: str) -> tuple[int, str | None]:
+    answer = client.get(path)
+    return answer.status_code, answer.json().get("code")
+
+
+def metric(client: ServiceClient, name: str) -> float:
+    lines = client.get("/metrics").text.splitlines()
+    return float(next(line.rpartition(" ")[2] for line in lines if line.startswith(f"{name} ")))
+
+
+def test_hung_engine_is_not_ready_and_refuses_at_once(make_app: Callable[..., FastAPI], predictor, part):
+    app = make_app(engine_timeout_s=AT_ONCE, engine_lost_s=NEVER)
+    with hung(app, predictor, part) as (client, let_go):
+        assert code(client, "/readyz") == code(client, "/v2/health/ready") == (503, "stalled")
+        assert code(client, "/livez") == code(client, "/v2/health/live") == (200, None)
+        refused = client.post("/v1/predict", content=part, headers=PNG)
+        assert (refused.status_code, refused.json()["code"]) == (503, "stalled")
+        assert refused.headers["Retry-After"] == "1"
+        assert "'infer'" in refused.json()["detail"]
+        assert (metric(client, "segdec_ready"), metric(client, "segdec_stalled")) == (0, 1)
+        assert metric(client, 'segdec_running_seconds{step="infer"}') > 0
+        assert metric(client, 'segdec_rejections_total{reason="stalled"}') >= 1
+        let_go()
+        assert code(client, "/readyz") == (200, None)
+        assert client.post("/v1/predict", content=part, headers=PNG).status_code == 200
+        assert (metric(client, "segdec_ready"), metric(client, "segdec_stalled")) == (1, 0)
+
+
+def test_engine_that_hangs_for_good_is_not_alive(make_app: Callable[..., FastAPI], predictor, part):
+    app = make_app(engine_timeout_s=AT_ONCE, engine_lost_s=AT_ONCE)
+    with hung(app, predictor, part) as (client, _):
+        assert code(client, "/livez") == code(client, "/v2/health/live") == (503, "stalled")
+    assert not app.state.service.watchdog.lost
+
+
+def test_service_that_only_works_is_ready(make_app: Callable[..., FastAPI], predictor, part):
+    with hung(make_app(), predictor, part) as (client, _):
+        assert code(client, "/readyz") == code(client, "/livez") == (200, None)

@@ -1,0 +1,308 @@
+"""Photographs and bodies that memory has no room for, asked of the whole service."""
+
+import asyncio
+import base64
+import json
+import tracemalloc
+from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
+from unittest.mock import Mock
+
+import httpx
+import numpy as np
+import pytest
+from starlette.requests import Request
+
+from api.app import create_app
+from api.errors import RequestError
+from api.inference.memory_budget import BYTES_PER_PIXEL, SPARE, MemoryFullError
+from api.inference.network_cost import NetworkCost
+from api.inspection.admission import ByteLimit
+from api.inspection.photograph_pipeline import RequestGroup
+from api.routes.uploads import COPIES, JSON_COPIES, read_upload
+from api.service import Service
+from api.settings import Settings
+from segdec.images import encode_png
+from segdec.process_memory import resident_bytes
+from tests.api.conftest import ServiceClient, part_image
+
+PNG = {"Content-Type": "image/png"}
+MEBI = 2**20
+PART_PIXELS = 24 * 40
+
+
+def leave(service: Service, pixels: int, cost: NetworkCost) -> None:
+    """Leaves memory for `pixels` pixels and nothing more, with a network of this `cost`."""
+    memory = service.memory
+    needed = pixels * BYTES_PER_PIXEL + cost.bytes_for(pixels)
+    memory.limit_bytes, memory.body_bytes, memory.held_bytes = int(np.ceil(needed / (1 - SPARE))), 0, 0
+    [model] = service.models.all()
+    service.models.replace("unnamed", {"0": replace(model, cost=cost)})
+
+
+# === Photographs ===
+
+
+def test_photograph_beyond_the_memory_is_refused_before_it_is_decoded(client, predictor, part):
+    leave(client.app.state.service, PART_PIXELS, NetworkCost(bytes_per_pixel=300))
+    predictor.refusal = AssertionError("it was decoded")
+    for url, body in (
+        ("/v1/predict", {"content": encode_png(part_image(32, 40)), "headers": PNG}),
+        ("/v2/models/unnamed/infer", {"json": pixels_request(32, 40)}),
+    ):
+        problem = client.post(url, **body).json()
+        assert (problem["status"], problem["code"]) == (413, "too_many_pixels_for_memory"), url
+        assert "40 × 32 = 1,280 pixels" in problem["detail"]
+        assert "Expected at most 960 pixels" in problem["detail"]
+    predictor.refusal = None
+    assert client.post("/v1/predict", content=part, headers=PNG).status_code == 200
+    assert client.app.state.service.memory.taken_bytes == 0
+
+
+def pixels_request(height: int, width: int) -> dict:
+    shape = [1, height, width, 1]
+    tensor = {"name": "pixels", "datatype": "UINT8", "shape": shape, "data": [0] * (height * width)}
+    return {"inputs": [tensor]}
+
+
+def test_models_tell_their_largest_photograph(client):
+    [model] = client.get("/v1/models").json()["models"]
+    assert (model["max_pixels"], model["limited_by"]) == (20_000, "max_pixels")
+    leave(client.app.state.service, PART_PIXELS, NetworkCost(bytes_per_pixel=300))
+    [model] = client.get("/v1/models/unnamed").json()["models"]
+    assert (model["max_pixels"], model["limited_by"]) == (PART_PIXELS, "memory")
+
+
+async def press(app, *bodies: bytes, gate: Callable[[], None]) -> list[httpx.Response]:
+    """Sends each body once those before it are at the network, and opens the `gate` at the end."""
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://test") as client:
+        memory, sent = app.state.service.memory, []
+        for body in bodies:
+            before = memory.taken_bytes
+            sent.append(asyncio.create_task(client.post("/v1/predict", content=body, headers=PNG)))
+            while memory.taken_bytes == before and not sent[-1].done():
+                await asyncio.sleep(0)
+        gate()
+        return [await task for task in sent]
+
+
+def test_photographs_that_do_not_fit_together_are_told_to_come_back(app, predictor, part):
+    async def scenario() -> list[httpx.Response]:
+        async with app.router.lifespan_context(app):
+            service = app.state.service
+            await service.start()
+            leave(service, 2 * PART_PIXELS, NetworkCost())
+            predictor.gate.clear()
+            try:
+                return await press(app, part, part, part, gate=predictor.gate.set)
+            finally:
+                predictor.gate.set()
+                assert service.memory.taken_bytes == service.queue.admitted == 0
+
+    first, second, third = asyncio.run(scenario())
+    assert (first.status_code, second.status_code, third.status_code) == (200, 200, 503)
+    assert third.json()["code"] == "queue_full"
+    assert "2 photographs are waiting or running" in third.json()["detail"]
+    assert third.headers["Retry-After"] == "1"
+
+
+@pytest.mark.parametrize("form", ["batch", "v2"])
+def test_photographs_of_one_request_wait_for_one_another(client, predictor, part, form):
+    leave(client.app.state.service, PART_PIXELS, NetworkCost(bytes_per_pixel=10))
+    if form == "batch":
+        files = [("file", (f"{number}.png", part)) for number in range(6)]
+        items = client.post("/v1/predict/batch", files=files).json()["items"]
+        assert [item["problem"] for item in items] == [None] * 6
+    else:
+        encoded = base64.b64encode(part).decode()
+        tensor = {"name": "image", "datatype": "BYTES", "shape": [6], "data": [encoded] * 6}
+        answer = client.post("/v2/models/unnamed/infer", json={"inputs": [tensor]})
+        assert answer.status_code == 200, answer.text
+    assert set(predictor.shapes[4:]) == {(1, 24, 40, 1)}
+    assert client.app.state.service.memory.taken_bytes == 0
+
+
+def test_photograph_of_several_that_never_fits_leaves_the_others_alone(client, part):
+    leave(client.app.state.service, PART_PIXELS, NetworkCost(bytes_per_pixel=10))
+    files = [("file", ("a.png", part)), ("file", ("b.png", encode_png(part_image(48, 40))))] * 2
+    items = client.post("/v1/predict/batch", files=files).json()["items"]
+    codes = [item["problem"] and item["problem"]["code"] for item in items]
+    assert codes == [None, "too_many_pixels_for_memory"] * 2
+
+
+def test_photograph_that_was_refused_while_another_one_ended_is_tried_again():
+    async def scenario() -> list[str]:
+        group, first_ended, attempts = RequestGroup(), asyncio.Event(), []
+
+        async def first() -> str:
+            return "first"
+
+        async def second() -> str:
+            attempts.append(first_ended.is_set())
+            if len(attempts) == 1:
+                await first_ended.wait()
+                raise MemoryFullError(1, 1)  # decided before the first one gave its memory back
+            return "second"
+
+        waiting = asyncio.create_task(group.run(second))
+        await asyncio.sleep(0)
+        results = [await group.run(first)]
+        first_ended.set()
+        return [*results, await waiting]
+
+    assert asyncio.run(scenario()) == ["first", "second"]
+
+
+# === Bodies ===
+
+
+def body_request(body: bytes, kind: str, *, declared: bool = True) -> Request:
+    """A request whose body arrives in pieces of 64 KiB."""
+    pieces = [body[start : start + 65536] for start in range(0, len(body), 65536)]
+
+    async def receive() -> dict:
+        piece = pieces.pop(0)
+        return {"type": "http.request", "body": piece, "more_body": bool(pieces)}
+
+    headers = [(b"content-type", kind.encode())]
+    if declared:
+        headers.append((b"content-length", str(len(body)).encode()))
+    return Request({"type": "http", "method": "POST", "headers": headers}, receive)
+
+
+NOISE = np.random.default_rng(0).bytes(4 * MEBI)
+FORM = b'--b\r\nContent-Disposition: form-data; name="file"; filename="a"\r\n\r\n' + NOISE + b"\r\n--b--\r\n"
+JSON_BODY = json.dumps({"image": {"b64": base64.b64encode(NOISE).decode()}}).encode()
+
+
+@pytest.mark.parametrize(
+    ("body", "kind", "copies"),
+    [
+        (NOISE, "image/png", COPIES),
+        (FORM, "multipart/form-data; boundary=b", COPIES),
+        (JSON_BODY, "application/json", JSON_COPIES),
+    ],
+    ids=["raw", "form", "json"],
+)
+def test_memory_of_a_body_is_what_is_held_for_it(body, kind, copies):
+    limit = ByteLimit(10 * len(body), 1)
+
+    async def read() -> int:
+        with limit.reserve() as reserved:
+            request = body_request(body, kind)
+            upload = await read_upload(request, len(body), reserved)
+            assert upload.data == NOISE
+            assert limit.reserved == copies * len(body)
+        return limit.reserved
+
+    asyncio.run(read())  # what it imports is no body
+    tracemalloc.start()
+    try:
+        before = len(body)  # the pieces of the test itself
+        assert asyncio.run(read()) == 0
+        peak = tracemalloc.get_traced_memory()[1] - before
+    finally:
+        tracemalloc.stop()
+    assert peak <= copies * len(body) + MEBI, f"{peak / len(body):.2f} times the body"
+
+
+@pytest.mark.parametrize("declared", [True, False])
+def test_body_is_refused_up_front_or_as_it_arrives(declared):
+    limit = ByteLimit(COPIES * MEBI, 1)
+
+    async def read() -> None:
+        request = body_request(NOISE, "image/png", declared=declared)
+        with limit.reserve() as reserved:
+            try:
+                await read_upload(request, len(NOISE), reserved)
+            finally:
+                assert limit.reserved == (0 if declared else COPIES * MEBI)
+
+    with pytest.raises(RequestError) as refused:
+        asyncio.run(read())
+    assert refused.value.code == "uploads_full"
+    assert limit.reserved == 0
+
+
+def test_bodies_are_held_until_their_answer(make_app, predictor, part):
+    app = make_app(max_body_bytes=10_000, queue_size=8)
+    padded = part + bytes(10_000 - len(part))  # what follows a PNG's end is not looked at
+
+    async def scenario() -> list[httpx.Response]:
+        async with app.router.lifespan_context(app):
+            service = app.state.service
+            await service.start()
+            service.bodies.limit = 2 * COPIES * len(padded)
+            predictor.gate.clear()
+            try:
+                return await press(app, padded, padded, padded, gate=predictor.gate.set)
+            finally:
+                predictor.gate.set()
+                assert service.bodies.reserved == 0
+
+    answers = asyncio.run(scenario())
+    assert [answer.status_code for answer in answers] == [200, 200, 503]
+    assert answers[2].json()["code"] == "uploads_full"
+
+
+def test_bodies_get_an_eighth_of_the_memory_and_room_for_one(make_app):
+    async def limit_of(**settings: int) -> int:
+        app = make_app(**settings)
+        async with app.router.lifespan_context(app):
+            return app.state.service.bodies.limit
+
+    assert asyncio.run(limit_of(memory_bytes=8_000_000_000)) == 10**9
+    assert asyncio.run(limit_of(memory_bytes=8_000, max_body_bytes=5000)) == 5000 * JSON_COPIES
+    assert asyncio.run(limit_of(max_upload_bytes=123_456, max_body_bytes=10)) == 123_456
+
+
+# === A real model ===
+
+
+@pytest.fixture
+def served_tiny(tiny_artifact) -> AsyncIterator[ServiceClient]:
+    """The tiny model in a service whose memory is what this process holds and 300 MB for photographs."""
+    reserved = resident_bytes()
+    limit = int((reserved + 300 * MEBI) / (1 - SPARE))
+    settings = Settings(
+        model=tiny_artifact, memory_bytes=limit, max_body_bytes=MEBI, max_upload_bytes=4 * MEBI, page=False
+    )
+    with ServiceClient(create_app(settings)) as client:
+        yield client
+
+
+def test_largest_photograph_of_a_real_model_is_measured(served_tiny):
+    memory = served_tiny.app.state.service.memory
+    [model] = served_tiny.get("/v1/models").json()["models"]
+    [served] = served_tiny.app.state.service.models.all()
+    assert model["limited_by"] == "memory"
+    assert 2**16 < model["max_pixels"] < 2**24
+    # Not more: a process that has run other networks may still hold the memory that this one takes.
+    assert served.cost.bytes_per_pixel >= 0
+    assert memory.held_bytes > 0
+    side = int(model["max_pixels"] ** 0.5)
+    for pixels, status in ((np.zeros((side // 8 * 8 - 8,) * 2, np.uint8), 200), (side + 16, 413)):
+        image = np.zeros((pixels, pixels), np.uint8) if isinstance(pixels, int) else pixels
+        answer = served_tiny.post("/v1/predict?mask=none", content=encode_png(image), headers=PNG)
+        assert answer.status_code == status, answer.text
+
+
+def test_model_that_does_not_fit_says_so_and_is_not_served(tiny_artifact):
+    settings = Settings(model=tiny_artifact, memory_bytes=64 * MEBI, max_body_bytes=MEBI)
+    with pytest.raises(Exception, match="is too little for this model"), ServiceClient(create_app(settings)):
+        pass
+
+
+def test_memory_that_cannot_be_given_back_is_told_in_the_log(serve, make_app, predictor, caplog):
+    predictor.release_memory = Mock(side_effect=RuntimeError("broken"))
+    with serve(make_app()) as client:
+        service = client.app.state.service
+
+        async def give_back() -> None:
+            service.release_memory()
+            await service.inference_thread.call(lambda: None)
+
+        client.run(give_back)
+    (record,) = [record for record in caplog.records if record.exc_info]
+    assert record.message == "Memory was not given back"
+    assert "broken" in str(record.exc_info[1])

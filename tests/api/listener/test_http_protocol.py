@@ -1,0 +1,414 @@
+"""What only a real server and a socket can show: bodies and heads that lie, stall or break off."""
+
+import json
+import logging
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fastapi import FastAPI
+
+from api.app import create_app
+from api.settings import Settings
+from tests.api.conftest import StubPredictor
+from tests.api.live_server import served
+
+POST = b"POST /v1/predict HTTP/1.1\r\nHost: test\r\nContent-Type: image/png\r\n"
+LIVE = b"GET /livez HTTP/1.1\r\nHost: test\r\n\r\n"
+PROBLEM = {"type", "title", "status", "detail", "code", "request_id"}
+
+
+@dataclass(frozen=True)
+class WireResponse:
+    """What came back for one request."""
+
+    status: int
+    headers: dict[str, str]
+    content: bytes
+
+    @property
+    def body(self) -> dict[str, Any]:
+        return json.loads(self.content)
+
+    def problem(self) -> tuple[int, object]:
+        assert self.headers["content-type"] == "application/problem+json"
+        assert set(self.body) == PROBLEM
+        return self.status, self.body["code"]
+
+
+class Wire:
+    """A connection on which bytes are sent as they are."""
+
+    def __init__(self, address: tuple[str, int]) -> None:
+        self._socket = socket.create_connection(address, timeout=30)
+        self._file = self._socket.makefile("rb")
+
+    def send(self, *data: bytes) -> None:
+        self._socket.sendall(b"".join(data))
+
+    def response(self) -> WireResponse:
+        status = int(self._file.readline().split()[1])
+        headers = {}
+        while line := self._file.readline().strip().decode():
+            name, _, value = line.partition(": ")
+            headers[name.lower()] = value
+        return WireResponse(status, headers, self._file.read(int(headers["content-length"])))
+
+    def ended(self) -> bool:
+        """Whether the server closes without a further byte."""
+        try:
+            return self._file.read(1) == b""
+        except ConnectionResetError:  # some of what was sent was not read
+            return True
+
+    def end(self) -> None:
+        """Sends no more, but still reads."""
+        self._socket.shutdown(socket.SHUT_WR)
+
+    def close(self) -> None:
+        self._file.close()
+        self._socket.close()
+
+
+Connect = Callable[..., Wire]
+
+
+@pytest.fixture
+def connect(make_app: Callable[..., FastAPI]) -> Iterator[Connect]:
+    """Starts a server at the first call, with the settings given there; connects to it at every one."""
+    addresses = []
+    with ExitStack() as stack:
+
+        def connect_to(**settings: object) -> Wire:
+            if not addresses:
+                addresses.append(stack.enter_context(served(make_app(**settings))))
+            return stack.enter_context(closing(Wire(addresses[0])))
+
+        yield connect_to
+
+
+@pytest.fixture(scope="module")
+def address() -> Iterator[tuple[str, int]]:
+    """Of a server with no settings of its own."""
+    with served(create_app(Settings.model_validate({"model": Path("unused")}), StubPredictor())) as address:
+        yield address
+
+
+@pytest.fixture
+def wire(address: tuple[str, int]) -> Iterator[Wire]:
+    """A connection to that server."""
+    with closing(Wire(address)) as wire:
+        yield wire
+
+
+def length(count: int) -> bytes:
+    return b"Content-Length: %d\r\n\r\n" % count
+
+
+# === Bodies ===
+
+
+def test_body_shorter_than_declared_is_no_photograph(wire, part):
+    wire.send(POST, length(len(part) + 1), part)
+    wire.end()
+    assert wire.ended()
+
+
+def test_body_longer_than_declared_is_not_taken_for_a_request(wire, part):
+    wire.send(POST, length(len(part) - 10), part)
+    assert wire.response().problem() in [(400, "bad_request"), (422, "truncated_image")]
+
+
+def test_chunks_that_break_off_are_no_photograph(wire, part):
+    wire.send(POST, b"Transfer-Encoding: chunked\r\n\r\n%x\r\n" % len(part), part)
+    wire.end()
+    assert wire.ended()
+
+
+def test_chunks_of_a_wrong_size_are_refused(wire, part):
+    wire.send(POST, b"Transfer-Encoding: chunked\r\n\r\nxyz\r\n", part)
+    assert wire.response().problem() in [(400, "bad_request"), (400, "client_gone")]
+    assert wire.ended()
+
+
+def test_length_beside_chunks_is_refused(wire):
+    """Two proxies could see two different requests in it."""
+    wire.send(POST, b"Transfer-Encoding: chunked\r\n", length(5), b"0\r\n\r\n", LIVE)
+    assert wire.response().problem() == (400, "bad_request")
+    assert wire.ended()
+
+
+@pytest.mark.parametrize("value", [b"-1", b"abc", b"1e3", b"9" * 30, b"5, 6", b""])
+def test_length_that_is_none_is_refused(wire, value):
+    wire.send(POST, b"Content-Length: ", value, b"\r\n\r\n")
+    assert wire.response().problem() == (400, "bad_request")
+    assert wire.ended()
+
+
+def test_slow_body_is_given_up(connect):
+    wire = connect(upload_timeout_s=0.2)
+    wire.send(POST, length(100), b"x")
+    assert wire.response().problem() == (408, "upload_timeout")
+    assert wire.ended()
+
+
+def test_deadline_covers_the_body(wire, part):
+    wire.send(POST, b"X-Deadline-Ms: 50\r\n", length(len(part)), part[:20])
+    assert wire.response().problem() == (504, "deadline_passed")
+    wire.send(part[20:], LIVE)  # the rest is no request
+    assert wire.response().status == 200
+
+
+def test_full_service_answers_before_the_body_comes(connect, predictor, part):
+    busy, late = connect(queue_size=0), connect()
+    drain(predictor)
+    predictor.gate.clear()
+    busy.send(POST, length(len(part)), part)
+    assert predictor.entered.acquire(timeout=30)
+    late.send(POST, b"Expect: 100-continue\r\n", length(len(part)))
+    response = late.response()
+    predictor.gate.set()
+    assert response.problem() == (503, "queue_full")
+    assert response.headers["retry-after"] == "1"
+    assert busy.response().status == 200
+
+
+@pytest.mark.parametrize("declared", [True, False])
+def test_connection_goes_on_after_a_413(connect, part, declared):
+    wire = connect(max_body_bytes=1000)
+    large = bytes(5000)
+    if declared:
+        wire.send(POST, length(len(large)), large)
+    else:
+        wire.send(POST, b"Transfer-Encoding: chunked\r\n\r\n%x\r\n" % len(large), large, b"\r\n0\r\n\r\n")
+    assert wire.response().problem() == (413, "body_too_large")
+    wire.send(POST, length(len(part)), part)
+    assert wire.response().status == 200
+
+
+def test_photograph_of_a_client_that_has_gone_is_skipped(connect, predictor, part):
+    first, second, third = connect(), connect(), connect()
+    send_two(predictor, part, first, second)
+    second.close()
+    gone = b'segdec_rejections_total{reason="client_gone"} 1.0'
+    assert any(gone in ask(third, "/metrics").content for _ in range(10_000))
+    predictor.shapes.clear()
+    predictor.gate.set()
+    assert first.response().status == 200
+    third.send(POST, length(len(part)), part)
+    assert third.response().body["batch_size"] == 1
+    assert len(predictor.shapes) == 2
+
+
+def ask(wire: Wire, path: str) -> WireResponse:
+    wire.send(b"GET %s HTTP/1.1\r\nHost: test\r\n\r\n" % path.encode())
+    return wire.response()
+
+
+def drain(predictor) -> None:
+    while predictor.entered.acquire(blocking=False):
+        pass
+
+
+def send_two(predictor, part, first, second) -> None:
+    """Leaves the first one's photograph in the network, and the second one's behind it."""
+    drain(predictor)
+    predictor.gate.clear()
+    first.send(POST, length(len(part)), part)
+    assert predictor.entered.acquire(timeout=30)
+    second.send(POST, length(len(part)), part)
+
+
+# === Clients that send no more ===
+
+
+@pytest.mark.parametrize("version", [b"1.1", b"1.0"])
+def test_answer_comes_although_the_client_sends_no_more(wire, part, version):
+    wire.send(POST.replace(b"1.1", version), length(len(part)), part)
+    wire.end()
+    response = wire.response()
+    assert (response.status, response.body["decision"]["label"]) == (200, "scratch")
+    assert wire.ended()
+
+
+def test_answer_comes_although_the_client_ended_while_the_network_ran(connect, predictor, part):
+    wire, other = connect(), connect()
+    drain(predictor)
+    predictor.gate.clear()
+    wire.send(POST, length(len(part)), part)
+    assert predictor.entered.acquire(timeout=30)
+    wire.end()
+    for _ in range(100):  # the end has been seen meanwhile, and looked at
+        assert ask(other, "/livez").status == 200
+    predictor.gate.set()
+    assert wire.response().status == 200
+    assert wire.ended()
+
+
+def test_all_requests_are_answered_although_the_client_sends_no_more(wire, part):
+    wire.send(LIVE, POST, length(len(part)), part, LIVE)
+    wire.end()
+    assert [wire.response().status for _ in range(3)] == [200, 200, 200]
+    assert wire.ended()
+
+
+def test_refusal_comes_although_the_client_sends_no_more(wire):
+    wire.send(POST, length(4), b"text")
+    wire.end()
+    assert wire.response().problem() == (422, "unsupported_type")
+    assert wire.ended()
+
+
+def test_client_that_goes_after_it_has_sent_its_last_is_noticed(connect, predictor, part):
+    first, second, third = connect(), connect(), connect()
+    send_two(predictor, part, first, second)
+    second.end()
+    for _ in range(100):
+        assert ask(third, "/livez").status == 200
+    second.close()
+    gone = b'segdec_rejections_total{reason="client_gone"} 1.0'
+    assert any(gone in ask(third, "/metrics").content for _ in range(10_000))
+    predictor.gate.set()
+    assert first.response().status == 200
+
+
+# === Heads ===
+
+
+def test_noise_is_answered_with_a_problem(wire):
+    wire.send(b"\x16\x03\x01\x02\x00 this is TLS, or nothing\r\n\r\n")
+    assert wire.response().problem() == (400, "bad_request")
+    assert wire.ended()
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        b"/v1/pr\xc3\xa9dict",
+        b"http://[::1/x",
+        b"no slash",
+        b"/\x00",
+        b"*",
+        b"//",
+        b"/../../etc/passwd",
+        b"/%",
+    ],
+)
+def test_odd_targets_are_refused(wire, target):
+    wire.send(b"GET ", target, b" HTTP/1.1\r\nHost: test\r\n\r\n")
+    assert wire.response().problem() in [(400, "bad_request"), (404, "not_found")]
+
+
+def test_websocket_is_answered_as_any_request(wire):
+    upgrade = b"Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Key: eA==\r\n\r\n"
+    wire.send(b"GET /v1/predict HTTP/1.1\r\nHost: test\r\n", upgrade)
+    assert wire.response().problem() == (405, "method_not_allowed")
+
+
+@pytest.mark.parametrize("filler", [b"x", b"x: y\r\n"])
+@pytest.mark.parametrize("start", [b"GET /", b"GET / HTTP/1.1\r\nHost: test\r\nCookie: "])
+def test_endless_head_is_refused(wire, start, filler):
+    try:
+        wire.send(start, filler * (2**20 // len(filler)))
+    except (BrokenPipeError, ConnectionResetError):
+        return  # it has closed already
+    assert wire.response().status in (400, 431)
+    assert wire.ended()
+
+
+def test_endless_trailers_are_refused(wire, part):
+    start = b"Transfer-Encoding: chunked\r\n\r\n%x\r\n%b\r\n0\r\nX: " % (len(part), part)
+    try:
+        wire.send(POST, start, b"x" * 2**20)
+    except (BrokenPipeError, ConnectionResetError):
+        return  # it has closed already
+    assert wire.response().problem() == (431, "request_header_fields_too_large")
+    assert wire.ended()
+
+
+def test_trailers_are_no_headers(wire, part):
+    trailer = b"\r\n0\r\nX-Request-ID: trailer\r\n\r\n"
+    wire.send(POST, b"Transfer-Encoding: chunked\r\n\r\n%x\r\n" % len(part), part, trailer)
+    response = wire.response()
+    assert response.body["decision"]["label"] == "scratch"
+    assert response.headers["x-request-id"] != "trailer"
+
+
+def test_slow_head_is_given_up(connect):
+    wire = connect(upload_timeout_s=0.2)
+    wire.send(b"GET / HTTP/1.1\r\nHost: ")
+    assert wire.response().problem() == (408, "request_timeout")
+    assert wire.ended()
+
+
+def test_connection_on_which_nothing_comes_is_closed(connect):
+    wire = connect(upload_timeout_s=0.2)
+    assert wire.ended()
+
+
+def test_rest_of_a_refused_body_is_not_awaited_forever(connect):
+    wire = connect(upload_timeout_s=0.2, max_body_bytes=10)
+    wire.send(POST, length(1_000_000))
+    assert wire.response().problem() == (413, "body_too_large")
+    wire.send(b"x")
+    assert wire.ended()
+
+
+def test_requests_after_one_another_are_answered_in_order(wire, part):
+    wire.send(LIVE, POST, length(len(part)), part, LIVE)
+    responses = [wire.response() for _ in range(3)]
+    assert [response.status for response in responses] == [200, 200, 200]
+    assert responses[1].body["decision"]["label"] == "scratch"
+
+
+# === What is told of refusals below the app ===
+
+
+def refusals(caplog: pytest.LogCaptureFixture) -> list[dict[str, Any]]:
+    names = ("request_id", "client", "method", "path", "status", "problem")
+    records = [record for record in caplog.records if record.name == "api.listener.http_protocol"]
+    return [{name: vars(record)[name] for name in names if name in vars(record)} for record in records]
+
+
+def test_noise_is_logged_counted_and_has_an_id(connect, caplog):
+    wire = connect()
+    wire.send(b"\x16\x03\x01\x02\x00 this is TLS, or nothing\r\n\r\n")
+    response = wire.response()
+    request_id = response.body["request_id"]
+    assert response.headers["x-request-id"] == request_id
+    assert refusals(caplog) == [
+        {"request_id": request_id, "client": "127.0.0.1", "status": 400, "problem": "bad_request"}
+    ]
+    lines = ask(connect(), "/metrics").content.decode().splitlines()
+    assert 'segdec_problems_total{code="bad_request",key="",status="400"} 1.0' in lines
+    assert 'segdec_requests_total{code="400",method="other",route="unmatched"} 1.0' in lines
+
+
+def test_server_still_says_what_is_left_out_of_the_log(wire, caplog, monkeypatch):
+    """Its line on noise is dropped by these words, because ours has the address and the id."""
+    logger = logging.getLogger("uvicorn.error")
+    for name, value in (("filters", []), ("disabled", False), ("propagate", True)):
+        monkeypatch.setattr(logger, name, value)  # a service in this process may have set up its log
+    caplog.set_level(logging.WARNING, logger.name)
+    wire.send(b"\x00\r\n\r\n")
+    assert wire.response().status == 400
+    messages = [record.msg for record in caplog.records if record.name == "uvicorn.error"]
+    assert messages == ["Invalid HTTP request received."]
+
+
+def test_refused_head_is_logged_with_what_is_known_of_it(connect, caplog):
+    slow = connect(upload_timeout_s=0.2)
+    slow.send(b"POST /v1/predict?mask=none HTTP/1.1\r\nHost: ")
+    assert slow.response().problem() == (408, "request_timeout")
+    (line,) = refusals(caplog)
+    assert (line["path"], line["status"], line["problem"]) == ("/v1/predict", 408, "request_timeout")
+
+
+def test_refusals_below_the_app_are_counted_from_the_start(wire):
+    lines = ask(wire, "/metrics").content.decode().splitlines()
+    for code, status in (("request_timeout", "408"), ("tls_handshake", "")):
+        assert f'segdec_problems_total{{code="{code}",key="",status="{status}"}} 0.0' in lines

@@ -1,0 +1,108 @@
+"""SIGHUP: keys and certificate are read again; what cannot be used stays. Models: see `test_reload`."""
+
+import logging
+import shutil
+import signal
+import ssl
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from api.listener.reloading import Reloader
+from api.middleware.keys import make_key
+from tests.api.conftest import ServiceClient
+from tests.api.listener.test_tls import CERTIFICATES
+
+PNG = {"Content-Type": "image/png"}
+OLD, NEW = make_key("old"), make_key("new")
+
+
+def status(client: ServiceClient, key: tuple[str, str], part: bytes) -> int:
+    return client.post("/v1/predict", content=part, headers={**PNG, "X-API-Key": key[0]}).status_code
+
+
+def reload(client: ServiceClient) -> None:
+    async def read_again() -> None:
+        await Reloader(client.app, None).reload()
+
+    client.run(read_again)
+
+
+@pytest.fixture
+def told(caplog) -> Callable[[], list[tuple[str, str]]]:
+    """The log's lines of reloads at SIGHUP, by level."""
+    caplog.set_level(logging.INFO, logger="api.listener.reloading")
+
+    def read() -> list[tuple[str, str]]:
+        records = [record for record in caplog.records if record.name == "api.listener.reloading"]
+        return [(record.levelname, record.getMessage()) for record in records]
+
+    return read
+
+
+# === Keys ===
+
+
+def test_keys_are_read_again(serve, make_app, part, tmp_path, told):
+    keys = tmp_path / "keys.txt"
+    keys.write_text(OLD[1])
+    with serve(make_app(api_keys=keys)) as client:
+        assert (status(client, OLD, part), status(client, NEW, part)) == (200, 401)
+        keys.write_text(NEW[1])
+        reload(client)
+        assert (status(client, OLD, part), status(client, NEW, part)) == (401, 200)
+    assert told() == [("INFO", "SIGHUP: keys read again")]
+
+
+@pytest.mark.parametrize("content", ["", "no line of a key file", None])
+def test_keys_that_cannot_be_read_stay(serve, make_app, part, tmp_path, told, content):
+    keys = tmp_path / "keys.txt"
+    keys.write_text(OLD[1])
+    with serve(make_app(api_keys=keys)) as client:
+        keys.unlink() if content is None else keys.write_text(content)
+        reload(client)
+        assert (status(client, OLD, part), status(client, NEW, part)) == (200, 401)
+    ((level, line),) = told()
+    assert level == "ERROR"
+    assert line.startswith("SIGHUP: keys kept as before: ")
+    assert "keys.txt" in line
+
+
+# === The signal ===
+
+
+def place_pair(folder: Path, certificate: str, key: str) -> None:
+    shutil.copy(CERTIFICATES / f"{certificate}.pem", folder / "tls.crt")
+    shutil.copy(CERTIFICATES / f"{key}.key", folder / "tls.key")
+
+
+def shown(address: tuple[str, int]) -> str:
+    """The name of the certificate that a new connection gets."""
+    got = ssl.PEM_cert_to_DER_cert(ssl.get_server_certificate(address))
+    certificates = {name: (CERTIFICATES / f"{name}.pem").read_text() for name in ("server", "other")}
+    (name,) = [name for name, text in certificates.items() if ssl.PEM_cert_to_DER_cert(text) == got]
+    return name
+
+
+def test_signal_reloads_keys_and_certificate_and_kills_nothing(start_stubbed, tmp_path):
+    keys = tmp_path / "keys.txt"
+    keys.write_text(OLD[1])
+    place_pair(tmp_path, "server", "server")
+    pair = ("--tls-certificate", str(tmp_path / "tls.crt"), "--tls-key", str(tmp_path / "tls.key"))
+    stubbed = start_stubbed("--api-keys", str(keys), *pair)
+    assert shown(stubbed.address) == "server"
+
+    place_pair(tmp_path, "other", "server")
+    stubbed.process.send_signal(signal.SIGHUP)
+    stubbed.wait_for_log("SIGHUP: certificate kept as before: The TLS key ")
+    assert shown(stubbed.address) == "server"
+
+    place_pair(tmp_path, "other", "other")
+    stubbed.process.send_signal(signal.SIGHUP)
+    stubbed.wait_for_log("SIGHUP: certificate read again")
+    assert shown(stubbed.address) == "other"
+
+    stubbed.process.send_signal(signal.SIGTERM)
+    assert stubbed.process.wait(timeout=60) == 0
+    assert stubbed.log.read_text().count("SIGHUP: keys read again") == 2

@@ -1,0 +1,166 @@
+import asyncio
+import signal
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import httpx
+import numpy as np
+import pytest
+import uvicorn
+
+from api.inference.watchdog import EXIT_AFTER_S, Watchdog
+from api.inspection.photograph_pipeline import SMALL_PIXELS
+from api.listener.server import DrainingServer
+from segdec.images import encode_png
+from tests.api.conftest import part_image
+from tests.api.listener.test_http_protocol import LIVE, Wire, ask
+from tests.api.listener.test_server import start
+from tests.marks import slow_case
+
+PNG = {"Content-Type": "image/png"}
+PHOTOGRAPHS = 12
+
+
+@pytest.fixture
+def running(tiny_artifact: Path, tmp_path: Path) -> Iterator[tuple]:
+    """The real server, as a process, and its address."""
+    arguments = ("--model", str(tiny_artifact), "--port", "0", "--batch-sizes", "[1]")
+    with (tmp_path / "stderr").open("w") as stderr, start(*arguments, stderr=stderr) as process:
+        try:
+            yield process, process.stdout.readline().split(" at ")[-1].strip()
+        finally:
+            process.kill()
+
+
+@pytest.mark.slow
+def test_photographs_that_were_taken_are_answered_after_sigterm(running):
+    process, url = running
+    noise = np.random.default_rng(0).integers(0, 256, (1500, 1500, 1), np.uint8)
+    body = encode_png(noise)
+
+    async def scenario() -> list[httpx.Response]:
+        async with httpx.AsyncClient(base_url=url, timeout=60) as client:
+            tasks = [
+                asyncio.create_task(client.post("/v1/predict?mask=none", content=body, headers=PNG))
+                for _ in range(PHOTOGRAPHS)
+            ]
+            # Once one is answered, all have been taken: decoding is slower than sending.
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            process.send_signal(signal.SIGTERM)
+            return await asyncio.gather(*tasks)
+
+    answers = asyncio.run(scenario())
+    assert [answer.status_code for answer in answers] == [200] * PHOTOGRAPHS
+    assert process.wait(timeout=60) == 0
+
+
+def test_first_sigterm_drains_and_the_delay_goes_on_serving(serve, make_app, part):
+    with serve(make_app()) as client:
+        server = DrainingServer(uvicorn.Config(client.app), client.app, drain_delay_s=3600.0)
+        server.handle_exit(signal.SIGTERM, None)
+        refused = client.post("/v1/predict", content=part, headers=PNG)
+        assert (refused.status_code, refused.json()["code"]) == (503, "draining")
+        assert client.get("/readyz").status_code == 503
+        assert client.get("/livez").status_code == 200
+        assert not asyncio.run(server.on_tick(1))
+        server.handle_exit(signal.SIGTERM, None)
+        assert asyncio.run(server.on_tick(2))
+
+
+def test_without_a_delay_the_server_stops_at_once(app):
+    server = DrainingServer(uvicorn.Config(app), app, drain_delay_s=0.0)
+    server.handle_exit(signal.SIGTERM, None)
+    assert asyncio.run(server.on_tick(1))
+
+
+def test_delay_ends(serve, make_app):
+    with serve(make_app()) as client:
+        server = DrainingServer(uvicorn.Config(client.app), client.app, drain_delay_s=1e-9)
+        server.handle_exit(signal.SIGTERM, None)
+        assert asyncio.run(server.on_tick(1))
+
+
+# === What cannot be finished ===
+
+
+def post(part: bytes, path: bytes = b"/v1/predict", headers: bytes = b"") -> bytes:
+    head = b"POST %s HTTP/1.1\r\nHost: test\r\nContent-Type: image/png\r\n" % path
+    return b"%s%sContent-Length: %d\r\n\r\n%s" % (head, headers, len(part), part)
+
+
+@pytest.mark.parametrize("step", ["infer", slow_case("prepare")])
+def test_what_is_not_answered_when_the_time_is_over_is_told_so(start_stubbed, step):
+    stubbed = start_stubbed("--drain-s", "0", hangs=step)
+    part = encode_png(part_image(SMALL_PIXELS, 16))  # not decoded by the event loop, which nobody can end
+    with closing(Wire(stubbed.address)) as wire, closing(Wire(stubbed.address)) as idle:
+        wire.send(post(part, headers=b"X-Request-ID: part-7\r\n"))
+        stubbed.wait_for(step)
+        stubbed.process.send_signal(signal.SIGTERM)
+        answer = wire.response()
+        assert answer.problem() == (503, "draining")
+        assert answer.body["request_id"] == answer.headers["x-request-id"] == "part-7"
+        assert (answer.headers["connection"], answer.headers["retry-after"]) == ("close", "1")
+        assert wire.ended()
+        assert idle.ended()
+    assert stubbed.process.wait(timeout=60) == 70
+    log = stubbed.log.read_text()
+    assert "Traceback" not in log
+    assert "1 request was not finished" in log
+
+
+@pytest.mark.slow
+def test_body_that_is_still_on_its_way_when_the_time_is_over_is_told_so(start_stubbed, part):
+    stubbed = start_stubbed("--drain-s", "0")
+    with closing(Wire(stubbed.address)) as wire:
+        wire.send(post(part)[:-10])
+        with closing(Wire(stubbed.address)) as other:  # so the first one has been read
+            other.send(LIVE)
+            assert other.response().status == 200
+        stubbed.process.send_signal(signal.SIGTERM)
+        assert wire.response().problem() == (503, "draining")
+        assert wire.ended()
+    assert stubbed.process.wait(timeout=60) == 70
+
+
+def test_engine_that_hangs_for_nobody_holds_up_no_stop(start_stubbed, part):
+    """Its client has gone, so that nothing is left to do but to go."""
+    stubbed = start_stubbed(hangs="infer")
+    with closing(Wire(stubbed.address)) as wire:
+        wire.send(post(part))
+        stubbed.wait_for("infer")
+    with closing(Wire(stubbed.address)) as wire:
+        gone = b'segdec_rejections_total{reason="client_gone"} 1.0'
+        assert any(gone in ask(wire, "/metrics").content for _ in range(10_000))
+        stubbed.process.send_signal(signal.SIGTERM)
+        assert wire.ended()
+    assert stubbed.process.wait(timeout=60) == 0
+
+
+@pytest.mark.parametrize("times", [1, slow_case(2)])
+def test_interrupt_ends_the_service_while_its_engine_hangs(start_stubbed, part, times):
+    stubbed = start_stubbed("--drain-s", "0" if times == 1 else "3600", hangs="infer")
+    with closing(Wire(stubbed.address)) as wire, closing(Wire(stubbed.address)) as idle:
+        wire.send(post(part))
+        stubbed.wait_for("infer")
+        for _ in range(times):
+            stubbed.process.send_signal(signal.SIGINT)
+            assert idle.ended()  # two signals at once would count as one
+        assert wire.response().problem() == (503, "draining")
+    assert stubbed.process.wait(timeout=60) == 130
+    assert "interrupted" in stubbed.log.read_text().splitlines()[-1]
+
+
+def test_service_that_nobody_replaces_leaves_by_itself(serve, make_app):
+    with serve(make_app(engine_timeout_s=1.0, engine_lost_s=1.0)) as client:
+        now = 0.0
+        service = client.app.state.service
+        service.watchdog = Watchdog(1, 1, clock=lambda: now)
+        server = DrainingServer(uvicorn.Config(client.app), client.app, drain_delay_s=3600.0)
+        with service.watchdog.watch("infer"):
+            assert not asyncio.run(server.on_tick(0))
+            now = 2.0
+            assert not asyncio.run(server.on_tick(0))
+            now = 2.0 + EXIT_AFTER_S
+            assert asyncio.run(server.on_tick(0))
+            assert (server.exit_code, service.state) == (70, "draining")

@@ -1,0 +1,123 @@
+import logging
+import socket
+import ssl
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+import pytest
+import uvicorn
+from fastapi import FastAPI
+
+from api.listener.server import tls_options
+from api.settings import Settings
+from segdec.errors import ConfigError
+from tests.api import live_server
+
+# For tests only: self-signed for localhost, valid from 2020 to 2120; made with openssl req and openssl ca.
+CERTIFICATES = Path(__file__).parents[1] / "certificates"
+CERTIFICATE, KEY = CERTIFICATES / "server.pem", CERTIFICATES / "server.key"
+
+
+def settings(certificate: Path | None, key: Path | None) -> Settings:
+    return Settings.model_validate({"model": "unused", "tls_certificate": certificate, "tls_key": key})
+
+
+@contextmanager
+def served(config: uvicorn.Config) -> Iterator[int]:
+    """Serves in a thread; gives the port."""
+    listening = threading.Event()
+
+    class Server(uvicorn.Server):
+        async def startup(self, *arguments: object, **words: object) -> None:
+            await super().startup(*arguments, **words)
+            listening.set()
+
+    server = Server(config)
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    try:
+        assert listening.wait(timeout=30)
+        yield server.servers[0].sockets[0].getsockname()[1]
+    finally:
+        server.should_exit = True
+        thread.join(timeout=30)
+
+
+def test_without_a_certificate_http_is_served():
+    assert tls_options(settings(None, None)) == {}
+
+
+def test_https_is_served_with_the_certificate():
+    app = FastAPI()
+    app.add_api_route("/livez", lambda: "alive")
+    config = uvicorn.Config(
+        app, port=0, log_config=None, lifespan="off", **tls_options(settings(CERTIFICATE, KEY))
+    )
+    trusting = ssl.create_default_context(cafile=CERTIFICATE)
+    with served(config) as port:
+        assert httpx.get(f"https://127.0.0.1:{port}/livez", verify=trusting).json() == "alive"
+        with pytest.raises(httpx.HTTPError):
+            httpx.get(f"http://127.0.0.1:{port}/livez")
+
+
+@pytest.fixture(autouse=True)
+def logger_is_on(monkeypatch, caplog):
+    """Libraries that other tests import may raise the root's level, or switch off loggers that are there."""
+    caplog.set_level(logging.WARNING, logger="api.listener.tls_handshakes")
+    monkeypatch.setattr(logging.getLogger("api.listener.tls_handshakes"), "disabled", False)
+
+
+def failed_handshake(caplog: pytest.LogCaptureFixture) -> logging.LogRecord:
+    """The line that the log has of one, as soon as it is there."""
+    for _ in range(3000):
+        if records := [record for record in caplog.records if record.name == "api.listener.tls_handshakes"]:
+            (record,) = records
+            return record
+        time.sleep(0.01)
+    raise AssertionError("nothing was logged")
+
+
+def test_client_without_tls_is_logged_and_counted(make_app, caplog):
+    """A camera that was left at http would otherwise fail without a word."""
+    app = make_app(tls_certificate=CERTIFICATE, tls_key=KEY)
+    trusting = ssl.create_default_context(cafile=CERTIFICATE)
+    with live_server.served(app) as (host, port):
+        with socket.create_connection((host, port), timeout=30) as wire:
+            wire.sendall(b"POST /v1/predict HTTP/1.1\r\nHost: test\r\n\r\n")
+            record = failed_handshake(caplog)
+        assert (record.levelname, record.problem) == ("WARNING", "tls_handshake")
+        assert record.reason == "HTTP_REQUEST"
+        lines = httpx.get(f"https://{host}:{port}/metrics", verify=trusting).text.splitlines()
+    assert 'segdec_problems_total{code="tls_handshake",key="",status=""} 1.0' in lines
+
+
+def test_client_that_distrusts_the_certificate_is_logged(make_app, caplog):
+    with live_server.served(make_app(tls_certificate=CERTIFICATE, tls_key=KEY)) as (host, port):
+        with pytest.raises(httpx.ConnectError):
+            httpx.get(f"https://{host}:{port}/livez", verify=ssl.create_default_context())
+        assert "UNKNOWN_CA" in failed_handshake(caplog).reason
+
+
+@pytest.mark.parametrize(
+    ("certificate", "key", "words"),
+    [
+        (CERTIFICATE, None, "Pass both --tls-certificate and --tls-key"),
+        (None, KEY, "Pass both"),
+        (CERTIFICATES / "absent.pem", KEY, "absent.pem: No such file"),
+        (CERTIFICATE, CERTIFICATES / "absent.key", "absent.key: No such file"),
+        (CERTIFICATES, KEY, "Cannot read .*certificates: Is a directory"),
+        (CERTIFICATE, CERTIFICATES / "other.key", "other.key does not belong to the certificate"),
+        (CERTIFICATE, CERTIFICATES / "locked.key", "asks for a password"),
+        (KEY, KEY, "cannot be used"),
+        (Path(__file__), KEY, "cannot be used"),
+        (CERTIFICATE, Path(__file__), "cannot be used"),
+    ],
+)
+def test_unusable_pair_is_refused_in_one_line(certificate, key, words):
+    with pytest.raises(ConfigError, match=words) as caught:
+        tls_options(settings(certificate, key))
+    assert "\n" not in str(caught.value)

@@ -1,0 +1,74 @@
+"""A folder of models whose versions are stubs, so that labels and versions move without an engine."""
+
+import json
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+from pytest import MonkeyPatch
+
+from api.inference.network_cost import NetworkCost
+from api.models import loader, store
+from segdec.artifact import MANIFEST, manifest_sha256
+from segdec.schemas import ModelIdentity
+from tests.api.conftest import StubPredictor
+
+NAME = "parts"
+
+
+class StubModels:
+    """The folder that the service reads, and the predictors of its versions.
+
+    Attributes:
+        folder: For `--models`.
+        predictors: By version.
+        broken: Versions whose self-test fails.
+        loaded: Versions that were loaded, in order.
+    """
+
+    def __init__(self, folder: Path, monkeypatch: MonkeyPatch) -> None:
+        self.folder = folder
+        self.predictors: dict[str, StubPredictor] = {}
+        self.broken: set[str] = set()
+        self.loaded: list[str] = []
+        monkeypatch.setattr(store, "_check_identity", lambda *_: None)
+        monkeypatch.setattr(loader, "open_artifact", self._open)
+        monkeypatch.setattr(loader, "load_artifact", self._load)
+        monkeypatch.setattr(loader, "run_self_test", self._test)
+        monkeypatch.setattr(loader, "measure_cost", self._measure)
+        monkeypatch.setattr(loader, "gc", SimpleNamespace(collect=lambda: 0))
+
+    def put(self, version: str) -> StubPredictor:
+        """Adds a version; returns what runs it."""
+        place = self.folder / NAME / version
+        place.mkdir(parents=True)
+        (place / MANIFEST).write_text(json.dumps({"version": version}))
+        self.predictors[version] = StubPredictor()
+        self.predictors[version].notes = ()
+        return self.predictors[version]
+
+    @property
+    def labels(self) -> dict[str, str] | None:
+        """What the file says; None if there is none."""
+        path = self.folder / NAME / "labels.json"
+        return json.loads(path.read_bytes()) if path.exists() else None
+
+    def label(self, **labels: str) -> None:
+        """Writes the file by hand."""
+        (self.folder / NAME / "labels.json").write_text(json.dumps(labels))
+
+    def _open(self, folder: Path) -> Any:
+        return SimpleNamespace(folder=folder, sha256=manifest_sha256(folder))
+
+    def _load(self, artifact: Any, *_: object) -> tuple[ModelIdentity, StubPredictor]:
+        version = artifact.folder.name
+        self.loaded.append(version)
+        identity = ModelIdentity(name=NAME, version=version, sha256=artifact.sha256)
+        return identity, self.predictors[version]
+
+    async def _measure(self, *_: object) -> NetworkCost:
+        return NetworkCost()
+
+    def _test(self, _: object, folder: Path) -> None:
+        if folder.name in self.broken:
+            raise loader.ArtifactError(f"The self-test of {folder.name} failed.")

@@ -1,0 +1,168 @@
+import asyncio
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from api.errors import RequestError
+from api.models.registry import ModelRegistry, ServedModel
+from api.models.store import ModelFolder, SingleModel
+from segdec.errors import ArtifactError, ConfigError
+from segdec.schemas import ModelIdentity
+
+# === What is found ===
+
+
+@pytest.fixture
+def serve_models(predictor) -> Callable[..., ModelRegistry]:
+    """Makes a registry of models with versions and labels: `{"bolt": {"1": ("stable",)}}`."""
+
+    def make(models: dict[str, dict[str, tuple[str, ...]]], default: str | None = None) -> ModelRegistry:
+        registry = ModelRegistry(default)
+        for name, versions in models.items():
+            served = {
+                version: ServedModel(
+                    ModelIdentity(name=name, version=version, sha256=None), labels, predictor
+                )
+                for version, labels in versions.items()
+            }
+            registry.replace(name, served)
+        return registry
+
+    return make
+
+
+BOLTS = {"bolt": {"1": (), "2": ("stable",), "3": ("canary",)}}
+
+
+@pytest.mark.parametrize(
+    ("asked", "found"),
+    [
+        ((), "2"),
+        (("bolt",), "2"),
+        (("bolt", "1"), "1"),
+        (("bolt", "canary"), "3"),
+        (("bolt", "stable"), "2"),
+    ],
+)
+def test_model_is_found_by_name_version_and_label(serve_models, asked, found):
+    assert serve_models(BOLTS).find(*asked).identity.version == found
+
+
+@pytest.mark.parametrize(
+    ("asked", "code", "words"),
+    [
+        (("nut",), "model_not_found", "Expected one of: 'bolt'"),
+        (("bolt", "4"), "version_not_found", "'1', '2', '3', 'stable', 'canary'"),
+        (("../bolt",), "model_not_found", "'../bolt'"),
+    ],
+)
+def test_unknown_model_names_the_known_ones(serve_models, asked, code, words):
+    with pytest.raises(RequestError, match=words) as caught:
+        serve_models(BOLTS).find(*asked)
+    assert (caught.value.status, caught.value.code) == (404, code)
+
+
+def test_default_of_several_models_is_asked_for(serve_models):
+    models = {"bolt": {"1": ("stable",)}, "nut": {"7": ("stable",)}}
+    with pytest.raises(RequestError, match="'bolt', 'nut'"):
+        serve_models(models).find()
+    assert serve_models(models, default="nut").find().identity.version == "7"
+
+
+def test_replaced_model_is_drained_when_its_last_request_ends(serve_models):
+    model = serve_models(BOLTS).find()
+
+    async def scenario() -> list[bool]:
+        with model.usage:
+            with model.usage:
+                draining = asyncio.create_task(model.wait_until_unused())
+                await asyncio.sleep(0)
+            await asyncio.sleep(0)
+            seen = [draining.done()]
+        await draining
+        return [*seen, draining.done()]
+
+    assert asyncio.run(scenario()) == [False, True]
+
+
+# === What lies on disk ===
+
+
+@pytest.fixture
+def folder(tiny_artifact, tmp_path) -> Path:
+    """A folder of models with the tiny artifact as `tiny/1`."""
+    shutil.copytree(tiny_artifact, tmp_path / "tiny" / "1")
+    return tmp_path
+
+
+def write_labels(folder: Path, content: object) -> None:
+    text = content if isinstance(content, str) else json.dumps(content)
+    (folder / "tiny" / "labels.json").write_text(text)
+
+
+def test_newest_version_is_stable_without_labels(folder):
+    offer = ModelFolder(folder).offer("tiny")
+    assert ModelFolder(folder).names() == ["tiny"]
+    assert (dict(offer.versions), dict(offer.labels)) == ({"1": folder / "tiny" / "1"}, {"stable": "1"})
+
+
+def test_ten_is_newer_than_nine(folder, monkeypatch):
+    monkeypatch.setattr("api.models.store._check_identity", lambda *_: None)
+    for version in ("9", "10", "draft"):
+        shutil.copytree(folder / "tiny" / "1", folder / "tiny" / version)
+    assert ModelFolder(folder).offer("tiny").labels == {"stable": "10"}
+
+
+def test_labels_choose_the_versions(folder, monkeypatch):
+    monkeypatch.setattr("api.models.store._check_identity", lambda *_: None)
+    for version in ("2", "3"):
+        shutil.copytree(folder / "tiny" / "1", folder / "tiny" / version)
+    write_labels(folder, {"stable": "1", "canary": "3"})
+    offer = ModelFolder(folder).offer("tiny")
+    assert list(offer.versions) == ["1", "3"]
+    assert offer.labels == {"stable": "1", "canary": "3"}
+
+
+@pytest.mark.parametrize(
+    ("labels", "words"),
+    [
+        ({"stable": "7"}, "version '7', which is not there. Expected one of: 1"),
+        ({"stable": 1}, "no table of labels"),
+        (["1"], "no table of labels"),
+        ({"stabel": "1"}, "labels no version 'stable'"),
+        ({}, "labels no version 'stable'"),
+        ("{", "cannot be read"),
+    ],
+)
+def test_wrong_labels_say_what_to_do(folder, labels, words):
+    write_labels(folder, labels)
+    with pytest.raises(ArtifactError, match=words):
+        ModelFolder(folder).offer("tiny")
+
+
+def test_artifact_in_another_folder_than_its_name_is_refused(folder):
+    (folder / "tiny" / "1").rename(folder / "tiny" / "5")
+    with pytest.raises(ArtifactError, match=r"tiny/1.*--version 5"):
+        ModelFolder(folder).offer("tiny")
+
+
+@pytest.mark.parametrize("name", ["..", ".", "", "a/b", "nothing", "tiny/1", "\0"])
+def test_names_that_are_no_model_find_nothing(folder, name):
+    assert ModelFolder(folder).offer(name) is None
+
+
+def test_folder_without_models_is_refused(tmp_path):
+    with pytest.raises(ConfigError, match="NAME/VERSION"):
+        ModelFolder(tmp_path).names()
+    with pytest.raises(ConfigError, match="cannot be read"):
+        ModelFolder(tmp_path / "nowhere").names()
+
+
+def test_single_model_goes_by_its_manifest(tiny_artifact):
+    store = SingleModel(tiny_artifact)
+    assert store.names() == ["tiny"]
+    assert store.offer("tiny").versions == {"1": tiny_artifact}
+    assert store.offer("other") is None

@@ -1,0 +1,336 @@
+"""Naming a candidate, promoting it, and going back: one call each, which does all of it or nothing."""
+
+import json
+import logging
+import os
+import threading
+
+import pytest
+
+from api.app import create_app
+from api.middleware.keys import make_key
+from api.models import labels, loader
+from api.models.registry import ModelRegistry
+from api.settings import Settings
+from tests.api.conftest import ServiceClient
+from tests.api.models.stub_models import NAME, StubModels
+
+PNG = {"Content-Type": "image/png"}
+KEY, LINE = make_key("maintenance")
+OTHER, OTHER_LINE = make_key("anna")
+ADMIN = {"Authorization": f"Bearer {KEY}"}
+
+
+@pytest.fixture
+def shelf(tmp_path, monkeypatch):
+    shelf = StubModels(tmp_path / "models", monkeypatch)
+    shelf.put("1")
+    return shelf
+
+
+@pytest.fixture
+def start(shelf, tmp_path):
+    """Starts a service that serves the shelf."""
+    (tmp_path / "admin").write_text(LINE)
+    (tmp_path / "review").write_text(OTHER_LINE)
+
+    def start_one(**settings):
+        keys = {"admin_keys": tmp_path / "admin", "review_keys": tmp_path / "review"}
+        return ServiceClient(create_app(Settings(models=shelf.folder, batch_sizes=(1,), **keys, **settings)))
+
+    return start_one
+
+
+@pytest.fixture
+def client(start):
+    with start() as client:
+        yield client
+
+
+def ask(client, what, body=None, headers=ADMIN):
+    words = {} if body is None else {"json": body}
+    return client.post(f"/v1/admin/models/{NAME}/{what}", headers=headers, **words)
+
+
+def choose(client, version):
+    return ask(client, "candidate", {"version": version})
+
+
+def answering(client, part):
+    return client.post("/v1/predict", content=part, headers=PNG).json()["model"]["version"]
+
+
+def served(client):
+    models = client.get("/v1/models").json()["models"]
+    return {model["version"]: model["labels"] for model in models}
+
+
+# === The way there and back ===
+
+
+def test_a_candidate_is_promoted_and_rolled_back(client, shelf, part):
+    shelf.put("2")
+    answer = choose(client, "2")
+    assert answer.status_code == 200, answer.text
+    assert (answer.json()["loaded"], answer.json()["kept"]) == (["2"], ["1"])
+    assert shelf.labels == {"stable": "1", "candidate": "2"}
+    assert answering(client, part) == "1"
+    promoted = ask(client, "promote").json()
+    assert (promoted["loaded"], promoted["kept"]) == ([], ["1", "2"])
+    assert shelf.labels == {"stable": "2", "previous": "1"}
+    assert answering(client, part) == "2"
+    assert ask(client, "rollback").json()["removed"] == ["2"]
+    assert shelf.labels == {"stable": "1"}
+    assert (answering(client, part), served(client)) == ("1", {"1": ["stable"]})
+
+
+def test_other_labels_stay(client, shelf):
+    for version in ("2", "3"):
+        shelf.put(version)
+    shelf.label(stable="1", canary="3", candidate="2")
+    ask(client, "promote")
+    assert shelf.labels == {"stable": "2", "canary": "3", "previous": "1"}
+    ask(client, "rollback")
+    assert shelf.labels == {"stable": "1", "canary": "3"}
+
+
+def test_without_labels_what_answers_now_stays_stable_and_not_what_is_newest(client, shelf, part):
+    assert shelf.labels is None
+    shelf.put("2"), shelf.put("3")
+    choose(client, "2")
+    assert shelf.labels == {"stable": "1", "candidate": "2"}
+    assert answering(client, part) == "1"
+
+
+def test_a_candidate_is_taken_back(client, shelf):
+    shelf.put("2")
+    choose(client, "2")
+    assert choose(client, None).json()["removed"] == ["2"]
+    assert shelf.labels == {"stable": "1"}
+    assert choose(client, None).status_code == 200
+
+
+def test_asked_for_twice_it_is_done_once(client, shelf):
+    shelf.put("2")
+    choose(client, "2")
+    assert [ask(client, "promote").status_code for _ in range(2)] == [200, 409]
+    assert [ask(client, "rollback").status_code for _ in range(2)] == [200, 409]
+    assert shelf.labels == {"stable": "1"}
+
+
+# === Refusals ===
+
+
+@pytest.mark.parametrize(
+    ("what", "body", "status", "code", "words"),
+    [
+        ("promote", None, 409, "no_candidate", "Name one first"),
+        ("rollback", None, 409, "no_previous", "a promotion leaves"),
+        ("candidate", {"version": "1"}, 409, "already_stable", "Expected another version"),
+        ("candidate", {"version": "9"}, 404, "version_not_found", "Expected one of: 1, 2"),
+        ("candidate", {"version": "../1"}, 404, "version_not_found", "no version '../1'"),
+        ("candidate", {"version": 2}, 400, "bad_json", "valid string"),
+        ("candidate", {"version": ""}, 400, "bad_json", "at least 1 character"),
+        ("candidate", {"label": "2"}, 400, "bad_json", "Field required"),
+        ("candidate", {"version": "2" * 5000}, 413, "body_too_large", ""),
+        ("candidate", None, 400, "bad_json", "Expected {"),
+    ],
+)
+def test_what_cannot_be_done_changes_nothing(client, shelf, what, body, status, code, words):
+    shelf.put("2")
+    answer = ask(client, what, body)
+    assert (answer.status_code, answer.json()["code"]) == (status, code)
+    assert words in answer.json()["detail"]
+    assert shelf.labels is None and served(client) == {"1": ["stable"]}
+
+
+@pytest.mark.parametrize("name", ["other", "%2e%2e"])
+def test_a_model_that_is_not_there(client, name):
+    assert client.post(f"/v1/admin/models/{name}/promote", headers=ADMIN).status_code == 404
+
+
+@pytest.mark.parametrize("what", ["candidate", "promote", "rollback"])
+def test_it_takes_an_admin_key(client, what):
+    assert ask(client, what, headers={}).status_code == 401
+    assert ask(client, what, headers={"X-API-Key": OTHER}).json()["code"] == "not_admin"
+
+
+def test_a_model_in_memory_has_no_labels(make_app, tmp_path):
+    (tmp_path / "keys").write_text(LINE)
+    with ServiceClient(make_app(admin_keys=tmp_path / "keys")) as client:
+        assert client.post("/v1/admin/models/unnamed/promote", headers=ADMIN).status_code == 404
+
+
+def test_a_single_model_has_no_labels(shelf, tmp_path, monkeypatch):
+    monkeypatch.setattr("api.models.store.SingleModel.names", lambda _: [NAME])
+    offer = loader.Offer({"1": shelf.folder / NAME / "1"}, {"stable": "1"})
+    monkeypatch.setattr("api.models.store.SingleModel.offer", lambda *_: offer)
+    (tmp_path / "keys").write_text(LINE)
+    settings = Settings(model=shelf.folder / NAME / "1", batch_sizes=(1,), admin_keys=tmp_path / "keys")
+    with ServiceClient(create_app(settings)) as client:
+        answer = ask(client, "promote")
+    assert (answer.status_code, answer.json()["code"]) == (409, "labels_fixed")
+    assert "--models" in answer.json()["detail"]
+
+
+def test_a_folder_that_cannot_be_written_is_told_before_anything_is_loaded(client, shelf, monkeypatch):
+    monkeypatch.setattr(os, "access", lambda path, _: path != shelf.folder / NAME)
+    shelf.put("2")
+    shelf.label(stable="1", candidate="2")
+    answer = ask(client, "promote")
+    assert (answer.status_code, answer.json()["code"]) == (409, "labels_fixed")
+    assert "read-only" in answer.json()["detail"] and "reload" in answer.json()["detail"]
+    assert shelf.loaded == ["1"]
+
+
+def test_a_disk_that_is_full_changes_nothing(client, shelf, monkeypatch):
+    def fail(*_):
+        raise OSError(28, "No space left on device")
+
+    shelf.put("2")
+    choose(client, "2")
+    monkeypatch.setattr(labels, "write_text_atomic", fail)
+    answer = ask(client, "promote")
+    assert (answer.status_code, answer.json()["code"]) == (409, "labels_fixed")
+    assert "No space left" in answer.json()["detail"]
+    assert served(client) == {"1": ["stable"], "2": ["candidate"]}
+
+
+# === What goes wrong on the way ===
+
+
+@pytest.mark.parametrize("labelled", [None, {"stable": "1", "canary": "1"}])
+def test_a_version_that_fails_its_self_test_changes_nothing(client, shelf, part, labelled):
+    if labelled:
+        shelf.label(**labelled)
+    shelf.put("2")
+    shelf.broken.add("2")
+    answer = choose(client, "2")
+    assert (answer.status_code, answer.json()["code"]) == (422, "unusable_model")
+    assert "self-test of 2 failed" in answer.json()["detail"]
+    assert shelf.labels == labelled
+    assert answering(client, part) == "1"
+
+
+def test_a_version_that_broke_since_is_not_gone_back_to(client, shelf, part):
+    shelf.put("2")
+    choose(client, "2")
+    ask(client, "promote")
+    (shelf.folder / NAME / "1" / "manifest.json").write_text("{}")
+    shelf.broken.add("1")
+    assert ask(client, "rollback").json()["code"] == "unusable_model"
+    assert shelf.labels == {"stable": "2", "previous": "1"}
+    assert answering(client, part) == "2"
+
+
+def test_labels_that_cannot_be_read_are_left_as_they_are(client, shelf):
+    (shelf.folder / NAME / "labels.json").write_text("{")
+    assert ask(client, "promote").json()["code"] == "unusable_model"
+    assert (shelf.folder / NAME / "labels.json").read_text() == "{"
+
+
+def test_one_at_a_time_and_nobody_else_in_between(client, shelf):
+    """While the candidate is tested, another call is refused; labels that change meanwhile win."""
+    predictor = shelf.put("2")
+    predictor.gate.clear()
+    answers = []
+    asking = threading.Thread(target=lambda: answers.append(choose(client, "2")))
+    asking.start()
+    assert predictor.entered.acquire(timeout=30)
+    assert choose(client, None).json()["code"] == "reload_running"
+    assert client.post(f"/v1/admin/models/{NAME}/reload", headers=ADMIN).json()["code"] == "reload_running"
+    shelf.label(stable="1", canary="2")
+    predictor.gate.set()
+    asking.join()
+    assert (answers[0].status_code, answers[0].json()["code"]) == (409, "labels_changed")
+    assert shelf.labels == {"stable": "1", "canary": "2"}
+
+
+@pytest.mark.parametrize(
+    ("step", "stable"), [((labels.LabelFileUpdate, "write"), "1"), ((ModelRegistry, "replace"), "2")]
+)
+def test_after_a_kill_the_disk_decides_and_has_been_tested(start, shelf, part, monkeypatch, step, stable):
+    """A service that begins when another one is at this step, and no further, finds what can be served."""
+    shelf.put("2")
+    shelf.label(stable="1", candidate="2")
+    reached, go_on = threading.Event(), threading.Event()
+    do = getattr(*step)
+
+    def wait(*arguments):
+        reached.set()
+        assert go_on.wait(30)
+        do(*arguments)
+
+    with start() as client:
+        with monkeypatch.context() as patched:
+            patched.setattr(*step, wait)
+            asking = threading.Thread(target=ask, args=(client, "promote"))
+            asking.start()
+            assert reached.wait(30)
+        with start() as again:
+            assert answering(again, part) == stable
+        go_on.set()
+        asking.join()
+
+
+def test_another_replica_follows_when_it_is_reloaded(start, shelf, part):
+    shelf.put("2")
+    shelf.label(stable="1", candidate="2")
+    with start() as one, start() as other:
+        ask(one, "promote")
+        assert answering(other, part) == "1"
+        other.post(f"/v1/admin/models/{NAME}/reload", headers=ADMIN)
+        assert answering(other, part) == "2"
+        assert ask(other, "rollback").status_code == 200
+        assert answering(one, part) == "2" and shelf.labels == {"stable": "1"}
+
+
+# === What is told ===
+
+
+def test_each_is_one_line_of_the_log(client, shelf, caplog):
+    caplog.set_level(logging.INFO, logger="api.models.reload_log")
+    shelf.put("2")
+    choose(client, "2")
+    ask(client, "promote")
+    ask(client, "promote")
+    lines = [record for record in caplog.records if record.name == "api.models.reload_log"]
+    assert [(line.getMessage(), line.levelname, line.result) for line in lines] == [
+        ("candidate", "INFO", "loaded"),
+        ("promote", "INFO", "relabelled"),
+        ("promote", "WARNING", "no_candidate"),
+    ]
+    assert (lines[1].before, lines[1].after) == ("1 (stable), 2 (candidate)", "1 (previous), 2 (stable)")
+    assert {line.key for line in lines} == {"maintenance"}
+
+
+def audited(client):
+    """Who, what, before and after of each line."""
+
+    async def read():
+        statement = "SELECT who, what, before, after FROM audit ORDER BY id"
+        record = client.app.state.service.recording.record
+        return await record.read(lambda connection: connection.exec_driver_sql(statement).all())
+
+    return [(who, what, json.loads(old), json.loads(new)) for who, what, old, new in client.run(read)]
+
+
+def test_each_change_is_one_line_of_the_audit(start, shelf, tmp_path):
+    shelf.put("2"), shelf.put("3")
+    shelf.label(stable="1")
+    shelf.broken.add("3")
+    with start(record="required", record_folder=tmp_path / "record") as client:
+        choose(client, "3")
+        choose(client, "2")
+        choose(client, "2")
+        ask(client, "promote")
+        ask(client, "promote")
+        ask(client, "rollback")
+        told = audited(client)
+    labelled = [{"stable": "1"}, {"stable": "1", "candidate": "2"}, {"stable": "2", "previous": "1"}]
+    states = [{"model": NAME, "labels": each} for each in (*labelled, {"stable": "1"})]
+    assert told == [
+        ("maintenance", "candidate", states[0], states[1]),
+        ("maintenance", "promote", states[1], states[2]),
+        ("maintenance", "roll back", states[2], states[3]),
+    ]

@@ -1,0 +1,240 @@
+"""What people have judged becomes a data set that training reads, on both databases, beside a service."""
+
+import base64
+import csv
+import hashlib
+import json
+from datetime import UTC, datetime, timedelta
+
+import numpy as np
+import pytest
+from sqlalchemy import update
+
+from api.__main__ import main
+from api.inspection.mask_encoding import convert_mask
+from api.records.database import open_database, writing
+from api.records.initialization import PICTURES
+from api.records.review.export_command import run
+from api.records.tables import inspections, pictures
+from datasets.loading import load_dataset
+from datasets.reading import read
+from segdec.errors import ConfigError
+from segdec.images import encode_png
+from segdec.imaging.run_lengths import encode_run_lengths
+from segdec.schemas import MaskAnswer, RunLengths
+from tests.api.conftest import ServiceClient, part_image
+
+PNG = {"Content-Type": "image/png"}
+NOW = datetime(2026, 11, 25, 12, tzinfo=UTC)
+
+
+class LineMonitor:
+    """A service that records, whose inspections are judged by hand."""
+
+    def __init__(self, client, url, folder):
+        self.client, self.url, self.folder = client, url, folder
+        self.sent = {}
+
+    def inspect(self, brightness, **query):
+        """Sends a picture, good up to 127; returns the id of its record."""
+        picture = encode_png(part_image(brightness=brightness))
+        answer = self.client.post("/v1/inspect", params=query, content=picture, headers=PNG).json()
+        self.sent[answer["record_id"]] = picture
+        return answer["record_id"]
+
+    def judge(self, record_id, label, mask=None, minutes=0):
+        review = {"reviewed_label": label, "reviewed_at": NOW + timedelta(minutes=minutes), "reviewer": "a"}
+        review["reviewed_mask"] = None if mask is None else mask.model_dump_json()
+        self.change(update(inspections).where(inspections.c.id == record_id).values(**review, revision=1))
+
+    def change(self, statement):
+        engine = open_database(self.url)
+        with writing(engine) as connection:
+            connection.execute(statement)
+        engine.dispose()
+
+    def name(self, record_id):
+        return f"reviewed/{hashlib.sha256(self.sent[record_id]).hexdigest()[:32]}"
+
+    def export(self, out, *words):
+        run(["--out", str(out), "--record-folder", str(self.folder), "--record-database", self.url, *words])
+        return {
+            line["name"]: line for line in map(json.loads, (out / "manifest.jsonl").read_text().splitlines())
+        }
+
+
+@pytest.fixture
+def line(make_app, database_url, tmp_path):
+    folder = tmp_path / "record"
+    with ServiceClient(
+        make_app(record="required", record_folder=folder, record_database=database_url)
+    ) as client:
+        yield LineMonitor(client, database_url, folder)
+
+
+def mended(rows=slice(8, 12), columns=slice(10, 16)):
+    mask = np.zeros((24, 40), np.uint8)
+    mask[rows, columns] = 255
+    runs = RunLengths(size=(24, 40), counts=encode_run_lengths(mask))
+    return MaskAnswer(encoding="rle", width=40, height=24, space="input", threshold=0.5, data=runs)
+
+
+def test_what_people_judged_is_a_data_set(line, tmp_path, capsys):
+    good, confirmed, drawn = (
+        line.inspect(90),
+        line.inspect(200, part_id="A 7"),
+        line.inspect(210, part_id="A 7"),
+    )
+    unsure, gone, silent = line.inspect(140), line.inspect(150), line.inspect(220)
+    for record_id, label in ((good, "good"), (confirmed, "scratch"), (unsure, "unsure"), (gone, "good")):
+        line.judge(record_id, label)
+    line.judge(drawn, "spot", mended(rows=slice(8, 10)))
+    digest = hashlib.sha256(line.sent[gone]).digest()
+    line.change(update(pictures).where(pictures.c.sha256 == digest).values(state="expired"))
+    out = tmp_path / "reviewed"
+    lines = line.export(out)
+    assert capsys.readouterr().out == (
+        f"Wrote 3 reviewed photographs of 2 parts to {out}: 1 good, 1 scratch, 1 spot; "
+        "1 with a mask that a person gave, 1 with their label alone.\n"
+        "Left out: 1 unsure, 1 whose picture is gone, 0 that a later review of the same picture stands for.\n"
+    )
+    assert lines.keys() == {line.name(one) for one in (good, confirmed, drawn)}
+    assert line.name(silent) not in lines
+    for record_id in (good, confirmed, drawn):
+        assert (out / lines[line.name(record_id)]["image"]).read_bytes() == line.sent[record_id]
+    dataset = load_dataset("manifest", out)
+    assert dataset.classes == ("good", "scratch", "spot") and dataset.problems == ()
+    told = {r.name: (dataset.classes[r.label], r.supervision, r.group) for r in dataset.records}
+    assert told == {
+        line.name(good): ("good", "mask", line.name(good)),
+        line.name(confirmed): ("scratch", "label", "A 7"),
+        line.name(drawn): ("spot", "mask", "A 7"),
+    }
+    mask = read(next(record for record in dataset.records if record.mask_file)).mask
+    assert np.count_nonzero(mask) == 12 and mask[8:10, 10:16].all()
+    origins = list(csv.DictReader((out / "inspections.csv").read_text().splitlines()))
+    assert [(row["name"], row["id"], row["part_id"]) for row in origins][1] == (
+        line.name(confirmed),
+        str(confirmed),
+        "A 7",
+    )
+
+
+def test_the_latest_review_of_a_picture_counts(line, tmp_path):
+    first, again = line.inspect(200), line.inspect(200)
+    line.judge(first, "spot", minutes=2)
+    line.judge(again, "good", minutes=1)
+    lines = line.export(tmp_path / "one")
+    assert [one["label"] for one in lines.values()] == ["spot"]
+    line.judge(again, "unsure", minutes=3)
+    line.judge(line.inspect(90), "good")
+    assert line.name(first) not in line.export(tmp_path / "two")
+
+
+def test_masks_of_several_classes_hold_the_place_of_the_class(line, predictor, tmp_path):
+    predictor.have_classes(spot_from=13)
+    record_id = line.inspect(200)
+    answer = line.client.get(f"/v1/records/{record_id}").json()
+    assert list(answer["answer"]["decision"]["probabilities"]) == ["good", "scratch", "spot"]
+    row = line.client.post("/v1/predict?mask=class_rle", content=line.sent[record_id], headers=PNG).json()
+    line.judge(record_id, "scratch", MaskAnswer.model_validate(row["mask"]))
+    line.export(tmp_path / "out")
+    dataset = load_dataset("manifest", tmp_path / "out", mask_values={"scratch": 1, "spot": 2})
+    sample = read(dataset.records[0])
+    assert (sample.classes[8:12, 10:13] == 1).all() and (sample.classes[8:12, 13:16] == 2).all()
+    plain = convert_mask(MaskAnswer.model_validate(row["mask"]), "rle")
+    line.judge(record_id, "spot", plain)
+    line.export(tmp_path / "plain")
+    dataset = load_dataset("manifest", tmp_path / "plain", mask_values={"scratch": 1, "spot": 2})
+    assert (read(dataset.records[0]).classes == 2).all()
+
+
+def test_pictures_of_a_bucket_are_exported(make_app, bucket, database_url, tmp_path):
+    folder, place = tmp_path / "record", f"s3://{bucket}/parts"
+    settings = {"record_folder": folder, "record_database": database_url, "record_pictures": place}
+    with ServiceClient(make_app(record="required", **settings)) as client:
+        line = LineMonitor(client, database_url, folder)
+        line.judge(line.inspect(90), "good")
+        lines = line.export(tmp_path / "out", "--record-pictures", place)
+    assert (tmp_path / "out" / lines[line.name(1)]["image"]).read_bytes() == line.sent[1]
+    with pytest.raises(ConfigError, match=r"s3://.*/elsewhere holds no pictures of this record"):
+        line.export(tmp_path / "none", "--record-pictures", f"s3://{bucket}/elsewhere")
+
+
+def test_what_was_judged_by_the_api_is_exported(line, tmp_path):
+    first, second = line.inspect(200), line.inspect(90)
+    mask = np.zeros((24, 40), np.uint8)
+    mask[3:5, 20:24] = 255
+    png = base64.b64encode(encode_png(mask)).decode()
+    for record_id, review in ((first, {"label": "good"}), (second, {"label": "spot", "mask": {"png": png}})):
+        path, match = f"/v1/records/{record_id}/review", {"If-Match": '"0"'}
+        assert line.client.request("PUT", path, json=review, headers=match).status_code == 200
+    lines = line.export(tmp_path / "out")
+    assert lines[line.name(first)]["label"] == "good"
+    (record,) = (r for r in load_dataset("manifest", tmp_path / "out").records if r.label)
+    np.testing.assert_array_equal(read(record).mask, mask)
+
+
+def test_filters_choose_by_time_station_and_model(line, tmp_path):
+    line.judge(line.inspect(90, station="a"), "good")
+    line.judge(line.inspect(91, station="b"), "good")
+    assert len(line.export(tmp_path / "a", "--station", "a")) == 1
+    assert (
+        len(line.export(tmp_path / "since", "--since", "2026-01-01", "--until", "2999-01-01T00:00+01:00"))
+        == 2
+    )
+    for number, words in enumerate(
+        (("--model", "other"), ("--until", "2026-01-01"), ("--since", "2999-01-01"))
+    ):
+        with pytest.raises(ConfigError, match="No photograph to export: 0 unsure, 0 whose picture is gone"):
+            line.export(tmp_path / f"none_{number}", *words)
+    assert sorted(path.name for path in tmp_path.iterdir() if "none" in path.name) == []
+
+
+def test_a_picture_that_changed_on_the_disk_is_left_out(line, tmp_path):
+    kept, broken = line.inspect(90), line.inspect(91)
+    for record_id in (kept, broken):
+        line.judge(record_id, "good")
+    name = hashlib.sha256(line.sent[broken]).hexdigest()
+    (line.folder / PICTURES / name[:2] / name).write_bytes(b"something else")
+    assert list(line.export(tmp_path / "out")) == [line.name(kept)]
+
+
+def test_many_are_read_in_pages(line, tmp_path, monkeypatch):
+    monkeypatch.setattr("api.records.review.reviewed_export.ROWS", 1)
+    for brightness in range(60, 73):
+        line.judge(line.inspect(brightness), "good")
+    assert len(line.export(tmp_path / "out")) == 13
+
+
+def test_what_cannot_be_exported_is_refused(line, tmp_path):
+    line.judge(line.inspect(90), "good")
+    with pytest.raises(ConfigError, match=r"exists\. Choose another folder"):
+        line.export(tmp_path)
+    line.folder = tmp_path / "elsewhere"
+    with pytest.raises(ConfigError, match="holds no pictures of this record"):
+        line.export(tmp_path / "out")
+    with pytest.raises(ConfigError, match=r"There is no record in .*elsewhere"):
+        run(["--out", str(tmp_path / "out"), "--record-folder", str(line.folder)])
+    assert not line.folder.exists() and not (tmp_path / "out").exists()
+
+
+def test_a_database_of_another_form_is_refused(make_database, tmp_path):
+    with pytest.raises(ConfigError, match="is of form None, expected 0002"):
+        run(["--out", str(tmp_path / "out"), "--record-database", make_database()])
+    with pytest.raises(ConfigError, match="The record's database cannot be read: "):
+        run(["--out", str(tmp_path / "out"), "--record-database", "postgresql://nobody@127.0.0.1:1/none"])
+
+
+def test_the_command_takes_the_variables_of_the_service(line, tmp_path, monkeypatch, capsys):
+    line.judge(line.inspect(90), "good")
+    monkeypatch.setenv("SEGDEC_RECORD_FOLDER", str(line.folder))
+    monkeypatch.setenv("SEGDEC_RECORD_DATABASE", line.url)
+    monkeypatch.setattr("sys.argv", ["api", "export-reviewed", "--out", str(tmp_path / "out")])
+    monkeypatch.setattr("signal.signal", lambda *_: None)
+    main()
+    assert capsys.readouterr().out.startswith("Wrote 1 reviewed photographs")
+    monkeypatch.setattr("sys.argv", ["api", "export-reviewed", "--out", "x", "--since", "monday"])
+    with pytest.raises(SystemExit) as refused:
+        main()
+    assert refused.value.code == 2 and "'monday' is no time" in capsys.readouterr().err

@@ -1,0 +1,136 @@
+"""What candidates say, in both databases: kept, put up, and counted."""
+
+import uuid
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from sqlalchemy import insert, select, update
+
+from api.records.database import writing
+from api.records.review import shadow_results
+from api.records.review.review_queue import Priority, enqueue
+from api.records.schemas import CandidateVerdicts
+from api.records.storage.retention_class import RetentionClass
+from api.records.tables import inspections, pictures, review_queue
+from segdec.schemas import ModelIdentity
+
+CANDIDATE = ModelIdentity(name="parts", version="2", sha256="aa")
+BEGIN = datetime(2026, 3, 1, tzinfo=UTC)
+INSPECTION = {
+    "station": "a",
+    "client": "",
+    "model": "parts",
+    "version": "1",
+    "engine": "",
+    "score": 0.5,
+    "log_odds": 0.0,
+    "threshold": 0.5,
+    "answer": "{}",
+    "mask": "{}",
+    "details": "{}",
+}
+
+
+@pytest.fixture
+def inspected(engine):
+    """Six inspections that were answered `scratch`, with a picture each."""
+    with writing(engine) as connection:
+        for number in range(1, 7):
+            digest = bytes([number]) * 32
+            picture = {"sha256": digest, "bytes": 1, "format": "png", "state": "kept", "stored_at": BEGIN}
+            connection.execute(insert(pictures), {**picture, "worth": RetentionClass(number % 5)})
+            at = BEGIN + timedelta(hours=number)
+            row = {"token": uuid.uuid4().bytes, "picture": digest, "inspected_at": at, "label": "scratch"}
+            connection.execute(insert(inspections), {**INSPECTION, **row})
+    return engine
+
+
+def said(record_id, label, candidate=CANDIDATE):
+    return {
+        "record_id": record_id,
+        "model": candidate.name,
+        "version": candidate.version,
+        "manifest_sha256": candidate.sha256,
+        "inspected_at": BEGIN + timedelta(hours=record_id),
+        "label": label,
+        "score": 0.1,
+        "log_odds": -2.0,
+        "differs": label != "scratch",
+    }
+
+
+def review(engine, record_id, label):
+    with writing(engine) as connection:
+        statement = update(inspections).where(inspections.c.id == record_id)
+        connection.execute(statement.values(reviewed_label=label))
+
+
+def add(engine, *rows):
+    with writing(engine) as connection:
+        shadow_results.add_shadow_results(connection, rows)
+
+
+def report(engine, candidate=CANDIDATE):
+    with engine.connect() as connection:
+        return shadow_results.report_candidate(connection, candidate, "1", {"busy": 3})
+
+
+def test_what_differs_and_is_not_reviewed_is_put_up_before_all_others(inspected):
+    with writing(inspected) as connection:
+        enqueue(connection, [(1, Priority.CHANCE), (5, Priority.CHANCE)])
+    review(inspected, 2, "good")
+    add(inspected, said(1, "good"), said(2, "good"), said(3, "spot"), said(4, "scratch"), said(6, "good"))
+    with inspected.connect() as connection:
+        order = [review_queue.c.priority, review_queue.c.record_id]
+        queued = connection.execute(select(*order).order_by(*order)).all()
+        worths = connection.execute(select(pictures.c.worth).order_by(pictures.c.sha256)).scalars().all()
+    assert queued == [(0, 1), (0, 3), (0, 6), (1, 5)]
+    assert worths == [2, 2, 3, 4, 0, 2]
+
+
+def test_a_candidate_that_never_differs_puts_nothing_up(inspected):
+    add(inspected, said(1, "scratch"))
+    with inspected.connect() as connection:
+        assert connection.execute(select(review_queue)).all() == []
+
+
+def test_a_candidate_is_counted_by_its_own_rows(inspected):
+    other = CANDIDATE.model_copy(update={"sha256": "bb"})
+    add(inspected, *(said(number, "good") for number in (2, 3, 4)), said(5, "scratch"), said(6, "spot"))
+    add(inspected, said(1, "good", other))
+    for record_id, label in ((1, "good"), (2, "good"), (3, "scratch"), (4, "spot"), (6, "unsure")):
+        review(inspected, record_id, label)
+    found = report(inspected)
+    assert (found.model, found.serving, found.skipped) == (CANDIDATE, "1", {"busy": 3})
+    assert (found.answered, found.differing, found.since) == (5, 4, BEGIN + timedelta(hours=2))
+    assert found.reviewed == CandidateVerdicts(candidate=1, serving=1, neither=1, unsure=1)
+    assert report(inspected, other).reviewed == CandidateVerdicts(candidate=1)
+
+
+def test_a_candidate_that_has_seen_nothing(inspected):
+    found = report(inspected)
+    assert (found.answered, found.differing, found.since) == (0, 0, None)
+    assert found.reviewed == CandidateVerdicts()
+
+
+def test_a_model_without_a_manifest_is_counted_too(inspected):
+    unnamed = ModelIdentity(name="parts", version="2", sha256=None)
+    add(inspected, said(1, "good", unnamed), said(2, "good"))
+    assert report(inspected, unnamed).answered == 1
+
+
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+def test_counting_reads_an_index_alone(inspected):
+    """Ten million inspections are not looked at for it, and no row of the candidate itself."""
+    plans = []
+    with inspected.connect() as connection:
+        own = shadow_results._of(CANDIDATE)
+        for statement in (shadow_results._count(own), shadow_results._verdicts(own)):
+            compiled = statement.compile(inspected, compile_kwargs={"literal_binds": True})
+            plan = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {compiled}").all()
+            plans.append(" / ".join(step[3] for step in plan))
+    assert "USING COVERING INDEX shadows_by_candidate (model=? AND version=? AND manifest" in plans[0]
+    assert "SEARCH shadows USING INDEX shadows_by_candidate (model=? AND version=? AND man" in plans[1]
+    assert "differs=?" in plans[1]
+    assert "SEARCH inspections USING INTEGER PRIMARY KEY" in plans[1]
+    assert "SCAN" not in "".join(plans)

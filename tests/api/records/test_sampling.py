@@ -1,0 +1,31 @@
+"""What is put up, why, and what its picture is worth; the number that is drawn is given."""
+
+import pytest
+
+from api.records.sampling import SamplingPolicy
+from api.records.storage.retention_class import RetentionClass
+
+POLICY = SamplingPolicy(defect_share=0.5, good_share=0.02, near=0.5, sample_share=0.1)
+
+
+@pytest.mark.parametrize(
+    ("label", "score", "number", "probability", "reason", "worth"),
+    [
+        ("scratch", 0.9, 0.7, 0.5, "defect", RetentionClass.DEFECT),
+        ("review", 0.06, 0.1, 0.5, "review", RetentionClass.DEFECT),
+        ("good", 0.045, 0.9, 1.0, "near", RetentionClass.TO_REVIEW),
+        ("good", 0.044, 0.9, 0.02, "chance", RetentionClass.GOOD),
+        ("good", 0.044, 0.05, 0.02, "chance", RetentionClass.GOOD_SAMPLE),
+        ("good", 0.044, 0.01, 0.02, "chance", RetentionClass.TO_REVIEW),
+    ],
+)
+def test_an_inspection_is_drawn_by_its_verdict_and_its_score(
+    label, score, number, probability, reason, worth
+):
+    draw = POLICY.draw(label, "good", score, 0.09, lambda: number)
+    assert (draw.number, draw.probability, draw.reason, draw.worth) == (number, probability, reason, worth)
+
+
+def test_near_can_be_switched_off():
+    policy = SamplingPolicy(defect_share=1.0, good_share=0.0, near=1.0, sample_share=0.0)
+    assert policy.draw("good", "good", 0.0899, 0.09, lambda: 0.5).reason == "chance"

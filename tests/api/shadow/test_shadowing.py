@@ -1,0 +1,406 @@
+"""Candidates see what is inspected, beside the model that answers; no client notices."""
+
+import asyncio
+import sqlite3
+import threading
+import time
+from contextlib import closing
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from sqlalchemy.exc import OperationalError
+
+from api.app import create_app
+from api.errors import RequestError
+from api.inference.network_cost import NetworkCost
+from api.middleware.keys import make_key
+from api.records.review import shadow_results as shadow_rows
+from api.settings import Settings
+from api.shadow import shadowing
+from api.shadow.shadow_photograph import ShadowMemory, ShadowPhotograph
+from segdec.images import encode_png
+from segdec.schemas import ModelIdentity
+from tests.api.conftest import ServiceClient, part_image
+from tests.api.models.stub_models import NAME, StubModels
+
+PNG = {"Content-Type": "image/png"}
+GOOD = encode_png(part_image(brightness=90))
+LARGE = encode_png(np.random.default_rng(1).integers(0, 99, (200, 200, 1), np.uint8))
+"""Goes to the image threads."""
+
+
+@pytest.fixture
+def shelf(tmp_path, monkeypatch):
+    """Versions 1, stable, and 2, its candidate, which finds nothing."""
+    shelf = StubModels(tmp_path / "models", monkeypatch)
+    shelf.put("1")
+    find_nothing(shelf.put("2"))
+    shelf.label(stable="1", candidate="2")
+    return shelf
+
+
+def find_nothing(predictor):
+    interpret = predictor.interpret
+    predictor.interpret = lambda *asked, **_: interpret(*asked, threshold=1.0)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return tmp_path / "record"
+
+
+@pytest.fixture
+def make_client(shelf, folder):
+    def make(**settings):
+        words = {"models": shelf.folder, "batch_sizes": (1,), "record": "required", "record_folder": folder}
+        return ServiceClient(create_app(Settings(**{**words, **settings})))
+
+    return make
+
+
+@pytest.fixture
+def client(make_client, shelf):
+    with make_client() as client:
+        for predictor in shelf.predictors.values():  # what the warm-up noted is forgotten
+            predictor.shapes.clear()
+            predictor.entered = threading.Semaphore(0)
+        yield client
+
+
+def inspect(client, body, query=""):
+    answer = client.post(f"/v1/inspect{query}", content=body, headers=PNG)
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+def report(client):
+    (found,) = client.get("/v1/review/candidates").json()["candidates"]
+    return found
+
+
+def wait_for(condition):
+    """Returns when it is true; as long as that may take."""
+    end = time.monotonic() + 30
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.005)
+
+
+def rows(folder, statement):
+    with closing(sqlite3.connect(folder / "record.db")) as database:
+        database.row_factory = sqlite3.Row
+        return [dict(row) for row in database.execute(statement)]
+
+
+def skipped(client):
+    return {reason: count for reason, count in report(client)["skipped"].items() if count}
+
+
+# === What a candidate says ===
+
+
+def test_a_candidate_sees_what_is_inspected_and_the_client_sees_nothing_of_it(client, shelf, folder, part):
+    answer = inspect(client, part)
+    assert (answer["model"]["version"], answer["decision"]["label"]) == ("1", "scratch")
+    wait_for(lambda: report(client)["answered"] == 1)
+    (row,) = rows(folder, "SELECT * FROM shadows")
+    assert (row["record_id"], row["model"], row["version"]) == (answer["record_id"], NAME, "2")
+    assert (row["label"], row["score"], row["differs"]) == ("good", pytest.approx(0.8), 1)
+    assert row["inspected_at"] == rows(folder, "SELECT inspected_at FROM inspections")[0]["inspected_at"]
+    assert shelf.predictors["2"].shapes == [(1, 24, 40, 1)]
+    lines = client.get("/metrics").text.splitlines()
+    assert 'segdec_shadow_answered_total{model="parts",version="2"} 1.0' in lines
+    assert 'segdec_shadow_differing_total{model="parts",version="2"} 1.0' in lines
+    assert 'segdec_shadow_skipped_total{model="parts",reason="busy",version="2"} 0.0' in lines
+    for counted_of_answers in ("segdec_decisions_total", "segdec_score_count", "segdec_infer_milliseconds"):
+        assert not [
+            line
+            for line in lines
+            if line.startswith(counted_of_answers) and 'version="2"' in line and not line.endswith(" 0.0")
+        ]
+    assert "segdec_batch_size_count 1.0" in lines
+
+
+def test_what_differs_is_put_up_first_and_its_picture_kept_for_it(make_client, folder, part):
+    with make_client(record_defect_share=0.0, record_good_share=0.0, record_near=1.0) as client:
+        for body in (GOOD, part, GOOD):
+            inspect(client, body)
+        wait_for(lambda: report(client)["answered"] == 3)
+        assert report(client)["differing"] == 1
+    assert rows(folder, "SELECT record_id, priority FROM review_queue") == [{"record_id": 2, "priority": 0}]
+
+
+def test_a_repeated_inspection_is_not_seen_twice(client, shelf, part):
+    for _ in range(3):
+        inspect(client, part, "?part_id=7")
+    inspect(client, GOOD)
+    wait_for(lambda: report(client)["answered"] == 2)
+    assert len(shelf.predictors["2"].shapes) == 2 and skipped(client) == {}
+
+
+def test_a_predict_is_not_shadowed(client, shelf, part):
+    client.post("/v1/predict", content=part, headers=PNG)
+    inspect(client, GOOD)
+    wait_for(lambda: report(client)["answered"] == 1)
+    assert len(shelf.predictors["2"].shapes) == 1
+
+
+def test_a_candidate_with_another_input_prepares_the_photograph_itself(client, shelf, folder, part):
+    candidate = shelf.predictors["2"]
+    other = candidate.config.input.model_copy(update={"convert_color": True})
+    candidate.config = candidate.config.model_copy(update={"input": other})
+    candidate.prepare = lambda image: np.repeat(image, 2, axis=0)
+    candidate.interpret = lambda _, row, size, threshold: shelf.predictors["1"].interpret(
+        _, row, (2 * size[0], size[1]), threshold=threshold
+    )
+    inspect(client, part)
+    inspect(client, part, "?threshold=0.9")
+    wait_for(lambda: report(client)["answered"] == 2)
+    assert candidate.shapes == 2 * [(1, 48, 40, 1)]
+    said = rows(folder, "SELECT label, differs FROM shadows ORDER BY record_id")
+    assert said == [{"label": "scratch", "differs": 0}, {"label": "good", "differs": 0}]
+
+
+def test_a_candidate_for_which_photographs_are_decoded_otherwise_is_not_asked(client, shelf, part):
+    config = shelf.predictors["2"].config
+    other = config.input.model_copy(update={"white_level": 4095})
+    shelf.predictors["2"].config = config.model_copy(update={"input": other})
+    inspect(client, part)
+    assert skipped(client) == {"white_level": 1}
+
+
+def test_without_a_record_nothing_is_shadowed(make_client, shelf, part):
+    with make_client(record="off") as client:
+        shapes = len(shelf.predictors["2"].shapes)
+        inspect(client, part)
+        assert client.app.state.service.shadowing._work is None
+        assert client.get("/v1/review/candidates").status_code == 404
+    assert len(shelf.predictors["2"].shapes) == shapes
+
+
+def test_the_candidate_of_now_is_told_and_no_other(client, shelf):
+    found = report(client)
+    assert (found["model"]["version"], found["serving"], found["since"]) == ("2", "1", None)
+    assert found["reviewed"] == {"candidate": 0, "serving": 0, "neither": 0, "unsure": 0}
+    shelf.label(stable="1")
+    client.run(lambda: client.app.state.service.reload(NAME))
+    assert client.get("/v1/review/candidates").json() == {"candidates": []}
+
+
+@pytest.mark.parametrize(("key", "status"), [("predict", 403), ("review", 200), ("admin", 200)])
+def test_it_takes_a_key_of_reviewers(make_client, tmp_path, key, status):
+    keys = {}
+    for role in ("predict", "review", "admin"):
+        keys[role], line = make_key(role)
+        (tmp_path / role).write_text(line)
+    files = {"api_keys": "predict", "review_keys": "review", "admin_keys": "admin"}
+    with make_client(**{name: tmp_path / role for name, role in files.items()}) as client:
+        answer = client.get("/v1/review/candidates", headers={"X-API-Key": keys[key]})
+        assert answer.status_code == status
+        assert client.get("/v1/review/candidates").status_code == 401
+
+
+# === It waits for everybody ===
+
+
+class Pace:
+    """The pauses in which a shadow waits for quiet: each ends when the test says so."""
+
+    def __init__(self):
+        self.begun = threading.Semaphore(0)
+        self._end = threading.Semaphore(0)
+
+    async def __call__(self, _):
+        self.begun.release()
+        assert await asyncio.to_thread(self._end.acquire, timeout=30)
+
+    def end(self, count=1):
+        """Ends as many."""
+        self._end.release(count)
+
+
+@pytest.fixture
+def pace(client):
+    """Holds every shadow of the client's service back."""
+    pace = client.app.state.service.shadowing._sleep = Pace()
+    yield pace
+    pace.end(1000)
+
+
+def test_no_candidate_begins_while_a_client_is_served(client, shelf, pace, part):
+    stable, candidate = shelf.predictors["1"], shelf.predictors["2"]
+    inspect(client, part)
+    assert pace.begun.acquire(timeout=30)
+    assert stable.entered.acquire(timeout=30)
+    stable.gate.clear()
+    asking = threading.Thread(target=inspect, args=(client, LARGE))
+    asking.start()
+    assert stable.entered.acquire(timeout=30)
+    for _ in range(3):  # it looks again and again, in vain
+        pace.end()
+        assert pace.begun.acquire(timeout=30)
+    assert candidate.shapes == [] and not candidate.running
+    stable.gate.set()
+    asking.join()
+    pace.end(1000)
+    wait_for(lambda: report(client)["answered"] == 2)
+
+
+def test_no_candidate_begins_while_an_inspection_is_recorded(client, shelf, pace, monkeypatch, part):
+    record, keeping, go_on = client.app.state.service.recording.record, threading.Event(), threading.Event()
+    store = record.store
+
+    async def wait(*inspection):
+        keeping.set()
+        assert await asyncio.to_thread(go_on.wait, 30)
+        return await store(*inspection)
+
+    inspect(client, part)
+    assert pace.begun.acquire(timeout=30)
+    monkeypatch.setattr(record, "keep", wait)
+    asking = threading.Thread(target=inspect, args=(client, part))
+    asking.start()
+    assert keeping.wait(30)
+    for _ in range(3):
+        pace.end()
+        assert pace.begun.acquire(timeout=30)
+    assert shelf.predictors["2"].shapes == []
+    go_on.set()
+    asking.join()
+    pace.end(1000)
+    wait_for(lambda: report(client)["answered"] == 2)
+
+
+def test_no_candidate_begins_where_a_photograph_came_and_went_meanwhile(client, shelf, pace, part):
+    inspect(client, part)
+    assert pace.begun.acquire(timeout=30)
+    client.post("/v1/predict", content=part, headers=PNG)
+    pace.end()
+    assert pace.begun.acquire(timeout=30)
+    assert shelf.predictors["2"].shapes == []
+    pace.end()
+    wait_for(lambda: report(client)["answered"] == 1)
+
+
+def test_a_client_is_answered_while_a_shadow_waits_its_turn(client, shelf, pace, part):
+    for number in range(1, 5):
+        assert inspect(client, part)["record_id"] == number
+    assert shelf.predictors["2"].shapes == []
+    pace.end(1000)
+    wait_for(lambda: report(client)["answered"] == 4)
+
+
+@pytest.mark.parametrize(
+    ("bound", "seen"),
+    [({"MOST_WAITING": 2}, 3), ({"MEMORY_SHARE": 2 * 960 / 2**32}, 2), ({"MEMORY_SHARE": 0}, 1)],
+)
+def test_no_more_wait_than_may_and_the_others_are_counted(make_client, monkeypatch, part, bound, seen):
+    """One is in hand, 960 bytes; what waits is bounded by number and by memory."""
+    for name, value in bound.items():
+        monkeypatch.setattr(shadowing, name, value)
+    with make_client(memory_bytes=2**32) as client:
+        pace = client.app.state.service.shadowing._sleep = Pace()
+        inspect(client, part)
+        assert pace.begun.acquire(timeout=30)
+        for _ in range(4):
+            inspect(client, part)
+        pace.end(1000)
+        wait_for(lambda: report(client)["answered"] == seen)
+        assert skipped(client) == {"busy": 5 - seen}
+        assert client.app.state.service.shadowing._held.held_bytes == 0
+
+
+@pytest.mark.parametrize("cost", [NetworkCost(base_bytes=1e15), NetworkCost(s_per_pixel=1.0)])
+def test_a_photograph_that_takes_a_candidate_too_much_memory_or_time_is_skipped(client, part, cost):
+    models = client.app.state.service.models
+    candidate = replace(models.candidate(NAME), cost=cost)
+    models.replace(NAME, {**models.versions(NAME), "2": candidate})
+    inspect(client, part)
+    wait_for(lambda: skipped(client) == {"too_large": 1})
+    assert inspect(client, part)["decision"]["label"] == "scratch"
+
+
+def test_a_candidate_that_is_replaced_meanwhile_is_not_asked(client, shelf, pace, part):
+    inspect(client, part)
+    shelf.label(stable="1")
+    client.run(lambda: client.app.state.service.reload(NAME))
+    pace.end(1000)
+    line = 'segdec_shadow_skipped_total{model="parts",reason="replaced",version="2"} 1.0'
+    wait_for(lambda: line in client.get("/metrics").text)
+    assert shelf.predictors["2"].shapes == []
+
+
+def test_what_is_released_takes_no_photograph_any_more():
+    """A thread may decode on for a client who has gone."""
+    memory = ShadowMemory(1000)
+    identity = ModelIdentity(name=NAME, version="2", sha256=None)
+    gone, whole = (ShadowPhotograph(identity, True, None, memory) for _ in range(2))
+    gone.release()
+    gone.set_image(part_image(), part_image())
+    assert gone.image is None and memory.held_bytes == 0
+    whole.set_image(part_image(), part_image()[:8])
+    assert memory.held_bytes == 960 and whole.size == (24, 40)
+    whole.release()
+    whole.release()
+    assert memory.held_bytes == 0
+
+
+# === What goes wrong ===
+
+
+def test_a_candidate_that_fails_is_told_once_and_counted(client, shelf, caplog, part):
+    shelf.predictors["2"].failure = ValueError("of the candidate")
+    for _ in range(3):
+        assert inspect(client, part)["decision"]["label"] == "scratch"
+    wait_for(lambda: skipped(client) == {"failed": 3})
+    told = [line for line in caplog.records if line.name == "api.shadow.shadowing"]
+    assert len(told) == 1 and "of the candidate" in caplog.text
+    shelf.predictors["2"].failure = None
+    inspect(client, part)
+    wait_for(lambda: report(client)["answered"] == 1)
+
+
+def test_what_cannot_be_stored_is_counted_and_the_next_is_tried(client, monkeypatch, caplog, part):
+    def fail(*_):
+        raise OperationalError("INSERT", {}, Exception("no"))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(shadow_rows, "add_shadows", fail)
+        for number in (1, 2):
+            inspect(client, part)
+            wait_for(lambda count=number: skipped(client) == {"not_recorded": count})
+    assert [line.levelname for line in caplog.records if line.name == "api.shadow.shadowing"] == ["WARNING"]
+    inspect(client, part)
+    wait_for(lambda: report(client)["answered"] == 1)
+
+
+def test_an_inspection_that_is_not_recorded_is_not_shadowed(make_client, monkeypatch, part):
+    async def fail(*_):
+        raise RequestError(503, "record_unavailable", "It is gone.")
+
+    with make_client(record="best-effort") as client:
+        with monkeypatch.context() as patched:
+            patched.setattr(client.app.state.service.recording.record, "keep", fail)
+            assert inspect(client, part)["record_id"] is None
+        assert skipped(client) == {"not_recorded": 1}
+
+
+def test_a_candidate_that_hangs_is_seen_as_such(client, shelf, part):
+    candidate = shelf.predictors["2"]
+    candidate.gate.clear()
+    inspect(client, part)
+    assert candidate.entered.acquire(timeout=30)
+    watchdog = client.app.state.service.watchdog
+    assert watchdog.running_s("shadow") > 0 and watchdog.running_s("infer") == 0
+    assert not watchdog.stalled
+    candidate.gate.set()
+    wait_for(lambda: report(client)["answered"] == 1)
+
+
+def test_the_service_ends_with_shadows_waiting(make_client, part):
+    with make_client() as client:
+        client.app.state.service.shadowing._sleep = lambda _: asyncio.Event().wait()
+        for _ in range(3):
+            inspect(client, part)
+    assert client.app.state.service.shadowing._work.cancelled()

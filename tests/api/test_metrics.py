@@ -1,0 +1,123 @@
+import re
+
+import pytest
+
+from api.metrics import Metrics
+from segdec.schemas import ModelIdentity
+
+FIRST = ModelIdentity(name="castings", version="1", sha256="aa")
+SECOND = ModelIdentity(name="castings", version="2", sha256=None)
+TIMES = {"queue_ms": 3.0, "decode_ms": 7.0, "infer_ms": 40.0, "encode_ms": 0.2}
+
+
+@pytest.fixture
+def metrics() -> Metrics:
+    return Metrics(queue_depth=lambda: 5, ready=lambda: True)
+
+
+def lines_of(metrics: Metrics) -> dict[str, float]:
+    """Each series with its value; `le` bounds as they stand."""
+    text = metrics.render()[0].decode()
+    pairs = (line.rsplit(" ", 1) for line in text.splitlines() if not line.startswith("#"))
+    return {series: float(value) for series, value in pairs}
+
+
+def test_depth_and_readiness_are_those_of_the_moment():
+    state = {"depth": 0, "ready": False}
+    metrics = Metrics(lambda: state["depth"], lambda: state["ready"])
+    before = lines_of(metrics)
+    state.update(depth=7, ready=True)
+    after = lines_of(metrics)
+    assert (before["segdec_queue_depth"], before["segdec_ready"]) == (0, 0)
+    assert (after["segdec_queue_depth"], after["segdec_ready"]) == (7, 1)
+
+
+def test_requests_are_counted_by_method_route_and_code(metrics):
+    metrics.count_request("POST", "/v1/predict", 200, 4.0)
+    metrics.count_request("POST", "/v1/predict", 200, 15.0)
+    metrics.count_request("POST", "/v1/predict", 503, 0.1)
+    lines = lines_of(metrics)
+    assert lines['segdec_requests_total{code="200",method="POST",route="/v1/predict"}'] == 2
+    assert lines['segdec_requests_total{code="503",method="POST",route="/v1/predict"}'] == 1
+    duration = "segdec_request_duration_milliseconds"
+    where = 'method="POST",route="/v1/predict"'
+    assert lines[f"{duration}_sum{{{where}}}"] == pytest.approx(19.1)
+    buckets = [
+        lines[f'{duration}_bucket{{le="{end}",{where}}}'] for end in ("0.5", "2.0", "5.0", "20.0", "+Inf")
+    ]
+    assert buckets == [1, 1, 2, 3, 3]
+
+
+def test_invented_methods_make_one_series(metrics):
+    for number in range(50):
+        metrics.count_request(f"BREW{number}", "unmatched", 404, 1.0)
+    counted = {s: v for s, v in lines_of(metrics).items() if s.startswith("segdec_requests_total")}
+    assert counted == {'segdec_requests_total{code="404",method="other",route="unmatched"}': 50}
+
+
+def test_rejections_are_there_before_the_first_one(metrics):
+    assert lines_of(metrics)['segdec_rejections_total{reason="queue_full"}'] == 0
+    metrics.count_rejection("queue_full")
+    assert lines_of(metrics)['segdec_rejections_total{reason="queue_full"}'] == 1
+
+
+def test_answers_are_counted_by_model_and_version(metrics):
+    metrics.observe_answer(FIRST, "good", 0.03, -3.5, **TIMES)
+    metrics.observe_answer(FIRST, "scratch", 0.97, 3.5, **TIMES)
+    metrics.observe_answer(SECOND, "good", 0.03, -3.5, **TIMES)
+    lines = lines_of(metrics)
+    where = 'model="castings",version="1"'
+    assert lines[f'segdec_decisions_total{{label="good",{where}}}'] == 1
+    assert lines[f'segdec_decisions_total{{label="scratch",{where}}}'] == 1
+    ends = ("0.01", "0.05", "0.95", "0.99", "1.0")
+    assert [lines[f'segdec_score_bucket{{le="{end}",{where}}}'] for end in ends] == [0, 1, 1, 2, 2]
+    ends = ("-4.0", "-3.0", "3.0", "4.0")
+    assert [lines[f'segdec_log_odds_bucket{{le="{end}",{where}}}'] for end in ends] == [0, 1, 1, 2]
+    sums = [
+        lines[f"segdec_{step}_milliseconds_sum{{{where}}}"] for step in ("queue", "decode", "infer", "encode")
+    ]
+    assert sums == pytest.approx([6.0, 14.0, 80.0, 0.4])
+    assert lines['segdec_score_count{model="castings",version="2"}'] == 1
+
+
+def test_labels_that_a_model_may_answer_are_there_before_the_first_one(metrics):
+    metrics.initialize_labels(FIRST, ["good", "review"])
+    where = 'model="castings",version="1"'
+    assert lines_of(metrics)[f'segdec_decisions_total{{label="review",{where}}}'] == 0
+    metrics.observe_answer(FIRST, "review", 0.03, -3.5, **TIMES)
+    assert lines_of(metrics)[f'segdec_decisions_total{{label="review",{where}}}'] == 1
+
+
+def test_batches_are_counted_by_size(metrics):
+    for size in (1, 3, 8):
+        metrics.observe_batch(size)
+    lines = lines_of(metrics)
+    ends = ("1.0", "2.0", "4.0", "8.0")
+    assert [lines[f'segdec_batch_size_bucket{{le="{end}"}}'] for end in ends] == [1, 1, 2, 3]
+
+
+def test_swapped_models_are_replaced_and_their_counters_stay(metrics):
+    metrics.set_models([(FIRST, ["stable"])])
+    metrics.observe_answer(FIRST, "good", 0.03, -3.5, **TIMES)
+    metrics.set_models([(SECOND, ["stable", "canary"])])
+    lines = lines_of(metrics)
+    infos = {series: value for series, value in lines.items() if series.startswith("segdec_model_info")}
+    assert infos == {'segdec_model_info{labels="stable,canary",model="castings",sha256="",version="2"}': 1}
+    assert lines['segdec_decisions_total{label="good",model="castings",version="1"}'] == 1
+
+
+def test_names_cannot_break_the_text(metrics):
+    odd = ModelIdentity(name='a"b\nsegdec_ready 0', version="1", sha256=None)
+    metrics.observe_answer(odd, "good", 0.5, 0.0, **TIMES)
+    text = metrics.render()[0].decode()
+    assert r'model="a\"b\nsegdec_ready 0"' in text
+    assert re.findall(r"^segdec_ready .*$", text, re.MULTILINE) == ["segdec_ready 1.0"]
+
+
+def test_two_registries_share_nothing(metrics):
+    Metrics(lambda: 0, lambda: False).count_rejection("draining")
+    assert lines_of(metrics)['segdec_rejections_total{reason="draining"}'] == 0
+
+
+def test_series_say_nothing_twice(metrics):
+    assert not [series for series in lines_of(metrics) if "_created" in series]

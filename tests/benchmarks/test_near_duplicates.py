@@ -1,0 +1,67 @@
+import re
+
+import numpy as np
+import pytest
+
+from benchmarks.near_duplicates import ALTERATIONS, main
+from datasets.layouts.toy import write_toy
+from segdec.images import write_png
+
+
+@pytest.fixture(scope="module")
+def printed(tmp_path_factory):
+    """What is printed of a toy set, the names of altered copies with the share of them that is found."""
+    root = tmp_path_factory.mktemp("twins") / "toy"
+    write_toy(root, 60, size=64)
+    with pytest.MonkeyPatch.context() as patch:
+        lines: list[str] = []
+        patch.setattr("builtins.print", lambda *words, **_: lines.append(" ".join(map(str, words))))
+        main(["toy", str(root), "--altered", "20", "--timed", "3000"])
+    return lines
+
+
+def test_made_up_parts_are_no_twins_and_most_altered_copies_are(printed):
+    assert printed[0].startswith("60 photographs in 60 groups")
+    assert printed[1].endswith("twins 0.0%")
+    shares = {
+        found[1].strip(): float(found[2])
+        for line in printed
+        if (found := re.fullmatch(r"  (.{22})5 %.*twins ([\d.]+)%", line))
+    }
+    assert shares.keys() == ALTERATIONS.keys()
+    # Of 64 px, 1 and 2 % are one; the 16 px of a cell of the small picture are too few to even out noise.
+    assert all(share > 80 for name, share in shares.items() if not name.startswith(("moved", "noise")))
+    assert min(shares["moved by 1 %"], shares["noise, 10 levels"]) > 40
+    assert shares["moved by 4 %"] < 10
+
+
+def test_each_photograph_counts_once_in_the_histogram(printed):
+    counts = [int(line.split()[-1]) for line in printed if line.startswith("  from")]
+    assert (len(counts), sum(counts)) == (10, 60)
+
+
+def test_all_pairs_of_the_timed_set_are_compared(printed):
+    assert re.fullmatch(r"3000 photographs, 4498500 pairs: [\d.]+ s, [\d.]+ s of CPU; 0 twins", printed[-1])
+
+
+def test_alterations_do_what_they_are_named():
+    image = np.arange(100 * 50, dtype=np.uint16).reshape(100, 50, 1).astype(np.uint8)
+    assert (ALTERATIONS["moved by 4 %"](image)[4:, 2:] == image[:-4, :-2]).all()
+    assert (ALTERATIONS["cropped by 2 %"](image) == image[2:98, 1:49]).all()
+    assert ALTERATIONS["exposed × 1.5"](np.full((1, 1, 1), 200, np.uint8)) == 255
+    assert ALTERATIONS["gamma 2"](np.full((1, 1, 1), 51, np.uint8)) == 10  # 255 · 0.2²
+    for alter in ALTERATIONS.values():
+        for channels in (1, 3):
+            altered = alter(np.repeat(image, channels, axis=2))
+            assert (altered.dtype, altered.ndim, altered.shape[2]) == (np.uint8, 3, channels)
+            assert not np.array_equal(altered, np.repeat(image, channels, axis=2))
+
+
+def test_too_few_photographs_are_an_error(tmp_path, capsys):
+    for name in ("good/0", "good/1", "dent/2"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        write_png(tmp_path / f"{name}.png", np.zeros((4, 4, 1), np.uint8))
+    (tmp_path / "supervision.txt").write_text("label dent\n")
+    with pytest.raises(SystemExit):
+        main(["folder", str(tmp_path)])
+    assert "holds 3 photographs. Expected 10 at least" in capsys.readouterr().err

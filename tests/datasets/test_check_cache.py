@@ -1,0 +1,198 @@
+"""What is found of files is kept, believed as long as they have not changed, and never longer."""
+
+import os
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from datasets import check_cache
+from datasets.annotations.boxed_mask import BoxedMask
+from datasets.annotations.drawn_mask import DrawnMask
+from datasets.annotations.shapes import Box
+from datasets.check_cache import CheckCache
+from datasets.checking import check_dataset
+from datasets.layouts.folder import index
+from datasets.supervision import apply_mask_threshold, apply_supervision
+from segdec.images import read_image, write_png
+
+
+@pytest.fixture(autouse=True)
+def settled(monkeypatch):
+    """The files of these tests are young."""
+    monkeypatch.setattr(check_cache, "MIN_FILE_AGE_S", -3600.0)
+
+
+@pytest.fixture
+def reads(monkeypatch):
+    """How many times each file was read."""
+    counts = Counter()
+    read_bytes = Path.read_bytes
+    monkeypatch.setattr(Path, "read_bytes", lambda path: counts.update([path]) or read_bytes(path))
+    return counts
+
+
+@pytest.fixture
+def start(folder_root, tmp_path, reads):
+    """Checks the set as another start does; answers what was found, and the names of the files read."""
+
+    def start(*, dataset=None, folder=tmp_path / "checked", settings="", trust=True, **options):
+        reads.clear()
+        known = CheckCache(folder, str(folder_root), settings, trust=trust)
+        checked = check_dataset(dataset or index(folder_root), known=known, **options)
+        known.save(parents=True)
+        return checked, {path.name for path in reads if path.suffix == ".png"}
+
+    return start
+
+
+def file_names(root):
+    return {path.name for path in root.rglob("*.png")}
+
+
+def test_files_that_have_not_changed_are_read_once(start, folder_root):
+    first, read = start()
+    assert read == file_names(folder_root)
+    again, read = start()
+    assert read == set()
+    assert again == first
+
+
+def test_what_is_kept_finds_near_twins_as_a_first_look_does(start):
+    first, _ = start()
+    assert all(photograph.thumbnail is not None for photograph in first.photographs)
+    again, _ = start()
+    assert [f.thumbnail for f in again.photographs] == [f.thumbnail for f in first.photographs]
+
+
+def test_what_an_older_version_has_kept_is_not_read(start, folder_root, monkeypatch):
+    start()
+    monkeypatch.setattr(check_cache, "VERSION", check_cache.VERSION + 1)
+    assert start()[1] == file_names(folder_root)
+
+
+def touch(path, delta_ns=10**9):
+    stat = path.stat()
+    os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns + delta_ns))
+
+
+def test_a_changed_file_is_checked_again(start, folder_root):
+    """Of the same size, and with the time of writing it had: the time of change cannot be set back."""
+    start()
+    photograph = next(record.image_file for record in index(folder_root).records if not record.label)
+    stat, pixels = photograph.stat(), read_image(photograph).pixels
+    write_png(photograph, 255 - pixels)
+    os.truncate(photograph, stat.st_size)
+    os.utime(photograph, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+    checked, read = start()
+    assert read == {photograph.name}
+    assert len(checked.dataset.problems) <= 1
+    write_png(photograph, pixels)
+    assert start()[1] == {photograph.name}
+
+
+def test_a_mask_that_changed_is_checked_again(start, folder_root):
+    start()
+    record = next(record for record in index(folder_root).records if record.label)
+    write_png(record.mask_file, np.zeros_like(read_image(record.mask_file).pixels))
+    checked, read = start()
+    assert read == {record.image_file.name, record.mask_file.name}
+    assert [problem.name for problem in checked.dataset.problems] == [record.name]
+    assert start()[0].dataset.problems == checked.dataset.problems  # what is wrong is said each time
+
+
+def test_files_that_were_only_touched_are_not_decoded(start, folder_root, monkeypatch):
+    first, _ = start()
+    for path in folder_root.rglob("*.png"):
+        touch(path)
+    monkeypatch.setattr("datasets.checking.decode", lambda *_, **__: pytest.fail("was decoded"))
+    again, read = start()
+    assert read == file_names(folder_root)
+    assert again == first
+    assert start()[1] == set()
+
+
+def test_what_is_kept_counts_for_its_root_settings_and_annotations_alone(start, folder_root):
+    start()
+    dataset = index(folder_root)
+    everything = file_names(folder_root)
+    assert start(settings="other")[1] == everything
+    assert start(trust=False)[1] == everything
+    masked = [record for record in dataset.records if record.mask_file]
+    assert start(dataset=apply_mask_threshold(dataset, 100))[1] == {
+        path.name for record in masked for path in (record.image_file, record.mask_file)
+    }
+    assert start(max_pixels=10)[0].photographs == ()
+    assert start()[1] == set()
+
+
+def test_a_file_that_has_just_been_written_is_not_kept(start, folder_root, monkeypatch):
+    monkeypatch.setattr(check_cache, "MIN_FILE_AGE_S", 3600.0)
+    start()
+    assert start()[1] == file_names(folder_root)
+
+
+@pytest.mark.parametrize("damage", [b"", b"short", bytes(1000)])
+def test_a_damaged_file_is_thrown_away_with_a_warning(start, tmp_path, folder_root, capsys, damage):
+    start()
+    (file,) = (tmp_path / "checked").iterdir()
+    file.write_bytes(damage or file.read_bytes()[:-1] + b"?")
+    assert start()[1] == file_names(folder_root)
+    assert f"warning: '{file}' is damaged" in capsys.readouterr().err
+    assert start()[1] == set()
+    assert capsys.readouterr().err == ""
+
+
+def test_a_folder_that_cannot_be_written_to_costs_a_warning(start, tmp_path, capsys):
+    (tmp_path / "file").write_bytes(b"")
+    checked, _ = start(folder=tmp_path / "file" / "below")
+    assert not checked.dataset.problems
+    assert "Set data.checked_folder" in capsys.readouterr().err
+
+
+def test_processes_add_to_what_others_have_written(start, folder_root, tmp_path):
+    records = index(folder_root).records
+    one, other = (CheckCache(tmp_path / "checked", str(folder_root), "") for _ in range(2))
+    for known, part in ((one, records[::2]), (other, records[1::2])):
+        check_dataset(type(index(folder_root))(("good", "defect"), part), known=known)
+        known.save()
+    assert start()[1] == set()
+
+
+def test_an_interrupted_check_keeps_what_it_has_found(folder_root, start):
+    def interrupt(records):
+        yield from records[:2]
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        start(progress=interrupt, threads=1)
+    assert len(start()[1]) < len(file_names(folder_root))
+
+
+def test_no_folders_are_made_before_anybody_says_so(tmp_path, folder_root):
+    known = CheckCache(tmp_path / "runs" / ".checked", str(folder_root), "")
+    check_dataset(index(folder_root), known=known)
+    assert not (tmp_path / "runs").exists()
+    known.save(parents=True)
+    assert len(list((tmp_path / "runs" / ".checked").iterdir())) == 1
+
+
+def test_drawn_masks_and_boxes_are_known_by_what_they_hold(start, folder_root, tmp_path):
+    """A drawing by its shapes, boxes by the file that they are drawn around."""
+    (tmp_path / "supervision.txt").write_text("box dent\n")
+    boxed = apply_supervision(index(folder_root), tmp_path / "supervision.txt")
+    dent, *others = boxed.records
+    assert isinstance(dent.mask_file, BoxedMask)
+
+    def drawn(side):
+        height, width = read_image(others[-1].image_file).pixels.shape[:2]
+        mask = DrawnMask("drawn.json, entry 1", height, width, (Box(1.0, 1.0, 1.0 + side, 3.0),))
+        return replace(boxed, records=(dent, *others[:-1], replace(others[-1], mask_file=mask)))
+
+    assert {dent.image_file.name, others[-1].image_file.name} <= start(dataset=drawn(2.0))[1]
+    assert start(dataset=drawn(2.0))[1] == set()
+    assert start(dataset=drawn(4.0))[1] == {others[-1].image_file.name}
+    touch(dent.mask_file.mask)
+    assert dent.image_file.name in start(dataset=drawn(4.0))[1]

@@ -1,0 +1,407 @@
+import hashlib
+import json
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from segdec.artifact import Manifest, SelfTest, manifest_sha256, open_artifact, read_manifest, write_artifact
+from segdec.artifact.variants import Speed, Variant
+from segdec.config import Calibration, InputConfig, ModelConfig, NetworkConfig
+from segdec.errors import ArtifactError
+from tests.forged_artifact import write_manifest
+
+MANIFEST = Manifest(
+    network=NetworkConfig(preset="compact"),
+    input=InputConfig(),
+    classes=("good", "defect"),
+    name="part",
+    version="1",
+    segdec_version="0.1.0",
+    metrics={"ap": 0.5},
+    self_test=SelfTest(height=8, width=8, label="good", score=0.25),
+    variants={"tensorflow": Variant()},
+)
+FILES = {
+    "self_test/photograph.png": b"photograph",
+    "self_test/mask_scores.png": b"scores",
+    "tensorflow/saved_model.pb": b"graph",
+    "tensorflow/variables/variables.index": b"weights",
+}
+
+
+def build(folder: Path) -> Manifest:
+    for name, content in FILES.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(content)
+    return MANIFEST
+
+
+def failing_build(folder: Path) -> Manifest:
+    build(folder)
+    raise RuntimeError("out of luck")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    write_artifact(tmp_path / "model", build)
+    return tmp_path / "model"
+
+
+def rewrite(folder: Path, without: str | None = None, **changes: Any) -> None:
+    """Changes the manifest and its checksum, as another writer would have written them."""
+    values = json.loads((folder / "manifest.json").read_text())
+    values.pop(without, None)
+    write_manifest(folder, json.dumps({**values, **changes}).encode())
+
+
+def flip_byte(path: Path) -> None:
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(data)
+
+
+def refusal(folder: Path) -> str:
+    with pytest.raises(ArtifactError) as caught:
+        read_manifest(folder)
+    return str(caught.value)
+
+
+# === Writing ===
+
+
+def test_manifest_comes_back_with_the_checksum_of_every_file(folder: Path) -> None:
+    manifest = read_manifest(folder)
+    assert manifest.files == {name: hashlib.sha256(data).hexdigest() for name, data in FILES.items()}
+    assert manifest.model_copy(update={"files": {}}) == MANIFEST
+
+
+def test_digest_is_the_checksum_of_the_manifest(folder: Path) -> None:
+    assert manifest_sha256(folder) == hashlib.sha256((folder / "manifest.json").read_bytes()).hexdigest()
+    with pytest.raises(ArtifactError, match="has no manifest"):
+        manifest_sha256(folder.parent)
+
+
+def test_folder_that_holds_models_names_one(folder: Path, tmp_path: Path) -> None:
+    told = refusal(folder.parent)
+    assert f"{folder.parent} is no model, it holds some. Expected one of them, for example {folder}." in told
+    assert "--models" not in told
+    version = tmp_path / "models" / "parts" / "1"
+    version.parent.mkdir(parents=True)
+    folder.rename(version)
+    told = refusal(tmp_path / "models")
+    assert f"for example {version}." in told
+    assert f"A service takes all of them by --models {tmp_path / 'models'}." in told
+
+
+@pytest.mark.skipif(shutil.which("sha256sum") is None, reason="needs the coreutils")
+def test_checksum_file_is_understood_by_sha256sum(folder: Path) -> None:
+    done = subprocess.run(
+        ["sha256sum", "-c", "manifest.sha256"], cwd=folder, capture_output=True, check=False
+    )
+    assert done.returncode == 0
+
+
+def test_failed_build_leaves_no_folder(tmp_path: Path) -> None:
+    with pytest.raises(RuntimeError, match="out of luck"):
+        write_artifact(tmp_path / "model", failing_build)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_existing_folder_is_refused_and_untouched(folder: Path) -> None:
+    with pytest.raises(ArtifactError, match="model exists"):
+        write_artifact(folder, build)
+    assert read_manifest(folder).version == "1"
+
+
+def test_overwriting_replaces_the_artifact(folder: Path) -> None:
+    def build_second(staged: Path) -> Manifest:
+        return build(staged).model_copy(update={"version": "2"})
+
+    write_artifact(folder, build_second, overwrite=True)
+    assert read_manifest(folder).version == "2"
+    assert [path.name for path in folder.parent.iterdir()] == ["model"]
+
+
+def test_failed_overwriting_keeps_the_old_artifact(folder: Path) -> None:
+    with pytest.raises(RuntimeError):
+        write_artifact(folder, failing_build, overwrite=True)
+    assert read_manifest(folder).version == "1"
+    assert [path.name for path in folder.parent.iterdir()] == ["model"]
+
+
+def test_folder_that_is_no_artifact_is_never_overwritten(tmp_path: Path) -> None:
+    (tmp_path / "thesis.txt").write_text("years of work")
+    with pytest.raises(ArtifactError, match="is no artifact"):
+        write_artifact(tmp_path, build, overwrite=True)
+    assert (tmp_path / "thesis.txt").read_text() == "years of work"
+
+
+def test_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ArtifactError, match="cannot be written"):
+        write_artifact(tmp_path / "file" / "model", build)
+
+
+# === Reading ===
+
+
+def test_missing_folder(tmp_path: Path) -> None:
+    assert "absent is no folder" in refusal(tmp_path / "absent")
+
+
+@pytest.mark.parametrize("name", ["manifest.json", "manifest.sha256", *FILES])
+def test_missing_file_is_named(name: str, folder: Path) -> None:
+    (folder / name).unlink()
+    assert f"has no {Path(name).name}" in refusal(folder)
+
+
+@pytest.mark.parametrize("name", ["manifest.json", "manifest.sha256"])
+def test_flipped_byte_in_the_manifest_or_its_checksum(name: str, folder: Path) -> None:
+    flip_byte(folder / name)
+    assert "do not agree" in refusal(folder)
+
+
+@pytest.mark.parametrize("part", ["saved_model.pb", "variables.index", "variables.data"])
+def test_flipped_byte_in_a_model_file_is_named(part: str, artifact_copy: Path) -> None:
+    (damaged,) = (path for path in artifact_copy.rglob("*") if path.name.startswith(part))
+    flip_byte(damaged)
+    assert f"{damaged} has changed since the export" in refusal(artifact_copy)
+
+
+@pytest.mark.parametrize(("version", "age"), [(4, "an older"), (11, "a newer")])
+def test_other_format_is_refused_before_its_unknown_fields(version: int, age: str, folder: Path) -> None:
+    rewrite(folder, format_version=version, segdec_version="9.0", novelty=True)
+    text = refusal(folder)
+    assert (
+        f"format_version {version}. Expected 5, 6, 7, 8, 9 or 10: {age} segdec (9.0) wrote it; export" in text
+    )
+
+
+def test_model_from_before_there_were_encoders_is_read(folder: Path) -> None:
+    values = json.loads((folder / "manifest.json").read_text())
+    assert (values["format_version"], values.pop("encoder")) == (10, None)
+    network = values["network"]
+    del network["encoder"], network["adapter_width"]
+    write_manifest(folder, json.dumps({**values, "format_version": 5}).encode())
+    assert read_manifest(folder).network.encoder == "segdecnet"
+
+
+def test_model_from_before_there_was_a_calibration_is_read(folder: Path) -> None:
+    values = json.loads((folder / "manifest.json").read_text())
+    del values["calibration"], values["thresholds"]["review"]
+    write_manifest(folder, json.dumps({**values, "format_version": 6}).encode())
+    former = read_manifest(folder)
+    assert (former.calibration, former.thresholds.review) == (Calibration(), None)
+
+
+def test_model_from_before_there_were_masks_by_class_is_read(folder: Path) -> None:
+    values = json.loads((folder / "manifest.json").read_text())
+    del values["network"]["mask_classes"]
+    write_manifest(folder, json.dumps({**values, "format_version": 8}).encode())
+    assert read_manifest(folder).network.mask_channels == 1
+
+
+def test_model_from_before_there_were_parents_is_read(folder: Path) -> None:
+    values = json.loads((folder / "manifest.json").read_text())
+    assert values.pop("parent") is None
+    write_manifest(folder, json.dumps({**values, "format_version": 9}).encode())
+    assert read_manifest(folder).parent is None
+
+
+def test_model_from_before_a_part_could_be_left_out_is_read(folder: Path) -> None:
+    values = json.loads((folder / "manifest.json").read_text())
+    for name in ("regions_of_interest", "ignored_areas", "interest_mask"):
+        del values["input"][name]
+    write_manifest(folder, json.dumps({**values, "format_version": 7}).encode())
+    assert not read_manifest(folder).input.is_partial
+
+
+@pytest.mark.parametrize("part", ["self_test", "variants"])
+def test_manifest_without_a_part_is_refused(part: str, folder: Path) -> None:
+    rewrite(folder, without=part)
+    assert f"is no valid manifest. {part}: " in refusal(folder)
+
+
+def test_engine_of_a_newer_version_is_refused(folder: Path) -> None:
+    rewrite(folder, variants={"abacus": {}})
+    assert "has a variant for the engine 'abacus'. Expected engines among tensorflow, " in refusal(folder)
+
+
+def test_unknown_field_is_named_with_the_nearest_one(folder: Path) -> None:
+    rewrite(folder, metric={})
+    assert "metric: unknown key. Did you mean 'metrics'?" in refusal(folder)
+
+
+@pytest.mark.parametrize("content", [b"[]", b"{}", b"no json", b'{"format_version": "x"}'])
+def test_manifest_that_is_none(content: bytes, folder: Path) -> None:
+    write_manifest(folder, content)
+    assert "is no manifest" in refusal(folder)
+
+
+@pytest.mark.parametrize("name", ["../secret", "/etc/hostname"])
+def test_file_outside_the_folder_is_refused(name: str, folder: Path) -> None:
+    rewrite(folder, files={name: "0" * 64})
+    assert "Expected only files inside its folder" in refusal(folder)
+
+
+def test_further_files_are_ignored(folder: Path) -> None:
+    (folder / "notes.txt").write_text("measured on line 3")
+    assert read_manifest(folder).name == "part"
+
+
+def test_manifest_is_a_model_configuration() -> None:
+    assert isinstance(MANIFEST, ModelConfig)
+
+
+# === Artifacts of strangers ===
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"[" * 100_000,
+        b'{"format_version": 1e999}',
+        b'{"format_version": ' + b"9" * 5000 + b"}",
+        b'{"format_version": null}',
+        b'{"format_version": NaN}',
+        b"\xff\xfe",
+        b"{" + b" " * 2**22 + b"}",
+    ],
+    ids=["deep", "infinite", "long", "null", "nan", "bytes", "large"],
+)
+def test_hostile_manifest_is_refused(content: bytes, folder: Path) -> None:
+    write_manifest(folder, content)
+    assert re.search("is no manifest|is larger than", refusal(folder))
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"name": "a\x1b[2J"}, "name: .*control characters"),
+        ({"name": "a\nb"}, "name: .*control characters"),
+        ({"classes": ["good", "bad\r\nX-Header: 1"]}, "classes.1: .*control characters"),
+        ({"version": "x" * 201}, "version: .*at most 200"),
+        ({"input": {"policy": "resize", "height": 8 * 10**9, "width": 8}}, "input.height: .*32768"),
+        ({"variants": {"tensorflow": {"built_with": {"nothing": "1.0"}}}}, "built_with"),
+        ({"variants": {"tensorflow": {"built_with": {"tensorflow": "new"}}}}, "built_with"),
+        ({"metrics": {"ap": 10**400}}, "metrics.ap: "),
+        ({"thresholds": {"score": "nan"}}, "thresholds.score: "),
+    ],
+)
+def test_hostile_value_is_named(change: dict[str, Any], words: str, folder: Path) -> None:
+    rewrite(folder, **change)
+    text = refusal(folder)
+    assert re.search(words, text)
+    assert len(text) < 1000
+
+
+@pytest.mark.parametrize(
+    "name", ["a/../../b", "./a", "a//b", "", "a\\b", "C:b", "a\0b", "tensorflow/", ".hidden"]
+)
+def test_name_of_a_file_that_leads_elsewhere_is_refused(name: str, folder: Path) -> None:
+    rewrite(folder, files={name: "0" * 64})
+    assert "Expected only files inside its folder" in refusal(folder)
+
+
+@pytest.mark.parametrize("name", ["manifest.json", "tensorflow/saved_model.pb", "tensorflow"])
+def test_links_are_not_followed_out_of_the_folder(name: str, folder: Path, tmp_path: Path) -> None:
+    (folder / name).rename(tmp_path / "elsewhere")
+    (folder / name).symlink_to(tmp_path / "elsewhere")
+    assert f"{folder / name} is a link. Expected the files themselves" in refusal(folder)
+
+
+def test_artifact_that_is_itself_behind_a_link_is_read(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "current").symlink_to(folder)
+    assert read_manifest(tmp_path / "current").name == "part"
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs pipes")
+def test_pipe_in_place_of_a_file_is_refused_without_waiting(folder: Path) -> None:
+    (folder / "tensorflow/saved_model.pb").unlink()
+    os.mkfifo(folder / "tensorflow/saved_model.pb")
+    assert "is no plain file" in refusal(folder)
+
+
+def test_file_without_end_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("segdec.artifact.MAX_FILE_BYTES", 5)
+    assert "is larger than 5 bytes" in refusal(folder)
+
+
+@pytest.mark.parametrize("name", ["tensorflow/saved_model.pbtxt", "tensorflow/assets/a", "self_test/a.png"])
+def test_file_beside_those_with_a_checksum_is_refused(name: str, folder: Path) -> None:
+    (folder / name).parent.mkdir(exist_ok=True)
+    (folder / name).write_bytes(b"")
+    assert f"{folder / name} is none of the artifact's files" in refusal(folder)
+
+
+def test_engine_gets_what_was_checked_whatever_happens_meanwhile(folder: Path) -> None:
+    artifact = open_artifact(folder)
+    with artifact.private_copy("tensorflow") as files:
+        assert files.parent.stat().st_mode & 0o077 == 0
+        (folder / "tensorflow/saved_model.pb").write_bytes(b"another one")
+        assert (files / "saved_model.pb").read_bytes() == b"graph"
+        assert sorted(path.name for path in files.rglob("*")) == [
+            "saved_model.pb",
+            "variables",
+            "variables.index",
+        ]
+        kept = files
+    assert not kept.exists()
+    with pytest.raises(ArtifactError, match="has changed"), artifact.private_copy("tensorflow"):
+        pytest.fail("nothing may be loaded")
+
+
+def test_copy_without_room_says_where_to_find_some(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    artifact = open_artifact(folder)
+    monkeypatch.setattr(Path, "mkdir", full)
+    with (
+        pytest.raises(ArtifactError, match=r"No space left on device.*TMPDIR"),
+        artifact.private_copy("self_test"),
+    ):
+        pytest.fail("nothing may be loaded")
+
+
+def test_error_of_an_engine_names_the_artifact_and_not_the_copy(folder: Path) -> None:
+    with (
+        pytest.raises(ArtifactError, match=re.escape(f"{folder}/tensorflow is odd")),
+        open_artifact(folder).private_copy("tensorflow") as files,
+    ):
+        raise ArtifactError(f"{files} is odd")
+
+
+def test_version_of_a_stranger_is_told_without_its_control_characters(folder: Path) -> None:
+    rewrite(folder, format_version=11, segdec_version="9.0\x1b[2J" + "x" * 1000)
+    assert r"a newer segdec (9.0\x1b[2Jxxx" in refusal(folder)
+    assert len(refusal(folder)) < 400
+
+
+def test_measured_speed_comes_back_and_an_artifact_without_it_is_read(folder: Path, tmp_path: Path) -> None:
+    assert read_manifest(folder).speed is None
+    rewrite(folder, without="speed")  # as artifacts were before it was measured
+    assert read_manifest(folder).preference == ("tensorflow",)
+    speed = Speed(
+        height=8, width=8, processor="a CPU", threads=2, cpu_ms={"openvino": 3.0, "tensorflow": 1.5}
+    )
+    variants = {"openvino": Variant(), "tensorflow": Variant()}
+
+    def build_two(staged: Path) -> Manifest:
+        return build(staged).model_copy(update={"speed": speed, "variants": variants})
+
+    write_artifact(tmp_path / "two", build_two)
+    found = read_manifest(tmp_path / "two")
+    assert found.speed == speed
+    assert found.preference == ("tensorflow", "openvino")
+
+
+@pytest.mark.parametrize("cpu_ms", [{}, {"openvino": 0}, {"openvino": "fast"}])
+def test_speed_that_is_none_is_refused(cpu_ms: dict[str, object], folder: Path) -> None:
+    rewrite(folder, speed={"height": 8, "width": 8, "processor": "", "threads": 1, "cpu_ms": cpu_ms})
+    assert "speed.cpu_ms" in refusal(folder)

@@ -1,0 +1,266 @@
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from segdec.__main__ import main
+from segdec.artifact import manifest_sha256, open_artifact
+from segdec.artifact.signatures import TrustedKeys, generate_key_pair, read_private_key, write_signature
+from segdec.errors import ArtifactError, ConfigError, MissingExtraError
+from tests.forged_artifact import forge
+
+
+def sign(folder: Path, private: Path) -> str:
+    return write_signature(folder, open_artifact(folder).content, read_private_key(private))
+
+
+@pytest.fixture
+def private(tmp_path: Path) -> Path:
+    """A private key; the public one is beside it, `.pub`."""
+    generate_key_pair(tmp_path / "release.key")
+    return tmp_path / "release.key"
+
+
+@pytest.fixture
+def other(tmp_path: Path) -> Path:
+    generate_key_pair(tmp_path / "other.key")
+    return tmp_path / "other.key"
+
+
+def public(*private: Path) -> TrustedKeys:
+    file = private[0].with_name("trusted.pem")
+    file.write_bytes(
+        b"# who may release\n" + b"\n".join(key.with_suffix(".pub").read_bytes() for key in private)
+    )
+    return TrustedKeys.read(file)
+
+
+def refusal(folder: Path, trusted: TrustedKeys) -> str:
+    with pytest.raises(ArtifactError) as caught:
+        open_artifact(folder, trusted)
+    return str(caught.value)
+
+
+# === Keys ===
+
+
+def test_private_key_is_for_its_owner_and_never_replaced(private: Path) -> None:
+    assert private.stat().st_mode & 0o777 == 0o600
+    before = private.read_bytes()
+    with pytest.raises(ConfigError, match=r"release\.key exists"):
+        generate_key_pair(private)
+    private.rename(private.with_suffix(".kept"))
+    with pytest.raises(ConfigError, match=r"release\.pub exists"):
+        generate_key_pair(private)
+    assert not private.exists()
+    assert private.with_suffix(".kept").read_bytes() == before
+
+
+def test_keys_that_cannot_be_written(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="cannot be written"):
+        generate_key_pair(tmp_path / "nowhere" / "release.key")
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"", "holds no public key"),
+        (b"-----BEGIN PUBLIC KEY-----\nAAAA\n-----END PUBLIC KEY-----\n", "damaged key"),
+        (b"-----BEGIN PRIVATE KEY-----\n", "a private key, which signs"),
+        (b"-----BEGIN OPENSSH PRIVATE KEY-----\n", "a private key, which signs"),
+    ],
+)
+def test_file_of_trusted_keys_that_is_none(content: bytes, words: str, tmp_path: Path) -> None:
+    (tmp_path / "trusted.pem").write_bytes(content)
+    with pytest.raises(ConfigError, match=words):
+        TrustedKeys.read(tmp_path / "trusted.pem")
+    with pytest.raises(ConfigError, match="cannot be read: No such file"):
+        TrustedKeys.read(tmp_path / "absent.pem")
+
+
+def test_keys_of_another_kind_are_refused(tmp_path: Path) -> None:
+    from cryptography.hazmat.primitives import serialization
+    from cryptography.hazmat.primitives.asymmetric import ec
+
+    key, pem = ec.generate_private_key(ec.SECP256R1()), serialization.Encoding.PEM
+    form = serialization.PublicFormat.SubjectPublicKeyInfo
+    (tmp_path / "key.pub").write_bytes(key.public_key().public_bytes(pem, form))
+    with pytest.raises(ConfigError, match=r"another kind of key\. Expected Ed25519"):
+        TrustedKeys.read(tmp_path / "key.pub")
+    form, plain = serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    (tmp_path / "key").write_bytes(key.private_bytes(pem, form, plain))
+    with pytest.raises(ConfigError, match=r"another kind of key\. Expected Ed25519"):
+        read_private_key(tmp_path / "key")
+
+
+def test_private_key_that_is_none(private: Path) -> None:
+    with pytest.raises(ConfigError, match="no private key that can be read"):
+        read_private_key(private.with_suffix(".pub"))
+
+
+def test_private_key_with_a_passphrase(private: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from cryptography.hazmat.primitives import serialization
+
+    key = read_private_key(private)
+    locked = private.with_name("locked.key")
+    locked.write_bytes(
+        key.private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.PKCS8,
+            serialization.BestAvailableEncryption(b"open sesame"),
+        )
+    )
+    monkeypatch.setattr("sys.stdin.isatty", lambda: False, raising=False)
+    with pytest.raises(ConfigError, match="asks for a passphrase"):
+        read_private_key(locked)
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
+    monkeypatch.setattr("segdec.artifact.signatures.getpass", lambda _: "open sesame")
+    assert read_private_key(locked).private_bytes_raw() == key.private_bytes_raw()
+    monkeypatch.setattr("segdec.artifact.signatures.getpass", lambda _: "wrong")
+    with pytest.raises(ConfigError, match="the right passphrase"):
+        read_private_key(locked)
+
+
+def test_missing_package_names_the_extra(private: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "cryptography.hazmat.primitives.asymmetric.ed25519", None)
+    with pytest.raises(MissingExtraError, match="extra 'sign'"):
+        TrustedKeys.read(private.with_suffix(".pub"))
+
+
+# === Signatures ===
+
+
+def test_signed_model_is_accepted_and_stays_what_it_was(artifact_copy: Path, private: Path) -> None:
+    before = manifest_sha256(artifact_copy)
+    name = sign(artifact_copy, private)
+    artifact = open_artifact(artifact_copy, public(private))
+    artifact.check_files()
+    assert (artifact.signed_by, artifact.sha256, manifest_sha256(artifact_copy)) == (name, before, before)
+    assert [path.name for path in (artifact_copy / "signatures").iterdir()] == [f"{name}.sig"]
+
+
+def test_unsigned_model_is_refused_and_says_how_to_sign(artifact_copy: Path, private: Path) -> None:
+    assert f"is not signed. Expected a signature by a key of {private.parent}" in refusal(
+        artifact_copy, public(private)
+    )
+
+
+def test_model_signed_by_others_names_their_key(artifact_copy: Path, private: Path, other: Path) -> None:
+    name = sign(artifact_copy, other)
+    assert f"is signed by unknown keys ({name})" in refusal(artifact_copy, public(private))
+
+
+def test_model_changed_after_signing_is_refused(artifact_copy: Path, private: Path) -> None:
+    sign(artifact_copy, private)
+    forge(artifact_copy, thresholds={"score": 1.0, "mask": 0.5})  # nothing is defective any more
+    assert open_artifact(artifact_copy).manifest.thresholds.score == 1.0
+    assert "is not what was signed" in refusal(artifact_copy, public(private))
+
+
+@pytest.mark.parametrize("content", [b"", b"\0" * 64, b"\0" * 65])
+def test_signature_that_is_none_is_refused(content: bytes, artifact_copy: Path, private: Path) -> None:
+    path = artifact_copy / "signatures" / f"{sign(artifact_copy, private)}.sig"
+    path.write_bytes(content)
+    assert "is not what was signed" in refusal(artifact_copy, public(private))
+
+
+def test_signature_of_another_model_is_refused(artifact_copy: Path, private: Path, tmp_path: Path) -> None:
+    sign(artifact_copy, private)
+    second = Path(shutil.copytree(artifact_copy, tmp_path / "second"))
+    forge(second, version="2")
+    assert "is not what was signed" in refusal(second, public(private))
+
+
+def test_device_in_place_of_a_signature_is_none(artifact_copy: Path, private: Path) -> None:
+    path = artifact_copy / "signatures" / f"{sign(artifact_copy, private)}.sig"
+    path.unlink()
+    os.mkfifo(path)
+    assert "is signed by unknown keys" in refusal(artifact_copy, public(private))
+
+
+def test_keys_are_renewed_without_a_gap(artifact_copy: Path, private: Path, other: Path) -> None:
+    """A model signed with both keys is taken by those who know the old one, the new one, or both."""
+    old = sign(artifact_copy, private)
+    assert open_artifact(artifact_copy, public(other, private)).signed_by == old
+    new = sign(artifact_copy, other)
+    assert open_artifact(artifact_copy, public(private)).signed_by == old
+    assert open_artifact(artifact_copy, public(other)).signed_by == new
+
+
+def test_folder_that_cannot_be_written(artifact_copy: Path, private: Path) -> None:
+    (artifact_copy / "signatures").write_text("no folder")
+    with pytest.raises(ArtifactError, match=r"signatures/.*\.sig cannot be written"):
+        sign(artifact_copy, private)
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="needs openssl")
+def test_openssl_makes_keys_signs_and_checks_the_same(artifact_copy: Path, tmp_path: Path) -> None:
+    def openssl(*words: object) -> None:
+        subprocess.run(["openssl", *map(str, words)], check=True, capture_output=True)
+
+    key, shown = tmp_path / "their.key", tmp_path / "their.pub"
+    openssl("genpkey", "-algorithm", "ed25519", "-out", key)
+    openssl("pkey", "-in", key, "-pubout", "-out", shown)
+    signature = artifact_copy / "signatures" / f"{sign(artifact_copy, key)}.sig"
+    manifest = artifact_copy / "manifest.json"
+    checked = ("-rawin", "-in", manifest, "-sigfile", signature)
+    openssl("pkeyutl", "-verify", "-pubin", "-inkey", shown, *checked)
+    signature.unlink()
+    openssl("pkeyutl", "-sign", "-inkey", key, "-rawin", "-in", manifest, "-out", signature)
+    assert open_artifact(artifact_copy, TrustedKeys.read(shown)).signed_by == signature.stem
+
+
+# === Command line ===
+
+
+def run(*words: object) -> int:
+    return main([str(word) for word in words])
+
+
+def test_commands_from_keys_to_an_answer(
+    artifact_copy: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    key, shown = tmp_path / "release.key", tmp_path / "release.pub"
+    assert run("keygen", key) == 0
+    assert run("sign", artifact_copy, "--key", key) == 0
+    assert run("verify", artifact_copy, "--key", shown) == 0
+    told = capsys.readouterr().out
+    assert f"tiny 1 (sha256 {manifest_sha256(artifact_copy)}) is signed with the key" in told
+    assert "PRIVATE KEY" not in told
+    photograph = artifact_copy / "self_test" / "photograph.png"
+    assert run("predict", photograph, "--model", artifact_copy, "--require-signature", shown) == 0
+
+
+@pytest.mark.parametrize("command", ["verify", "predict"])
+def test_commands_refuse_a_model_without_a_signature(
+    command: str, artifact_copy: Path, private: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shown = private.with_suffix(".pub")
+    photograph = artifact_copy / "self_test" / "photograph.png"
+    words = {
+        "verify": (artifact_copy, "--key", shown),
+        "predict": (photograph, "--model", artifact_copy, "--require-signature", shown),
+    }
+    with pytest.raises(SystemExit) as caught:
+        run(command, *words[command])
+    assert caught.value.code == 2
+    assert "is not signed" in capsys.readouterr().err
+
+
+def test_damaged_model_is_not_signed(
+    artifact_copy: Path, private: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (artifact_copy / "tensorflow" / "saved_model.pb").write_bytes(b"")
+    with pytest.raises(SystemExit):
+        run("sign", artifact_copy, "--key", private)
+    assert "has changed since the export" in capsys.readouterr().err
+    assert not (artifact_copy / "signatures").exists()
+
+
+def test_signature_is_for_models_of_this_machine(private: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        run("predict", "a.png", "--url", "http://127.0.0.1:9", "--require-signature", private)
+    assert "--require-signature is for --model" in capsys.readouterr().err

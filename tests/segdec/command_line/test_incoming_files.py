@@ -1,0 +1,104 @@
+"""Which photographs of a folder are whole, and in what order they come."""
+
+import os
+
+import pytest
+
+from segdec.command_line.incoming_files import IncomingFiles
+
+
+class Clock:
+    """Is moved by hand."""
+
+    def __init__(self):
+        self.now = 0.0
+
+    def __call__(self):
+        return self.now
+
+
+@pytest.fixture
+def clock():
+    return Clock()
+
+
+@pytest.fixture
+def arrivals(tmp_path, clock):
+    return IncomingFiles(tmp_path, 2.0, clock)
+
+
+def drop(folder, name, data=b"x", modified=1000):
+    path = folder / name
+    path.write_bytes(data)
+    os.utime(path, (modified, modified))
+    return path
+
+
+def names(arrivals):
+    return [path.name for path in arrivals.stable_files()]
+
+
+def test_what_has_not_changed_for_a_while_is_whole(arrivals, clock, tmp_path):
+    assert names(arrivals) == [] and not arrivals.waiting
+    drop(tmp_path, "a.png")
+    assert names(arrivals) == [] and arrivals.waiting
+    clock.now = 1.9
+    assert names(arrivals) == []
+    clock.now = 2.0
+    assert names(arrivals) == ["a.png"]
+
+
+@pytest.mark.parametrize("change", [{"data": b"xy"}, {"modified": 1001}])
+def test_a_change_begins_the_wait_anew(arrivals, clock, tmp_path, change):
+    drop(tmp_path, "a.png")
+    arrivals.stable_files()
+    clock.now = 1.5
+    drop(tmp_path, "a.png", **change)
+    for now, stable_files in ((2.0, []), (3.4, []), (4.0, ["a.png"])):
+        clock.now = now
+        assert names(arrivals) == stable_files
+
+
+def test_another_file_of_the_name_begins_it_anew(arrivals, clock, tmp_path):
+    drop(tmp_path, "a.png")
+    arrivals.stable_files()
+    drop(tmp_path, "b.tmp").replace(tmp_path / "a.png")
+    clock.now = 2.0
+    assert names(arrivals) == []
+
+
+def test_the_oldest_comes_first_and_of_one_time_by_name(arrivals, clock, tmp_path):
+    for name, modified in (("c.png", 7), ("a.png", 9), ("b.PNG", 9), ("d.bmp", 8)):
+        drop(tmp_path, name, modified=modified, data=name.encode() * (10 - modified))
+    arrivals.stable_files()
+    clock.now = 2.0
+    assert names(arrivals) == ["c.png", "d.bmp", "a.png", "b.PNG"]
+
+
+def test_what_is_no_photograph_or_not_meant_is_left_alone(arrivals, clock, tmp_path):
+    for name in (".a.png", "~a.png", "$a.png", "a.png.tmp", "a.png.part", "a.xml", "png"):
+        drop(tmp_path, name)
+    (tmp_path / "folder.png").mkdir()
+    (tmp_path / "link.png").symlink_to(tmp_path / "a.xml")
+    arrivals.stable_files()
+    clock.now = 2.0
+    assert names(arrivals) == [] and not arrivals.waiting
+
+
+def test_only_the_oldest_are_remembered(arrivals, clock, tmp_path, monkeypatch):
+    monkeypatch.setattr("segdec.command_line.incoming_files.MAX_TRACKED_FILES", 3)
+    for number in range(7):
+        drop(tmp_path, f"{number}.png", modified=number)
+    found = []
+    while len(found) < 7:
+        for path in arrivals.stable_files():
+            found.append(path.name)
+            path.unlink()
+        assert len(arrivals._seen) <= 3
+        clock.now += 1.0
+    assert found == [f"{number}.png" for number in range(7)]
+
+
+def test_a_folder_that_has_gone_is_an_error(clock, tmp_path):
+    with pytest.raises(FileNotFoundError):
+        IncomingFiles(tmp_path / "none", 2.0, clock).stable_files()

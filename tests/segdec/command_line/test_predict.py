@@ -1,0 +1,542 @@
+import hashlib
+import io
+import json
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import cv2
+import numpy as np
+import pytest
+
+from segdec import __version__
+from segdec.__main__ import main
+from segdec.command_line.inspection_loop import MIN_PROGRESS_IMAGES
+from segdec.command_line.overlay_folder import output_stems
+from segdec.images import read_image, read_mask, write_png
+from tests.forged_artifact import write_manifest
+
+
+@pytest.fixture
+def photographs(tmp_path: Path) -> Path:
+    """Two photographs of different sizes in folders of their own, one name twice."""
+    pixels = np.random.default_rng(0).integers(0, 256, (64, 88, 1), dtype=np.uint8)
+    for name, image in {"a/part.png": pixels, "b/part.png": pixels[:61, :83], "b/other.png": pixels}.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        write_png(tmp_path / name, image)
+    return tmp_path
+
+
+def run(*arguments: object) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "segdec", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, check=False, cwd=Path(__file__).parents[2])
+
+
+def test_table_masks_and_overlays(
+    photographs: Path, tiny_artifact: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    images = [photographs / name for name in ("a/part.png", "b/part.png", "b/other.png")]
+    out = photographs / "out"
+    code = main(["predict", *map(str, images), "--model", str(tiny_artifact), "--out", str(out)])
+    lines = capsys.readouterr().out.splitlines()
+    assert code == 0
+    assert lines[0].split() == ["image", "label", "score", "threshold", "regions"]
+    assert [line.split()[0] for line in lines[1:]] == list(map(str, images))
+    assert {line.split()[1] for line in lines[1:]} <= {"good", "defect"}
+    stems = ("a_part", "b_part", "other")
+    assert sorted(path.name for path in out.iterdir()) == sorted(
+        f"{stem}_{kind}.png" for stem in stems for kind in ("mask", "overlay")
+    )
+    assert read_image(out / "b_part_mask.png").pixels.shape == (61, 83, 1)
+
+
+def test_columns_stand_below_their_headings(
+    photographs: Path, tiny_artifact: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    main(["predict", str(photographs / "a/part.png"), "--model", str(tiny_artifact)])
+    heading, row = capsys.readouterr().out.splitlines()
+    for word in ("score", "threshold", "regions"):
+        assert row[: heading.index(word) + len(word)][-1].isdigit()
+    assert row[heading.index("label") - 1] == " "
+
+
+def test_threshold_decides(
+    photographs: Path, tiny_artifact: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    image = str(photographs / "a/part.png")
+    for threshold, label in (("0", "defect"), ("1", "good")):
+        assert main(["predict", image, "--model", str(tiny_artifact), "--threshold", threshold]) == 0
+        assert capsys.readouterr().out.splitlines()[1].split()[1] == label
+
+
+def test_bad_image_does_not_stop_the_others(
+    photographs: Path, tiny_artifact: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (photographs / "text.png").write_text("no picture")
+    names = [str(photographs / name) for name in ("text.png", "a/part.png")]
+    assert main(["predict", *names, "--model", str(tiny_artifact)]) == 1
+    output = capsys.readouterr()
+    assert output.out.splitlines()[1].split()[1] == "NOT_INSPECTED"
+    assert len(output.out.splitlines()) == 3
+    assert output.err.count("error: ") == 1
+    assert output.err.splitlines()[-1] == (
+        "NOT INSPECTED: 1 of 2 photographs. Hold the parts: nothing is known about them."
+    )
+    assert "text.png is not an image of a known type" in output.err
+
+
+def test_limit_on_pixels_is_the_user_s(
+    photographs: Path, tiny_artifact: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    images = [str(photographs / name) for name in ("a/part.png", "b/part.png")]  # 88 × 64 and 83 × 61 px
+    command = ["predict", *images, "--model", str(tiny_artifact), "--max-pixels"]
+    assert main([*command, "5632"]) == 0
+    assert main([*command, "5631"]) == 1
+    output = capsys.readouterr()
+    assert "a/part.png has 88 × 64 = 5,632 pixels. Expected at most 5,631" in output.out + output.err
+
+
+def test_webp_is_inspected_where_its_risk_is_accepted(
+    photographs: Path, tiny_artifact: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    image = photographs / "part.webp"
+    image.write_bytes(cv2.imencode(".webp", np.full((16, 24, 3), 90, np.uint8))[1].tobytes())
+    command = ["predict", str(image), "--model", str(tiny_artifact)]
+    assert main(command) == 1
+    assert f"error: {image} is a WebP file" in capsys.readouterr().err
+    assert main([*command, "--accept-webp"]) == 0
+
+
+def test_photograph_that_does_not_fit_the_model_is_named(
+    photographs: Path, tiny_artifact: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    colour = photographs / "colour.png"
+    write_png(colour, np.full((8, 8, 3), (255, 0, 0), np.uint8))
+    assert main(["predict", str(colour), "--model", str(tiny_artifact)]) == 1
+    assert f"error: {colour}: The image is in colour" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        (["--threshold", "1.5"], "--threshold 1.5 is no score. Expected a number from 0 to 1"),
+        (["--engine", "abacus"], "engine 'abacus' is unknown. Expected one of: tensorflow"),
+        (["--engine", "openvino"], "exported for tensorflow, not for the engine 'openvino'. Export it again"),
+        (["--out", "a"], "holds the images themselves"),
+        (["--out", "a/part.png/below"], "cannot be created"),
+        (["--results", "a/part.png"], "--results a/part.png cannot be used: File exists"),
+        (["--results", "found", "--out", "out"], "--results and --out were given. Expected one of them"),
+        (["--ray"], "--ray without --results. Expected the folder"),
+        (["--shard", "0/4"], "'0/4' is no shard. Expected one of its number, as 3/16 or 16/16"),
+        (["--shard", "5/4"], "'5/4' is no shard"),
+        (["--shard", "third"], "'third' is no shard"),
+    ],
+)
+def test_wrong_option_is_one_clear_error(
+    options: list[str],
+    text: str,
+    photographs: Path,
+    tiny_artifact: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(photographs)
+    with pytest.raises(SystemExit) as caught:
+        main(["predict", "a/part.png", "--model", str(tiny_artifact), *options])
+    assert caught.value.code == 2
+    assert text in capsys.readouterr().err
+
+
+def test_output_that_cannot_be_written_is_one_clear_error(
+    photographs: Path, tiny_artifact: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = photographs / "out"
+    (out / "part_overlay.png").mkdir(parents=True)
+    with pytest.raises(SystemExit) as caught:
+        main(["predict", str(photographs / "a/part.png"), "--model", str(tiny_artifact), "--out", str(out)])
+    assert caught.value.code == 2
+    assert "cannot be written" in capsys.readouterr().err
+
+
+@pytest.fixture
+def careful_artifact(artifact_copy: Path) -> Path:
+    """An artifact that asks for a review of every photograph that is not surely defective."""
+    fields = json.loads((artifact_copy / "manifest.json").read_text())
+    fields["thresholds"].update(score=0.999, review=0.0)
+    write_manifest(artifact_copy, json.dumps(fields).encode())
+    return artifact_copy
+
+
+def test_photograph_for_review_has_both_thresholds(
+    photographs: Path, careful_artifact: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    images, out = [str(photographs / name) for name in ("a/part.png", "b/part.png")], photographs / "out"
+    command = ["predict", *images, "--model", str(careful_artifact)]
+    assert main([*command, "--out", str(out)]) == 0
+    output = capsys.readouterr()
+    heading, *rows = output.out.splitlines()
+    assert [(row.split()[1], row.split()[3]) for row in rows] == [("review", "0.000-0.999")] * 2
+    assert len({row.index("0.000-0.999") + 11 for row in rows} | {heading.index("threshold") + 9}) == 1
+    assert output.err == "FOR REVIEW: 2 of 2 photographs. Somebody has to look at them.\n"
+    assert len(list(out.iterdir())) == 4
+    assert main([*command, "--threshold", "1"]) == 0
+    output = capsys.readouterr()
+    assert [row.split()[1:4:2] for row in output.out.splitlines()[1:]] == [["good", "1.000"]] * 2
+    assert output.err == ""
+
+
+def test_results_count_photographs_for_review(
+    photographs: Path, careful_artifact: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    images, found = [str(photographs / name) for name in ("a", "b/other.png")], str(photographs / "found")
+    assert main(["predict", *images, "--model", str(careful_artifact), "--results", found]) == 0
+    assert capsys.readouterr().out == "2 photographs, 0 of them done before: 2 review\n"
+
+
+# === Folders ===
+
+
+@pytest.mark.parametrize("words", [["."], ["a", "b", "empty.md"], ["b/other.png", "."]])
+def test_folder_stands_for_its_photographs(
+    words: list[str],
+    photographs: Path,
+    tiny_artifact: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    (photographs / "empty.md").touch()
+    monkeypatch.chdir(photographs)
+    main(["predict", *words, "--model", str(tiny_artifact)])
+    rows = [line.split()[0] for line in capsys.readouterr().out.splitlines()[1:]]
+    listed = ["a/part.png", "b/other.png", "b/part.png"]
+    expected = {".": listed, "a": [*listed, "empty.md"], "b/other.png": [listed[1], listed[0], listed[2]]}
+    assert rows == expected[words[0]]
+
+
+def test_folder_goes_on_after_a_photograph_that_cannot_be_read(
+    photographs: Path,
+    tiny_artifact: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    (photographs / "b/broken.png").write_text("no picture")
+    out = tmp_path_factory.mktemp("out")
+    assert main(["predict", str(photographs), "--model", str(tiny_artifact), "--out", str(out)]) == 1
+    output = capsys.readouterr()
+    assert [line.split()[1] == "NOT_INSPECTED" for line in output.out.splitlines()[1:]] == [
+        False,
+        True,
+        False,
+        False,
+    ]
+    assert output.err.count("error: ") == 1
+    assert len(list(out.iterdir())) == 6
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (["void"], "void holds no photographs. Expected files of the types .bmp, .jpeg"),
+        (["a", "--out", "a/out"], "--out a/out lies in a, where its pictures would be taken for photographs"),
+        (["void", "a", "--out", "a"], "void holds no photographs"),
+        (["a", "--out", "a"], "--out a holds the images themselves"),
+    ],
+)
+def test_folder_that_cannot_be_used(
+    words: list[str],
+    text: str,
+    photographs: Path,
+    tiny_artifact: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(photographs)
+    Path("void").mkdir()
+    with pytest.raises(SystemExit) as caught:
+        main(["predict", *words, "--model", str(tiny_artifact)])
+    assert caught.value.code == 2
+    assert text in capsys.readouterr().err
+    assert not Path("a/out").exists()
+
+
+class Terminal(io.StringIO):
+    """Takes what is printed, as a terminal does."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(
+    ("count", "stderr", "shown"),
+    [
+        (MIN_PROGRESS_IMAGES + 1, Terminal(), True),
+        (MIN_PROGRESS_IMAGES, Terminal(), False),
+        (MIN_PROGRESS_IMAGES + 1, io.StringIO(), False),
+    ],
+)
+def test_progress_is_shown_on_a_terminal_alone(
+    count: int,
+    stderr: io.StringIO,
+    shown: bool,
+    tmp_path: Path,
+    tiny_artifact: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    for number in range(count):
+        write_png(tmp_path / f"{number}.png", np.full((16, 16, 1), number, np.uint8))
+    monkeypatch.setattr(sys, "stderr", stderr)
+    assert main(["predict", str(tmp_path), "--model", str(tiny_artifact)]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == count + 1
+    assert (f"0/{count}" in stderr.getvalue()) == shown
+    assert (stderr.getvalue() == "") != shown
+
+
+# === A service ===
+
+
+def test_service_answers_as_an_artifact_does(
+    photographs: Path, stub_service, service_url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pixels = np.full((5, 8, 1), 20, np.uint8)
+    pixels[1:3, 2:6] = 204  # 0.8
+    spot, text, out = (photographs / name for name in ("spot.png", "text.png", "out"))
+    write_png(spot, pixels)
+    text.write_text("no picture")
+    images = [str(spot), str(text), str(photographs / "none.png")]
+    assert main(["predict", *images, "--url", service_url, "--out", str(out)]) == 1
+    output = capsys.readouterr()
+    assert [line.split() for line in output.out.splitlines()] == [
+        ["image", "label", "score", "threshold", "regions"],
+        [images[0], "spot", "0.800", "0.500", "1"],
+        [images[1], "NOT_INSPECTED", "-", "-", "-"],
+        [images[2], "NOT_INSPECTED", "-", "-", "-"],
+    ]
+    warning, refused, missing, count = output.err.splitlines()
+    assert count.startswith("NOT INSPECTED: 2 of 3 photographs.")
+    assert warning == f"warning: {spot}: it is a stub"
+    assert refused.startswith(f"error: {text}: The request body is not an image of a known type")
+    assert refused.endswith("(422 unsupported_type, request of-the-stub)")
+    assert missing.startswith(f"error: {images[2]} cannot be read")
+    assert sorted(path.name for path in out.iterdir()) == ["spot_mask.png", "spot_overlay.png"]
+    np.testing.assert_array_equal(read_mask(out / "spot_mask.png"), np.where(pixels[..., 0] > 127, 255, 0))
+    paths = [path for path, _ in stub_service.requests]
+    assert paths == ["/v1/models", "/v1/predict", "/v1/predict"]
+
+
+def test_service_gives_the_classes_of_pixels_that_its_model_has(
+    photographs: Path, stub_service, service_url: str
+) -> None:
+    stub_service.mask_classes = True
+    pixels = np.full((5, 8, 1), 20, np.uint8)
+    pixels[1:3, 2:6] = 204
+    image, out = photographs / "spot.png", photographs / "out"
+    write_png(image, pixels)
+    assert main(["predict", str(image), "--url", service_url, "--out", str(out)]) == 0
+    assert sorted(path.name for path in out.iterdir()) == [
+        "spot_classes.png",
+        "spot_mask.png",
+        "spot_overlay.png",
+    ]
+    classes = read_image(out / "spot_classes.png").pixels[..., 0]
+    np.testing.assert_array_equal(classes, np.where(pixels[..., 0] > 127, 1, 0))
+    np.testing.assert_array_equal(read_mask(out / "spot_mask.png"), np.where(pixels[..., 0] > 127, 255, 0))
+
+
+def test_review_of_a_service_is_told(
+    photographs: Path, stub_service, service_url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stub_service.review = 0.25
+    image = photographs / "doubtful.png"
+    write_png(image, np.full((5, 8, 1), 102, np.uint8))  # 0.4
+    assert main(["predict", str(image), "--url", service_url]) == 0
+    output = capsys.readouterr()
+    assert output.out.splitlines()[1].split()[1:] == ["review", "0.400", "0.250-0.500", "0"]
+    assert output.err.splitlines()[-1].startswith("FOR REVIEW: 1 of 1 photographs.")
+
+
+def test_service_is_asked_for_the_model_and_with_the_key(
+    photographs: Path,
+    stub_service,
+    service_url: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    stub_service.key = "k1"
+    (photographs / "key").write_text("k1\n")
+    ask = ["predict", str(photographs / "a/part.png"), "--url", service_url]
+    named = ["--model-name", "parts", "--version", "stable", "--threshold", "0.75"]
+    assert main([*ask, *named, "--api-key-file", str(photographs / "key")]) == 0
+    assert stub_service.requests[-1][0] == "/v1/models/parts/versions/stable/predict"
+    assert capsys.readouterr().out.splitlines()[1].split()[3] == "0.750"
+    monkeypatch.setenv("SEGDEC_API_KEY", "k1")
+    assert main(ask) == 0
+    monkeypatch.setenv("SEGDEC_API_KEY", "k2")
+    with pytest.raises(SystemExit) as caught:
+        main(ask)
+    assert caught.value.code == 2
+    assert f"error: {service_url} does not know the key in $SEGDEC_API_KEY. " in capsys.readouterr().err
+    monkeypatch.delenv("SEGDEC_API_KEY")
+    with pytest.raises(SystemExit):
+        main(ask)
+    told = f"error: {service_url} asks for an API key. Give it with --api-key-file FILE. (401 unauthorized"
+    assert told in capsys.readouterr().err
+
+
+def test_service_needs_no_tensorflow(photographs: Path, service_url: str) -> None:
+    arguments = ["predict", str(photographs / "a/part.png"), "--url", service_url]
+    code = (
+        "import sys; sys.modules['tensorflow'] = sys.modules['PIL'] = None\n"
+        f"from segdec.__main__ import main; sys.exit(main({arguments}))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=Path(__file__).parents[2],
+    )
+    assert (done.returncode, done.stderr.count("\n")) == (0, 1)  # one line: the stub's warning
+
+
+def test_missing_service_is_one_clear_error(
+    photographs: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("segdec.client.retries.BACKOFF_S", 0.0)
+    with socket.socket() as bound:  # never listens
+        bound.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{bound.getsockname()[1]}"
+        with pytest.raises(SystemExit) as caught:
+            main(["predict", str(photographs / "a/part.png"), "--url", url])
+    assert caught.value.code == 2
+    output = capsys.readouterr()
+    assert output.out == ""
+    assert output.err.startswith(f"error: No answer from {url}/v1/models: ")
+    assert output.err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ([], "one of the arguments --model --url is required"),
+        (["--model", "m", "--url", "http://x"], "not allowed with argument"),
+        (["--model", "m", "--model-name", "parts"], "--model-name is for a service. Expected it with --url"),
+        (["--model", "m", "--version", "1"], "--version is for a service"),
+        (["--model", "m", "--api-key-file", "key"], "--api-key-file is for a service"),
+        (["--url", "http://x", "--max-pixels", "9"], "--max-pixels is for --model: a service has its own"),
+        (["--url", "http://x", "--engine", "openvino"], "--engine is for --model: a service has its own"),
+        (["--url", "http://x", "--threads", "2"], "--threads is for --model: a service has its own"),
+        (["--model", "m", "--threads", "0"], "'0' is no number of threads. Expected a number from 1 to 1024"),
+        (["--model", "m", "--max-pixels", "0"], "'0' is no limit on pixels. Expected a number from 1"),
+        (["--url", "http://x", "--version", "1"], "--version without --model-name"),
+        (["--url", "x:8000"], "'x:8000' is no address"),
+        (["--url", "http://x", "--api-key-file", "no"], "--api-key-file no cannot be read: No such file"),
+        (["--url", "http://x", "--api-key-file", "a/part.png"], "cannot be read: it is no text"),
+        (["--url", "http://x", "--api-key-file", "empty"], "--api-key-file empty holds no usable key"),
+    ],
+)
+def test_options_that_do_not_go_together(
+    options: list[str],
+    text: str,
+    photographs: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(photographs)
+    (photographs / "empty").write_text("\n")
+    with pytest.raises(SystemExit) as caught:
+        main(["predict", "a/part.png", *options])
+    assert caught.value.code == 2
+    assert text in capsys.readouterr().err
+
+
+def test_white_level_of_the_model_is_used_here_and_there(
+    photographs: Path, artifact_copy: Path, service_url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    manifest = artifact_copy / "manifest.json"
+    fields = json.loads(manifest.read_text())
+    fields["input"]["white_level"] = 4095
+    content = json.dumps(fields).encode()
+    manifest.write_bytes(content)
+    (artifact_copy / "manifest.sha256").write_text(f"{hashlib.sha256(content).hexdigest()}  manifest.json\n")
+    image, out = photographs / "deep.png", photographs / "out"
+    image.write_bytes(cv2.imencode(".png", np.full((16, 24), 3276, np.uint16))[1].tobytes())  # 12-bit data
+    for source in (["--model", str(artifact_copy)], ["--url", service_url, "--out", str(out)]):
+        assert main(["predict", str(image), *source]) == 0, capsys.readouterr().err
+    assert capsys.readouterr().out.splitlines()[-1].split()[1:3] == ["spot", "0.800"]
+    assert (out / "deep_overlay.png").exists()
+
+
+def test_model_that_is_not_served(
+    photographs: Path, service_url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main(["predict", str(photographs / "a/part.png"), "--url", service_url, "--model-name", "part"])
+    assert caught.value.code == 2
+    assert "No model 'part' is served. Expected one of: parts." in capsys.readouterr().err
+
+
+# === Processes and names ===
+
+
+def test_engine_says_what_it_lacks_here(
+    every_engine: Path,
+    photographs: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    import segdec.engines.openvino
+
+    monkeypatch.setattr(segdec.engines.openvino, "has_bfloat16", lambda: False)
+    main(
+        [
+            "predict",
+            str(photographs / "a/part.png"),
+            "--model",
+            str(every_engine),
+            "--engine",
+            "openvino-bfloat16",
+        ]
+    )
+    said = capsys.readouterr()
+    assert "warning: This CPU does not multiply in bfloat16" in said.err
+    assert "part.png" in said.out
+
+
+@pytest.mark.slow
+def test_threads_as_a_process(tiny_artifact: Path, photographs: Path) -> None:
+    done = run("predict", photographs, "--model", tiny_artifact, "--threads", "1")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert len(done.stdout.splitlines()) == 4
+
+
+def test_version_as_a_process_is_that_of_the_manifest(tiny_artifact: Path) -> None:
+    done = run("--version")
+    assert (done.returncode, done.stderr) == (0, "")
+    manifest = json.loads((tiny_artifact / "manifest.json").read_text())
+    assert done.stdout == f"segdec {manifest['segdec_version']}\n" == f"segdec {__version__}\n"
+
+
+@pytest.mark.slow
+def test_damaged_artifact_as_a_process(artifact_copy: Path, photographs: Path) -> None:
+    (artifact_copy / "tensorflow/saved_model.pb").write_bytes(b"")
+    done = run("predict", photographs / "a/part.png", "--model", artifact_copy)
+    assert done.returncode == 2
+    assert done.stderr.startswith("error: ")
+    assert done.stderr.count("\n") == 1
+    assert "saved_model.pb has changed" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("images", "stems"),
+    [
+        (["x/a.png", "x/b.png"], ["a", "b"]),
+        (["x/a.png", "y/a.png"], ["x_a", "y_a"]),
+        (["x/a.png", "x/a.jpg", "x/A.bmp"], ["x_a", "x_a-2", "x_A-3"]),
+        (["x/a.png", "y/a.png", "x_a.png"], ["x_a-2", "y_a", "x_a"]),
+        (["1/x/a.png", "2/x/a.png"], ["x_a", "x_a-2"]),
+    ],
+)
+def test_output_names_never_collide(images: list[str], stems: list[str]) -> None:
+    assert output_stems([Path(image) for image in images]) == stems

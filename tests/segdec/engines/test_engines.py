@@ -1,0 +1,348 @@
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from segdec.artifact import read_manifest
+from segdec.artifact.variants import Speed, Variant, check_versions, order_by_speed
+from segdec.config import ModelConfig
+from segdec.engines import ENGINES, choose_engine
+from segdec.engines.tensorflow import NetworkEngine
+from segdec.errors import ArtifactError, ConfigError, MissingExtraError
+from segdec.export.model_export import ModelCard, export_model, write_engine
+from segdec.export.self_test import run_self_test
+from segdec.export.timing import min_cpu_ms
+from segdec.predictor import Predictor
+
+EXACT = [name for name, kind in ENGINES.items() if kind.precision == "float32"]
+FOLDER = Path("model")
+
+
+def test_every_engine_has_the_name_of_its_package_and_precision() -> None:
+    for name, kind in ENGINES.items():
+        assert name == (kind.package if kind.precision == "float32" else f"{kind.package}-{kind.precision}")
+
+
+def test_first_installed_engine_is_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
+    held = ("openvino-int8", "tensorflow")
+    monkeypatch.setitem(sys.modules, "openvino", object())  # type: ignore[arg-type]
+    monkeypatch.setitem(sys.modules, "tensorflow", object())  # type: ignore[arg-type]
+    assert choose_engine(FOLDER, held, None) == "openvino-int8"
+    assert choose_engine(FOLDER, held, "tensorflow") == "tensorflow"
+    monkeypatch.setitem(sys.modules, "openvino", None)  # type: ignore[arg-type]
+    assert choose_engine(FOLDER, held, None) == "tensorflow"
+    assert choose_engine(FOLDER, held, "openvino-int8") == "openvino-int8"
+
+
+def test_model_none_of_whose_engines_is_installed_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "openvino", None)  # type: ignore[arg-type]
+    with pytest.raises(MissingExtraError, match=r"'openvino'.*'\.\[openvino\]'"):
+        choose_engine(FOLDER, ("openvino", "openvino-int8"), None)
+
+
+def test_engine_the_model_was_not_exported_for_is_refused() -> None:
+    with pytest.raises(
+        ArtifactError, match=r"exported for tensorflow, not .*'openvino'.* --engines tensorflow openvino"
+    ):
+        choose_engine(FOLDER, ("tensorflow",), "openvino")
+    with pytest.raises(ConfigError, match="engine 'abacus' is unknown"):
+        choose_engine(FOLDER, ("tensorflow",), "abacus")
+
+
+# === Preference ===
+
+
+@pytest.mark.parametrize(
+    ("named", "measured", "expected"),
+    [
+        ("openvino tensorflow", {"openvino": 74, "tensorflow": 21}, "tensorflow openvino"),
+        ("tensorflow openvino", {"openvino": 74, "tensorflow": 21}, "tensorflow openvino"),
+        ("openvino tensorflow", {"openvino": 22, "tensorflow": 21}, "openvino tensorflow"),  # by chance
+        # What answers differently keeps its place: first where the user put it first, and only there.
+        (
+            "openvino-int8 openvino tensorflow",
+            {"openvino-int8": 9, "openvino": 3, "tensorflow": 1},
+            "openvino-int8 tensorflow openvino",
+        ),
+        (
+            "tensorflow openvino-bfloat16 openvino",
+            {"tensorflow": 9, "openvino-bfloat16": 1, "openvino": 3},
+            "openvino openvino-bfloat16 tensorflow",
+        ),
+        ("openvino-int8 openvino-bfloat16", {"openvino-int8": 9, "openvino-bfloat16": 1}, None),
+        ("openvino tensorflow", {"tensorflow": 1}, None),  # one was not measured
+    ],
+)
+def test_the_fastest_exact_engine_is_preferred(
+    named: str, measured: dict[str, float], expected: str | None
+) -> None:
+    order = tuple(named.split())
+    found = order_by_speed(order, Speed(height=64, width=48, processor="", threads=2, cpu_ms=measured))
+    assert found == (tuple(expected.split()) if expected else order)
+    assert order_by_speed(order, None) == order
+
+
+def fake_times(monkeypatch: pytest.MonkeyPatch, *rounds: Sequence[float]) -> list[set[str]]:
+    """Lets each measurement find the next of `rounds`, ms; returns what will have been measured."""
+    import segdec.export.model_export
+
+    waiting, asked = list(rounds), []
+
+    def measure(works: Mapping[str, Callable[[], object]]) -> dict[str, float]:
+        asked.append({Path(name).name for name in works})
+        for work in works.values():
+            work()
+        return dict(zip(works, waiting.pop(0), strict=True))
+
+    monkeypatch.setattr(segdec.export.model_export, "min_cpu_ms", measure)
+    return asked
+
+
+def export_two(tiny_network: Any, tiny_config: ModelConfig, folder: Path, **options: Any) -> Predictor:
+    names = ["openvino", "tensorflow"]
+    export_model(tiny_network, folder, tiny_config, ModelCard("t", "1"), engines=names, **options)
+    return Predictor.load(folder)
+
+
+def test_export_measures_and_the_faster_engine_runs_the_model(
+    tiny_network: Any, tiny_config: ModelConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = fake_times(monkeypatch, [74.04], [21.0])
+    predictor = export_two(tiny_network, tiny_config, tmp_path / "model")
+    assert asked == [{"openvino"}, {"tensorflow"}]
+    assert predictor.engine_name == "tensorflow"
+    assert predictor.manifest is not None
+    found = predictor.manifest.speed
+    assert found is not None
+    assert found.cpu_ms == {"openvino": 74.0, "tensorflow": 21.0}
+    assert (found.height, found.width) == predictor.warmup_shape()[:2]
+    assert list(predictor.manifest.variants) == ["openvino", "tensorflow"]
+    assert Predictor.load(tmp_path / "model", "openvino").engine_name == "openvino"
+
+
+def test_export_without_measuring_keeps_the_order(
+    tiny_network: Any, tiny_config: ModelConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = fake_times(monkeypatch)
+    predictor = export_two(tiny_network, tiny_config, tmp_path / "model", measure=False)
+    assert asked == []
+    assert predictor.engine_name == "openvino"
+    assert predictor.manifest is not None
+    assert predictor.manifest.speed is None
+
+
+@pytest.mark.parametrize(("direct", "transformed", "kernels"), [(1.0, 2.0, 0), (1.0, 1.05, 1), (2.0, 1.0, 1)])
+def test_fourier_transforms_that_do_not_pay_are_left_out(
+    direct: float,
+    transformed: float,
+    kernels: int,
+    wide_network: Any,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    fake_times(monkeypatch, [direct, transformed])
+    asked = images(1, 64, 48)
+    write_engine("openvino", wide_network, tmp_path / "model", [], asked[0])
+    assert len(list((tmp_path / "model").glob("*.npy"))) == kernels
+    found = ENGINES["openvino"].load(tmp_path / "model").infer(asked)
+    expected = NetworkEngine(wide_network).infer(asked)
+    np.testing.assert_allclose(found.mask, expected.mask, rtol=1e-4, atol=1e-4)
+
+
+def test_least_processor_time_of_work_in_turn() -> None:
+    seconds = {"a": [9.0, 3.0, 2.0, 4.0, 5.0, 5.0], "b": [1.0, 7.0, 8.0, 7.5, 9.0, 9.0]}  # the first: warm-up
+    now, order = [0.0], []
+
+    def work(name: str) -> None:
+        now[0] += seconds[name][order.count(name)] / 100
+        order.append(name)
+
+    works = {name: partial(work, name) for name in seconds}
+    assert min_cpu_ms(works, lambda: now[0]) == pytest.approx({"a": 20.0, "b": 70.0})
+    assert order == ["a", "b"] * 6
+    order.clear()
+    now[0] = 0.0
+    seconds = {name: [100 * one for one in values] for name, values in seconds.items()}
+    assert min_cpu_ms(works, lambda: now[0]) == pytest.approx({"a": 2000.0, "b": 7000.0})
+    assert len(order) == 2 * 3  # so long that three rounds are enough
+
+
+# === Answers ===
+
+
+def images(batch: int, height: int, width: int) -> np.ndarray[Any, np.dtype[np.uint8]]:
+    return np.random.default_rng(9).integers(0, 256, (batch, height, width, 1), dtype=np.uint8)
+
+
+@pytest.mark.parametrize("shape", [(1, 64, 48), (3, 40, 104), (1, 200, 8)])
+@pytest.mark.parametrize("name", EXACT)
+def test_exact_engines_answer_as_the_network(
+    name: str, shape: tuple[int, int, int], wide_network: Any, every_engine: Path
+) -> None:
+    from segdec.engines.tensorflow import NetworkEngine
+
+    asked = images(*shape)
+    expected, found = (
+        NetworkEngine(wide_network).infer(asked),
+        ENGINES[name].load(every_engine / name).infer(asked),
+    )
+    np.testing.assert_allclose(found.mask, expected.mask, rtol=0, atol=1e-4)
+    np.testing.assert_allclose(found.classes, expected.classes, rtol=0, atol=1e-4)
+    assert (found.mask.dtype, found.classes.dtype) == (np.float32, np.float32)
+
+
+@pytest.mark.parametrize("name", ENGINES)
+def test_every_engine_passes_the_self_test(name: str, every_engine: Path) -> None:
+    predictor = Predictor.load(every_engine, name)
+    assert predictor.engine_name == name
+    run_self_test(predictor, every_engine)
+
+
+@pytest.mark.parametrize("name", ENGINES)
+def test_answers_do_not_depend_on_the_batch(name: str, every_engine: Path) -> None:
+    predictor, photographs = Predictor.load(every_engine, name), images(3, 64, 48)
+    together, alone = predictor.infer(photographs), [predictor.infer(one[None]) for one in photographs]
+    scale = 1e-4 if ENGINES[name].precision == "float32" else 0.05
+    for row, one in enumerate(alone):
+        np.testing.assert_allclose(together.mask[row], one.mask[0], rtol=0, atol=scale)
+
+
+def test_manifest_says_what_each_engine_is(every_engine: Path) -> None:
+    variants = read_manifest(every_engine).variants
+    assert list(variants) == list(ENGINES)
+    for name, variant in variants.items():
+        assert variant.precision == ENGINES[name].precision
+        assert list(variant.built_with) == [ENGINES[name].package]
+        if variant.precision == "float32":
+            assert (variant.mask_tolerance, variant.score_tolerance) == (0, 0)
+
+
+@pytest.mark.parametrize(
+    ("installed", "refused"), [("2026.3.0", True), ("2026.4.0", False), ("2027.0.0", False)]
+)
+def test_older_package_than_wrote_it_is_refused(
+    installed: str, refused: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import segdec.artifact.variants
+
+    monkeypatch.setattr(segdec.artifact.variants.metadata, "version", lambda _package: installed)
+    variant = Variant(built_with={"openvino": "2026.4.1"})
+    if not refused:
+        check_versions("openvino-int8", variant)
+        return
+    with pytest.raises(ArtifactError, match=r"openvino 2026\.4\.1; 2026\.3\.0 .*--engines openvino-int8"):
+        check_versions("openvino-int8", variant)
+
+
+def test_int8_differs_but_little(wide_network: Any, every_engine: Path) -> None:
+    from segdec.engines.tensorflow import NetworkEngine
+
+    asked = images(4, 64, 48)
+    exact, found = (
+        NetworkEngine(wide_network).infer(asked),
+        Predictor.load(every_engine, "openvino-int8").infer(asked),
+    )
+    for one, other in ((exact.mask, found.mask), (exact.classes, found.classes)):
+        assert 0 < np.linalg.norm(one - other) < 0.3 * np.linalg.norm(one)
+
+
+def test_cpu_without_bfloat16_says_so(every_engine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import segdec.engines.openvino
+    import segdec.engines.tensorflow
+
+    for module in (segdec.engines.openvino, segdec.engines.tensorflow):
+        monkeypatch.setattr(module, "has_bfloat16", lambda: False)
+    (note,) = Predictor.load(every_engine, "openvino-bfloat16").notes
+    assert "computes in float32" in note
+    (note,) = Predictor.load(every_engine, "tensorflow-bfloat16").notes
+    assert "use the engine 'tensorflow'" in note
+    assert Predictor.load(every_engine, "openvino").notes == ()
+
+
+def test_missing_openvino_names_its_extra(every_engine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "openvino", None)  # type: ignore[arg-type]
+    monkeypatch.delitem(sys.modules, "segdec.engines.openvino", raising=False)
+    with pytest.raises(MissingExtraError, match=r"'openvino'.*extra 'openvino'.*'\.\[openvino\]'"):
+        Predictor.load(every_engine, "openvino")
+
+
+def test_damaged_openvino_model_is_refused(tmp_path: Path) -> None:
+    from segdec.engines.openvino import OpenVINOEngine
+    from segdec.engines.openvino_graph import MODEL
+
+    with pytest.raises(ArtifactError, match=r"holds no model that OpenVINO .* can load"):
+        OpenVINOEngine.load(tmp_path)
+    (tmp_path / MODEL).write_text("<net/>")
+    with pytest.raises(ArtifactError, match="another beginning than a model of OpenVINO"):
+        OpenVINOEngine.load(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["tensorflow", "openvino"])
+def test_answers_are_the_same_after_memory_was_released(name: str, every_engine: Path) -> None:
+    predictor = Predictor.load(every_engine, name)
+    images = np.random.default_rng(5).integers(0, 256, (1, 64, 48, 1), dtype=np.uint8)
+    before = predictor.infer(images)
+    predictor.release_memory()
+    np.testing.assert_array_equal(predictor.infer(images).mask, before.mask)
+
+
+def test_openvino_takes_the_threads_it_is_given(every_engine: Path) -> None:
+    asked = images(1, 64, 48)
+    one = Predictor.load(every_engine, "openvino", threads=1).infer(asked)
+    np.testing.assert_allclose(
+        one.mask, Predictor.load(every_engine, "openvino").infer(asked).mask, atol=1e-5
+    )
+
+
+def test_engine_built_wrongly_is_not_exported(
+    wide_network: Any, wide_config: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import segdec.export.openvino_model
+    from segdec.export.model_export import ModelCard, export_model
+    from segdec.network.network import build_network
+
+    other = build_network(wide_config.network)
+    save = segdec.export.openvino_model.save_float
+    monkeypatch.setattr(
+        segdec.export.openvino_model,
+        "save_float",
+        lambda _network, *where, **form: save(other, *where, **form),
+    )
+    with pytest.raises(ArtifactError, match="logits differ from the network's"):
+        export_model(
+            wide_network, tmp_path / "model", wide_config, ModelCard("wide", "1"), engines=["openvino"]
+        )
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_int8_without_photographs_is_refused(wide_network: Any, tmp_path: Path) -> None:
+    from segdec.export.model_export import write_engine
+
+    with pytest.raises(ConfigError, match=re.escape("No validation photograph to calibrate int8 with")):
+        write_engine("openvino-int8", wide_network, tmp_path / "openvino-int8", [])
+
+
+GIVEN_BACK = """
+import faulthandler, gc, signal, sys
+from pathlib import Path
+from segdec.engines import ENGINES
+faulthandler.enable()
+signal.signal(signal.SIGTERM, lambda *_: print("told to stop"))
+engines = [ENGINES["openvino"].load(Path(sys.argv[1])) for _ in range(3)]
+while engines:
+    del engines[0]
+    gc.collect()
+signal.raise_signal(signal.SIGTERM)
+"""
+
+
+def test_signals_arrive_after_models_were_replaced(every_engine: Path) -> None:
+    command = [sys.executable, "-c", GIVEN_BACK, str(every_engine / "openvino")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "told to stop\n"), done.stderr

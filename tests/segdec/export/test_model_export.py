@@ -1,0 +1,168 @@
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from segdec.artifact import read_manifest
+from segdec.config import InputConfig, ModelConfig
+from segdec.engines import Logits
+from segdec.errors import ArtifactError, ConfigError
+from segdec.predictor import Predictor
+
+TOLERANCE = 1e-5
+
+
+def images(batch: int, height: int, width: int) -> NDArray[np.uint8]:
+    return np.random.default_rng(5).integers(0, 256, (batch, height, width, 1), dtype=np.uint8)
+
+
+def export(network: Any, folder: Path, config: ModelConfig, **facts: Any) -> None:
+    from segdec.export.model_export import ModelCard, export_model
+
+    export_model(network, folder, config, ModelCard("tiny", "1", **facts))
+
+
+@pytest.mark.parametrize("batch", [1, 4])
+@pytest.mark.parametrize("size", [(64, 48), (40, 104)])
+def test_artifact_answers_as_its_network(
+    batch: int, size: tuple[int, int], tiny_network: Any, tiny_artifact: Path
+) -> None:
+    from segdec.engines.tensorflow import NetworkEngine, TensorFlowEngine
+
+    asked = images(batch, *size)
+    found = TensorFlowEngine.load(tiny_artifact / "tensorflow").infer(asked)
+    called = tiny_network(asked.astype(np.float32), training=False)
+    for expected in (
+        NetworkEngine(tiny_network).infer(asked),
+        Logits(np.asarray(called["mask_logits"]), np.asarray(called["class_logits"])),
+    ):
+        np.testing.assert_allclose(found.mask, expected.mask, rtol=0, atol=TOLERANCE)
+        np.testing.assert_allclose(found.classes, expected.classes, rtol=0, atol=TOLERANCE)
+    assert found.mask.shape == (batch, size[0] // 8, size[1] // 8, 1)
+    assert (found.mask.dtype, found.classes.dtype) == (np.float32, np.float32)
+
+
+@pytest.mark.parametrize("stride", [2, 1])
+def test_artifact_with_a_finer_mask_answers_as_its_network(
+    stride: int,
+    tiny_config: ModelConfig,
+    tensorflow_devices: list[str],  # noqa: ARG001
+    tmp_path: Path,
+) -> None:
+    from segdec.engines.tensorflow import NetworkEngine
+    from segdec.network.network import build_network
+
+    finer = tiny_config.network.model_copy(update={"mask_stride": stride, "decoder_widths": (4, 4, 4)})
+    network = build_network(finer)
+    correction = network.segmentation.get_layer("mask_correction")
+    correction.set_weights([np.ones_like(weight) for weight in correction.get_weights()])
+    config = tiny_config.model_copy(update={"network": finer})
+    export(network, tmp_path / "model", config)
+    reference, loaded = NetworkEngine(network), Predictor.load(tmp_path / "model")
+    for batch, height, width in ((1, 64, 48), (4, 64, 48), (1, 40, 104), (4, 40, 104)):
+        asked = images(batch, height, width)
+        found, expected = loaded.infer(asked), reference.infer(asked)
+        assert found.mask.shape == (batch, height // stride, width // stride, 1)
+        np.testing.assert_allclose(found.mask, expected.mask, rtol=0, atol=TOLERANCE)
+        np.testing.assert_allclose(found.classes, expected.classes, rtol=0, atol=TOLERANCE)
+    photograph = images(1, 61, 83)[0]
+    assert loaded.predict([photograph])[0].grid_scores.shape == (64 // stride, 88 // stride)
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [
+        InputConfig(),
+        InputConfig(policy="resize", height=40, width=56),
+        InputConfig(policy="tile", height=40, width=56, overlap_px=16),
+    ],
+    ids=lambda policy: policy.policy,
+)
+def test_predictor_answers_alike_from_memory_and_from_the_artifact(
+    policy: InputConfig, tiny_network: Any, tiny_config: ModelConfig, tmp_path: Path
+) -> None:
+    from segdec.engines.tensorflow import NetworkEngine
+
+    config = tiny_config.model_copy(update={"input": policy})
+    export(tiny_network, tmp_path / "model", config)
+    photographs = list(images(4, 61, 83))
+    from_memory = Predictor(NetworkEngine(tiny_network), config).predict(photographs)
+    one_by_one = Predictor.load(tmp_path / "model").predict(photographs, batch_size=1)
+    for expected, found in zip(from_memory, one_by_one, strict=True):
+        assert found.mask.shape == (61, 83)
+        assert found.score == pytest.approx(expected.score, abs=TOLERANCE)
+        np.testing.assert_allclose(found.mask_scores, expected.mask_scores, rtol=0, atol=TOLERANCE)
+
+
+def test_manifest_says_what_was_exported(tiny_artifact: Path, tiny_config: ModelConfig) -> None:
+    manifest = read_manifest(tiny_artifact)
+    assert manifest.network == tiny_config.network
+    assert manifest.classes == tiny_config.classes
+    assert manifest.thresholds == tiny_config.thresholds
+    assert "tensorflow/saved_model.pb" in manifest.files
+
+
+def test_artifact_that_answers_differently_is_not_written(
+    tiny_network: Any, tiny_config: ModelConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import segdec.engines.tensorflow
+
+    class Other:
+        batch_pixels = 2**24
+
+        def infer(self, asked: NDArray[np.uint8]) -> Logits:
+            batch, height, width, _ = asked.shape
+            return Logits(
+                np.ones((batch, height // 8, width // 8, 1), np.float32), np.ones((batch, 2), np.float32)
+            )
+
+    monkeypatch.setattr(segdec.engines.tensorflow.TensorFlowEngine, "load", lambda *_: Other())
+    with pytest.raises(ArtifactError, match="mask logits differ"):
+        export(tiny_network, tmp_path / "model", tiny_config)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_configuration_of_another_network_is_refused(
+    tiny_network: Any, tiny_config: ModelConfig, tmp_path: Path
+) -> None:
+    colour = tiny_config.network.model_copy(update={"input_channels": 3})
+    with pytest.raises(ConfigError, match=r"has 1 input .* 8 and 1 masks.* says 3, 2, 8, 1"):
+        export(tiny_network, tmp_path / "model", tiny_config.model_copy(update={"network": colour}))
+    finer = tiny_config.network.model_copy(update={"mask_stride": 2})
+    with pytest.raises(ConfigError, match="says 1, 2, 2, 1"):
+        export(tiny_network, tmp_path / "model", tiny_config.model_copy(update={"network": finer}))
+
+
+def test_metric_that_is_no_number_is_refused(
+    tiny_network: Any, tiny_config: ModelConfig, tmp_path: Path
+) -> None:
+    with pytest.raises(ConfigError, match=r"metrics\.ap: .*finite"):
+        export(tiny_network, tmp_path / "model", tiny_config, metrics={"ap": math.nan})
+
+
+@pytest.mark.parametrize("setting", [True, False])
+def test_full_precision_gives_the_old_setting_back(
+    tensorflow_devices: list[str],  # noqa: ARG001
+    setting: bool,
+) -> None:
+    import tensorflow as tf
+
+    from segdec.export.model_export import full_precision
+
+    options = tf.config.experimental
+    before = options.tensor_float_32_execution_enabled()
+    options.enable_tensor_float_32_execution(setting)
+    with full_precision():
+        assert not options.tensor_float_32_execution_enabled()
+    assert options.tensor_float_32_execution_enabled() is setting
+    options.enable_tensor_float_32_execution(before)
+
+
+def test_folder_without_a_savedmodel_is_refused(tmp_path: Path) -> None:
+    from segdec.engines.tensorflow import TensorFlowEngine
+
+    with pytest.raises(ArtifactError, match="holds no SavedModel"):
+        TensorFlowEngine.load(tmp_path)

@@ -1,0 +1,189 @@
+"""The scans of progressive and sequential JPEG files, as encoders write them and as a cut leaves them."""
+
+import io
+from typing import Any
+
+import cv2
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from PIL import Image
+
+from segdec.errors import ImageError
+from segdec.images import decode_image
+from segdec.imaging.jpeg_scans import MAX_SCANS, check_scans
+from tests.image_files import arithmetic_jpeg
+
+START_OF_SCAN, END_OF_IMAGE = b"\xff\xda", b"\xff\xd9"
+
+
+def surface(channels: int) -> NDArray[np.uint8]:
+    noise = np.random.default_rng(3).integers(0, 256, (48, 72, channels), dtype=np.uint8)
+    return np.asarray(cv2.GaussianBlur(noise, (0, 0), 2), dtype=np.uint8).reshape(48, 72, channels)
+
+
+def jpeg(channels: int, **options: Any) -> bytes:
+    stream = io.BytesIO()
+    Image.fromarray(surface(channels).squeeze()).save(stream, "JPEG", **options)
+    return stream.getvalue()
+
+
+def scan_starts(data: bytes) -> list[int]:
+    """Where the scans begin, without a parser: Pillow writes no marker into its coded pixels."""
+    return [place for place in range(len(data)) if data.startswith(START_OF_SCAN, place)]
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+@pytest.mark.parametrize("progressive", [True, False])
+@pytest.mark.parametrize("quality", [5, 50, 75, 95, 100])
+@pytest.mark.parametrize("subsampling", ["4:4:4", "4:2:2", "4:2:0"])
+def test_whole_files_of_pillow_pass(channels: int, progressive: bool, quality: int, subsampling: str) -> None:
+    data = jpeg(channels, quality=quality, progressive=progressive, subsampling=subsampling)
+    assert len(scan_starts(data)) > 1 or not progressive
+    assert decode_image(data, "part").pixels.shape == (48, 72, channels)
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+@pytest.mark.parametrize("restart", [0, 1, 7])
+def test_whole_files_of_opencv_pass(channels: int, restart: int) -> None:
+    options = [cv2.IMWRITE_JPEG_PROGRESSIVE, 1, cv2.IMWRITE_JPEG_RST_INTERVAL, restart]
+    data = cv2.imencode(".jpg", surface(channels), options)[1].tobytes()
+    assert decode_image(data, "part").pixels.shape == (48, 72, channels)
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+@pytest.mark.parametrize("quality", [5, 75, 100])
+def test_file_cut_between_any_two_scans_and_closed_is_refused(channels: int, quality: int) -> None:
+    data = jpeg(channels, quality=quality, progressive=True)
+    starts = scan_starts(data)
+    assert len(starts) == (6 if channels == 1 else 10)
+    for number, start in enumerate(starts):
+        before = data.rindex(b"\xff\xc4", 0, start) if number else start  # tables of a scan come before it
+        for cut in (start, before):
+            with pytest.raises(ImageError, match="part, a JPEG file, ends before its last scan") as caught:
+                decode_image(data[:cut] + END_OF_IMAGE, "part")
+            assert caught.value.code == "truncated_image"
+
+
+def segment(marker: int, content: bytes) -> bytes:
+    return bytes([0xFF, marker]) + (len(content) + 2).to_bytes(2) + content
+
+
+def frame(marker: int, *components: int) -> bytes:
+    parts = b"".join(bytes([component, 0x11, 0]) for component in components)
+    return segment(marker, bytes([8, 0, 8, 0, 8, len(components)]) + parts)
+
+
+def scan(*components: int, first: int = 0, last: int = 63, bits: int = 0) -> bytes:
+    tables = b"".join(bytes([component, 0]) for component in components)
+    coded = b"\x12\xff\x00\x34\xff\xd0\x56"  # with a value 0xff and a restart
+    return segment(0xDA, bytes([len(components)]) + tables + bytes([first, last, bits])) + coded
+
+
+WHOLE = {
+    "sequential, one scan": frame(0xC0, 1, 2, 3) + scan(1, 2, 3),
+    "sequential, a scan for each component": frame(0xC1, 1, 2, 3) + scan(1) + scan(2) + scan(3),
+    "progressive, bit by bit": frame(0xC2, 1)
+    + scan(1, last=0, bits=0x01)
+    + scan(1, first=1, bits=0x02)
+    + scan(1, first=1, bits=0x21)
+    + scan(1, last=0, bits=0x10)
+    + scan(1, first=1, bits=0x10),
+}
+PARTS = {
+    "sequential, a component is missing": frame(0xC0, 1, 2, 3) + scan(1) + scan(2),
+    "progressive, the lowest bit of AC is missing": frame(0xC2, 1)
+    + scan(1, last=0)
+    + scan(1, first=1, bits=1),
+    "progressive, the lowest bit of DC is missing": frame(0xC2, 1)
+    + scan(1, last=0, bits=1)
+    + scan(1, first=1),
+    "progressive, coefficient 63 is missing": frame(0xC2, 1) + scan(1, last=0) + scan(1, first=1, last=62),
+    "progressive, AC of one component is missing": frame(0xC2, 1, 2) + scan(1, 2, last=0) + scan(1, first=1),
+    "no scan": frame(0xC0, 1),
+}
+
+
+@pytest.mark.parametrize("body", WHOLE.values(), ids=WHOLE)
+def test_whole(body: bytes) -> None:
+    check_scans(b"\xff\xd8" + body + END_OF_IMAGE, "part")
+
+
+@pytest.mark.parametrize("body", PARTS.values(), ids=PARTS)
+def test_part(body: bytes) -> None:
+    with pytest.raises(ImageError, match="hold only a part") as caught:
+        check_scans(b"\xff\xd8" + body + END_OF_IMAGE, "part")
+    assert caught.value.code == "truncated_image"
+
+
+def test_what_follows_the_end_does_not_count() -> None:
+    with pytest.raises(ImageError, match="hold only a part"):
+        check_scans(b"\xff\xd8" + frame(0xC0, 1, 2) + scan(1) + END_OF_IMAGE + scan(2), "part")
+
+
+def test_thousands_of_scans_are_refused_before_they_are_decoded() -> None:
+    body = frame(0xC2, 1) + scan(1, last=0, bits=1) * (MAX_SCANS + 1)
+    with pytest.raises(ImageError, match=f"over {MAX_SCANS} scans") as caught:
+        check_scans(b"\xff\xd8" + body, "part")
+    assert caught.value.code == "corrupt_image"
+
+
+def test_scans_behind_a_progressive_picture_that_is_complete_count_too() -> None:
+    check_scans(b"\xff\xd8" + WHOLE["progressive, bit by bit"] + END_OF_IMAGE, "part")
+    with pytest.raises(ImageError, match=f"over {MAX_SCANS} scans"):
+        check_scans(b"\xff\xd8" + WHOLE["progressive, bit by bit"] + scan(1, last=0) * MAX_SCANS, "part")
+
+
+def test_markers_within_a_segment_are_not_the_pictures() -> None:
+    """A preview in the notes is a JPEG of its own, of any coding and cut off anywhere."""
+    preview = b"\xff\xd8" + frame(0xC9, 1) + frame(0xC0, 1, 2) + scan(1) + END_OF_IMAGE
+    whole = WHOLE["sequential, one scan"]
+    check_scans(b"\xff\xd8" + segment(0xE1, preview) + whole + END_OF_IMAGE, "part")
+    with pytest.raises(ImageError, match="hold only a part"):
+        check_scans(b"\xff\xd8" + segment(0xE1, whole) + frame(0xC0, 1) + END_OF_IMAGE, "part")
+
+
+@pytest.mark.parametrize(
+    "rest", [b"", b"\xff", b"\xff\xda", b"\xff\xc0\x00\x00", b"\xff\xc0\x00\x03\x08", b"\xff" * 9]
+)
+def test_broken_segments_are_left_to_the_decoder(rest: bytes) -> None:
+    check_scans(b"\xff\xd8" + rest, "part")
+
+
+OTHER_CODINGS = {
+    0xC3: "lossless",
+    0xC5: "hierarchical",
+    0xC6: "hierarchical",
+    0xC7: "hierarchical",
+    0xC9: "arithmetic-coded",
+    0xCA: "arithmetic-coded and progressive",
+    0xCB: "arithmetic-coded and lossless",
+    0xCD: "hierarchical",
+    0xCE: "hierarchical",
+    0xCF: "hierarchical",
+}
+
+
+@pytest.mark.parametrize(("marker", "coding"), OTHER_CODINGS.items())
+@pytest.mark.parametrize("before", [b"", b"\xff\x01"], ids=["first", "behind a marker without length"])
+def test_coding_whose_early_end_goes_unnoticed_is_refused(marker: int, coding: str, before: bytes) -> None:
+    body = before + frame(marker, 1, 2, 3) + scan(1, 2, 3)
+    with pytest.raises(ImageError, match=rf"part, a JPEG file, is {coding} \(frame {marker:#x}\)") as caught:
+        check_scans(b"\xff\xd8" + body + END_OF_IMAGE, "part")
+    assert caught.value.code == "unsupported_type"
+
+
+def test_frame_of_12_bits_is_refused_as_such() -> None:
+    data = jpeg(3)
+    place = data.index(b"\xff\xc0") + 4
+    deep = data[: place - 3] + b"\xc1" + data[place - 2 : place] + b"\x0c" + data[place + 1 :]
+    with pytest.raises(ImageError, match=r"part, a JPEG file, is of 12 bits a sample") as caught:
+        decode_image(deep, "part")
+    assert caught.value.code == "unsupported_type"
+
+
+@pytest.mark.parametrize("kept", [0, 1, 10])
+def test_arithmetic_coding_without_its_data_is_refused(kept: int) -> None:
+    with pytest.raises(ImageError, match="arithmetic-coded") as caught:
+        decode_image(arithmetic_jpeg(jpeg(3), kept), "part")
+    assert caught.value.code == "unsupported_type"

@@ -1,0 +1,87 @@
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from segdec.errors import ImageError
+from segdec.imaging.overlay import INSPECTED, PREDICTED, TRUTH, draw_overlay, draw_scores
+
+GREY = np.full((60, 90, 1), 100, np.uint8)
+
+
+def square(side: int = 20) -> NDArray[np.uint8]:
+    mask = np.zeros((60, 90), np.uint8)
+    mask[10 : 10 + side, 30 : 30 + side] = 255
+    return mask
+
+
+def test_prediction_is_filled_and_outlined() -> None:
+    drawn = draw_overlay(GREY, square())
+    assert (drawn.shape, drawn.dtype) == ((60, 90, 3), np.uint8)
+    assert tuple(drawn[10, 30]) == PREDICTED
+    np.testing.assert_array_equal(drawn[20, 40], np.rint(0.65 * 100 + 0.35 * np.array(PREDICTED)))
+    assert (drawn[:, :28] == 100).all()
+
+
+def test_truth_is_outlined_only() -> None:
+    drawn = draw_overlay(GREY, None, truth=square())
+    assert tuple(drawn[10, 30]) == TRUTH
+    assert (drawn[20, 40] == 100).all()
+
+
+def test_what_is_inspected_is_outlined_below_the_prediction() -> None:
+    drawn = draw_overlay(GREY, square(10), area=square())
+    assert tuple(drawn[29, 49]) == INSPECTED
+    assert tuple(drawn[10, 30]) == PREDICTED
+    assert (drawn[25, 45] == 100).all()
+
+
+def test_without_masks_the_photograph_stays() -> None:
+    colour = np.random.default_rng(0).integers(0, 256, (60, 90, 3), dtype=np.uint8)
+    before = colour.copy()
+    np.testing.assert_array_equal(draw_overlay(colour, None), colour)
+    draw_overlay(colour, square())
+    np.testing.assert_array_equal(colour, before)
+
+
+def test_caption_enlarges_a_small_picture_and_adds_a_bar() -> None:
+    drawn = draw_overlay(GREY, square(), caption="part 1")
+    assert drawn.shape[1] == 360  # 90 · 4, the first whole factor from 320 on
+    assert drawn.shape[0] > 240
+    assert tuple(drawn[40, 120]) == PREDICTED
+    assert drawn[240:].max() > 200  # letters
+
+
+def test_long_caption_is_wrapped() -> None:
+    one = draw_overlay(GREY, None, caption="scratch")
+    three = draw_overlay(GREY, None, caption="scratch on the left side of the part " * 3)
+    unbroken = draw_overlay(GREY, None, caption="x" * 150)
+    assert three.shape[0] > one.shape[0]
+    assert unbroken.shape[0] > one.shape[0]
+    assert (three[240:, -8:] == three[-1, -1]).all()  # nothing runs over the edge
+
+
+def test_large_picture_keeps_its_size() -> None:
+    assert draw_overlay(np.zeros((40, 800, 3), np.uint8), None, caption="part").shape[1] == 800
+
+
+@pytest.mark.parametrize("argument", ["mask", "truth"])
+def test_mask_of_another_size_is_refused(argument: str) -> None:
+    masks = {"mask": None, "truth": None, argument: np.zeros((60, 91), np.uint8)}
+    with pytest.raises(ImageError, match=r"\(60, 91\).*\(60, 90\)") as caught:
+        draw_overlay(GREY, masks["mask"], truth=masks["truth"])
+    assert caught.value.code == "mask_size"
+
+
+def test_scores_tint_the_photograph() -> None:
+    scores = np.zeros((60, 90), np.float32)
+    scores[:, 30:60], scores[:, 60:] = 0.5, 1.0
+    drawn = draw_scores(GREY, scores, np.zeros((60, 90), np.uint8))
+    assert tuple(drawn[0, 0]) == (100, 100, 100)
+    np.testing.assert_array_equal(drawn[0, 40], np.rint(0.625 * 100 + 0.375 * np.array(PREDICTED)))
+    np.testing.assert_array_equal(drawn[0, 80], np.rint(0.25 * 100 + 0.75 * np.array(PREDICTED)))
+    assert tuple(draw_scores(GREY, scores, square())[10, 30]) == PREDICTED
+
+
+def test_scores_of_another_size_are_refused() -> None:
+    with pytest.raises(ImageError, match=r"\(60, 91\).*\(60, 90\)"):
+        draw_scores(GREY, np.zeros((60, 91), np.float32), square())

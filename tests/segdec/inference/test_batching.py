@@ -1,0 +1,166 @@
+import threading
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from segdec.config import InputConfig, ModelConfig, NetworkConfig
+from segdec.engines import Logits
+from segdec.errors import ConfigError, ImageError
+from segdec.inference.batching import Batcher, PendingPhotograph
+from segdec.predictor import Predictor
+
+PATIENCE_S = 60.0
+
+
+class GatedEngine:
+    """Answers the first pixel as the defect logit; batches whose brightest pixel is 255 fail.
+
+    Attributes:
+        batch_pixels: Of 16 photographs of 8 × 8 px.
+        sizes: Photographs of each batch.
+        gate: Batches wait for it.
+        entered: Whether one waits there.
+    """
+
+    batch_pixels = 16 * 64
+
+    def __init__(self) -> None:
+        self.sizes: list[int] = []
+        self.gate, self.entered = threading.Event(), threading.Event()
+        self.gate.set()
+
+    def infer(self, images: NDArray[np.uint8]) -> Logits:
+        self.entered.set()
+        assert self.gate.wait(PATIENCE_S)
+        self.sizes.append(len(images))
+        if images.max() == 255:
+            raise MemoryError
+        defect = images[:, 0, 0, 0].astype(np.float32)
+        mask = np.zeros((len(images), images.shape[1] // 8, images.shape[2] // 8, 1), np.float32)
+        return Logits(mask=mask, classes=np.stack([np.zeros_like(defect), defect - 100], axis=1))
+
+
+@pytest.fixture
+def engine() -> GatedEngine:
+    return GatedEngine()
+
+
+@pytest.fixture
+def predictor(engine: GatedEngine) -> Predictor:
+    config = ModelConfig(
+        network=NetworkConfig(preset="compact"), input=InputConfig(), classes=("good", "defect")
+    )
+    return Predictor(engine, config)
+
+
+def flat(value: int, height: int = 8, width: int = 8) -> NDArray[np.uint8]:
+    return np.full((height, width, 1), value, np.uint8)
+
+
+def answers(batcher: Batcher, images: list[NDArray[np.uint8]]) -> list[str]:
+    """Labels of images that all wait before the first one is inferred."""
+    waiting = [batcher.prepare(PendingPhotograph(image)) for image in images]
+    return [batcher.interpret(batcher.infer(each)).label for each in waiting]
+
+
+def test_photographs_that_wait_share_batches(predictor: Predictor, engine: GatedEngine) -> None:
+    labels = answers(Batcher(predictor, batch_size=4), [flat(95 + value) for value in range(11)])
+    assert labels == ["good"] * 5 + ["defect"] * 6  # logit 0, probability 0.5, is defective
+    assert engine.sizes == [4, 4, 2, 1]
+
+
+def test_batches_hold_one_size_in_the_order_of_arrival(predictor: Predictor, engine: GatedEngine) -> None:
+    images = [flat(1), flat(200), flat(1, 16), flat(200), flat(1), flat(1)]
+    assert answers(Batcher(predictor, batch_size=8), images) == [
+        "good",
+        "defect",
+        "good",
+        "defect",
+        "good",
+        "good",
+    ]
+    assert engine.sizes == [2, 1, 2, 1]
+
+
+def test_large_photographs_go_alone(predictor: Predictor, engine: GatedEngine) -> None:
+    answers(Batcher(predictor, batch_size=8), [flat(1, 32, 16)] * 3 + [flat(1, 64, 64)] * 2)
+    assert engine.sizes == [2, 1, 1, 1]
+
+
+def test_batch_is_by_default_what_the_engine_gains_by(predictor: Predictor, engine: GatedEngine) -> None:
+    assert predictor.warmup_shape() == (256, 256, 1)
+    answers(Batcher(predictor), [flat(1)] * 2)
+    predictor.batch_pixels = 2 * 256 * 256
+    answers(Batcher(predictor), [flat(1)] * 4)
+    predictor.batch_pixels = 99 * 256 * 256
+    answers(Batcher(predictor), [flat(1)] * 16)
+    assert engine.sizes == [1, 1, 2, 2, 8, 8]
+
+
+def test_batch_that_fails_is_the_error_of_its_photographs(predictor: Predictor) -> None:
+    batcher = Batcher(predictor, batch_size=2)
+    waiting = [batcher.prepare(PendingPhotograph(flat(value))) for value in (1, 255, 2, 3)]
+    asked = [batcher.infer(each) for each in waiting]
+    for failed in asked[:2]:
+        with pytest.raises(MemoryError):
+            batcher.interpret(failed)
+    assert [batcher.interpret(each).label for each in asked[2:]] == ["good", "good"]
+
+
+# === Predictor.predict_many ===
+
+
+def test_many_are_predicted_as_one_by_one(predictor: Predictor) -> None:
+    random = np.random.default_rng(0)
+    images = [
+        random.integers(0, 255, (*random.integers(8, 40, 2), 1), np.uint8).astype(np.uint8) for _ in range(40)
+    ]
+    with predictor.predict_many(iter(images), threshold=0.3, batch_size=3) as predictions:
+        found = list(predictions)
+    for one, other in zip(found, predictor.predict(images, threshold=0.3), strict=True):
+        assert (one.label, one.score, one.threshold) == (other.label, other.score, other.threshold)
+        np.testing.assert_array_equal(one.mask_scores, other.mask_scores)
+
+
+def test_photograph_that_does_not_fit_is_left_out_of_no_count(predictor: Predictor) -> None:
+    images = [flat(1), np.zeros((8, 8, 4), np.uint8), flat(200)]
+    with predictor.predict_many(images) as predictions:
+        assert next(predictions).label == "good"
+        with pytest.raises(ImageError, match="4 channels"):
+            next(predictions)
+        assert [prediction.label for prediction in predictions] == ["defect"]
+
+
+def test_folder_larger_than_memory_is_never_held(predictor: Predictor, engine: GatedEngine) -> None:
+    taken = 0
+
+    def images() -> Iterator[NDArray[np.uint8]]:
+        nonlocal taken
+        while True:
+            taken += 1
+            yield flat(1)
+
+    engine.gate.clear()
+    with predictor.predict_many(images(), batch_size=2, max_in_flight=5) as predictions:
+        first = threading.Thread(target=next, args=(predictions,))
+        first.start()
+        assert engine.entered.wait(PATIENCE_S)
+        assert taken <= 5
+        engine.gate.set()
+        first.join(PATIENCE_S)
+        for _ in range(10):
+            next(predictions)
+        assert taken <= 11 + 5
+
+
+@pytest.mark.parametrize("wrong", [{"batch_size": 0}, {"max_in_flight": 0}])
+def test_wrong_numbers_are_refused(wrong: dict[str, int], predictor: Predictor) -> None:
+    with pytest.raises(ValueError, match=r"=0\. Expected at least 1"):
+        predictor.predict_many([], **wrong)
+
+
+def test_wrong_threshold_is_refused(predictor: Predictor) -> None:
+    with predictor.predict_many([flat(1)], threshold=2.0) as predictions, pytest.raises(ConfigError):
+        next(predictions)

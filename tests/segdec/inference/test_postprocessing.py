@@ -1,0 +1,194 @@
+import math
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from pydantic import ValidationError
+
+from segdec.config import Calibration, InputConfig, ModelConfig, NetworkConfig, Thresholds
+from segdec.errors import ConfigError, SegdecError
+from segdec.inference.postprocessing import Prediction, find_regions, interpret, sigmoid
+
+CONFIG = ModelConfig(
+    network=NetworkConfig(preset="compact", num_classes=3),
+    input=InputConfig(),
+    classes=("good", "scratch", "spot"),
+    thresholds=Thresholds(score=0.6, mask=0.75),
+)
+NO_DEFECT = np.full((2, 3, 1), -20.0, np.float32)
+
+
+def answer(p_good: float, p_scratch: float, threshold: float | None = None) -> Prediction:
+    logits = np.log([p_good, p_scratch, 1 - p_good - p_scratch]).astype(np.float32) + 3
+    return interpret(NO_DEFECT, logits, (16, 24), CONFIG, threshold=threshold)
+
+
+def test_probabilities_and_score() -> None:
+    prediction = answer(0.5, 0.2)
+    assert prediction.probabilities == pytest.approx({"good": 0.5, "scratch": 0.2, "spot": 0.3}, abs=1e-6)
+    assert prediction.score == pytest.approx(0.5, abs=1e-6)
+
+
+def test_label_is_good_below_the_threshold() -> None:
+    prediction = answer(0.5, 0.2)
+    assert (prediction.label, prediction.threshold) == ("good", 0.6)
+
+
+def test_label_is_the_most_probable_defect_from_the_threshold_on() -> None:
+    assert answer(0.3, 0.2).label == "spot"
+    assert answer(0.3, 0.6).label == "scratch"
+
+
+def test_given_threshold_replaces_the_models() -> None:
+    prediction = answer(0.9, 0.08, threshold=0.05)
+    assert (prediction.label, prediction.threshold) == ("scratch", 0.05)
+    assert answer(0.01, 0.5, threshold=1.0).label == "good"
+
+
+def test_score_equal_to_the_threshold_is_a_defect() -> None:
+    logits = np.array([0.0, 0.0, -200.0], np.float32)
+    assert interpret(NO_DEFECT, logits, (16, 24), CONFIG, threshold=0.5).label == "scratch"
+
+
+def test_scores_of_very_good_images_stay_in_order() -> None:
+    scores = [
+        interpret(NO_DEFECT, np.array([good, 0, 0], np.float32), (16, 24), CONFIG).score
+        for good in (40, 50, 60)
+    ]
+    assert scores[0] > scores[1] > scores[2] > 0
+
+
+@pytest.mark.parametrize("threshold", [-0.1, 1.5, math.nan])
+def test_threshold_outside_0_to_1_is_refused(threshold: float) -> None:
+    with pytest.raises(ConfigError, match="Expected a number from 0 to 1"):
+        answer(0.5, 0.2, threshold=threshold)
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf])
+def test_logits_that_are_not_finite_are_refused(value: float) -> None:
+    with pytest.raises(SegdecError, match="not finite"):
+        interpret(NO_DEFECT, np.array([0, value, 0], np.float32), (16, 24), CONFIG)
+    with pytest.raises(SegdecError, match="not finite"):
+        interpret(NO_DEFECT + np.float32(value), np.zeros(3, np.float32), (16, 24), CONFIG)
+
+
+def test_mask_is_cut_at_the_mask_threshold_at_the_size_of_the_photograph() -> None:
+    logits = NO_DEFECT.copy()
+    logits[:, 2] = 20.0
+    prediction = interpret(logits, np.zeros(3, np.float32), (13, 21), CONFIG)
+    assert prediction.mask.shape == prediction.mask_scores.shape == (13, 21)
+    # Score (x + 0.5) / 8 − 1.5 between the centres 12 and 20: at x = 17 it is 0.6875, at 18 0.8125.
+    np.testing.assert_allclose(prediction.mask_scores[0, 17:19], [0.6875, 0.8125], atol=1e-6)
+    assert (prediction.mask[:, :18] == 0).all()
+    assert (prediction.mask[:, 18:] == 255).all()
+    assert prediction.mask_threshold == 0.75
+    assert [region.bbox for region in prediction.regions] == [(18, 0, 3, 13)]
+
+
+def test_grid_scores_are_those_of_the_network() -> None:
+    logits = np.array([[[0.0], [math.log(3)], [-math.log(3)]], [[20.0], [-20.0], [0.0]]], np.float32)
+    prediction = interpret(logits, np.zeros(3, np.float32), (13, 21), CONFIG)
+    expected = [[0.5, 0.75, 0.25], [1.0, 0.0, 0.5]]
+    np.testing.assert_allclose(prediction.grid_scores, expected, atol=1e-6)
+    assert prediction.grid_scores.dtype == np.float32
+
+
+def test_finer_mask_has_a_finer_grid() -> None:
+    network = CONFIG.network.model_copy(update={"mask_stride": 2})
+    logits = np.full((8, 12, 1), -20.0, np.float32)
+    logits[3, 5] = 20.0  # rows 6 and 7, columns 10 and 11 of the photograph
+    config = CONFIG.model_copy(update={"network": network, "thresholds": Thresholds(mask=0.5)})
+    prediction = interpret(logits, np.zeros(3, np.float32), (13, 21), config)
+    assert prediction.grid_scores.shape == (8, 12)
+    assert [region.bbox for region in prediction.regions] == [(10, 6, 2, 2)]
+
+
+def test_no_defect_has_no_region() -> None:
+    assert answer(0.9, 0.05).regions == ()
+
+
+# === Regions ===
+
+
+def drawing() -> tuple[NDArray[np.uint8], NDArray[np.float32]]:
+    """A 3 × 2 block, and two pixels that touch at a corner."""
+    mask = np.zeros((8, 10), np.uint8)
+    mask[1:3, 2:5] = 255
+    mask[5, 7] = mask[6, 8] = 255
+    scores = np.where(mask, np.float32(0.8), np.float32(0.1))
+    scores[2, 3] = 0.85
+    scores[6, 8] = 0.9
+    return mask, scores
+
+
+def test_regions_by_hand() -> None:
+    diagonal, block = find_regions(*drawing())
+    assert (block.bbox, block.area_px) == ((2, 1, 3, 2), 6)
+    assert block.score_max == pytest.approx(0.85)
+    assert set(block.polygon) == {(2, 1), (4, 1), (4, 2), (2, 2)}
+    assert (diagonal.bbox, diagonal.area_px) == ((7, 5, 2, 2), 2)
+    assert diagonal.score_max == pytest.approx(0.9)
+    assert set(diagonal.polygon) == {(7, 5), (8, 6)}
+
+
+def test_region_inside_the_box_of_another_does_not_lend_it_its_score() -> None:
+    mask = np.full((7, 7), 255, np.uint8)
+    mask[1:6, 1:6] = 0
+    mask[3, 3] = 255
+    scores = np.full((7, 7), 0.6, np.float32)
+    scores[3, 3] = 0.9
+    inner, ring = find_regions(mask, scores)
+    assert (inner.bbox, inner.area_px) == ((3, 3, 1, 1), 1)
+    assert (ring.bbox, ring.area_px) == ((0, 0, 7, 7), 24)
+    assert ring.score_max == pytest.approx(0.6)
+    assert set(ring.polygon) == {(0, 0), (6, 0), (6, 6), (0, 6)}
+
+
+def test_sigmoid_by_hand_and_at_its_ends() -> None:
+    logits = np.array([0.0, math.log(3), -math.log(3), 1000.0, -1000.0], np.float32)
+    np.testing.assert_allclose(sigmoid(logits), [0.5, 0.75, 0.25, 1.0, 0.0], atol=1e-7)
+
+
+def calibrated_model(slope: float, intercept: float, review: float | None = None) -> ModelConfig:
+    thresholds = Thresholds(score=0.6, mask=0.75, review=review)
+    calibration = Calibration(slope=slope, intercept=intercept, defect_rate=0.1)
+    return CONFIG.model_copy(update={"calibration": calibration, "thresholds": thresholds})
+
+
+def test_calibration_is_a_line_in_log_odds() -> None:
+    logits = np.array([0.0, math.log(2), 0.0], np.float32)  # 3 to 1 for a defect, 2 to 1 for a scratch
+    found = interpret(NO_DEFECT, logits, (16, 24), calibrated_model(2.0, -math.log(3)))
+    assert found.log_odds == pytest.approx(math.log(3), abs=1e-6)
+    assert found.score == pytest.approx(0.75, abs=1e-6)  # 2 · ln 3 − ln 3
+    expected = {"good": 0.25, "scratch": 0.5, "spot": 0.25}
+    assert found.probabilities == pytest.approx(expected, abs=1e-6)
+
+
+@pytest.mark.parametrize("logit", [-1e4, -800.0, 800.0, 1e4])
+def test_calibration_of_extreme_logits_stays_a_probability(logit: float) -> None:
+    found = interpret(NO_DEFECT, np.array([0, logit, 0], np.float32), (16, 24), calibrated_model(100.0, 5.0))
+    assert 0 <= found.score <= 1
+    assert sum(found.probabilities.values()) == pytest.approx(1)
+
+
+@pytest.mark.parametrize(
+    ("score", "label"), [(0.19, "good"), (0.21, "review"), (0.59, "review"), (0.61, "scratch")]
+)
+def test_between_its_thresholds_a_photograph_is_for_review(score: float, label: str) -> None:
+    logits = np.log([1 - score, 0.7 * score, 0.3 * score]).astype(np.float32)
+    found = interpret(NO_DEFECT, logits, (16, 24), calibrated_model(1.0, 0.0, review=0.2))
+    assert (found.label, found.threshold, found.review_threshold) == (label, 0.6, 0.2)
+
+
+def test_given_threshold_leaves_nothing_for_review() -> None:
+    config = calibrated_model(1.0, 0.0, review=0.2)
+    logits = np.log([0.7, 0.2, 0.1]).astype(np.float32)
+    found = interpret(NO_DEFECT, logits, (16, 24), config, threshold=0.5)
+    assert (found.label, found.review_threshold) == ("good", None)
+
+
+def test_review_is_below_the_threshold_and_no_class() -> None:
+    with pytest.raises(ValidationError, match=r"review=0\.5 is not below score=0\.5; expected a lower one"):
+        Thresholds(score=0.5, review=0.5)
+    with pytest.raises(ValidationError, match="a class is called 'review'"):
+        ModelConfig(network=NetworkConfig(preset="compact"), input=InputConfig(), classes=("good", "review"))

@@ -1,0 +1,339 @@
+import io
+from itertools import product
+
+import cv2
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from PIL import Image
+
+from segdec.config import InputConfig
+from segdec.errors import ImageError
+from segdec.images import decode_image
+from segdec.inference.preprocessing import (
+    GREY_TOLERANCE,
+    cell_area,
+    prepare_image,
+    prepare_mask,
+    restore_mask,
+    scaled_size,
+)
+from tests.image_files import encode, png_16
+
+NATIVE = InputConfig()
+
+
+def resize(height: int, width: int) -> InputConfig:
+    return InputConfig(policy="resize", height=height, width=width)
+
+
+def letterbox(height: int, width: int) -> InputConfig:
+    return InputConfig(policy="letterbox", height=height, width=width)
+
+
+def tile(height: int, width: int) -> InputConfig:
+    return InputConfig(policy="tile", height=height, width=width, overlap_px=0)
+
+
+def image(height: int, width: int, channels: int = 1) -> NDArray[np.uint8]:
+    return np.random.default_rng(0).integers(0, 256, (height, width, channels), dtype=np.uint8)
+
+
+# === Size ===
+
+
+def test_native_keeps_sizes_that_are_divisible_by_8() -> None:
+    np.testing.assert_array_equal(prepare_image(image(16, 24), NATIVE, 1), image(16, 24))
+
+
+def test_native_repeats_the_last_row_and_column() -> None:
+    prepared = prepare_image(image(13, 18), NATIVE, 1)
+    assert prepared.shape == (16, 24, 1)
+    np.testing.assert_array_equal(prepared[:13, :18], image(13, 18))
+    np.testing.assert_array_equal(prepared[13:, :18], image(13, 18)[12:].repeat(3, axis=0))
+    assert (prepared[12:, 17:] == image(13, 18)[12, 17]).all()
+
+
+def test_shrinking_averages_areas() -> None:
+    pixels = np.zeros((16, 16, 1), np.uint8)
+    pixels[0, 0], pixels[0, 1] = 100, 60  # of the four pixels that become one
+    prepared = prepare_image(pixels, resize(8, 8), 1)
+    assert prepared[0, 0, 0] == 40
+    assert prepared.sum() == 40
+
+
+def test_enlarging_interpolates_between_pixel_centres() -> None:
+    pixels = np.array([[0, 200]], np.uint8).repeat(8, axis=0)[..., None]
+    prepared = prepare_image(pixels, resize(8, 8), 1)
+    assert prepared[0, :, 0].tolist() == [0, 0, 25, 75, 125, 175, 200, 200]
+
+
+def test_one_axis_may_shrink_while_the_other_grows() -> None:
+    assert prepare_image(image(40, 8, 3), resize(8, 40), 3).shape == (8, 40, 3)
+
+
+@pytest.mark.parametrize(
+    ("photograph", "inside"),
+    [
+        ((100, 60), (64, 38)),  # 38.4 columns
+        ((60, 101), (38, 64)),  # 38.02 rows
+        ((13, 9), (64, 44)),  # enlarged; 44.3 columns
+        ((64, 64), (64, 64)),
+        ((1, 5000), (1, 64)),  # 0.0128 rows
+        ((300, 1), (64, 1)),
+    ],
+)
+def test_letterbox_keeps_proportions_at_the_upper_left(
+    photograph: tuple[int, int], inside: tuple[int, int]
+) -> None:
+    config, pixels = letterbox(64, 64), image(*photograph)
+    assert scaled_size(config, *photograph) == inside
+    prepared = prepare_image(pixels, config, 1)
+    assert prepared.shape == (64, 64, 1)
+    rows, columns = inside
+    np.testing.assert_array_equal(prepared[:rows, :columns], prepare_to(pixels, *inside))
+    assert (prepared[rows - 1 :, :columns] == prepared[rows - 1, :columns]).all()
+    assert (prepared[:, columns - 1 :] == prepared[:, columns - 1 : columns]).all()
+
+
+@pytest.mark.parametrize(
+    ("config", "photograph", "expected"),
+    [
+        (InputConfig(), (13, 18), 16),
+        (tile(32, 48), (13, 180), 16),
+        (resize(32, 48), (64, 48), 32),
+        (resize(32, 48), (16, 24), 4),
+        (letterbox(64, 64), (256, 128), 256),  # of which 64 × 32 px are left
+    ],
+)
+def test_pixels_of_the_photograph_that_a_mask_score_covers(
+    config: InputConfig, photograph: tuple[int, int], expected: float
+) -> None:
+    assert cell_area(config, *photograph, stride=4) == expected
+
+
+def prepare_to(pixels: NDArray[np.uint8], height: int, width: int) -> NDArray[np.uint8]:
+    """What `resize` makes of a photograph, at sides that a configuration may not have."""
+    config = InputConfig.model_construct(policy="resize", height=height, width=width, convert_color=False)
+    return prepare_image(pixels, config, 1)
+
+
+@pytest.mark.parametrize(
+    ("photograph", "size"), [((13, 18), (32, 48)), ((40, 50), (40, 56)), ((33, 1), (40, 48))]
+)
+def test_tile_pads_to_multiples_of_8_and_at_least_one_tile(
+    photograph: tuple[int, int], size: tuple[int, int]
+) -> None:
+    pixels = image(*photograph)
+    prepared = prepare_image(pixels, tile(32, 48), 1)
+    missing = [(0, size[0] - photograph[0]), (0, size[1] - photograph[1]), (0, 0)]
+    np.testing.assert_array_equal(prepared, np.pad(pixels, missing, mode="edge"))
+
+
+# === Channels ===
+
+
+def test_grey_is_replicated_for_a_colour_model() -> None:
+    np.testing.assert_array_equal(prepare_image(image(8, 8), NATIVE, 3), image(8, 8).repeat(3, axis=2))
+
+
+def test_grey_stored_as_colour_fits_a_grey_model() -> None:
+    np.testing.assert_array_equal(prepare_image(image(8, 8).repeat(3, axis=2), NATIVE, 1), image(8, 8))
+
+
+def levels() -> NDArray[np.uint8]:
+    """Every grey level on a square of 16 × 16 px, which a JPEG of quality 100 keeps."""
+    steps = np.arange(256, dtype=np.uint8).reshape(16, 16)
+    return steps.repeat(16, axis=0).repeat(16, axis=1)
+
+
+@pytest.mark.parametrize(("blue", "red"), list(product((-1, 0, 1), repeat=2)))
+def test_grey_jpeg_whose_colours_are_a_step_off_is_the_grey_one_to_a_level(blue: int, red: int) -> None:
+    channels = [levels(), np.full_like(levels(), 128 + blue), np.full_like(levels(), 128 + red)]
+    stored = io.BytesIO()
+    picture = Image.merge("YCbCr", [Image.fromarray(channel) for channel in channels])
+    picture.save(stored, "JPEG", quality=100, subsampling="4:4:4")
+    prepared = prepare_image(decode_image(stored.getvalue(), "part").pixels, NATIVE, 1)
+    as_grey = decode_image(encode(levels(), "JPEG", quality=100), "part").pixels
+    assert np.abs(prepared.astype(int) - as_grey).max() <= (1 if blue or red else 0)
+
+
+@pytest.mark.parametrize("quality", [30, 75, 100])
+def test_grey_webp_fits_a_grey_model(quality: int) -> None:
+    noise = np.random.default_rng(0).integers(0, 256, (64, 64, 1), dtype=np.uint8)
+    data = encode(noise.repeat(3, axis=2), "WEBP", quality=quality)
+    pixels = decode_image(data, "part", accept_webp=True).pixels
+    assert (pixels != pixels[..., :1]).any()  # rounding alone has made it coloured
+    luma = pixels @ np.array([0.299, 0.587, 0.114])
+    assert np.abs(prepare_image(pixels, NATIVE, 1)[..., 0] - luma).max() <= 0.501  # rounded
+
+
+@pytest.mark.parametrize("bits", [8, 16])
+def test_colours_further_apart_are_refused(bits: int) -> None:
+    level = 1 if bits == 8 else 257
+    for apart, channel in product((GREY_TOLERANCE, GREY_TOLERANCE + 1), range(3)):
+        values = np.full((8, 8, 3), 90 * level, np.uint8 if bits == 8 else np.uint16)
+        values[5, 6, channel] += apart * level
+        data = encode(values, "PNG") if bits == 8 else png_16(values)
+        pixels = decode_image(data, "part", white_level=65535).pixels
+        if apart == GREY_TOLERANCE:
+            assert prepare_image(pixels, NATIVE, 1).shape == (8, 8, 1)
+            continue
+        with pytest.raises(ImageError, match=rf"channels differ by up to {apart} of 255"):
+            prepare_image(pixels, NATIVE, 1)
+
+
+def test_true_colour_is_refused_by_a_grey_model() -> None:
+    with pytest.raises(ImageError, match=r"in colour.*convert_color") as caught:
+        prepare_image(image(8, 8, 3), NATIVE, 1)
+    assert caught.value.code == "unsupported_channels"
+
+
+def test_true_colour_is_converted_when_allowed() -> None:
+    pixels = np.full((8, 8, 3), (255, 0, 0), np.uint8)
+    assert prepare_image(pixels, InputConfig(convert_color=True), 1)[0, 0, 0] == 76  # 0.299 · 255
+
+
+@pytest.mark.parametrize("channels", [2, 4])
+def test_wrong_channel_count_is_refused(channels: int) -> None:
+    with pytest.raises(ImageError, match=f"{channels} channels. Expected 1") as caught:
+        prepare_image(image(8, 8, channels), NATIVE, 1)
+    assert caught.value.code == "unsupported_channels"
+
+
+@pytest.mark.parametrize(
+    ("wrong", "text"),
+    [
+        (np.zeros((8, 8), np.uint8), "Expected [H, W, C]"),
+        (np.zeros((0, 8, 1), np.uint8), "Expected [H, W, C]"),
+        (np.zeros((8, 8, 1), np.float32), "Expected uint8"),
+    ],
+)
+def test_what_is_no_photograph_is_refused(wrong: NDArray[np.uint8], text: str) -> None:
+    with pytest.raises(ValueError) as caught:
+        prepare_image(wrong, NATIVE, 1)
+    assert text in str(caught.value)
+
+
+# === Masks ===
+
+
+def test_one_defect_pixel_survives_shrinking() -> None:
+    mask = np.zeros((800, 800), np.uint8)
+    mask[401, 3] = 255
+    prepared = prepare_mask(mask, resize(8, 8))
+    assert np.argwhere(prepared).tolist() == [[4, 0]]
+    assert prepared.max() == 255
+
+
+def test_enlarging_a_mask_repeats_its_pixels() -> None:
+    mask = np.array([[0, 255], [0, 0]], np.uint8)
+    prepared = prepare_mask(mask, resize(8, 8))
+    assert prepared[:4, 4:].min() == 255
+    assert prepared.sum() == 16 * 255
+
+
+@pytest.mark.parametrize("config", [NATIVE, resize(16, 8), resize(40, 48), letterbox(24, 8), tile(8, 64)])
+def test_mask_has_the_geometry_of_its_image(config: InputConfig) -> None:
+    mask = np.zeros((13, 18), np.uint8)
+    assert prepare_mask(mask, config).shape == prepare_image(image(13, 18), config, 1).shape[:2]
+
+
+def test_mask_of_a_wrong_shape_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"Wrong mask uint8 \(8, 8, 1\)"):
+        prepare_mask(np.zeros((8, 8, 1), np.uint8), NATIVE)
+
+
+def test_scores_are_interpolated_between_the_centres_of_their_cells() -> None:
+    scores = np.array([[0.0, 1.0]], np.float32)
+    restored = restore_mask(scores, NATIVE, 8, 16)
+    expected = np.clip((np.arange(16) + 0.5) / 8 - 0.5, 0, 1)
+    np.testing.assert_allclose(restored, expected[None].repeat(8, axis=0), atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("config", "cells"),
+    [
+        (NATIVE, (2, 3)),
+        (resize(32, 40), (4, 5)),
+        (resize(8, 8), (1, 1)),
+        (letterbox(32, 40), (4, 5)),
+        (letterbox(8, 8), (1, 1)),
+        (tile(8, 64), (2, 8)),
+    ],
+)
+def test_scores_come_back_at_the_size_of_the_photograph(config: InputConfig, cells: tuple[int, int]) -> None:
+    restored = restore_mask(np.full(cells, 0.25, np.float32), config, 13, 18)
+    assert (restored.shape, restored.dtype) == ((13, 18), np.float32)
+    np.testing.assert_allclose(restored, 0.25, atol=1e-7)
+
+
+@pytest.mark.parametrize("stride", [1, 2, 4])
+def test_finer_scores_are_restored_by_their_stride(stride: int) -> None:
+    scores = np.random.default_rng(0).uniform(0, 1, (16 // stride, 24 // stride)).astype(np.float32)
+    restored = restore_mask(scores, NATIVE, 13, 18, stride)
+    rows, columns = -(-13 // stride), -(-18 // stride)  # the others lie in the padding
+    enlarged = cv2.resize(scores[:rows, :columns], (columns * stride, rows * stride))
+    np.testing.assert_array_equal(restored, enlarged[:13, :18])
+    with pytest.raises(ValueError, match=rf"Expected \({16 // stride}, .* at {stride} px per score"):
+        restore_mask(scores[1:], NATIVE, 13, 18, stride)
+
+
+def test_native_cuts_the_padding_off() -> None:
+    scores = np.array([[0.0, 1.0]], np.float32)
+    np.testing.assert_array_equal(
+        restore_mask(scores, NATIVE, 8, 13), restore_mask(scores, NATIVE, 8, 16)[:, :13]
+    )
+
+
+def test_scores_of_another_photograph_are_refused() -> None:
+    with pytest.raises(ValueError, match=r"Wrong mask scores \(2, 2\)\. Expected \(2, 3\)"):
+        restore_mask(np.zeros((2, 2), np.float32), NATIVE, 13, 18)
+
+
+def test_letterbox_padding_is_background_in_a_mask() -> None:
+    prepared = prepare_mask(np.full((100, 60), 255, np.uint8), letterbox(64, 64))
+    assert prepared[:, :38].min() == 255
+    assert prepared[:, 38:].max() == 0
+
+
+def test_letterbox_scores_lie_where_the_photograph_does() -> None:
+    """8 × 16 px are enlarged twice; the cell in row 1, column 3 shows the rows 4-7, the columns 12-15."""
+    scores = np.zeros((4, 4), np.float32)
+    scores[1, 3] = 1.0
+    scores[2:] = 9.0  # padding alone
+    restored = restore_mask(scores, letterbox(32, 32), 8, 16)
+    row = [0, 0, 0.125, 0.375, 0.625, 0.875, 1, 1]  # (2r + 1) / 8 − 1 / 2, cut to 0…1
+    column = [0] * 10 + [0.125, 0.375, 0.625, 0.875, 1, 1]
+    np.testing.assert_allclose(restored, np.outer(row, column), atol=1e-6)
+
+
+@pytest.mark.parametrize("stride", [8, 4, 2, 1])
+@pytest.mark.parametrize(
+    "config", [NATIVE, resize(256, 128), letterbox(256, 256), letterbox(128, 64), tile(64, 256)]
+)
+def test_defect_comes_back_where_it_was(config: InputConfig, stride: int) -> None:
+    """A rectangle's centre of mass moves by half a pixel at most, of the input or the photograph."""
+    mask = np.zeros((211, 143), np.uint8)
+    mask[75:123, 40:97] = 255  # centre (98.5, 68) in pixel indices
+    prepared = prepare_mask(mask, config)
+    rows, columns = (side // stride for side in prepared.shape)
+    cells = prepared.reshape(rows, stride, columns, stride).mean(axis=(1, 3), dtype=np.float32) / 255
+    restored = restore_mask(cells, config, 211, 143, stride)
+    centre = [float((axis * restored).sum() / restored.sum()) for axis in np.indices(restored.shape)]
+    scale = np.divide((211, 143), scaled_size(config, 211, 143))
+    np.testing.assert_allclose(centre, (98.5, 68.0), rtol=0, atol=0.5 * max(1, *scale))
+    assert restored[98, 68] == pytest.approx(1.0, abs=0.01)
+    assert restored[:40].max() == restored[:, :15].max() == restored[:, 125:].max() == 0.0
+
+
+@pytest.mark.parametrize("size", [(1, 211), (211, 1), (1, 1), (2, 3001)])
+@pytest.mark.parametrize("config", [NATIVE, resize(64, 64), letterbox(64, 64), tile(64, 64)])
+def test_a_defect_in_the_thinnest_photograph_survives(config: InputConfig, size: tuple[int, int]) -> None:
+    mask = np.zeros(size, np.uint8)
+    mask[-1, -1] = 255
+    prepared = prepare_mask(mask, config)
+    assert prepared.any()
+    restored = restore_mask(prepared.astype(np.float32) / 255, config, *size, 1)
+    assert restored.shape == size
+    assert restored[-1, -1] == restored.max() > 0

@@ -1,0 +1,209 @@
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from pydantic import ValidationError
+
+from segdec.config import InputConfig, ModelConfig, NetworkConfig, Thresholds, config_error
+from segdec.inference.postprocessing import Prediction, interpret
+from segdec.inference.region_classes import assign_classes, max_class_scores
+from tests.marks import slow_case
+
+CLASSES = ("good", "scratch", "spot", "stain")
+CONFIG = ModelConfig(
+    network=NetworkConfig(preset="compact", num_classes=4, mask_classes=True, mask_stride=1),
+    input=InputConfig(),
+    classes=CLASSES,
+    thresholds=Thresholds(score=0.5, mask=0.5),
+)
+DEFECTIVE, GOOD = np.array([-2.0, 1.0, 0.0, 0.0], np.float32), np.array([5.0, 1.0, 0.0, 0.0], np.float32)
+
+
+def answer(mask_logits: NDArray[np.float32], class_logits: NDArray[np.float32] = DEFECTIVE) -> Prediction:
+    return interpret(mask_logits, class_logits, mask_logits.shape[:2], CONFIG)
+
+
+def logits() -> NDArray[np.float32]:
+    """A scratch of 2 × 6 px of score 0.73 and a stain of 4 × 4 px of 0.95; 16 × 16 px."""
+    found = np.full((16, 16, 3), -5.0, np.float32)
+    found[2:4, 2:8, 0] = 1.0
+    found[9:13, 9:13, 2] = 3.0
+    return found
+
+
+# === Of which class ===
+
+
+def test_the_highest_score_names_the_class() -> None:
+    scores = np.array([[[0.2, 0.7], [0.5, 0.5]]], np.float32)
+    highest, classes = max_class_scores(scores, lambda one: one)
+    assert highest.tolist() == [[np.float32(0.7), 0.5]]
+    assert classes.tolist() == [[2, 1]]
+
+
+def settled(classes: list[list[int]], scores: list[list[float]], min_px: int = 1) -> list[list[int]]:
+    held = np.array(classes, np.uint8)
+    mask = np.where(held > 0, np.uint8(255), np.uint8(0))
+    found: list[list[int]] = assign_classes(mask, np.array(scores, np.float32), held, min_px).tolist()
+    return found
+
+
+def test_a_weak_rim_has_the_class_of_its_defect() -> None:
+    assert settled([[2, 1, 1, 1, 0]], [[0.4, 0.9, 0.9, 0.9, 0.1]]) == [[1, 1, 1, 1, 0]]
+
+
+def test_a_strong_part_is_a_defect_of_its_own() -> None:
+    assert settled([[2, 1, 1, 1, 0]], [[0.8, 0.9, 0.9, 0.9, 0.1]]) == [[2, 1, 1, 1, 0]]
+
+
+def test_a_part_smaller_than_a_cell_has_the_class_of_its_defect() -> None:
+    assert settled([[2, 1, 1, 1, 0]], [[0.8, 0.9, 0.9, 0.9, 0.1]], min_px=2) == [[1, 1, 1, 1, 0]]
+
+
+def test_defects_that_do_not_touch_are_settled_apart() -> None:
+    assert settled([[2, 0, 1, 1]], [[0.4, 0.0, 0.9, 0.9]]) == [[2, 0, 1, 1]]
+
+
+# === A prediction ===
+
+
+def test_each_region_has_its_class_and_score() -> None:
+    found = answer(logits())
+    assert [(region.label, region.bbox, region.area_px) for region in found.regions] == [
+        ("stain", (9, 9, 4, 4), 16),
+        ("scratch", (2, 2, 6, 2), 12),
+    ]
+    assert [region.score_max for region in found.regions] == pytest.approx([0.9526, 0.7311], abs=1e-4)
+    assert found.class_mask is not None
+    assert np.unique(found.class_mask).tolist() == [0, 1, 3]
+    np.testing.assert_array_equal(found.class_mask > 0, found.mask > 0)
+
+
+def test_the_label_is_that_of_the_worst_region() -> None:
+    assert answer(logits()).label == "stain"  # the decision by itself would say scratch
+    assert answer(logits(), GOOD).label == "good"
+    assert answer(np.full((16, 16, 3), -5.0, np.float32)).label == "scratch"
+
+
+SCALES = [
+    ({"policy": "native"}, (16, 16)),
+    ({"policy": "resize", "height": 16, "width": 16}, (64, 64)),  # a cell of 4 × 4 px has 16 × 16
+    ({"policy": "resize", "height": 16, "width": 16}, (8, 8)),  # and 2 × 2 of one that is enlarged
+    ({"policy": "letterbox", "height": 16, "width": 16}, (48, 64)),
+]
+
+
+@pytest.mark.parametrize(("policy", "size"), SCALES, ids=str)
+@pytest.mark.parametrize(("cells", "expected"), [(1, {"scratch"}), (2, {"scratch", "spot"})])
+def test_a_cell_is_as_large_as_the_photograph_makes_it(
+    policy: dict[str, object], size: tuple[int, int], cells: int, expected: set[str]
+) -> None:
+    """A scratch everywhere, on it a spot of one cell, a quarter of which it wins, or of 2 × 2 cells."""
+    found = np.full((4, 4, 3), -9.0, np.float32)
+    found[..., 0] = 0.4  # 0.6
+    found[1 : 1 + cells, 1 : 1 + cells, 1] = 2.2  # 0.9
+    network = CONFIG.network.model_copy(update={"mask_stride": 4})
+    config = CONFIG.model_copy(update={"network": network, "input": InputConfig.model_validate(policy)})
+    assert {region.label for region in interpret(found, DEFECTIVE, size, config).regions} == expected
+
+
+def test_one_mask_answers_as_before() -> None:
+    one = CONFIG.model_copy(update={"network": CONFIG.network.model_copy(update={"mask_classes": False})})
+    found = interpret(logits().max(axis=2, keepdims=True), DEFECTIVE, (16, 16), one)
+    assert (found.label, found.class_mask, found.grid_classes) == ("scratch", None, None)
+    assert [region.label for region in found.regions] == [None, None]
+    np.testing.assert_array_equal(found.mask_scores, answer(logits()).mask_scores)
+
+
+def test_mask_classes_with_one_class_is_refused() -> None:
+    values = {"network": {"mask_classes": True}, "input": {}, "classes": ("good", "defect")}
+    with pytest.raises(ValidationError) as caught:
+        ModelConfig.model_validate(values)
+    text = str(config_error(caught.value, ModelConfig))
+    assert "network.mask_classes with one class of defects, 'defect'" in text
+    assert "set network.mask_classes to false" in text
+
+
+# === The network, and what it is exported to ===
+
+
+def network_config(**changes: object) -> NetworkConfig:
+    widths = {"segmentation_widths": ((4,), (4,), (4,)), "feature_width": 8, "feature_kernel": 5}
+    return NetworkConfig.model_validate(
+        {**widths, "decision_widths": (4, 4, 4), "num_classes": 4, "mask_classes": True, **changes}
+    )
+
+
+@pytest.mark.parametrize("stride", [8, 2])
+@pytest.mark.parametrize("normalization", ["none", "affine"])
+def test_the_network_gives_a_mask_for_each_class(
+    stride: int,
+    normalization: str,
+    tensorflow_devices: list[str],  # noqa: ARG001
+) -> None:
+    from segdec.network.network import build_network
+
+    network = build_network(network_config(mask_stride=stride, mask_normalization=normalization))
+    found = network(np.zeros((2, 32, 48, 1), np.float32))
+    assert found["mask_logits"].shape == (2, 32 // stride, 48 // stride, 3)
+    assert found["class_logits"].shape == (2, 4)
+
+
+def test_the_decision_sees_the_surest_mask(tensorflow_devices: list[str]) -> None:  # noqa: ARG001
+    from segdec.network.network import build_network
+
+    network = build_network(network_config())
+    random = np.random.default_rng(0)
+    features = random.normal(size=(1, 4, 4, 8)).astype(np.float32)
+    masks = random.normal(size=(1, 4, 4, 3)).astype(np.float32)
+    swapped = masks[..., [2, 0, 1]]
+    one, other = (network.decision((features, each)).numpy() for each in (masks, swapped))
+    np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("engine", ["tensorflow", slow_case("openvino"), slow_case("openvino-int8")])
+def test_every_engine_gives_a_mask_for_each_class(
+    engine: str,
+    tensorflow_devices: list[str],  # noqa: ARG001
+    tmp_path: Path,
+) -> None:
+    if engine.startswith("openvino"):
+        pytest.importorskip("openvino")
+    if engine.endswith("int8"):
+        pytest.importorskip("nncf")
+    from segdec.engines.tensorflow import NetworkEngine
+    from segdec.export.model_export import ModelCard, ValidationPhotographs, export_model
+    from segdec.network.network import build_network
+    from segdec.predictor import Predictor
+
+    network = build_network(network_config(mask_stride=4))
+    config = ModelConfig(network=network.config, input=InputConfig(), classes=CLASSES)
+    photograph = np.random.default_rng(1).integers(0, 256, (40, 56, 1), dtype=np.uint8)
+    photographs = ValidationPhotographs(calibration=[photograph])
+    card = ModelCard("kinds", "1")
+    export_model(network, tmp_path / "model", config, card, engines=[engine], validation=photographs)
+    loaded = Predictor.load(tmp_path / "model", engine)
+    expected = Predictor(NetworkEngine(network), config).predict([photograph])[0]
+    found = loaded.predict([photograph])[0]
+    assert loaded.infer(photograph[None]).mask.shape == (1, 10, 14, 3)
+    tolerance = 0.05 if engine.endswith("int8") else 1e-4
+    np.testing.assert_allclose(found.mask_scores, expected.mask_scores, atol=tolerance)
+
+
+def test_tiles_keep_the_mask_of_each_class(tensorflow_devices: list[str]) -> None:  # noqa: ARG001
+    from segdec.engines.tensorflow import NetworkEngine
+    from segdec.network.network import build_network
+    from segdec.predictor import Predictor
+
+    network = build_network(network_config())
+    photograph = np.random.default_rng(1).integers(0, 256, (80, 160, 1), dtype=np.uint8)
+    tiled = InputConfig(policy="tile", height=80, width=96)
+    whole, parts = (
+        Predictor(
+            NetworkEngine(network), ModelConfig(network=network.config, input=geometry, classes=CLASSES)
+        ).predict([photograph])[0]
+        for geometry in (InputConfig(), tiled)
+    )
+    np.testing.assert_allclose(parts.mask_scores, whole.mask_scores, atol=1e-5)
+    np.testing.assert_array_equal(parts.grid_classes, whole.grid_classes)

@@ -1,0 +1,104 @@
+import argparse
+import os
+import sys
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from segdec.errors import ConfigError, ImageError, MissingExtraError
+from segdec.images import decode_image, encode_png
+from segdec.runtime.cli import (
+    clean_exit,
+    hide_stderr,
+    import_tensorflow,
+    parse_pixel_limit,
+    raise_pixel_limit,
+)
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "text"),
+    [(ConfigError("no such key"), 2, "error: no such key\n"), (KeyboardInterrupt(), 130, "interrupted\n")],
+)
+def test_what_a_user_causes_leaves_with_a_message(
+    error: BaseException, code: int, text: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as caught, clean_exit():
+        raise error
+    assert caught.value.code == code
+    assert capsys.readouterr().err == text
+
+
+def test_fault_of_the_program_keeps_its_traceback() -> None:
+    with pytest.raises(ZeroDivisionError), clean_exit():
+        _ = 1 / 0
+
+
+@pytest.mark.parametrize(
+    ("source", "command"),
+    [
+        ({"extra": "batch"}, "pip install 'segdec[batch]', in a checkout pip install -e '.[batch]'\n"),
+        ({"group": "serve"}, "in the checkout and with pip 25.1 or newer: pip install -e . --group serve\n"),
+    ],
+)
+def test_missing_package_names_what_installs_it(
+    source: dict[str, str], command: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as caught, clean_exit(**source):
+        import no_such_package  # noqa: F401
+    assert caught.value.code == 2
+    assert "'no_such_package' is not installed" in (printed := capsys.readouterr().err)
+    assert printed.endswith(command)
+
+
+def test_missing_package_of_nobody_keeps_its_traceback() -> None:
+    with pytest.raises(ModuleNotFoundError), clean_exit():
+        import no_such_package  # noqa: F401
+
+
+def test_success_passes() -> None:
+    with clean_exit():
+        pass
+
+
+def test_lines_of_native_code_are_hidden(capfd: pytest.CaptureFixture[str]) -> None:
+    with hide_stderr():
+        os.write(2, b"start-up noise\n")
+    os.write(2, b"afterwards\n")
+    assert capfd.readouterr().err == "afterwards\n"
+
+
+def test_hidden_lines_are_shown_when_it_fails(capfd: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(ImportError), hide_stderr():
+        os.write(2, b"the reason\n")
+        raise ImportError
+    assert capfd.readouterr().err == "the reason\n"
+
+
+def test_missing_tensorflow_names_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "tensorflow", None)
+    with pytest.raises(MissingExtraError, match=r"'\.\[tensorflow\]'"):
+        import_tensorflow()
+
+
+def test_pillow_opens_what_is_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = encode_png(np.zeros((40, 56), np.uint8))
+    monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 1000)
+    with pytest.raises(ImageError, match=r"PIL\.Image\.MAX_IMAGE_PIXELS"):
+        decode_image(data, "part")
+    raise_pixel_limit(2240)
+    assert decode_image(data, "part").pixels.shape == (40, 56, 1)
+    raise_pixel_limit(5)
+    assert Image.MAX_IMAGE_PIXELS == 2240
+    monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", None)
+    raise_pixel_limit(5)
+    assert Image.MAX_IMAGE_PIXELS is None
+
+
+def test_limit_on_pixels_as_a_flag() -> None:
+    assert parse_pixel_limit("1") == 1
+    assert parse_pixel_limit("1073741824") == 2**30
+    for text in ("0", "-1", "1e6", "", "1073741825", "9" * 5000, "٣"):
+        with pytest.raises(argparse.ArgumentTypeError, match="Expected a number from 1 to 1073741824"):
+            parse_pixel_limit(text)

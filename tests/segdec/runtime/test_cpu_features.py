@@ -1,0 +1,67 @@
+import pytest
+
+from segdec.runtime import cpu_features
+
+GENOA = """\
+processor\t: 0
+model name\t: AMD EPYC 9R14
+flags\t\t: fpu sse2 avx2 avx512f avx512_vnni avx512_bf16
+
+processor\t: 1
+model name\t: AMD EPYC 9R14
+flags\t\t: fpu sse2 avx2 avx512f avx512_vnni avx512_bf16
+"""
+MILAN = "processor\t: 0\nflags\t\t: fpu sse2 avx2 fma\n"
+ALDER_LAKE = "processor\t: 0\nflags\t\t: fpu sse2 avx2 avx_vnni\nvmx flags\t: vnmi amx_bf16\n"
+SAPPHIRE_RAPIDS = "processor\t: 0\nflags\t\t: fpu avx512f amx_bf16 amx_int8\n"
+GRAVITON_2 = "processor\t: 0\nFeatures\t: fp asimd asimdhp asimddp\nCPU part\t: 0xd0c\n"
+GRAVITON_3 = "processor\t: 0\nFeatures\t: fp asimd asimddp i8mm bf16\n"
+UNEQUAL_CORES = "flags\t: fpu avx512_bf16\nflags\t: fpu\n"
+
+
+@pytest.fixture
+def cpuinfo(tmp_path, monkeypatch):
+    path = tmp_path / "cpuinfo"
+    monkeypatch.setattr(cpu_features, "CPUINFO", path)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("text", "bfloat16"),
+    [
+        (GENOA, True),
+        (MILAN, False),
+        (ALDER_LAKE, False),
+        (SAPPHIRE_RAPIDS, True),
+        (GRAVITON_2, False),
+        (GRAVITON_3, True),
+        (UNEQUAL_CORES, False),
+        ("", False),
+    ],
+    ids=["genoa", "milan", "alder lake", "sapphire rapids", "graviton 2", "graviton 3", "unequal", "empty"],
+)
+def test_bfloat16(cpuinfo, text, bfloat16):
+    cpuinfo.write_text(text, encoding="utf-8")
+    assert cpu_features.has_bfloat16() is bfloat16
+
+
+def test_features_are_those_of_all_cores(cpuinfo):
+    cpuinfo.write_text(UNEQUAL_CORES, encoding="utf-8")
+    assert cpu_features.cpu_features() == {"fpu"}
+
+
+def test_system_without_cpuinfo(cpuinfo):
+    assert not cpuinfo.exists()
+    assert cpu_features.cpu_features() == frozenset()
+    assert not cpu_features.has_bfloat16()
+
+
+def test_bytes_that_are_no_text(cpuinfo):
+    cpuinfo.write_bytes(b"model name\t: \xff\xfe\nflags\t: avx512_bf16\n")
+    assert cpu_features.has_bfloat16()
+
+
+@pytest.mark.parametrize(("text", "name"), [(GENOA, "AMD EPYC 9R14"), (GRAVITON_2, ""), ("", "")])
+def test_name_of_the_processor(text, name, cpuinfo):
+    cpuinfo.write_text(text)
+    assert cpu_features.cpu_name() == name

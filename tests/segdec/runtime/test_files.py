@@ -1,0 +1,210 @@
+import errno
+import fcntl
+import os
+import shutil
+import subprocess
+import sys
+import time
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from segdec.runtime.files import atomic_folder, remove_temporary_files, write_bytes_atomic, write_text_atomic
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_text_is_written_as_given(tmp_path):
+    write_text_atomic(tmp_path / "a.txt", "ä\r\nb\n")
+    assert (tmp_path / "a.txt").read_bytes() == "ä\r\nb\n".encode()
+
+
+def test_failed_write_keeps_the_former_file(tmp_path, monkeypatch):
+    path = tmp_path / "a.bin"
+    write_bytes_atomic(path, b"before")
+
+    def fail(_descriptor):
+        raise OSError("no space left")
+
+    monkeypatch.setattr(os, "fsync", fail)
+    with pytest.raises(OSError, match="no space left"):
+        write_bytes_atomic(path, b"after")
+    assert path.read_bytes() == b"before"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_missing_folder_is_an_error(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        write_text_atomic(tmp_path / "missing" / "a.txt", "")
+
+
+def fill(folder, text, *, overwrite=False, failing=False):
+    with atomic_folder(folder, overwrite=overwrite) as staged:
+        assert (staged.parent, list(staged.iterdir())) == (folder.parent, [])
+        (staged / "a.txt").write_text(text)
+        if failing:
+            raise KeyboardInterrupt
+
+
+def test_new_folder_appears_with_its_parents(tmp_path):
+    fill(tmp_path / "deep" / "new", "content")
+    assert (tmp_path / "deep" / "new" / "a.txt").read_text() == "content"
+    assert [path.name for path in (tmp_path / "deep").iterdir()] == ["new"]
+
+
+def test_failed_folder_vanishes(tmp_path):
+    with pytest.raises(KeyboardInterrupt):
+        fill(tmp_path / "new", "content", failing=True)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_existing_folder_is_refused_before_anything_is_staged(tmp_path):
+    fill(tmp_path / "old", "before")
+    with pytest.raises(FileExistsError, match="old exists"), atomic_folder(tmp_path / "old"):
+        pytest.fail("the block must not run")
+    assert [path.name for path in tmp_path.iterdir()] == ["old"]
+
+
+def test_file_is_never_replaced_by_a_folder(tmp_path):
+    (tmp_path / "file").write_text("before")
+    with pytest.raises(FileExistsError):
+        fill(tmp_path / "file", "after", overwrite=True)
+    assert (tmp_path / "file").read_text() == "before"
+
+
+def test_existing_folder_is_replaced_whole(tmp_path):
+    fill(tmp_path / "old", "before")
+    (tmp_path / "old" / "b.txt").write_text("stale")
+    fill(tmp_path / "old", "after", overwrite=True)
+    assert [path.name for path in tmp_path.rglob("*")] == ["old", "a.txt"]
+    assert (tmp_path / "old" / "a.txt").read_text() == "after"
+
+
+@pytest.mark.parametrize("where", ["block", "swap"])
+def test_existing_folder_comes_back_when_its_replacement_fails(tmp_path, where, monkeypatch):
+    fill(tmp_path / "old", "before")
+    rename = Path.rename
+
+    def fail_to_put_in_place(path, target):
+        if Path(target).name == "old" and (path / "a.txt").read_text() == "after":
+            raise KeyboardInterrupt
+        return rename(path, target)
+
+    monkeypatch.setattr(Path, "rename", fail_to_put_in_place)
+    with pytest.raises(KeyboardInterrupt):
+        fill(tmp_path / "old", "after", overwrite=True, failing=where == "block")
+    assert [path.name for path in tmp_path.rglob("*")] == ["old", "a.txt"]
+    assert (tmp_path / "old" / "a.txt").read_text() == "before"
+
+
+def test_folder_that_appeared_meanwhile_is_kept(tmp_path):
+    with pytest.raises(OSError), atomic_folder(tmp_path / "new"):
+        fill(tmp_path / "new", "theirs")
+    assert [path.name for path in tmp_path.rglob("*")] == ["new", "a.txt"]
+
+
+def test_link_to_a_folder_stays_a_link(tmp_path):
+    fill(tmp_path / "disk" / "real", "before")
+    (tmp_path / "link").symlink_to(tmp_path / "disk" / "real")
+    with atomic_folder(tmp_path / "link", overwrite=True) as staged:
+        (staged / "a.txt").write_text("after")
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "disk" / "real" / "a.txt").read_text() == "after"
+
+
+def test_what_killed_writers_left_is_removed(tmp_path, monkeypatch):
+    (tmp_path / "kept.tmp").write_text("not ours")
+    (tmp_path / ".hidden").write_text("not ours")
+    with monkeypatch.context() as patch:  # a killed process cleans nothing up
+        patch.setattr(Path, "unlink", lambda *_, **__: None)
+        patch.setattr(Path, "replace", lambda *_: None)
+        patch.setattr(Path, "rename", lambda *_: None)
+        patch.setattr(shutil, "rmtree", lambda *_, **__: None)
+        write_bytes_atomic(tmp_path / "a.bin", b"")
+        fill(tmp_path / "one", "")
+        fill(tmp_path / "two", "")
+    assert len(list(tmp_path.iterdir())) == 5
+    remove_temporary_files(tmp_path, "one")
+    assert sorted(path.name[:5] for path in tmp_path.glob(".*.tmp") if path.is_dir()) == [".two."]
+    remove_temporary_files(tmp_path)
+    assert {path.name for path in tmp_path.iterdir()} == {"kept.tmp", ".hidden"}
+    remove_temporary_files(tmp_path / "nowhere")
+
+
+# === Killed writers ===
+
+WRITER = """
+import sys
+from pathlib import Path
+from segdec.runtime.files import atomic_folder
+with atomic_folder(Path(sys.argv[1]), overwrite=True) as staged:
+    (staged / "half.txt").write_text("half")
+    print("writing", flush=True)
+    sys.stdin.read()
+"""
+
+
+@contextmanager
+def writer(folder):
+    """A process that is in the middle of writing `folder`, and ends well unless it is killed."""
+    command = [sys.executable, "-c", WRITER, str(folder)]
+    with subprocess.Popen(
+        command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout.readline() == "writing\n"
+        yield process
+
+
+@pytest.mark.parametrize("existed", [True, False])
+def test_next_writer_removes_what_a_killed_one_left(existed, tmp_path):
+    if existed:
+        fill(tmp_path / "model", "before")
+    with writer(tmp_path / "model") as killed:
+        killed.kill()
+    assert len(list(tmp_path.glob(".model.*.tmp"))) == 1
+    fill(tmp_path / "model", "after", overwrite=True)
+    assert [path.name for path in tmp_path.iterdir()] == ["model"]
+
+
+def test_what_another_process_is_writing_stays(tmp_path):
+    with writer(tmp_path / "model") as running:
+        fill(tmp_path / "model", "first", overwrite=True)
+        (theirs,) = tmp_path.glob(".model.*.tmp")
+        assert (theirs / "half.txt").read_text() == "half"
+        running.communicate("")
+        assert running.returncode == 0
+    assert [path.name for path in tmp_path.iterdir()] == ["model"]
+    assert (tmp_path / "model" / "half.txt").read_text() == "half"
+
+
+def test_failed_writer_keeps_what_may_be_the_last_copy(tmp_path):
+    """Killed between two renames, a writer leaves the former folder under such a name, and none in place."""
+    last = tmp_path / f".model.{'0' * 32}.tmp"
+    last.mkdir()
+    with pytest.raises(KeyboardInterrupt):
+        fill(tmp_path / "model", "", failing=True)
+    assert last.exists()
+    fill(tmp_path / "model", "")
+    assert not last.exists()
+
+
+def test_leftovers_of_others_stay(tmp_path):
+    for name in (f".other.{'0' * 32}.tmp", ".model.notes.tmp", f".model.{'0' * 31}.tmp"):
+        (tmp_path / name).mkdir()
+    fill(tmp_path / "model", "")
+    assert len(list(tmp_path.iterdir())) == 4
+
+
+@pytest.mark.parametrize(("age_s", "removed"), [(60, False), (2 * 86_400, True)])
+def test_without_locks_age_decides(age_s, removed, tmp_path, monkeypatch):
+    leftover = tmp_path / f".model.{'0' * 32}.tmp"
+    leftover.mkdir()
+    os.utime(leftover, (time.time() - age_s,) * 2)
+
+    def unsupported(*_):
+        raise OSError(errno.EOPNOTSUPP, "Operation not supported")
+
+    monkeypatch.setattr(fcntl, "flock", unsupported)
+    fill(tmp_path / "model", "")
+    assert leftover.exists() is not removed

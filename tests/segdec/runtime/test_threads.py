@@ -1,0 +1,73 @@
+import argparse
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import cv2
+import pytest
+
+from segdec.runtime.threads import available_cores, limit_opencv_threads, parse_thread_count
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_cores_are_those_of_the_process() -> None:
+    core = min(os.sched_getaffinity(0))
+    code = (
+        f"import os; os.sched_setaffinity(0, {{{core}}})\n"
+        "from segdec.runtime.threads import available_cores; print(available_cores())"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout == "1\n"
+    assert available_cores() == len(os.sched_getaffinity(0))
+
+
+def test_cores_are_all_where_there_is_no_affinity(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(os, "sched_getaffinity")
+    monkeypatch.setattr(os, "cpu_count", lambda: 12)
+    assert available_cores() == 12
+
+
+def test_opencv_keeps_to_its_caller() -> None:
+    before = cv2.getNumThreads()
+    try:
+        cv2.setNumThreads(2)
+        limit_opencv_threads()
+        assert cv2.getNumThreads() == 1
+    finally:
+        cv2.setNumThreads(before)
+
+
+def test_number_of_threads_as_a_flag() -> None:
+    assert parse_thread_count("1") == 1
+    assert parse_thread_count("1024") == 1024
+    for text in ("0", "-1", "2.0", "", "1025", "9" * 5000, "٣"):
+        with pytest.raises(argparse.ArgumentTypeError, match="Expected a number from 1 to 1024"):
+            parse_thread_count(text)
+
+
+@pytest.mark.slow
+def test_engine_gets_its_threads_once(tiny_artifact: Path) -> None:
+    """In a process of its own: TensorFlow takes a number only before it starts."""
+    code = f"""
+from pathlib import Path
+import tensorflow as tf
+from segdec.errors import ConfigError
+from segdec.predictor import Predictor
+
+folder, threading = Path({str(tiny_artifact)!r}), tf.config.threading
+for _ in range(2):  # the same number may be given again
+    Predictor.load(folder, threads=3)
+    print(threading.get_intra_op_parallelism_threads(), threading.get_inter_op_parallelism_threads())
+try:
+    Predictor.load(folder, threads=4)
+except ConfigError as error:
+    print(error)
+"""
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
+    first, second, refused = done.stdout.splitlines()
+    assert (first, second) == ("3 3", "3 3")
+    assert refused.startswith(
+        "threads=4 came too late: TensorFlow has already started in this process, with 3."
+    )

@@ -1,9 +1,0 @@
-import pytest
-
-from segdec.suggestions import nearest
-
-
-@pytest.mark.parametrize(("name", "expected"), [("hight", "height"), ("widht", "width"), ("WIDTHS", "size")])
-def test_nearest_is_a_known_name_however_far(name: str, expected: str) -> None:
-    known = {"size": 1} if name.isupper() else {"size": 1, "height": 2, "width": 3}
-    assert nearest(name, known) == expected

@@ -1,0 +1,86 @@
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from datasets.sample import Record, Sample, is_unlocalized
+from segdec.config import InputConfig, ModelConfig, NetworkConfig
+from training.data import synthetic_validation as module
+from training.data.array_cache import ArrayCache
+from training.data.synthetic_validation import synthetic_validation
+
+COUNT = 4
+
+
+@pytest.fixture
+def photographs(tmp_path):
+    """Good photographs [48, 40], and what reads and counts them."""
+    random = np.random.default_rng(0)
+    names = [f"good/{number}" for number in range(COUNT)]
+    images = {name: random.integers(90, 130, (48, 40, 1)).astype(np.uint8) for name in names}
+    reads = Counter()
+
+    def read(record):
+        reads[record.name] += 1
+        return Sample(record.name, images[record.name], None, record.label)
+
+    records = tuple(Record(name, tmp_path / f"{name}.png", None, 0, name, "val") for name in names)
+    return records, read, reads
+
+
+@pytest.fixture
+def model():
+    """What takes photographs of 32 × 64."""
+    network = NetworkConfig(preset="compact")
+    geometry = InputConfig(policy="resize", height=32, width=64)
+    return ModelConfig(network=network, input=geometry, classes=("good", "defect"))
+
+
+def test_each_good_photograph_gets_a_copy_with_a_defect(photographs, model):
+    records, read, _ = photographs
+    judged = synthetic_validation(records, read, model, 0, ArrayCache(1))
+    assert judged.records[:COUNT] == list(records)
+    copies = judged.records[COUNT:]
+    assert [copy.name for copy in copies] == [f"{record.name} + made-up defect" for record in records]
+    for record, copy in zip(records, copies, strict=True):
+        assert (copy.label, copy.group, copy.split) == (1, record.group, "val")
+        assert not is_unlocalized(copy)
+        assert judged.read(record).image is read(record).image
+        sample = judged.read(copy)
+        assert (sample.name, sample.label, sample.supervision) == (copy.name, 1, "mask")
+        assert sample.image.shape == (32, 64, 1)  # as the network sees it
+        assert sample.mask.shape == (32, 64)
+        assert sample.mask.any()
+
+
+def test_they_are_the_same_each_time_and_kept(photographs, model):
+    records, read, reads = photographs
+    one = synthetic_validation(records, read, model, 0, ArrayCache(1))
+    first = [one.read(record) for record in one.records]
+    counted = reads.total()
+    again = [one.read(record) for record in one.records]
+    assert reads.total() == counted
+    other = synthetic_validation(records, read, model, 0, ArrayCache(0))
+    for kept, ours, theirs in zip(again, first, map(other.read, other.records), strict=True):
+        for sample in (kept, theirs):
+            np.testing.assert_array_equal(sample.image, ours.image)
+            np.testing.assert_array_equal(sample.mask, ours.mask)
+    another = synthetic_validation(records, read, model, 1, ArrayCache(0))
+    assert any(
+        (ours.image != theirs.image).any()
+        for ours, theirs in zip(first[COUNT:], map(another.read, another.records[COUNT:]), strict=True)
+    )
+
+
+def test_a_real_defect_needs_no_made_up_ones(photographs, model):
+    records, read, _ = photographs
+    defective = Record("dent/0", records[0].image_file, records[0].image_file, 1, "dent/0", "val")
+    assert synthetic_validation((*records, defective), read, model, 0, ArrayCache(1)) is None
+
+
+def test_of_many_photographs_some_are_copied(photographs, model, monkeypatch):
+    monkeypatch.setattr(module, "MAX_IMAGES", 2)
+    records, read, _ = photographs
+    judged = synthetic_validation(records, read, model, 0, ArrayCache(1))
+    names = [record.name.split(" ")[0] for record in judged.records[COUNT:]]
+    assert names == ["good/0", "good/3"]

@@ -1,0 +1,101 @@
+"""What may befall a training run: to be killed, starved of disk, or asked to stop, at a chosen moment.
+
+- `kill_at`: `module:Class.method`, killed at the `count`-th call; `when` is `before`, `after`, or `torn`:
+  after it, with the files half written whose path is the call's first argument
+- `kill_at_file`: the n-th time that Python opens, renames, makes or removes something below `runs`
+- `kill_after_s`: seconds
+- `file_limit`: largest size of a file, bytes
+- `interrupt_at`: as `kill_at`, but asked to stop as by Ctrl-C, after the `count`-th call
+
+With `tick_s` each look at the clock of `training fit` takes so many seconds, whatever the machine does. With
+`compact` the preset of that name has these widths.
+"""
+
+import functools
+import importlib
+import itertools
+import os
+import resource
+import signal
+import sys
+import threading
+from pathlib import Path
+
+FILE_EVENTS = {"open", "os.rename", "os.mkdir", "os.remove", "os.rmdir"}
+
+
+def die():
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def tear(prefix):
+    """Cuts the files of a checkpoint in the middle."""
+    for path in Path(prefix).parent.iterdir():
+        os.truncate(path, path.stat().st_size // 2)
+
+
+def interrupt():
+    os.kill(os.getpid(), signal.SIGINT)
+
+
+def tick(seconds):
+    """Makes time pass by being looked at."""
+    ticks = itertools.count()
+    importlib.import_module("training.fit.command").clock = lambda: seconds * next(ticks)
+
+
+def kill_at(place, count, when, end=die):
+    """Replaces a method by one that ends the process at its `count`-th call."""
+    module, dotted = place.split(":")
+    *owners, name = dotted.split(".")
+    owner = functools.reduce(getattr, owners, importlib.import_module(module))
+    method, calls = getattr(owner, name), []
+
+    def counted(*args, **kwargs):
+        calls.append(1)
+        if len(calls) == count and when == "before":
+            end()
+        value = method(*args, **kwargs)
+        if len(calls) == count:
+            if when == "torn":
+                tear(args[1])
+            end()
+        return value
+
+    setattr(owner, name, counted)
+
+
+def kill_at_file(count, folder):
+    """Kills the process when Python is about to touch a file below `folder` for the `count`-th time."""
+    touched = []
+
+    def watch(event, args):
+        if event not in FILE_EVENTS or not str(args[0]).startswith(folder):
+            return
+        if event == "open" and args[1] in ("r", "rb"):
+            return
+        touched.append(event)
+        if len(touched) == count:
+            die()
+
+    sys.addaudithook(watch)
+
+
+def prepare(faults):
+    """Lets it befall the process that this is called in."""
+    if "kill_at" in faults:
+        kill_at(faults["kill_at"], faults["count"], faults["when"])
+    if "kill_at_file" in faults:
+        kill_at_file(faults["kill_at_file"], faults["runs"])
+    if "interrupt_at" in faults:
+        kill_at(faults["interrupt_at"], faults["count"], "after", interrupt)
+    if "tick_s" in faults:
+        tick(faults["tick_s"])
+    if "compact" in faults:
+        importlib.import_module("segdec.config").PRESETS["compact"].update(faults["compact"])
+    if "kill_after_s" in faults:
+        timer = threading.Timer(faults["kill_after_s"], die)
+        timer.daemon = True
+        timer.start()
+    if "file_limit" in faults:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (faults["file_limit"], faults["file_limit"]))

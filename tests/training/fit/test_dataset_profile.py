@@ -1,0 +1,141 @@
+"""What is found in a data set."""
+
+import math
+import os
+import time
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from datasets.check_cache import CheckCache
+from datasets.layouts.toy import write_toy
+from datasets.loading import load_dataset
+from datasets.sample import Sample
+from segdec.errors import DatasetError
+from segdec.images import write_png
+from training.fit.dataset_profile import (
+    ReadOptions,
+    measure_sample,
+    merge_defects,
+    profile_dataset,
+    rare_classes,
+    store_checks,
+)
+from training.fit.messages import describe_profile
+
+
+def survey_folder(root):
+    return profile_dataset(load_dataset("folder", root), "folder", root, ReadOptions())
+
+
+def test_a_toy_set_is_counted_and_measured(toy_root):
+    profile = survey_folder(toy_root).profile
+    assert profile.counts == (12, 12)
+    assert (profile.masks, profile.boxes, profile.labels) == (12, 0, 0)
+    assert (profile.height, profile.width, profile.one_size, profile.one_shape) == (32, 32, True, True)
+    assert not profile.coloured
+    assert profile.own_split  # it has a splits.txt
+    assert 1 <= profile.smallest_px < 32
+
+
+def test_its_words_are_plain(toy_root):
+    told = "\n".join(describe_profile(survey_folder(toy_root).profile, ["Something to note."]))
+    assert "24 photographs, 32 × 32 px" in told
+    assert "12 good, 12 defect" in told
+    assert "12 masks; the smallest has the area of a square of" in told
+    assert "note        Something to note." in told
+    assert max(map(len, told.splitlines())) <= 110
+
+
+def test_a_split_that_nobody_chose_is_none(tmp_path):
+    write_toy(tmp_path / "toy", 24, size=32)
+    (tmp_path / "toy" / "splits.txt").unlink()
+    assert not survey_folder(tmp_path / "toy").profile.own_split
+
+
+def test_the_largest_region_of_a_photograph_is_its_defect():
+    mask = np.zeros((20, 20), np.uint8)
+    mask[2:4, 2:4], mask[10:13, 10:16] = 255, 255
+    found = measure_sample(Sample("one", np.zeros((20, 20, 1), np.uint8), mask, 1))
+    assert found.defect_px == pytest.approx(math.sqrt(18))
+
+
+@pytest.mark.parametrize(("difference", "coloured"), [(3, False), (60, True)])
+def test_colours_count_where_they_differ(difference, coloured):
+    image = np.full((20, 20, 3), 100, np.uint8)
+    image[:5, :, 0] += difference
+    assert measure_sample(Sample("one", image, None, 0)).coloured == coloured
+
+
+def test_a_class_of_two_parts_joins_the_others(profiled_of):
+    groups = [[(0,)]] * 9 + [[(1,)]] * 5 + [[(2,)]] * 2
+    profiled = profiled_of(groups, classes=("good", "dent", "scratch"))
+    assert rare_classes(profiled) == ["scratch"]
+    merged = merge_defects(profiled, "scratch: fewer than 3 parts")
+    assert merged.profile.counts == (9, 7)
+    assert merged.profile.merged
+    assert {photograph.record.label for photograph in merged.checked.photographs} == {0, 1}
+    assert merged.notes[-1] == "scratch: fewer than 3 parts: all become one class (data.merge_defects)"
+
+
+def test_annotations_of_what_trains_are_what_counts(profiled_of):
+    profiled = profiled_of([[(0, "train")], [(1, "train")], [(1, "train")], [(1, "test")]])
+    records = [record for record in profiled.checked.dataset.records if record.split == "train"]
+    unlocalized, boxed = replace(records[1], mask_file=None), replace(records[2], supervision="box")
+    taught = profiled.profile.with_annotations_of([records[0], unlocalized, boxed])
+    assert (taught.masks, taught.boxes, taught.labels) == (0, 1, 1)
+
+
+def test_classes_that_are_shown_stay(profiled_of):
+    groups = [[(0,)]] * 9 + [[(1,)]] * 3 + [[(2,)]] * 3
+    assert rare_classes(profiled_of(groups, classes=("good", "dent", "scratch"))) == []
+
+
+def test_what_was_read_is_not_read_again(tmp_path, monkeypatch):
+    root = tmp_path / "toy"
+    write_toy(root, 24, size=32)
+    hours_ago = time.time() - 7200
+    monkeypatch.setattr("datasets.check_cache.MIN_FILE_AGE_S", -1.0)  # the files are old enough
+    profiled = survey_folder(root)
+    store_checks(profiled, CheckCache(tmp_path / "checked", str(root), "settings"))
+    known = CheckCache(tmp_path / "checked", str(root), "settings")
+    assert all(known.find(known.state(record)) for record in load_dataset("folder", root).records)
+    os.utime(root / "good" / "00000.png", (hours_ago, hours_ago))
+    changed = [
+        record for record in load_dataset("folder", root).records if not known.find(known.state(record))
+    ]
+    assert [record.name for record in changed] == ["good/00000"]
+
+
+def test_equal_pictures_of_two_classes_are_an_error(tmp_path):
+    write_toy(tmp_path / "toy", 24, size=32)
+    root = tmp_path / "toy"
+    (root / "splits.txt").unlink()
+    defect = sorted((root / "defect").iterdir())[0]
+    (root / "good" / "twin.png").write_bytes(defect.read_bytes())
+    with pytest.raises(DatasetError, match="is the same picture as"):
+        survey_folder(root)
+
+
+def test_what_cannot_be_used_is_left_out_where_that_is_said(tmp_path):
+    root = tmp_path / "parts"
+    write_toy(root, 24, size=32)
+    broken = sorted((root / "good").iterdir())[0]
+    broken.write_bytes(broken.read_bytes()[:50])
+    dataset = load_dataset("folder", root)
+    with pytest.raises(DatasetError, match=r"(?s)1 problem.*--skip-broken .python -m training fit"):
+        profile_dataset(dataset, "folder", root, ReadOptions())
+    profiled = profile_dataset(dataset, "folder", root, ReadOptions(skip_broken=True))
+    assert len(profiled.checked.photographs) == 23
+    assert profiled.profile.read_options.skip_broken
+    assert profiled.notes[0].startswith(f"left out: {broken} is not whole")
+
+
+def test_good_photographs_alone_are_a_data_set(tmp_path):
+    random = np.random.default_rng(0)
+    (tmp_path / "good").mkdir()
+    for number in range(4):
+        write_png(tmp_path / "good" / f"{number}.png", random.integers(0, 255, (16, 24, 1), np.uint8))
+    profile = survey_folder(tmp_path).profile
+    assert (profile.good, profile.defective, profile.smallest_px) == (4, 0, None)

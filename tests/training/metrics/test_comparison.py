@@ -1,0 +1,162 @@
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from scipy.stats import binom
+
+from segdec.errors import RunError
+from training.__main__ import main
+from training.metrics.comparison import compare_runs
+from training.metrics.pixel_counts import PixelCounts
+
+COUNT = 40
+
+
+@pytest.fixture
+def make(make_result, make_run, tmp_path):
+    """A run on photographs of as many items, half of them defective; `wrong` are labelled wrong."""
+
+    def make(name, wrong=(), count=COUNT, tp=80, **options):
+        results = [
+            make_result(
+                f"{place:02d}",
+                place % 2,
+                0.9 - 0.001 * place if (place % 2 == 1) != (place in wrong) else 0.1 + 0.001 * place,
+                pixels=PixelCounts(tp=tp, fn=100 - tp) if place % 2 else PixelCounts(),
+            )
+            for place in range(count)
+        ]
+        return make_run(tmp_path / name, results, **options)
+
+    return make
+
+
+def test_a_run_does_not_differ_from_its_like(make):
+    comparison = compare_runs(make("first", {3}), make("second", {3}))
+    assert (comparison.photographs, comparison.both_wrong, comparison.p_value) == (COUNT, 1, 1.0)
+    assert comparison.first_right == comparison.second_right == ()
+    assert {each.value for each in comparison.differences.values()} == {0}
+    assert comparison.conclusion() == ("The difference is within chance.",)
+
+
+def test_one_photograph_more_is_within_chance(make):
+    comparison = compare_runs(make("first", {3}), make("second", {5, 6}))
+    assert (comparison.first_right, comparison.second_right) == (("05", "06"), ("03",))
+    assert comparison.p_value == 1.0  # 2 to 1
+    assert comparison.conclusion() == ("The difference is within chance.",)
+
+
+def test_a_plainly_better_run_is_called_so(make):
+    first, second = make("first", set(range(1, 20, 2)), tp=40), make("second")
+    comparison = compare_runs(first, second)
+    # Ten to nothing: both tails of ten throws of a coin.
+    assert comparison.p_value == pytest.approx(2 * binom.cdf(0, 10, 0.5))
+    rate = comparison.differences["false_negative_rate"]
+    assert (rate.first, rate.second, rate.beyond_chance) == (0.5, 0, True)
+    assert rate.interval.low < -0.5 < rate.interval.high < 0
+    f1 = comparison.differences["pixel_f1"]
+    assert f1.value == pytest.approx(160 / 180 - 80 / 140)
+    assert f1.interval.low == pytest.approx(f1.value)  # as much on each photograph
+    assert comparison.conclusion() == (
+        f"'{second}' has the higher average precision, by more than chance.",
+        f"'{second}' has the higher pixel F1, by more than chance.",
+        f"'{second}' misses fewer defects, by more than chance.",
+        f"'{second}' labels more photographs right, by more than chance.",
+    )
+    assert compare_runs(second, first).conclusion() == comparison.conclusion()
+
+
+def test_review_counts_as_not_right(make_result, make_run, tmp_path, capsys):
+    """The second run leaves ten of the forty for review, nine of them right in the first."""
+    held = [make_result(f"{place:02d}", place % 2, 0.5, threshold=0.8, review=0.3) for place in range(10)]
+    rest = [
+        make_result(f"{n:02d}", n % 2, 0.1 + 0.8 * (n % 2), threshold=0.8, review=0.3) for n in range(10, 40)
+    ]
+    plain = [make_result(f"{n:02d}", n % 2, 0.1 + 0.8 * (n % 2 if n else 1)) for n in range(40)]
+    first, second = make_run(tmp_path / "plain", plain), make_run(tmp_path / "held", held + rest)
+    comparison = compare_runs(first, second)
+    assert comparison.reviews == (0, 10)
+    assert (len(comparison.first_right), comparison.second_right, comparison.both_wrong) == (9, (), 1)
+    assert comparison.p_value == pytest.approx(2 * binom.cdf(0, 9, 0.5))
+    rate = comparison.differences["false_negative_rate"]
+    assert (rate.first, rate.second) == (0, 0)  # five defective ones are for review, none is called good
+    assert (
+        f"'{first}' labels more photographs right, by more than chance. Those for review count as not right."
+        in comparison.conclusion()
+    )
+    main(["compare", str(first), str(second)])
+    printed = capsys.readouterr().out
+    assert "Right in neither: 1.\n" in printed
+    assert (
+        "For review: 0 in A, 10 in B. They count as not right, but neither as missed nor as false alarms."
+        in printed
+    )
+
+
+def test_the_verdict_is_that_of_the_second_run(make):
+    half, all_right = make("half", set(range(1, 20, 2)), tp=40), make("right")
+    assert compare_runs(half, all_right).verdict == "better"
+    assert compare_runs(all_right, half).verdict == "worse"
+    assert compare_runs(all_right, make("again", {3})).verdict == "not worse"
+
+
+def test_fewer_alarms_do_not_make_up_for_defects_that_are_missed(make):
+    """As many labels are right, of other photographs."""
+    alarms, misses = make("alarms", set(range(0, 20, 2))), make("misses", set(range(1, 20, 2)))
+    comparison = compare_runs(alarms, misses)
+    assert comparison.p_value == 1.0 and comparison.verdict == "worse"
+    assert f"'{alarms}' misses fewer defects, by more than chance." in comparison.conclusion()
+
+
+def test_intervals_are_paired(make):
+    """Both runs miss the same hard photographs; what differs is known far better than either rate."""
+    hard = set(range(1, 20, 2))
+    comparison = compare_runs(make("first", hard), make("second", hard - {1}))
+    found = comparison.differences["false_negative_rate"].interval
+    assert -0.2 < found.low < found.high <= 0
+
+
+def test_only_common_photographs_count(make):
+    comparison = compare_runs(make("first"), make("second", count=30))
+    assert (comparison.photographs, comparison.left_out) == (30, 10)
+
+
+def test_few_items_tell_nothing(make):
+    comparison = compare_runs(make("first", {1}, count=4), make("second", count=4))
+    assert comparison.differences["auroc"].interval is None
+    assert comparison.conclusion() == ("There are too few items to tell a difference from chance.",)
+
+
+def test_runs_of_other_data_are_refused(make, make_result, make_run, tmp_path):
+    first = make("first")
+    strange = make_run(tmp_path / "strange", [make_result("elsewhere", 0, 0.1)])
+    with pytest.raises(RunError, match=r"different photographs.*training join"):
+        compare_runs(first, strange)
+    masked = make_run(tmp_path / "masked", [make_result("01", 1, 0.9, pixels=PixelCounts(tp=7))])
+    with pytest.raises(RunError, match="'01' has another label or mask"):
+        compare_runs(first, masked)
+    with pytest.raises(RunError, match=r"knows the classes good, defect, .* good, defect, stain"):
+        compare_runs(first, make("other", classes=("good", "defect", "stain")))
+
+
+def test_command_line(make, capsys):
+    main(["compare", str(make("first", {3})), str(make("second"))])
+    printed = capsys.readouterr().out
+    assert "Right in B alone: 1.\n  03\n" in printed
+    assert printed.endswith("The difference is within chance.\n")
+
+
+def test_neither_command_loads_tensorflow():
+    code = (
+        "import sys, training.__main__, training.reporting.tables; "
+        "print({'tensorflow', 'keras', 'matplotlib'} & set(sys.modules))"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=Path(__file__).parents[3],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert result.stdout.strip() == "set()"

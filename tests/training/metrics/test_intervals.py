@@ -1,0 +1,140 @@
+import numpy as np
+import pytest
+from sklearn.metrics import average_precision_score, roc_auc_score
+
+from training.metrics.intervals import (
+    INTERVAL_METRICS,
+    RESAMPLES,
+    bootstrap_intervals,
+    draw_resamples,
+    resample_metrics,
+)
+from training.metrics.metrics import compute_metrics
+from training.metrics.pixel_counts import PixelCounts
+
+
+@pytest.fixture(scope="module")
+def results(make_result):
+    """Sixty photographs of twenty items, two in five defective, with equal scores among them."""
+    generator = np.random.default_rng(2)
+    truth = generator.integers(0, 5, 60) >= 3
+    scores = (generator.random(60) * 0.7 + 0.3 * truth).round(1)
+    return [
+        make_result(
+            f"{place:02d}",
+            int(truth[place]),
+            float(scores[place]),
+            group=f"item {place // 3}",
+            pixels=PixelCounts(*generator.integers(0, 50, 3).tolist()) if place % 7 else None,
+        )
+        for place in range(60)
+    ]
+
+
+def weights_of(results, resamples, seed=0):
+    return np.concatenate(
+        list(draw_resamples([result.group for result in results], resamples=resamples, seed=seed))
+    )
+
+
+def test_resampled_figures_are_those_of_scikit_learn(results):
+    weights = weights_of(results, 20)
+    figures = resample_metrics(results, weights)
+    truth, scores = [result.truth for result in results], [result.score for result in results]
+    for place, own in enumerate(weights):
+        precision = average_precision_score(truth, scores, sample_weight=own)
+        area = roc_auc_score(truth, scores, sample_weight=own)
+        assert figures["average_precision"][place] == pytest.approx(precision)
+        assert figures["auroc"][place] == pytest.approx(area)
+
+
+def test_resampled_figures_are_those_of_the_photographs_written_out(results):
+    weights = weights_of(results, 5)
+    figures = resample_metrics(results, weights)
+    for place, own in enumerate(weights.astype(int)):
+        drawn = [result for result, count in zip(results, own, strict=True) for _ in range(count)]
+        single = compute_metrics(drawn, ("good", "defect")).scalars()
+        for name in INTERVAL_METRICS:
+            assert figures[name][place] == pytest.approx(single[name])
+
+
+def test_photographs_for_review_are_resampled_as_neither(make_result):
+    results = [make_result(str(n), n % 2, 0.1 * (n % 8) + 0.1, review=0.3, threshold=0.6) for n in range(16)]
+    weights = weights_of(results, 3)
+    figures = resample_metrics(results, weights)
+    for place, own in enumerate(weights.astype(int)):
+        drawn = [result for result, count in zip(results, own, strict=True) for _ in range(count)]
+        single = compute_metrics(drawn, ("good", "defect")).scalars()
+        for name in ("false_negative_rate", "false_positive_rate", "label_accuracy"):
+            assert figures[name][place] == pytest.approx(single[name])
+
+
+def test_groups_are_drawn_as_a_whole(results):
+    weights = weights_of(results, 50)
+    assert (weights.sum(axis=1) == len(results)).all()  # all items have three photographs
+    assert (weights.reshape(50, 20, 3) == weights.reshape(50, 20, 3)[..., :1]).all()
+
+
+def test_intervals_hold_the_figure_and_come_again(results):
+    found = bootstrap_intervals([results])
+    single = compute_metrics(results, ("good", "defect")).scalars()
+    for name, interval in found.items():
+        assert interval.low < single[name] < interval.high, name
+        assert interval.resamples == RESAMPLES
+    assert bootstrap_intervals([results[::-1]]) == found
+    assert bootstrap_intervals([results], seed=1) != found
+
+
+def test_dependent_photographs_widen_the_interval(make_result):
+    """Ten items of ten like photographs each are ten observations, not a hundred."""
+    answers = [0.9 if item < 5 else 0.1 for item in range(10)]
+    results = [
+        make_result(f"{item} {place}", 1, answers[item], group=str(item))
+        for item in range(10)
+        for place in range(10)
+    ]
+    alone = [make_result(result.name, 1, result.score) for result in results]
+    grouped, single = (bootstrap_intervals([each])["false_negative_rate"] for each in (results, alone))
+    assert grouped.high - grouped.low > 2.5 * (single.high - single.low)
+    # A share of a half from 10 and 100 draws: ± 1.96 · 0.5 / √n.
+    assert (grouped.low, grouped.high) == pytest.approx((0.2, 0.8))
+    assert (single.low, single.high) == pytest.approx((0.402, 0.598), abs=0.015)
+
+
+def test_seeds_are_averaged_in_each_resample(results, make_result):
+    swapped = [
+        make_result(result.name, result.truth, 1 - result.score, group=result.group) for result in results
+    ]
+    area = bootstrap_intervals([results, swapped])["auroc"]
+    assert (area.low, area.high) == pytest.approx((0.5, 0.5))
+
+
+def test_no_error_in_25_items_is_not_never_an_error(make_result):
+    results = [make_result(str(item), item % 2, 0.9 * (item % 2)) for item in range(50)]
+    found = bootstrap_intervals([results])["false_negative_rate"]
+    assert (found.low, found.method) == (0, "exact")
+    assert found.high == pytest.approx(1 - 0.025 ** (1 / 25))  # Clopper and Pearson
+
+
+def test_resamples_without_a_figure_are_left_out(make_result):
+    """The one defective item is not drawn in (9/10)¹⁰ = 35 % of the resamples."""
+    results = [make_result(str(item), int(item == 0), 0.1 * item) for item in range(10)]
+    found = bootstrap_intervals([results])
+    assert found["average_precision"].resamples == pytest.approx(0.651 * RESAMPLES, rel=0.05)
+    assert found["pixel_f1"] is None  # no defect pixel at all
+    assert found["false_positive_rate"].resamples == RESAMPLES
+
+
+def test_too_few_groups_give_no_interval(make_result):
+    results = [make_result(str(place), place % 2, 0.01 * place, group=str(place % 4)) for place in range(40)]
+    assert set(bootstrap_intervals([results]).values()) == {None}
+    assert bootstrap_intervals([[]]) == dict.fromkeys(INTERVAL_METRICS)
+
+
+def test_memory_stays_bounded():
+    sizes = [
+        len(weights)
+        for weights in draw_resamples([str(item) for item in range(5000)], resamples=1000, seed=0)
+    ]
+    assert sum(sizes) == 1000
+    assert max(sizes) * 5000 <= 1 << 21

@@ -1,0 +1,55 @@
+import numpy as np
+import pytest
+
+from training.metrics.regions import Overlap, find_true_regions, measure_overlaps, measure_sizes
+
+TRUTH = np.array(
+    [
+        [255, 0, 0, 0, 0],
+        [0, 255, 0, 0, 9],  # touches the first pixel at a corner: one region
+        [0, 0, 0, 0, 255],
+        [255, 0, 0, 0, 255],
+    ],
+    np.uint8,
+)
+
+
+def test_regions_touch_at_corners():
+    regions = find_true_regions(TRUTH)
+    assert regions.areas_px.tolist() == [2, 3, 1]
+    assert regions.pixels.tolist() == [0, 6, 9, 14, 15, 19]
+    assert regions.numbers.tolist() == [0, 0, 1, 1, 2, 1]
+
+
+def test_overlaps_count_the_pixels_of_the_mask_inside_each_region():
+    mask = np.zeros_like(TRUTH)
+    mask[1, :] = 1  # any value is defect; what lies outside the regions does not count
+    assert measure_overlaps(mask, TRUTH) == (Overlap(2, 1), Overlap(3, 1), Overlap(1, 0))
+
+
+@pytest.mark.parametrize("truth", [None, np.zeros((4, 5), np.uint8)])
+def test_a_truth_without_defect_has_no_region(truth):
+    assert measure_overlaps(np.full((4, 5), 255, np.uint8), truth) == ()
+
+
+def test_a_region_is_found_from_a_tenth_of_it():
+    assert [Overlap(100, covered).found for covered in (0, 9, 10, 100)] == [False, False, True, True]
+
+
+def test_sizes_are_binned_by_fixed_areas():
+    overlaps = [Overlap(1, 1), Overlap(63, 0), Overlap(64, 32), Overlap(1023, 1023), Overlap(1024, 256)]
+    sizes = measure_sizes(overlaps)
+    assert [(size.from_px, size.below_px) for size in sizes] == [
+        (1, 64),
+        (64, 256),
+        (256, 1024),
+        (1024, None),
+    ]
+    assert [(size.regions, size.found) for size in sizes] == [(2, 1), (1, 1), (1, 1), (1, 1)]
+    assert [size.mean_overlap for size in sizes] == [0.5, 0.5, 1.0, 0.25]
+    assert sizes[0].to_dict()["found_share"] == 0.5
+
+
+def test_an_empty_bin_has_no_shares():
+    figures = measure_sizes([])[2].to_dict()
+    assert (figures["regions"], figures["found_share"], figures["mean_overlap"]) == (0, None, None)

@@ -1,0 +1,336 @@
+import math
+
+import numpy as np
+import pytest
+from scipy.special import logit
+from scipy.stats import beta, norm
+
+from segdec.config import Calibration
+from training.config import ThresholdConfig
+from training.metrics.calibration import apply_calibration
+from training.metrics.pixel_counts import count_pixels
+from training.metrics.pixel_histogram import PixelHistogram
+from training.metrics.thresholds import (
+    CLEARANCE,
+    ScoredPhotographs,
+    best_pixel_f1,
+    choose_mask_threshold,
+    choose_score_thresholds,
+    concatenate_scored,
+)
+
+DEFAULTS = ThresholdConfig()
+
+
+def scored(good, defective, groups=None):
+    """Photographs with these log-odds, each of a part of its own unless groups are given."""
+    odds = np.array([*good, *defective], np.float64)
+    labels = np.repeat([0, 1], [len(good), len(defective)])
+    return ScoredPhotographs(labels, odds, groups or tuple(str(place) for place in range(len(odds))))
+
+
+def cut_of(limits):
+    """The threshold in the network's own log-odds."""
+    score, line = limits.threshold, limits.calibration
+    return (math.log(score / (1 - score)) - line.intercept) / line.slope
+
+
+def overlapping(seed, good=400, defective=100):
+    generator = np.random.default_rng(seed)
+    return scored(generator.normal(-2, 1.5, good), generator.normal(2, 1.5, defective))
+
+
+# === Score threshold ===
+
+
+@pytest.mark.parametrize("miss_cost", [0.5, 1, 10, 100])
+def test_a_photograph_is_defective_where_passing_it_costs_more(miss_cost):
+    limits = choose_score_thresholds(overlapping(0), ThresholdConfig(miss_cost=miss_cost))
+    # The gap between two photographs is narrow here, so that the limit hardly has to keep clear of them.
+    assert limits.threshold == pytest.approx(1 / (1 + miss_cost), rel=0.15)
+    assert limits.review is None
+    assert limits.notes == ()
+
+
+def test_dearer_misses_lower_the_threshold_and_rarer_defects_raise_it():
+    photographs = overlapping(1)
+    cuts = [
+        cut_of(choose_score_thresholds(photographs, ThresholdConfig(miss_cost=cost, defect_rate=rate)))
+        for cost, rate in [(100, 0.2), (10, 0.2), (10, 0.02), (10, 0.002)]
+    ]
+    assert cuts == sorted(cuts)
+    assert len(set(cuts)) == 4
+
+
+def test_defect_rate_moves_the_score_by_its_odds_alone():
+    photographs = overlapping(2)  # a fifth of them is defective
+    same, rare = (
+        choose_score_thresholds(photographs, ThresholdConfig(defect_rate=rate)).calibration
+        for rate in (0.2, 1 / 65)
+    )
+    assert same.slope == rare.slope
+    assert same.intercept - rare.intercept == pytest.approx(math.log((1 / 4) / (1 / 64)))
+    assert (same.defect_rate, rare.defect_rate) == (0.2, 1 / 65)
+
+
+def test_threshold_keeps_clear_of_photographs_without_changing_a_decision():
+    photographs = scored([-9.0, -8.0, -7.0, -6.0] * 10, [3.0, 4.0, 5.0])
+    limits = choose_score_thresholds(photographs, DEFAULTS)
+    assert photographs.good.max() + CLEARANCE <= cut_of(limits) <= photographs.defective.min() - CLEARANCE
+
+
+def test_in_a_narrow_gap_the_threshold_lies_in_its_middle():
+    photographs = overlapping(3)
+    cut, ordered = cut_of(choose_score_thresholds(photographs, DEFAULTS)), np.sort(photographs.log_odds)
+    place = np.searchsorted(ordered, cut)
+    assert ordered[place] - ordered[place - 1] < 2 * CLEARANCE
+    assert cut == pytest.approx((ordered[place - 1] + ordered[place]) / 2, abs=1e-6)
+
+
+def test_order_of_the_photographs_does_not_matter():
+    photographs = overlapping(4, 30, 4)
+    shuffled = np.random.default_rng(0).permutation(34)
+    other = ScoredPhotographs(photographs.labels[shuffled], photographs.log_odds[shuffled], ("",) * 34)
+    limits = [choose_score_thresholds(each, DEFAULTS).threshold for each in (photographs, other)]
+    assert limits[0] == pytest.approx(limits[1], abs=1e-6)
+
+
+@pytest.mark.parametrize(("good", "defective"), [([], []), ([], [1.0, 2.0]), ([0.0], [])])
+def test_too_few_photographs_give_a_half_and_say_so(good, defective):
+    limits = choose_score_thresholds(scored(good, defective), DEFAULTS)
+    assert (limits.threshold, limits.calibration) == (0.5, Calibration())
+    assert f"{len(good)} good and {len(defective)} defective images, too few" in limits.notes[0]
+
+
+@pytest.mark.parametrize(
+    ("good", "defective", "label"),
+    [([1.0] * 4, [1.0] * 4, "defective"), ([0.0] * 200, [0.0], "good"), ([-3.0, 9.0], [-4.0], "defective")],
+)
+def test_scores_that_tell_nothing_apart_give_a_warning(good, defective, label):
+    limits = choose_score_thresholds(scored(good, defective), DEFAULTS)
+    assert f"The threshold calls every image {label}" in limits.notes[0]
+    assert 0 <= limits.threshold <= 1
+
+
+@pytest.mark.parametrize("scale", [1e-3, 1.0, 500.0])
+def test_scores_of_any_scale_are_separated(scale):
+    photographs = scored(np.linspace(-3, -2, 30) * scale, np.linspace(2, 3, 5) * scale)
+    cut = cut_of(choose_score_thresholds(photographs, DEFAULTS))
+    assert scale < 0.01 or photographs.good.max() < cut <= photographs.defective.min()
+
+
+def test_what_is_not_finite_or_does_not_fit_is_refused():
+    with pytest.raises(ValueError, match="not finite"):
+        scored([np.nan], [1.0])
+    with pytest.raises(ValueError, match="2 labels, 2 log-odds and 1 groups"):
+        scored([0.0], [1.0], ("a",))
+
+
+def test_joined_photographs_are_those_of_all():
+    joined = concatenate_scored([scored([1.0], [2.0]), scored([3.0], [])])
+    assert joined.good.tolist() == [1, 3]
+    assert joined.defective.tolist() == [2]
+    assert joined.groups == ("0", "1", "0")
+
+
+def test_a_steeper_line_than_a_model_may_have_is_cut():
+    generator = np.random.default_rng(0)
+    good, defective = generator.normal(-2, 0.3, 300) * 0.03, generator.normal(2, 0.3, 100) * 0.03
+    limits = choose_score_thresholds(scored(good, defective), DEFAULTS)
+    assert limits.calibration.slope <= 100
+    assert good.max() < cut_of(limits) < defective.min()
+
+
+@pytest.mark.parametrize("miss_cost", [1e-6, 1e6])
+@pytest.mark.parametrize("scale", [1.0, 1e4])
+def test_a_threshold_is_never_at_an_end(miss_cost, scale):
+    photographs = scored(np.linspace(-3, -2, 30) * scale, np.linspace(2, 3, 5) * scale)
+    assert 0 < choose_score_thresholds(photographs, ThresholdConfig(miss_cost=miss_cost)).threshold < 1
+    assert 0 < choose_score_thresholds(scored(photographs.good, []), DEFAULTS).threshold < 1
+
+
+# === Good photographs alone ===
+
+
+def test_threshold_from_few_good_photographs_alone_is_what_a_twentieth_of_them_exceeds():
+    good = np.linspace(-4, -2, 21)
+    limits = choose_score_thresholds(scored(good, []), DEFAULTS)
+    assert limits.calibration == Calibration()
+    # Mean −3, standard deviation 0.62048, t(20 degrees, 95 %) 1.72472, √(1 + 1/21) 1.02353: −1.9047.
+    assert cut_of(limits) == pytest.approx(-1.8, abs=1e-6)  # clear of −2 by 0.2
+    # None of 21 is refused: up to 1 − 0.05^(1/21) = 13.3 % may be.
+    assert "21 good parts and no defective one: at most 13.3 % of the good ones" in limits.notes[0]
+
+
+def test_good_parts_beyond_the_threshold_are_told():
+    limits = choose_score_thresholds(scored([-4.0] * 20 + [4.0], []), DEFAULTS)
+    assert -4 < cut_of(limits) < 4
+    assert "at most 20.7 % of the good ones" in limits.notes[0]  # 1 of 21
+
+
+def test_many_good_photographs_give_an_order_statistic():
+    odds = np.linspace(-9, 0, 1001)
+    limits = choose_score_thresholds(scored(odds, []), ThresholdConfig(refused_share=0.05))
+    refused = np.count_nonzero(odds >= cut_of(limits))
+    assert beta.ppf(0.95, refused + 1, 1001 - refused) <= 0.05  # Clopper and Pearson's upper bound
+    assert beta.ppf(0.95, refused + 2, 1000 - refused) > 0.05  # one more would be too many
+
+
+def test_the_bound_from_good_photographs_holds_as_often_as_it_says():
+    generator, share, kept = np.random.default_rng(0), 0.1, 0
+    for _ in range(300):
+        limits = choose_score_thresholds(
+            scored(generator.normal(0, 1, 60), []), ThresholdConfig(refused_share=share, confidence=0.8)
+        )
+        kept += norm.sf(cut_of(limits)) <= share
+    # Of 60 parts 3 may be refused, which is kept with a probability of 0.863; with 4 it would be 0.729.
+    assert beta.cdf(0.1, 4, 57) == pytest.approx(0.863, abs=1e-3)
+    assert 0.8 <= kept / 300 < 1
+
+
+# === Review ===
+
+
+def reviewing(photographs, **settings):
+    return choose_score_thresholds(photographs, ThresholdConfig(review=True, **settings))
+
+
+def test_review_keeps_both_risks_where_there_are_parts_enough():
+    photographs = overlapping(5, 1000, 300)
+    limits = reviewing(photographs, missed_share=0.02, refused_share=0.03)
+    scores = apply_calibration(limits.calibration, photographs.log_odds)
+    missed = np.count_nonzero((scores < limits.review) & (photographs.labels == 1))
+    refused = np.count_nonzero((scores >= limits.threshold) & (photographs.labels == 0))
+    assert limits.notes == ()
+    assert limits.review < limits.threshold
+    for count, parts, share in ((missed, 300, 0.02), (refused, 1000, 0.03)):
+        assert beta.ppf(0.95, count + 1, parts - count) <= share
+        assert beta.ppf(0.95, count + 2, parts - count - 1) > share
+
+
+def test_the_risk_of_review_holds_as_often_as_it_says():
+    generator, kept = np.random.default_rng(3), 0
+    for _ in range(200):
+        photographs = scored(generator.normal(-1, 1, 100), generator.normal(1, 1, 100))
+        limits = reviewing(photographs, missed_share=0.05, refused_share=0.05, confidence=0.8)
+        line = limits.calibration
+        lowest = (logit(limits.review) - line.intercept) / line.slope
+        kept += norm.cdf(lowest, 1, 1) <= 0.05
+    assert 0.77 <= kept / 200 <= 0.97
+
+
+def test_too_few_parts_for_a_stated_risk_say_how_many_it_takes():
+    limits = reviewing(overlapping(6, 40, 5), missed_share=0.01)
+    # 1 − 0.01 to the power 299 is below 5 %; of five, 1 − 0.05^(1/5) = 45.1 % may be missed.
+    assert "With 5 such parts it cannot be stated that at most 1 % of the defective parts" in limits.notes[0]
+    assert "takes 299. What can be stated is 45.1 %, with 95 % confidence" in limits.notes[0]
+
+
+def test_photographs_of_one_part_count_once():
+    good, defective = np.linspace(-5, -4, 100), np.linspace(1, 5, 100)
+    apart, together = (
+        reviewing(scored(good, defective, groups))
+        for groups in (None, ("good",) * 100 + tuple(str(place // 20) for place in range(100)))
+    )
+    assert apart.notes == ()
+    assert "With 5 such parts" in together.notes[0]
+    assert "With 1 such part it" in together.notes[1]
+
+
+def test_where_one_threshold_keeps_both_risks_nothing_is_for_review():
+    limits = reviewing(scored(np.linspace(-6, -3, 100), np.linspace(3, 6, 100)))
+    assert limits.review is None
+    assert -3 < cut_of(limits) < 3
+
+
+def test_where_one_threshold_keeps_both_risks_costs_do_not_break_them():
+    good, defective = np.linspace(-6, -3, 100), np.linspace(3, 6, 100)
+    for miss_cost, share in ((1e6, 0.05), (1e-6, 0.05)):
+        limits = reviewing(scored(good, defective), miss_cost=miss_cost)
+        assert limits.review is None
+        errors = np.count_nonzero(good >= cut_of(limits)), np.count_nonzero(defective < cut_of(limits))
+        assert all(beta.ppf(0.95, count + 1, 100 - count) <= share for count in errors)
+
+
+# === Mask threshold ===
+
+
+def random_masks(seed, count=3):
+    generator = np.random.default_rng(seed)
+    for _ in range(count):
+        truth = (generator.random((9, 7)) < 0.3).astype(np.uint8) * 255
+        scores = 0.7 * generator.random((9, 7)) + 0.3 * (truth > 0)
+        yield scores.round(2).astype(np.float32), truth  # rounded: many scores lie on and off the edges
+
+
+@pytest.mark.parametrize("edge", [0, 1, 64, 77, 128, 255])
+def test_histogram_counts_as_the_comparison_does(edge):
+    histogram, threshold = PixelHistogram(), edge / 256
+    at_edge = np.array([[threshold, np.nextafter(np.float32(threshold), np.float32(0))]], np.float32)
+    pairs = [*random_masks(1), (at_edge, np.array([[255, 255]], np.uint8))]
+    expected = [0, 0, 0]
+    for scores, truth in pairs:
+        histogram.add(scores, truth)
+        counts = count_pixels((scores >= threshold).astype(np.uint8), truth)
+        expected = [a + b for a, b in zip(expected, (counts.tp, counts.fp, counts.fn), strict=True)]
+    counts = histogram.counts_at(threshold)
+    assert [counts.tp, counts.fp, counts.fn] == expected
+    assert histogram.f1_at(threshold) == counts.f1
+
+
+def test_histogram_takes_a_missing_mask_as_background():
+    histogram = PixelHistogram()
+    histogram.add(np.array([[0.0, 0.5, 1.0]], np.float32), None)
+    assert (histogram.counts_at(0.5).fp, histogram.has_defect()) == (2, False)
+
+
+@pytest.mark.parametrize("threshold", [0.3, -1 / 256, 1.0])
+def test_threshold_off_the_edges_is_refused(threshold):
+    with pytest.raises(ValueError, match="multiple of 1/256"):
+        PixelHistogram().counts_at(threshold)
+
+
+@pytest.mark.parametrize("bad", [np.nan, -0.1, 1.1])
+def test_mask_scores_outside_the_unit_interval_are_refused(bad):
+    with pytest.raises(ValueError, match="between 0 and 1"):
+        PixelHistogram().add(np.array([[0.5, bad]], np.float32), None)
+
+
+def test_mask_scores_may_round_beyond_one():
+    histogram = PixelHistogram()
+    histogram.add(np.array([[1.000001, -0.000001]], np.float32), np.array([[255, 0]], np.uint8))
+    assert histogram.f1_at(0.5) == 1.0
+
+
+def test_truth_of_another_size_is_refused():
+    with pytest.raises(ValueError, match=r"\(2, 2\).*\(2, 3\)"):
+        PixelHistogram().add(np.zeros((2, 2), np.float32), np.zeros((2, 3), np.uint8))
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_mask_threshold_is_the_lowest_with_nearly_the_best_f1(seed):
+    histogram, pairs = PixelHistogram(), list(random_masks(seed))
+    for scores, truth in pairs:
+        histogram.add(scores, truth)
+    scores, truth = (np.concatenate(parts) for parts in zip(*pairs, strict=True))
+    every = [count_pixels((scores >= edge / 256).astype(np.uint8), truth).f1 for edge in range(1, 256)]
+    choice = choose_mask_threshold(histogram)
+    nearly = [place for place, f1 in enumerate(every, start=1) if f1 >= 0.98 * max(every)]
+    assert choice.value == nearly[0] / 256
+    assert choice.note is None
+    assert best_pixel_f1(histogram) == max(every)
+
+
+def test_of_equally_good_mask_thresholds_it_is_the_lowest():
+    histogram = PixelHistogram()
+    histogram.add(np.array([[0.25, 0.75]], np.float32), np.array([[0, 255]], np.uint8))
+    assert choose_mask_threshold(histogram).value == 65 / 256
+
+
+def test_validation_without_defect_pixels_gives_a_half_and_says_so():
+    histogram = PixelHistogram()
+    histogram.add(np.full((4, 4), 0.9, np.float32), None)
+    choice = choose_mask_threshold(histogram)
+    assert choice.value == 0.5
+    assert "mask threshold" in choice.note
+    assert best_pixel_f1(histogram) is None

@@ -1,0 +1,78 @@
+"""Choosing limits on validation; see test_thresholds.py for the limits themselves."""
+
+import numpy as np
+import pytest
+
+from segdec.config import InputConfig, ModelConfig, NetworkConfig, Thresholds
+from training.config import ThresholdConfig
+from training.metrics.pixel_histogram import PixelHistogram
+from training.metrics.thresholds import ScoredPhotographs
+from training.metrics.validation import Validation, choose_thresholds
+
+MODEL = ModelConfig(
+    network=NetworkConfig(),
+    input=InputConfig(),
+    classes=("good", "defect"),
+    thresholds=Thresholds(score=0.5, mask=0.75),
+)
+
+
+def histogram(*scores, truth):
+    """Of one photograph of a row of pixels, of which the last ones are defective."""
+    pixels = PixelHistogram()
+    mask = np.zeros((1, len(scores)), np.uint8)
+    mask[0, len(scores) - truth :] = 255
+    pixels.add(np.array([scores], np.float32), mask)
+    return pixels
+
+
+def validation(good, defective, pixels, judged_pixels=None):
+    odds = np.array([*good, *defective], np.float64)
+    labels = np.repeat([0, 1], [len(good), len(defective)])
+    groups = tuple(str(place) for place in range(len(odds)))
+    return Validation(ScoredPhotographs(labels, odds, groups), np.zeros(len(odds)), pixels, judged_pixels)
+
+
+def test_metrics_are_those_at_the_chosen_limits():
+    pixels = histogram(0.25, 0.75, truth=1)
+    chosen = choose_thresholds(MODEL, validation([-4.0, -3.0, -3.5], [3.0, 4.0], pixels), ThresholdConfig())
+    assert chosen.model.thresholds.mask == 65 / 256
+    assert chosen.validation["false_positives"] == chosen.validation["false_negatives"] == 0
+    assert chosen.validation["average_precision"] == chosen.validation["pixel_f1"] == 1
+    assert chosen.chosen_by == "3 good and 2 defective photographs of validation"
+    assert chosen.notes == ()
+
+
+def test_a_photograph_for_review_is_no_error():
+    generator = np.random.default_rng(0)
+    good, defective = generator.normal(-1, 1, 100), generator.normal(1, 1, 100)
+    pixels = histogram(0.25, 0.75, truth=1)
+    plain, reviewing = (
+        choose_thresholds(MODEL, validation(good, defective, pixels), ThresholdConfig(review=review))
+        for review in (False, True)
+    )
+    assert reviewing.model.thresholds.review is not None
+    assert reviewing.validation["false_positives"] <= 5
+    assert reviewing.validation["false_negatives"] <= 5
+    errors = [
+        sum(each.validation[f"false_{kind}"] for kind in ("positives", "negatives"))
+        for each in (plain, reviewing)
+    ]
+    assert errors[1] < errors[0]
+
+
+def test_made_up_defects_choose_the_mask_threshold_and_no_figure():
+    real, made_up = histogram(0.25, 0.5, truth=0), histogram(0.25, 0.75, truth=1)
+    chosen = choose_thresholds(MODEL, validation([-4.0, -3.0, -3.5], [], real, made_up), ThresholdConfig())
+    assert chosen.model.thresholds.mask == 65 / 256
+    assert chosen.validation["pixel_f1"] is None
+    assert chosen.validation["average_precision"] is None
+    assert len(chosen.notes) == 1
+    assert "no defective one" in chosen.notes[0]
+
+
+@pytest.mark.parametrize("pixels", [histogram(0.25, 0.5, truth=0), histogram(0.0, 0.0, truth=1)])
+def test_without_a_defect_pixel_that_is_found_the_mask_threshold_stays(pixels):
+    chosen = choose_thresholds(MODEL, validation([-4.0, -3.0], [3.0], pixels), ThresholdConfig())
+    assert chosen.model.thresholds.mask == 0.75
+    assert "so the mask threshold 0.75 is used" in chosen.notes[0]

@@ -1,0 +1,100 @@
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from datasets.sample import Record, Sample
+from segdec.artifact.variants import Variant
+from segdec.config import InputConfig, ModelConfig, NetworkConfig, Thresholds
+from segdec.engines import Logits
+from segdec.errors import ArtifactError
+from segdec.predictor import Predictor
+from training.metrics.verification import Verifier, describe_variant
+
+MODEL = ModelConfig(
+    network=NetworkConfig(),
+    input=InputConfig(),
+    classes=("good", "defect"),
+    thresholds=Thresholds(score=0.5, mask=0.5),
+)
+
+
+class TableEngine:
+    """Answers a photograph of grey level i with the i-th score, on all of the mask too."""
+
+    batch_pixels = 2**24
+
+    def __init__(self, scores):
+        self.logits = np.log(np.array(scores) / (1 - np.array(scores))).astype(np.float32)
+
+    def infer(self, images):
+        defect = self.logits[images[:, 0, 0, 0]]
+        mask = np.broadcast_to(defect[:, None, None, None], (len(images), 1, 1, 1))
+        return Logits(mask, np.stack([np.zeros_like(defect), defect], axis=1))
+
+
+def predictor(*scores):
+    return Predictor(TableEngine(scores), MODEL)
+
+
+def verifier(labels, *scores, force=False):
+    records = [
+        Record(str(level), Path(f"{level}.png"), None, label, str(level))
+        for level, label in enumerate(labels)
+    ]
+
+    def read(record):
+        return Sample(
+            record.name,
+            np.full((8, 8, 1), int(record.name), np.uint8),
+            np.zeros((8, 8), np.uint8),
+            record.label,
+        )
+
+    return Verifier(predictor(*scores), records, read, force=force)
+
+
+def test_difference_is_measured_on_every_photograph():
+    found = verifier([0, 0, 1, 1], 0.1, 0.6, 0.4, 0.9)("engine", predictor(0.1, 0.62, 0.4, 0.85))
+    assert found.photographs == 4
+    assert found.score_difference == pytest.approx(0.05, abs=1e-6)
+    assert found.mask_difference == pytest.approx(0.05, abs=1e-6)
+    assert found.decisions_changed == 0
+    # Ranks 0.9 defective, 0.6 good, 0.4 defective: (1/1 + 2/3) / 2.
+    assert found.before.average_precision == pytest.approx(5 / 6)
+    assert found.after == found.before.model_copy(update={"threshold": found.after.threshold})
+    assert (found.before.missed, found.before.false_alarms) == (1, 1)
+    assert not found.forced
+
+
+def test_engine_that_changes_a_decision_is_refused():
+    check = verifier([0, 1], 0.1, 0.6)
+    with pytest.raises(ArtifactError, match=r"'fast' gives 1 of 2 .*another label and loses 0\.00 points"):
+        check("fast", predictor(0.1, 0.4))
+
+
+def test_engine_that_ranks_worse_is_refused():
+    check = verifier([0, 1, 1], 0.6, 0.7, 0.8)
+    with pytest.raises(ArtifactError, match=r"gives 0 of 3 .*loses 16\.67 points .*at most 0\.2 points"):
+        check("fast", predictor(0.75, 0.7, 0.8))
+
+
+def test_worse_engine_is_marked_when_forced():
+    found = verifier([0, 1], 0.1, 0.6, force=True)("fast", predictor(0.1, 0.4))
+    assert found.forced
+    assert (found.decisions_changed, found.after.missed) == (1, 1)
+
+
+def test_photographs_of_one_kind_have_no_average_precision():
+    found = verifier([0, 0], 0.1, 0.2)("engine", predictor(0.1, 0.2))
+    assert found.before.average_precision is None
+    assert "AP – → –" in describe_variant("engine", Variant(verification=found))
+
+
+def test_variant_is_described_in_a_line():
+    found = verifier([0, 1], 0.1, 0.6, force=True)("fast", predictor(0.1, 0.4))
+    assert describe_variant("openvino-int8", Variant(precision="int8", verification=found)) == (
+        "openvino-int8: int8, AP 1.0000 → 1.0000, 1 of 2 photographs with another label, "
+        "scores by 0.2, masks by 0.2 at most, forced"
+    )
+    assert describe_variant("openvino", Variant()).endswith("not compared with the network on photographs")

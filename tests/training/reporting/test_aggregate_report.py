@@ -1,0 +1,134 @@
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.training.reporting.test_report import Page
+from training.__main__ import main
+from training.metrics.aggregation import aggregate_runs
+from training.metrics.pixel_counts import PixelCounts
+from training.reporting.aggregate_report import list_mistakes, write_aggregate_report
+
+
+@pytest.fixture
+def make(make_result, make_run, tmp_path):
+    """A run of one fold: good and defective photographs in turn, with these scores."""
+
+    def make(name, fold, scores, threshold=0.5, review=None, **options):
+        results = [
+            make_result(
+                f"{fold}/{place}",
+                place % 2,
+                score,
+                threshold=threshold,
+                review=review,
+                pixels=PixelCounts(tp=6, fn=2),
+            )
+            for place, score in enumerate(scores)
+        ]
+        return make_run(tmp_path / name, results, **options)
+
+    return make
+
+
+def write(tmp_path, runs):
+    path = tmp_path / "out" / "report.html"
+    path.parent.mkdir()
+    write_aggregate_report(path, aggregate_runs(runs))
+    return path.read_text(encoding="utf-8")
+
+
+def test_folds_are_shown_singly_and_pooled(make, tmp_path):
+    first = make("runs/a <1>", "a", (0.1, 0.4, 0.2, 0.9), 0.3)
+    second = make("runs/b", "b", (0.3, 0.8, 0.6, 0.5), 0.7)
+    (first / "report.html").write_text("own")
+    page = write(tmp_path, [first, second])
+    parsed = Page(page)
+    assert "1 of 8 images is labelled wrong: 1 missed defect." in page
+    lines = [re.findall(r"<td[^>]*>([^<]*)<", line) for line in page.split("<tr>") if "<th>" in line]
+    cells = {line[0]: line for line in lines if line}
+    # Fold, seed, threshold, AP, AUROC, FN, FP, FP at FN = 0, …
+    assert ["0", "1", "0.300", "1.000", "1.000", "0", "0", "0"] in [line[:8] for line in lines]
+    assert ["1", "1", "0.700", "0.833", "0.750", "1", "0", "1"] in [line[:8] for line in lines]
+    assert "0.887" in cells  # the pool: (1 + 1 + 3/4 + 4/5) / 4, a tie rounded down
+    assert page.count("<svg") == 4
+    (link,) = (source for source in parsed.sources if not source.startswith("#"))
+    assert link == "../runs/a%20%3C1%3E/report.html"  # the other run has no report
+    assert not {"script", "img"} & set(parsed.tags)
+
+
+def test_seeds_are_averaged_and_errors_counted(make, tmp_path):
+    runs = [
+        make("one", "a", (0.1, 0.9, 0.6, 0.2), seed=1),
+        make("two", "a", (0.1, 0.9, 0.3, 0.2), seed=2),
+    ]
+    mistakes = list_mistakes(aggregate_runs(runs))
+    assert [(mistake.name, mistake.wrong) for mistake in mistakes] == [("a/3", 2), ("a/2", 1)]
+    assert mistakes[1].predictions == ("defect, 0.600 at 0.500",)
+    page = write(tmp_path, runs)
+    assert "1 to 2 of 4 images are labelled wrong, 1.5 on average over 2 runs on each." in page
+    assert "2 of 2" in page
+    assert "1.0 ± 0.0" in page  # missed
+    assert page.count("<svg") == 3  # scores of seeds are on no common scale
+    Page(page)
+
+
+def test_review_and_calibration_of_the_pool(make, tmp_path):
+    first = make("first", "a", (0.1, 0.9, 0.4), 0.5, review=0.3, defect_rate=0.1)
+    second = make("second", "b", (0.1, 0.9, 0.1), 0.5, defect_rate=0.3)
+    page = write(tmp_path, [first, second])
+    Page(page)
+    assert "None of 6 images is labelled wrong; 1 is left for review." in page
+    assert '<th class="number">review</th>' in page
+    cells = dict(re.findall(r"<tr><th>([^<]*)</th><td[^>]*>([^<]*)<", page))
+    assert (cells["For review"], cells["Defective ones for review"]) == ("1", "0")
+    # Weights 0.8 / 4 for good ones, 0.1 for defective ones: 0.2 · (3 · 0.1 + 0.4) + 0.1 · (2 · 0.1).
+    assert cells["Expected calibration error of the score"] == "0.160"
+    assert cells["Brier score of the score"] == "0.040"  # 0.2 · (3 · 0.01 + 0.16) + 0.1 · (2 · 0.01)
+    assert "where 20\N{NO-BREAK SPACE}% of the photographs are defective" in page
+    assert "Brier score, before calibration" in cells
+
+
+def test_reliability_of_seeds_has_a_line_each(make, tmp_path):
+    scores = ((0.1, 0.9, 0.4, 0.9), (0.1, 0.9, 0.1, 0.9))
+    runs = [
+        make(f"{n}", "a", each, 0.5, review=0.3, seed=n, defect_rate=0.2) for n, each in enumerate(scores)
+    ]
+    page = write(tmp_path, runs)
+    assert (
+        "0 to 0 of 4 images are labelled wrong, 0.0 on average over 2 runs on each; 0 to 1 are left" in page
+    )
+    assert "A line for each seed." in page
+    assert "before calibration</text>" not in page
+    assert "0.5 ± 0.7" in page  # for review
+
+
+def test_pool_of_runs_of_unknown_calibration_is_no_probability(make, tmp_path):
+    page = write(tmp_path, [make("a", "a", (0.1, 0.9), defect_rate=0.1), make("b", "b", (0.1, 0.9))])
+    assert "not known to be calibrated in every run" in page
+    assert "before calibration" not in page
+    assert "For review" not in page
+
+
+def test_runs_of_one_name_are_told_apart(make, tmp_path):
+    first, second = make("x/run", "a", (0.1, 0.9)), make("y/run", "b", (0.1, 0.9))
+    page = write(tmp_path, [first, second])
+    assert str(first) in page
+    assert str(second) in page
+
+
+def test_sets_without_defects_have_no_curves(make, tmp_path):
+    page = write(tmp_path, [make("a", "a", (0.1,)), make("b", "b", (0.2,))])
+    assert page.count("<svg") == 1
+    assert "nan" not in page.lower()
+    assert "There is no defective photograph" in page
+
+
+def test_command_line_writes_it_beside_the_figures(make, tmp_path, monkeypatch, capsys):
+    make("first", "a", (0.1, 0.4, 0.2, 0.9))
+    second = make("second", "b", (0.3, 0.8, 0.6, 0.5))
+    (second / "report.html").write_text("own")
+    monkeypatch.chdir(tmp_path)  # runs are named from where the user stands, links lead from the report
+    main(["join", "first", "second", "--out", "out"])
+    assert "report.html to out" in capsys.readouterr().out
+    assert 'href="../second/report.html"' in Path("out/report.html").read_text(encoding="utf-8")

@@ -1,0 +1,191 @@
+import io
+import os
+
+import pytest
+
+from segdec.errors import RunError
+from training.optimization.flops import Workload
+from training.run import meter as module
+from training.run.meter import Meter, NonFiniteError
+
+
+class Clock:
+    """Stands for `time.perf_counter`."""
+
+    def __init__(self):
+        self.now = 100.0
+
+    def __call__(self):
+        return self.now
+
+
+class Scalar:
+    """A number on the device: it says when the host waits for it."""
+
+    def __init__(self, value, conversions):
+        self.value, self.conversions = value, conversions
+
+    def __float__(self):
+        self.conversions.append(self.value)
+        return self.value
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    clock = Clock()
+    monkeypatch.setattr(module.time, "perf_counter", clock)
+    return clock
+
+
+def test_a_step_is_not_waited_for(clock):
+    conversions = []
+    with Meter("joint", 4, 0, 10) as meter:
+        for value in (1.0, 2.0):
+            meter.advance({"loss": Scalar(value, conversions)}, 0.0)
+        assert conversions == []
+        clock.now += 1.0
+        assert meter.read()["loss"] == 2.0
+        assert conversions == [1.0, 2.0]
+
+
+def test_speed_is_that_since_the_last_reading_and_losses_those_of_the_last_step(clock):
+    with Meter("joint", 4, 0, 10) as meter:
+        for loss, decision in ((1.0, 3.0), (2.0, 5.0)):
+            clock.now += 0.5
+            meter.advance({"loss": loss, "decision_loss": decision}, 0.125)
+        assert meter.read() == {
+            "loss": 2.0,
+            "decision_loss": 5.0,
+            "images_per_s": 8.0,
+            "s_per_step": 0.5,
+            "input_wait": 0.25,
+        }
+        clock.now += 2.0
+        meter.advance({"loss": 7.0, "decision_loss": 7.0}, 0.0)
+        assert meter.read() == {
+            "loss": 7.0,
+            "decision_loss": 7.0,
+            "images_per_s": 2.0,
+            "s_per_step": 2.0,
+            "input_wait": 0.0,
+        }
+
+
+def test_work_is_measured_by_the_time_of_a_step(clock):
+    with Meter("joint", 4, 0, 10, workload=Workload(step_flops=6_000, peak_flops_per_s=40_000.0)) as meter:
+        for _ in range(2):
+            clock.now += 0.5
+            meter.advance({"loss": 1.0}, 0.0)
+        read = meter.read()
+    assert (read["model_flops_per_s"], read["flop_utilisation"]) == (12_000.0, 0.3)
+
+
+def test_a_pause_takes_no_training_time(clock):
+    with Meter("joint", 4, 0, 10) as meter:
+        clock.now += 1.0
+        meter.advance({"loss": 1.0}, 0.5)
+        with meter.paused():
+            clock.now += 60.0
+        with pytest.raises(KeyError), meter.paused():
+            clock.now += 60.0
+            raise KeyError
+        clock.now += 1.0
+        meter.advance({"loss": 3.0}, 0.0)
+        read = meter.read()
+    assert (read["loss"], read["s_per_step"], read["input_wait"]) == (3.0, 1.0, 0.25)
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+@pytest.mark.parametrize("act", ["read", "check", "paused"])
+def test_the_first_bad_step_is_named(value, act):
+    with Meter("decision", 4, 20, 30) as meter:
+        meter.advance({"loss": 1.0, "decision_loss": 1.0}, 0.0)
+        meter.check()
+        meter.advance({"loss": 1.0, "decision_loss": 1.0}, 0.0)
+        meter.advance({"loss": 1.0, "decision_loss": value}, 0.0)
+        meter.advance({"loss": value, "decision_loss": value}, 0.0)
+        with pytest.raises(NonFiniteError, match=r"decision_loss of stage 'decision'.* at step 23") as caught:
+            if act == "paused":
+                with meter.paused():
+                    pytest.fail("spoilt weights must not be saved")
+            getattr(meter, act)()
+    error = caught.value
+    assert isinstance(error, RunError)
+    assert (error.stage, error.step, error.name) == ("decision", 23, "decision_loss")
+    assert str(error.value) == str(value)
+
+
+def test_bar_shows_losses_ap_and_speed_on_a_terminal(clock, monkeypatch):
+    terminal = Terminal()
+    monkeypatch.setattr("sys.stderr", terminal)
+    monkeypatch.setenv("COLUMNS", "200")
+    with Meter("segment", 4, 0, 10) as meter:
+        clock.now += 0.5
+        meter.advance({"loss": 0.12345}, 0.05)
+        meter.validated({"average_precision": 0.9876, "pixel_f1": None})
+        meter.read()
+    shown = terminal.getvalue().split("\r")[-1]
+    for part in ("segment", "1/10", "loss 0.1235", "AP 0.988", "pixel F1 –", "8 images/s", "0.5 s/step"):
+        assert part in shown
+    assert "input wait 10%" in shown
+
+
+def test_a_terminal_that_says_it_has_no_columns_shows_the_bar_too(monkeypatch):
+    """As that of `script` and of containers is."""
+    terminal = Terminal()
+    terminal.fileno = lambda: 2
+    monkeypatch.setattr("sys.stderr", terminal)
+    monkeypatch.setattr("os.get_terminal_size", lambda *_: os.terminal_size((0, 0)))
+    monkeypatch.setenv("COLUMNS", "100")
+    monkeypatch.setenv("LINES", "10")
+    with Meter("segment", 4, 0, 10) as meter:
+        meter.advance({"loss": 1.0}, 0.0)
+        meter.read()
+    shown = terminal.getvalue().split("\r")[-1]
+    for part in ("segment", "1/10", "loss 1"):
+        assert part in shown
+
+
+def test_without_a_terminal_each_validation_is_a_line(clock, capsys):
+    with Meter("segment", 4, 20, 50) as meter:
+        meter.advance({"loss": 1.0}, 0.0)
+        clock.now += 4.0
+        meter.validated({"average_precision": 0.5, "pixel_f1": 1.0})
+        for _ in range(29):
+            meter.advance({"loss": 1.0}, 0.0)
+        meter.validated({"average_precision": None, "pixel_f1": 1.0})
+        meter.read()
+    expected = "segment 21/50: AP 0.500, about 1 min 56 s of this stage left\nsegment 50/50: AP –\n"
+    assert capsys.readouterr() == ("", expected)
+
+
+def test_a_stage_that_turns_out_shorter_is_shown_so(clock, capsys):
+    with Meter("segment", 4, 0, 50) as meter:
+        meter.advance({"loss": 1.0}, 0.0)
+        clock.now += 4.0
+        meter.expect(11)
+        meter.validated({"average_precision": 0.5, "pixel_f1": 1.0})
+        meter.read()
+    assert capsys.readouterr().err == "segment 1/11: AP 0.500, about 40.0 s of this stage left\n"
+
+
+def test_who_shall_show_nothing_is_silent(capsys):
+    with Meter("segment", 4, 0, 10, shown=False) as meter:
+        meter.advance({"loss": 1.0}, 0.0)
+        meter.validated({"average_precision": 1.0, "pixel_f1": 1.0})
+        meter.read()
+    assert capsys.readouterr() == ("", "")
+
+
+def test_a_validation_on_made_up_defects_is_told_from_one_on_real_ones(capsys):
+    with Meter("joint", 4, 0, 10) as meter:
+        for made_up in (False, True):
+            meter.validated({"average_precision": 0.5, "pixel_f1": None}, made_up=made_up)
+    real, other = capsys.readouterr().err.splitlines()
+    assert real == "joint 0/10: AP 0.500"
+    assert other == "joint 0/10: AP 0.500 on made-up defects"

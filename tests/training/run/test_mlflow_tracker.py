@@ -1,0 +1,196 @@
+"""Each test that needs no outage runs against a fake, and against MLflow itself where it is installed."""
+
+import signal
+import sys
+from importlib import import_module
+
+import pytest
+
+from segdec.errors import MissingExtraError
+from tests.training.fake_mlflow import install
+from training.distribution.interruption import RunInterruptedError
+from training.experiment_file import load_experiment
+from training.run.run_log import RunLog, open_trackers, read_log
+from training.run.tracker import POSITION_KEYS
+
+pytest.importorskip("tensorflow")
+
+from training.trainer import Trainer
+
+pytestmark = pytest.mark.usefixtures("tensorflow_devices", "fresh_tracker")
+
+
+@pytest.fixture
+def fresh_tracker(monkeypatch):
+    """The tracker imports whichever MLflow the test has put there, and leaves the environment alone."""
+    for name in ("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "MLFLOW_HTTP_REQUEST_TIMEOUT"):
+        monkeypatch.setenv(name, "0")
+    monkeypatch.delitem(sys.modules, "training.run.mlflow_tracker", raising=False)
+    yield
+    sys.modules.pop("training.run.mlflow_tracker", None)
+
+
+@pytest.fixture
+def server(monkeypatch):
+    return install(monkeypatch)
+
+
+@pytest.fixture(params=["fake", "real"])
+def mlflow(request, monkeypatch, tmp_path):
+    if request.param == "fake":
+        install(monkeypatch)
+    else:
+        pytest.importorskip("mlflow")
+        monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
+        monkeypatch.setenv("MLFLOW_TRACKING_URI", (tmp_path / "mlruns").as_uri())
+        monkeypatch.setenv("MLFLOW_EXPERIMENT_NAME", "surface")
+    return import_module("mlflow")
+
+
+@pytest.fixture
+def config(tiny_experiment, tmp_path):
+    return load_experiment(tiny_experiment, ["--runs", str(tmp_path / "runs"), "--tracking", "mlflow"])
+
+
+@pytest.fixture
+def small_run(config):
+    """A run folder with its final files, to log into without a training."""
+    config.folder.mkdir(parents=True)
+    for name in ("config.toml", "result.json"):
+        (config.folder / name).write_text("x")
+    return config
+
+
+def log_steps(config, *steps, at=(0, 0), finish=False):
+    with RunLog(config.folder, stage=at[0], step=at[1], trackers=open_trackers(config)) as log:
+        for index, step in steps:
+            stage = ("segment", "decision", "joint")[index]
+            log.scalars("train", stage, index, step, {"loss": 100 * index + step, "norm": float("nan")})
+        if finish:
+            log.finish({"average_precision": 0.75, "auroc": None})
+
+
+def tracked(mlflow, config):
+    run_id = (config.folder / "mlflow_run.txt").read_text().strip()
+    return mlflow.MlflowClient().get_run(run_id)
+
+
+def history(mlflow, config, key):
+    points = mlflow.MlflowClient().get_metric_history(tracked(mlflow, config).info.run_id, key)
+    return [(point.step, point.value) for point in points]
+
+
+@pytest.mark.slow
+def test_a_killed_run_goes_on_in_the_same_mlflow_run(mlflow, config, interrupt_run):
+    interrupt_run(config, 9)
+    first = tracked(mlflow, config)
+    assert first.info.status == "FAILED"
+    folder = Trainer(config).run()
+    run = tracked(mlflow, config)
+    assert (run.info.run_id, run.info.status) == (first.info.run_id, "FINISHED")
+    before = (0, 5, 9)
+    for kind, key in (("train", "loss"), ("val", "average_precision")):
+        logged = [
+            (before[record["stage_index"]] + record["step"], record[key])
+            for record in read_log(folder.path)
+            if record["kind"] == kind
+        ]
+        assert history(mlflow, config, f"{kind}/{key}") == logged  # each step once
+    result = folder.result()
+    assert run.data.metrics["result/average_precision"] == result.validation["average_precision"]
+    assert run.data.metrics["result/score"] == result.model.thresholds.score
+    files = mlflow.MlflowClient().list_artifacts(run.info.run_id)
+    assert {file.path for file in files} == {"config.toml", "result.json"}
+
+
+def test_configuration_becomes_parameters(mlflow, small_run):
+    log_steps(small_run, (0, 1))
+    run = tracked(mlflow, small_run)
+    assert run.info.run_name == "tiny"
+    assert run.data.params["stages.decision.learning_rate"] == "0.01"
+    assert run.data.params["seed"] == "0"
+    changed = small_run.model_copy(update={"log_every": 7})  # such a change must not stop a resumed run
+    log_steps(changed, (0, 2), at=(0, 1))
+    assert history(mlflow, small_run, "train/loss") == [(1, 1), (2, 2)]
+
+
+def test_a_run_that_the_server_has_lost_starts_anew(mlflow, small_run):
+    log_steps(small_run, (0, 1))
+    (small_run.folder / "mlflow_run.txt").write_text("0" * 32 + "\n")
+    log_steps(small_run, (0, 2), at=(0, 1), finish=True)
+    assert history(mlflow, small_run, "train/loss") == [(1, 1), (2, 2)]
+    assert "train/norm" not in tracked(mlflow, small_run).data.metrics
+
+
+@pytest.mark.parametrize(
+    ("error", "status"),
+    [
+        (RunInterruptedError(signal.SIGTERM, "here"), "KILLED"),
+        (KeyboardInterrupt(), "KILLED"),
+        (ValueError(), "FAILED"),
+    ],
+)
+def test_how_a_run_ended(mlflow, small_run, error, status):
+    with (
+        pytest.raises(type(error)),
+        RunLog(small_run.folder, stage=0, step=0, trackers=open_trackers(small_run)),
+    ):
+        raise error
+    assert tracked(mlflow, small_run).info.status == status
+
+
+def test_an_outage_costs_one_warning_and_no_number(server, small_run, capsys):
+    with RunLog(small_run.folder, stage=0, step=0, trackers=open_trackers(small_run)) as log:
+        log.scalars("train", "segment", 0, 1, {"loss": 1.0})
+        server.down, server.calls = True, 0
+        for step in range(2, 6):
+            log.scalars("train", "segment", 0, step, {"loss": step})
+        assert server.calls == 1  # an absent server is not asked at each step
+        server.down = False
+        log.finish({"average_precision": 0.5})
+    run = tracked(server, small_run)
+    assert history(server, small_run, "train/loss") == [(step, step) for step in range(1, 6)]
+    assert (run.info.status, run.data.metrics["result/average_precision"]) == ("FINISHED", 0.5)
+    warnings = capsys.readouterr().err.splitlines()
+    assert len(warnings) == 1
+    assert warnings[0].startswith("warning: MLflow cannot be reached (API request to http://host/api failed)")
+
+
+def test_what_a_server_missed_is_sent_when_the_run_is_resumed(server, small_run):
+    server.down = True
+    log_steps(small_run, (0, 1), (0, 2), (1, 1), finish=True)
+    assert server.runs == {}
+    assert len(read_log(small_run.folder)) == 3
+    server.down = False
+    log_steps(small_run, (1, 2), at=(1, 1))
+    assert history(server, small_run, "train/loss") == [(1, 1), (2, 2), (6, 101), (7, 102)]
+
+
+def test_a_server_is_asked_again_after_a_while(server, small_run, monkeypatch):
+    now = [0.0]
+    tracker = open_trackers(small_run)[0]
+    monkeypatch.setattr(sys.modules["training.run.mlflow_tracker"].time, "monotonic", lambda: now[0])
+    record = dict(zip(POSITION_KEYS, ("train", "segment", 0, 1), strict=True)) | {"loss": 1.0}
+    server.down = True
+    asked = []
+    for now[0] in (1.0, 60.0, 61.5, 180.0, 182.0):  # waits of 60 s, then 120 s
+        tracker.record(record)
+        asked.append(server.calls)
+    assert asked == [1, 1, 2, 2, 3]
+
+
+def test_an_unreachable_server_does_not_stop_mlflow_itself(small_run, monkeypatch, capsys):
+    pytest.importorskip("mlflow")
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://user:secret@127.0.0.1:9")
+    log_steps(small_run, (0, 1), finish=True)
+    assert len(read_log(small_run.folder)) == 1
+    warning = capsys.readouterr().err
+    assert "warning: MLflow cannot be reached" in warning
+    assert "secret" not in warning
+
+
+def test_a_missing_package_is_named_before_anything_is_written(config, monkeypatch):
+    monkeypatch.setitem(sys.modules, "mlflow", None)
+    with pytest.raises(MissingExtraError, match=r"pip install -e \. --group mlflow"):
+        Trainer(config)
+    assert not config.folder.exists()

@@ -1,0 +1,120 @@
+import numpy as np
+import pytest
+
+from datasets.sample import Sample
+from segdec.imaging.overlay import PREDICTED, TRUTH
+from segdec.inference.postprocessing import Prediction
+from training.data.reading_pool import ReadingPool
+from training.metrics.validation import Validator, choose_panel_records
+from training.run.panel import draw_example, draw_picture, join_pictures
+
+
+def predict(mask, label="defect"):
+    return Prediction(
+        label=label,
+        score=0.875,
+        log_odds=2.0,
+        threshold=0.5,
+        review_threshold=None,
+        probabilities={},
+        mask=mask,
+        mask_scores=(mask / 255).astype(np.float32),
+        grid_scores=np.zeros((1, 1), np.float32),
+        mask_threshold=0.5,
+        regions=(),
+    )
+
+
+def draw(height, width, *, channels=1, label="defect", masked=True):
+    image = np.full((height, width, channels), 100, np.uint8)
+    mask = np.zeros((height, width), np.uint8)
+    mask[height // 4 : height // 2, width // 4 : width // 2] = 255
+    sample = Sample("defect/1", image, mask if masked else None, 1)
+    return draw_picture(sample, predict(mask, label), "defect")
+
+
+def draw_trained(target, weight):
+    """An image of 80 × 64 px, three times as large in the picture, without a predicted defect."""
+    prediction = predict(np.zeros((80, 64), np.uint8))
+    return draw_example("defect/1", np.full((80, 64, 1), 100, np.uint8), target, weight, prediction, "defect")
+
+
+def holds(picture, color):
+    return bool((picture == color).all(axis=2).any())
+
+
+@pytest.mark.parametrize(
+    ("height", "width"), [(32, 32), (1408, 512), (512, 1408), (1400, 60), (8, 640), (1, 3000), (201, 201)]
+)
+@pytest.mark.parametrize("channels", [1, 3])
+def test_any_photograph_becomes_a_picture_that_can_be_read(height, width, channels):
+    picture = draw(height, width, channels=channels)
+    assert picture.dtype == np.uint8
+    assert 480 <= picture.shape[1] <= 1600
+    assert picture.shape[0] <= 2000
+    if min(height, width) > 1:
+        assert holds(picture, PREDICTED)
+        assert holds(picture, TRUTH)
+
+
+def test_parts_stand_side_by_side_or_below_each_other():
+    upright, wide = draw(1408, 512), draw(512, 1408)
+    assert ((upright == PREDICTED).all(axis=2).any(axis=0).nonzero()[0] > upright.shape[1] // 2).all()
+    assert ((wide == PREDICTED).all(axis=2).any(axis=1).nonzero()[0] > wide.shape[0] // 2).all()
+
+
+def test_unknown_mask_and_wrong_label_are_said():
+    right = draw(64, 64)
+    unknown, wrong = draw(64, 64, masked=False), draw(64, 64, label="good")
+    assert not holds(unknown, TRUTH)
+    assert right.shape == wrong.shape == unknown.shape
+    assert not np.array_equal(right, wrong)
+
+
+def test_a_training_image_stands_beside_what_it_teaches():
+    target, weight = np.zeros((10, 8), np.float32), np.ones((10, 8), np.float32)
+    target[2, 3] = 0.5
+    plain = draw_trained(target, weight)
+    assert holds(plain, TRUTH)
+    weight[2, 3] = 4.0
+    weighted = draw_trained(target, weight)
+    assert weighted.shape[1] > plain.shape[1]
+    whites = [(picture == 255).all(axis=2) for picture in (plain, weighted)]
+    assert [white.sum() for white in whites] == [0, (3 * 8) ** 2]  # one cell, of the largest weight
+    rows, columns = whites[1].nonzero()
+    blue_rows, blue_columns = (weighted == TRUTH).all(axis=2).nonzero()
+    assert abs(rows.mean() - blue_rows.mean()) < 1  # at the same height, in another part
+    assert columns.min() > blue_columns.max()
+    unknown = draw_trained(np.zeros_like(target), np.zeros_like(weight))
+    assert unknown.shape == plain.shape
+    assert not holds(unknown, TRUTH)
+
+
+def test_pictures_of_any_size_share_a_sheet():
+    pictures = [np.full((100 + i, 700, 3), 200, np.uint8) for i in range(5)]
+    sheet = join_pictures(pictures)
+    assert sheet.shape[1] <= 1600
+    assert (sheet == 200).all(axis=2).sum() == sum(p.shape[0] * p.shape[1] for p in pictures)
+
+
+def test_panel_holds_the_same_defective_and_good_images_each_time(predictor, make_samples):
+    entries = [(f"defect/{i:02}", 1, 220, True) for i in range(10)] + [
+        (f"good/{i:02}", 0, None, False) for i in range(10)
+    ]
+    records, read = make_samples(*entries)
+    validator = Validator(predictor, records, read, 2, ReadingPool(1))
+    panel = validator.panel()
+    names = ["defect/00", "defect/03", "defect/06", "defect/09", "good/00", "good/09"]
+    assert list(panel) == list(validator.panel()) == names
+    for name, picture in panel.items():
+        assert holds(picture, TRUTH) == name.startswith("defect")
+    stricter = predictor.config.thresholds.model_copy(update={"score": 0.999})
+    other = validator.panel(predictor.config.model_copy(update={"thresholds": stricter}))
+    assert list(other) == names
+    assert all((other[name] != picture).any() for name, picture in panel.items())  # another caption
+
+
+def test_a_small_split_is_shown_whole(make_samples):
+    records, _ = make_samples(("good/1", 0, None, False), ("defect/1", 1, 220, True))
+    assert [record.name for record in choose_panel_records(records)] == ["defect/1", "good/1"]
+    assert choose_panel_records(()) == []

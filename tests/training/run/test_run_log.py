@@ -1,0 +1,145 @@
+import json
+
+import numpy as np
+import pytest
+from tensorboard.backend.event_processing.plugin_event_accumulator import EventAccumulator
+
+from segdec.images import read_image
+from training.run.run_log import RunLog, read_log
+from training.run.tracker import Tracker
+
+STAGES = ("segment", "decision", "joint")
+
+
+def train(log, index, steps, loss=0.0):
+    for step in steps:
+        log.scalars("train", STAGES[index], index, step, {"loss": loss + step, "learning_rate": 0.5})
+
+
+def curve(folder, stage, tag):
+    """Steps and values that TensorBoard shows."""
+    events = EventAccumulator(str(folder / "tensorboard" / stage)).Reload()
+    return [(event.step, event.tensor_proto.float_val[0]) for event in events.Tensors(tag)]
+
+
+def tags(folder, stage):
+    return set(EventAccumulator(str(folder / "tensorboard" / stage)).Reload().Tags()["tensors"])
+
+
+def test_curves_are_grouped(tmp_path):
+    values = {"loss": 1.0, "learning_rate": 0.1, "weight_norm": 2.0, "gradient_norm": 3.0, "input_wait": 0.1}
+    values |= {"replica_loss_0": 0.5, "replica_loss_1": 1.5}
+    with RunLog(tmp_path, stage=0, step=0) as log:
+        log.scalars("train", "segment", 0, 1, values)
+        log.scalars("val", "segment", 0, 1, {"average_precision": 0.5, "auroc": None})
+        log.images("val", "segment", 0, 1, {"defect/1": np.zeros((4, 4, 3), np.uint8)})
+        log.images("train", "segment", 0, 1, {"batch": np.zeros((4, 4, 3), np.uint8)})
+    assert tags(tmp_path, "segment") == {
+        "loss/loss",
+        "optimization/learning_rate",
+        "optimization/weight_norm",
+        "optimization/gradient_norm",
+        "speed/input_wait",
+        "validation/average_precision",
+        "panel/defect/1",
+        "training_panel/batch",
+        "replica_loss/0",
+        "replica_loss/1",
+    }
+    assert curve(tmp_path, "segment", "optimization/gradient_norm") == [(1, 3.0)]
+    assert read_log(tmp_path)[1]["auroc"] is None
+
+
+def test_numbers_that_json_lacks_are_none(tmp_path):
+    with RunLog(tmp_path, stage=0, step=0) as log:
+        log.scalars("train", "segment", 0, 1, {"loss": 1.0, "gradient_norm": float("inf")})
+    assert read_log(tmp_path)[0]["gradient_norm"] is None
+    assert "optimization/gradient_norm" not in tags(tmp_path, "segment")
+
+
+@pytest.mark.parametrize("kills", [1, 3])
+def test_a_resumed_run_shows_each_step_once(tmp_path, kills):
+    with RunLog(tmp_path, stage=0, step=0) as log:
+        train(log, 0, (1, 2, 3))
+        train(log, 1, (1, 2, 3, 4, 5))
+    for _ in range(kills):
+        with RunLog(tmp_path, stage=1, step=2) as log:
+            train(log, 1, (3, 4), loss=10.0)
+    with RunLog(tmp_path, stage=1, step=4) as log:
+        train(log, 1, (5,), loss=10.0)
+        train(log, 2, (1, 2))
+    assert curve(tmp_path, "segment", "loss/loss") == [(1, 1.0), (2, 2.0), (3, 3.0)]
+    assert curve(tmp_path, "decision", "loss/loss") == [(1, 1.0), (2, 2.0), (3, 13.0), (4, 14.0), (5, 15.0)]
+    assert curve(tmp_path, "joint", "loss/loss") == [(1, 1.0), (2, 2.0)]
+    logged = [(record["stage"], record["step"], record["loss"]) for record in read_log(tmp_path)]
+    assert logged == [(stage, *point) for stage in STAGES for point in curve(tmp_path, stage, "loss/loss")]
+
+
+def test_an_older_checkpoint_takes_back_a_whole_stage(tmp_path):
+    with RunLog(tmp_path, stage=0, step=0) as log:
+        train(log, 0, (1, 2, 3))
+        train(log, 1, (1, 2, 3))
+    with RunLog(tmp_path, stage=0, step=2) as log:
+        train(log, 0, (3,), loss=10.0)
+        train(log, 1, (1, 2), loss=10.0)
+    assert curve(tmp_path, "segment", "loss/loss") == [(1, 1.0), (2, 2.0), (3, 13.0)]
+    assert curve(tmp_path, "decision", "loss/loss") == [(1, 11.0), (2, 12.0)]
+
+
+def test_records_outlive_a_kill(tmp_path):
+    log = RunLog(tmp_path, stage=0, step=0)
+    train(log, 0, (1, 2))
+    assert len(read_log(tmp_path)) == 2  # on the disk, and in TensorBoard, before the process ends
+    assert len(curve(tmp_path, "segment", "loss/loss")) == 2
+    log.__exit__(None, None, None)
+
+
+def test_a_line_cut_by_a_kill_is_removed(tmp_path):
+    with RunLog(tmp_path, stage=0, step=0) as log:
+        train(log, 0, (1, 2))
+    path = tmp_path / "log.jsonl"
+    path.write_bytes(path.read_bytes()[:-9])
+    with RunLog(tmp_path, stage=0, step=2) as log:
+        train(log, 0, (3,))
+    assert [json.loads(line)["step"] for line in path.read_text().splitlines()] == [1, 3]
+
+
+@pytest.mark.parametrize(("kind", "name"), [("val", "panel.png"), ("train", "training_panel.png")])
+def test_panel_is_also_a_file(tmp_path, kind, name):
+    with RunLog(tmp_path, stage=0, step=0) as log:
+        log.images(kind, "segment", 0, 1, {"a": np.full((10, 20, 3), 9, np.uint8)})
+        log.images(kind, "segment", 0, 2, {"a": np.full((10, 20, 3), 7, np.uint8)})
+    assert (read_image(tmp_path / name).pixels == 7).all()
+
+
+class Recorder(Tracker):
+    def __init__(self):
+        self.calls = []
+
+    def start(self, records):
+        self.calls.append(("start", [record["step"] for record in records]))
+
+    def record(self, record):
+        self.calls.append(("record", record["step"]))
+
+    def finish(self, metrics):
+        self.calls.append(("finish", metrics))
+
+    def close(self, error):
+        self.calls.append(("close", error))
+
+
+def test_trackers_get_everything_in_order(tmp_path):
+    with RunLog(tmp_path, stage=0, step=0) as log:
+        train(log, 0, (1, 2))
+    tracker, error = Recorder(), ValueError()
+    with pytest.raises(ValueError), RunLog(tmp_path, stage=0, step=1, trackers=[tracker]) as log:
+        train(log, 0, (2,))
+        log.finish({"average_precision": 1.0})
+        raise error
+    assert tracker.calls == [
+        ("start", [1]),
+        ("record", 2),
+        ("finish", {"average_precision": 1.0}),
+        ("close", error),
+    ]

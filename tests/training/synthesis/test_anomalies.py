@@ -1,0 +1,158 @@
+import numpy as np
+import pytest
+
+from training.synthesis import anomalies
+from training.synthesis.anomalies import (
+    KIND_PROBABILITIES,
+    KINDS,
+    MIN_LEVEL_SHARE,
+    MIN_LEVELS,
+    TOLERANCE,
+    VISIBILITY_RANGE,
+    synthesize_anomaly,
+)
+from training.synthesis.visibility import Surface
+
+MANY = 40
+
+
+def surface(random, height=64, width=96, channels=1, spread=8.0):
+    """A grainy surface, of some colour."""
+    grain = random.normal(120.0, spread, (height, width, channels))
+    return np.clip(grain, 0, 255).astype(np.uint8)
+
+
+def make(seed, image=None, textures=None, **kind):
+    random = np.random.default_rng(seed)
+    image = surface(random, **kind) if image is None else image
+    textures = [surface(random, **kind)] if textures is None else textures
+    return image, *synthesize_anomaly(image, textures, random)
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+def test_the_mask_marks_what_differs_and_nothing_else(channels):
+    made = 0
+    for seed in range(MANY):
+        image, changed, mask = make(seed, channels=channels)
+        assert changed.shape == image.shape
+        assert changed.dtype == np.uint8
+        if mask is None:
+            assert changed is image
+            continue
+        made += 1
+        difference = np.abs(changed.astype(int) - image).max(axis=2)
+        assert set(np.unique(mask)) <= {0, 255}
+        assert (difference[mask > 0] > MIN_LEVELS).all()
+        faint = difference[mask == 0]
+        assert faint.max() <= max(MIN_LEVELS, MIN_LEVEL_SHARE * difference.max())
+    assert made > 0.8 * MANY
+
+
+def test_each_kind_of_defect_can_be_seen(monkeypatch):
+    for number in range(len(KINDS)):
+        monkeypatch.setattr(
+            anomalies, "KIND_PROBABILITIES", tuple(float(other == number) for other in range(len(KINDS)))
+        )
+        masks = [make(seed, height=128, width=128)[2] for seed in range(12)]
+        assert any(mask is not None for mask in masks), f"kind {number}"
+
+
+def test_a_defect_stands_out_against_what_the_photograph_shows_itself():
+    """On a calm surface and on a restless one: as strong as aimed at, small ones stronger."""
+    for spread in (3.0, 25.0):
+        seen = []
+        for seed in range(MANY):
+            image, changed, mask = make(seed, height=128, width=128, spread=spread)
+            if mask is not None:
+                seen.append(Surface(image).visibility(changed, mask > 0))
+        assert len(seen) > 0.8 * MANY
+        assert TOLERANCE * VISIBILITY_RANGE[0] <= np.quantile(seen, 0.1)
+        assert VISIBILITY_RANGE[0] / TOLERANCE < np.quantile(seen, 0.9) < 2 * VISIBILITY_RANGE[1]
+
+
+def test_shares_are_a_whole():
+    assert len(KIND_PROBABILITIES) == len(KINDS)
+    assert sum(KIND_PROBABILITIES) == pytest.approx(1.0)
+
+
+def test_the_same_generator_makes_the_same_defect():
+    (_, one, mask), (_, other, same), (_, another, _) = make(3), make(3), make(4)
+    np.testing.assert_array_equal(one, other)
+    np.testing.assert_array_equal(mask, same)
+    assert (one != another).any()
+
+
+def test_the_photographs_given_stay_as_they_are():
+    random = np.random.default_rng(0)
+    image, texture = surface(random), surface(random)
+    image.setflags(write=False)
+    texture.setflags(write=False)
+    for seed in range(MANY):
+        make(seed, image, [texture])
+
+
+def test_parts_of_larger_arrays_will_do():
+    """As tiles are."""
+    whole = surface(np.random.default_rng(0), 200, 200)
+    tile, texture = whole[20:84, 30:94], whole[100:164, 100:164]
+    for seed in range(10):
+        _, ours, _ = make(seed, tile, [texture])
+        _, theirs, _ = make(seed, tile.copy(), [texture.copy()])
+        np.testing.assert_array_equal(ours, theirs)
+
+
+def test_defects_keep_to_the_part():
+    image = np.zeros((80, 80, 1), np.uint8)
+    part = np.zeros((80, 80), np.bool_)
+    part[20:60, 25:70] = True
+    image[part] = surface(np.random.default_rng(0), 80, 80)[part]
+    masks = [mask for _, _, mask in (make(seed, image, [image]) for seed in range(MANY)) if mask is not None]
+    assert len(masks) > MANY / 2
+    assert not any(mask[~part].any() for mask in masks)
+    assert any(mask[part].any() for mask in masks)
+
+
+def test_defects_lie_anywhere_where_there_is_no_background():
+    seen = np.zeros((64, 96), np.bool_)
+    for seed in range(300):
+        _, _, mask = make(seed)
+        if mask is not None:
+            seen |= mask > 0
+    assert seen.reshape(4, 16, 6, 16).any(axis=(1, 3)).all()
+
+
+def test_sizes_go_from_small_to_large():
+    areas = sorted(int((make(seed)[2] > 0).sum()) for seed in range(MANY) if make(seed)[2] is not None)
+    assert areas[0] < 64 * 96 / 100
+    assert areas[-1] > 64 * 96 / 20
+
+
+@pytest.mark.parametrize("value", [0, 128, 255])
+def test_a_constant_surface_gets_a_defect_too(value):
+    image = np.full((64, 64, 1), value, np.uint8)
+    masks = [make(seed, image, [image])[2] for seed in range(10)]
+    assert all(mask is not None and mask.any() for mask in masks)
+
+
+@pytest.mark.parametrize("size", [(1, 1), (3, 5), (8, 8), (8, 64)])
+def test_tiny_photographs_are_no_trouble(size):
+    for seed in range(20):
+        image, changed, mask = make(seed, height=size[0], width=size[1])
+        assert changed.shape == image.shape
+        assert mask is None or mask.shape == size
+
+
+def test_a_grey_photograph_in_colour_stays_grey_but_for_the_tint():
+    """The surface around a defect keeps its bits."""
+    image, changed, mask = make(1, channels=3)
+    assert mask is not None
+    far = np.abs(changed.astype(int) - image).max(axis=2) == 0
+    assert far.mean() > 0.3
+
+
+def test_what_nobody_would_see_is_no_defect(monkeypatch):
+    """A piece of grain in place of another one changes every pixel, and nothing to look at."""
+    monkeypatch.setattr(anomalies, "MIN_VISIBILITY", 100.0)
+    image, changed, mask = make(0)
+    assert mask is None
+    np.testing.assert_array_equal(changed, image)

@@ -1,0 +1,135 @@
+"""Runs whose stages end elsewhere than planned, or at once, and keep their best weights."""
+
+import signal
+
+import numpy as np
+import pytest
+
+from tests.marks import slow_case
+from training.experiment_file import load_experiment
+from training.schedule_control import ScheduleControl
+
+pytest.importorskip("tensorflow")
+
+from training.distribution.interruption import RunInterruptedError
+from training.run.folder import RunFolder
+from training.run.records import UNTRAINED_DECISION
+from training.run.run_log import read_log
+from training.trainer import Trainer
+
+pytestmark = pytest.mark.usefixtures("tensorflow_devices")
+
+
+class Leaping(ScheduleControl):
+    """Goes two places with each step, so that stages take half their steps."""
+
+    def begin_stage(self, stage, steps):
+        super().begin_stage(stage, steps)
+        self.taken, self.leads = 0, []
+
+    @property
+    def schedule_offset(self):
+        return self.taken
+
+    def is_last(self, step):
+        return 2 * step >= self._steps
+
+    def step_done(self, step):
+        self.taken = step
+
+
+@pytest.fixture
+def config(tiny_experiment, tmp_path):
+    return load_experiment(tiny_experiment, ["--runs", str(tmp_path / "runs")])
+
+
+@pytest.mark.slow
+def test_the_pace_of_the_experiment_changes_nothing(config, finished_run, check_same_run):
+    check_same_run(Trainer(config, control=ScheduleControl()).run().path, finished_run)
+
+
+@pytest.mark.slow
+def test_stages_end_where_the_pace_says_and_validate_there(config, monkeypatch):
+    rates = []
+    follow = Trainer._follow_pace
+
+    def watch(trainer):
+        follow(trainer)
+        rates.append(float(trainer.train_state.optimizers["segment"].learning_rate))
+
+    stages = config.stages.model_copy(
+        update={
+            "segment": config.stages.segment.model_copy(
+                update={
+                    "schedule": config.stages.segment.schedule.model_copy(
+                        update={"kind": "poly", "power": 1.0}
+                    )
+                }
+            )
+        }
+    )
+    monkeypatch.setattr(Trainer, "_follow_pace", watch)
+    path = Trainer(config.model_copy(update={"stages": stages}), control=Leaping()).run().path
+    steps = {(record["stage"], record["step"]) for record in read_log(path) if record["kind"] == "val"}
+    assert steps == {("segment", 3), ("decision", 2), ("joint", 2)}
+    # Of five places of the schedule the steps take 0, 2 and 4; after the last the rate is at its end.
+    assert rates[:4] == pytest.approx([1e-3, 0.6e-3, 0.2e-3, 0.0], abs=1e-9)
+    assert RunFolder(path).has_result
+
+
+class Stopping(ScheduleControl):
+    """Asks for an end after so many steps of all stages, as Ctrl-C does."""
+
+    def __init__(self, steps):
+        self._left = steps
+
+    def step_done(self, step):  # noqa: ARG002
+        self._left -= 1
+        if not self._left:
+            signal.raise_signal(signal.SIGINT)
+
+
+@pytest.mark.parametrize("steps", [slow_case(1), 4, slow_case(8)])
+def test_a_stopped_run_keeps_its_best_weights(config, steps):
+    trainer = Trainer(config, control=Stopping(steps))
+    with pytest.raises(RunInterruptedError) as stopped:
+        trainer.run(keep_best=True)
+    assert stopped.value.exit_code == 130
+    folder = RunFolder.finished(trainer.folder.path)
+    assert folder.result().validation["average_precision"] is not None
+    assert folder.network().count_params() > 0
+    assert (UNTRAINED_DECISION in folder.result().warnings) == (
+        steps < 5
+    )  # of five steps the decision has no part
+
+
+@pytest.mark.parametrize(
+    ("planned", "taken"), [({"joint": 6}, 2), slow_case({"segment": 3, "decision": 6}, 5)]
+)
+def test_a_stage_that_was_never_validated_leaves_its_averaged_weights(config, planned, taken):
+    stages = config.stages.model_copy(
+        update={
+            name: stage.model_copy(update={"steps": planned.get(name, 0)}) for name, stage in config.stages
+        }
+    )
+    trainer = Trainer(
+        config.model_copy(update={"stages": stages, "validate_every": 100}), control=Stopping(taken)
+    )
+    first = [weight.numpy() for weight in trainer.validated.weights]
+    with pytest.raises(RunInterruptedError):
+        trainer.run(keep_best=True)
+    kept = RunFolder.finished(trainer.folder.path).network()
+    trainer.train_state.ema.copy_to(trainer.validated)
+    for ours, expected in zip(kept.weights, trainer.validated.weights, strict=True):
+        np.testing.assert_array_equal(ours.numpy(), expected.numpy(), err_msg=ours.path)
+    decision = [place for place, weight in enumerate(kept.weights) if "class_logits/kernel" in weight.path]
+    assert all((kept.weights[place].numpy() != first[place]).any() for place in decision)
+    assert decision
+
+
+@pytest.mark.slow
+def test_without_being_asked_to_it_keeps_none(config):
+    trainer = Trainer(config, control=Stopping(4))
+    with pytest.raises(RunInterruptedError):
+        trainer.run()
+    assert not trainer.folder.has_result

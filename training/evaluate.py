@@ -1,0 +1,81 @@
+"""The evaluation of a finished run: what is measured, and what is written into its folder."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from datasets.sample import Record, Sample, Split
+from segdec.engines.tensorflow import NetworkEngine
+from segdec.inference.postprocessing import Prediction
+from segdec.predictor import Predictor
+from training.config import ExperimentConfig
+from training.data.reading_pool import ReadingPool
+from training.data.run_data import list_split_records, record_reader
+from training.metrics.evaluation import evaluate
+from training.metrics.storage import save_evaluation
+from training.reporting.gallery import ReadAndPredict
+from training.reporting.report import write_report
+from training.reporting.summary import describe
+from training.reporting.tables import evaluation_table
+from training.run.folder import RunFolder
+from training.run.records import RunResult
+from training.run.run_log import read_log
+
+
+def evaluate_run(path: Path, split: Split) -> str:
+    """Measures a finished run on a split; writes its report and what `save_evaluation` writes.
+
+    Returns:
+        A summary for the terminal.
+
+    Raises:
+        SegdecError: If the run has not finished, or its images cannot be read.
+    """
+    folder = RunFolder.finished(path)
+    experiment, result = folder.experiment(), folder.result()
+    records = list_split_records(experiment, folder.splits, result.model.classes, split)
+    predictor = Predictor(NetworkEngine(folder.network()), result.model)
+    read = record_reader(experiment)
+    pool = ReadingPool(experiment.data.decode_threads)
+    evaluation = evaluate(predictor, records, read, batch_size=experiment.batch_size, pool=pool)
+    save_evaluation(path, evaluation, split=split, seed=experiment.seed)
+    write_report(
+        path / "report.html",
+        title=experiment.name,
+        facts=_facts(experiment, result, split),
+        evaluation=evaluation,
+        show=_show(predictor, records, read),
+        warnings=result.warnings,
+        history=[record for record in read_log(path) if record["kind"] == "train"],
+    )
+    return f"{describe(evaluation)}\n\n{evaluation_table(evaluation)}\nReport: {path / 'report.html'}"
+
+
+def _show(
+    predictor: Predictor, records: Sequence[Record], read: Callable[[Record], Sample]
+) -> ReadAndPredict:
+    by_name = {record.name: record for record in records}
+
+    def show(name: str) -> tuple[Sample, Prediction]:
+        sample = read(by_name[name])
+        return sample, predictor.predict([sample.image])[0]
+
+    return show
+
+
+def _facts(experiment: ExperimentConfig, result: RunResult, split: str) -> dict[str, str]:
+    return {
+        "Network": describe_network(experiment),
+        "Data": f"{experiment.data.layout}, {experiment.data.root}",
+        "Measured on": f"split '{split}'",
+        "Thresholds": f"chosen on {result.chosen_by}; mask threshold {result.model.thresholds.mask:.3f}",
+        "Seed": str(experiment.seed),
+    }
+
+
+def describe_network(experiment: ExperimentConfig) -> str:
+    """Returns the preset, what becomes of a photograph's size, and the mask's stride where it is not 8."""
+    size, stride = experiment.input, experiment.network.mask_stride
+    native = size.policy == "native"
+    shape = "size of the photograph" if native else f"{size.policy} {size.width} × {size.height} px"
+    finer = f", mask stride {stride} px" if stride != 8 else ""
+    return f"{experiment.network.preset}, input {shape}{finer}"

@@ -1,0 +1,150 @@
+"""How fast the machine is: a few steps on a few photographs, in a temporary folder."""
+
+import contextlib
+import io
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from statistics import mean
+from typing import TypeVar
+
+import numpy as np
+
+from datasets.sample import Dataset, Record, Split, is_unlocalized
+from datasets.splitting import write_splits
+from training.config import ExperimentConfig
+from training.data.synthetic_validation import MAX_IMAGES
+from training.distribution.interruption import RunInterruptedError
+from training.fit.deadline_control import Clock
+from training.fit.experiment_choice import ExperimentChoice
+from training.fit.training_plan import StepTimes
+from training.schedule_control import ScheduleControl
+from training.stages import STAGES
+from training.trainer import Trainer
+
+Result = TypeVar("Result")
+
+STEPS, VALIDATE_EVERY = 10, 9
+"""The first step compiles, and the first validation, after step 9, does so too."""
+
+STEADY = slice(5, 8)
+"""Steps that show the pace: those before are fed by what was read ahead while the first one compiled."""
+
+EACH = {"train": 6, "val": 3}
+"""Good ones of each split that are looked at, and as many defective ones."""
+
+
+class _MeasuredError(Exception):
+    """The steps that were to be measured have been taken."""
+
+
+class Stopwatch(ScheduleControl):
+    """Notes when the steps of a stage were there, and ends the run after the last of them."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self.times: list[float] = []
+
+    def begin_stage(self, stage: str, steps: int) -> None:
+        """Notes the start."""
+        super().begin_stage(stage, steps)
+        self.times.append(self._clock())
+
+    def step_done(self, step: int) -> None:
+        """Notes a step; raises `_MeasuredError` after the last."""
+        self.times.append(self._clock())
+        if step == self._steps:
+            raise _MeasuredError
+
+
+def measure_times(choice: ExperimentChoice, dataset: Dataset, runs: Path, clock: Clock) -> StepTimes:
+    """Takes a few steps of the first stage.
+
+    Raises:
+        SegdecError: If training cannot even begin.
+        RunInterruptedError: If SIGTERM or SIGINT came.
+    """
+    stage = next(name for name in (one.name for one in STAGES) if name in choice.shares)
+    with tempfile.TemporaryDirectory() as folder, _quiet():
+        config = _in_small(choice, stage, dataset, Path(folder), runs)
+        stopwatch = Stopwatch(clock)
+        trainer, start_s = _timed(clock, lambda: Trainer(config, dry_run=True, control=stopwatch))
+        feature_s = _prepare_features(trainer, stage, clock)
+        with contextlib.suppress(_MeasuredError):
+            trainer.run()
+        if trainer.interruption.received:  # in the last step
+            raise RunInterruptedError(trainer.interruption.received, "while the speed was measured")
+        _, predicting = _timed(clock, trainer.validator.measure)
+    first, *_ = times = np.diff(stopwatch.times).tolist()
+    step_s = mean(times[STEADY])
+    first_s, later_s = (max(times[place] - step_s, 0.0) for place in (VALIDATE_EVERY - 1, STEPS - 1))
+    return StepTimes(
+        start_s=start_s,
+        compile_s=max(first - step_s, 0.0),
+        step_s=step_s,
+        stage=stage,
+        predict_s=predicting / count_validated(_few(dataset, "val")),
+        draw_s=max(later_s - predicting, 0.0),
+        first_s=max(first_s - later_s, 0.0),
+        feature_s=feature_s,
+    )
+
+
+def count_validated(records: Iterable[Record]) -> int:
+    """Returns how many photographs a validation goes through: with copies where none shows a defect."""
+    labels = [record.label for record in records]
+    return len(labels) if any(labels) else len(labels) + min(len(labels), MAX_IMAGES)
+
+
+def sample(dataset: Dataset) -> list[Record]:
+    """Returns a few photographs of each kind to train and to validate on."""
+    return [*_few(dataset, "train"), *_few(dataset, "val")]
+
+
+def _few(dataset: Dataset, split: Split) -> Iterator[Record]:
+    for defective in (False, True):
+        of_kind = [record for record in dataset.of_split(split) if (record.label > 0) == defective]
+        yield from sorted(of_kind, key=is_unlocalized)[: EACH[split]]  # the stage `segment` needs places
+
+
+def _in_small(
+    choice: ExperimentChoice, stage: str, dataset: Dataset, folder: Path, runs: Path
+) -> ExperimentConfig:
+    splits = folder / "splits.txt"
+    write_splits(splits, sample(dataset))
+    data = {**choice.settings["data"], "splits": splits, "checked_folder": runs / ".checked"}
+    return choice.config(
+        {stage: STEPS},
+        name="speed",
+        runs=folder,
+        data=data,
+        validate_every=VALIDATE_EVERY,
+        log_every=VALIDATE_EVERY,
+    )
+
+
+def _prepare_features(trainer: Trainer, stage: str, clock: Clock) -> float:
+    """Computes what the steps ask for, as later ones find it; returns the duration of one photograph, s."""
+    features = trainer.features
+    if features is None:
+        return 0.0
+    black = np.zeros(trainer.image_shape, np.float32)
+    _, (_, feature_s) = [
+        _timed(clock, lambda: features.compute({"image": black})) for _ in ("compiles", "runs")
+    ]
+    index = [one.name for one in STAGES].index(stage)
+    for _ in trainer.pipeline.batches(index, 0, STEPS):
+        pass
+    return feature_s
+
+
+def _timed(clock: Clock, action: Callable[[], Result]) -> tuple[Result, float]:
+    began = clock()
+    return action(), clock() - began
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """What a run says of itself is said when it is the real one."""
+    with contextlib.redirect_stderr(io.StringIO()):
+        yield

@@ -1,0 +1,259 @@
+"""Several evaluated runs as one: folds make a whole data set, seeds show how far chance carries.
+
+Runs on the same photographs are seeds of one fold; runs on others are other folds. All folds have as many
+seeds, and no photograph is in two folds. For each seed the results of all folds are pooled, every photograph
+judged at the threshold of its own run and the scores taken as they are; over seeds figures are averaged,
+never scores.
+"""
+
+import csv
+import io
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import reduce
+from operator import add
+from pathlib import Path
+from statistics import fmean, stdev
+from typing import Any
+
+from segdec.errors import RunError
+from segdec.runtime.files import write_text_atomic
+from training.metrics.evaluation import Evaluation
+from training.metrics.intervals import Interval, bootstrap_intervals
+from training.metrics.metrics import Metrics, compute_metrics
+from training.metrics.storage import EvaluatedRun, load_evaluation
+
+JSON, CSV = "joined.json", "joined.csv"
+
+LIMITS = ("threshold", "review_threshold")
+"""Figures of a run that are settings: their mean says nothing."""
+
+
+@dataclass(frozen=True)
+class MeanStd:
+    """One figure over several runs or seeds.
+
+    Attributes:
+        mean: Mean of those that have it; None if none has.
+        std: Their sample standard deviation (n − 1); None for fewer than two.
+        count: How many have it.
+    """
+
+    mean: float | None
+    std: float | None
+    count: int
+
+
+@dataclass(frozen=True)
+class AggregatedRun:
+    """One of the runs.
+
+    Attributes:
+        path: Its folder.
+        fold: Number of its set of photographs, from 0.
+        place: Its place among the runs of the fold, from 0.
+        seed: That of its training; None where it is not known.
+        metrics: Its figures, without intervals.
+    """
+
+    path: Path
+    fold: int
+    place: int
+    seed: int | None
+    metrics: Metrics
+
+
+@dataclass(frozen=True)
+class Aggregate:
+    """Several runs as one.
+
+    Attributes:
+        split: What all were evaluated on.
+        classes: Names of the classes, the good one first.
+        folds: How many sets of photographs there are.
+        seeds: How many runs each set has.
+        runs: The runs, as they were named.
+        pooled: For each seed the evaluation of all folds together, its metrics without intervals.
+        figures: The pooled figures over the seeds.
+        over_runs: The figures over single runs.
+        intervals: 95 % intervals of the pooled figures; of their mean over the seeds if there are several.
+    """
+
+    split: str
+    classes: tuple[str, ...]
+    folds: int
+    seeds: int
+    runs: tuple[AggregatedRun, ...]
+    pooled: tuple[Evaluation, ...]
+    figures: Mapping[str, MeanStd]
+    over_runs: Mapping[str, MeanStd]
+    intervals: Mapping[str, Interval | None]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns everything but results and histograms, ready for JSON."""
+        return {
+            "split": self.split,
+            "classes": list(self.classes),
+            "folds": self.folds,
+            "seeds": self.seeds,
+            "figures": {name: asdict(spread) for name, spread in self.figures.items()},
+            "intervals": {name: each and asdict(each) for name, each in self.intervals.items()},
+            "over_runs": {name: asdict(spread) for name, spread in self.over_runs.items()},
+            "pooled": [evaluation.metrics.to_dict() for evaluation in self.pooled],
+            "runs": [{**_describe_run(run), "metrics": run.metrics.to_dict()} for run in self.runs],
+        }
+
+
+def aggregate_runs(folders: Sequence[Path]) -> Aggregate:
+    """Joins evaluated runs.
+
+    Raises:
+        RunError: If one was not evaluated, or they do not fit together.
+    """
+    runs = [load_evaluation(folder) for folder in folders]
+    _check_compatible(runs)
+    folds = _sort_into_folds(runs)
+    by_seed = list(zip(*folds, strict=True))
+    pooled = tuple(_pool(members) for members in by_seed)
+    members = tuple(
+        AggregatedRun(run.path, fold, place, run.seed, _measure(run))
+        for run in runs
+        for fold, place in [_find(run, folds)]
+    )
+    return Aggregate(
+        split=runs[0].split,
+        classes=runs[0].classes,
+        folds=len(folds),
+        seeds=len(by_seed),
+        runs=members,
+        pooled=pooled,
+        figures=_spread([evaluation.metrics for evaluation in pooled]),
+        over_runs=_spread([member.metrics for member in members]),
+        intervals=bootstrap_intervals([evaluation.results for evaluation in pooled]),
+    )
+
+
+def _check_compatible(runs: Sequence[EvaluatedRun]) -> None:
+    if len(runs) < 2:
+        raise RunError(f"{len(runs)} run given, expected at least two to join.")
+    first, seen = runs[0], set()
+    for run in runs:
+        if run.path.resolve() in seen:
+            raise RunError(f"The run '{run.path}' was named twice. Name each run once.")
+        seen.add(run.path.resolve())
+        for what, own, others in (
+            ("classes", ", ".join(run.classes), ", ".join(first.classes)),
+            ("split", run.split, first.split),
+        ):
+            if own != others:
+                raise RunError(
+                    f"'{run.path}' was evaluated on the {what} {own}, '{first.path}' on {others}. "
+                    "Expected the same: join runs of one task, evaluated on one split."
+                )
+
+
+def _sort_into_folds(runs: Sequence[EvaluatedRun]) -> list[list[EvaluatedRun]]:
+    """The runs of each set of photographs; the n-th ones of all folds belong to one seed."""
+    folds: dict[frozenset[str], list[EvaluatedRun]] = {}
+    for run in runs:
+        names = frozenset(result.name for result in run.results)
+        for others, members in folds.items():
+            _check_relation(run, names, members[0], others)
+        folds.setdefault(names, []).append(run)
+    first, *rest = folds.values()
+    for members in rest:
+        if len(members) != len(first):
+            raise RunError(
+                f"'{first[0].path}' is one of {len(first)} runs on its photographs, '{members[0].path}' one "
+                f"of {len(members)} on others. Expected as many seeds of each fold: leave some out, or "
+                "train what is missing."
+            )
+    return _align_seeds(list(folds.values()))
+
+
+def _check_relation(
+    run: EvaluatedRun, names: frozenset[str], other: EvaluatedRun, others: frozenset[str]
+) -> None:
+    shared = names & others
+    if shared and names != others:
+        raise RunError(
+            f"'{run.path}' and '{other.path}' share {len(shared)} of {len(names)} and {len(others)} "
+            "photographs. Expected all (other seeds) or none (other folds)."
+        )
+    mine, theirs = run.results_by_name(), other.results_by_name()
+    for name in sorted(shared):
+        if mine[name].truth != theirs[name].truth:
+            raise RunError(
+                f"'{name}' is {mine[name].true_label} in '{run.path}' and {theirs[name].true_label} in "
+                f"'{other.path}'. Expected the same data set: evaluate both again."
+            )
+
+
+def _align_seeds(folds: list[list[EvaluatedRun]]) -> list[list[EvaluatedRun]]:
+    """Orders each fold's runs by their seeds where all folds have the same ones; leaves them otherwise."""
+    seeds = [[run.seed for run in members] for members in folds]
+    wanted = set(seeds[0])
+    if None in wanted or any(len(own) != len(wanted) or set(own) != wanted for own in seeds):
+        return folds
+    return [sorted(members, key=lambda run: seeds[0].index(run.seed)) for members in folds]
+
+
+def _find(run: EvaluatedRun, folds: Sequence[Sequence[EvaluatedRun]]) -> tuple[int, int]:
+    return next(
+        (fold, place)
+        for fold, members in enumerate(folds)
+        for place, member in enumerate(members)
+        if member is run
+    )
+
+
+def _measure(run: EvaluatedRun) -> Metrics:
+    return compute_metrics(run.results, run.classes, run.mask_scores, defect_rate=run.defect_rate)
+
+
+def _pool(members: Sequence[EvaluatedRun]) -> Evaluation:
+    """All folds of a seed; its scores are probabilities for the mean of the runs' shares, if all have one."""
+    classes, rates = members[0].classes, [run.defect_rate for run in members]
+    results = tuple(result for run in members for result in run.results)
+    mask_scores = reduce(add, (run.mask_scores for run in members))
+    known = [rate for rate in rates if rate is not None]
+    rate = fmean(known) if len(known) == len(rates) else None
+    return Evaluation(
+        classes, results, compute_metrics(results, classes, mask_scores, defect_rate=rate), mask_scores, rate
+    )
+
+
+def _spread(all_metrics: Sequence[Metrics]) -> dict[str, MeanStd]:
+    figures = [metrics.scalars() for metrics in all_metrics]
+    return {name: mean_std([each[name] for each in figures]) for name in figures[0] if name not in LIMITS}
+
+
+def mean_std(values: Sequence[float | None]) -> MeanStd:
+    """Returns mean and spread of a figure."""
+    known = [value for value in values if value is not None]
+    return MeanStd(
+        mean=fmean(known) if known else None,
+        std=stdev(known) if len(known) > 1 else None,
+        count=len(known),
+    )
+
+
+def _describe_run(run: AggregatedRun) -> dict[str, Any]:
+    return {"run": str(run.path), "fold": run.fold, "place": run.place, "seed": run.seed}
+
+
+def write_aggregate(folder: Path, aggregate: Aggregate) -> None:
+    """Writes `joined.json` and, one line a run, `joined.csv` into `folder`, which is made where it lacks.
+
+    Raises:
+        OSError: If the place is full or not writable.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    write_text_atomic(folder / JSON, json.dumps(aggregate.to_dict(), indent=2) + "\n")
+    lines = [{**_describe_run(run), **run.metrics.scalars()} for run in aggregate.runs]
+    text = io.StringIO()
+    writer = csv.DictWriter(text, list(lines[0]), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(lines)
+    write_text_atomic(folder / CSV, text.getvalue())

@@ -1,0 +1,191 @@
+"""Running a model over a split: one result a photograph, and the figures of all."""
+
+from collections.abc import Callable, Generator, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from itertools import islice
+
+import numpy as np
+from scipy.special import expit
+
+from datasets.sample import Record, Sample, labels_of
+from segdec.errors import DatasetError
+from segdec.inference.postprocessing import Prediction
+from segdec.predictor import Predictor
+from segdec.runtime.cli import progress_bar
+from training.data.reading_pool import ReadingPool
+from training.metrics.calibration import Reliability, measure_reliability
+from training.metrics.intervals import RESAMPLES
+from training.metrics.metrics import Metrics, compute_metrics
+from training.metrics.photograph_results import PhotographResult
+from training.metrics.pixel_counts import count_pixels
+from training.metrics.pixel_histogram import PixelHistogram
+from training.metrics.regions import (
+    Overlap,
+    false_region_classes,
+    measure_class_overlaps,
+    measure_overlaps,
+)
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """The result of `evaluate`.
+
+    Attributes:
+        classes: Names of the model's classes, the good one first.
+        results: One a photograph, in the order of the records.
+        metrics: The figures of all results.
+        mask_scores: Mask scores of all photographs whose defect pixels are known.
+        defect_rate: Share of defective photographs for which the score is a probability; None where it is
+            none, or is not known to be one.
+    """
+
+    classes: tuple[str, ...]
+    results: tuple[PhotographResult, ...]
+    metrics: Metrics
+    mask_scores: PixelHistogram
+    defect_rate: float | None = None
+
+    def reviews(self) -> tuple[PhotographResult, ...]:
+        """Returns the results for review: defective ones, then good ones, the highest score of each first."""
+        held = [result for result in self.results if result.outcome == "review"]
+        return tuple(sorted(held, key=lambda result: (result.truth == 0, -result.score, result.name)))
+
+    def errors(self) -> tuple[PhotographResult, ...]:
+        """Returns the results with the wrong label: missed defects, then false alarms, the plainest first."""
+        wrong = [result for result in self.results if result.outcome not in ("correct", "review")]
+        return tuple(
+            sorted(
+                wrong, key=lambda result: (result.outcome, -abs(result.score - result.threshold), result.name)
+            )
+        )
+
+    def reliability(self) -> Reliability | None:
+        """Returns how far scores are probabilities; None unless there are good and defective photographs."""
+        scores = [result.score for result in self.results]
+        return measure_reliability([result.truth for result in self.results], scores, self.defect_rate)
+
+    def reliability_before(self) -> Reliability | None:
+        """Returns the same without calibration; None also if the scores are not calibrated."""
+        if self.defect_rate is None:
+            return None
+        scores = expit([result.log_odds for result in self.results])
+        return measure_reliability([result.truth for result in self.results], scores, self.defect_rate)
+
+
+def evaluate(
+    predictor: Predictor,
+    records: Sequence[Record],
+    read: Callable[[Record], Sample],
+    *,
+    batch_size: int = 8,
+    progress: bool = True,
+    resamples: int = RESAMPLES,
+    pool: ReadingPool | None = None,
+) -> Evaluation:
+    """Runs the model over `records` and compares its answers with the truth.
+
+    At most `batch_size` photographs and masks are in memory at a time, with a pool three times as many. The
+    thresholds are those of the predictor's configuration.
+
+    Args:
+        predictor: The model.
+        records: Photographs to look at; none gives an evaluation whose figures are None or 0.
+        read: Loads one record, as `datasets` does.
+        batch_size: Photographs a step.
+        progress: Whether to show a progress bar on standard error.
+        resamples: Of the bootstrap intervals; none are computed for 0.
+        pool: Reads two batches ahead while the model looks at one; None reads a batch when it is needed.
+
+    Raises:
+        DatasetError: If a record has a class the model does not know.
+        ImageError: If a photograph or mask cannot be read.
+    """
+    config = predictor.config
+    check_classes(records, config.classes)
+    histogram = PixelHistogram()
+    results: list[PhotographResult] = []
+    bar = progress_bar(total=len(records), desc="evaluate", unit="image", shown=progress)
+    with bar, closing(_read(records, read, pool, 2 * batch_size)) as found:
+        for start in range(0, len(records), batch_size):
+            batch = records[start : start + batch_size]
+            samples = list(islice(found, len(batch)))
+            predictions = predictor.predict([sample.image for sample in samples], batch_size=batch_size)
+            for record, sample, prediction in zip(batch, samples, predictions, strict=True):
+                results.append(_compare(record, sample, prediction, config.classes))
+                if _is_known(sample):
+                    histogram.add(prediction.mask_scores, sample.mask)
+            bar.update(len(batch))
+    metrics = compute_metrics(
+        results,
+        config.classes,
+        histogram,
+        threshold=config.thresholds.score,
+        defect_rate=config.calibration.defect_rate,
+        resamples=resamples,
+    )
+    return Evaluation(config.classes, tuple(results), metrics, histogram, config.calibration.defect_rate)
+
+
+def check_classes(records: Sequence[Record], classes: tuple[str, ...]) -> None:
+    """Refuses records whose class index the model does not have.
+
+    Raises:
+        DatasetError: If there is one; names the first and their number.
+    """
+    labels = labels_of(records)
+    unknown = np.flatnonzero((labels < 0) | (labels >= len(classes))).tolist()
+    if unknown:
+        first = records[unknown[0]]
+        raise DatasetError(
+            f"{len(unknown)} images have a class the model does not know, the first is "
+            f"'{first.name}' with class {first.label}. Expected 0 to {len(classes) - 1} "
+            f"({', '.join(classes)}): evaluate on the classes the model was trained with."
+        )
+
+
+def _read(
+    records: Sequence[Record], read: Callable[[Record], Sample], pool: ReadingPool | None, ahead: int
+) -> Generator[Sample, None, None]:
+    return (read(record) for record in records) if pool is None else pool.map(read, records, ahead)
+
+
+def _is_known(sample: Sample) -> bool:
+    """Whether each defect pixel of a photograph is known: boxes and labels alone do not tell."""
+    return sample.supervision == "mask" and (sample.mask is not None or sample.label == 0)
+
+
+def _compare(
+    record: Record, sample: Sample, prediction: Prediction, classes: tuple[str, ...]
+) -> PhotographResult:
+    known = _is_known(sample)
+    return PhotographResult(
+        name=record.name,
+        split=record.split or "",
+        group=record.group,
+        truth=record.label,
+        true_label=classes[record.label],
+        predicted_label=prediction.label,
+        score=float(prediction.score),
+        log_odds=float(prediction.log_odds),
+        threshold=float(prediction.threshold),
+        regions=len(prediction.regions),
+        pixels=count_pixels(prediction.mask, sample.mask) if known else None,
+        overlaps=_overlaps(sample, prediction) if known else (),
+        review_threshold=prediction.review_threshold,
+        false_regions=_false_regions(sample, prediction) if known else (),
+    )
+
+
+def _overlaps(sample: Sample, prediction: Prediction) -> tuple[Overlap, ...]:
+    if prediction.class_mask is None or sample.mask is None:
+        return measure_overlaps(prediction.mask, sample.mask)
+    classes = np.full(sample.mask.shape, sample.label, np.uint8) if sample.classes is None else sample.classes
+    return measure_class_overlaps(
+        prediction.class_mask, np.where(sample.mask > 0, classes, np.uint8(0)).astype(np.uint8)
+    )
+
+
+def _false_regions(sample: Sample, prediction: Prediction) -> tuple[int, ...]:
+    return () if prediction.class_mask is None else false_region_classes(prediction.class_mask, sample.mask)

@@ -1,0 +1,187 @@
+"""How far a figure may be off by the chance of these photographs: bootstrap intervals."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from training.metrics.photograph_results import PhotographResult
+
+RESAMPLES = 2000
+LEVEL = 0.95
+"""Share of the resamples that an interval holds."""
+
+MIN_GROUPS = 5
+"""Of fewer items resampling tells nothing: they are drawn over and over."""
+
+MIN_VALID_SHARE = 0.5
+"""Share of the resamples that must give the figure; few defective items are often not drawn at all."""
+
+CHUNK = 1 << 21
+"""Numbers worked on at once, for bounded memory."""
+
+INTERVAL_METRICS = (
+    "average_precision",
+    "auroc",
+    "false_negative_rate",
+    "false_positive_rate",
+    "label_accuracy",
+    "pixel_f1",
+    "pixel_iou",
+)
+"""What `resample_metrics` gives."""
+
+RATES = {
+    "false_negative_rate": (True,),
+    "false_positive_rate": (False,),
+    "label_accuracy": (True, False),
+}
+"""Figures that are shares of photographs: of the defective (True), the good ones (False), or both."""
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A 95 % interval.
+
+    Attributes:
+        low: Its lower end.
+        high: Its upper end.
+        resamples: Resamples that gave the figure; 0 for an exact interval.
+        method: `bootstrap`: percentiles over resampled groups. `exact`: Clopper and Pearson's, over the
+            groups, where all resamples agree because no photograph, or every one, is in error.
+    """
+
+    low: float
+    high: float
+    resamples: int
+    method: Literal["bootstrap", "exact"] = "bootstrap"
+
+
+def bootstrap_intervals(
+    runs: Sequence[Sequence[PhotographResult]], *, resamples: int = RESAMPLES, seed: int = 0
+) -> dict[str, Interval | None]:
+    """Works out the intervals of the figures of `resample_metrics`, by name.
+
+    Whole groups are drawn with replacement: photographs of one item are much alike, and photographs drawn
+    singly would make the intervals too narrow.
+
+    Args:
+        runs: Results of one run, or of several on the same photographs, whose figures are averaged.
+        resamples: How often the groups are drawn.
+        seed: Of the drawing: the same results give the same intervals.
+
+    Returns:
+        None for a figure if there are fewer than `MIN_GROUPS` groups or too few valid resamples.
+    """
+    ordered = [sorted(results, key=lambda result: result.name) for results in runs]
+    drawn: dict[str, list[Floats]] = {name: [] for name in INTERVAL_METRICS}
+    for weights in draw_resamples([result.group for result in ordered[0]], resamples=resamples, seed=seed):
+        figures = [resample_metrics(results, weights) for results in ordered]
+        for name in INTERVAL_METRICS:
+            drawn[name].append(np.mean([each[name] for each in figures], axis=0))
+    return {name: _widen(name, percentile_interval(values), ordered[0]) for name, values in drawn.items()}
+
+
+def draw_resamples(groups: Sequence[str], *, resamples: int, seed: int) -> Iterator[Floats]:
+    """Draws groups with replacement, as many as there are.
+
+    Args:
+        groups: The group of each photograph [N].
+        resamples: How often to draw.
+        seed: Of the drawing.
+
+    Yields:
+        How often each photograph counts, [b, N] with the b summing up to `resamples`; nothing for fewer
+        than `MIN_GROUPS` groups.
+    """
+    names, places = np.unique(np.asarray(groups, dtype=str), return_inverse=True)
+    count = len(names)
+    if count < MIN_GROUPS:
+        return
+    generator = np.random.default_rng(seed)
+    step = max(1, CHUNK // len(groups))
+    for start in range(0, resamples, step):
+        size = min(step, resamples - start)
+        drawn = generator.integers(count, size=(size, count)) + count * np.arange(size)[:, None]
+        weights = np.bincount(drawn.ravel(), minlength=size * count).reshape(size, count)
+        yield weights[:, places].astype(np.float64)
+
+
+def resample_metrics(results: Sequence[PhotographResult], weights: Floats) -> dict[str, Floats]:
+    """Works out figures of N photographs in B resamples, NaN where a resample cannot give one.
+
+    Args:
+        results: The photographs [N].
+        weights: How often each counts, [B, N].
+
+    Returns:
+        The values [B] of each of `INTERVAL_METRICS`; the average precision is the step-wise one.
+    """
+    defective = np.array([result.truth != 0 for result in results])
+    detected = np.array([result.detected for result in results])
+    passed = np.array([result.passed for result in results])
+    right = np.array([result.outcome == "correct" for result in results])
+    pixels = np.array(
+        [
+            (result.pixels.tp, result.pixels.fp, result.pixels.fn) if result.pixels else (0, 0, 0)
+            for result in results
+        ]
+    )
+    tp, fp, fn = (weights @ counts for counts in pixels.astype(np.float64).T)
+    precision, area = _rank(defective, np.array([result.score for result in results]), weights)
+    values = (
+        precision,
+        area,
+        _divide(weights @ (defective & passed), weights @ defective),
+        _divide(weights @ (detected & ~defective), weights @ ~defective),
+        _divide(weights @ right, weights.sum(axis=1)),
+        _divide(2 * tp, 2 * tp + fp + fn),
+        _divide(tp, tp + fp + fn),
+    )
+    return dict(zip(INTERVAL_METRICS, values, strict=True))
+
+
+def _rank(defective: NDArray[np.bool_], scores: Floats, weights: Floats) -> tuple[Floats, Floats]:
+    """Weighted average precision and AUROC [B]; equal scores count as one threshold."""
+    order = np.argsort(-scores, kind="stable")
+    last_of_equals = np.flatnonzero(np.diff(scores[order], append=-np.inf))
+    ordered = weights[:, order]
+    above = np.cumsum(ordered, axis=1)[:, last_of_equals]
+    hits = np.cumsum(ordered * defective[order], axis=1)[:, last_of_equals]
+    alarms = above - hits
+    new_hits = np.diff(hits, prepend=0.0)
+    precision = np.sum(new_hits * hits / np.maximum(above, 1), axis=1)
+    area = np.sum(np.diff(alarms, prepend=0.0) * (hits - new_hits / 2), axis=1)
+    positives, negatives = hits[:, -1], alarms[:, -1]
+    both = positives * negatives > 0
+    return _divide(precision, np.where(both, positives, 0)), _divide(area, positives * negatives)
+
+
+def _divide(part: Floats, whole: Floats) -> Floats:
+    quotient = np.full(part.shape, np.nan)
+    return np.asarray(np.divide(part, whole, out=quotient, where=whole > 0))
+
+
+def percentile_interval(chunks: Sequence[Floats]) -> Interval | None:
+    """Returns the middle 95 % of a figure's resamples, in chunks [b]; None if too few are valid."""
+    values = np.concatenate(chunks) if chunks else np.empty(0)
+    valid = values[~np.isnan(values)]
+    if not valid.size or len(valid) < MIN_VALID_SHARE * len(values):
+        return None
+    low, high = np.quantile(valid, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+    return Interval(float(low), float(high), len(valid))
+
+
+def _widen(name: str, interval: Interval | None, results: Sequence[PhotographResult]) -> Interval | None:
+    """An exact interval in place of one without width: no error in 25 photographs is not never an error."""
+    if interval is None or name not in RATES or not interval.low == interval.high in (0, 1):
+        return interval
+    groups = len({result.group for result in results if (result.truth != 0) in RATES[name]})
+    from scipy.stats import binomtest  # takes a second to import
+
+    exact = binomtest(groups * int(interval.low), groups).proportion_ci(LEVEL, method="exact")
+    return Interval(float(exact.low), float(exact.high), 0, "exact")

@@ -1,0 +1,221 @@
+"""True defect regions: how much of each a mask covers, and how that depends on their size."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+from training.metrics.pixel_counts import ratio
+
+SIZE_EDGES_PX = (64, 256, 1024)
+"""Areas that part the size bins, px² of the photograph: below 8 × 8, 16 × 16, 32 × 32, and above."""
+
+FOUND_OVERLAP = 0.1
+"""Share of its pixels that must be predicted for a region to count as found.
+
+A single pixel would count a neighbouring false alarm as a find; half of the pixels would fail a mask that
+marks the place but not the outline, as one of 1/8 of the resolution does.
+"""
+
+
+@dataclass(frozen=True)
+class Overlap:
+    """One true region, its pixels touching each other at sides or corners.
+
+    Attributes:
+        area_px: Its pixels in the photograph.
+        covered_px: Those of them that the predicted mask holds.
+        true_class: Index of its class; 0 where the model has one mask for all, so that no region has one.
+        found_class: Index of the class that most of its covered pixels got; 0 where none is covered, and
+            where no region has a class.
+    """
+
+    area_px: int
+    covered_px: int
+    true_class: int = 0
+    found_class: int = 0
+
+    @property
+    def share(self) -> float:
+        """Covered part of the region, 0 to 1."""
+        return self.covered_px / self.area_px
+
+    @property
+    def found(self) -> bool:
+        """Whether at least `FOUND_OVERLAP` of it is covered."""
+        return self.share >= FOUND_OVERLAP
+
+
+@dataclass(frozen=True)
+class RegionSize:
+    """The true regions of one size bin.
+
+    Attributes:
+        from_px: Smallest area in the bin, px.
+        below_px: Area from which the next bin begins, px; None for the last one.
+        regions: How many there are.
+        found: Those of which at least `FOUND_OVERLAP` is covered.
+        mean_overlap: Mean covered share; None without a region.
+    """
+
+    from_px: int
+    below_px: int | None
+    regions: int
+    found: int
+    mean_overlap: float | None
+
+    @property
+    def found_share(self) -> float | None:
+        """Share of the regions that are found; None without one."""
+        return ratio(self.found, self.regions)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns all figures, ready for JSON."""
+        return {**asdict(self), "found_share": self.found_share}
+
+
+@dataclass(frozen=True)
+class TrueRegions:
+    """The regions of one true mask.
+
+    Attributes:
+        pixels: Flat places [P] of the defect pixels in the mask.
+        numbers: Region of each of them [P], from 0.
+        areas_px: Pixels of each region [R].
+    """
+
+    pixels: NDArray[np.intp]
+    numbers: NDArray[np.intp]
+    areas_px: NDArray[np.int64]
+
+
+def find_true_regions(truth: NDArray[np.uint8]) -> TrueRegions:
+    """Splits the defect pixels (not 0) of a mask [H, W] into 8-connected regions."""
+    defect = (truth != 0).astype(np.uint8)
+    pixels = np.flatnonzero(defect)
+    x, y, width, height = cv2.boundingRect(defect)  # labelling is slow, defects are small
+    window = np.ascontiguousarray(defect[y : y + height, x : x + width])
+    if not pixels.size:
+        return TrueRegions(pixels, np.empty(0, np.intp), np.empty(0, np.int64))
+    _, labels = cv2.connectedComponents(window, connectivity=8)
+    numbers = np.asarray(labels, np.intp)[window != 0] - 1  # in the order of `pixels`
+    return TrueRegions(pixels, numbers, np.bincount(numbers))
+
+
+def measure_overlaps(mask: NDArray[np.uint8], truth: NDArray[np.uint8] | None) -> tuple[Overlap, ...]:
+    """Measures how much of each true region a predicted mask [H, W] covers; None: a truth without defect."""
+    if truth is None:
+        return ()
+    regions = find_true_regions(truth)
+    hit = mask.ravel()[regions.pixels] != 0
+    covered = np.bincount(regions.numbers[hit], minlength=len(regions.areas_px))
+    return tuple(
+        Overlap(int(area), int(pixels)) for area, pixels in zip(regions.areas_px, covered, strict=True)
+    )
+
+
+def measure_class_overlaps(
+    class_mask: NDArray[np.uint8], true_classes: NDArray[np.uint8] | None
+) -> tuple[Overlap, ...]:
+    """Measures how much of each true region of each class a mask covers, and with which class.
+
+    Args:
+        class_mask: uint8 [H, W], predicted class of each pixel, 0 where there is no defect.
+        true_classes: The same of the truth; None: a truth without defect.
+    """
+    if true_classes is None:
+        return ()
+    overlaps = []
+    for number in np.unique(true_classes[true_classes > 0]).tolist():
+        regions = find_true_regions((true_classes == number).view(np.uint8))
+        found = class_mask.ravel()[regions.pixels]
+        counts = np.zeros((len(regions.areas_px), 256), np.int64)
+        np.add.at(counts, (regions.numbers, found), 1)
+        for area_px, (missed_px, *by_class) in zip(regions.areas_px.tolist(), counts.tolist(), strict=True):
+            covered_px = area_px - missed_px
+            found_class = 1 + int(np.argmax(by_class)) if covered_px else 0
+            overlaps.append(Overlap(area_px, covered_px, number, found_class))
+    return tuple(overlaps)
+
+
+def false_region_classes(class_mask: NDArray[np.uint8], truth: NDArray[np.uint8] | None) -> tuple[int, ...]:
+    """Returns the class of each predicted region [H, W] that touches no true defect pixel."""
+    found = []
+    for number in np.unique(class_mask[class_mask > 0]).tolist():
+        regions = find_true_regions((class_mask == number).view(np.uint8))
+        hit = np.zeros(len(regions.areas_px), np.bool_)
+        if truth is not None:
+            hit[regions.numbers[truth.ravel()[regions.pixels] != 0]] = True
+        found += [number] * int(np.count_nonzero(~hit))
+    return tuple(found)
+
+
+@dataclass(frozen=True)
+class RegionClasses:
+    """Which class true regions got.
+
+    Attributes:
+        confusion: Found regions by true class (row) and the class that they got (column), both from the first
+            class of defects on; in a last column those that were not found, in a last row predicted regions
+            where there is no defect.
+    """
+
+    confusion: tuple[tuple[int, ...], ...]
+
+    @property
+    def found(self) -> int:
+        """True regions that are found."""
+        return sum(sum(row[:-1]) for row in self.confusion[:-1])
+
+    @property
+    def right(self) -> int:
+        """Found regions that got their class."""
+        return sum(row[place] for place, row in enumerate(self.confusion[:-1]))
+
+    @property
+    def accuracy(self) -> float | None:
+        """Share of the found regions that got their class; None without one."""
+        return ratio(self.right, self.found)
+
+
+def count_region_classes(
+    overlaps: Iterable[Overlap], false_regions: Iterable[int], classes: int
+) -> RegionClasses | None:
+    """Counts regions by class; None where no region has one.
+
+    Args:
+        overlaps: The true regions.
+        false_regions: Class of each predicted region where there is no defect.
+        classes: How many the model knows, the good one included.
+    """
+    counts = np.zeros((classes, classes), np.int64)
+    for overlap in overlaps:
+        if overlap.true_class:
+            column = overlap.found_class - 1 if overlap.found and overlap.found_class else classes - 1
+            counts[overlap.true_class - 1, column] += 1
+    for number in false_regions:
+        counts[classes - 1, number - 1] += 1
+    return RegionClasses(tuple(map(tuple, counts.tolist()))) if counts.any() else None
+
+
+def measure_sizes(overlaps: Iterable[Overlap]) -> tuple[RegionSize, ...]:
+    """Measures the regions in bins of their area, the smallest first."""
+    bins: list[list[Overlap]] = [[] for _ in range(len(SIZE_EDGES_PX) + 1)]
+    for overlap in overlaps:
+        bins[int(np.searchsorted(SIZE_EDGES_PX, overlap.area_px, side="right"))].append(overlap)
+    limits = (1, *SIZE_EDGES_PX, None)
+    return tuple(_measure_size(limits[place], limits[place + 1], inside) for place, inside in enumerate(bins))
+
+
+def _measure_size(from_px: int | None, below_px: int | None, inside: Sequence[Overlap]) -> RegionSize:
+    shares = [overlap.share for overlap in inside]
+    return RegionSize(
+        from_px=from_px or 1,
+        below_px=below_px,
+        regions=len(inside),
+        found=sum(overlap.found for overlap in inside),
+        mean_overlap=sum(shares) / len(shares) if shares else None,
+    )

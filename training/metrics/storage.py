@@ -1,0 +1,172 @@
+"""What an evaluation leaves in its run folder: enough to join and compare runs without their photographs."""
+
+import csv
+import hashlib
+import io
+import json
+import zipfile
+import zlib
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from segdec.errors import RunError
+from segdec.runtime.files import write_bytes_atomic, write_text_atomic
+from training.metrics.evaluation import Evaluation
+from training.metrics.photograph_results import PhotographResult, read_predictions, write_predictions
+from training.metrics.pixel_histogram import PixelHistogram
+from training.metrics.regions import Overlap
+
+METRICS_FILE = "metrics.json"
+PREDICTIONS_FILE = "predictions.csv"
+PIXEL_SCORES_FILE = "pixel_scores.npz"
+
+READ_ERRORS = (
+    OSError,
+    EOFError,
+    ValueError,
+    LookupError,
+    TypeError,
+    csv.Error,
+    zipfile.BadZipFile,
+    zlib.error,
+)
+"""What reading a damaged file may raise."""
+
+
+@dataclass(frozen=True)
+class EvaluatedRun:
+    """A run as its last evaluation found it.
+
+    Attributes:
+        path: Its folder.
+        seed: Of its training; None where it is not known.
+        split: What it was evaluated on.
+        classes: Names of the model's classes, the good one first.
+        results: One a photograph.
+        mask_scores: Mask scores of the photographs whose defect pixels are known.
+        defect_rate: Share of defective photographs for which its score is a probability; None where it is
+            none, and for evaluations of earlier versions.
+    """
+
+    path: Path
+    seed: int | None
+    split: str
+    classes: tuple[str, ...]
+    results: tuple[PhotographResult, ...]
+    mask_scores: PixelHistogram
+    defect_rate: float | None = None
+
+    def subset(self, names: Collection[str]) -> "EvaluatedRun":
+        """Returns what it says of these photographs; the histogram of mask scores stays that of all."""
+        return replace(self, results=tuple(result for result in self.results if result.name in names))
+
+    def results_by_name(self) -> dict[str, PhotographResult]:
+        """Returns the results by the name of their photograph."""
+        return {result.name: result for result in self.results}
+
+
+def save_evaluation(folder: Path, evaluation: Evaluation, *, split: str, seed: int | None) -> None:
+    """Writes `predictions.csv`, `pixel_scores.npz` and `metrics.json`, each atomically.
+
+    Raises:
+        OSError: If the folder is missing, full or not writable.
+    """
+    write_predictions(folder / PREDICTIONS_FILE, evaluation.results)
+    arrays = {
+        **evaluation.mask_scores.to_arrays(),
+        "overlaps": _list_overlaps(evaluation.results),
+        "false_regions": _list_false_regions(evaluation.results),
+        "predictions_sha256": np.array(_digest(folder / PREDICTIONS_FILE)),
+    }
+    packed = io.BytesIO()
+    np.savez_compressed(packed, allow_pickle=False, **arrays)
+    write_bytes_atomic(folder / PIXEL_SCORES_FILE, packed.getvalue())
+    run = {"seed": seed, "classes": list(evaluation.classes), "defect_rate": evaluation.defect_rate}
+    figures = {"split": split, "run": run, **evaluation.metrics.to_dict()}
+    write_text_atomic(folder / METRICS_FILE, json.dumps(figures, indent=2) + "\n")
+
+
+def load_evaluation(folder: Path) -> EvaluatedRun:
+    """Reads what `save_evaluation` wrote.
+
+    Raises:
+        RunError: If the folder is none of a run, it was not evaluated, or its files are damaged or do not
+            belong together.
+    """
+    if not (folder / "config.toml").exists():
+        raise RunError(f"'{folder}' is not a run folder: it has no config.toml. Name the folder of a run.")
+    again = f"Evaluate it with: python -m training evaluate {folder}"
+    for name in (METRICS_FILE, PREDICTIONS_FILE, PIXEL_SCORES_FILE):
+        if not (folder / name).exists():
+            raise RunError(f"The run '{folder}' has not been evaluated: it has no {name}. {again}")
+    try:
+        return _load(folder)
+    except READ_ERRORS as error:
+        reason = f"'{error.args[0]}' is missing" if isinstance(error, KeyError) else error
+        raise RunError(f"The evaluation of '{folder}' cannot be read: {reason}. {again}") from error
+
+
+def _load(folder: Path) -> EvaluatedRun:
+    figures: dict[str, Any] = json.loads((folder / METRICS_FILE).read_text(encoding="utf-8"))
+    classes = tuple(str(name) for name in figures["run"]["classes"])
+    packed = io.BytesIO(
+        (folder / PIXEL_SCORES_FILE).read_bytes()
+    )  # of a damaged file NumPy would leave one open
+    with np.load(packed, allow_pickle=False) as stored:
+        arrays = {name: stored[name] for name in stored.files}
+    if str(arrays["predictions_sha256"]) != _digest(folder / PREDICTIONS_FILE):
+        raise ValueError(
+            f"{PREDICTIONS_FILE} and {PIXEL_SCORES_FILE} are of different evaluations, or were edited"
+        )
+    results = read_predictions(folder / PREDICTIONS_FILE, classes)
+    rate = figures["run"].get("defect_rate")
+    return EvaluatedRun(
+        path=folder,
+        seed=figures["run"]["seed"],
+        split=str(figures["split"]),
+        classes=classes,
+        results=_spread_overlaps(results, arrays["overlaps"], arrays.get("false_regions")),
+        mask_scores=PixelHistogram.from_arrays(arrays),
+        defect_rate=None if rate is None else float(rate),
+    )
+
+
+def _digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def _list_overlaps(results: Sequence[PhotographResult]) -> NDArray[np.int64]:
+    """Place of the result, area, covered pixels, true and found class of each true region, [R, 5]."""
+    listed = [
+        (place, overlap.area_px, overlap.covered_px, overlap.true_class, overlap.found_class)
+        for place, result in enumerate(results)
+        for overlap in result.overlaps
+    ]
+    return np.array(listed, np.int64).reshape(-1, 5)
+
+
+def _list_false_regions(results: Sequence[PhotographResult]) -> NDArray[np.int64]:
+    """Place of the result and class of each predicted region where there is no defect, [R, 2]."""
+    listed = [(place, number) for place, result in enumerate(results) for number in result.false_regions]
+    return np.array(listed, np.int64).reshape(-1, 2)
+
+
+def _spread_overlaps(
+    results: Sequence[PhotographResult], listed: NDArray[np.int64], alarms: NDArray[np.int64] | None
+) -> tuple[PhotographResult, ...]:
+    """The results with their regions; earlier versions listed no classes and no false ones."""
+    overlaps: list[list[Overlap]] = [[] for _ in results]
+    for place, area, covered, *classes in listed.tolist():
+        overlaps[place].append(Overlap(area, covered, *classes))
+    false: list[list[int]] = [[] for _ in results]
+    for place, number in [] if alarms is None else alarms.tolist():
+        false[place].append(number)
+    return tuple(
+        replace(result, overlaps=tuple(own), false_regions=tuple(wrong))
+        for result, own, wrong in zip(results, overlaps, false, strict=True)
+    )

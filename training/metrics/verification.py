@@ -1,0 +1,127 @@
+"""Whether an engine decides as the network does, on validation photographs."""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from datasets.sample import Record, Sample
+from segdec.artifact.variants import Speed, ValidationMetrics, Variant, Verification
+from segdec.errors import ArtifactError
+from segdec.inference.postprocessing import Prediction
+from segdec.predictor import Predictor
+from training.metrics.classification import average_precision, count_errors
+
+ALLOWED_LOSS = 0.002
+"""Average precision that an engine may cost, 0…1."""
+
+
+class Verifier:
+    """Compares engines with the network, and refuses those that decide worse.
+
+    Args:
+        reference: The network in memory.
+        records: The validation photographs.
+        read: Loads one.
+        force: Whether to let worse engines pass, marked as such.
+    """
+
+    def __init__(
+        self,
+        reference: Predictor,
+        records: Sequence[Record],
+        read: Callable[[Record], Sample],
+        *,
+        force: bool = False,
+    ) -> None:
+        self._reference = reference
+        self._records = records
+        self._read = read
+        self._force = force
+
+    def __call__(self, name: str, predictor: Predictor) -> Verification:
+        """Answers every photograph with both.
+
+        Args:
+            name: Of the engine.
+            predictor: The model on that engine.
+
+        Raises:
+            ArtifactError: If the engine loses more than 0.002 of the average precision or gives a photograph
+                another label, and nobody forces it.
+        """
+        pairs = [self._answer(record, predictor) for record in self._records]
+        labels = [record.label for record in self._records]
+        found = Verification(
+            photographs=len(pairs),
+            score_difference=max(abs(one.score - other.score) for one, other in pairs),
+            mask_difference=max(_mask_difference(one, other) for one, other in pairs),
+            decisions_changed=sum(one.label != other.label for one, other in pairs),
+            before=self._figures(labels, [one.score for one, _ in pairs]),
+            after=self._figures(labels, [other.score for _, other in pairs]),
+        )
+        if not _is_worse(found):
+            return found
+        if not self._force:
+            raise ArtifactError(_explain(name, found))
+        return found.model_copy(update={"forced": True})
+
+    def _answer(self, record: Record, predictor: Predictor) -> tuple[Prediction, Prediction]:
+        image = self._read(record).image
+        return self._reference.predict([image])[0], predictor.predict([image])[0]
+
+    def _figures(self, labels: Sequence[int], scores: Sequence[float]) -> ValidationMetrics:
+        limits = self._reference.config.thresholds
+        alarms, _ = count_errors(labels, scores, limits.score)
+        _, misses = count_errors(labels, scores, limits.lowest)
+        return ValidationMetrics(
+            average_precision=average_precision(labels, scores),
+            missed=misses,
+            false_alarms=alarms,
+        )
+
+
+def describe_variant(name: str, variant: Variant) -> str:
+    """Returns a line for the terminal."""
+    found = variant.verification
+    if found is None:
+        return f"{name}: {variant.precision}, not compared with the network on photographs"
+    forced = ", forced" if found.forced else ""
+    return (
+        f"{name}: {variant.precision}, AP {_number(found.before)} → {_number(found.after)}, "
+        f"{found.decisions_changed} of {found.photographs} photographs with another label, "
+        f"scores by {found.score_difference:.2g}, masks by {found.mask_difference:.2g} at most{forced}"
+    )
+
+
+def describe_speed(speed: Speed, preferred: str) -> str:
+    """Returns a line for the terminal."""
+    took = ", ".join(f"{name} {cpu_ms:g} ms" for name, cpu_ms in speed.cpu_ms.items())
+    return (
+        f"processor time of {speed.height} × {speed.width} px: {took}; '{preferred}' runs the model unless "
+        "--engine chooses another one"
+    )
+
+
+def _number(figures: ValidationMetrics) -> str:
+    return "–" if figures.average_precision is None else f"{figures.average_precision:.4f}"
+
+
+def _mask_difference(one: Prediction, other: Prediction) -> float:
+    return float(np.abs(one.grid_scores - other.grid_scores).max())
+
+
+def _is_worse(found: Verification) -> bool:
+    return found.decisions_changed > 0 or _loss(found) > ALLOWED_LOSS
+
+
+def _loss(found: Verification) -> float:
+    return (found.before.average_precision or 0.0) - (found.after.average_precision or 0.0)
+
+
+def _explain(name: str, found: Verification) -> str:
+    return (
+        f"The engine '{name}' gives {found.decisions_changed} of {found.photographs} validation photographs "
+        f"another label and loses {100 * _loss(found):.2f} points of average precision. Expected the same "
+        f"labels and at most {100 * ALLOWED_LOSS:g} points; no artifact was written. Leave it out of "
+        "--engines, or pass --force to export it all the same."
+    )

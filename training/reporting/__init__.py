@@ -1,0 +1,1 @@
+"""Reports of evaluations: HTML pages, charts, galleries and tables."""

@@ -1,0 +1,293 @@
+"""The report of several runs joined: one HTML file without pictures, which the runs' own reports have."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from statistics import fmean
+from urllib.parse import quote
+
+import numpy as np
+from markupsafe import Markup
+
+from segdec.runtime.files import write_text_atomic
+from training.formatting import (
+    count_of,
+    format_figure,
+    format_interval,
+    format_rate,
+    format_score,
+)
+from training.metrics.aggregation import Aggregate, AggregatedRun, MeanStd
+from training.metrics.photograph_results import PhotographResult
+from training.reporting.charts import (
+    LabelledScores,
+    aggregate_precision_recall_chart,
+    aggregate_roc_chart,
+    reliability_chart,
+    score_chart,
+)
+from training.reporting.html_page import render
+from training.reporting.summary import (
+    describe,
+    describe_reliability,
+    list_doubts,
+    list_remarks,
+    list_split_warnings,
+)
+from training.reporting.tables import run_columns
+
+FIGURE_NAMES = {
+    "average_precision": "Average precision, step-wise",
+    "average_precision_trapezoid": "Average precision, trapezoid, as COMIND reports it",
+    "auroc": "AUROC",
+    "false_negatives": "False negatives",
+    "false_negative_rate": "Share of the defective that is missed",
+    "false_positives": "False positives",
+    "false_positive_rate": "Share of the good that is an alarm",
+    "reviews": "For review",
+    "defective_reviews": "Defective ones for review",
+    "fp_at_full_recall": "False positives at FN = 0, looking back",
+    "label_accuracy": "Share with the right class",
+    "pixel_f1": "Pixel F1",
+    "pixel_iou": "Pixel IoU",
+    "pixel_precision": "Pixel precision",
+    "pixel_recall": "Pixel recall",
+    "pixel_average_precision": "Pixel AP, step-wise",
+    "aupro": "AUPRO",
+    "calibration_error": "Expected calibration error of the score",
+    "calibration_error_before": "Expected calibration error, before calibration",
+    "brier": "Brier score of the score",
+    "brier_before": "Brier score, before calibration",
+}
+"""The pooled figures, as they are shown."""
+
+REVIEWS = ("reviews", "defective_reviews")
+"""Those of them that are left out where no run leaves a photograph for review."""
+
+BEFORE = ("calibration_error_before", "brier_before")
+"""Those of them that are left out where the scores are not calibrated."""
+
+COUNTS = ("false_negatives", "false_positives", "fp_at_full_recall", *REVIEWS)
+"""Those of them that are whole numbers."""
+
+
+@dataclass(frozen=True)
+class Mistake:
+    """A photograph that some run labels wrong.
+
+    Attributes:
+        name: The photograph.
+        true_label: Its class.
+        fold: The set that it is in.
+        wrong: How many runs label it wrong.
+        predictions: What those runs say: the label given, score and threshold.
+    """
+
+    name: str
+    true_label: str
+    fold: int
+    wrong: int
+    predictions: tuple[str, ...]
+
+
+def write_aggregate_report(path: Path, aggregate: Aggregate) -> None:
+    """Writes the report of several runs, atomically.
+
+    It says in words how good they are together, and shows each run's figures, the pooled ones with their
+    intervals, curves, classes, region sizes and every photograph labelled wrong. The runs' own reports, where
+    they exist, are linked by relative path.
+
+    Args:
+        path: The file to write.
+        aggregate: The runs.
+
+    Raises:
+        OSError: If the folder is missing or not writable.
+    """
+    results = _part_results(aggregate)
+    worst = max(aggregate.pooled, key=lambda pool: pool.metrics.false_negatives)
+    text = render(
+        "aggregate.html.j2",
+        title=f"{len(aggregate.runs)} runs joined, split '{aggregate.split}'",
+        aggregate=aggregate,
+        headline=_describe_aggregate(aggregate),
+        warnings=list_split_warnings(aggregate.pooled[0].results),
+        remarks=_list_aggregate_remarks(aggregate),
+        doubts=list_doubts(replace(worst.metrics, intervals=aggregate.intervals)),
+        columns=run_columns(aggregate),
+        run_lines=[_describe_run(run, path, aggregate) for run in aggregate.runs],
+        run_spread=_describe_spread(aggregate),
+        figures_table=[
+            (
+                title,
+                format_spread(aggregate.figures[name], name),
+                format_interval(aggregate.intervals.get(name)),
+            )
+            for name, title in _figure_names(aggregate).items()
+        ],
+        reliability=_describe_reliability(aggregate),
+        reliability_charts=_draw_reliability(aggregate),
+        calibrated=_is_calibrated(aggregate),
+        charts=_draw_charts(aggregate, results),
+        mistakes=list_mistakes(aggregate),
+    )
+    write_text_atomic(path, text)
+
+
+def _figure_names(aggregate: Aggregate) -> dict[str, str]:
+    """Those of `FIGURE_NAMES` that these runs have."""
+    left_out = [] if "reviews" in run_columns(aggregate) else list(REVIEWS)
+    left_out += [] if _is_calibrated(aggregate) else list(BEFORE)
+    return {name: title for name, title in FIGURE_NAMES.items() if name not in left_out}
+
+
+def _describe_reliability(aggregate: Aggregate) -> str:
+    pool = aggregate.pooled[0]
+    if not _is_calibrated(aggregate):
+        return "The scores are not known to be calibrated in every run: together they are no probability."
+    if aggregate.seeds == 1:
+        return describe_reliability(pool.metrics, pool.defect_rate)
+    rates = [each.defect_rate for each in aggregate.pooled if each.defect_rate is not None]
+    return (
+        f"The scores are calibrated to be probabilities where {format_rate(fmean(rates))} of the "
+        "photographs are defective. A line for each seed."
+    )
+
+
+def _is_calibrated(aggregate: Aggregate) -> bool:
+    return all(pool.defect_rate is not None for pool in aggregate.pooled)
+
+
+def _part_results(aggregate: Aggregate) -> dict[tuple[int, int], tuple[PhotographResult, ...]]:
+    """The results of each run, by fold and place, out of the pools that its fold is one stretch of."""
+    parts = {}
+    for place, pool in enumerate(aggregate.pooled):
+        start = 0
+        for run in sorted((run for run in aggregate.runs if run.place == place), key=lambda run: run.fold):
+            parts[run.fold, place] = pool.results[start : start + run.metrics.images]
+            start += run.metrics.images
+    return parts
+
+
+def _describe_aggregate(aggregate: Aggregate) -> str:
+    """The result in one sentence."""
+    if aggregate.seeds == 1:
+        return describe(aggregate.pooled[0])
+    wrong = [len(pool.errors()) for pool in aggregate.pooled]
+    held = [pool.metrics.reviews for pool in aggregate.pooled]
+    reviews = f"; {min(held)} to {max(held)} are left for review" if any(held) else ""
+    return (
+        f"{min(wrong)} to {max(wrong)} of {aggregate.pooled[0].metrics.images} images are labelled wrong, "
+        f"{np.mean(wrong):.1f} on average over {aggregate.seeds} runs on each{reviews}."
+    )
+
+
+def _list_aggregate_remarks(aggregate: Aggregate) -> list[str]:
+    metrics = aggregate.pooled[0].metrics
+    setting = (
+        f"{count_of(aggregate.folds, 'set')} of photographs, {count_of(aggregate.seeds, 'run')} on each: "
+        f"{metrics.images} photographs, {metrics.defective} of them defective."
+    )
+    if aggregate.seeds == 1:
+        own = "Each is judged at the threshold of its own run."
+        return [f"{setting} {own}", *list_remarks(aggregate.pooled[0])]
+    spread = aggregate.figures["average_precision"]
+    chance = (
+        f"By the chance of training alone the average precision varies by ± {spread.std:.3f}, one standard "
+        "deviation: differences of this order between two settings tell nothing."
+    )
+    return [setting, *([chance] if spread.std is not None else [])]
+
+
+def _has_own_name(run: AggregatedRun, aggregate: Aggregate) -> bool:
+    return sum(other.path.name == run.path.name for other in aggregate.runs) == 1
+
+
+def _describe_spread(aggregate: Aggregate) -> dict[str, list[str]]:
+    """The two lines below the table of runs."""
+    spreads = [(aggregate.over_runs[name], name) for name in run_columns(aggregate)]
+    return {
+        "mean": [_format_mean(spread.mean, name) for spread, name in spreads],
+        "standard deviation": [_format_mean(spread.std, name) for spread, name in spreads],
+    }
+
+
+def _format_mean(value: float | None, name: str) -> str:
+    return format_figure(value) if value is None or name not in COUNTS else f"{value:.1f}"
+
+
+def _describe_run(run: AggregatedRun, report: Path, aggregate: Aggregate) -> Mapping[str, object]:
+    """One line of the table of runs, by the name of the folder alone where it tells the run."""
+    figures = run.metrics.scalars()
+    own = run.path / "report.html"
+    return {
+        "name": run.path.name if _has_own_name(run, aggregate) else str(run.path),
+        "link": quote(os.path.relpath(own, report.parent)) if own.exists() else None,
+        "fold": run.fold,
+        "seed": "–" if run.seed is None else run.seed,
+        "threshold": format_score(run.metrics.threshold),
+        "cells": [_format_value(figures[name], name) for name in run_columns(aggregate)],
+    }
+
+
+def format_spread(spread: MeanStd, name: str) -> str:
+    """Formats mean ± standard deviation of a figure; the figure alone where there is one run."""
+    if spread.mean is None or spread.std is None:
+        return _format_value(spread.mean, name)
+    return f"{_format_mean(spread.mean, name)} ± {_format_mean(spread.std, name)}"
+
+
+def _format_value(value: float | None, name: str) -> str:
+    return f"{value:.0f}" if name in COUNTS and value is not None else format_figure(value)
+
+
+def _draw_charts(
+    aggregate: Aggregate, results: Mapping[tuple[int, int], tuple[PhotographResult, ...]]
+) -> list[tuple[str, Markup]]:
+    """Title and SVG of the charts these runs allow."""
+    pooled = [LabelledScores.from_results(pool.results) for pool in aggregate.pooled if pool.results]
+    # A single fold is its own pool: its runs are drawn once.
+    runs = (
+        [LabelledScores.from_results(part) for part in results.values() if part]
+        if aggregate.folds > 1
+        else []
+    )
+    charts = []
+    if any(images.has_both for images in pooled):
+        charts.append(("Precision and recall", aggregate_precision_recall_chart(runs, pooled)))
+        charts.append(("ROC", aggregate_roc_chart(runs, pooled)))
+    if len(pooled) == 1:
+        charts.insert(0, ("Scores, all runs", score_chart(pooled[0], None)))
+    return [(title, Markup(svg)) for title, svg in charts]
+
+
+def _draw_reliability(aggregate: Aggregate) -> list[tuple[str, Markup]]:
+    found = [each for pool in aggregate.pooled if (each := pool.reliability())]
+    if not found:
+        return []
+    before = aggregate.pooled[0].reliability_before() if aggregate.seeds == 1 else None
+    return [("Reliability", Markup(reliability_chart(found, before)))]
+
+
+def list_mistakes(aggregate: Aggregate) -> list[Mistake]:
+    """Lists the photographs labelled wrong, those that most runs get wrong first."""
+    folds = {result.name: fold for (fold, _), part in _part_results(aggregate).items() for result in part}
+    wrong: dict[str, list[PhotographResult]] = {}
+    for pool in aggregate.pooled:
+        for result in pool.errors():
+            wrong.setdefault(result.name, []).append(result)
+    mistakes = [
+        Mistake(
+            name=name,
+            true_label=results[0].true_label,
+            fold=folds[name],
+            wrong=len(results),
+            predictions=tuple(
+                f"{result.predicted_label}, {format_score(result.score)} at {format_score(result.threshold)}"
+                for result in results
+            ),
+        )
+        for name, results in wrong.items()
+    ]
+    return sorted(mistakes, key=lambda mistake: (-mistake.wrong, mistake.true_label, mistake.name))

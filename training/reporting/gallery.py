@@ -1,0 +1,160 @@
+"""Pictures of the report: photographs beside truth and prediction, small and inside the page."""
+
+import base64
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+from datasets.sample import Sample
+from segdec.images import resize_mask
+from segdec.imaging.overlay import PREDICTED, draw_overlay
+from segdec.inference.postprocessing import Prediction
+from training.metrics.photograph_results import PhotographResult
+
+ReadAndPredict = Callable[[str], tuple[Sample, Prediction]]
+"""Gives a photograph and what the model says about it, by the name of its record."""
+
+JPEG = (
+    cv2.IMWRITE_JPEG_QUALITY,
+    82,
+    cv2.IMWRITE_JPEG_SAMPLING_FACTOR,
+    cv2.IMWRITE_JPEG_SAMPLING_FACTOR_444,  # halved colour would blur the outlines
+)
+
+SMALL_REGION_PX = 12
+"""A region smaller than this on its picture gets a frame, `FRAME_PX` away from it."""
+
+FRAME_PX = 5
+MAX_FRAMES = 8
+
+WIDE, TALL = 3.0, 0.67
+"""Width per height from which pictures stand below each other, and below which all stand in one row."""
+
+
+@dataclass(frozen=True)
+class Picture:
+    """One picture of a card: its caption, its JPEG as a data URI, and its size in px."""
+
+    caption: str
+    source: str
+    width: int
+    height: int
+
+
+@dataclass(frozen=True)
+class Card:
+    """One photograph of the gallery.
+
+    Attributes:
+        result: What the model said about it.
+        shape: `wide`, `tall` or `square`, for the arrangement of the pictures.
+        size: Its size in words.
+        unmasked: What its annotation tells instead of defect pixels; empty where those are known.
+        pictures: At most four.
+    """
+
+    result: PhotographResult
+    shape: str
+    size: str
+    unmasked: str
+    pictures: tuple[Picture, ...]
+
+
+def draw_cards(results: Iterable[PhotographResult], show: ReadAndPredict, side_px: int) -> list[Card]:
+    """Draws a card for each result, one photograph in memory at a time, of at most `side_px` a side."""
+    return [_make_card(result, *show(result.name), side_px) for result in results]
+
+
+def _make_card(result: PhotographResult, sample: Sample, prediction: Prediction, side_px: int) -> Card:
+    height, width = sample.image.shape[:2]
+    return Card(
+        result=result,
+        shape=_name_shape(height, width),
+        size=f"{width} × {height} px",
+        unmasked=_name_annotation(result, sample),
+        pictures=_draw_pictures(sample, prediction, side_px),
+    )
+
+
+def _name_annotation(result: PhotographResult, sample: Sample) -> str:
+    if result.pixels is not None:
+        return ""
+    kind = {"mask": "no mask", "box": "boxes only", "label": "label only"}[sample.supervision]
+    return f"{kind}, not counted for pixels"
+
+
+def _name_shape(height: int, width: int) -> str:
+    if width > WIDE * height:
+        return "wide"
+    return "tall" if width < TALL * height else "square"
+
+
+def _draw_pictures(sample: Sample, prediction: Prediction, side_px: int) -> tuple[Picture, ...]:
+    # Shrunk before anything is drawn on it, so that outlines keep their width.
+    image = shrink(sample.image, side_px)
+    mask = shrink_mask(prediction.mask, side_px)
+    truth, area = (
+        None if one is None else shrink_mask(one, side_px) for one in (sample.mask, prediction.area)
+    )
+    scores = np.round(np.clip(shrink(prediction.mask_scores, side_px), 0, 1) * 255).astype(np.uint8)
+    marked = truth is not None and truth.any()
+    truth_name = "truth (boxes)" if sample.supervision == "box" else "truth"
+    pictures = [
+        ("image", image),
+        (truth_name, draw_overlay(image, None, truth=truth, area=area)) if marked else None,
+        ("prediction", frame_small_regions(draw_overlay(image, mask, area=area), prediction)),
+        ("mask scores", scores),
+    ]
+    return tuple(_make_picture(*picture) for picture in pictures if picture)
+
+
+def _make_picture(caption: str, image: NDArray[np.uint8]) -> Picture:
+    height, width = image.shape[:2]
+    return Picture(caption, to_data_uri(image), width, height)
+
+
+def frame_small_regions(picture: NDArray[np.uint8], prediction: Prediction) -> NDArray[np.uint8]:
+    """Draws a frame around each region too small to be noticed on the shrunk `picture` [h, w, 3].
+
+    The many fragments of a torn mask stay unframed: they are noticed together.
+    """
+    factor = picture.shape[0] / prediction.mask.shape[0]
+    framed = np.ascontiguousarray(picture)
+    for region in prediction.regions if len(prediction.regions) <= MAX_FRAMES else ():
+        x, y, width, height = (round(side * factor) for side in region.bbox)
+        if max(width, height) < SMALL_REGION_PX:
+            corners = (x - FRAME_PX, y - FRAME_PX), (x + width + FRAME_PX, y + height + FRAME_PX)
+            cv2.rectangle(framed, *corners, color=PREDICTED, thickness=1)
+    return framed
+
+
+def shrink(image: NDArray[Any], side_px: int) -> NDArray[Any]:
+    """Averages [H, W] or [H, W, C] down until the long side is at most `side_px`; smaller ones stay."""
+    height, width = _shrunk_size(image, side_px)
+    if (height, width) == image.shape[:2]:
+        return image
+    small = cv2.resize(image, (width, height), interpolation=cv2.INTER_AREA)
+    return np.asarray(small).reshape(height, width, *image.shape[2:])
+
+
+def shrink_mask(mask: NDArray[np.uint8], side_px: int) -> NDArray[np.uint8]:
+    """Shrinks a mask [H, W]; any pixel a defect touches stays defect, so that fine ones remain visible."""
+    return resize_mask(mask, *_shrunk_size(mask, side_px))
+
+
+def _shrunk_size(image: NDArray[Any], side_px: int) -> tuple[int, int]:
+    """Rows and columns of `image` [H, W, …] once its long side is at most `side_px`."""
+    height, width = image.shape[:2]
+    factor = min(1.0, side_px / max(height, width))
+    return max(1, round(height * factor)), max(1, round(width * factor))
+
+
+def to_data_uri(image: NDArray[np.uint8]) -> str:
+    """Returns a picture [H, W], [H, W, 1] or [H, W, 3] RGB as a JPEG inside an address."""
+    pixels = image[..., ::-1] if image.ndim == 3 else image
+    _, data = cv2.imencode(".jpg", np.ascontiguousarray(pixels), JPEG)
+    return "data:image/jpeg;base64," + base64.b64encode(data.tobytes()).decode("ascii")

@@ -1,0 +1,296 @@
+"""The report of an evaluation: one HTML file that needs nothing beside it."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from markupsafe import Markup
+
+from segdec.runtime.files import write_text_atomic
+from training.formatting import format_count, format_figure, format_interval, format_percent
+from training.metrics.evaluation import Evaluation
+from training.metrics.metrics import Metrics
+from training.metrics.photograph_results import PhotographResult
+from training.metrics.pixel_counts import ratio
+from training.reporting.charts import (
+    LabelledScores,
+    loss_chart,
+    precision_recall_chart,
+    reliability_chart,
+    roc_chart,
+    score_chart,
+    to_odds,
+)
+from training.reporting.gallery import Card, ReadAndPredict, draw_cards
+from training.reporting.html_page import embed_json, read_script, render
+from training.reporting.summary import (
+    describe,
+    describe_reliability,
+    list_doubts,
+    list_remarks,
+    list_split_warnings,
+)
+from training.reporting.threshold_slider import count_at, full_recall_threshold, make_slider
+
+PICTURE_PX = {60: 512, 300: 256}
+"""Long side of a picture by the number of errors and photographs for review up to which it holds.
+
+Browsers shall open the file.
+"""
+
+SMALLEST_PICTURE_PX = 160
+
+CORRECT_SHOWN = 6
+NEAR_SHOWN = 4
+"""Near misses on each side of the threshold."""
+
+Tile = tuple[str, str, str, str]
+"""Name, figure, 95 % interval and explanation."""
+
+
+def write_report(
+    path: Path,
+    *,
+    title: str,
+    facts: Mapping[str, str],
+    evaluation: Evaluation,
+    show: ReadAndPredict,
+    history: Sequence[Mapping[str, Any]] | None = None,
+    warnings: Sequence[str] = (),
+) -> None:
+    """Writes `report.html`, atomically.
+
+    It says in words what the model gets right and where it fails, and shows the figures with their
+    intervals, score histograms and curves with a threshold to move, whether the score is a probability,
+    every error and every photograph for review with its pictures, near misses, a few correct detections,
+    classes and region sizes, and the training losses. Pictures, style and script lie inside the file.
+
+    Args:
+        path: The file to write.
+        title: Name of the run.
+        facts: What the reader should know, in order: model, data set, split, thresholds and where
+            they were chosen.
+        evaluation: The results and figures.
+        show: Gives photograph and prediction by name; called once for each one pictured.
+        history: Training log: mappings with `stage`, `step` and `loss`; others are passed over.
+        warnings: Sentences to put on top, such as those of the threshold choice.
+
+    Raises:
+        OSError: If the folder is missing or not writable.
+    """
+    metrics, results = evaluation.metrics, evaluation.results
+    slider = make_slider(results, evaluation.classes, metrics.threshold, metrics.review_threshold)
+    script, script_digest = read_script("threshold.js")
+    text = render(
+        "report.html.j2",
+        title=title,
+        facts=facts,
+        warnings=[*list_split_warnings(results), *warnings],
+        evaluation=evaluation,
+        metrics=metrics,
+        headline=describe(evaluation),
+        remarks=list_remarks(evaluation),
+        doubts=list_doubts(metrics),
+        tiles={"Decision": _decision_tiles(metrics), "Mask": _mask_tiles(metrics)},
+        slider=slider,
+        slider_data=embed_json(slider.data) if slider else None,
+        script=script,
+        script_digest=script_digest,
+        counts=count_at(results, metrics.threshold),
+        charts=_score_charts(evaluation),
+        reliability=describe_reliability(metrics, evaluation.defect_rate),
+        reliability_tiles=_reliability_tiles(evaluation),
+        reliability_charts=_reliability_charts(evaluation),
+        losses=_loss_charts(history or ()),
+        **_picture(evaluation, show),
+    )
+    write_text_atomic(path, text)
+
+
+def _picture(evaluation: Evaluation, show: ReadAndPredict) -> dict[str, Any]:
+    """The cards of the gallery, and the place of each result in the results."""
+    errors, reviews = evaluation.errors(), evaluation.reviews()
+    near = choose_near(evaluation.results)
+    chosen = {result.name for result in near}
+    correct = _choose_correct([result for result in evaluation.results if result.name not in chosen])
+    side = picture_side(len(errors) + len(reviews))
+    cards: dict[str, list[Card]] = {
+        "error_cards": draw_cards(errors, show, side),
+        "review_cards": draw_cards(reviews, show, side),
+        "near_cards": draw_cards(near, show, side),
+        "correct_cards": draw_cards(correct, show, side),
+    }
+    places = {result.name: place for place, result in enumerate(evaluation.results)}
+    return {**cards, "errors": errors, "places": places}
+
+
+def picture_side(cards: int) -> int:
+    """Returns the long side of the pictures, px, if there are this many errors and photographs for review."""
+    return next((side for most, side in PICTURE_PX.items() if cards <= most), SMALLEST_PICTURE_PX)
+
+
+def _decision_tiles(metrics: Metrics) -> list[Tile]:
+    intervals, held = metrics.intervals, metrics.review_threshold is not None or metrics.reviews > 0
+
+    def bracket(name: str) -> str:
+        return format_interval(intervals.get(name))
+
+    tiles = [
+        (
+            "Average precision",
+            format_figure(metrics.average_precision),
+            bracket("average_precision"),
+            "of the image score, step-wise",
+        ),
+        (
+            "AP, trapezoid",
+            format_figure(metrics.average_precision_trapezoid),
+            "",
+            "as COMIND reports it; compare with such figures alone",
+        ),
+        ("AUROC", format_figure(metrics.auroc), bracket("auroc"), "of the image score"),
+        (
+            "False negatives",
+            str(metrics.false_negatives),
+            "",
+            f"{'called good' if held else 'missed'} of {metrics.defective} defective"
+            f"{_rate(metrics, 'false_negative_rate')}",
+        ),
+        (
+            "False positives",
+            str(metrics.false_positives),
+            "",
+            f"alarms of {metrics.good} good{_rate(metrics, 'false_positive_rate')}",
+        ),
+        *([_review_tile(metrics)] if held else []),
+        (
+            "FP at FN = 0",
+            format_count(metrics.fp_at_full_recall),
+            "",
+            f"alarms if {'all these defects were refused' if held else 'none of these defects is missed'}: "
+            "looking back",
+        ),
+    ]
+    if len(metrics.classes) > 1:
+        accuracy = format_figure(metrics.label_accuracy)
+        note = f"images with the right class{'; those for review count as not right' if held else ''}"
+        tiles.append(("Class accuracy", accuracy, bracket("label_accuracy"), note))
+    return tiles
+
+
+def _review_tile(metrics: Metrics) -> Tile:
+    share = ratio(metrics.reviews, metrics.images)
+    note = f"of {metrics.images} images{f': {format_percent(share)}' if share else ''}"
+    defective = f"; {metrics.defective_reviews or 'none'} of them defective" if metrics.reviews else ""
+    return "For review", str(metrics.reviews), "", note + defective
+
+
+def _rate(metrics: Metrics, name: str) -> str:
+    """A rate in percent with its interval, to follow the count."""
+    value, interval = getattr(metrics, name), metrics.intervals.get(name)
+    if value is None:
+        return ""
+    bracket = f" ({100 * interval.low:.0f}–{format_percent(interval.high)})" if interval else ""
+    return f": {format_percent(value)}{bracket}"
+
+
+def _mask_tiles(metrics: Metrics) -> list[Tile]:
+    pixels = metrics.pixels
+    f1, iou = (format_interval(metrics.intervals.get(name)) for name in ("pixel_f1", "pixel_iou"))
+    return [
+        ("Pixel F1", format_figure(pixels.f1), f1, f"pooled over {metrics.pixel_images} photographs"),
+        ("Pixel IoU", format_figure(pixels.iou), iou, "at the mask threshold"),
+        ("Pixel precision", format_figure(pixels.precision), "", "of predicted pixels, defect"),
+        ("Pixel recall", format_figure(pixels.recall), "", "of defect pixels, found"),
+        (
+            "Pixel AP",
+            format_figure(metrics.pixel_average_precision),
+            "",
+            "over all mask thresholds, step-wise",
+        ),
+        ("AUPRO", format_figure(metrics.aupro), "", "overlap with each true region, up to 30 % false pixels"),
+    ]
+
+
+def _reliability_tiles(evaluation: Evaluation) -> list[Tile]:
+    """Figures of the calibrated score, with those it had before in the place of an interval."""
+    metrics = evaluation.metrics
+    if metrics.calibration_error is None:
+        return []
+    before = (metrics.calibration_error_before, metrics.brier_before)
+    was = [
+        f"before: {format_figure(value)}" if evaluation.defect_rate is not None else "" for value in before
+    ]
+    return [
+        (
+            "Calibration error",
+            format_figure(metrics.calibration_error),
+            was[0],
+            "expected, ECE: mean distance of score and share in ten bins; 0 is best",
+        ),
+        (
+            "Brier score",
+            format_figure(metrics.brier),
+            was[1],
+            "mean of (score − truth)², truth 0 or 1; 0 is best",
+        ),
+    ]
+
+
+def _reliability_charts(evaluation: Evaluation) -> list[tuple[str, Markup]]:
+    found = evaluation.reliability()
+    if found is None:
+        return []
+    return [("Reliability", Markup(reliability_chart([found], evaluation.reliability_before())))]
+
+
+def _score_charts(evaluation: Evaluation) -> list[tuple[str, Markup]]:
+    """Title and SVG of the charts these images allow."""
+    results, metrics = evaluation.results, evaluation.metrics
+    if not results:
+        return []
+    images, threshold = LabelledScores.from_results(results), metrics.threshold
+    scores = score_chart(images, threshold, full_recall_threshold(results), metrics.review_threshold)
+    charts = [("Scores", scores)]
+    if images.has_both:
+        charts.append(("Precision and recall", precision_recall_chart(images, threshold)))
+        charts.append(("ROC", roc_chart(images, threshold)))
+    return [(title, Markup(svg)) for title, svg in charts]
+
+
+def _loss_charts(history: Sequence[Mapping[str, Any]]) -> list[tuple[str, Markup]]:
+    """Stage and SVG of its loss, in the order of the log."""
+    stages: dict[str, list[tuple[int, float]]] = {}
+    for record in history:
+        loss = record.get("loss")
+        if isinstance(loss, int | float) and np.isfinite(loss) and "stage" in record and "step" in record:
+            stages.setdefault(str(record["stage"]), []).append((int(record["step"]), float(loss)))
+    return [
+        (stage, Markup(loss_chart([step for step, _ in points], [loss for _, loss in points])))
+        for stage, points in stages.items()
+    ]
+
+
+def choose_near(results: Sequence[PhotographResult]) -> list[PhotographResult]:
+    """Chooses correct decisions nearest to their limit in log-odds, defective ones first, nearest first."""
+    right = [result for result in results if result.outcome == "correct"]
+    limits = {result.name: result.threshold if result.truth else result.lowest_threshold for result in right}
+    margin = {
+        result.name: float(abs(to_odds(result.score) - to_odds(limits[result.name]))) for result in right
+    }
+    ranked = sorted(right, key=lambda result: (margin[result.name], result.name))
+    hits = [result for result in ranked if result.truth][:NEAR_SHOWN]
+    return hits + [result for result in ranked if not result.truth][:NEAR_SHOWN]
+
+
+def _choose_correct(results: Sequence[PhotographResult]) -> list[PhotographResult]:
+    """Correct detections spread evenly from the least to the most certain."""
+    hits = sorted(
+        (result for result in results if result.truth and result.outcome == "correct"),
+        key=lambda result: result.score,
+    )
+    if len(hits) <= CORRECT_SHOWN:
+        return hits
+    places = np.linspace(0, len(hits) - 1, CORRECT_SHOWN).round().astype(int)
+    return [hits[place] for place in places]

@@ -1,0 +1,198 @@
+"""Evaluations as text for the terminal."""
+
+from collections.abc import Sequence
+
+from training.metrics.aggregation import Aggregate, MeanStd
+from training.metrics.comparison import Comparison
+from training.metrics.evaluation import Evaluation
+from training.metrics.intervals import Interval
+from training.metrics.metrics import ClassMetrics
+from training.metrics.regions import RegionClasses, RegionSize
+
+LISTED = 20
+"""Photographs named at most in a list."""
+
+RUN_COLUMNS = {
+    "average_precision": "AP",
+    "auroc": "AUROC",
+    "false_negatives": "FN",
+    "false_positives": "FP",
+    "reviews": "review",
+    "fp_at_full_recall": "FP at FN=0",
+    "pixel_f1": "pixel F1",
+    "pixel_average_precision": "pixel AP",
+    "aupro": "AUPRO",
+    "calibration_error": "ECE",
+}
+"""Figures of single runs in the table of joined ones; `run_columns` leaves out what none of them has."""
+
+
+def format_number(value: float | int | None) -> str:
+    """Formats a figure, 4 decimals, cut so that nothing short of 1 reads as 1; a count; a dash for none."""
+    if value is None or isinstance(value, int):
+        return "–" if value is None else str(value)
+    return "0.9999" if 0.9999 < value < 1 else f"{value:.4f}"
+
+
+def run_columns(aggregate: Aggregate) -> dict[str, str]:
+    """Returns `RUN_COLUMNS`, without the photographs for review where no run leaves any."""
+    held = any(run.metrics.reviews or run.metrics.review_threshold is not None for run in aggregate.runs)
+    return {name: title for name, title in RUN_COLUMNS.items() if held or name != "reviews"}
+
+
+def evaluation_table(evaluation: Evaluation) -> str:
+    """Returns the figures of one evaluation, with their intervals, then classes and region sizes."""
+    metrics = evaluation.metrics
+    lines = [
+        f"  {name:<29}{format_number(value)}{_bracket(metrics.intervals.get(name))}"
+        for name, value in metrics.scalars().items()
+    ]
+    if any(metrics.intervals.values()):
+        lines += ["  In brackets: 95 % intervals over the items. One without width does not mean certainty:"]
+        lines += ["  these photographs, drawn anew, always give the same figure."]
+    if len(metrics.classes) > 1:
+        lines += ["", *_class_lines(metrics.classes)]
+    if any(size.regions for size in metrics.region_sizes):
+        lines += ["", *_size_lines(metrics.region_sizes)]
+    if metrics.region_classes:
+        lines += ["", *_region_lines(metrics.region_classes, evaluation.classes[1:])]
+    return "\n".join(lines)
+
+
+def _bracket(interval: Interval | None) -> str:
+    return f"  ({interval.low:.4f} to {interval.high:.4f})" if interval else ""
+
+
+def _class_lines(classes: Sequence[ClassMetrics]) -> list[str]:
+    wide, held = max(len(each.name) for each in classes) + 2, any(each.reviews for each in classes)
+    head = f"  {'class':<{wide}}{'images':>7}{'AP':>9}{'recall':>9}{'FN':>5}"
+    lines = [f"{head}{'review':>8}" if held else head]
+    lines[0] += f"{'accuracy':>10}{'pixel F1':>10}"
+    for each in classes:
+        precision, recall, accuracy, f1 = (
+            format_number(value)
+            for value in (each.average_precision, each.recall, each.accuracy, each.pixels.f1)
+        )
+        reviews = f"{each.reviews:>8}" if held else ""
+        counts = f"{each.images:>7}{precision:>9}{recall:>9}{each.false_negatives:>5}{reviews}"
+        lines.append(f"  {each.name:<{wide}}{counts}{accuracy:>10}{f1:>10}")
+    return lines
+
+
+def _size_lines(sizes: Sequence[RegionSize]) -> list[str]:
+    lines = [f"  {'true regions':<20}{'number':>7}{'found':>7}{'mean overlap':>14}"]
+    for size in sizes:
+        area = (
+            f"from {size.from_px} px"
+            if size.below_px is None
+            else f"{size.from_px} to {size.below_px - 1} px"
+        )
+        lines.append(f"  {area:<20}{size.regions:>7}{size.found:>7}{format_number(size.mean_overlap):>14}")
+    return lines
+
+
+def _region_lines(regions: RegionClasses, defects: Sequence[str]) -> list[str]:
+    wide = max(9, *map(len, defects)) + 2
+    head = "".join(f"{name:>{wide}}" for name in (*defects, "not found"))
+    lines = [f"  {'true region, found as':<24}{head}"]
+    for name, counts in zip((*defects, "no defect"), regions.confusion, strict=True):
+        shown = counts if name in defects else counts[:-1]
+        lines.append(f"  {name:<24}{''.join(f'{count:>{wide}}' for count in shown)}")
+    return lines
+
+
+def aggregate_table(aggregate: Aggregate) -> str:
+    """Returns one line a run, then the pooled figures."""
+    first = aggregate.pooled[0].metrics
+    each = "run" if aggregate.seeds == 1 else "runs"
+    pooled = (
+        "Pooled" if aggregate.seeds == 1 else f"Pooled for each seed, mean ± std of {aggregate.seeds} seeds"
+    )
+    return "\n".join(
+        [
+            f"{len(aggregate.runs)} runs: {aggregate.folds} sets of photographs with {aggregate.seeds} "
+            f"{each} each, split '{aggregate.split}'; {first.images} photographs, "
+            f"{first.defective} defective.",
+            "",
+            *_run_lines(aggregate),
+            "",
+            f"{pooled}, in brackets 95 % intervals over the items:",
+            *_pooled_lines(aggregate),
+        ]
+    )
+
+
+def _run_lines(aggregate: Aggregate) -> list[str]:
+    columns = run_columns(aggregate)
+    cells = [["run", "fold", "seed", *columns.values()]]
+    for run in aggregate.runs:
+        figures = run.metrics.scalars()
+        place = [str(run.path), str(run.fold), format_number(run.seed)]
+        cells.append([*place, *(format_number(figures[name]) for name in columns)])
+    spreads = [_format_spread(aggregate, name, aggregate.over_runs[name]) for name in columns]
+    cells.append(["mean ± std", "", "", *spreads])
+    widths = [max(len(row[column]) for row in cells) for column in range(len(cells[0]))]
+    return [
+        row[0].ljust(widths[0])
+        + "".join(f"{cell:>{width + 2}}" for cell, width in zip(row[1:], widths[1:], strict=True))
+        for row in cells
+    ]
+
+
+def _pooled_lines(aggregate: Aggregate) -> list[str]:
+    return [
+        f"  {name:<29}{_format_spread(aggregate, name, spread)}{_bracket(aggregate.intervals.get(name))}"
+        for name, spread in aggregate.figures.items()
+    ]
+
+
+def _format_spread(aggregate: Aggregate, name: str, spread: MeanStd) -> str:
+    """Mean ± standard deviation; one decimal for counts, none where all counts are equal."""
+    counted = isinstance(aggregate.pooled[0].metrics.scalars()[name], int)
+    if spread.mean is None or (counted and not spread.std):
+        return "–" if spread.mean is None else f"{spread.mean:.0f}"
+    digits = 1 if counted else 4
+    deviation = "" if spread.std is None else f" ± {spread.std:.{digits}f}"
+    return f"{spread.mean:.{digits}f}{deviation}"
+
+
+def comparison_table(comparison: Comparison) -> str:
+    """Lists the figures of both runs, their differences, photographs they disagree on, and the conclusion."""
+    left_out = f" ({comparison.left_out} are in one alone)" if comparison.left_out else ""
+    lines = [
+        f"A: {comparison.first}",
+        f"B: {comparison.second}",
+        f"{comparison.photographs} photographs in both{left_out}.",
+        "",
+        f"  {'':<21}{'A':>9}{'B':>9}{'B − A':>10}   95 % interval over the items",
+    ]
+    for name, each in comparison.differences.items():
+        interval = f"{each.interval.low:+.4f} to {each.interval.high:+.4f}" if each.interval else "–"
+        value = "–" if each.value is None else f"{each.value:+.4f}"
+        cells = f"{format_number(each.first):>9}{format_number(each.second):>9}{value:>10}"
+        lines.append(f"  {name:<21}{cells}   {interval}")
+    neither = "Right in neither" if any(comparison.reviews) else "Labelled wrong by both"
+    lines += [
+        "",
+        f"{neither}: {comparison.both_wrong}.",
+        *_list_names("Right in A alone", comparison.first_right),
+        *_list_names("Right in B alone", comparison.second_right),
+        f"McNemar's exact test on the labels: p = {comparison.p_value:.3g}.",
+        *_list_reviews(comparison),
+        "",
+        *comparison.conclusion(),
+    ]
+    return "\n".join(lines)
+
+
+def _list_reviews(comparison: Comparison) -> list[str]:
+    first, second = comparison.reviews
+    if not first and not second:
+        return []
+    told = "They count as not right, but neither as missed nor as false alarms."
+    return [f"For review: {first} in A, {second} in B. {told}"]
+
+
+def _list_names(title: str, names: Sequence[str]) -> list[str]:
+    more = [f"  … and {len(names) - LISTED} more"] if len(names) > LISTED else []
+    return [f"{title}: {len(names)}.", *(f"  {name}" for name in names[:LISTED]), *more]

@@ -1,0 +1,113 @@
+"""The log for TensorBoard: one of its runs for each stage."""
+
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+from numpy.typing import NDArray
+from tensorboard.compat.proto.event_pb2 import Event, SessionLog
+from tensorboard.compat.proto.summary_pb2 import Summary
+
+from segdec.images import encode_png
+from training.run.tracker import POSITION_KEYS, Pictures, Record, Tracker
+
+FILE_VERSION = "brain.Event:2"
+"""What the first event of a file says."""
+
+GROUPS = {
+    "learning_rate": "optimization",
+    "weight_norm": "optimization",
+    "gradient_norm": "optimization",
+    "images_per_s": "speed",
+    "s_per_step": "speed",
+    "input_wait": "speed",
+    "model_flops_per_s": "speed",
+    "flop_utilisation": "speed",
+}
+
+
+BY_REPLICA = "replica_loss_"
+"""How the losses of single replicas are called, which share a group."""
+
+
+class TensorBoardLog(Tracker):
+    """Writes events into `folder`, one folder for each stage, because each counts its steps from 1.
+
+    The first event of each process is a session start: it makes TensorBoard drop what an earlier
+    process wrote from that step of that stage on, and nothing else.
+
+    Args:
+        folder: Where TensorBoard looks.
+        stage: Index of the stage and
+        step: its step where the run goes on.
+    """
+
+    def __init__(self, folder: Path, *, stage: int, step: int) -> None:
+        self._folder = folder
+        self._place = stage, step
+        self._writers: dict[str, tf.io.TFRecordWriter] = {}
+
+    def record(self, record: Record) -> None:
+        """Adds the numbers of one step."""
+        values = [
+            Summary.Value(tag=_tag(record["kind"], name), simple_value=number)
+            for name, number in record.items()
+            if name not in POSITION_KEYS and number is not None
+        ]
+        self._write(record["stage"], record["stage_index"], record["step"], values)
+
+    def images(self, kind: str, stage: str, stage_index: int, step: int, images: Pictures) -> None:
+        """Adds pictures under `panel/`, those of `train` under `training_panel/`."""
+        group = "training_panel" if kind == "train" else "panel"
+        values = [
+            Summary.Value(tag=f"{group}/{name}", image=_encode(image)) for name, image in images.items()
+        ]
+        self._write(stage, stage_index, step, values)
+
+    def close(self, error: BaseException | None) -> None:  # noqa: ARG002
+        """Closes the files."""
+        for writer in self._writers.values():
+            writer.close()
+
+    def _write(self, stage: str, stage_index: int, step: int, values: list[Summary.Value]) -> None:
+        _add(self._writer(stage, stage_index), step=step, summary=Summary(value=values))
+
+    def _writer(self, stage: str, stage_index: int) -> tf.io.TFRecordWriter:
+        if stage not in self._writers:
+            resumed_stage, resumed_step = self._place
+            first = resumed_step + 1 if stage_index == resumed_stage else 1
+            writer = self._writers[stage] = _open(self._folder / stage)
+            _add(writer, file_version=FILE_VERSION)
+            _add(writer, step=first, session_log=SessionLog(status=SessionLog.START))
+        return self._writers[stage]
+
+
+def _open(folder: Path) -> tf.io.TFRecordWriter:
+    """A new file that TensorBoard reads after those that are there: it goes by name."""
+    folder.mkdir(parents=True, exist_ok=True)
+    return tf.io.TFRecordWriter(str(folder / f"events.out.tfevents.{time.time_ns():019d}.{os.getpid()}"))
+
+
+def _add(writer: tf.io.TFRecordWriter, **fields: Any) -> None:
+    """Writes an event at once: TensorBoard's own writer would do so in a thread, and fail there."""
+    writer.write(Event(wall_time=time.time(), **fields).SerializeToString())
+    writer.flush()  # a process that is killed leaves in TensorBoard what it left in log.jsonl
+
+
+def _tag(kind: str, name: str) -> str:
+    """The part before the slash groups the curves."""
+    if kind == "val":
+        return f"validation/{name}"
+    if name.startswith(BY_REPLICA):
+        return f"replica_loss/{name.removeprefix(BY_REPLICA)}"
+    return f"{GROUPS.get(name, 'loss' if name.endswith('loss') else 'train')}/{name}"
+
+
+def _encode(image: NDArray[np.uint8]) -> Summary.Image:
+    height, width, channels = image.shape
+    return Summary.Image(
+        height=height, width=width, colorspace=channels, encoded_image_string=encode_png(image)
+    )

@@ -1,0 +1,169 @@
+"""Where a made-up defect lies, and how strongly: blobs, spots and cracks, each in a window of the image."""
+
+import math
+from dataclasses import dataclass
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+Opacity = NDArray[np.float32]
+
+ROOM = 1.3
+"""Half a blob's window, in half its length: as far as noise may carry its outline."""
+
+CRACK_STEPS = 24
+"""Straight pieces that a crack is drawn of."""
+
+SUBPIXEL_BITS = 4
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A part of the image, and what of it a defect covers.
+
+    Attributes:
+        rows: Of the window, within the image.
+        columns: Of the window.
+        opacity: float32 [r, c] of the window, 0…1: 1 where nothing but the defect is seen.
+    """
+
+    rows: slice
+    columns: slice
+    opacity: Opacity
+
+
+def log_uniform(random: np.random.Generator, bounds: tuple[float, float]) -> float:
+    """Draws a number between two bounds, each factor of it as likely as any other."""
+    return math.exp(random.uniform(math.log(bounds[0]), math.log(bounds[1])))
+
+
+def perlin_noise(random: np.random.Generator, rows: int, columns: int, cell_px: float) -> Opacity:
+    """Returns gradient noise of about −1 to 1, [rows, columns], whose bumps are as large as a cell.
+
+    Source: K. Perlin, "Improving noise", 2002: a gradient at each corner of a grid, smoothly interpolated.
+    """
+    down, right = np.arange(rows) / cell_px, np.arange(columns) / cell_px
+    top, left = down.astype(np.int64), right.astype(np.int64)
+    angles = random.uniform(0.0, 2.0 * math.pi, (top[-1] + 2, left[-1] + 2))
+    up_slope, side_slope = np.sin(angles), np.cos(angles)
+    down, right = (down - top)[:, None], (right - left)[None]
+    fade_down, fade_right = _fade(down), _fade(right)
+    noise = np.zeros((rows, columns))
+    for below, of_row in ((0, 1.0 - fade_down), (1, fade_down)):
+        for beside, of_column in ((0, 1.0 - fade_right), (1, fade_right)):
+            corner = np.ix_(top + below, left + beside)
+            slope = up_slope[corner] * (down - below) + side_slope[corner] * (right - beside)
+            noise += of_row * of_column * slope
+    return (math.sqrt(2.0) * noise).astype(np.float32)
+
+
+def _fade(place: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Perlin's 6t⁵ − 15t⁴ + 10t³."""
+    faded: NDArray[np.float64] = place**3 * (place * (6.0 * place - 15.0) + 10.0)
+    return faded
+
+
+def draw_blob(
+    random: np.random.Generator,
+    size: tuple[int, int],
+    place: tuple[int, int],
+    length_px: float,
+    softness: float,
+) -> Shape:
+    """Draws a spot of any outline between an ellipse and torn pieces.
+
+    Args:
+        random: Is advanced.
+        size: Rows and columns of the image.
+        place: Row and column of the middle.
+        length_px: Longest diameter before noise changes it.
+        softness: Width of the edge, as a part of half the length; at least a pixel.
+    """
+    half = max(1.0, length_px / 2.0)
+    reach = math.ceil(half * ROOM) + 1
+    slimness, angle = math.exp(random.uniform(0.0, math.log(4.0))), random.uniform(0.0, math.pi)
+    roughness = random.uniform(0.0, 1.2)
+    side = 2 * reach + 1
+    noise = perlin_noise(random, side, side, max(2.0, half * random.uniform(0.3, 1.0)))
+    noise += 0.5 * perlin_noise(random, side, side, max(1.5, half * random.uniform(0.1, 0.3)))
+    steps = np.arange(-reach, reach + 1, dtype=np.float32) / half
+    along = math.cos(angle) * steps[None] + math.sin(angle) * steps[:, None]
+    across = math.cos(angle) * steps[:, None] - math.sin(angle) * steps[None]
+    depth = 1.0 - np.hypot(along, slimness * across)
+    depth = depth + roughness * noise * np.clip(1.0 + depth, 0.0, 1.0) / math.sqrt(slimness)
+    opacity = np.clip(depth / max(softness, 1.0 / half) + 0.5, 0.0, 1.0)
+    opacity *= np.clip((ROOM - np.hypot(steps[None], steps[:, None])) * half, 0.0, 1.0)
+    return clip_to_image(size, place, opacity.astype(np.float32))
+
+
+def draw_crack(
+    random: np.random.Generator,
+    size: tuple[int, int],
+    place: tuple[int, int],
+    length_px: float,
+    width_px: float,
+) -> Shape:
+    """Draws a line that wanders, of changing width and strength, perhaps with a branch.
+
+    Args:
+        random: Is advanced.
+        size: Rows and columns of the image.
+        place: Row and column of the middle.
+        length_px: Along the line.
+        width_px: Of the line, at its middle.
+    """
+    reach = math.ceil(0.6 * length_px + width_px) + 2
+    canvas = np.zeros((2 * reach + 1, 2 * reach + 1), np.uint8)
+    bend = random.uniform(0.02, 0.3)
+    heading, step = random.uniform(0.0, 2.0 * math.pi), length_px / CRACK_STEPS
+    turns = np.cumsum(random.normal(0.0, bend, CRACK_STEPS))
+    _draw_line(canvas, _walk(heading + turns, step, reach), width_px, random)
+    if random.random() < 0.3:
+        start = int(random.integers(CRACK_STEPS))
+        middle = _walk(heading + turns, step, reach)[start]
+        turns = turns[start] + random.choice([-1.0, 1.0]) * random.uniform(0.4, 1.2)
+        branch = heading + turns + np.cumsum(random.normal(0.0, bend, CRACK_STEPS // 2))
+        offsets = step * np.cumsum(np.stack([np.sin(branch), np.cos(branch)], 1), 0)
+        _draw_line(canvas, middle + offsets, 0.7 * width_px, random)
+    opacity = cv2.GaussianBlur(canvas, (0, 0), random.uniform(0.3, 0.4 + 0.2 * width_px))
+    broken = 1.0 + random.uniform(0.0, 0.8) * perlin_noise(random, *canvas.shape, max(3.0, length_px / 6.0))
+    return clip_to_image(size, place, np.clip(np.asarray(opacity, np.float32) / 255.0 * broken, 0.0, 1.0))
+
+
+def _walk(headings: NDArray[np.float64], step: float, reach: int) -> NDArray[np.float64]:
+    """The points [N, 2] of a line, row and column, centred in the canvas."""
+    points = step * np.cumsum(np.stack([np.sin(headings), np.cos(headings)], 1), 0)
+    return np.asarray(points - (points.min(0) + points.max(0)) / 2.0 + reach)
+
+
+def _draw_line(
+    canvas: NDArray[np.uint8], points: NDArray[np.float64], width_px: float, random: np.random.Generator
+) -> None:
+    """Thin lines are drawn fainter, since none can be thinner than a pixel; ends are pointed."""
+    count = len(points) - 1
+    taper = np.minimum(1.0, 4.0 * np.minimum(np.arange(1, count + 1), np.arange(count, 0, -1)) / count)
+    widths = width_px * taper * random.uniform(0.7, 1.3, count)
+    fixed = np.rint(points[:, ::-1] * (1 << SUBPIXEL_BITS)).astype(int).tolist()
+    for one, other, width in zip(fixed, fixed[1:], widths.tolist(), strict=False):
+        level = 255 if width >= 1.0 else max(1, round(255 * width))
+        cv2.line(canvas, one, other, level, max(1, round(width)), cv2.LINE_AA, SUBPIXEL_BITS)
+
+
+def clip_to_image(size: tuple[int, int], place: tuple[int, int], opacity: Opacity) -> Shape:
+    """Returns a shape around `place`, without what lies beyond the image."""
+    (top, rows), (left, columns) = (
+        _overlap(middle, extent, side)
+        for middle, extent, side in zip(place, opacity.shape, size, strict=True)
+    )
+    return Shape(
+        slice(top + rows.start, top + rows.stop),
+        slice(left + columns.start, left + columns.stop),
+        opacity[rows, columns],
+    )
+
+
+def _overlap(middle: int, extent: int, side: int) -> tuple[int, slice]:
+    """Where a window begins, and which part of it lies within the image."""
+    first = middle - extent // 2
+    return first, slice(max(0, -first), min(extent, side - first))

@@ -1,0 +1,174 @@
+"""Defects cut out of one photograph and put onto another, as what they add to the surface."""
+
+import math
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+from training.synthesis.part_finder import find_inspected_part
+
+Image = NDArray[np.uint8]
+Mask = NDArray[np.uint8]
+Pixels = NDArray[np.float32]
+
+MAX_TRIES = 12
+"""How many places are tried."""
+
+MIN_VISIBLE_SHARE = 0.5
+"""Share of the moved defect that lies on the part, and within the photograph."""
+
+FEATHER_PX = 1.5
+"""Standard deviation of the blur that hides the seam."""
+
+MAX_SCALE = 1.4
+"""By which a defect grows, or shrinks, at most."""
+
+SAME_PX = 9
+"""Pieces of a mask that lie nearer than this are one defect."""
+
+ESTIMATE_PX = 192
+"""Longest side of the picture that a surface is estimated on: it is smooth, and wide blurs take long."""
+
+
+def transplant_defect(
+    good: Image, defective: Image, mask: Mask, random: np.random.Generator, area: Mask | None = None
+) -> tuple[Image, Mask] | None:
+    """Puts a defect of one photograph onto another one, flipped, turned, scaled, and at another place.
+
+    What lies beneath it is estimated on both from what lies around it. The defect is the difference on the
+    one, and is added to the estimate on the other.
+
+    Args:
+        good: uint8 [h, w, C].
+        defective: uint8 [·, ·, C].
+        mask: Of `defective`, above 0 where the defect is.
+        random: Is advanced.
+        area: uint8 [h, w], above 0 where the good one is inspected; None = everywhere.
+
+    Returns:
+        The good photograph with the defect, and its mask, uint8 [h, w], 255 where the moved mask lies; None
+        if there is no defect, or no place where enough of it would be seen.
+    """
+    if not mask.any():
+        return None
+    added, defect = _cut_out(defective, _draw_one(mask, random))
+    added, defect = _turn(added, defect, random)
+    if not defect.any():
+        return None
+    part = find_inspected_part(good, area)
+    height, width = good.shape[:2]
+    for _ in range(MAX_TRIES):
+        middle = int(random.integers(height)), int(random.integers(width))
+        there, here = _places(good.shape, middle, defect.shape)
+        seen = defect[here] if part is None else defect[here] * part[there]
+        if np.count_nonzero(seen) >= max(1.0, MIN_VISIBLE_SHARE * np.count_nonzero(defect)):
+            return _put(good, there, added[here], seen)
+    return None
+
+
+def estimate_surface(pixels: Pixels, hidden: NDArray[np.bool_]) -> Pixels:
+    """Returns the pixels as they would be without what hides them, smooth: means of what lies around.
+
+    Args:
+        pixels: float32 [h, w, C].
+        hidden: [h, w]; if nothing is seen, the mean of all stands everywhere.
+    """
+    if hidden.all():
+        return np.broadcast_to(pixels.mean(axis=(0, 1)), pixels.shape).astype(np.float32)
+    known = (~hidden).astype(np.float32)[..., None]
+    factor = min(1.0, ESTIMATE_PX / max(hidden.shape))
+    depth = float(cv2.distanceTransform(hidden.view(np.uint8), cv2.DIST_L2, cv2.DIST_MASK_PRECISE).max())
+    sigma = max(2.0, factor * depth)
+    share = _blur(_resize(known, factor), sigma)
+    sums = _blur(_resize(pixels * known, factor), sigma)
+    # Where a blur sees nothing, the mean of all that is known.
+    middle = pixels[~hidden].mean(axis=0)
+    estimate = np.asarray((sums + 1e-4 * middle) / (share + 1e-4), np.float32)
+    whole = cv2.resize(estimate, hidden.shape[::-1], interpolation=cv2.INTER_LINEAR)
+    return np.asarray(whole, np.float32).reshape(pixels.shape)
+
+
+def _resize(pixels: Pixels, factor: float) -> Pixels:
+    height, width, channels = pixels.shape
+    size = max(1, round(factor * width)), max(1, round(factor * height))
+    small = cv2.resize(pixels, size, interpolation=cv2.INTER_AREA)
+    return np.asarray(small, np.float32).reshape(size[1], size[0], channels)
+
+
+def _blur(pixels: Pixels, sigma: float) -> Pixels:
+    blurred = cv2.GaussianBlur(pixels, (0, 0), sigma, borderType=cv2.BORDER_REPLICATE)
+    return np.asarray(blurred, np.float32).reshape(pixels.shape)
+
+
+def _draw_one(mask: Mask, random: np.random.Generator) -> Mask:
+    """One of the defects that the mask holds, each as likely."""
+    near = cv2.dilate((mask > 0).view(np.uint8), np.ones((SAME_PX, SAME_PX), np.uint8))
+    count, pieces = cv2.connectedComponents(near)
+    if count == 2:
+        return mask
+    return np.where(np.asarray(pieces) == random.integers(1, count), mask, 0).astype(np.uint8)
+
+
+def _cut_out(image: Image, mask: Mask) -> tuple[Pixels, Mask]:
+    """What the defect adds to the surface, in a window around it, and its mask there, 0 and 1."""
+    left, top, width, height = cv2.boundingRect((mask > 0).view(np.uint8))
+    margin = 8 + max(width, height) // 2
+    rows = slice(max(0, top - margin), top + height + margin)
+    columns = slice(max(0, left - margin), left + width + margin)
+    hidden = mask[rows, columns] > 0
+    pixels = image[rows, columns].astype(np.float32)
+    added = pixels - estimate_surface(pixels, hidden)
+    frame = slice(max(0, top - 4) - rows.start, top + height + 4 - rows.start)
+    sides = slice(max(0, left - 4) - columns.start, left + width + 4 - columns.start)
+    return added[frame, sides], hidden[frame, sides].view(np.uint8)
+
+
+def _turn(added: Pixels, defect: Mask, random: np.random.Generator) -> tuple[Pixels, Mask]:
+    """Flips, turns and scales both, into a window that holds all of it."""
+    if random.random() < 0.5:
+        added, defect = added[:, ::-1], defect[:, ::-1]
+    angle = random.uniform(0.0, 360.0)
+    scale = math.exp(random.uniform(-1.0, 1.0) * math.log(MAX_SCALE))
+    rows, columns = defect.shape
+    side = math.ceil(scale * math.hypot(rows, columns)) + 2
+    middle = np.array([(columns - 1) / 2.0, (rows - 1) / 2.0])
+    matrix = np.asarray(cv2.getRotationMatrix2D((middle[0], middle[1]), angle, scale), np.float64)
+    matrix[:, 2] = matrix[:, 2] + (side - 1) / 2.0 - middle
+    turned = cv2.warpAffine(
+        np.ascontiguousarray(added), matrix, (side, side), borderMode=cv2.BORDER_REPLICATE
+    )
+    moved = cv2.warpAffine(np.ascontiguousarray(defect) * np.uint8(255), matrix, (side, side))
+    shape = (side, side, added.shape[2])
+    return np.asarray(turned, np.float32).reshape(shape), (np.asarray(moved, np.uint8) >= 64).view(np.uint8)
+
+
+def _places(
+    shape: tuple[int, ...], middle: tuple[int, int], extent: tuple[int, ...]
+) -> tuple[tuple[slice, slice], tuple[slice, slice]]:
+    """Where a window around `middle` lies in the image, and the part of it that lies there."""
+    there, here = [], []
+    for side, place, length in zip(shape, middle, extent, strict=False):
+        first = place - length // 2
+        there.append(slice(max(0, first), min(side, first + length)))
+        here.append(slice(there[-1].start - first, there[-1].stop - first))
+    return (there[0], there[1]), (here[0], here[1])
+
+
+def _put(good: Image, there: tuple[slice, slice], added: Pixels, seen: Mask) -> tuple[Image, Mask]:
+    """The good photograph with what the defect adds; the seam lies just outside the mask."""
+    changed, mask = good.copy(), np.zeros(good.shape[:2], np.uint8)
+    mask[there] = seen * np.uint8(255)
+    pixels = good[there].astype(np.float32)
+    around = _widen(there[0], seen.shape[0] // 2), _widen(there[1], seen.shape[1] // 2)
+    inner = tuple(slice(a.start - b.start, a.stop - b.start) for a, b in zip(there, around, strict=True))
+    surface = estimate_surface(good[around].astype(np.float32), mask[around] > 0)[inner]
+    opacity = np.maximum(seen, _blur(seen[..., None].astype(np.float32), FEATHER_PX)[..., 0])[..., None]
+    put = pixels + opacity * (surface + added - pixels)
+    changed[there] = np.rint(np.clip(put, 0.0, 255.0)).astype(np.uint8)
+    return changed, mask
+
+
+def _widen(part: slice, margin_px: int) -> slice:
+    """The same and some more on both sides; what lies beyond the image is no pixel of it."""
+    return slice(max(0, part.start - margin_px), part.stop + margin_px)

@@ -1,1 +1,0 @@
-"""What a run tells while it trains: log, curves, pictures."""
