@@ -23,7 +23,8 @@ from api.listener.http_protocol import BoundedHttpProtocol
 from api.listener.reloading import Reloader
 from api.listener.tls_handshakes import report_failed_handshakes
 from api.logs import configure_logging
-from api.service import Service, open_store
+from api.models.store import open_store
+from api.service import Service
 from api.settings import Settings
 from segdec.artifact.signatures import TrustedKeys
 from segdec.engines import ENGINES

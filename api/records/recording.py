@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from api.errors import RequestError
+from api.inspection.uninspected import UninspectedPhotograph
 from api.metrics import Metrics
-from api.middleware.uninspected import UninspectedPhotograph
 from api.records.audit import AuditEntry
 from api.records.inspection import Inspection, StoredInspection
 from api.settings import RecordMode, Settings

@@ -74,6 +74,7 @@ async def _respond(request: Request, name: str | None = None, version: str | Non
     """Reads the photograph, inspects it and answers in the form that the client accepts."""
     asked = await PhotographRequest.read(request, PredictQuery, name, version)
     make_response = make_mask_response if asked.wants_file else make_json_response
-    async with asked.photograph() as upload:
-        _, response = await asked.inspect(upload, partial(make_response, params=asked.params))
-    return response
+    with asked:
+        upload = await asked.read_body()
+        inferred = await asked.infer(upload)
+        return await asked.encode(inferred, partial(make_response, params=asked.params))

@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import Connection, RowMapping
 
 from api.errors import RequestError
-from api.middleware.uninspected import UninspectedPhotograph
+from api.inspection.uninspected import UninspectedPhotograph
 from api.records.events import verdict_of
 from api.records.line import line_queries
 from api.records.line.control_chart import Baseline, HourCount

@@ -14,7 +14,7 @@ from dataclasses import asdict, replace
 from sqlalchemy import Connection, Engine, delete, func, insert, select
 from sqlalchemy.exc import SQLAlchemyError
 
-from api.middleware.uninspected import UninspectedPhotograph
+from api.inspection.uninspected import UninspectedPhotograph
 from api.records.database import writing
 from api.records.tables import misses
 

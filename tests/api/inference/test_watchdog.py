@@ -94,7 +94,7 @@ def test_stall_and_its_end_are_one_line_each(watchdog, clock, caplog):
     watchdog.report()
     assert [record.getMessage() for record in caplog.records] == [
         "Not ready: The step 'infer' has been running for 11 s, longer than 10 s.",
-        "The step 'infer' has ended after all",
+        "The stalled step 'infer' has ended",
     ]
 
 

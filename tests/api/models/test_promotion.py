@@ -124,8 +124,8 @@ def test_asked_for_twice_it_is_done_once(client, shelf):
 @pytest.mark.parametrize(
     ("what", "body", "status", "code", "words"),
     [
-        ("promote", None, 409, "no_candidate", "Name one first"),
-        ("rollback", None, 409, "no_previous", "a promotion leaves"),
+        ("promote", None, 409, "no_candidate", "Set it first"),
+        ("rollback", None, 409, "no_previous", "a promotion gives"),
         ("candidate", {"version": "1"}, 409, "already_stable", "Expected another version"),
         ("candidate", {"version": "9"}, 404, "version_not_found", "Expected one of: 1, 2"),
         ("candidate", {"version": "../1"}, 404, "version_not_found", "no version '../1'"),
@@ -163,8 +163,8 @@ def test_a_model_in_memory_has_no_labels(make_app, tmp_path):
 
 def test_a_single_model_has_no_labels(shelf, tmp_path, monkeypatch):
     monkeypatch.setattr("api.models.store.SingleModel.names", lambda _: [NAME])
-    offer = loader.Offer({"1": shelf.folder / NAME / "1"}, {"stable": "1"})
-    monkeypatch.setattr("api.models.store.SingleModel.offer", lambda *_: offer)
+    stored = loader.StoredModel({"1": shelf.folder / NAME / "1"}, {"stable": "1"})
+    monkeypatch.setattr("api.models.store.SingleModel.find", lambda *_: stored)
     (tmp_path / "keys").write_text(LINE)
     settings = Settings(model=shelf.folder / NAME / "1", batch_sizes=(1,), admin_keys=tmp_path / "keys")
     with ServiceClient(create_app(settings)) as client:

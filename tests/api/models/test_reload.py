@@ -127,7 +127,7 @@ def test_damaged_version_leaves_the_old_one(client, shelf, part):
     answer = reload(client)
     assert (answer.status_code, answer.json()["code"]) == (422, "unusable_model")
     assert damaged.name in answer.json()["detail"]
-    assert "served on" in answer.json()["detail"]
+    assert "still served" in answer.json()["detail"]
     assert ask(client, part)["model"]["version"] == "1"
 
 

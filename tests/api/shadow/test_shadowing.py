@@ -122,7 +122,7 @@ def test_a_candidate_sees_what_is_inspected_and_the_client_sees_nothing_of_it(cl
     assert "segdec_batch_size_count 1.0" in lines
 
 
-def test_what_differs_is_put_up_first_and_its_picture_kept_for_it(make_client, folder, part):
+def test_what_differs_is_queued_first_and_its_picture_kept_for_it(make_client, folder, part):
     with make_client(record_defect_share=0.0, record_good_share=0.0, record_near=1.0) as client:
         for body in (GOOD, part, GOOD):
             inspect(client, body)
@@ -174,7 +174,7 @@ def test_without_a_record_nothing_is_shadowed(make_client, shelf, part):
     with make_client(record="off") as client:
         shapes = len(shelf.predictors["2"].shapes)
         inspect(client, part)
-        assert client.app.state.service.shadowing._work is None
+        assert client.app.state.service.shadowing._task is None
         assert client.get("/v1/review/candidates").status_code == 404
     assert len(shelf.predictors["2"].shapes) == shapes
 
@@ -258,7 +258,7 @@ def test_no_candidate_begins_while_an_inspection_is_recorded(client, shelf, pace
 
     inspect(client, part)
     assert pace.begun.acquire(timeout=30)
-    monkeypatch.setattr(record, "keep", wait)
+    monkeypatch.setattr(record, "store", wait)
     asking = threading.Thread(target=inspect, args=(client, part))
     asking.start()
     assert keeping.wait(30)
@@ -293,7 +293,7 @@ def test_a_client_is_answered_while_a_shadow_waits_its_turn(client, shelf, pace,
 
 @pytest.mark.parametrize(
     ("bound", "seen"),
-    [({"MOST_WAITING": 2}, 3), ({"MEMORY_SHARE": 2 * 960 / 2**32}, 2), ({"MEMORY_SHARE": 0}, 1)],
+    [({"MAX_WAITING": 2}, 3), ({"MEMORY_SHARE": 2 * 960 / 2**32}, 2), ({"MEMORY_SHARE": 0}, 1)],
 )
 def test_no_more_wait_than_may_and_the_others_are_counted(make_client, monkeypatch, part, bound, seen):
     """One is in hand, 960 bytes; what waits is bounded by number and by memory."""
@@ -308,7 +308,7 @@ def test_no_more_wait_than_may_and_the_others_are_counted(make_client, monkeypat
         pace.end(1000)
         wait_for(lambda: report(client)["answered"] == seen)
         assert skipped(client) == {"busy": 5 - seen}
-        assert client.app.state.service.shadowing._held.held_bytes == 0
+        assert client.app.state.service.shadowing._photograph_memory.reserved_bytes == 0
 
 
 @pytest.mark.parametrize("cost", [NetworkCost(base_bytes=1e15), NetworkCost(s_per_pixel=1.0)])
@@ -338,12 +338,12 @@ def test_what_is_released_takes_no_photograph_any_more():
     gone, whole = (ShadowPhotograph(identity, True, None, memory) for _ in range(2))
     gone.release()
     gone.set_image(part_image(), part_image())
-    assert gone.image is None and memory.held_bytes == 0
+    assert gone.image is None and memory.reserved_bytes == 0
     whole.set_image(part_image(), part_image()[:8])
-    assert memory.held_bytes == 960 and whole.size == (24, 40)
+    assert memory.reserved_bytes == 960 and whole.size == (24, 40)
     whole.release()
     whole.release()
-    assert memory.held_bytes == 0
+    assert memory.reserved_bytes == 0
 
 
 # === What goes wrong ===
@@ -366,7 +366,7 @@ def test_what_cannot_be_stored_is_counted_and_the_next_is_tried(client, monkeypa
         raise OperationalError("INSERT", {}, Exception("no"))
 
     with monkeypatch.context() as patched:
-        patched.setattr(shadow_rows, "add_shadows", fail)
+        patched.setattr(shadow_rows, "add_shadow_results", fail)
         for number in (1, 2):
             inspect(client, part)
             wait_for(lambda count=number: skipped(client) == {"not_recorded": count})
@@ -381,7 +381,7 @@ def test_an_inspection_that_is_not_recorded_is_not_shadowed(make_client, monkeyp
 
     with make_client(record="best-effort") as client:
         with monkeypatch.context() as patched:
-            patched.setattr(client.app.state.service.recording.record, "keep", fail)
+            patched.setattr(client.app.state.service.recording.record, "store", fail)
             assert inspect(client, part)["record_id"] is None
         assert skipped(client) == {"not_recorded": 1}
 
@@ -403,4 +403,4 @@ def test_the_service_ends_with_shadows_waiting(make_client, part):
         client.app.state.service.shadowing._sleep = lambda _: asyncio.Event().wait()
         for _ in range(3):
             inspect(client, part)
-    assert client.app.state.service.shadowing._work.cancelled()
+    assert client.app.state.service.shadowing._task.cancelled()

@@ -8,8 +8,8 @@ from zoneinfo import ZoneInfo
 import pytest
 from sqlalchemy import event
 
+from api.inspection.uninspected import UninspectedPhotograph
 from api.metrics import Metrics
-from api.middleware.uninspected import UninspectedPhotograph
 from api.records.database import writing
 from api.records.line.line_status import LineMonitor
 from api.records.line.shifts import ShiftPlan

@@ -7,7 +7,7 @@ import pytest
 from sqlalchemy import select
 from sqlalchemy.exc import SQLAlchemyError
 
-from api.middleware.uninspected import UninspectedPhotograph
+from api.inspection.uninspected import UninspectedPhotograph
 from api.records.database import writing
 from api.records.line import uninspected_log
 from api.records.line.uninspected_log import UninspectedLog
