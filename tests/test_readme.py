@@ -43,7 +43,7 @@ NOT_RUN = {
     'curl -X POST -H "Authorization: Bearer $KEY" '
     "http://127.0.0.1:8000/v1/admin/models/parts/reload": "as above",
     "python -m api --model models/parts --api-keys keys.txt --port 8000": "needs the key printed before it; "
-    "see tests/api/middleware/test_keys.py",
+    "see tests/api/routes/test_keys.py",
     'curl --data-binary @part.png -H "Content-Type: image/png" -H "Authorization: Bearer $KEY" '
     "http://127.0.0.1:8000/v1/predict": "as above",
     "pip install -e '.[openvino]'": "installs packages",
