@@ -38,7 +38,7 @@ def exported() -> dict[str, set[str]]:
     metrics.set_models([(model, ["stable"])])
     metrics.register(MemoryMetrics(lambda: service_with(model)))
     RecordMetrics(metrics).count_review("good")
-    ShadowMetrics(metrics).expect(model)
+    ShadowMetrics(metrics).initialize(model)
     OutboxMetrics(metrics, ["mqtt"])
     lines = metrics.render()[0].decode().splitlines()
     series = (re.match(r"(\w+)(?:\{(.*)\})? ", line) for line in lines if not line.startswith("#"))

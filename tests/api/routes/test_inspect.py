@@ -91,7 +91,7 @@ def test_what_part_it_is_can_stand_in_the_query_or_in_the_body(recorder, part, f
         ("?station=a", {"station": "b"}, "station is 'a' in the query and 'b' in the body."),
         ("", {"part_id": ""}, "body part_id is ''. String should have at least 1 character."),
         ("", {"metadata": {"a": "x" * 4096}}, "body metadata is {'a': 'xxx"),
-        ("", {"metadata": [1]}, "body metadata is [1]. Expected a valid dictionary."),
+        ("", {"metadata": [1]}, "body metadata is [1]. Expected an object."),
         ("", {"shift": 2}, "shift: Extra inputs are not permitted."),
     ],
 )
