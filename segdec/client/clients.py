@@ -43,12 +43,12 @@ def _read(call: Call[T], replies: list[Reply]) -> T:
 class Client:
     """Client of an inspection service with retries.
 
-    It retries after a failed or broken connection and after the statuses 429, 502 and 503. The wait grows, has
-    random jitter and is never shorter than Retry-After. A retry is safe: predictions change nothing, and
-    inspections are recorded once because all attempts of a call carry the same Idempotency-Key and X-Request-ID.
-    A replica that took a request and did not answer may have crashed on the photograph. After a connection
-    that broke while waiting for the answer, or a 502, a photograph is therefore sent again only once.
-    Threads may share a client.
+    It retries after a failed or broken connection and after the statuses 429, 502 and 503. The wait grows,
+    has random jitter and is never shorter than Retry-After. A retry is safe: predictions change nothing, and
+    inspections are recorded once because all attempts of a call carry the same Idempotency-Key and
+    X-Request-ID. A replica that took a request and did not answer may have crashed on the photograph. After a
+    connection that broke while waiting for the answer, or a 502, a photograph is therefore sent again only
+    once. Threads may share a client.
 
     Args:
         url: Address of the service, for example http://127.0.0.1:8000.
@@ -136,7 +136,8 @@ class Client:
         """Reloads the model `name` from the service's disk; needs an admin key. Never retried.
 
         Raises:
-            ServiceError: If the service rejects the request or does not answer; it then keeps the model it has.
+            ServiceError: If the service rejects the request or does not answer; it then keeps the model it
+                has.
         """
         return self._run(reload_call(name))
 

@@ -52,7 +52,9 @@ def _authorization(api_key: str | None) -> dict[str, str]:
     if api_key is None:
         return {}
     if not is_valid_api_key(api_key):
-        raise ConfigError("The API key is empty or has spaces or non-ASCII characters. Expected one word of ASCII.")
+        raise ConfigError(
+            "The API key is empty or has spaces or non-ASCII characters. Expected one word of ASCII."
+        )
     return {"Authorization": f"Bearer {api_key}"}
 
 

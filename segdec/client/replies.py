@@ -36,7 +36,7 @@ def is_loss(reply: Reply) -> bool:
 
 
 def response_reader(kind: type[Result]) -> Callable[[Reply], Result]:
-    """Returns a function that parses a reply as `kind` or raises `ServiceError`; it ignores unknown fields."""
+    """Returns a function that parses a reply as `kind`, ignoring unknown fields, or raises `ServiceError`."""
 
     def read(reply: Reply) -> Result:
         response = _response(reply)
@@ -87,8 +87,8 @@ def replica_lost(reply: Reply) -> ServiceError:
     """Returns the error for a photograph on which two replicas may have crashed."""
     lost = "the gateway lost its replica" if isinstance(reply, httpx.Response) else str(reply) or "it broke"
     return ServiceError(
-        f"The connection to {reply.request.url} ended twice without an answer ({lost}). Two replicas may have "
-        "crashed on this photograph, so it is not sent again. Keep it and check the service's log.",
+        f"The connection to {reply.request.url} ended twice without an answer ({lost}). Two replicas may "
+        "have crashed on this photograph, so it is not sent again. Keep it and check the service's log.",
         code="replica_lost",
         status=reply.status_code if isinstance(reply, httpx.Response) else None,
         request_id=reply.request.headers[REQUEST_ID],

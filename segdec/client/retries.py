@@ -18,7 +18,7 @@ RETRIED_STATUSES = frozenset({429, 502, 503})
 """Temporary states. 504 is not retried: the deadline that the sender allowed has passed."""
 
 RETRIED_ERRORS = (httpx.NetworkError, httpx.RemoteProtocolError, httpx.ConnectTimeout)
-"""The connection failed or broke. Other timeouts are not retried: a slow service must not get the work twice."""
+"""The connection failed or broke. Other timeouts are not retried: a slow service must not work twice."""
 
 BACKOFF_S = 0.25
 """Shortest wait before the first retry if the service names none; it doubles with each retry."""

@@ -49,7 +49,9 @@ def inspect(images: Sequence[Path], inspector: Inspector, report: Report, *more_
     """
     failed = 0
     stages = (*inspector.stages, *more_stages)
-    with Pipeline[InspectedFile](images, *stages, max_in_flight=inspector.max_in_flight + len(more_stages)) as inspected:
+    with Pipeline[InspectedFile](
+        images, *stages, max_in_flight=inspector.max_in_flight + len(more_stages)
+    ) as inspected:
         for path in _progress(images):
             try:
                 file = next(inspected)
@@ -62,7 +64,9 @@ def inspect(images: Sequence[Path], inspector: Inspector, report: Report, *more_
 
 
 def _progress(images: Sequence[Path]) -> Iterable[Path]:
-    shown: Iterable[Path] = progress_bar(images, unit="image", leave=False, shown=len(images) > MIN_PROGRESS_IMAGES)
+    shown: Iterable[Path] = progress_bar(
+        images, unit="image", leave=False, shown=len(images) > MIN_PROGRESS_IMAGES
+    )
     return shown
 
 

@@ -51,8 +51,8 @@ SCHEMA = pa.schema(
 """One row per photograph: its path, and either `error` or prediction and size.
 
 `mask` has the `counts` of COCO run lengths, whose `size` is [height, width]; null if no pixel is defective.
-`review_threshold` is null without a review range. `region_labels` (the class of each region) and `class_masks`
-(the `counts` of each class) are null for a model with one mask for all classes."""
+`review_threshold` is null without a review range. `region_labels` (the class of each region) and
+`class_masks` (the `counts` of each class) are null for a model with one mask for all classes."""
 
 
 class ResultFolder:
@@ -151,8 +151,8 @@ class ResultFolder:
             table = pq.read_table(part, columns=["image", "error"])
         except (pa.ArrowInvalid, pa.ArrowKeyError) as error:
             raise ConfigError(
-                f"{part} is not a result file ({error}). Expected a folder with result files only; choose another "
-                "one, or remove the file to inspect its photographs again."
+                f"{part} is not a result file ({error}). Expected a folder with result files only; choose "
+                "another one, or remove the file to inspect its photographs again."
             ) from error
         written = (table.schema.metadata or {}).get(MODEL, b"{}")
         if written != self._schema.metadata[MODEL]:

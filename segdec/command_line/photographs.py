@@ -34,9 +34,7 @@ def parse_shard(text: str) -> Shard:
     """Parses a shard such as `3/16`, for `argparse`."""
     number, _, count = text.partition("/")
     if not (number.isdecimal() and count.isdecimal() and 1 <= int(number) <= int(count)):
-        raise argparse.ArgumentTypeError(
-            f"{text!r} is not a shard. Expected NUMBER/COUNT, for example 3/16"
-        )
+        raise argparse.ArgumentTypeError(f"{text!r} is not a shard. Expected NUMBER/COUNT, for example 3/16")
     return Shard(int(number), int(count))
 
 
@@ -132,7 +130,9 @@ def _read_list(file: Path) -> list[Path]:
             "'image' (.csv) or one object with 'image' per line (.jsonl)."
         ) from error
     if not named:
-        raise ConfigError(f"{file} names no photograph. Expected one path per line, relative to the folder of the list.")
+        raise ConfigError(
+            f"{file} names no photograph. Expected one path per line, relative to the folder of the list."
+        )
     return [file.parent / name for name in named]
 
 

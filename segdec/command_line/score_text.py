@@ -7,7 +7,8 @@ MAX_DECIMALS = 6
 def score_text(score: float, threshold: float, review_threshold: float | None) -> tuple[str, str]:
     """Returns a score and its thresholds, `0.091` or `0.020-0.091`, as text.
 
-    Uses three decimals, or up to six if different numbers would look equal: calibrated scores are often near 0.
+    Uses three decimals, or up to six if different numbers would look equal: calibrated scores are often near
+    0.
     """
     limits = (threshold,) if review_threshold is None else (review_threshold, threshold)
     numbers = (score, *limits)

@@ -14,7 +14,9 @@ if TYPE_CHECKING:
 def add_signing(commands: "Commands") -> None:
     """Adds the commands to the command line."""
     keygen = commands.add_parser("keygen", help="generate the key pair that signs models")
-    keygen.add_argument("private", type=Path, metavar="NAME.key", help="private key; the public key is written to NAME.pub")
+    keygen.add_argument(
+        "private", type=Path, metavar="NAME.key", help="private key; the public key becomes NAME.pub"
+    )
     keygen.set_defaults(run=run_keygen)
 
     signing = commands.add_parser("sign", help="sign a model")
@@ -24,9 +26,7 @@ def add_signing(commands: "Commands") -> None:
 
     verifying = commands.add_parser("verify", help="verify that a trusted key signed a model")
     verifying.add_argument("model", type=Path, metavar="MODEL", help="folder of the artifact")
-    verifying.add_argument(
-        "--key", type=Path, required=True, metavar="FILE", help="trusted public keys, PEM"
-    )
+    verifying.add_argument("--key", type=Path, required=True, metavar="FILE", help="trusted public keys, PEM")
     verifying.set_defaults(run=run_verify)
 
 

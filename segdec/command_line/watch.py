@@ -31,12 +31,14 @@ def add_watch(commands: "Commands") -> None:
     command = commands.add_parser(
         "watch",
         help="inspect and record the photographs that a camera writes to a folder",
-        description="Send each photograph that arrives in FOLDER to /v1/inspect of a service, then move it to "
-        "FOLDER/done or FOLDER/failed.",
+        description="Send each photograph that arrives in FOLDER to /v1/inspect of a service, then move it "
+        "to FOLDER/done or FOLDER/failed.",
     )
     command.set_defaults(run=watch)
     command.add_argument("folder", type=Path, metavar="FOLDER", help="folder that the camera writes to")
-    command.add_argument("--url", required=True, help="address of the service, for example http://127.0.0.1:8000")
+    command.add_argument(
+        "--url", required=True, help="address of the service, for example http://127.0.0.1:8000"
+    )
     command.add_argument(
         "--station", type=_station, default="", metavar="NAME", help="where the photographs are taken"
     )
@@ -66,9 +68,7 @@ def add_watch(commands: "Commands") -> None:
         help="seconds between scans of the folder without a change event, which network folders may not "
         "send (default: %(default)g)",
     )
-    command.add_argument(
-        "--unrecorded", action="store_true", help="accept a service that does not record"
-    )
+    command.add_argument("--unrecorded", action="store_true", help="accept a service that does not record")
     command.add_argument(
         "--api-key-file", type=Path, metavar="FILE", help=f"file with the API key; default: ${KEY_VARIABLE}"
     )
@@ -76,7 +76,9 @@ def add_watch(commands: "Commands") -> None:
 
 def _station(text: str) -> str:
     if text and not is_valid_name(text):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a name. Expected 1 to {MAX_NAME_CHARACTERS} printable characters")
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not a name. Expected 1 to {MAX_NAME_CHARACTERS} printable characters"
+        )
     return text
 
 
