@@ -4,7 +4,6 @@
 """
 
 import io
-import keyword
 import re
 import subprocess
 import sys
@@ -17,20 +16,22 @@ TEXT_SUFFIXES = (".md", ".js", ".html", ".css", ".j2")
 
 IDENTIFIERS = {
     r"(MOST|LEAST|FEWEST)": "MAX_… or MIN_… with a noun",
-    r"(put_up|take_down|let_go|give_up|go_on|look_at|look)": "enqueue, dequeue, expire, fail, resume, inspect",
-    r"(reckon|hurry|settle|deal|mend|mended|forsaken|tell|told)": "compute, run_now, drain, split, correct, notify",
+    r"(put_up|take_down|let_go)": "enqueue, dequeue, expire",
+    r"(give_up|go_on|look_at|look)": "fail, resume, inspect",
+    r"(reckon|hurry|settle|deal)": "compute, run_now, drain, split",
+    r"(mend|mended|forsaken|tell|told)": "correct, abandoned, notify",
     r"(kin|twin|twins|(?<!dead_)letters?|heap|ballast)": "related, duplicate, message, backlog",
-    r"(made_up|stand_in|untold|breath|bite|wherewithal)": "synthetic, placeholder, none, interval, batch",
+    r"(made_up|stand_in|untold|breath|bite)": "synthetic, placeholder, none, interval, batch",
 }
 """Parts of identifiers, between underscores or at the ends: what to write instead."""
 
 TEXTS = {
     r"\b(reckon\w*|whereupon|hitherto|forsaken|kin|wherewithal)\b": "compute; then; so far; related",
     r"\bfor ever\b|\bin vain\b|\bof late\b": "forever, permanently; unsuccessfully; recently",
-    r"\b(is|are|was|were|be) told\b|\btold (of|by|that|to)\b|\btells (of|whether)\b": "is notified, reported, sent",
-    r"\b(is|are|was) no (JSON|PNG|file|folder|number|image|photograph|key|model|directory|integer|mask|text|date)\b": (
-        "is not a …"
-    ),
+    r"\b(is|are|was|were|be) told\b|\btold (of|by|that|to)\b": "is notified, reported, sent",
+    r"\btells (of|whether)\b": "reports, states",
+    r"\b(is|are|was) no (JSON|PNG|file|folder|number|image|photograph|key)\b": "is not a …",
+    r"\b(is|are|was) no (model|directory|integer|mask|text|date)\b": "is not a …",
     r"\b(puts?|putting) up\b|\b(takes?|taken) down\b": "queue; remove from the queue",
     r"\blet(s|ting)? go\b|\bgives? back\b|\bgiven back\b": "expire, release; return",
     r"\b(said|say) again\b|\bwithout a word\b|\ba word (to|of)\b": "reproduce; silently; in shadow mode",
@@ -78,10 +79,9 @@ def banned_in_python(source):
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
         if token.type in (tokenize.STRING, tokenize.COMMENT):
             yield from banned_in_text(token.string, token.start[0])
-        elif token.type == tokenize.NAME and not keyword.iskeyword(token.string):
-            if token.string not in seen and _IDENTIFIER.search(token.string):
-                seen.add(token.string)
-                yield token.start[0], token.string, instead_of(token.string)
+        elif token.type == tokenize.NAME and token.string not in seen and _IDENTIFIER.search(token.string):
+            seen.add(token.string)
+            yield token.start[0], token.string, instead_of(token.string)
 
 
 def banned_words(paths=CODE):
