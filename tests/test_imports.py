@@ -20,7 +20,7 @@ ALLOWED = {
     "api": {"api", "segdec"},
 }
 WITH_TENSORFLOW = {
-    "datasets/sharding/file_systems.py",  # imports it when shards are read or written
+    "datasets/file_systems.py",  # imports it when shards are read or written
     "segdec/network/convolution.py",
     "segdec/network/decoder.py",
     "segdec/network/encoder.py",
