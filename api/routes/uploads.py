@@ -127,7 +127,7 @@ async def read_upload(
     Args:
         request: Its body has not been read.
         limit: Most bytes of the body.
-        held: Told the memory that it takes, before it arrives where its length is known.
+        reservation: Told the memory that it takes, before it arrives where its length is known.
         with_part: Whether a form or JSON may also say what part it shows.
 
     Raises:
@@ -184,7 +184,7 @@ class _BodySize:
     """Bounds a body that arrives, and its memory: before it arrives where its length is known.
 
     Raises:
-        RequestError: Here and in `add`: 413 if it is larger than `limit`, 503 if `reservation` has no room for it.
+        RequestError: Here and in `add`: 413 if it is larger than `limit`, 503 without memory for it.
     """
 
     def __init__(self, request: Request, limit: int, reservation: ByteReservation) -> None:
@@ -247,8 +247,8 @@ async def read_form(
     With `with_part`, its other fields say what part they show.
 
     Raises:
-        RequestError: 413 for a larger body, 503 if `reservation` has no room for it, 400 if the form is broken or
-            holds something else.
+        RequestError: 413 for a larger body, 503 without memory for it, 400 if the form is broken or holds
+            something else.
     """
     expected = f"Expected {'one file' if most == 1 else f'1 to {most} files'}. {EXAMPLES}"
     async with aclosing(_limited(request, limit, reservation)) as chunks:
