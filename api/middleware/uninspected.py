@@ -10,13 +10,14 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from api.errors import problem_of
 from api.inspection.uninspected import UninspectedPhotograph
-from api.middleware.keys import request_path
+from api.middleware.access import request_path
 
 INSPECT_PATHS = re.compile(r"/v1/(models/[^/]+/)?inspect")
 MAX_NAME_CHARACTERS, MAX_DETAIL_CHARACTERS = 128, 400
 """Maximum of what is stored of a station or a part, and of the detail of a problem."""
 UNPRINTABLE = re.compile("[\x00-\x1f\x7f\ud800-\udfff]")
 """Characters that stations and parts must not have."""
+UNAUTHORIZED = (401, 403)
 MAX_QUERY_FIELDS = 20
 """A query with more fields is not parsed."""
 
@@ -24,9 +25,8 @@ MAX_QUERY_FIELDS = 20
 class UninspectedMiddleware:
     """Reports each photograph that was not inspected to the service.
 
-    It runs after the check of keys: otherwise any client without a key could raise an alarm on every screen
-    of the line. A camera whose key is refused appears as silent instead. It runs before the rate limit: a
-    client above that limit is allowed to inspect.
+    Requests without a valid key are not logged: anyone could fill the screens of the line with them. A camera
+    whose key is rejected becomes silent there instead. Requests above the rate limit are logged.
     """
 
     def __init__(self, app: ASGIApp) -> None:
@@ -55,7 +55,7 @@ class UninspectedMiddleware:
             if not status:
                 _report(scope, 503, "draining", "The service stopped before the inspection.")
             raise
-        if status >= 400:
+        if status >= 400 and status not in UNAUTHORIZED:
             problem = problem_of(scope)
             code, detail = ("unknown", "") if problem is None else (problem.code, problem.detail)
             _report(scope, status, code, detail)

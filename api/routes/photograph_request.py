@@ -13,15 +13,14 @@ from api.inspection.inspector import InferredPhotograph, InspectedPhotograph, In
 from api.inspection.mask_encoding import check_mask_form
 from api.middleware.access import add_log_fields
 from api.models.registry import ServedModel
-from api.routes.dependencies import get_service
-from api.routes.request_params import Query, RequestParams, read_request_params
+from api.routes.request_params import QueryModel, RequestParams
 from api.routes.uploads import Upload, read_upload
 from api.service import Service
 
 T = TypeVar("T")
 
 
-class PhotographRequest(Generic[Query]):
+class PhotographRequest(Generic[QueryModel]):
     """A request about one photograph; its `with` block keeps the model loaded and counts the body's memory.
 
     Attributes:
@@ -37,7 +36,7 @@ class PhotographRequest(Generic[Query]):
         request: Request,
         service: Service,
         model: ServedModel,
-        params: RequestParams[Query],
+        params: RequestParams[QueryModel],
         wants_file: bool,
     ) -> None:
         self.request = request
@@ -50,24 +49,14 @@ class PhotographRequest(Generic[Query]):
         self._inspection: Inspection
 
     @classmethod
-    async def read(
-        cls, request: Request, kind: type[Query], name: str | None = None, version: str | None = None
-    ) -> "PhotographRequest[Query]":
-        """Reads everything except the body, and refuses what would be refused after it.
-
-        Args:
-            request: Its body has not been read.
-            kind: Model of the query.
-            name: Name of the model; None for the default.
-            version: Version of the model, or a label; None for the stable one.
+    def check(
+        cls, request: Request, service: Service, model: ServedModel, params: RequestParams[QueryModel]
+    ) -> "PhotographRequest[QueryModel]":
+        """Rejects, before the body is read, what would be rejected after it.
 
         Raises:
-            RequestError: 400, 404 or 503.
+            RequestError: 400 or 503.
         """
-        service = await get_service(request)
-        service.check_state()
-        params = read_request_params(request, kind)
-        model = service.models.find(name, version)
         wants_file = prefers_png(request.headers.get("accept", ""))
         if wants_file and params.query.mask not in ("png", "scores", "classes"):
             raise RequestError(

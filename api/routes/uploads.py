@@ -14,10 +14,10 @@ from starlette.datastructures import FormData, Headers, UploadFile
 from starlette.formparsers import MultiPartException, MultiPartParser
 from starlette.requests import Request
 
-from api.errors import RequestError
+from api.errors import RequestError, bad_parameter, describe_json_errors
 from api.inspection.admission import BODY_COPIES, JSON_BODY_COPIES, ByteReservation
 from api.inspection.encoded_photograph import EncodedPhotograph
-from api.routes.request_params import MAX_METADATA, PartFacts, bad_parameter_error, parse_part_facts
+from api.routes.request_params import MAX_METADATA, PartFacts, parse_part_facts
 
 FORM_FIELD = "file"
 FORM_TYPE = "multipart/form-data"
@@ -302,17 +302,14 @@ def parse_json_images(body: bytes, max_images: int) -> list[Upload]:
 
 
 def _bad_json(error: ValidationError) -> RequestError:
-    problems = "; ".join(
-        f"{'.'.join(str(part)[:40] for part in detail['loc']) or 'body'}: {detail['msg']}"
-        for detail in error.errors(include_input=False, include_url=False)[:3]
-    )
+    problems = describe_json_errors(error)
     return RequestError(400, "bad_json", f'{problems}. Expected JSON such as {{"image": {{"b64": "…"}}}}.')
 
 
 def _bad_inspection(error: ValidationError) -> RequestError:
     wrong = {str(detail["loc"][0]) for detail in error.errors() if detail["loc"]}
     if wrong and wrong <= PartFacts.model_fields.keys():
-        return bad_parameter_error(error, "body", kind=PartFacts)
+        return bad_parameter(error.errors(), "body")
     return _bad_json(error)
 
 
