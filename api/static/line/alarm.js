@@ -1,14 +1,15 @@
 // What is louder than all else: parts of which nothing is known, and a screen that does not know.
 
-import { duration } from "./times.js";
-import { count, nameOf, part, write } from "./words.js";
+import { byId } from "../shared/dom.js";
+import { formatDuration } from "./clock.js";
+import { formatCount, stationName, part, setText } from "./format.js";
 
 const SEEN_NAME = "segdec.line.seen";
-const LEAST_S = 10; // for which a miss fills the screen, even if its station inspects again at once
-const WORDS = { missed: "NOT INSPECTED", lost: "NO CONNECTION", unread: "NO DATA" };
+const MIN_ALARM_S = 10; // for which a miss fills the screen, even if its station inspects again at once
+const WORDS = { missed: "NOT INSPECTED", failure: "NO CONNECTION", unread: "NO DATA" };
 
 /** Misses that somebody has seen on this screen, until the shift ends; they survive a reload. */
-class Seen {
+class Acknowledged {
   constructor() {
     this.known = JSON.parse(sessionStorage.getItem(SEEN_NAME) ?? "{}");
   }
@@ -28,12 +29,12 @@ class Seen {
 export class Alarm {
   /** `onKey()` is told that somebody wants to give a key. */
   constructor(onKey) {
-    this.seen = new Seen();
+    this.seen = new Acknowledged();
     this.title = document.title;
     this.kind = null;
     this.shown = null;
-    for (const id of ["alarm-seen", "banner-seen"]) part(id).addEventListener("click", () => this.see());
-    part("alarm-key").addEventListener("click", onKey);
+    for (const id of ["alarm-seen", "banner-seen"]) byId(id).addEventListener("click", () => this.see());
+    byId("alarm-key").addEventListener("click", onKey);
   }
 
   /** Somebody has seen what is shown. */
@@ -55,8 +56,8 @@ export class Alarm {
     const unseen = Math.max(number - seen.count, 0);
     const standing = status ? this.standing(seen) : null;
     this.kind = trouble ? "lost" : standing ? "missed" : status?.unavailable ? "unread" : null;
-    part("alarm").hidden = !this.kind;
-    part("banner").hidden = Boolean(this.kind) || !unseen;
+    byId("alarm").hidden = !this.kind;
+    byId("banner").hidden = Boolean(this.kind) || !unseen;
     document.body.dataset.alarm = this.kind ?? "";
     const title = this.kind ? `${WORDS[this.kind]} – ${this.title}` : unseen ? `${unseen} not inspected – ${this.title}` : this.title;
     if (document.title !== title) document.title = title;
@@ -67,44 +68,44 @@ export class Alarm {
   /** The newest miss that nobody has seen, and that is new or that no inspection of its station has followed. */
   standing(seen) {
     const fresh = this.status.misses.filter((miss) => seen.misses[miss.station] !== miss.missed_at);
-    return fresh.find((miss) => !miss.followed || this.clock.since(miss.missed_at) < LEAST_S) ?? null;
+    return fresh.find((miss) => !miss.followed || this.clock.since(miss.missed_at) < MIN_ALARM_S) ?? null;
   }
 
   fill(miss, unseen) {
     const { kind, trouble } = this;
-    part("alarm").dataset.kind = kind;
-    write(part("alarm-word"), WORDS[kind]);
-    part("alarm-seen").hidden = kind !== "missed";
-    part("alarm-key").hidden = !trouble?.needsKey;
+    byId("alarm").dataset.kind = kind;
+    setText(byId("alarm-word"), WORDS[kind]);
+    byId("alarm-seen").hidden = kind !== "missed";
+    byId("alarm-key").hidden = !trouble?.needsKey;
     const words = kind === "missed" ? this.ofMiss(miss, unseen) : this.ofTrouble(unseen);
-    for (const [name, text] of Object.entries(words)) write(part(`alarm-${name}`), text);
+    for (const [name, text] of Object.entries(words)) setText(byId(`alarm-${name}`), text);
   }
 
   ofMiss(miss, unseen) {
     const which = miss.part_id === null ? "" : `Part ${miss.part_id}`;
-    const age = `${duration(this.clock.since(miss.missed_at))} ago, at ${this.clock.exactly(miss.missed_at)}`;
+    const age = `${formatDuration(this.clock.since(miss.missed_at))} ago, at ${this.clock.timeWithSeconds(miss.missed_at)}`;
     const hold = "Hold the part: nothing is known about it.";
-    const several = `Hold the parts: ${count(unseen)} were not inspected, this is the last one.`;
-    return { part: which, station: nameOf(miss.station), do: unseen > 1 ? several : hold, why: miss.detail, age };
+    const several = `Hold the parts: ${formatCount(unseen)} were not inspected, this is the last one.`;
+    return { part: which, station: stationName(miss.station), do: unseen > 1 ? several : hold, why: miss.detail, age };
   }
 
   ofTrouble(unseen) {
     const { trouble, clock } = this;
-    const missed = unseen ? ` ${count(unseen)} were not inspected before.` : "";
+    const missed = unseen ? ` ${formatCount(unseen)} were not inspected before.` : "";
     return {
-      part: trouble ? `since ${clock.exactly(trouble.since)}` : "",
+      part: trouble ? `since ${clock.timeWithSeconds(trouble.since)}` : "",
       station: "",
       do: `This screen does not know whether parts are inspected: look at the line.${missed}`,
       why: trouble ? trouble.words : this.status.unavailable,
-      age: trouble ? `for ${duration((clock.now - trouble.since) / 1000)}` : "",
+      age: trouble ? `for ${formatDuration((clock.now - trouble.since) / 1000)}` : "",
     };
   }
 
   fillBanner(unseen) {
     const last = this.status.misses[0];
-    write(part("banner-words"), `${count(unseen)} NOT INSPECTED`);
+    setText(byId("banner-words"), `${formatCount(unseen)} NOT INSPECTED`);
     const which = last?.part_id ? `part ${last.part_id}, ` : "";
-    write(part("banner-last"), last ? `Last: ${which}${nameOf(last.station)}, ${this.clock.time(last.missed_at)}. ${last.detail}` : "");
+    setText(byId("banner-last"), last ? `Last: ${which}${stationName(last.station)}, ${this.clock.time(last.missed_at)}. ${last.detail}` : "");
   }
 }
 

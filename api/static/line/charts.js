@@ -1,23 +1,24 @@
 // What the charts show, and what they say: the defect rate with its limits, and the scores.
 
+import { byId } from "../shared/dom.js";
 import { Plot } from "./plot.js";
-import { count, part, percent, signed, write } from "./words.js";
+import { formatCount, part, formatPercent, formatSigned, setText } from "./format.js";
 
-const LEAST_TOP = 0.01; // of the axis of rates: 1 %
-const ROOM = 1.15;
+const MIN_AXIS_TOP = 0.01; // of the axis of rates: 1 %
+const AXIS_MARGIN = 1.15;
 
 export class Charts {
   constructor() {
-    this.rate = new Plot(part("rate").querySelector(".plot"), percent);
-    this.scores = new Plot(part("scores").querySelector(".plot"), signed);
+    this.rate = new Plot(byId("rate").querySelector(".plot"), formatPercent);
+    this.scores = new Plot(byId("scores").querySelector(".plot"), formatSigned);
   }
 
   /** Shows `chart` and `drift` of an answer; both may be null. */
   show({ chart, drift }, clock) {
-    const says = saysOfRate(chart);
-    say(part("rate"), says);
-    const told = saysOfDrift(drift);
-    say(part("scores"), told);
+    const says = rateSummary(chart);
+    say(byId("rate"), says);
+    const told = driftSummary(drift);
+    say(byId("scores"), told);
     if (!chart) return;
     const time = (hour) => clock.time(hour);
     this.rate.show({ ...rates(chart), label: says.words, time });
@@ -27,7 +28,7 @@ export class Charts {
 
 function say(section, { words, loud }) {
   const says = section.querySelector(".says");
-  write(says, words);
+  setText(says, words);
   says.classList.toggle("loud", loud);
 }
 
@@ -41,7 +42,7 @@ function rates({ hours, centre }) {
     band: hours.map((hour) => (hour.high === null ? null : [hour.low, hour.high])),
     centre,
     from: 0,
-    to: Math.min(Math.max(...values, LEAST_TOP) * ROOM, 1),
+    to: Math.min(Math.max(...values, MIN_AXIS_TOP) * AXIS_MARGIN, 1),
   };
 }
 
@@ -54,14 +55,14 @@ function kindOf(hour) {
 }
 
 /** What the chart says: first the running hour, then how many hours are out. */
-function saysOfRate(chart) {
+function rateSummary(chart) {
   if (!chart) return { words: "Not known.", loud: false };
   const { hours, centre } = chart;
   if (centre === null) return { words: "Too few inspections yet to tell what is usual.", loud: false };
   const last = hours.at(-1);
-  const now = last.inspected ? `${percent(rateOf(last))} in this hour` : "nothing inspected in this hour";
+  const now = last.inspected ? `${formatPercent(rateOf(last))} in this hour` : "nothing inspected in this hour";
   const out = hours.filter((hour) => hour.out);
-  const usual = `usually ${percent(centre)}`;
+  const usual = `usually ${formatPercent(centre)}`;
   if (!out.length) return { words: `As usual: ${now}, ${usual}.`, loud: false };
   const high = out.filter((hour) => hour.out === "high").length;
   const sides = [
@@ -73,7 +74,7 @@ function saysOfRate(chart) {
 }
 
 function hoursIn(number) {
-  return number === 1 ? "1 hour" : `${count(number)} hours`;
+  return number === 1 ? "1 hour" : `${formatCount(number)} hours`;
 }
 
 // === The scores ===
@@ -82,7 +83,7 @@ function means({ hours }, drift) {
   const values = hours.flatMap((hour) => (hour.log_odds === null ? [] : [hour.log_odds]));
   if (drift) values.push(drift.before - drift.least, drift.before + drift.least);
   const [low, high] = values.length ? [Math.min(...values), Math.max(...values)] : [-5, 5];
-  const room = Math.max((high - low) * (ROOM - 1), 0.2);
+  const room = Math.max((high - low) * (AXIS_MARGIN - 1), 0.2);
   const first = drift ? hours.length - drift.hours : hours.length;
   return {
     hours: hours.map((hour) => hour.hour),
@@ -98,9 +99,9 @@ function means({ hours }, drift) {
   };
 }
 
-function saysOfDrift(drift) {
+function driftSummary(drift) {
   if (!drift) return { words: "Too few inspections yet to tell.", loud: false };
-  const means = `${signed(drift.now)} lately, usually ${signed(drift.before)}`;
+  const means = `${formatSigned(drift.now)} lately, usually ${formatSigned(drift.before)}`;
   if (!drift.towards) return { words: `Steady: ${means}.`, loud: false };
   return { words: `Drift towards ${drift.towards}: ${means}.`, loud: true };
 }

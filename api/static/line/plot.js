@@ -2,7 +2,7 @@
 
 const NAMESPACE = "http://www.w3.org/2000/svg";
 const MARGIN = { left: 4.2, right: 1, top: 0.8, bottom: 1.8 }; // in letters
-const LABELS_EVERY_H = 4;
+const LABEL_INTERVAL_H = 4;
 
 export class Plot {
   /** `picture` is the svg element; `describe(value)` writes a value of the vertical axis. */
@@ -30,24 +30,24 @@ export class Plot {
     this.drawn = said;
     const { clientWidth: width, clientHeight: height } = this.picture;
     if (!width || !height) return;
-    const letter = parseFloat(getComputedStyle(this.picture).fontSize);
+    const em = parseFloat(getComputedStyle(this.picture).fontSize);
     const frame = {
-      left: MARGIN.left * letter,
-      right: width - MARGIN.right * letter,
-      top: MARGIN.top * letter,
-      bottom: height - MARGIN.bottom * letter,
+      left: MARGIN.left * em,
+      right: width - MARGIN.right * em,
+      top: MARGIN.top * em,
+      bottom: height - MARGIN.bottom * em,
     };
     this.picture.setAttribute("viewBox", `0 0 ${width} ${height}`);
     this.picture.setAttribute("aria-label", this.content.label);
-    this.picture.replaceChildren(...this.parts(frame, letter));
+    this.picture.replaceChildren(...this.parts(frame, em));
   }
 
-  parts(frame, letter) {
+  parts(frame, em) {
     const { hours, points, band, centre, from, to } = this.content;
     const step = (frame.right - frame.left) / hours.length;
     const x = (index) => frame.left + (index + 0.5) * step;
     const y = (value) => frame.bottom - ((value - from) / (to - from)) * (frame.bottom - frame.top);
-    const made = [from, (from + to) / 2, to].flatMap((value) => this.level(frame, y(value), value, letter));
+    const made = [from, (from + to) / 2, to].flatMap((value) => this.level(frame, y(value), value, em));
     hours.forEach((hour, index) => {
       const place = band[index];
       if (place) made.push(shape("rect", "band", { x: frame.left + index * step, width: step + 0.5, y: y(place[1]), height: Math.max(y(place[0]) - y(place[1]), 1) }));
@@ -55,23 +55,23 @@ export class Plot {
     if (centre !== null) made.push(shape("path", "centre", { d: `M${frame.left} ${y(centre)}H${frame.right}` }));
     made.push(shape("path", "line", { d: path(points.map((point, index) => point && [x(index), y(point.value)])) }));
     points.forEach((point, index) => {
-      if (point) made.push(mark(point.kind, x(index), y(point.value), letter));
+      if (point) made.push(mark(point.kind, x(index), y(point.value), em));
     });
-    return [...made, ...this.times(frame, x, letter)];
+    return [...made, ...this.times(frame, x, em)];
   }
 
-  level(frame, place, value, letter) {
-    const words = shape("text", "", { x: frame.left - 0.4 * letter, y: place + 0.35 * letter, "text-anchor": "end" });
+  level(frame, place, value, em) {
+    const words = shape("text", "", { x: frame.left - 0.4 * em, y: place + 0.35 * em, "text-anchor": "end" });
     words.textContent = this.describe(value);
     return [shape("path", "level", { d: `M${frame.left} ${place}H${frame.right}` }), words];
   }
 
-  times(frame, x, letter) {
+  times(frame, x, em) {
     const { hours, time } = this.content;
     const last = hours.length - 1;
     return hours.flatMap((hour, index) => {
-      if ((last - index) % LABELS_EVERY_H) return [];
-      const words = shape("text", "", { x: x(index), y: frame.bottom + 1.4 * letter, "text-anchor": "middle" });
+      if ((last - index) % LABEL_INTERVAL_H) return [];
+      const words = shape("text", "", { x: x(index), y: frame.bottom + 1.4 * em, "text-anchor": "middle" });
       words.textContent = time(hour);
       return [words];
     });
@@ -91,8 +91,8 @@ function path(places) {
 }
 
 /** A point: `usual` a dot, `few` a ring, `high` and `low` a triangle that points there. */
-function mark(kind, x, y, letter) {
-  const size = letter * (kind === "high" || kind === "low" ? 0.62 : 0.26);
+function mark(kind, x, y, em) {
+  const size = em * (kind === "high" || kind === "low" ? 0.62 : 0.26);
   if (kind === "usual" || kind === "few") return shape("circle", kind, { cx: x, cy: y, r: size });
   const up = kind === "high" ? -1 : 1;
   return shape("path", `out ${kind}`, { d: `M${x} ${y + up * size}l${size} ${-up * 1.7 * size}h${-2 * size}z` });

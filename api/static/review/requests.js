@@ -4,14 +4,14 @@ import { readGrey } from "../shared/png.js";
 import { request, ServiceError } from "../shared/service.js";
 
 const JSON_TYPE = { "Content-Type": "application/json" };
-const MOST_SKIPPED = 100;
+const MAX_SKIPPED = 100;
 const TIMEOUT_MS = 60_000; // a network that is gone may say nothing for much longer
 
 export class Requests {
   /** `session` is the tab's; `station` null is every one. */
   constructor({ key, session, station }) {
     Object.assign(this, { key, session, station });
-    this.classed = new Map(); // whether the masks of a model have classes, as far as is known
+    this.hasClasses = new Map(); // whether the masks of a model have classes, as far as is known
   }
 
   /** Up to `count` tasks for this session and how many wait, {tasks, waiting}; without those in `skipped`, by id. */
@@ -31,20 +31,20 @@ export class Requests {
   async mask(record) {
     const { model, regions } = record.answer;
     const name = `${model.name}/${model.version}`;
-    if (regions.length) this.classed.set(name, regions.some(({ label }) => label !== null));
-    if (this.classed.get(name) === false) return this.#mask(record, false);
+    if (regions.length) this.hasClasses.set(name, regions.some(({ label }) => label !== null));
+    if (this.hasClasses.get(name) === false) return this.#mask(record, false);
     try {
       return await this.#mask(record, true);
     } catch (error) {
       if (error.status !== 400) throw error;
-      this.classed.set(name, false); // the first mask of a model may be empty, and tell nothing
+      this.hasClasses.set(name, false); // the first mask of a model may be empty, and tell nothing
       return this.#mask(record, false);
     }
   }
 
-  async #mask({ record_id: id }, classed) {
-    const answer = await this.#ask(`v1/records/${id}/mask?which=predicted&values=${classed ? "class" : "defect"}`);
-    return { ...(await readGrey(new Uint8Array(await answer.arrayBuffer()))), classed };
+  async #mask({ record_id: id }, hasClasses) {
+    const answer = await this.#ask(`v1/records/${id}/mask?which=predicted&values=${hasClasses ? "class" : "defect"}`);
+    return { ...(await readGrey(new Uint8Array(await answer.arrayBuffer()))), hasClasses };
   }
 
   /** A record as it is now. */

@@ -1,9 +1,9 @@
 // This tab's session: its name, which holds the leases, and when something was judged in it.
 
 const NAME = "segdec.review";
-const LONGEST_PAUSE_MS = 120_000; // between two verdicts of one sitting
-const FEWEST = 5; // verdicts of which a pace can be told
-const MOST = 500; // are remembered one by one
+const MAX_PAUSE_MS = 120_000; // between two verdicts of one sitting
+const MIN_VERDICTS = 5; // verdicts of which a pace can be told
+const MAX_REMEMBERED = 500; // are remembered one by one
 
 /** Judged pictures: how many, and how fast. */
 export class Tally {
@@ -25,9 +25,9 @@ export class Tally {
   /** How many an hour, pauses left out; null while it cannot be told. */
   get perHour() {
     const steps = this.times.slice(1).map((time, at) => time - this.times[at]);
-    const taken = steps.filter((step) => step <= LONGEST_PAUSE_MS);
+    const taken = steps.filter((step) => step <= MAX_PAUSE_MS);
     const milliseconds = taken.reduce((sum, step) => sum + step, 0);
-    return taken.length + 1 < FEWEST || !milliseconds ? null : Math.round((taken.length * 3_600_000) / milliseconds);
+    return taken.length + 1 < MIN_VERDICTS || !milliseconds ? null : Math.round((taken.length * 3_600_000) / milliseconds);
   }
 }
 
@@ -37,7 +37,7 @@ export class Tally {
  * It lies in the storage only while no page of the tab has it: a browser that duplicates a tab copies its storage,
  * and both would be shown the same picture.
  */
-export function takeSession() {
+export function openSession() {
   const { id = randomId(), tally } = take();
   const session = { id, tally: new Tally(tally) };
   window.addEventListener("pagehide", () => sessionStorage.setItem(NAME, JSON.stringify(session)));

@@ -1,5 +1,7 @@
 // Asks for the API key.
 
+import { byId } from "./dom.js";
+
 const DIALOG = `
   <form method="dialog">
     <h2 id="key-title">API key</h2>
@@ -12,21 +14,19 @@ const DIALOG = `
     </div>
   </form>`;
 
-const part = (id) => document.getElementById(id);
-
 /** Shows the prompt with `reason`; the key that was typed, or "" when it was declined. */
 export function askKey(reason) {
-  const dialog = part("key-dialog") ?? makeDialog();
-  part("key-reason").textContent = reason || "The service asks for a key.";
-  part("key").value = "";
+  const dialog = byId("key-dialog") ?? makeDialog();
+  byId("key-reason").textContent = reason || "The service asks for a key.";
+  byId("key").value = "";
   dialog.showModal();
   return new Promise((resolve) => {
     dialog.onclose = () => resolve(dialog.returnValue);
     dialog.oncancel = () => (dialog.returnValue = "");
-    part("key-cancel").onclick = () => dialog.close("");
+    byId("key-cancel").onclick = () => dialog.close("");
     dialog.querySelector("form").onsubmit = (event) => {
       event.preventDefault();
-      dialog.close(part("key").value.trim());
+      dialog.close(byId("key").value.trim());
     };
   });
 }

@@ -1,7 +1,7 @@
 // Mask scores → mask, connected regions and their outline, all in the browser.
 
 /** The least stored value (score × 255, rounded) that reaches `threshold`. */
-export function levelOf(threshold) {
+export function thresholdLevel(threshold) {
   return Math.ceil(threshold * 255 - 1e-9);
 }
 
@@ -12,7 +12,7 @@ export function levelOf(threshold) {
  * score}; runs, row by row, each {y, start, end, region}: the mask's pixels start ≤ x < end of row y.
  */
 export function findRegions({ width, height, pixels }, threshold) {
-  const level = levelOf(threshold);
+  const level = thresholdLevel(threshold);
   const runs = [];
   const parents = [];
   let above = 0; // first run of the row above

@@ -1,8 +1,8 @@
 // Speaks with the service. The messages of its errors are for people.
 
 const KEY_NAME = "segdec.key";
-const MOST_RETRIES = 4;
-const LONGEST_WAIT_S = 30;
+const MAX_RETRIES = 4;
+const MAX_WAIT_S = 30;
 const BUSY = [429, 503];
 const UNAUTHORIZED = 401;
 const KEY_NEEDED = "A key is needed.";
@@ -67,10 +67,10 @@ export async function request(path, options) {
       throw new ServiceError(used ? KEY_UNKNOWN : KEY_NEEDED, UNAUTHORIZED); // the service's words are for programs
     }
     const error = await explain(answer);
-    if (!BUSY.includes(answer.status) || !answer.headers.has("Retry-After") || attempt > MOST_RETRIES) throw error;
+    if (!BUSY.includes(answer.status) || !answer.headers.has("Retry-After") || attempt > MAX_RETRIES) throw error;
     const given = Number(answer.headers.get("Retry-After"));
     const asked = Number.isFinite(given) ? Math.max(given, 0) : 1; // a date, as proxies send it
-    if (asked > LONGEST_WAIT_S) throw error;
+    if (asked > MAX_WAIT_S) throw error;
     await pause(asked, attempt, onWait);
     attempt++;
   }
@@ -85,8 +85,8 @@ async function explain(answer) {
 
 /** Waits as long as was asked for at least; longer with each attempt, and not all pages equally long. */
 async function pause(asked, attempt, onWait) {
-  const wait = Math.min(asked * 2 ** (attempt - 1) * (1 + Math.random()), LONGEST_WAIT_S);
-  onWait(`Service busy: trying again in ${Math.ceil(wait)} s, attempt ${attempt + 1} of ${MOST_RETRIES + 1}.`);
+  const wait = Math.min(asked * 2 ** (attempt - 1) * (1 + Math.random()), MAX_WAIT_S);
+  onWait(`Service busy: trying again in ${Math.ceil(wait)} s, attempt ${attempt + 1} of ${MAX_RETRIES + 1}.`);
   await new Promise((resolve) => setTimeout(resolve, wait * 1000));
   onWait("");
 }

@@ -1,0 +1,117 @@
+// Writes one photograph's result onto the page.
+
+import { byId } from "../shared/dom.js";
+import { decideAt, distinctDecimals, limitsAt, decisionText } from "./decision.js";
+import { drawScale } from "./score_scale.js";
+
+const MAX_ROWS = 200;
+const percent = new Intl.NumberFormat("en", { style: "percent", minimumFractionDigits: 1, maximumFractionDigits: 1 });
+
+/** Shows a photograph that has no result: `word` and why. */
+export function showState(result, word, reason) {
+  byId("decision").dataset.result = result;
+  byId("word").textContent = word;
+  byId("reason").textContent = reason;
+  byId("changed").hidden = true;
+  byId("decision").classList.remove("changed");
+  byId("again").hidden = result !== "failed";
+}
+
+/** Shows the decision at the user's `threshold`, or at the model's own when it is null. */
+export function showDecision(decision, threshold) {
+  const decided = decideAt(decision, threshold);
+  const limits = limitsAt(decision, threshold);
+  showState(decided.verdict, decisionText(decided), decisionReason(decided.verdict, decision.score, limits));
+  const model = decideAt(decision, null);
+  byId("changed").hidden = !decided.moved;
+  byId("decision").classList.toggle("changed", decided.moved);
+  const lost = (decision.review_threshold ?? null) === null ? "" : ", with no review";
+  byId("changed").textContent = `At your threshold${lost}. At the model’s: ${decisionText(model)}.`;
+  drawScale(decision.score, limits, decided.verdict);
+}
+
+function decisionReason(verdict, score, { threshold, review }) {
+  if (review === null || verdict === "defect") {
+    const [value, limit] = distinctDecimals(score, threshold);
+    return `Score ${value} ${verdict === "defect" ? "reaches" : "is below"} the threshold ${limit}.`;
+  }
+  const [value, lower, upper] = distinctDecimals(score, review, threshold);
+  if (verdict === "good") return `Score ${value} is below the review threshold ${lower}.`;
+  return `Score ${value} lies between the thresholds ${lower} and ${upper}.`;
+}
+
+/** Shows the probability of each class, most probable first. */
+export function showProbabilities({ probabilities }) {
+  const sorted = Object.entries(probabilities).sort((a, b) => b[1] - a[1]);
+  const words = sorted.flatMap(([name, share]) => [text("dt", name), text("dd", percentText(share))]);
+  byId("probabilities").replaceChildren(...words);
+}
+
+/** Shows what was inspected by what, and what was done to the photograph. */
+export function showFacts({ image, model, timing_ms: timing, warnings }) {
+  const kind = image.format.toUpperCase() + (image.integrity === "checked" ? "" : " without a checksum");
+  const size = `${image.width} × ${image.height} px, ${image.bit_depth} bit, ${kind}`;
+  byId("facts").textContent = `${size} · ${model.name} ${model.version} · ${Math.round(timing.total)} ms`;
+  showWarnings(warnings);
+}
+
+export function showWarnings(warnings) {
+  byId("warnings").replaceChildren(...warnings.map((warning) => text("li", warning)));
+}
+
+export function showNote(note) {
+  byId("note").textContent = note;
+  byId("note").hidden = !note;
+}
+
+/** Lists regions; `onHover` is told the one below the pointer or focus, `onSelect` the one pressed. */
+export function showRegions(regions, { onHover, onSelect }) {
+  byId("regions-title").textContent = regions.length ? `Regions (${regions.length})` : "Regions";
+  byId("no-regions").hidden = regions.length > 0;
+  byId("regions-head").hidden = !regions.length;
+  byId("regions").replaceChildren(...regions.slice(0, MAX_ROWS).map((region) => row(region, onHover, onSelect)));
+  const more = regions.length - MAX_ROWS;
+  byId("more-regions").hidden = more <= 0;
+  byId("more-regions").textContent = `and ${more} with a lower score`;
+}
+
+/** Marks the rows of the pointed and of the picked region. */
+export function markRegions(hovered, selected) {
+  byId("regions").querySelectorAll("button").forEach((button, index) => {
+    button.classList.toggle("pointed", index + 1 === hovered?.number);
+    button.setAttribute("aria-pressed", index + 1 === selected?.number);
+  });
+}
+
+/** A share in percent that never reads as none or all where it is not. */
+function percentText(share) {
+  if (share > 0 && share < 0.001) return `< ${percent.format(0.001)}`;
+  return share > 0.999 && share < 1 ? `> ${percent.format(0.999)}` : percent.format(share);
+}
+
+function row(region, onHover, onSelect) {
+  const [x, y, width, height] = region.box;
+  const score = region.score.toFixed(2);
+  const button = document.createElement("button");
+  button.type = "button";
+  const size = `${width} × ${height}`;
+  const label = region.label ? ` ${region.label}` : "";
+  button.setAttribute(
+    "aria-label",
+    `Region ${region.number}:${label} at ${x}, ${y}; ${size} pixels; area ${region.area} pixels; highest score ${score}`,
+  );
+  button.append(...[region.number, `${x}, ${y}`, size, region.area, score].map((words) => text("span", words)));
+  if (region.label) button.append(text("span", region.label));
+  for (const event of ["pointerenter", "focus"]) button.addEventListener(event, () => onHover(region));
+  for (const event of ["pointerleave", "blur"]) button.addEventListener(event, () => onHover(null));
+  button.addEventListener("click", () => onSelect(region));
+  const item = document.createElement("li");
+  item.append(button);
+  return item;
+}
+
+function text(name, words) {
+  const made = document.createElement(name);
+  made.textContent = words;
+  return made;
+}

@@ -1,0 +1,61 @@
+// The scale of scores: even in log-odds, as scores of good parts crowd near 0 and those of defects near 1.
+
+import { byId } from "../shared/dom.js";
+import { distinctDecimals } from "./decision.js";
+
+const END = Math.log(1e5); // log-odds at its ends: scores of about 0.00001 and 0.99999
+const TICKS = [0.0001, 0.01, 0.5, 0.99, 0.9999];
+
+/** Where a score stands on the scale, from 0 to 1; what lies beyond an end stands at it. */
+export function positionOf(score) {
+  const place = 0.5 + Math.log(score / (1 - score)) / (2 * END);
+  return Math.min(Math.max(place, 0), 1);
+}
+
+/** The score at a place; the ends are 0 and 1 themselves, so that every decision can be reached. */
+export function scoreAt(place) {
+  if (place <= 0 || place >= 1) return place <= 0 ? 0 : 1;
+  return 1 / (1 + Math.exp(-(place - 0.5) * 2 * END));
+}
+
+/** A score in few digits, also where only its distance from 0 or 1 tells something. */
+export function short(score) {
+  const distance = Math.min(score, 1 - score);
+  const places = distance > 0 ? 2 - Math.floor(Math.log10(distance)) : 4;
+  return String(Number(score.toFixed(Math.min(Math.max(places, 4), 6))));
+}
+
+/** Draws `score` between the limits {threshold, review}; `verdict` is the zone it lies in. */
+export function drawScale(score, { threshold, review }, verdict) {
+  const [value, ...limits] = review === null ? distinctDecimals(score, threshold) : distinctDecimals(score, threshold, review);
+  const from = review === null ? "" : `review from ${limits[1]}, `;
+  const words = `${from}defect from ${limits[0]}`;
+  byId("scale").dataset.result = verdict;
+  byId("scale").setAttribute("aria-label", `Score ${value} of 1, ${from}threshold ${limits[0]}`);
+  const ends = [positionOf(review ?? threshold), positionOf(threshold)];
+  byId("zone-good").style.width = percent(ends[0]);
+  byId("zone-review").style.width = percent(ends[1] - ends[0]);
+  byId("zone-review").hidden = review === null;
+  byId("score-mark").style.left = percent(positionOf(score));
+  write(byId("score-value"), `score ${value}`, positionOf(score));
+  byId("score-limits").textContent = words[0].toUpperCase() + words.slice(1);
+  byId("ticks").replaceChildren(...TICKS.map(tick));
+}
+
+function tick(score) {
+  const made = document.createElement("span");
+  made.textContent = score;
+  made.style.left = percent(positionOf(score));
+  return made;
+}
+
+/** Writes `words` centred at `place` of the scale, but not beyond its ends. */
+function write(element, words, place) {
+  element.textContent = words;
+  const half = element.offsetWidth / 2 / byId("scale").offsetWidth;
+  element.style.left = percent(Math.min(Math.max(place, half), 1 - half));
+}
+
+function percent(share) {
+  return `${share * 100}%`;
+}

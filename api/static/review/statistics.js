@@ -1,0 +1,90 @@
+// What slips through, and what is called defective in vain: estimates from what people have judged, in words.
+
+import { byId } from "../shared/dom.js";
+
+const DAY_MS = 86_400_000;
+const DAYS = 7;
+
+/** Shows the statistics of today and of the last days; `requests` fetches them. */
+export async function showStatistics(requests) {
+  byId("slips").showModal();
+  const now = new Date();
+  const midnight = new Date(now.getFullYear(), now.getMonth(), now.getDate());
+  const spans = [["Today", midnight], [`Last ${DAYS} days`, new Date(now - DAYS * DAY_MS)]];
+  byId("slips-spans").replaceChildren(...spans.map(([title]) => spanSection(title, [text("p", "Counting …", "hint")])));
+  const sections = spans.map(async ([title, since]) => {
+    try {
+      return spanSection(title, describe(await requests.statistics(since)));
+    } catch (error) {
+      return spanSection(title, [text("p", error.message, "trouble")]);
+    }
+  });
+  byId("slips-spans").replaceChildren(...(await Promise.all(sections)));
+}
+
+/** Sentences about a span of time: {headline, facts, notes}. */
+export function sentences(found) {
+  const { called_good: good, called_defective: defective, for_review: doubtful, drawn, reviewed, unsure } = found;
+  const put = `${number(drawn)} put up for people, ${number(reviewed)} judged`;
+  return {
+    headline: countSentence(good, "called good", found.missed, "defective"),
+    facts: [
+      countSentence(defective, "called defective", found.false_alarms, "good"),
+      ...(good ? [shareSentence("Of all defects", found.miss_rate, "slip through")] : []),
+      shareSentence("Of all parts", found.defect_rate, "are defective"),
+      `${number(found.inspected)} inspected, ${number(doubtful)} of them for review. ${put}${unsure ? `, ${number(unsure)} of them unsure` : ""}.`,
+    ],
+    notes: found.notes,
+  };
+}
+
+function countSentence(count, called, { value, low, high }, truly) {
+  if (!count) return `Nothing was ${called}.`;
+  const among = `Of ${number(count)} ${called}`;
+  if (!isNumber(value)) return `${among}, nobody knows yet how many are ${truly}: too few were judged.`;
+  return `${among}, about ${number(value)} ${number(value) === "1" ? "is" : "are"} ${truly}${interval(low, high, number)}.`;
+}
+
+function shareSentence(among, { value, low, high }, what) {
+  if (!isNumber(value)) return `${among}, nobody knows yet how many ${what}.`;
+  return `${among}, about ${percent(value)} ${what}${interval(low, high, percent)}.`;
+}
+
+function interval(low, high, write) {
+  if (isNumber(low) && isNumber(high)) return ` (${write(low)} to ${write(high)})`;
+  if (isNumber(low)) return ` (at least ${write(low)})`;
+  return isNumber(high) ? ` (at most ${write(high)})` : "";
+}
+
+function isNumber(value) {
+  return typeof value === "number";
+}
+
+/** With thin spaces between the thousands; small estimates with a decimal. */
+function number(value) {
+  const digits = value < 10 ? 1 : 0;
+  return value.toLocaleString("en", { maximumFractionDigits: digits }).replaceAll(",", "\u202f");
+}
+
+function percent(share) {
+  return `${(100 * share).toLocaleString("en", { maximumSignificantDigits: share < 0.1 ? 2 : 3 })}\u202f%`;
+}
+
+function describe(found) {
+  const { headline, facts, notes } = sentences(found);
+  const list = document.createElement("ul");
+  list.append(...facts.map((fact) => text("li", fact)));
+  return [text("p", headline, "headline"), list, ...notes.map((note) => text("p", note, "note"))];
+}
+
+function spanSection(title, parts) {
+  const section = document.createElement("section");
+  section.append(text("h3", title), ...parts);
+  return section;
+}
+
+function text(name, words, kind = "") {
+  const made = document.createElement(name);
+  Object.assign(made, { textContent: words, className: kind });
+  return made;
+}
