@@ -1,9 +1,9 @@
-// The decision at a threshold that may be another than the model's.
+// The decision at the model's threshold or at the user's.
 
 /**
- * The limits in force, {threshold, review, moved}, at the user's `threshold`, or the model's when it is null.
+ * The effective limits {threshold, review, moved}: at the user's `threshold`, or at the model's if it is null.
  *
- * `review` is null where nothing is for review: as in the service, a threshold of the user's own leaves none.
+ * `review` is null if there is no review band. A user's threshold disables the band, as it does in the service.
  */
 export function limitsAt(decision, threshold) {
   const limit = threshold ?? decision.threshold;
@@ -24,19 +24,19 @@ export function decideAt(decision, threshold) {
   return { verdict: "good", label: good, moved };
 }
 
-/** A decision in words: Good, Review, Defect, or Defect: scratch. */
+/** The text of a decision: Good, Review, Defect, or Defect: scratch. */
 export function decisionText({ verdict, label }) {
   if (verdict === "good") return "Good";
   if (verdict === "review") return "Review";
   return label.toLowerCase() === "defect" ? "Defect" : `Defect: ${label}`;
 }
 
-/** A decision in words that stand alone: they say when it is not the model's own. */
+/** The text of a decision outside its panel; it marks decisions at the user's threshold. */
 export function markedDecisionText(decided) {
   return decided.moved ? `${decisionText(decided)}, at your threshold` : decisionText(decided);
 }
 
-/** Scores with as many digits as tell different ones apart. */
+/** Scores with enough decimals to distinguish different ones. */
 export function distinctDecimals(...scores) {
   for (let places = 3; places < 7; places++) {
     const texts = scores.map((score) => score.toFixed(places));
@@ -45,7 +45,7 @@ export function distinctDecimals(...scores) {
   return scores.map(String);
 }
 
-/** The name of the good class: the answer's label if it says so, else the class whose share is 1 − score. */
+/** The good class: the label of a good part, else the class whose probability is 1 − score. */
 function goodClassName({ label, score, threshold, review_threshold: review, probabilities }) {
   if (score < (review ?? threshold)) return label;
   const distance = (name) => Math.abs(1 - score - probabilities[name]);

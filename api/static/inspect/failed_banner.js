@@ -1,29 +1,31 @@
-// The bar above everything else: how many photographs were not inspected. No other state is as loud.
+// The banner with the number of photographs that were not inspected. It is the most prominent state of the page.
+
+import { byId } from "../shared/dom.js";
 
 export class FailedBanner {
-  /** `onShow(entry)` is told which photograph to show, `onRetry(entries)` which to inspect again. */
+  /** Calls `onShow(entry)` to show a photograph, `onRetry(entries)` to inspect some again. */
   constructor({ onShow, onRetry }) {
-    this.bar = document.getElementById("missed");
+    this.bar = byId("missed");
     this.title = document.title;
     this.entries = [];
     this.displayed = null;
-    document.getElementById("missed-next").addEventListener("click", () => {
+    byId("missed-next").addEventListener("click", () => {
       this.displayed = this.entries[(this.entries.indexOf(this.displayed) + 1) % this.entries.length];
       onShow(this.displayed);
     });
-    document.getElementById("missed-again").addEventListener("click", () => onRetry([...this.entries]));
+    byId("missed-retry").addEventListener("click", () => onRetry([...this.entries]));
   }
 
-  /** Counts those of `entries`, in their order, that were not inspected; one alone says so itself. */
+  /** Counts the failed `entries`; hidden for a single photograph, whose panel shows the failure. */
   update(entries) {
     this.entries = entries.filter(({ state }) => state === "failed");
     const count = this.entries.length;
     const text = `${count} not inspected`;
     this.bar.hidden = !count || entries.length < 2;
     document.title = count ? `${text} – ${this.title}` : this.title;
-    if (document.getElementById("missed-count").textContent === text) return; // else it would be read out again
-    document.getElementById("missed-count").textContent = text;
-    const hint = count === 1 ? "Hold this part: nothing is known about it." : "Hold these parts: nothing is known about them.";
-    document.getElementById("missed-hold").textContent = hint;
+    if (byId("missed-count").textContent === text) return; // screen readers announce every change
+    byId("missed-count").textContent = text;
+    const hint = count === 1 ? "Hold this part: its condition is unknown." : "Hold these parts: their condition is unknown.";
+    byId("missed-hold").textContent = hint;
   }
 }

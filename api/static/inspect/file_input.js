@@ -1,12 +1,14 @@
-// Takes photographs: dropped, chosen, pasted or taken with the phone's camera.
+// Photographs as input: dropped, chosen, pasted or taken with the phone's camera.
 
-/** Calls `onFiles(files)`, an array, for what arrives on the page, and `onError(words)` for what cannot be read. */
+import { byId } from "../shared/dom.js";
+
+/** Calls `onFiles(files)` with an array of new files, and `onError(text)` if input has no readable file. */
 export function listenForFiles(onFiles, onError) {
   for (const id of ["files", "shot"]) {
-    const input = document.getElementById(id);
+    const input = byId(id);
     input.addEventListener("change", () => {
       onFiles([...input.files]);
-      input.value = ""; // so that the same file can be chosen again
+      input.value = ""; // allows choosing the same file again
     });
   }
   document.addEventListener("paste", (event) => {
@@ -18,7 +20,7 @@ export function listenForFiles(onFiles, onError) {
 function listenForDrops(onFiles, onError) {
   const showDropping = (dropping) => document.body.classList.toggle("dropping", dropping);
   document.addEventListener("dragover", (event) => {
-    event.preventDefault(); // else the browser would open the file in place of the page
+    event.preventDefault(); // prevents the browser from opening the file
     showDropping(true);
   });
   document.addEventListener("dragleave", (event) => {
@@ -30,14 +32,14 @@ function listenForDrops(onFiles, onError) {
     try {
       const files = await droppedFiles(event.dataTransfer);
       if (files.length) onFiles(files);
-      else onError("What was dropped holds no files. Drop photographs, or a folder of them.");
+      else onError("The dropped item contains no files. Drop photographs or a folder of photographs.");
     } catch (error) {
-      onError(`What was dropped cannot be read: ${error.message}`);
+      onError(`The dropped files cannot be read: ${error.message}`);
     }
   });
 }
 
-/** The dropped files; a folder is opened, one level deep. */
+/** The dropped files, and the files directly inside dropped folders. */
 async function droppedFiles(transfer) {
   const items = [...transfer.items].filter((item) => item.kind === "file");
   const taken = items.map((item) => ({ entry: item.webkitGetAsEntry?.(), file: item.getAsFile() }));

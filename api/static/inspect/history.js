@@ -1,21 +1,22 @@
-// The list of this session's photographs, which is also the queue.
+// The list of this session's photographs, inspected and queued.
 
+import { byId } from "../shared/dom.js";
 import { decideAt, markedDecisionText } from "./decision.js";
 
 const SIGNS = { good: "✓", review: "?", defect: "✕" };
 
 export class History {
-  /** `onChoose(entry)` is told which photograph was clicked. */
+  /** Calls `onChoose(entry)` when a photograph is clicked. */
   constructor(onChoose) {
-    this.list = document.getElementById("history");
-    this.progress = document.getElementById("progress");
+    this.list = byId("history");
+    this.progress = byId("progress");
     this.onChoose = onChoose;
     this.buttons = new Map();
-    this.order = []; // as they came, the newest first
+    this.order = []; // order of arrival, newest first
     this.list.addEventListener("keydown", (event) => this.#move(event));
   }
 
-  /** Adds one photograph, below `after`, or above all earlier ones without it. */
+  /** Adds a photograph below `after`; without it, at the top. */
   add(entry, after) {
     const button = document.createElement("button");
     button.type = "button";
@@ -28,7 +29,7 @@ export class History {
     this.update(entry, null);
   }
 
-  /** Shows what has become of `entry`; `threshold` is the user's, or null for the model's. */
+  /** Shows the state of `entry`; `threshold` is the user's, or null for the model's. */
   update(entry, threshold) {
     const button = this.buttons.get(entry);
     const { result, tag, moved = false } = describe(entry, threshold);
@@ -43,7 +44,7 @@ export class History {
     button.querySelector(".error").hidden = !(entry.error || entry.wait);
   }
 
-  /** Shows the small picture of `entry`, or its file's kind where the browser cannot draw it. */
+  /** Shows the thumbnail of `entry`, or its file extension if the browser cannot decode it. */
   setThumbnail(entry, canvas) {
     const kind = /\.([a-z0-9]{1,5})$/i.exec(entry.file.name)?.[1] ?? "file";
     this.buttons.get(entry).querySelector(".thumbnail").replaceChildren(canvas ?? kind.toUpperCase());
@@ -66,7 +67,7 @@ export class History {
     this.progress.querySelector("p").textContent = `${done} of ${entries.length} inspected`;
   }
 
-  /** Puts `entry` where it belongs: what was not inspected above the rest, both in the order they came in. */
+  /** Moves `entry` to its position: failed entries first, both groups in order of arrival. */
   #place(entry) {
     const button = this.buttons.get(entry);
     const focused = document.activeElement === button;

@@ -1,4 +1,4 @@
-// The page: photographs in, decisions and masks out. Everything moved by a slider is worked out here.
+// The inspection page: photographs in, decisions and masks out. Sliders recompute both without a request.
 
 import { byId } from "../shared/dom.js";
 import { askKey } from "../shared/key_prompt.js";
@@ -24,9 +24,9 @@ const MAX_CONCURRENT_REQUESTS = 2;
 const main = document.querySelector("main");
 
 const entries = [];
-let current = null; // the entry that was chosen
-let displayed = null; // what is on the page: {entry, scores, found, labels}, once a result is
-let selected = null; // the region that stays highlighted
+let current = null; // the selected entry
+let displayed = null; // the displayed result {entry, scores, found, labels}, or null
+let selected = null; // the region that stays highlighted, or null
 
 const key = new Key(askKey);
 const queue = new RequestQueue(MAX_CONCURRENT_REQUESTS);
@@ -43,7 +43,7 @@ function add(files) {
   if (!files.length) return;
   key.declined = false;
   showError("");
-  sliders.resetScore(); // what is new is decided by the model
+  sliders.resetScore(); // new photographs are judged at the model's threshold
   let previous;
   for (const file of files) {
     const entry = { file, state: "waiting", wait: "", error: "", decision: null, json: null };
@@ -112,7 +112,7 @@ async function show(entry) {
   if (fresh) await showPhotograph(entry);
 }
 
-/** The photograph alone, while nothing else is known about it. */
+/** Shows a photograph that has no result. */
 async function showPhotograph(entry) {
   result.showNote("");
   result.showWarnings([]);
@@ -151,12 +151,12 @@ async function showAnswer(entry) {
 
 function maskBytes(mask) {
   if (mask?.encoding !== "scores") {
-    throw new Error("The answer holds no mask scores. The service is older than this page.");
+    throw new Error("The response has no mask scores: the service is older than this page. Reload the page.");
   }
-  return Uint8Array.from(atob(mask.data), (letter) => letter.charCodeAt(0));
+  return Uint8Array.from(atob(mask.data), (character) => character.charCodeAt(0));
 }
 
-/** Works out again what the slider `name` decides. */
+/** Recomputes everything that depends on the slider `name`. */
 function apply(name) {
   const decides = name === "score" || name === "all";
   if (decides) for (const entry of entries) history.update(entry, sliders.score);
@@ -190,17 +190,17 @@ function selectFromList(region) {
   if (selected) viewer.centre(selected);
 }
 
-function showError(words) {
-  byId("trouble").textContent = words;
-  byId("trouble").hidden = !words;
+function showError(text) {
+  byId("error").textContent = text;
+  byId("error").hidden = !text;
 }
 
 function showKey() {
   byId("forget-key").hidden = !key.value;
 }
 
-function announce(words) {
-  byId("announcement").textContent = words;
+function announce(text) {
+  byId("announcement").textContent = text;
 }
 
 // === Downloads ===
@@ -226,10 +226,10 @@ function save(entry, ending, blob) {
 // === Wiring ===
 
 listenForFiles(add, showError);
-const showPageError = (reason) => showError(`The page failed: ${reason}. Load it again.`);
+const showPageError = (reason) => showError(`Page error: ${reason}. Reload the page.`);
 window.addEventListener("error", (event) => showPageError(event.message));
 window.addEventListener("unhandledrejection", (event) => showPageError(event.reason));
-byId("again").addEventListener("click", () => retry([current]));
+byId("retry").addEventListener("click", () => retry([current]));
 byId("models").addEventListener("change", () => sliders.resetScore());
 byId("save-mask").addEventListener("click", saveMask);
 byId("save-json").addEventListener("click", saveAnswer);

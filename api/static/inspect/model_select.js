@@ -1,4 +1,4 @@
-// Says which model answers, and lets choose when there are several.
+// Shows the served model; offers a choice if there are several.
 
 import { byId } from "../shared/dom.js";
 import { listModels } from "./requests.js";
@@ -9,12 +9,12 @@ export class ModelSelect {
     this.models = [];
   }
 
-  /** The model to ask, or nothing for the service's default. */
+  /** The chosen model; undefined for the service's default. */
   get chosen() {
     return this.models[Number(byId("models").value || -1)];
   }
 
-  /** Asks the service what it serves. */
+  /** Fetches the list of served models. */
   async fill() {
     try {
       this.models = await listModels(this.key);

@@ -1,12 +1,12 @@
-// Zooms and moves the picture: buttons, wheel with Ctrl (a touchpad's pinch), dragging, keys.
+// Pan and zoom: buttons, Ctrl and wheel (a touchpad's pinch), dragging, arrow keys.
 
 import { byId } from "../shared/dom.js";
 
 const STEP = 1.5;
-const CLICK_PX = 5; // a shorter drag is a click
+const CLICK_PX = 5; // shorter drags are clicks
 const KEYS = { ArrowLeft: [60, 0], ArrowRight: [-60, 0], ArrowUp: [0, 60], ArrowDown: [0, -60] };
 
-/** Lets the user move `view`, a ViewWindow, on `canvas`; `redraw` is called after each change. */
+/** Connects `canvas` to `view`, a Viewport; calls `redraw` after each change. */
 export function enablePanZoom(canvas, view, redraw) {
   const change = (move) => (event) => {
     if (!view.size) return;
@@ -17,7 +17,7 @@ export function enablePanZoom(canvas, view, redraw) {
   byId("zoom-out").addEventListener("click", change(() => view.zoomBy(1 / STEP)));
   byId("zoom-fit").addEventListener("click", change(() => view.fit()));
   canvas.addEventListener("wheel", (event) => {
-    if (!event.ctrlKey) return; // the wheel alone scrolls the page
+    if (!event.ctrlKey) return; // without Ctrl the wheel scrolls the page
     event.preventDefault();
     change(() => view.zoomBy(Math.exp(-event.deltaY / 200), { x: event.offsetX, y: event.offsetY }))(event);
   }, { passive: false });

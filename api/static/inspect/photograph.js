@@ -1,8 +1,8 @@
-// Photographs as the browser can draw them: upright, or not at all.
+// Photographs decoded by the browser, upright.
 
 const THUMBNAIL_PX = 160;
 
-/** The photograph as a bitmap, turned upright as the service does; null when the browser cannot draw it. */
+/** The photograph as an upright bitmap, as the service sees it; null if the browser cannot decode it. */
 export async function decode(file) {
   try {
     return await createImageBitmap(file, { imageOrientation: "from-image" });
@@ -11,7 +11,7 @@ export async function decode(file) {
   }
 }
 
-/** A small canvas with the photograph, or null. */
+/** A thumbnail as a canvas, or null. */
 export async function thumbnail(file) {
   const bitmap = await decode(file);
   if (!bitmap) return null;
@@ -24,16 +24,16 @@ export async function thumbnail(file) {
   return canvas;
 }
 
-/** What to say about how the photograph is shown; "" when it is as the service saw it. */
+/** A note if the display differs from what the service saw; "" otherwise. */
 export function displayNote(bitmap, image) {
   const kind = image.format.toUpperCase();
-  if (!bitmap) return `This browser cannot show ${kind} files. The mask lies on a grey ground; it is right.`;
+  if (!bitmap) return `This browser cannot display ${kind} files. The mask is correct; it is shown on a grey background.`;
   if (bitmap.width !== image.width || bitmap.height !== image.height) {
     const size = `${bitmap.width} × ${bitmap.height} px`;
-    return `This browser reads the file as ${size}, so it is not shown. The mask is right.`;
+    return `This browser decodes the file as ${size}, so only the mask is shown. The mask is correct.`;
   }
   if (image.bit_depth > 8) {
-    return `${image.bit_depth}-bit photograph: this browser may show it darker or lighter than it is.`;
+    return `${image.bit_depth}-bit photograph: this browser may display it darker or brighter than it is.`;
   }
   return "";
 }

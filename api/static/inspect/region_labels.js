@@ -1,46 +1,46 @@
-// Regions' labels: those of the answer belong to its own threshold, at another one the regions are others.
+// Labels of regions at any mask threshold; the response has labels at the model's threshold only.
 
 import { thresholdLevel } from "../shared/regions.js";
 
 /**
- * Draws the labelled regions of an answer, so that each pixel knows its label.
+ * Rasterizes the labelled regions of a response.
  *
- * A polygon is an outer contour and runs along pixels of its region. What it encloses is the region's as well, but for
- * what lies in a hole: pixels of a region in there, which is the smaller one, or such as do not reach the threshold.
+ * Each polygon is an outer contour through pixels of its region. Enclosed pixels belong to the region too, except in
+ * holes: pixels of a smaller region inside, and pixels below the threshold.
  *
- * Returns {names, width, places}: places, row by row, is 1 + the place of a pixel's label among the names, 0 for none.
- * Without labels in the answer it returns null.
+ * Returns {names, width, indices}: `indices` has 1 + the index of each pixel's label in `names`, row by row; 0 for
+ * none. Returns null if the response has no labels.
  */
 export function rasterizeLabels({ width, height, pixels }, { mask, regions }) {
   const labelled = regions.filter(({ label }) => label);
   if (!labelled.length) return null;
   const names = [...new Set(labelled.map(({ label }) => label))];
-  const places = new Uint8Array(width * height);
+  const indices = new Uint8Array(width * height);
   const level = thresholdLevel(mask.threshold);
   const largestFirst = [...labelled].sort((one, other) => boxArea(other) - boxArea(one));
   for (const { label, polygon } of largestFirst) {
     for (const [y, start, end] of interiorRows(polygon)) {
       for (let at = y * width + start; at <= y * width + end; at++) {
-        if (pixels[at] >= level) places[at] = 1 + names.indexOf(label);
+        if (pixels[at] >= level) indices[at] = 1 + names.indexOf(label);
       }
     }
   }
   for (const { label, polygon } of labelled) {
-    for (const [x, y] of boundaryPixels(polygon)) places[y * width + x] = 1 + names.indexOf(label);
+    for (const [x, y] of boundaryPixels(polygon)) indices[y * width + x] = 1 + names.indexOf(label);
   }
-  return { names, width, places };
+  return { names, width, indices };
 }
 
-/** Gives regions the labels of their pixels; at a low threshold one may have several. */
+/** Assigns to each region the labels of its pixels; at a low threshold a region can have several. */
 export function labelRegions({ regions, runs }, labels) {
   if (!labels) return;
   const found = new Map(regions.map((region) => [region, new Set()]));
   for (const { y, start, end, region } of runs) {
     const row = y * labels.width;
-    for (const place of labels.places.subarray(row + start, row + end)) if (place) found.get(region).add(place);
+    for (const index of labels.indices.subarray(row + start, row + end)) if (index) found.get(region).add(index);
   }
-  for (const [region, places] of found) {
-    region.label = [...places].sort((one, other) => one - other).map((place) => labels.names[place - 1]).join(", ");
+  for (const [region, indices] of found) {
+    region.label = [...indices].sort((one, other) => one - other).map((index) => labels.names[index - 1]).join(", ");
   }
 }
 
@@ -52,7 +52,7 @@ function edgesOf(polygon) {
   return polygon.map((from, at) => [from, polygon[(at + 1) % polygon.length]]);
 }
 
-/** The rows [y, first x, last x] between a polygon's sides; those that it runs along may be missing. */
+/** The rows [y, first x, last x] inside a polygon; its boundary may be missing. */
 function* interiorRows(polygon) {
   const crossings = new Map();
   for (const side of edgesOf(polygon)) {
@@ -68,7 +68,7 @@ function* interiorRows(polygon) {
   }
 }
 
-/** The pixels that a polygon runs along. */
+/** The pixels on a polygon's boundary. */
 function* boundaryPixels(polygon) {
   for (const [[fromX, fromY], [toX, toY]] of edgesOf(polygon)) {
     const steps = Math.max(Math.abs(toX - fromX), Math.abs(toY - fromY), 1);

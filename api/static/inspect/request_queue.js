@@ -1,4 +1,4 @@
-// Runs jobs in order, a few at once.
+// Runs jobs in order, at most a fixed number at a time.
 
 export class RequestQueue {
   constructor(maxConcurrent) {
@@ -6,7 +6,7 @@ export class RequestQueue {
     this.waiting = [];
   }
 
-  /** Runs `job`, an async function, when a place is free. */
+  /** Runs `job`, an async function, when a slot is free. */
   add(job) {
     this.waiting.push(job);
     this.#next();

@@ -1,20 +1,20 @@
-// What this page asks of the service.
+// This page's requests to the service.
 
 import { request } from "../shared/service.js";
 
-const LARGE_FILE_BYTES = 2 ** 24; // bytes, from which on proxies refuse files
+const LARGE_FILE_BYTES = 2 ** 24; // proxies may reject larger files
 
-/** All served models; an empty list when they cannot be told. */
+/** All served models. */
 export async function listModels(key) {
   const answer = await request("v1/models", { key });
   return (await answer.json()).models ?? [];
 }
 
 /**
- * Has one photograph inspected; `model` is one of `listModels` or nothing for the service's default.
+ * Inspects one photograph with `model`, one of `listModels`, or the service's default if undefined.
  *
- * Returns {decision, json}: the answer's decision, and all of it as it came, a Blob: a long session would
- * fill the memory with masks otherwise. `onWait(text)` is told what is waited for.
+ * Returns {decision, json}: the decision, and the whole response as a Blob, so that masks of a long session do not
+ * fill the memory. Calls `onWait(text)` while it waits for the service.
  */
 export async function inspect(file, { model, key, onWait }) {
   const body = new FormData();
@@ -29,6 +29,6 @@ export async function inspect(file, { model, key, onWait }) {
 }
 
 function connectionErrorText({ size }) {
-  const large = size > LARGE_FILE_BYTES ? ` It may also refuse a file of ${(size / 1e6).toFixed(0)} MB.` : "";
-  return `No answer. The service is stopped or cannot be reached, or the file cannot be read.${large}`;
+  const large = size > LARGE_FILE_BYTES ? ` A proxy may also reject a file of ${(size / 1e6).toFixed(0)} MB.` : "";
+  return `No response: the service is stopped or unreachable, or the file is unreadable.${large}`;
 }

@@ -1,4 +1,4 @@
-// Writes one photograph's result onto the page.
+// The panel with the result of one photograph.
 
 import { byId } from "../shared/dom.js";
 import { decideAt, distinctDecimals, limitsAt, decisionText } from "./decision.js";
@@ -7,17 +7,17 @@ import { drawScale } from "./score_scale.js";
 const MAX_ROWS = 200;
 const percent = new Intl.NumberFormat("en", { style: "percent", minimumFractionDigits: 1, maximumFractionDigits: 1 });
 
-/** Shows a photograph that has no result: `word` and why. */
+/** Shows `word` as the state of a photograph, and the reason. */
 export function showState(result, word, reason) {
   byId("decision").dataset.result = result;
   byId("word").textContent = word;
   byId("reason").textContent = reason;
   byId("changed").hidden = true;
   byId("decision").classList.remove("changed");
-  byId("again").hidden = result !== "failed";
+  byId("retry").hidden = result !== "failed";
 }
 
-/** Shows the decision at the user's `threshold`, or at the model's own when it is null. */
+/** Shows the decision at the user's `threshold`, or at the model's if it is null. */
 export function showDecision(decision, threshold) {
   const decided = decideAt(decision, threshold);
   const limits = limitsAt(decision, threshold);
@@ -25,8 +25,8 @@ export function showDecision(decision, threshold) {
   const model = decideAt(decision, null);
   byId("changed").hidden = !decided.moved;
   byId("decision").classList.toggle("changed", decided.moved);
-  const lost = (decision.review_threshold ?? null) === null ? "" : ", with no review";
-  byId("changed").textContent = `At your threshold${lost}. At the model’s: ${decisionText(model)}.`;
+  const note = (decision.review_threshold ?? null) === null ? "" : " (no review band)";
+  byId("changed").textContent = `At your threshold${note}. Model’s decision: ${decisionText(model)}.`;
   drawScale(decision.score, limits, decided.verdict);
 }
 
@@ -47,9 +47,9 @@ export function showProbabilities({ probabilities }) {
   byId("probabilities").replaceChildren(...words);
 }
 
-/** Shows what was inspected by what, and what was done to the photograph. */
+/** Shows facts about image and model, and the warnings. */
 export function showFacts({ image, model, timing_ms: timing, warnings }) {
-  const kind = image.format.toUpperCase() + (image.integrity === "checked" ? "" : " without a checksum");
+  const kind = image.format.toUpperCase() + (image.integrity === "checked" ? "" : " without checksum");
   const size = `${image.width} × ${image.height} px, ${image.bit_depth} bit, ${kind}`;
   byId("facts").textContent = `${size} · ${model.name} ${model.version} · ${Math.round(timing.total)} ms`;
   showWarnings(warnings);
@@ -64,7 +64,7 @@ export function showNote(note) {
   byId("note").hidden = !note;
 }
 
-/** Lists regions; `onHover` is told the one below the pointer or focus, `onSelect` the one pressed. */
+/** Lists regions; calls `onHover(region)` for pointer or focus, `onSelect(region)` for a click. */
 export function showRegions(regions, { onHover, onSelect }) {
   byId("regions-title").textContent = regions.length ? `Regions (${regions.length})` : "Regions";
   byId("no-regions").hidden = regions.length > 0;
@@ -75,7 +75,7 @@ export function showRegions(regions, { onHover, onSelect }) {
   byId("more-regions").textContent = `and ${more} with a lower score`;
 }
 
-/** Marks the rows of the pointed and of the picked region. */
+/** Marks the rows of the hovered and of the selected region. */
 export function markRegions(hovered, selected) {
   byId("regions").querySelectorAll("button").forEach((button, index) => {
     button.classList.toggle("pointed", index + 1 === hovered?.number);
@@ -83,7 +83,7 @@ export function markRegions(hovered, selected) {
   });
 }
 
-/** A share in percent that never reads as none or all where it is not. */
+/** A share in percent; never rounded to 0 % or 100 %. */
 function percentText(share) {
   if (share > 0 && share < 0.001) return `< ${percent.format(0.001)}`;
   return share > 0.999 && share < 1 ? `> ${percent.format(0.999)}` : percent.format(share);

@@ -1,20 +1,21 @@
-// The line above the list: how many photographs of the session somebody has to look at.
+// The number of photographs in this session that need a review.
 
+import { byId } from "../shared/dom.js";
 import { decideAt } from "./decision.js";
 
 export class ReviewCount {
-  /** `onShow(entry)` is told which photograph to show. */
+  /** Calls `onShow(entry)` to show a photograph. */
   constructor(onShow) {
-    this.line = document.getElementById("reviews");
+    this.line = byId("reviews");
     this.entries = [];
     this.displayed = null;
-    document.getElementById("review-next").addEventListener("click", () => {
+    byId("review-next").addEventListener("click", () => {
       this.displayed = this.entries[(this.entries.indexOf(this.displayed) + 1) % this.entries.length];
       onShow(this.displayed);
     });
   }
 
-  /** Counts those of `entries`, in their order, that are for review at the user's `threshold`; one alone says so. */
+  /** Counts the `entries` for review at the user's `threshold`; hidden for a single photograph. */
   update(entries, threshold) {
     const doubtful = ({ state, decision }) => state === "done" && decideAt(decision, threshold).verdict === "review";
     this.entries = entries.filter(doubtful);

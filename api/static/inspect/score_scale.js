@@ -1,31 +1,31 @@
-// The scale of scores: even in log-odds, as scores of good parts crowd near 0 and those of defects near 1.
+// The score axis: linear in log-odds, because scores cluster near 0 and 1.
 
 import { byId } from "../shared/dom.js";
 import { distinctDecimals } from "./decision.js";
 
-const END = Math.log(1e5); // log-odds at its ends: scores of about 0.00001 and 0.99999
+const END = Math.log(1e5); // log-odds at the ends: scores of about 0.00001 and 0.99999
 const TICKS = [0.0001, 0.01, 0.5, 0.99, 0.9999];
 
-/** Where a score stands on the scale, from 0 to 1; what lies beyond an end stands at it. */
+/** The position of a score on the axis, 0 to 1, clamped to its ends. */
 export function positionOf(score) {
   const place = 0.5 + Math.log(score / (1 - score)) / (2 * END);
   return Math.min(Math.max(place, 0), 1);
 }
 
-/** The score at a place; the ends are 0 and 1 themselves, so that every decision can be reached. */
+/** The score at a position; the ends are exactly 0 and 1, so that every decision can be reached. */
 export function scoreAt(place) {
   if (place <= 0 || place >= 1) return place <= 0 ? 0 : 1;
   return 1 / (1 + Math.exp(-(place - 0.5) * 2 * END));
 }
 
-/** A score in few digits, also where only its distance from 0 or 1 tells something. */
+/** A score with few significant digits, also near 0 and 1. */
 export function short(score) {
   const distance = Math.min(score, 1 - score);
   const places = distance > 0 ? 2 - Math.floor(Math.log10(distance)) : 4;
   return String(Number(score.toFixed(Math.min(Math.max(places, 4), 6))));
 }
 
-/** Draws `score` between the limits {threshold, review}; `verdict` is the zone it lies in. */
+/** Draws `score` and the limits {threshold, review}; `verdict` is the score's zone. */
 export function drawScale(score, { threshold, review }, verdict) {
   const [value, ...limits] = review === null ? distinctDecimals(score, threshold) : distinctDecimals(score, threshold, review);
   const from = review === null ? "" : `review from ${limits[1]}, `;
@@ -49,7 +49,7 @@ function tick(score) {
   return made;
 }
 
-/** Writes `words` centred at `place` of the scale, but not beyond its ends. */
+/** Writes `words` centred at position `place`, within the axis. */
 function write(element, words, place) {
   element.textContent = words;
   const half = element.offsetWidth / 2 / byId("scale").offsetWidth;

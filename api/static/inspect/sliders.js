@@ -1,11 +1,11 @@
-// What the user may move: two thresholds, each null while it is the model's own, and the opacity.
-// The slider of the score's threshold moves along the scale of scores; all others are even.
+// The sliders: two thresholds, null while they are the model's, and the opacity.
+// The slider of the score threshold is linear in log-odds; the others are linear.
 
 import { byId } from "../shared/dom.js";
 import { positionOf, scoreAt, short } from "./score_scale.js";
 
 export class Sliders {
-  /** `onChange(name)` is told which of "score", "mask" and "opacity" was moved; "all" by a reset. */
+  /** Calls `onChange(name)` with "score", "mask" or "opacity", or "all" after a reset. */
   constructor(onChange) {
     this.score = null;
     this.mask = null;
@@ -25,18 +25,18 @@ export class Sliders {
     });
   }
 
-  /** The thresholds in force. */
+  /** The effective thresholds. */
   get effective() {
     return { score: this.score ?? this.model.score, mask: this.mask ?? this.model.mask };
   }
 
-  /** Takes the thresholds of the model that answered. */
+  /** Sets the model's thresholds. */
   setModelThresholds(score, mask) {
     this.model = { score, mask };
     this.#present();
   }
 
-  /** Goes back to the model's threshold for the decision. */
+  /** Resets the score threshold to the model's. */
   resetScore() {
     this.score = null;
     this.#present();
@@ -55,7 +55,7 @@ export class Sliders {
     byId(`${name}-number`).addEventListener("change", () => this.#present());
   }
 
-  /** Shows the values; leaves the field alone that is being `edited`. */
+  /** Shows the values, except in the field being `edited`. */
   #present(edited) {
     for (const name of ["score", "mask"]) {
       const value = this.effective[name];

@@ -1,4 +1,4 @@
-// Draws the photograph with the mask on it, at the resolution of the screen.
+// Draws the photograph with its mask at screen resolution.
 
 import { PhotographCanvas, updateZoomButtons, strokeWithOutline } from "../shared/photograph_canvas.js";
 import { outline, runAt } from "../shared/regions.js";
@@ -7,16 +7,19 @@ import { enablePanZoom } from "./pan_zoom.js";
 const FILL = "#ff5c28";
 const INSPECTED = "#8cc85a";
 const MAX_NUMBERED = 40;
-const HIT_TOLERANCE_PX = 6; // a thin scratch can be hit, also by a finger
+const HIT_TOLERANCE_PX = 6; // makes thin scratches selectable, also by finger
 
 export class Viewer {
-  /** `onHover(region)` is told the region below the pointer, `onSelect(region)` the one that was pressed. */
+  /** Calls `onHover(region)` for the region below the pointer, `onSelect(region)` for the clicked one. */
   constructor(canvas, { onHover, onSelect }) {
     this.found = { regions: [], runs: [] };
     this.opacity = 0.4;
     this.highlighted = null;
-    const room = () => availableSize(canvas);
-    this.canvas = new PhotographCanvas(canvas, { room, paint: (context, scale) => this.#paint(context, scale), onPlaced: updateZoomButtons });
+    this.canvas = new PhotographCanvas(canvas, {
+      availableSize: () => availableSize(canvas),
+      paint: (context, scale) => this.#paint(context, scale),
+      onLayout: updateZoomButtons,
+    });
     this.view = this.canvas.view;
     enablePanZoom(canvas, this.view, () => this.draw());
     canvas.addEventListener("pointermove", (event) => onHover(this.#regionAt(event)));
@@ -25,16 +28,16 @@ export class Viewer {
   }
 
   /**
-   * Shows a photograph of `size` {width, height}; `bitmap` null draws a grey ground. `inspected` are the
-   * contours outside of which nothing was looked at; null: there are none.
+   * Shows a photograph of `size` {width, height}; without `bitmap` a grey background. `inspected` are the contours
+   * of the inspected area; null = the whole photograph.
    */
   show(bitmap, size, inspected = null) {
     this.inspected = inspected && contourPath(inspected);
-    this.canvas.take(bitmap, size);
+    this.canvas.setPhotograph(bitmap, size);
     this.setMask({ regions: [], runs: [] });
   }
 
-  /** Puts another mask on the photograph. */
+  /** Replaces the mask. */
   setMask(found) {
     this.found = found;
     this.border = outline(found.runs);
@@ -52,7 +55,7 @@ export class Viewer {
     this.draw();
   }
 
-  /** Brings a region into the middle, as far as the zoom lets it. */
+  /** Centres a region as far as the zoom allows. */
   centre({ box: [x, y, width, height] }) {
     this.view.centre = { x: x + width / 2, y: y + height / 2 };
     this.draw();
@@ -113,10 +116,10 @@ export class Viewer {
   }
 }
 
-/** As wide as the frame, and as high as the style lets the canvas be. */
+/** The frame's width, and the canvas' maximum height in CSS. */
 function availableSize(canvas) {
-  const across = canvas.parentElement.clientWidth;
-  return { across, down: parseFloat(getComputedStyle(canvas).maxHeight) || across };
+  const width = canvas.parentElement.clientWidth;
+  return { width, height: parseFloat(getComputedStyle(canvas).maxHeight) || width };
 }
 
 function areaPath(runs) {
@@ -125,7 +128,7 @@ function areaPath(runs) {
   return path;
 }
 
-/** Contours run through the centres of pixels. */
+/** A path of contours; they run through pixel centres. */
 function contourPath(polygons) {
   const path = new Path2D();
   for (const contour of polygons.flatMap(({ outer, holes }) => [outer, ...holes])) {

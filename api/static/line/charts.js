@@ -1,10 +1,10 @@
-// What the charts show, and what they say: the defect rate with its limits, and the scores.
+// The charts of defect rate and scores, with a summary sentence each.
 
-import { byId } from "../shared/dom.js";
+import { byId, setText } from "../shared/dom.js";
 import { Plot } from "./plot.js";
-import { formatCount, part, formatPercent, formatSigned, setText } from "./format.js";
+import { formatCount, formatPercent, formatSigned } from "./format.js";
 
-const MIN_AXIS_TOP = 0.01; // of the axis of rates: 1 %
+const MIN_AXIS_TOP = 0.01; // of the rate axis: 1 %
 const AXIS_MARGIN = 1.15;
 
 export class Charts {
@@ -13,23 +13,23 @@ export class Charts {
     this.scores = new Plot(byId("scores").querySelector(".plot"), formatSigned);
   }
 
-  /** Shows `chart` and `drift` of an answer; both may be null. */
+  /** Shows `chart` and `drift` of a response; both may be null. */
   show({ chart, drift }, clock) {
-    const says = rateSummary(chart);
-    say(byId("rate"), says);
-    const told = driftSummary(drift);
-    say(byId("scores"), told);
+    const rate = rateSummary(chart);
+    showSummary(byId("rate"), rate);
+    const drifting = driftSummary(drift);
+    showSummary(byId("scores"), drifting);
     if (!chart) return;
     const time = (hour) => clock.time(hour);
-    this.rate.show({ ...rates(chart), label: says.words, time });
-    this.scores.show({ ...means(chart, drift), label: told.words, time });
+    this.rate.show({ ...rates(chart), label: rate.text, time });
+    this.scores.show({ ...means(chart, drift), label: drifting.text, time });
   }
 }
 
-function say(section, { words, loud }) {
-  const says = section.querySelector(".says");
-  setText(says, words);
-  says.classList.toggle("loud", loud);
+function showSummary(section, { text, alert }) {
+  const summary = section.querySelector(".summary");
+  setText(summary, text);
+  summary.classList.toggle("alert", alert);
 }
 
 // === The defect rate ===
@@ -54,23 +54,23 @@ function kindOf(hour) {
   return hour.out ?? (hour.high === null ? "few" : "usual");
 }
 
-/** What the chart says: first the running hour, then how many hours are out. */
+/** The summary of the chart: hours outside the limits, and the current hour. */
 function rateSummary(chart) {
-  if (!chart) return { words: "Not known.", loud: false };
+  if (!chart) return { text: "No data.", alert: false };
   const { hours, centre } = chart;
-  if (centre === null) return { words: "Too few inspections yet to tell what is usual.", loud: false };
+  if (centre === null) return { text: "Too few inspections for a baseline.", alert: false };
   const last = hours.at(-1);
-  const now = last.inspected ? `${formatPercent(rateOf(last))} in this hour` : "nothing inspected in this hour";
+  const now = last.inspected ? `${formatPercent(rateOf(last))} this hour` : "no inspections this hour";
   const out = hours.filter((hour) => hour.out);
-  const usual = `usually ${formatPercent(centre)}`;
-  if (!out.length) return { words: `As usual: ${now}, ${usual}.`, loud: false };
+  const usual = `baseline ${formatPercent(centre)}`;
+  if (!out.length) return { text: `Within limits: ${now}, ${usual}.`, alert: false };
   const high = out.filter((hour) => hour.out === "high").length;
   const sides = [
     [high, "above"],
     [out.length - high, "below"],
   ];
   const told = sides.filter(([number]) => number).map(([number, side]) => `${hoursIn(number)} ${side} the limits`);
-  return { words: `${told.join(", ")}: ${now}, ${usual}.`, loud: true };
+  return { text: `${told.join(", ")}: ${now}, ${usual}.`, alert: true };
 }
 
 function hoursIn(number) {
@@ -100,8 +100,8 @@ function means({ hours }, drift) {
 }
 
 function driftSummary(drift) {
-  if (!drift) return { words: "Too few inspections yet to tell.", loud: false };
-  const means = `${formatSigned(drift.now)} lately, usually ${formatSigned(drift.before)}`;
-  if (!drift.towards) return { words: `Steady: ${means}.`, loud: false };
-  return { words: `Drift towards ${drift.towards}: ${means}.`, loud: true };
+  if (!drift) return { text: "Too few inspections to detect drift.", alert: false };
+  const means = `${formatSigned(drift.now)} recently, baseline ${formatSigned(drift.before)}`;
+  if (!drift.towards) return { text: `Stable: ${means}.`, alert: false };
+  return { text: `Drift towards ${drift.towards}: ${means}.`, alert: true };
 }

@@ -1,10 +1,10 @@
-// Times in words. What is counted is told by the clock of the service; that of a screen may be wrong.
+// Times and durations by the clock of the service; the clock of the screen may be wrong.
 
 const MINUTE = 60;
 const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
 
-/** How long `seconds` are, in one or two units. */
+/** A duration in one or two units. */
 export function formatDuration(seconds) {
   const whole = Math.max(0, Math.floor(seconds));
   if (whole < MINUTE) return `${whole} s`;
@@ -18,7 +18,7 @@ function both(seconds, [large, first], [small, second]) {
   return `${Math.floor(seconds / large)} ${first}${rest ? ` ${rest} ${second}` : ""}`;
 }
 
-/** The clock of the service, and that on the wall of the plant. */
+/** The clock of the service, displayed in the plant's time zone. */
 export class Clock {
   constructor() {
     this.shift = Date.now();
@@ -26,7 +26,7 @@ export class Clock {
     this.set(new Date().toISOString(), "UTC");
   }
 
-  /** Takes over the time `at` of an answer that has just come, and the plant's `zone`. */
+  /** Sets the time `at` of a new response, and the plant's `zone`. */
   set(at, zone) {
     this.shift = Date.parse(at) - performance.now();
     if (zone !== this.zone) this.setZone(zone);

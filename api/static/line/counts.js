@@ -1,7 +1,7 @@
-// How many photographs shift and day have had.
+// Counts of the current shift and day.
 
-import { byId } from "../shared/dom.js";
-import { formatCount, part, setText } from "./format.js";
+import { byId, setText } from "../shared/dom.js";
+import { formatCount } from "./format.js";
 
 const ROWS = {
   inspected: (counts) => counts.inspected,
@@ -14,7 +14,7 @@ const MAX_CLASSES = 4;
 
 const sum = (numbers) => Object.values(numbers).reduce((total, number) => total + number, 0);
 
-/** Shows both; null where they are not known. */
+/** Shows the counts of shift and day; null = unknown. */
 export function showCounts(shift, day, clock) {
   for (const [name, read] of Object.entries(ROWS)) {
     const row = document.querySelector(`[data-count="${name}"]`);
@@ -25,7 +25,7 @@ export function showCounts(shift, day, clock) {
   setText(byId("classes"), shift ? classes(shift.defective) : "");
 }
 
-/** The classes of defects of the shift, the most frequent first. */
+/** The defect classes of the shift, most frequent first. */
 function classes(defective) {
   const sorted = Object.entries(defective).sort((a, b) => b[1] - a[1]);
   const told = sorted.slice(0, MAX_CLASSES).map(([name, number]) => `${name} ${formatCount(number)}`);

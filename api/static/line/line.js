@@ -1,6 +1,6 @@
-// The screen of the line: asks once a second and shows what is answered, for whoever looks up.
+// The line display: polls the service once a second and shows its status.
 
-import { byId } from "../shared/dom.js";
+import { byId, setText } from "../shared/dom.js";
 import { askKey } from "../shared/key_prompt.js";
 import { Key } from "../shared/service.js";
 import { Alarm } from "./alarm.js";
@@ -13,9 +13,8 @@ import { Sounds } from "./sounds.js";
 import { showSilentStations, Stations } from "./stations.js";
 import { Clock } from "./clock.js";
 import { showVerdict, showWaiting, tickVerdict } from "./verdict.js";
-import { part, setText } from "./format.js";
 
-const STALE_MS = 6000; // after which an answer is no longer believed
+const STALE_MS = 6000; // after which a response is outdated
 const TICK_MS = 500;
 const SIREN_INTERVAL_MS = 15_000;
 
@@ -28,10 +27,10 @@ const alarm = new Alarm(() => enterKey());
 const stations = new Stations((station) => follow(station));
 const poller = new StatusPoller({ key, onAnswer: show, onError: onPollError });
 
-let status = null; // the last answer
+let status = null; // the last response
 let answeredAt = performance.now();
-let failure = { words: "Nothing has answered yet.", needsKey: false };
-let newest = null; // the newest defect that was heard
+let failure = { words: "No response yet.", needsKey: false };
+let newest = null; // id of the newest defect with a sound played
 let sirenAt = -Infinity;
 
 function show(answer) {
@@ -54,13 +53,13 @@ function onPollError(words, needsKey) {
   tick();
 }
 
-/** A defect that came since the last answer is heard once; those from before the page was opened are not. */
+/** Plays a sound for each new defect, but not for those before the page was opened. */
 function announceDefect(defect) {
   if (newest !== null && defect > newest) sounds.play("defect");
   newest = Math.max(newest ?? 0, defect);
 }
 
-/** Brings what depends on the time up to date. */
+/** Updates everything that depends on the time. */
 function tick() {
   const age = performance.now() - answeredAt;
   const trouble = age > STALE_MS || failure.needsKey ? { since: clock.now - age, ...failure } : null;
@@ -75,7 +74,7 @@ function tick() {
 }
 
 function follow(station) {
-  status = newest = null; // of another station
+  status = newest = null;
   answeredAt = performance.now();
   showWaiting();
   poller.follow(station);

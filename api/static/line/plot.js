@@ -1,11 +1,11 @@
-// A small chart by the hour: a band of what is usual, a line, and points of several shapes.
+// A small hourly chart: a band of usual values, a line, and points of several shapes.
 
 const NAMESPACE = "http://www.w3.org/2000/svg";
-const MARGIN = { left: 4.2, right: 1, top: 0.8, bottom: 1.8 }; // in letters
+const MARGIN = { left: 4.2, right: 1, top: 0.8, bottom: 1.8 }; // in em
 const LABEL_INTERVAL_H = 4;
 
 export class Plot {
-  /** `picture` is the svg element; `describe(value)` writes a value of the vertical axis. */
+  /** `picture` is the svg element; `describe(value)` formats a value of the vertical axis. */
   constructor(picture, describe) {
     Object.assign(this, { picture, describe });
     this.drawn = "";
@@ -16,7 +16,7 @@ export class Plot {
   /**
    * Shows {hours, points, band, centre, from, to, label, time}: `hours` are their times, `points` {value, kind} or
    * null for each, `band` [low, high] or null for each, `centre` a value or null, `from` and `to` the ends of the
-   * axis; `label` says it in words, `time(hour)` writes an hour.
+   * axis; `label` is the text alternative, `time(hour)` formats an hour.
    */
   show(content) {
     this.content = content;
@@ -25,9 +25,9 @@ export class Plot {
 
   draw(resized) {
     if (!this.content) return;
-    const said = JSON.stringify(this.content);
-    if (!resized && said === this.drawn) return;
-    this.drawn = said;
+    const content = JSON.stringify(this.content);
+    if (!resized && content === this.drawn) return;
+    this.drawn = content;
     const { clientWidth: width, clientHeight: height } = this.picture;
     if (!width || !height) return;
     const em = parseFloat(getComputedStyle(this.picture).fontSize);
@@ -90,7 +90,7 @@ function path(places) {
     .join("");
 }
 
-/** A point: `usual` a dot, `few` a ring, `high` and `low` a triangle that points there. */
+/** A point: `usual` is a dot, `few` a ring, `high` and `low` a triangle that points up or down. */
 function mark(kind, x, y, em) {
   const size = em * (kind === "high" || kind === "low" ? 0.62 : 0.26);
   if (kind === "usual" || kind === "few") return shape("circle", kind, { cx: x, cy: y, r: size });

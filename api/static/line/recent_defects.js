@@ -1,7 +1,7 @@
-// The last defects, each with its mask on the photograph.
+// The latest defects, as photographs with their masks.
 
-import { byId } from "../shared/dom.js";
-import { make, stationName, part, setText } from "./format.js";
+import { byId, createElement, setText } from "../shared/dom.js";
+import { stationName } from "./format.js";
 
 const SIDE_PX = 480;
 const RETRY_MS = 30_000;
@@ -13,7 +13,7 @@ export class RecentDefects {
     this.items = new Map(); // by record id: {element, url, askedAt}
   }
 
-  /** Shows `defects`, the newest first, and forgets the pictures of all others. */
+  /** Shows `defects`, newest first, and frees all other pictures. */
   show(defects, clock) {
     byId("no-defects").hidden = defects.length > 0;
     const known = new Set(defects.map((defect) => defect.record_id));
@@ -26,10 +26,10 @@ export class RecentDefects {
   }
 
   add(defect, clock) {
-    const frame = make("div", "picture");
-    const about = [make("strong", "", defect.label), make("span", "", clock.time(defect.inspected_at))];
+    const frame = createElement("div", "picture");
+    const about = [createElement("strong", "", defect.label), createElement("span", "", clock.time(defect.inspected_at))];
     const which = defect.part_id ?? `record ${defect.record_id}`;
-    const element = make("li", "", frame, make("p", "", ...about), make("p", "which", `${which}, ${stationName(defect.station)}`));
+    const element = createElement("li", "", frame, createElement("p", "", ...about), createElement("p", "which", `${which}, ${stationName(defect.station)}`));
     const item = { element, frame, url: null, askedAt: -Infinity };
     this.items.set(defect.record_id, item);
     return item;
@@ -41,7 +41,7 @@ export class RecentDefects {
     this.items.delete(id);
   }
 
-  /** Fetches a picture once; again after a while where that failed. */
+  /** Fetches a picture once; retries later after a failure. */
   async fetchPicture(id, item) {
     if (item.url || performance.now() - item.askedAt < RETRY_MS) return;
     item.askedAt = performance.now();
@@ -56,7 +56,7 @@ export class RecentDefects {
       return;
     }
     item.url = URL.createObjectURL(blob);
-    const image = make("img", "");
+    const image = createElement("img", "");
     image.alt = "Photograph with its mask";
     image.src = item.url;
     item.frame.replaceChildren(image);

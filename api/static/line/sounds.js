@@ -1,7 +1,7 @@
-// Sounds, off until somebody wants them: two low tones for a defect, a long siren where nothing was inspected.
+// Sounds, off by default: two low tones for a defect, a siren for a part that was not inspected.
 
-import { byId } from "../shared/dom.js";
-import { part, setText } from "./format.js";
+import { byId, setText } from "../shared/dom.js";
+
 
 const PARAMETER = "sound";
 const VOLUME = 0.35;
@@ -20,7 +20,7 @@ export class Sounds {
     this.updateButton();
   }
 
-  /** Switches on, or lets the browser know of the click that it waited for, or switches off. */
+  /** Switches sounds on or off, or gives the browser the click it requires. */
   press() {
     const blocked = this.enabled && this.context?.state !== "running";
     this.enabled = blocked || !this.enabled;
@@ -28,11 +28,11 @@ export class Sounds {
     if (this.enabled) address.searchParams.set(PARAMETER, "on");
     else address.searchParams.delete(PARAMETER);
     history.replaceState(null, "", address);
-    if (this.enabled) this.open().then(() => this.play("defect")); // so that it is heard how loud it is
+    if (this.enabled) this.open().then(() => this.play("defect")); // lets the user check the volume
     this.updateButton();
   }
 
-  /** Is done once the browser lets sounds be heard. */
+  /** Resolves once the browser allows sounds. */
   open() {
     this.context ??= new AudioContext();
     this.context.onstatechange = () => this.updateButton();
@@ -41,12 +41,12 @@ export class Sounds {
 
   updateButton() {
     const blocked = this.enabled && this.context?.state !== "running";
-    setText(this.button, blocked ? "Press for sound" : this.enabled ? "Sound on" : "Sound off");
+    setText(this.button, blocked ? "Click to enable sound" : this.enabled ? "Sound on" : "Sound off");
     this.button.classList.toggle("waits", blocked);
     this.button.setAttribute("aria-pressed", String(this.enabled));
   }
 
-  /** Plays `defect` or `missed`, if sounds are wanted. */
+  /** Plays `defect` or `missed` if sounds are on. */
   play(name) {
     if (!this.enabled || this.context?.state !== "running") return;
     let at = this.context.currentTime + 0.02;

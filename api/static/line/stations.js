@@ -1,19 +1,19 @@
-// Which station is shown, and which ones are silent.
+// The station filter, and the list of silent stations.
 
-import { byId } from "../shared/dom.js";
+import { byId, createElement } from "../shared/dom.js";
 import { formatDuration } from "./clock.js";
-import { make, stationName, part } from "./format.js";
+import { stationName } from "./format.js";
 
 const ALL = "all";
-const PREFIX = "="; // before the names: one may be empty, or called like the choice of all
+const PREFIX = "="; // prefix of station names in option values: a name may be empty or equal to ALL
 
-/** The station that the address names; null = all. */
+/** The station in the URL; null = all. */
 export function stationInAddress() {
   return new URLSearchParams(location.search).get("station");
 }
 
 export class Stations {
-  /** `onChoose(station)` is told which one somebody chose; null = all. */
+  /** Calls `onChoose(station)` when the user chooses one; null = all. */
   constructor(onChoose) {
     this.select = byId("stations");
     this.chosen = stationInAddress();
@@ -28,7 +28,7 @@ export class Stations {
     this.fill([]);
   }
 
-  /** Offers `names`, and the chosen one also where it is none of them. */
+  /** Offers `names`, and the chosen station even if it is not among them. */
   fill(names) {
     const offered = this.chosen === null || names.includes(this.chosen) ? names : [this.chosen, ...names];
     const values = [ALL, ...offered.map((name) => PREFIX + name)];
@@ -39,14 +39,14 @@ export class Stations {
   }
 }
 
-/** Lists stations that went quiet. */
+/** Lists the stations without recent inspections. */
 export function showSilentStations(quiet, clock) {
-  const told = quiet.map(({ station, last_at: lastAt, usual_gap_s: gap }) => {
+  const rows = quiet.map(({ station, last_at: lastAt, usual_gap_s: gap }) => {
     const usual = gap < 2 ? "every second" : `every ${formatDuration(gap)}`;
-    return [stationName(station), `quiet for ${formatDuration(clock.since(lastAt))}, since ${clock.time(lastAt)}; usually ${usual}`];
+    return [stationName(station), `no inspections for ${formatDuration(clock.since(lastAt))}, since ${clock.time(lastAt)}; usually ${usual}`];
   });
-  const list = byId("quiet");
-  if (list.dataset.told === JSON.stringify(told)) return;
-  list.dataset.told = JSON.stringify(told);
-  list.replaceChildren(...told.map(([name, words]) => make("li", "", make("strong", "", name), ` ${words}`)));
+  const list = byId("silent");
+  if (list.dataset.shown === JSON.stringify(rows)) return;
+  list.dataset.shown = JSON.stringify(rows);
+  list.replaceChildren(...rows.map(([name, text]) => createElement("li", "", createElement("strong", "", name), ` ${text}`)));
 }

@@ -1,21 +1,21 @@
-// Asks for the state of the line, over and over: once a second, less often while nothing answers.
+// Polls the state of the line once a second, less often while the service is unreachable.
 
 const POLL_INTERVAL_MS = 1000;
 const MAX_RETRY_MS = 10_000;
 const TIMEOUT_MS = 5000;
 const UNAUTHORIZED = 401;
-const KEY_NEEDED = "A key is needed.";
-const KEY_UNKNOWN = "This key is not known here.";
+const KEY_NEEDED = "An API key is required.";
+const KEY_UNKNOWN = "The service does not accept this key.";
 
 export class StatusPoller {
-  /** `onAnswer(status)` is told each answer, `onError(words, needsKey)` each attempt that had none. */
+  /** Calls `onAnswer(status)` or `onError(message, needsKey)` after each request. */
   constructor({ key, onAnswer, onError }) {
     Object.assign(this, { key, onAnswer, onError });
     this.run = 0;
     this.asking = null;
   }
 
-  /** Asks about `station` from now on, about all where it is null; what is under way is given up. */
+  /** Polls `station`, or all stations if null; aborts the current request. */
   async follow(station) {
     const run = ++this.run;
     this.asking?.abort();
@@ -38,16 +38,16 @@ export class StatusPoller {
   async ask(path) {
     const used = this.key.value;
     const asking = (this.asking = new AbortController());
-    const patience = setTimeout(() => asking.abort(), TIMEOUT_MS);
+    const timeout = setTimeout(() => asking.abort(), TIMEOUT_MS);
     try {
       const headers = used ? { Authorization: `Bearer ${used}` } : {};
       const answer = await fetch(path, { headers, cache: "no-store", signal: asking.signal }).catch(() => null);
       const status = answer?.ok ? await answer.json().catch(() => null) : null;
       if (status) return status;
-      if (!answer || answer.ok) throw new Error("The service is stopped or cannot be reached.");
+      if (!answer || answer.ok) throw new Error("The service is stopped or unreachable.");
       if (answer.status !== UNAUTHORIZED) throw new Error(await explain(answer));
     } finally {
-      clearTimeout(patience);
+      clearTimeout(timeout);
     }
     if (await this.key.renew(used, used ? KEY_UNKNOWN : "")) return this.ask(path);
     throw Object.assign(new Error(used ? KEY_UNKNOWN : KEY_NEEDED), { needsKey: true });
@@ -59,7 +59,7 @@ async function explain(answer) {
   return typeof detail === "string" && detail ? detail : `The service answered ${answer.status} ${answer.statusText}.`;
 }
 
-/** Not all screens of a hall ask again at the same moment. */
+/** Waits for the next request, with backoff and jitter after failures. */
 function pause(failures) {
   const wait = failures ? Math.min(POLL_INTERVAL_MS * 2 ** failures, MAX_RETRY_MS) * (0.5 + Math.random() / 2) : POLL_INTERVAL_MS;
   return new Promise((resolve) => setTimeout(resolve, wait));

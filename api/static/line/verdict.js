@@ -1,30 +1,30 @@
-// The last verdict, as large as there is room.
+// The last verdict.
 
-import { byId } from "../shared/dom.js";
+import { byId, setText } from "../shared/dom.js";
 import { formatDuration } from "./clock.js";
-import { stationName, part, setText } from "./format.js";
+import { stationName } from "./format.js";
 
 const WORDS = { good: "GOOD", review: "REVIEW", defect: "DEFECT" };
 const STALE_AFTER_S = 300;
 
-/** Shows that nothing is known yet. */
+/** Shows that there is no response yet. */
 export function showWaiting() {
   showVerdict(null);
   setText(byId("word"), "Connecting …");
 }
 
-/** Shows the last inspection, or that there is none yet. */
+/** Shows the last inspection; null = none. */
 export function showVerdict(last) {
   const verdict = last?.verdict ?? "none";
   byId("verdict").dataset.verdict = verdict;
   setText(byId("word"), last ? WORDS[verdict] : "No inspection yet");
   const named = verdict === "defect" && last.label.toLowerCase() !== "defect";
-  setText(byId("label"), named ? last.label : verdict === "review" ? "Look at the part" : "");
+  setText(byId("label"), named ? last.label : verdict === "review" ? "Check the part" : "");
   setText(byId("part"), last ? (last.part_id ?? `record ${last.record_id}`) : "");
   setText(byId("station"), last ? stationName(last.station) : "");
 }
 
-/** Says how long ago the last inspection was; an old one is no longer in colour. */
+/** Shows the age of the last inspection; an old one loses its colour. */
 export function tickVerdict(last, clock) {
   const age = last ? clock.since(last.inspected_at) : 0;
   setText(byId("age"), last ? `${formatDuration(age)} ago` : "");

@@ -1,6 +1,6 @@
-// Keeps the screen on, where the browser lets a page do so: over https, or on the machine itself.
+// Keeps the screen on; browsers allow it over https and on localhost.
 
-/** Asks for it now, and whenever the page comes into sight again. */
+/** Requests the wake lock now and whenever the page becomes visible. */
 export function keepScreenOn() {
   const ask = () => {
     if (document.visibilityState === "visible") navigator.wakeLock?.request("screen").catch(() => {});

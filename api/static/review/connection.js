@@ -1,45 +1,45 @@
-// Whether the service answers, and when it is asked again.
+// Tracks the connection to the service, and polls it.
 
-import { byId } from "../shared/dom.js";
+import { byId, setText } from "../shared/dom.js";
 
-const POLL_INTERVAL_MS = 5000; // where nothing waits, or nothing answers
-const RENEW_INTERVAL_MS = 100_000; // leases last 300 s
-const IDLE_MS = 600_000; // without a touch; then others may have what is leased
+const POLL_INTERVAL_MS = 5000; // while the queue is empty or the service is unreachable
+const RENEW_INTERVAL_MS = 100_000; // leases expire after 300 s
+const IDLE_MS = 600_000; // without input; then leases expire for others
 
 export class Connection {
-  /** `countPending()` counts those that wait to be sent. */
+  /** `countPending()` returns the number of verdicts not sent yet. */
   constructor(countPending) {
     this.countPending = countPending;
-    this.failures = new Map(); // what was said to whom nothing is given any more, by name
+    this.failures = new Map(); // the last error of each failing sender, by its name
     this.lastInputAt = Date.now();
     for (const name of ["pointerdown", "keydown"]) {
       document.addEventListener(name, () => (this.lastInputAt = Date.now()), true);
     }
   }
 
-  /** Notes whether `who` was answered; `error` is what the service said, if it said anything. */
+  /** Records whether the sender `who` got a response; `error` is the service's error, if any. */
   report(who, connected, error) {
     if (connected) this.failures.delete(who);
     else this.failures.set(who, error);
     byId("offline").hidden = !this.failures.size;
-    if (this.failures.size) this.#say([...this.failures.values()].find((said) => said?.status));
+    if (this.failures.size) this.#show([...this.failures.values()].find((failure) => failure?.status));
   }
 
-  #say(error) {
+  #show(error) {
     const refused = Boolean(error);
     const count = this.countPending();
-    const waits = count === 1 ? "A verdict waits" : `${count} verdicts wait`;
+    const unsent = count === 1 ? "1 verdict is" : `${count} verdicts are`;
     const sentences = [
-      refused ? error.message : "The service is stopped or cannot be reached.",
-      count ? `${waits} here to be sent: do not close this page.` : "",
-      "Trying again.",
+      refused ? error.message : "The service is stopped or unreachable.",
+      count ? `${unsent} not sent yet: do not close this page.` : "",
+      "Retrying.",
     ];
-    const words = sentences.filter(Boolean).join(" ");
-    byId("offline-title").textContent = refused ? "The service gives no work." : "No connection.";
-    if (byId("offline-words").textContent !== words) byId("offline-words").textContent = words; // else it is read out again
+    const text = sentences.filter(Boolean).join(" ");
+    byId("offline-title").textContent = refused ? "The service rejects requests." : "No connection.";
+    setText(byId("offline-text"), text);
   }
 
-  /** Calls `refill` where `isIdle()` or nothing answers, and now and then as long as somebody is here. */
+  /** Calls `refill` while `isIdle()` or the service is unreachable, and regularly while the user is active. */
   startPolling(refill, isIdle) {
     const renew = () => document.hidden || Date.now() - this.lastInputAt > IDLE_MS || refill();
     setInterval(() => document.hidden || ((isIdle() || this.failures.size) && refill()), POLL_INTERVAL_MS);

@@ -1,24 +1,24 @@
-// A mask that is mended: its pixels, and the steps that can be undone.
+// An editable mask: its pixels and the undo history.
 
 import { rasterizeLine, rasterizePolygon } from "./rasterize.js";
 
-const MAX_UNDO_BYTES = 2 ** 26; // of what can be undone; the oldest steps go first
+const MAX_UNDO_BYTES = 2 ** 26; // the oldest steps are dropped first
 
 export class EditableMask {
-  /** Begins with the predicted mask {width, height, pixels}: 0 is good, all else `values` of defects. */
+  /** Starts with the predicted mask {width, height, pixels}: 0 = good, other values = defects. */
   constructor({ width, height, pixels }) {
     Object.assign(this, { width, height, predicted: pixels, pixels: pixels.slice() });
     this.wasEdited = false;
     this.undone = [];
     this.done = [];
-    this.before = null; // the pixels before the step that is under way
+    this.before = null; // the pixels before the current step, or null
   }
 
   get all() {
     return { left: 0, top: 0, right: this.width, bottom: this.height };
   }
 
-  /** Whether it is another than the predicted one. */
+  /** Whether it differs from the predicted mask. */
   get modified() {
     return this.wasEdited && this.pixels.some((value, at) => value !== this.predicted[at]);
   }
@@ -28,20 +28,20 @@ export class EditableMask {
     return !this.pixels.some((value) => value);
   }
 
-  /** Whether a step has begun and not ended. */
+  /** Whether a step is in progress. */
   get pending() {
     return this.before !== null;
   }
 
   // === Steps ===
 
-  /** Begins a step, which `end` or `cancel` ends. */
+  /** Begins a step; finish it with `end` or `cancel`. */
   begin() {
     this.before = this.pixels.slice();
     this.editedBox = null;
   }
 
-  /** Paints a stroke between two points {x, y} of the photograph; the box that it may have changed, or null. */
+  /** Paints a stroke between two points {x, y}; returns the box of changed pixels, or null. */
   line(from, to, diameter, value) {
     return this.#cover((paint) => rasterizeLine(from, to, diameter, paint), value);
   }
@@ -59,13 +59,13 @@ export class EditableMask {
     this.before = null;
   }
 
-  /** Ends a step as if it had not been. */
+  /** Discards the current step. */
   cancel() {
     this.pixels = this.before;
     this.before = null;
   }
 
-  /** Forgets the steps, which can take much more memory than the mask. */
+  /** Clears the undo history, which can be much larger than the mask. */
   forgetSteps() {
     this.done = [];
     this.undone = [];
@@ -75,7 +75,7 @@ export class EditableMask {
     this.#replace(new Uint8Array(this.pixels.length));
   }
 
-  /** Goes back to the predicted mask; it can be undone too. */
+  /** Restores the predicted mask; can be undone. */
   reset() {
     this.#replace(this.predicted.slice());
   }
@@ -95,7 +95,7 @@ export class EditableMask {
     this.end();
   }
 
-  /** Takes the last step of `from`, and puts what takes it back into `to`; whether there was one. */
+  /** Reverts the last step of `from` and adds its inverse to `to`; returns whether there was one. */
   #step(from, to) {
     const step = from.pop();
     if (!step) return false;

@@ -1,16 +1,16 @@
-// The bar of verdicts that were not kept. It is loud, and stays until somebody has seen to each of them.
+// The bar of verdicts that were not stored. It stays until each one is resolved.
 
 import { byId } from "../shared/dom.js";
 import { partName } from "./format.js";
 
 export class FailedVerdicts {
-  /** `onRetry(task)` is told which one is to be judged again, `onDismiss(task)` which is not. */
+  /** Calls `onRetry(task)` to review a task again, or `onDismiss(task)`. */
   constructor({ onRetry, onDismiss }) {
-    this.tasks = new Map(); // with the reason of each
+    this.tasks = new Map(); // with their reasons
     this.title = document.title;
     const first = () => [...this.tasks.keys()][0];
-    byId("judge-again").addEventListener("click", () => this.#pass(first(), onRetry));
-    byId("leave-it").addEventListener("click", () => this.#pass(first(), onDismiss));
+    byId("review-again").addEventListener("click", () => this.#pass(first(), onRetry));
+    byId("dismiss").addEventListener("click", () => this.#pass(first(), onDismiss));
   }
 
   get count() {
@@ -22,11 +22,9 @@ export class FailedVerdicts {
     this.#present();
   }
 
-  /** Whether it was here. */
   remove(task) {
-    const removed = this.tasks.delete(task);
+    this.tasks.delete(task);
     this.#present();
-    return removed;
   }
 
   #pass(task, action) {
@@ -37,9 +35,9 @@ export class FailedVerdicts {
   #present() {
     const [first] = this.tasks;
     byId("failed").hidden = !first;
-    document.title = first ? `${this.count} not kept – ${this.title}` : this.title;
+    document.title = first ? `${this.count} not saved – ${this.title}` : this.title;
     if (!first) return;
-    byId("failed-title").textContent = this.count === 1 ? "A verdict was not kept." : `${this.count} verdicts were not kept.`;
-    byId("failed-words").textContent = `${partName(first[0].record)}: ${first[1]}`;
+    byId("failed-title").textContent = this.count === 1 ? "A verdict was not saved." : `${this.count} verdicts were not saved.`;
+    byId("failed-text").textContent = `${partName(first[0].record)}: ${first[1]}`;
   }
 }

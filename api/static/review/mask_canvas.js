@@ -1,4 +1,4 @@
-// The picture with its mask on it, and what a tool is about to draw.
+// The picture with its mask and the preview of the active tool.
 
 import { PhotographCanvas, updateZoomButtons, strokeWithOutline } from "../shared/photograph_canvas.js";
 import { MaskLayer } from "./mask_layer.js";
@@ -7,29 +7,29 @@ export class MaskCanvas {
   constructor(canvas) {
     this.layer = null;
     this.drawing = null;
-    this.preview = null; // {path, color} of a tool
+    this.preview = null; // {path, color} of the active tool
     this.maskShown = true;
     this.opacity = 0.4;
     const frame = canvas.parentElement;
     this.canvas = new PhotographCanvas(canvas, {
-      room: () => ({ across: frame.clientWidth, down: frame.clientHeight }),
+      availableSize: () => ({ width: frame.clientWidth, height: frame.clientHeight }),
       paint: (context, scale) => this.#paint(context, scale),
-      onPlaced: updateZoomButtons,
+      onLayout: updateZoomButtons,
     });
     this.view = this.canvas.view;
   }
 
-  /** Shows the picture of a task that is loaded. */
+  /** Shows the picture of a loaded task. */
   show({ bitmap, drawing }) {
     this.preview = null;
     this.drawing = drawing;
     this.layer = new MaskLayer(drawing);
     this.layer.redrawAll(drawing);
-    this.canvas.take(bitmap, bitmap);
+    this.canvas.setPhotograph(bitmap, bitmap);
     this.draw();
   }
 
-  /** Shows nothing, while there is no picture. */
+  /** Removes the picture. */
   clear() {
     this.canvas.photograph = this.view.size = null;
   }
@@ -38,7 +38,7 @@ export class MaskCanvas {
     this.canvas.draw();
   }
 
-  /** Draws a box of the mask anew; without one all of it, when a step is done. */
+  /** Redraws a box of the mask, or all of it if `box` is null. */
   update(box) {
     if (box) this.layer.update(this.drawing, box);
     else this.layer.redrawAll(this.drawing);

@@ -1,22 +1,22 @@
-// Pointers on the picture: one draws, or moves it where there is nothing to draw with; two fingers move and zoom it.
+// Pointer input: one pointer draws, or pans if no drawing tool is active; two fingers pan and zoom.
 
 import { byId } from "../shared/dom.js";
 
 const STEP = 1.5;
-const WHEEL_PX_PER_E = 400; // pixels of the wheel that make it e times as large
+const WHEEL_PX_PER_E = 400; // wheel pixels for a zoom factor of e
 const LINE_PX = 30;
 
 export class PointerInput {
   /**
-   * `tool()` is what draws, or null: {down(point), move(points), up(), cancel(), hover(point)}, in pixels of the
-   * photograph; `redraw` shows another part of it.
+   * `tool()` returns the active drawing tool {down(point), move(points), up(), cancel(), hover(point)} or null; its
+   * points are pixels of the photograph. Calls `redraw()` after pan and zoom.
    */
   constructor(canvas, view, { tool, redraw }) {
     Object.assign(this, { canvas, view, tool, redraw });
-    this.down = new Map(); // where the pointers are that touch the picture
-    this.drawn = null; // the tool that draws just now
-    this.ignoring = false; // two fingers were down: what is left of them does not draw
-    this.penUsed = false; // then the hand beside it does not draw
+    this.down = new Map(); // screen points of active pointers, by id
+    this.drawn = null; // the tool that is drawing
+    this.ignoring = false; // after a pinch, the remaining finger does not draw
+    this.penUsed = false; // then touches do not draw: the palm rests on the screen
     const on = (name, action) => canvas.addEventListener(name, (event) => view.size && action.call(this, event));
     on("pointerdown", this.#press);
     on("pointermove", this.#move);
@@ -42,7 +42,7 @@ export class PointerInput {
     if (this.view.size) this.#change(() => this.view.moveBy(x, y));
   }
 
-  /** Lets go of everything: there is another picture. */
+  /** Cancels the current stroke and ignores active pointers. */
   cancelAll() {
     this.drawn?.cancel();
     this.drawn = null;
@@ -51,7 +51,7 @@ export class PointerInput {
 
   #press(event) {
     if (event.pointerType === "pen") this.#takePen();
-    else if (this.penUsed && this.drawn) return undefined; // the hand that holds the pen
+    else if (this.penUsed && this.drawn) return undefined; // the palm
     this.canvas.setPointerCapture(event.pointerId);
     this.down.set(event.pointerId, this.#screenPoint(event));
     if (this.down.size > 1) return this.cancelAll();
@@ -60,7 +60,7 @@ export class PointerInput {
     return this.drawn.down(this.#at(event));
   }
 
-  /** The pen alone counts from now on, wherever the hand lies. */
+  /** From now on only the pen draws. */
   #takePen() {
     this.penUsed = true;
     this.cancelAll();
@@ -70,7 +70,7 @@ export class PointerInput {
 
   #move(event) {
     const before = this.down.get(event.pointerId);
-    if (before && !event.buttons) return this.#lift(event); // nobody has told that it was
+    if (before && !event.buttons) return this.#lift(event); // the pointerup event was lost
     if (!before) return this.tool()?.hover(this.#at(event));
     const now = this.#screenPoint(event);
     if (this.drawn) this.drawn.move(coalescedPoints(event).map((each) => this.#at(each)));
@@ -87,7 +87,7 @@ export class PointerInput {
     if (!this.down.size) this.ignoring = false;
   }
 
-  /** Whether a pointer that comes down draws: a pen, a finger where there is no pen, the mouse's first button. */
+  /** Whether a pointer draws: a pen, a finger if no pen was used, or the mouse's primary button. */
   #draws({ pointerType, button }) {
     if (!this.tool() || this.ignoring) return false;
     return pointerType === "touch" ? !this.penUsed : button === 0;
@@ -112,7 +112,7 @@ export class PointerInput {
     this.redraw();
   }
 
-  /** On the screen: the canvas itself moves as it grows. */
+  /** In screen coordinates, because the canvas moves as it grows. */
   #screenPoint({ clientX, clientY }) {
     return { x: clientX, y: clientY };
   }
@@ -128,7 +128,7 @@ export class PointerInput {
   }
 }
 
-/** All places a pointer was at since the last event: a fast stroke is as round as it was drawn. */
+/** All pointer positions since the last event, for smooth fast strokes. */
 function coalescedPoints(event) {
   const points = event.getCoalescedEvents?.() ?? [];
   return points.length ? points : [event];

@@ -1,4 +1,4 @@
-// Which pixels a stroke and a polygon cover. A pixel x, y is the square from x, y to x + 1, y + 1.
+// Rasterization of strokes and polygons. Pixel x, y is the square from x, y to x + 1, y + 1.
 
 /** Calls `paint(y, start, end)` for the rows of a stroke of `diameter` px between two points {x, y}. */
 export function rasterizeLine(from, to, diameter, paint) {
@@ -12,7 +12,7 @@ export function rasterizeLine(from, to, diameter, paint) {
   }
 }
 
-/** Calls `paint(y, start, end)` for the pixels whose centres lie within a polygon of points {x, y}. */
+/** Calls `paint(y, start, end)` for the pixels whose centres are inside a polygon of points {x, y}. */
 export function rasterizePolygon(points, paint) {
   const heights = points.map(({ y }) => y);
   for (let y = Math.floor(Math.min(...heights)); y <= Math.max(...heights); y++) {
@@ -24,13 +24,13 @@ export function rasterizePolygon(points, paint) {
   }
 }
 
-/** A brush of an odd number of pixels lies on the middle of one, of an even number between them. */
+/** Snaps odd diameters to pixel centres, even ones to pixel corners. */
 function snapToPixels({ x, y }, diameter) {
   if (diameter % 2) return { x: Math.floor(x) + 0.5, y: Math.floor(y) + 0.5 };
   return { x: Math.round(x), y: Math.round(y) };
 }
 
-/** From where to where the line at `y` lies within `radius` of the segment a b: two discs, and what joins them. */
+/** The interval [start, end] at height `y` within `radius` of the segment a b: two discs and a rectangle. */
 function strokeSpan(a, b, radius, y) {
   const spans = [a, b].flatMap((end) => {
     const half = Math.sqrt(radius ** 2 - (y - end.y) ** 2);
@@ -49,7 +49,7 @@ function strokeSpan(a, b, radius, y) {
   return spans.length ? [Math.min(...spans.map(([start]) => start)), Math.max(...spans.map(([, end]) => end))] : null;
 }
 
-/** Where the sides of a polygon cross the line at `y`, from left to right. */
+/** The x where a polygon's edges cross height `y`, sorted. */
 function crossingsAt(points, y) {
   const found = [];
   points.forEach((from, at) => {

@@ -1,4 +1,4 @@
-// The page of reviews: one picture after another, a verdict on each, and the mask mended where it is wrong.
+// The review page: a verdict on one picture after another, with corrected masks.
 
 import { byId } from "../shared/dom.js";
 import { askKey } from "../shared/key_prompt.js";
@@ -19,7 +19,7 @@ import { FailedVerdicts } from "./failed_verdicts.js";
 import { VerdictSender, failureText } from "./verdict_sender.js";
 import { partName, taskText, verdictText } from "./format.js";
 
-const MAX_UNDO = 30; // verdicts that can be taken back
+const MAX_UNDO = 30; // verdicts
 
 const main = document.querySelector("main");
 
@@ -37,9 +37,9 @@ const taskQueue = new TaskQueue(requests, { onChange: onQueueChange, onConnectio
 const verdictSender = new VerdictSender(requests, { onSubmitted, onReverted, onConnection: reporterFor("verdicts") });
 const failedVerdicts = new FailedVerdicts({ onRetry: reviewAgain, onDismiss: (task) => taskQueue.forget(task) });
 
-const judged = []; // {task, verdict, state}: what can be undone, a skipped one without a verdict
-let shown = null; // the task that is on the page
-let spokenPrefix = ""; // what the reviewer has just done, to be read out with the next task
+const judged = []; // {task, verdict, state} that can be undone; `verdict` is null for skipped tasks
+let shown = null; // the displayed task
+let spokenPrefix = ""; // the last action, announced with the next task
 
 // === Showing ===
 
@@ -50,14 +50,14 @@ function onQueueChange() {
 
 async function show(task) {
   shown = task;
-  maskCanvas.clear(); // first: the picture's memory may have been given back
+  maskCanvas.clear(); // first: the picture may have been freed
   pointerInput.cancelAll();
-  toolbar.take(null);
-  byId("picture-trouble").hidden = true;
-  main.dataset.state = task ? "task" : taskQueue.exhausted ? "empty" : "looking";
+  toolbar.setTask(null);
+  byId("picture-error").hidden = true;
+  main.dataset.state = task ? "task" : taskQueue.exhausted ? "empty" : "loading";
   if (!task) return showEmptyState(taskQueue);
   byId("reason").value = task.reason ?? "";
-  byId("mask-right").checked = task.maskRight ?? false;
+  byId("mask-correct").checked = task.maskRight ?? false;
   main.dataset.picture = "loading";
   panel.showTask(task);
   try {
@@ -74,41 +74,41 @@ function showPicture(task) {
   main.dataset.picture = "shown";
   panel.showVerdicts(task, judge);
   maskCanvas.show(task);
-  toolbar.take(task);
-  const moved = taskQueue.taken ? `Somebody else has ${taskQueue.taken} before them now. ` : "";
+  toolbar.setTask(task);
+  const moved = taskQueue.leasedElsewhere ? `Another reviewer has ${taskQueue.leasedElsewhere} now. ` : "";
   if (moved) panel.showNotice(moved);
   announce(`${spokenPrefix} ${moved}${task.error} ${taskText(task)}`);
-  taskQueue.taken = spokenPrefix = "";
+  taskQueue.leasedElsewhere = spokenPrefix = "";
 }
 
 function showPictureError(error) {
   main.dataset.picture = "failed";
-  byId("picture-words").textContent = `The picture of ${partName(shown.record)} cannot be shown. ${error.message}`;
-  byId("picture-trouble").hidden = false;
+  byId("picture-text").textContent = `The picture of ${partName(shown.record)} cannot be displayed. ${error.message}`;
+  byId("picture-error").hidden = false;
 }
 
 function showMaskState() {
   byId("mask-toggle").setAttribute("aria-pressed", maskCanvas.maskShown);
-  const drawing = shown?.drawing; // what was mended is sent anyhow
-  byId("right-field").classList.toggle("unused", !drawing || drawing.modified || drawing.empty);
+  const drawing = shown?.drawing; // edited masks are always sent
+  byId("correct-field").classList.toggle("unused", !drawing || drawing.modified || drawing.empty);
 }
 
-function announce(words) {
-  byId("announcement").textContent = words;
+function announce(text) {
+  byId("announcement").textContent = text;
 }
 
 // === Judging ===
 
 function judge(label) {
   const task = shown;
-  if (!task || main.dataset.picture !== "shown") return announce("The picture is not here yet.");
-  const trouble = verdictConflict(task, label);
-  if (trouble) {
-    announce(trouble);
-    return panel.showNotice(trouble);
+  if (!task || main.dataset.picture !== "shown") return announce("The picture is not loaded yet.");
+  const conflict = verdictConflict(task, label);
+  if (conflict) {
+    announce(conflict);
+    return panel.showNotice(conflict);
   }
   const verdict = { label, reason: byId("reason").value.trim() || null, reviewer: reviewer.name };
-  Object.assign(task, { error: "", reason: verdict.reason, maskRight: byId("mask-right").checked });
+  Object.assign(task, { error: "", reason: verdict.reason, maskRight: byId("mask-correct").checked });
   session.tally.add(Date.now());
   remember({ task, verdict, state: "…" });
   failedVerdicts.remove(task);
@@ -128,12 +128,12 @@ function showProgress() {
   panel.showCounts(taskQueue.waiting, session.tally);
 }
 
-/** Why a verdict does not agree with the mask that was mended; "" if it does. */
+/** Why a verdict conflicts with the edited mask; "" if it does not. */
 function verdictConflict({ drawing }, label) {
-  if (drawing.pending) return "A stroke is being drawn: end it first.";
+  if (drawing.pending) return "Finish the current stroke first.";
   if (label === "unsure" || !drawing.modified) return "";
-  if (label === "good" && !drawing.empty) return "The mended mask shows a defect: clear it, or name the defect.";
-  if (label !== "good" && drawing.empty) return "The mended mask is empty: draw the defect, or use the predicted mask.";
+  if (label === "good" && !drawing.empty) return "The edited mask has defect pixels: clear the mask, or choose a defect class.";
+  if (label !== "good" && drawing.empty) return "The edited mask is empty: draw the defect, or restore the predicted mask.";
   return "";
 }
 
@@ -143,36 +143,36 @@ function skip() {
   taskQueue.skip();
 }
 
-/** Goes back to what was judged or skipped last. */
+/** Undoes the last verdict or skip. */
 function undo() {
   const last = judged.pop();
-  if (!last) return announce("There is nothing to undo.");
+  if (!last) return announce("Nothing to undo.");
   if (last.verdict) {
     session.tally.remove();
-    last.verdict.undone = true; // it need not be kept any more
+    last.verdict.undone = true; // its failure no longer matters
     verdictSender.revert(last.task);
   }
   showProgress();
-  spokenPrefix = `${last.verdict ? verdictText(last.verdict.label) : "Skipping"} undone.`;
+  spokenPrefix = `${last.verdict ? verdictText(last.verdict.label) : "Skip"} undone.`;
   return taskQueue.reopen(last.task);
 }
 
 function onSubmitted(task, verdict, error) {
   const at = judged.findIndex((one) => one.verdict === verdict);
-  if (at >= 0 && !error) judged[at].state = "kept";
+  if (at >= 0 && !error) judged[at].state = "saved";
   if (error && !verdict.undone) {
     if (at >= 0) judged.splice(at, 1);
     session.tally.remove();
-    task.error = `${verdictText(verdict.label)} was not kept: ${failureText(error)}`;
+    task.error = `${verdictText(verdict.label)} was not saved: ${failureText(error)}`;
     failedVerdicts.add(task, task.error);
   }
   showProgress();
-  taskQueue.settle(task, !error);
+  taskQueue.finishVerdict(task, !error);
 }
 
 function onReverted(task, error) {
-  if (error) panel.showNotice(`The verdict on ${partName(task.record)} stands: ${failureText(error)}`);
-  taskQueue.settle(task, true);
+  if (error) panel.showNotice(`The verdict on ${partName(task.record)} was not undone: ${failureText(error)}`);
+  taskQueue.finishVerdict(task, true);
 }
 
 async function reviewAgain(task) {
@@ -181,7 +181,7 @@ async function reviewAgain(task) {
   taskQueue.reopen(task);
 }
 
-/** Asks for more; what fails is shown, and tried again by itself. */
+/** Fetches tasks. */
 async function refill() {
   await taskQueue.refill();
   byId("forget-key").hidden = !key.value;
@@ -196,7 +196,7 @@ const actions = {
     if (defect) judge(defect.name);
   },
   skip,
-  undo: () => (toolbar.name === "look" ? undo() : toolbar.step("undo") || announce("No stroke to undo.")),
+  undo: () => (toolbar.name === "view" ? undo() : toolbar.step("undo") || announce("No stroke to undo.")),
   redo: () => toolbar.step("redo"),
   close: () => toolbar.name === "polygon" && toolbar.tools.polygon.close(),
   tool: (name) => shown && toolbar.choose(name),
@@ -208,7 +208,7 @@ const actions = {
     maskCanvas.draw();
   },
   reason: () => byId("reason").focus(),
-  toggleRight: () => byId("mask-right").click(),
+  toggleRight: () => byId("mask-correct").click(),
   zoomIn: () => pointerInput.zoom(),
   zoomOut: () => pointerInput.zoom(1 / 1.5),
   fit: () => pointerInput.fit(),
@@ -226,13 +226,13 @@ byId("try-now").addEventListener("click", () => {
   key.declined = false;
   refill();
 });
-byId("load-again").addEventListener("click", () => show(shown));
+byId("reload-picture").addEventListener("click", () => show(shown));
 byId("show-skipped").addEventListener("click", () => {
   taskQueue.skipped = [];
   refill();
 });
-byId("show-slips").addEventListener("click", () => showStatistics(requests));
-byId("close-slips").addEventListener("click", () => byId("slips").close());
+byId("show-statistics").addEventListener("click", () => showStatistics(requests));
+byId("close-statistics").addEventListener("click", () => byId("statistics").close());
 byId("forget-key").addEventListener("click", () => {
   key.forget();
   byId("forget-key").hidden = true;
@@ -240,7 +240,7 @@ byId("forget-key").addEventListener("click", () => {
 window.addEventListener("beforeunload", (event) => {
   if (verdictSender.pending || failedVerdicts.count) event.preventDefault();
 });
-const showPageError = (reason) => panel.showNotice(`The page failed: ${reason}. Load it again.`);
+const showPageError = (reason) => panel.showNotice(`Page error: ${reason}. Reload the page.`);
 window.addEventListener("error", (event) => showPageError(event.message));
 window.addEventListener("unhandledrejection", (event) => showPageError(event.reason));
 connection.startPolling(refill, () => !taskQueue.current);

@@ -1,4 +1,4 @@
-// Who is judging: asked once, kept on this device.
+// The reviewer's name: asked once, stored on this device.
 
 import { byId } from "../shared/dom.js";
 
@@ -17,7 +17,7 @@ export class Reviewer {
     return localStorage.getItem(NAME);
   }
 
-  /** Asks for the name; ends when the dialog is closed. */
+  /** Asks for the name; resolves when the dialog is closed. */
   ask() {
     byId("name").value = this.name ?? "";
     byId("name-dialog").showModal();
@@ -30,7 +30,7 @@ export class Reviewer {
   }
 
   #present() {
-    byId("reviewer").textContent = this.name ?? "Your name?";
-    byId("reviewer").setAttribute("aria-label", this.name ? `Reviewer: ${this.name}. Change` : "Say who is judging");
+    byId("reviewer").textContent = this.name ?? "Set reviewer name";
+    byId("reviewer").setAttribute("aria-label", this.name ? `Reviewer: ${this.name}. Change` : "Set reviewer name");
   }
 }

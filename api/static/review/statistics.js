@@ -1,4 +1,4 @@
-// What slips through, and what is called defective in vain: estimates from what people have judged, in words.
+// Estimated miss and false alarm rates, from the reviews, as sentences.
 
 import { byId } from "../shared/dom.js";
 
@@ -7,11 +7,11 @@ const DAYS = 7;
 
 /** Shows the statistics of today and of the last days; `requests` fetches them. */
 export async function showStatistics(requests) {
-  byId("slips").showModal();
+  byId("statistics").showModal();
   const now = new Date();
   const midnight = new Date(now.getFullYear(), now.getMonth(), now.getDate());
   const spans = [["Today", midnight], [`Last ${DAYS} days`, new Date(now - DAYS * DAY_MS)]];
-  byId("slips-spans").replaceChildren(...spans.map(([title]) => spanSection(title, [text("p", "Counting …", "hint")])));
+  byId("statistics-periods").replaceChildren(...spans.map(([title]) => spanSection(title, [text("p", "Loading …", "hint")])));
   const sections = spans.map(async ([title, since]) => {
     try {
       return spanSection(title, describe(await requests.statistics(since)));
@@ -19,34 +19,34 @@ export async function showStatistics(requests) {
       return spanSection(title, [text("p", error.message, "trouble")]);
     }
   });
-  byId("slips-spans").replaceChildren(...(await Promise.all(sections)));
+  byId("statistics-periods").replaceChildren(...(await Promise.all(sections)));
 }
 
-/** Sentences about a span of time: {headline, facts, notes}. */
+/** Sentences about a period: {headline, facts, notes}. */
 export function sentences(found) {
   const { called_good: good, called_defective: defective, for_review: doubtful, drawn, reviewed, unsure } = found;
-  const put = `${number(drawn)} put up for people, ${number(reviewed)} judged`;
+  const sampled = `${number(drawn)} selected for review, ${number(reviewed)} reviewed`;
   return {
-    headline: countSentence(good, "called good", found.missed, "defective"),
+    headline: countSentence(good, "predicted good", found.missed, "defective"),
     facts: [
-      countSentence(defective, "called defective", found.false_alarms, "good"),
-      ...(good ? [shareSentence("Of all defects", found.miss_rate, "slip through")] : []),
+      countSentence(defective, "predicted defective", found.false_alarms, "good"),
+      ...(good ? [shareSentence("Of all defective parts", found.miss_rate, "are missed")] : []),
       shareSentence("Of all parts", found.defect_rate, "are defective"),
-      `${number(found.inspected)} inspected, ${number(doubtful)} of them for review. ${put}${unsure ? `, ${number(unsure)} of them unsure` : ""}.`,
+      `${number(found.inspected)} inspected, ${number(doubtful)} of them uncertain. ${sampled}${unsure ? `, ${number(unsure)} of them unsure` : ""}.`,
     ],
     notes: found.notes,
   };
 }
 
 function countSentence(count, called, { value, low, high }, truly) {
-  if (!count) return `Nothing was ${called}.`;
+  if (!count) return `No part was ${called}.`;
   const among = `Of ${number(count)} ${called}`;
-  if (!isNumber(value)) return `${among}, nobody knows yet how many are ${truly}: too few were judged.`;
+  if (!isNumber(value)) return `${among}: too few reviews to estimate how many are ${truly}.`;
   return `${among}, about ${number(value)} ${number(value) === "1" ? "is" : "are"} ${truly}${interval(low, high, number)}.`;
 }
 
 function shareSentence(among, { value, low, high }, what) {
-  if (!isNumber(value)) return `${among}, nobody knows yet how many ${what}.`;
+  if (!isNumber(value)) return `${among}: too few reviews to estimate how many ${what}.`;
   return `${among}, about ${percent(value)} ${what}${interval(low, high, percent)}.`;
 }
 
@@ -60,7 +60,7 @@ function isNumber(value) {
   return typeof value === "number";
 }
 
-/** With thin spaces between the thousands; small estimates with a decimal. */
+/** A number with thin spaces between thousands; below 10 with one decimal. */
 function number(value) {
   const digits = value < 10 ? 1 : 0;
   return value.toLocaleString("en", { maximumFractionDigits: digits }).replaceAll(",", "\u202f");

@@ -1,11 +1,11 @@
-// Writes a task onto the page: the part, what the models say, and the buttons for what a person may say.
+// The panel of a task: part, model predictions and verdict buttons.
 
 import { byId } from "../shared/dom.js";
 import { verdictKind, thresholdText, timeText, partName, reasonText, scoreText, verdictText } from "./format.js";
 
-const MAX_RECENT = 4; // verdicts of before
+const MAX_RECENT = 4; // recent verdicts
 
-/** Shows what is known of a task. */
+/** Shows a task. */
 export function showTask({ record, why, shadows, error }) {
   const { answer } = record;
   byId("part").textContent = partName(record);
@@ -13,18 +13,18 @@ export function showTask({ record, why, shadows, error }) {
   const [title, words] = reasonText(why);
   byId("why").dataset.why = why;
   byId("why-title").textContent = title;
-  byId("why-words").textContent = words;
+  byId("why-text").textContent = words;
   const own = model("Model in service", answer.model, answer.decision, thresholdText(answer.decision));
   const candidates = shadows.map((shadow) => {
     const differs = shadow.label !== answer.decision.label;
     const name = { name: shadow.model, version: shadow.version };
-    return model("Candidate", name, shadow, differs ? "says otherwise" : "says the same", differs);
+    return model("Candidate", name, shadow, differs ? "differs" : "agrees", differs);
   });
   byId("models").replaceChildren(own, ...candidates);
   showNotice(error);
 }
 
-/** Shows a button for each verdict, and calls `onJudge(label)`; the same ones stay as they are. */
+/** Shows a button for each verdict, which calls `onJudge(label)`; keeps identical buttons. */
 export function showVerdicts(task, onJudge) {
   const defects = task.defects.map(({ name, key }) => ({ label: name, key }));
   const all = [{ label: "good", key: "G" }, ...defects, { label: "unsure", key: "U" }];
@@ -34,15 +34,15 @@ export function showVerdicts(task, onJudge) {
   byId("verdicts").replaceChildren(...all.map((verdict) => verdictButton(verdict, onJudge)));
 }
 
-/** Says why a verdict cannot be taken as it is; "" for none. */
+/** Shows a message, or hides it if empty. */
 export function showNotice(words) {
   byId("notice").textContent = words;
   byId("notice").hidden = !words;
 }
 
-/** Lists what was judged before, the last first, each {task, verdict, state}. */
+/** Lists recent verdicts {task, verdict, state}, newest first. */
 export function showRecent(judged) {
-  byId("before").hidden = byId("undo").disabled = !judged.length;
+  byId("recent").hidden = byId("undo").disabled = !judged.length;
   const shown = judged.slice(-MOST_SHOWN).reverse();
   byId("last").replaceChildren(...shown.map(({ task, verdict, state }) => {
     const item = element("li");
@@ -53,12 +53,12 @@ export function showRecent(judged) {
   }));
 }
 
-/** Shows how many wait, how many were judged here, and how fast. */
+/** Shows the number of waiting parts, of verdicts in this session, and the pace. */
 export function showCounts(waiting, tally) {
-  const most = 10_000; // no more are counted
-  byId("waiting").textContent = waiting === null ? "" : `${waiting >= most ? "10\u202f000 or more" : waiting} waiting`;
-  byId("judged").textContent = `${tally.count} judged`;
-  byId("pace").textContent = tally.perHour === null ? "" : `${tally.perHour} an hour`;
+  const limit = 10_000; // the service counts no further
+  byId("waiting").textContent = waiting === null ? "" : `${waiting >= limit ? "10\u202f000 or more" : waiting} waiting`;
+  byId("judged").textContent = `${tally.count} reviewed`;
+  byId("pace").textContent = tally.perHour === null ? "" : `${tally.perHour} per hour`;
 }
 
 function model(role, { name, version }, { label, score }, note, differs = false) {
@@ -82,7 +82,7 @@ function verdictButton({ label, key }, onJudge) {
   if (key) button.setAttribute("aria-keyshortcuts", key);
   if (key) button.append(hidden(element("kbd", key)));
   button.append(element("span", verdictText(label)));
-  // A double click is one verdict: the second click would be about a picture that nobody has seen.
+  // Ignores the second click of a double click: it would judge an unseen picture.
   button.addEventListener("click", (event) => event.detail > 1 || onJudge(label));
   return button;
 }

@@ -1,34 +1,34 @@
-// What lies on the reviewer's desk: the picture that is shown, and those that come next, fetched already.
+// The queue of review tasks: the current one, and prefetched ones.
 
 import { Task } from "./task.js";
 
-const PREFETCH = 3; // tasks that are leased, with the one that is shown
-const MAX_LEASED = 5; // that the service leases at once
+const PREFETCH = 3; // leased tasks, including the current one
+const MAX_LEASED = 5; // the service's limit per request
 
 export class TaskQueue {
-  /** `onChange()` is told when there is another current task, or more is known of those that wait. */
+  /** Calls `onChange()` when the current task or the number of waiting ones changes, `onConnection(ok, error)` after requests. */
   constructor(requests, { onChange, onConnection }) {
     Object.assign(this, { requests, onChange, onConnection });
     this.current = null;
     this.upcoming = [];
-    this.pending = new Set(); // tasks whose verdict is under way, or was not kept
-    this.judged = new Map(); // revision of what was judged here, by id: an older one is no news
+    this.pending = new Set(); // tasks whose verdict is being sent, or failed
+    this.judged = new Map(); // revision of records judged here, by id; older revisions are ignored
     this.skipped = []; // ids
-    this.waiting = null; // how many, in all
-    this.exhausted = false; // whether the service had nothing more for this page
-    this.leasedElsewhere = ""; // of which part another has taken the picture away
+    this.waiting = null; // length of the service's queue
+    this.exhausted = false; // whether the service has no task for this page
+    this.leasedElsewhere = ""; // name of a part whose lease another session took
     this.fetching = null;
     this.refetch = false;
   }
 
-  /** Shows the next one; what was shown is away, is skipped, or comes after it. */
+  /** Makes the next task the current one. */
   showNext() {
     this.current?.release();
     this.current = this.upcoming.shift() ?? null;
     this.onChange();
   }
 
-  /** Shows `task` before all others. */
+  /** Makes `task` the current one; the former comes next. */
   reopen(task) {
     if (this.current) this.upcoming.unshift(this.current);
     this.current?.release();
@@ -45,7 +45,7 @@ export class TaskQueue {
     this.refill();
   }
 
-  /** Takes the current one away for as long as its verdict is under way. */
+  /** Removes the current task while its verdict is being sent; returns it. */
   send() {
     const task = this.current;
     this.pending.add(task);
@@ -53,21 +53,21 @@ export class TaskQueue {
     return task;
   }
 
-  /** Notes that a verdict on `task` was kept or taken back, or that the page has it still. */
+  /** Handles the end of a request about `task`: `kept` if the service stored or reverted its verdict. */
   finishVerdict(task, kept) {
     if (kept) this.pending.delete(task);
     if (kept) this.judged.set(task.id, task.record.revision);
     this.refill();
   }
 
-  /** Lets go of a task whose verdict was not kept. */
+  /** Drops a task whose verdict was not stored. */
   forget(task) {
     this.pending.delete(task);
     this.skipped.push(task.id);
     task.release();
   }
 
-  /** Asks the service what there is; also renews what is leased. Calls meanwhile are one; `onConnection` tells failures. */
+  /** Fetches tasks and renews leases. Concurrent calls share one request. */
   async refill() {
     this.refetch = true;
     this.fetching ??= this.#fetchTasks();
@@ -81,7 +81,7 @@ export class TaskQueue {
         const count = Math.min(PREFETCH + this.pending.size, MAX_LEASED);
         const { tasks, waiting } = await this.requests.next(count, this.skipped);
         this.waiting = waiting;
-        this.#take(tasks, count);
+        this.#merge(tasks, count);
         this.onConnection(true);
       }
     } catch (error) {
@@ -91,11 +91,11 @@ export class TaskQueue {
     }
   }
 
-  #take(tasks, count) {
+  #merge(tasks, count) {
     const known = new Map([this.current, ...this.upcoming].filter(Boolean).map((task) => [task.id, task]));
     const offered = tasks.filter(({ record }) => this.#isNew(record));
     const found = offered.map((given) => known.get(given.record.record_id) ?? new Task(given, this.requests));
-    // What this page has comes first: where there is room for anything else, all of it is there.
+    // The service lists this session's leases first. So a missing current task has been leased elsewhere.
     if (tasks.length < count || found.some(({ id }) => !known.has(id))) this.#dropLeased(found);
     const stays = (task) => task.reopened || found.includes(task);
     for (const task of this.upcoming) if (!stays(task)) task.release();
@@ -104,7 +104,7 @@ export class TaskQueue {
     this.exhausted = !this.current && !this.upcoming.length;
     if (this.current) this.onChange();
     else this.showNext();
-    for (const task of this.upcoming) task.load().catch(() => {}); // said when it is shown
+    for (const task of this.upcoming) task.load().catch(() => {}); // reported when the task is shown
   }
 
   #isNew({ record_id: id, revision }) {
@@ -112,7 +112,7 @@ export class TaskQueue {
     return !pending && !this.skipped.includes(id) && !(revision < this.judged.get(id));
   }
 
-  /** Puts the current one aside if it is not this page's any more and nobody has drawn on it. */
+  /** Drops the current task if its lease is lost and its mask is not edited. */
   #dropLeased(found) {
     const { current } = this;
     if (!current || found.includes(current) || current.reopened || current.drawing?.modified) return;

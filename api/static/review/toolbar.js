@@ -1,4 +1,4 @@
-// Mends the mask of the current task: tools, their size and class, and the steps that can be undone.
+// The toolbar that edits the mask: tool, brush size, class, undo and redo.
 
 import { byId } from "../shared/dom.js";
 import { classColor } from "./mask_layer.js";
@@ -9,19 +9,19 @@ const ERASER = "#ffffff";
 const STEPS = [["step-undo", "undo"], ["step-redo", "redo"], ["clear", "clear"], ["predicted", "reset"]];
 
 export class Toolbar {
-  /** `maskCanvas` shows the mask; `onChange()` is told when another tool was taken, and after each step. */
+  /** Calls `onChange()` when the tool changes and after each step. */
   constructor(maskCanvas, { onChange }) {
     Object.assign(this, { maskCanvas, onChange });
     this.task = null;
-    this.name = "look";
+    this.name = "view";
     this.size = SIZES.indexOf(12);
     this.value = 0;
     const settings = { maskCanvas, brushStyle: () => this.#brushStyle(), onStep: () => this.#stepped() };
-    this.tools = { look: null, brush: new BrushTool(settings), eraser: new BrushTool(settings), polygon: new PolygonTool(settings) };
+    this.tools = { view: null, brush: new BrushTool(settings), eraser: new BrushTool(settings), polygon: new PolygonTool(settings) };
     for (const name of Object.keys(this.tools)) {
       const radio = document.querySelector(`#tools input[value=${name}]`);
       radio.addEventListener("change", () => this.choose(name));
-      radio.addEventListener("click", ({ detail }) => detail && radio.blur()); // else the arrow that skips would choose
+      radio.addEventListener("click", ({ detail }) => detail && radio.blur()); // else the arrow keys would change the tool
     }
     byId("size").max = SIZES.length - 1;
     byId("size").addEventListener("input", ({ target }) => this.resize(target.valueAsNumber - this.size));
@@ -29,41 +29,41 @@ export class Toolbar {
     byId("close-polygon").addEventListener("click", () => this.tools.polygon.close());
   }
 
-  /** What draws, or null. */
+  /** The active drawing tool, or null. */
   get tool() {
     return this.task ? this.tools[this.name] : null;
   }
 
-  /** Takes the current task, whose picture is loaded, or null. */
-  take(task) {
+  /** Sets the task whose mask is edited, or null. */
+  setTask(task) {
     this.tool?.hover(null);
     this.tools.polygon.reset();
     this.task = task;
     this.value = task?.defects[0]?.value ?? 0;
     this.#showClasses();
-    this.choose("look");
+    this.choose("view");
   }
 
   choose(name) {
     if (name !== "polygon") this.tools.polygon.reset();
     this.name = name;
     document.querySelector(`#tools input[value=${name}]`).checked = true;
-    byId("picture").classList.toggle("drawing", name !== "look");
-    if (name === "look") this.maskCanvas.preview = null;
+    byId("picture").classList.toggle("drawing", name !== "view");
+    if (name === "view") this.maskCanvas.preview = null;
     else this.maskCanvas.maskShown = true;
     this.#present();
     this.maskCanvas.draw();
     this.onChange();
   }
 
-  /** Makes the brush larger or smaller by some steps. */
+  /** Changes the brush size by some steps. */
   resize(steps) {
     this.size = Math.min(Math.max(this.size + steps, 0), SIZES.length - 1);
     this.tool?.resized?.();
     this.#present();
   }
 
-  /** Paints the next class from now on. */
+  /** Selects the next class. */
   nextClass() {
     const values = this.task?.hasClasses ? this.task.defects.map(({ value }) => value) : [];
     if (!values.length) return;
@@ -71,7 +71,7 @@ export class Toolbar {
     this.#showClasses();
   }
 
-  /** undo, redo, clear or reset; whether there was anything to do. */
+  /** Runs undo, redo, clear or reset; returns whether something changed. */
   step(action) {
     if (!this.task || this.task.drawing.pending) return false;
     if (action === "undo" && this.tools.polygon.removeLastPoint()) return true;
@@ -88,7 +88,7 @@ export class Toolbar {
     this.onChange();
   }
 
-  /** What is drawn with: {diameter, value, color}. */
+  /** The brush {diameter, value, color}. */
   #brushStyle() {
     const value = this.name === "eraser" ? 0 : this.value;
     return { diameter: SIZES[this.size], value, color: value ? classColor(value) : ERASER };

@@ -1,11 +1,11 @@
-// What draws on a mask. Points {x, y} are in pixels of the photograph.
+// Drawing tools. Points {x, y} are pixels of the photograph.
 
-const CLOSE_DISTANCE_PX = 14; // on the screen: a finger meets the first corner of a polygon
-const FREEHAND_STEP_PX = 6; // on the screen: a pointer that moves farther than this draws a line of its own
+const CLOSE_DISTANCE_PX = 14; // screen pixels around the first corner that close a polygon
+const FREEHAND_STEP_PX = 6; // screen pixels between corners of a freehand polygon
 
-/** Draws strokes as wide as its pen. */
+/** Draws strokes. */
 export class BrushTool {
-  /** `brushStyle()` says with what: {diameter, value, color}; `onStep()` is told when a stroke is done. */
+  /** `brushStyle()` returns {diameter, value, color}; calls `onStep()` after each stroke. */
   constructor({ maskCanvas, brushStyle, onStep }) {
     Object.assign(this, { maskCanvas, brushStyle, onStep });
     this.last = null;
@@ -37,7 +37,7 @@ export class BrushTool {
     this.maskCanvas.update(null);
   }
 
-  /** Shows how large the pen is. */
+  /** Shows the outline of the brush. */
   hover(point) {
     this.last = point;
     const { diameter, color } = this.brushStyle();
@@ -52,7 +52,7 @@ export class BrushTool {
   }
 }
 
-/** Fills polygons: a corner for each press, or a line drawn by hand. */
+/** Fills polygons: click the corners, or draw freehand. */
 export class PolygonTool {
   constructor({ maskCanvas, brushStyle, onStep }) {
     Object.assign(this, { maskCanvas, brushStyle, onStep });
@@ -74,12 +74,12 @@ export class PolygonTool {
 
   up() {}
 
-  /** Two fingers came down: the corner of the first was none. */
+  /** Removes the corner of a touch that became a pinch. */
   cancel() {
     this.removeLastPoint();
   }
 
-  /** Takes the last corner away; whether there was one. */
+  /** Removes the last corner; returns whether there was one. */
   removeLastPoint() {
     const corner = this.corners.pop();
     this.hover(null);
@@ -98,7 +98,7 @@ export class PolygonTool {
     return this.onStep();
   }
 
-  /** Forgets what was begun. */
+  /** Discards the polygon. */
   reset() {
     this.corners = [];
     this.maskCanvas.preview = null;

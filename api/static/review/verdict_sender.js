@@ -1,23 +1,23 @@
-// Sends verdicts while the next picture is looked at already. None is lost: what is not kept is told.
+// Sends verdicts in the background; reports those that were not stored.
 
 import { writeGrey } from "../shared/png.js";
 
 const CHANGED = [409, 412];
-const UNAVAILABLE = [0, 502, 503, 504]; // of the service, or of the proxy before it
+const UNAVAILABLE = [0, 502, 503, 504]; // of the service or a proxy
 const MIN_RETRY_MS = 1000;
 const MAX_RETRY_MS = 5000;
 
 export class VerdictSender {
   /**
-   * `onSubmitted(task, verdict, error)` is told what became of a verdict, `error` null once it is kept, and
-   * `onReverted(task, error)` of its taking back; `onConnection(connected)` whether the service answers.
+   * Calls `onSubmitted(task, verdict, error)` and `onReverted(task, error)` when a request has ended, `error` null on
+   * success, and `onConnection(connected)` after each attempt.
    */
   constructor(requests, { onSubmitted, onReverted, onConnection }) {
     Object.assign(this, { requests, onSubmitted, onReverted, onConnection });
     this.pending = 0;
   }
 
-  /** Sends a verdict {label, reason, reviewer} with the mask, if that was mended, or is called right. */
+  /** Sends a verdict {label, reason, reviewer}, with the mask if it was edited or confirmed. */
   submit(task, verdict) {
     const mask = maskOf(task, verdict);
     task.earlier = task.record.review;
@@ -34,7 +34,7 @@ export class VerdictSender {
     });
   }
 
-  /** Takes the last verdict on `task` back, if it was kept. */
+  /** Reverts the last verdict on `task` if it was stored. */
   revert(task) {
     this.#enqueue(task, async () => {
       if (!task.kept) return;
@@ -55,10 +55,10 @@ export class VerdictSender {
   }
 
   /**
-   * Changes the record of a task; tries again for as long as nothing answers.
+   * Changes the record of a task; retries while the service is unavailable.
    *
-   * An attempt without an answer may have been heard: then the next one is told that the record has changed, and
-   * `isDone(record)` says whether it was this very change.
+   * An attempt without a response may have succeeded. Then the next one fails because the record has changed, and
+   * `isDone(record)` tells whether it was this change.
    */
   async #change(task, send, isDone) {
     const { revision } = task.record;
@@ -82,11 +82,11 @@ export class VerdictSender {
   }
 }
 
-/** Why a change was not kept, in words. */
+/** The reason why a change was not stored, as text. */
 export function failureText(error) {
-  if (error.status === 412) return "Somebody else has judged it meanwhile.";
-  if (error.status === 409) return "Somebody else has it before them now: it was open here for too long.";
-  if (error.status === 404) return "The service has no such record any more.";
+  if (error.status === 412) return "Another reviewer has changed it.";
+  if (error.status === 409) return "Its lease expired, and another reviewer has it now.";
+  if (error.status === 404) return "The record no longer exists.";
   return error.message;
 }
 

@@ -1,25 +1,26 @@
-// A canvas that shows a part of a photograph at the resolution of the screen, with what is drawn on it.
+// A canvas that shows part of a photograph at screen resolution, with drawings on it.
 
+import { byId } from "./dom.js";
 import { Viewport } from "./viewport.js";
 
-const GROUND = "#808080";
+const BACKGROUND = "#808080";
 
 export class PhotographCanvas {
   /**
-   * `room()` says how large the canvas may be, {across, down} in CSS pixels; `paint(context, scale)` draws on the
-   * photograph, in its pixels, `scale` canvas pixels for each; `onPlaced(view)` is told what is in sight.
+   * `availableSize()` returns {width, height} in CSS pixels; `paint(context, scale)` draws on the photograph in its
+   * pixels, of `scale` canvas pixels each; calls `onLayout(view)` after each layout.
    */
-  constructor(canvas, { room, paint, onPlaced }) {
-    Object.assign(this, { canvas, room, paint, onPlaced });
+  constructor(canvas, { availableSize, paint, onLayout }) {
+    Object.assign(this, { canvas, availableSize, paint, onLayout });
     this.frame = canvas.parentElement;
     this.photograph = null;
     this.view = new Viewport();
-    // Not at once: drawing sizes the canvas, hence the frame, which the browser reports as an error of the page.
+    // Deferred: drawing resizes the frame, and resizing it inside the observer is reported as a page error.
     new ResizeObserver(() => requestAnimationFrame(() => this.draw())).observe(this.frame);
   }
 
-  /** Takes a photograph of `size` {width, height}; `bitmap` null is a grey ground. */
-  take(bitmap, { width, height }) {
+  /** Shows a photograph of `size` {width, height}; without `bitmap` a grey background. */
+  setPhotograph(bitmap, { width, height }) {
     if (this.photograph !== bitmap) this.photograph?.close();
     this.photograph = bitmap;
     this.view.fit({ width, height });
@@ -27,38 +28,38 @@ export class PhotographCanvas {
 
   draw() {
     if (!this.view.size || this.frame.hidden) return;
-    const scale = this.#place();
+    const scale = this.#layout();
     const context = this.canvas.getContext("2d");
     context.setTransform(scale, 0, 0, scale, -this.view.left * scale, -this.view.top * scale);
     context.imageSmoothingEnabled = scale < 2;
-    this.#drawGround(context);
+    this.#drawBackground(context);
     this.paint(context, scale);
   }
 
-  /** Sizes the canvas to its room; canvas pixels for each pixel of the photograph. */
-  #place() {
+  /** Resizes the canvas to the available size; returns canvas pixels per pixel of the photograph. */
+  #layout() {
     const { view, canvas } = this;
-    const { across, down } = this.room();
-    view.place(across, down);
+    const { width, height } = this.availableSize();
+    view.layout(width, height);
     const pixelRatio = window.devicePixelRatio || 1;
     canvas.style.width = `${view.width}px`;
     canvas.style.height = `${view.height}px`;
     canvas.width = Math.round(view.width * pixelRatio);
     canvas.height = Math.round(view.height * pixelRatio);
     canvas.classList.toggle("zoomed", view.zoom > 1);
-    this.onPlaced(view);
+    this.onLayout(view);
     return view.scale * pixelRatio;
   }
 
-  #drawGround(context) {
+  #drawBackground(context) {
     const { width, height } = this.view.size;
-    context.fillStyle = GROUND;
+    context.fillStyle = BACKGROUND;
     context.fillRect(0, 0, width, height);
     if (this.photograph) context.drawImage(this.photograph, 0, 0, width, height);
   }
 }
 
-/** Draws a line of `width` CSS pixels that shows on bright and on dark ground. */
+/** Draws a line of `width` CSS pixels that is visible on bright and on dark backgrounds. */
 export function strokeWithOutline(context, path, scale, width, color) {
   const pixelRatio = window.devicePixelRatio || 1;
   context.lineJoin = context.lineCap = "round";
@@ -69,8 +70,8 @@ export function strokeWithOutline(context, path, scale, width, color) {
   }
 }
 
-/** Lets the buttons zoom-in, zoom-out and zoom-fit say what `view` can do. */
+/** Enables the zoom buttons that have an effect. */
 export function updateZoomButtons(view) {
-  document.getElementById("zoom-in").disabled = view.zoom >= view.most;
-  for (const id of ["zoom-out", "zoom-fit"]) document.getElementById(id).disabled = view.zoom <= 1;
+  byId("zoom-in").disabled = view.zoom >= view.maxZoom;
+  for (const id of ["zoom-out", "zoom-fit"]) byId(id).disabled = view.zoom <= 1;
 }
