@@ -42,7 +42,7 @@ class PageEntry(NamedTuple):
     """In `static`, with its `index.html` and what that loads."""
 
 
-INSPECTION = PageEntry("/", "Inspect", "page")
+INSPECTION = PageEntry("/", "Inspect", "inspect")
 REVIEW = PageEntry("/review", "Review", "review")
 LINE = PageEntry("/line", "Line", "line")
 API = PageEntry("/docs", "API", "docs")

@@ -1,6 +1,6 @@
 // The list of this session's photographs, inspected and queued.
 
-import { byId } from "../shared/dom.js";
+import { byId, createElement } from "../shared/dom.js";
 import { decideAt, markedDecisionText } from "./decision.js";
 
 const SIGNS = { good: "✓", review: "?", defect: "✕" };
@@ -20,9 +20,9 @@ export class History {
   add(entry, after) {
     const button = document.createElement("button");
     button.type = "button";
-    for (const part of ["thumbnail", "name", "tag", "error"]) button.append(element("span", part));
+    for (const part of ["thumbnail", "name", "tag", "error"]) button.append(createElement("span", part));
     button.addEventListener("click", () => this.onChoose(entry));
-    element("li").append(button);
+    createElement("li").append(button);
     this.buttons.set(entry, button);
     this.order.splice(this.order.indexOf(after) + 1, 0, entry);
     this.#place(entry);
@@ -95,10 +95,4 @@ function describe(entry, threshold) {
   const decided = decideAt(entry.decision, threshold);
   const tag = `${SIGNS[decided.verdict]} ${markedDecisionText(decided)}`;
   return { result: decided.verdict, tag, moved: decided.moved };
-}
-
-function element(name, kind = "") {
-  const made = document.createElement(name);
-  made.className = kind;
-  return made;
 }

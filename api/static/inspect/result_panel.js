@@ -1,6 +1,6 @@
 // The panel with the result of one photograph.
 
-import { byId } from "../shared/dom.js";
+import { byId, createElement } from "../shared/dom.js";
 import { decideAt, distinctDecimals, limitsAt, decisionText } from "./decision.js";
 import { drawScale } from "./score_scale.js";
 
@@ -37,14 +37,14 @@ function decisionReason(verdict, score, { threshold, review }) {
   }
   const [value, lower, upper] = distinctDecimals(score, review, threshold);
   if (verdict === "good") return `Score ${value} is below the review threshold ${lower}.`;
-  return `Score ${value} lies between the thresholds ${lower} and ${upper}.`;
+  return `Score ${value} is between the thresholds ${lower} and ${upper}.`;
 }
 
 /** Shows the probability of each class, most probable first. */
 export function showProbabilities({ probabilities }) {
   const sorted = Object.entries(probabilities).sort((a, b) => b[1] - a[1]);
-  const words = sorted.flatMap(([name, share]) => [text("dt", name), text("dd", percentText(share))]);
-  byId("probabilities").replaceChildren(...words);
+  const items = sorted.flatMap(([name, share]) => [createElement("dt", "", name), createElement("dd", "", percentText(share))]);
+  byId("probabilities").replaceChildren(...items);
 }
 
 /** Shows facts about image and model, and the warnings. */
@@ -56,7 +56,7 @@ export function showFacts({ image, model, timing_ms: timing, warnings }) {
 }
 
 export function showWarnings(warnings) {
-  byId("warnings").replaceChildren(...warnings.map((warning) => text("li", warning)));
+  byId("warnings").replaceChildren(...warnings.map((warning) => createElement("li", "", warning)));
 }
 
 export function showNote(note) {
@@ -100,18 +100,12 @@ function row(region, onHover, onSelect) {
     "aria-label",
     `Region ${region.number}:${label} at ${x}, ${y}; ${size} pixels; area ${region.area} pixels; highest score ${score}`,
   );
-  button.append(...[region.number, `${x}, ${y}`, size, region.area, score].map((words) => text("span", words)));
-  if (region.label) button.append(text("span", region.label));
+  button.append(...[region.number, `${x}, ${y}`, size, region.area, score].map((cell) => createElement("span", "", cell)));
+  if (region.label) button.append(createElement("span", "", region.label));
   for (const event of ["pointerenter", "focus"]) button.addEventListener(event, () => onHover(region));
   for (const event of ["pointerleave", "blur"]) button.addEventListener(event, () => onHover(null));
   button.addEventListener("click", () => onSelect(region));
   const item = document.createElement("li");
   item.append(button);
   return item;
-}
-
-function text(name, words) {
-  const made = document.createElement(name);
-  made.textContent = words;
-  return made;
 }

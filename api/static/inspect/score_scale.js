@@ -29,7 +29,7 @@ export function short(score) {
 export function drawScale(score, { threshold, review }, verdict) {
   const [value, ...limits] = review === null ? distinctDecimals(score, threshold) : distinctDecimals(score, threshold, review);
   const from = review === null ? "" : `review from ${limits[1]}, `;
-  const words = `${from}defect from ${limits[0]}`;
+  const text = `${from}defect from ${limits[0]}`;
   byId("scale").dataset.result = verdict;
   byId("scale").setAttribute("aria-label", `Score ${value} of 1, ${from}threshold ${limits[0]}`);
   const ends = [positionOf(review ?? threshold), positionOf(threshold)];
@@ -37,8 +37,8 @@ export function drawScale(score, { threshold, review }, verdict) {
   byId("zone-review").style.width = percent(ends[1] - ends[0]);
   byId("zone-review").hidden = review === null;
   byId("score-mark").style.left = percent(positionOf(score));
-  write(byId("score-value"), `score ${value}`, positionOf(score));
-  byId("score-limits").textContent = words[0].toUpperCase() + words.slice(1);
+  placeText(byId("score-value"), `score ${value}`, positionOf(score));
+  byId("score-limits").textContent = text[0].toUpperCase() + text.slice(1);
   byId("ticks").replaceChildren(...TICKS.map(tick));
 }
 
@@ -49,11 +49,11 @@ function tick(score) {
   return made;
 }
 
-/** Writes `words` centred at position `place`, within the axis. */
-function write(element, words, place) {
-  element.textContent = words;
+/** Places `text` centred at `position`, within the axis. */
+function placeText(element, text, position) {
+  element.textContent = text;
   const half = element.offsetWidth / 2 / byId("scale").offsetWidth;
-  element.style.left = percent(Math.min(Math.max(place, half), 1 - half));
+  element.style.left = percent(Math.min(Math.max(position, half), 1 - half));
 }
 
 function percent(share) {

@@ -6,7 +6,7 @@ import { formatCount, stationName } from "./format.js";
 
 const SEEN_NAME = "segdec.line.seen";
 const MIN_ALARM_S = 10; // minimum display time, even if the station inspects again at once
-const WORDS = { missed: "NOT INSPECTED", lost: "NO CONNECTION", unread: "NO DATA" };
+const TITLES = { missed: "NOT INSPECTED", lost: "NO CONNECTION", unread: "NO DATA" };
 
 /** Misses acknowledged on this screen during the current shift; survives a reload. */
 class Acknowledged {
@@ -46,7 +46,7 @@ export class Alarm {
   }
 
   /**
-   * Updates the alarm from the last response `status`, null before the first, and from `trouble` {since, words,
+   * Updates the alarm from the last response `status`, null before the first, and from `trouble` {since, message,
    * needsKey} if responses are missing.
    */
   tick(status, clock, trouble) {
@@ -59,7 +59,7 @@ export class Alarm {
     byId("alarm").hidden = !this.kind;
     byId("banner").hidden = Boolean(this.kind) || !open;
     document.body.dataset.alarm = this.kind ?? "";
-    const title = this.kind ? `${WORDS[this.kind]} – ${this.title}` : open ? `${open} not inspected – ${this.title}` : this.title;
+    const title = this.kind ? `${TITLES[this.kind]} – ${this.title}` : open ? `${open} not inspected – ${this.title}` : this.title;
     if (document.title !== title) document.title = title;
     if (this.kind) this.fill(active, open);
     else if (open) this.fillBanner(open);
@@ -74,11 +74,11 @@ export class Alarm {
   fill(miss, open) {
     const { kind, trouble } = this;
     byId("alarm").dataset.kind = kind;
-    setText(byId("alarm-word"), WORDS[kind]);
+    setText(byId("alarm-word"), TITLES[kind]);
     byId("alarm-acknowledge").hidden = kind !== "missed";
     byId("alarm-key").hidden = !trouble?.needsKey;
-    const words = kind === "missed" ? this.ofMiss(miss, open) : this.ofTrouble(open);
-    for (const [name, text] of Object.entries(words)) setText(byId(`alarm-${name}`), text);
+    const texts = kind === "missed" ? this.ofMiss(miss, open) : this.ofTrouble(open);
+    for (const [name, text] of Object.entries(texts)) setText(byId(`alarm-${name}`), text);
   }
 
   ofMiss(miss, open) {
@@ -96,7 +96,7 @@ export class Alarm {
       part: trouble ? `since ${clock.timeWithSeconds(trouble.since)}` : "",
       station: "",
       do: `Unknown whether parts are being inspected: check the line.${missed}`,
-      why: trouble ? trouble.words : this.status.unavailable,
+      why: trouble ? trouble.message : this.status.unavailable,
       age: trouble ? `for ${formatDuration((clock.now - trouble.since) / 1000)}` : "",
     };
   }

@@ -69,8 +69,8 @@ function rateSummary(chart) {
     [high, "above"],
     [out.length - high, "below"],
   ];
-  const told = sides.filter(([number]) => number).map(([number, side]) => `${hoursIn(number)} ${side} the limits`);
-  return { text: `${told.join(", ")}: ${now}, ${usual}.`, alert: true };
+  const parts = sides.filter(([number]) => number).map(([number, side]) => `${hoursIn(number)} ${side} the limits`);
+  return { text: `${parts.join(", ")}: ${now}, ${usual}.`, alert: true };
 }
 
 function hoursIn(number) {

@@ -28,7 +28,7 @@ export function showCounts(shift, day, clock) {
 /** The defect classes of the shift, most frequent first. */
 function classes(defective) {
   const sorted = Object.entries(defective).sort((a, b) => b[1] - a[1]);
-  const told = sorted.slice(0, MAX_CLASSES).map(([name, number]) => `${name} ${formatCount(number)}`);
-  const more = sorted.length - told.length;
-  return [...told, ...(more > 0 ? [`${more} more classes`] : [])].join(" · ");
+  const shown = sorted.slice(0, MAX_CLASSES).map(([name, number]) => `${name} ${formatCount(number)}`);
+  const more = sorted.length - shown.length;
+  return [...shown, ...(more > 0 ? [`${more} more classes`] : [])].join(" · ");
 }

@@ -29,14 +29,14 @@ const poller = new StatusPoller({ key, onAnswer: show, onError: onPollError });
 
 let status = null; // the last response
 let answeredAt = performance.now();
-let failure = { words: "No response yet.", needsKey: false };
+let failure = { message: "No response yet.", needsKey: false };
 let newest = null; // id of the newest defect with a sound played
 let sirenAt = -Infinity;
 
 function show(answer) {
   status = answer;
   answeredAt = performance.now();
-  failure = { words: "", needsKey: false };
+  failure = { message: "", needsKey: false };
   clock.set(answer.at, answer.zone);
   stations.fill(answer.stations);
   showVerdict(answer.last);
@@ -48,8 +48,8 @@ function show(answer) {
   tick();
 }
 
-function onPollError(words, needsKey) {
-  failure = { words, needsKey };
+function onPollError(message, needsKey) {
+  failure = { message, needsKey };
   tick();
 }
 

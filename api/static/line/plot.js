@@ -61,9 +61,9 @@ export class Plot {
   }
 
   level(frame, place, value, em) {
-    const words = shape("text", "", { x: frame.left - 0.4 * em, y: place + 0.35 * em, "text-anchor": "end" });
-    words.textContent = this.describe(value);
-    return [shape("path", "level", { d: `M${frame.left} ${place}H${frame.right}` }), words];
+    const label = shape("text", "", { x: frame.left - 0.4 * em, y: place + 0.35 * em, "text-anchor": "end" });
+    label.textContent = this.describe(value);
+    return [shape("path", "level", { d: `M${frame.left} ${place}H${frame.right}` }), label];
   }
 
   times(frame, x, em) {
@@ -71,9 +71,9 @@ export class Plot {
     const last = hours.length - 1;
     return hours.flatMap((hour, index) => {
       if ((last - index) % LABEL_INTERVAL_H) return [];
-      const words = shape("text", "", { x: x(index), y: frame.bottom + 1.4 * em, "text-anchor": "middle" });
-      words.textContent = time(hour);
-      return [words];
+      const label = shape("text", "", { x: x(index), y: frame.bottom + 1.4 * em, "text-anchor": "middle" });
+      label.textContent = time(hour);
+      return [label];
     });
   }
 }

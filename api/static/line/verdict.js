@@ -4,7 +4,7 @@ import { byId, setText } from "../shared/dom.js";
 import { formatDuration } from "./clock.js";
 import { stationName } from "./format.js";
 
-const WORDS = { good: "GOOD", review: "REVIEW", defect: "DEFECT" };
+const TITLES = { good: "GOOD", review: "REVIEW", defect: "DEFECT" };
 const STALE_AFTER_S = 300;
 
 /** Shows that there is no response yet. */
@@ -17,7 +17,7 @@ export function showWaiting() {
 export function showVerdict(last) {
   const verdict = last?.verdict ?? "none";
   byId("verdict").dataset.verdict = verdict;
-  setText(byId("word"), last ? WORDS[verdict] : "No inspection yet");
+  setText(byId("word"), last ? TITLES[verdict] : "No inspection yet");
   const named = verdict === "defect" && last.label.toLowerCase() !== "defect";
   setText(byId("label"), named ? last.label : verdict === "review" ? "Check the part" : "");
   setText(byId("part"), last ? (last.part_id ?? `record ${last.record_id}`) : "");

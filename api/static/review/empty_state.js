@@ -1,22 +1,18 @@
-// What stands in place of a picture where there is none.
+// The message in place of a picture while the queue is empty or loading.
 
-import { byId } from "../shared/dom.js";
+import { byId, setText } from "../shared/dom.js";
 
-/** Says whether nothing waits for this page, or whether it is still being looked for. */
-export function showEmptyState({ exhausted, waiting, skipped: { length } }) {
-  const others = waiting > length ? "The rest is open elsewhere, or was in the last five minutes. " : "";
-  write("blank-title", exhausted ? title(others, length) : "Looking …");
-  write("blank-words", exhausted ? `${others}This page looks again by itself.` : "");
-  write("show-skipped", length === 1 ? "Show the skipped one" : `Show the ${length} skipped ones`);
-  byId("show-skipped").hidden = !exhausted || !length;
+/** Shows whether the queue is loading or empty, and offers the skipped tasks. */
+export function showEmptyState({ exhausted, waiting, skipped: { length: skipped } }) {
+  const elsewhere = waiting > skipped;
+  const leased = elsewhere ? "The remaining parts are leased to other sessions for up to five minutes. " : "";
+  setText(byId("empty-title"), exhausted ? emptyTitle(elsewhere, skipped) : "Loading …");
+  setText(byId("empty-text"), exhausted ? `${leased}This page refreshes automatically.` : "");
+  setText(byId("show-skipped"), skipped === 1 ? "Show the skipped part" : `Show the ${skipped} skipped parts`);
+  byId("show-skipped").hidden = !exhausted || !skipped;
 }
 
-function title(others, skipped) {
-  if (others) return "Nothing left for you";
-  return skipped ? "Nothing else waits" : "Nothing waits";
-}
-
-/** Leaves the same words alone, which would be read out again. */
-function write(id, words) {
-  if (byId(id).textContent !== words) byId(id).textContent = words;
+function emptyTitle(elsewhere, skipped) {
+  if (elsewhere) return "Nothing to review in this session";
+  return skipped ? "Nothing else to review" : "Nothing to review";
 }

@@ -16,7 +16,7 @@ export class Requests {
 
   /** Up to `count` tasks and the queue length, {tasks, waiting}, without the record ids in `skipped`. */
   async next(count, skipped) {
-    const skip = skipped.slice(-MOST_SKIPPED);
+    const skip = skipped.slice(-MAX_SKIPPED);
     const body = JSON.stringify({ session: this.session, count, skip, station: this.station });
     return this.#json("v1/review/next", { method: "POST", headers: JSON_TYPE, body });
   }

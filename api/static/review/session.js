@@ -13,7 +13,7 @@ export class Tally {
 
   add(now) {
     this.count++;
-    this.times = [...this.times, now].slice(-MOST);
+    this.times = [...this.times, now].slice(-MAX_REMEMBERED);
   }
 
   /** Removes the last verdict. */
@@ -46,9 +46,9 @@ export function openSession() {
 }
 
 function take() {
-  const kept = sessionStorage.getItem(NAME);
+  const saved = sessionStorage.getItem(NAME);
   sessionStorage.removeItem(NAME);
-  return kept ? JSON.parse(kept) : {};
+  return saved ? JSON.parse(saved) : {};
 }
 
 /** 128 random bits; `crypto.randomUUID` needs HTTPS. */

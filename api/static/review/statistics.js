@@ -1,6 +1,6 @@
 // Estimated miss and false alarm rates, from the reviews, as sentences.
 
-import { byId } from "../shared/dom.js";
+import { byId, createElement } from "../shared/dom.js";
 
 const DAY_MS = 86_400_000;
 const DAYS = 7;
@@ -11,12 +11,12 @@ export async function showStatistics(requests) {
   const now = new Date();
   const midnight = new Date(now.getFullYear(), now.getMonth(), now.getDate());
   const spans = [["Today", midnight], [`Last ${DAYS} days`, new Date(now - DAYS * DAY_MS)]];
-  byId("statistics-periods").replaceChildren(...spans.map(([title]) => spanSection(title, [text("p", "Loading …", "hint")])));
+  byId("statistics-periods").replaceChildren(...spans.map(([title]) => spanSection(title, [createElement("p", "hint", "Loading …")])));
   const sections = spans.map(async ([title, since]) => {
     try {
       return spanSection(title, describe(await requests.statistics(since)));
     } catch (error) {
-      return spanSection(title, [text("p", error.message, "trouble")]);
+      return spanSection(title, [createElement("p", "trouble", error.message)]);
     }
   });
   byId("statistics-periods").replaceChildren(...(await Promise.all(sections)));
@@ -73,18 +73,12 @@ function percent(share) {
 function describe(found) {
   const { headline, facts, notes } = sentences(found);
   const list = document.createElement("ul");
-  list.append(...facts.map((fact) => text("li", fact)));
-  return [text("p", headline, "headline"), list, ...notes.map((note) => text("p", note, "note"))];
+  list.append(...facts.map((fact) => createElement("li", "", fact)));
+  return [createElement("p", "headline", headline), list, ...notes.map((note) => createElement("p", "note", note))];
 }
 
 function spanSection(title, parts) {
   const section = document.createElement("section");
-  section.append(text("h3", title), ...parts);
+  section.append(createElement("h3", "", title), ...parts);
   return section;
-}
-
-function text(name, words, kind = "") {
-  const made = document.createElement(name);
-  Object.assign(made, { textContent: words, className: kind });
-  return made;
 }

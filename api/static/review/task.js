@@ -12,7 +12,7 @@ export class Task {
     this.hasClasses = false; // whether the mask has a class for each pixel
     this.bitmap = null;
     this.error = ""; // why the last verdict was not stored
-    this.kept = false; // whether the service stored a verdict of this page
+    this.stored = false; // whether the service stored a verdict of this page
     this.reopened = false; // reopened by the reviewer: needs no lease
     this.earlier = null; // the review before this page's last verdict
     this.work = Promise.resolve(); // its requests, one after another

@@ -1,6 +1,6 @@
 // The panel of a task: part, model predictions and verdict buttons.
 
-import { byId } from "../shared/dom.js";
+import { byId, createElement } from "../shared/dom.js";
 import { verdictKind, thresholdText, timeText, partName, reasonText, scoreText, verdictText } from "./format.js";
 
 const MAX_RECENT = 4; // recent verdicts
@@ -10,10 +10,10 @@ export function showTask({ record, why, shadows, error }) {
   const { answer } = record;
   byId("part").textContent = partName(record);
   byId("facts").textContent = [record.station, timeText(record.inspected_at)].filter(Boolean).join(" · ");
-  const [title, words] = reasonText(why);
+  const [title, text] = reasonText(why);
   byId("why").dataset.why = why;
   byId("why-title").textContent = title;
-  byId("why-text").textContent = words;
+  byId("why-text").textContent = text;
   const own = model("Model in service", answer.model, answer.decision, thresholdText(answer.decision));
   const candidates = shadows.map((shadow) => {
     const differs = shadow.label !== answer.decision.label;
@@ -35,20 +35,20 @@ export function showVerdicts(task, onJudge) {
 }
 
 /** Shows a message, or hides it if empty. */
-export function showNotice(words) {
-  byId("notice").textContent = words;
-  byId("notice").hidden = !words;
+export function showNotice(text) {
+  byId("notice").textContent = text;
+  byId("notice").hidden = !text;
 }
 
 /** Lists recent verdicts {task, verdict, state}, newest first. */
 export function showRecent(judged) {
   byId("recent").hidden = byId("undo").disabled = !judged.length;
-  const shown = judged.slice(-MOST_SHOWN).reverse();
+  const shown = judged.slice(-MAX_RECENT).reverse();
   byId("last").replaceChildren(...shown.map(({ task, verdict, state }) => {
-    const item = element("li");
+    const item = createElement("li");
     item.dataset.kind = verdict ? verdictKind(verdict.label) : "none";
-    const words = verdict ? verdictText(verdict.label) : "Skipped";
-    item.append(element("strong", words), element("span", partName(task.record)), element("em", verdict ? state : ""));
+    const text = verdict ? verdictText(verdict.label) : "Skipped";
+    item.append(createElement("strong", "", text), createElement("span", "", partName(task.record)), createElement("em", "", verdict ? state : ""));
     return item;
   }));
 }
@@ -62,26 +62,26 @@ export function showCounts(waiting, tally) {
 }
 
 function model(role, { name, version }, { label, score }, note, differs = false) {
-  const item = element("li");
+  const item = createElement("li");
   item.dataset.kind = verdictKind(label);
   item.classList.toggle("differs", differs);
   item.append(
-    element("span", `${role} · ${name} ${version}`, "who"),
-    element("strong", verdictText(label), "word"),
-    element("span", `score ${scoreText(score)}`, "score"),
-    element("span", note, "limits"),
+    createElement("span", "who", `${role} · ${name} ${version}`),
+    createElement("strong", "word", verdictText(label)),
+    createElement("span", "score", `score ${scoreText(score)}`),
+    createElement("span", "limits", note),
   );
   return item;
 }
 
 function verdictButton({ label, key }, onJudge) {
-  const button = element("button");
+  const button = createElement("button");
   button.type = "button";
   button.dataset.kind = label === "unsure" ? "unsure" : verdictKind(label);
   button.dataset.label = label;
   if (key) button.setAttribute("aria-keyshortcuts", key);
-  if (key) button.append(hidden(element("kbd", key)));
-  button.append(element("span", verdictText(label)));
+  if (key) button.append(hidden(createElement("kbd", "", key)));
+  button.append(createElement("span", "", verdictText(label)));
   // Ignores the second click of a double click: it would judge an unseen picture.
   button.addEventListener("click", (event) => event.detail > 1 || onJudge(label));
   return button;
@@ -89,12 +89,5 @@ function verdictButton({ label, key }, onJudge) {
 
 function hidden(made) {
   made.setAttribute("aria-hidden", "true");
-  return made;
-}
-
-function element(name, words = "", kind = "") {
-  const made = document.createElement(name);
-  made.textContent = words;
-  if (kind) made.className = kind;
   return made;
 }

@@ -53,10 +53,10 @@ export class TaskQueue {
     return task;
   }
 
-  /** Handles the end of a request about `task`: `kept` if the service stored or reverted its verdict. */
-  finishVerdict(task, kept) {
-    if (kept) this.pending.delete(task);
-    if (kept) this.judged.set(task.id, task.record.revision);
+  /** Handles the end of a request about `task`: `stored` if the service stored or reverted its verdict. */
+  finishVerdict(task, stored) {
+    if (stored) this.pending.delete(task);
+    if (stored) this.judged.set(task.id, task.record.revision);
     this.refill();
   }
 

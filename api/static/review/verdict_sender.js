@@ -26,7 +26,7 @@ export class VerdictSender {
         const sent = { ...verdict, mask: await mask };
         const isKept = ({ review }) => review?.label === verdict.label && review.reviewer.endsWith(verdict.reviewer ?? "");
         await this.#change(task, () => this.requests.review(task.record, sent), isKept);
-        task.kept = true;
+        task.stored = true;
         this.onSubmitted(task, verdict, null);
       } catch (error) {
         this.onSubmitted(task, verdict, error);
@@ -37,11 +37,11 @@ export class VerdictSender {
   /** Reverts the last verdict on `task` if it was stored. */
   revert(task) {
     this.#enqueue(task, async () => {
-      if (!task.kept) return;
+      if (!task.stored) return;
       try {
         const isUndone = ({ review }) => review?.reviewed_at === task.earlier?.reviewed_at;
         await this.#change(task, () => this.requests.undo(task.record), isUndone);
-        task.kept = false;
+        task.stored = false;
         this.onReverted(task, null);
       } catch (error) {
         this.onReverted(task, error);
