@@ -1,9 +1,9 @@
-"""What an engine needs to be installed: its size, its start-up and its memory, side by side.
+"""Installed size, run time and memory of each engine's extra.
 
     python -m benchmarks.installation [--rounds 3] [--json FILE]
 
-Each engine gets an environment of its own with nothing but its extra, in which the command line labels one
-photograph with a `compact` model: from the start of the process to its end.
+Each engine gets an environment with only its extra, in which `segdec predict` labels one photograph with a
+`compact` model. Measured is the whole process.
 """
 
 import re
@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 
 from benchmarks.environments import ENVIRONMENTS, ROOT, run_command
-from benchmarks.reporting import benchmark_parser, conclude, interleave, spread
+from benchmarks.harness import benchmark_parser, finish, interleave, spread
 from benchmarks.untrained_models import COMPACT, export_network, photograph
 from segdec.runtime.cli import clean_exit, import_tensorflow
 
@@ -28,16 +28,14 @@ sys.argv = sys.argv[1:]
 try:
     runpy.run_module("segdec", run_name="__main__")
 finally:
-    # Not ru_maxrss: a process inherits that of the one that started it.
+    # ru_maxrss would include the parent process
     print("peak", Path("/proc/self/status").read_text().partition("VmHWM:")[2].split()[0], file=sys.stderr)
 """
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measures and prints; returns the exit code."""
-    parser = benchmark_parser(__doc__)
-    parser.add_argument("--rounds", type=int, default=3, help="starts of each (default: %(default)s)")
-    options = parser.parse_args(arguments)
+    options = benchmark_parser(__doc__, rounds=3).parse_args(arguments)
     with clean_exit(), tempfile.TemporaryDirectory() as name:
         model, image = Path(name) / "model", Path(name) / "part.png"
         write_model(model)
@@ -59,7 +57,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         }
         for engine in ENGINES
     ]
-    return conclude(options.json, rows, [], rounds=options.rounds)
+    return finish(options.json, rows, [], rounds=options.rounds)
 
 
 def write_model(folder: Path) -> None:
@@ -71,26 +69,24 @@ def write_model(folder: Path) -> None:
     export_network(network, COMPACT, folder, name="compact", engines=ENGINES)
 
 
-def install_extra(extra: str, group: str | None = None) -> Path:
-    """Makes a new environment that has this extra, and a dependency group, alone; returns its Python.
+def install_extra(extra: str) -> Path:
+    """Creates an environment with this extra only; returns its Python.
 
     Raises:
         RunError: If it cannot be installed.
     """
-    folder = environment(extra, group)
+    folder = environment(extra)
     python = folder / "bin" / "python"
     if not python.exists():
         run_command(sys.executable, "-m", "venv", str(folder))
     pip = (str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check")
-    run_command(*pip, "pip>=25.1")  # the first that knows groups
-    groups = ("--group", group) if group else ()
-    run_command(*pip, "-e", f".[{extra}]", *groups, "-c", "constraints.txt")
+    run_command(*pip, "-e", f".[{extra}]", "-c", "constraints.txt")
     return python
 
 
-def environment(extra: str, group: str | None = None) -> Path:
-    """Returns where the environment with this extra, and a dependency group, lies."""
-    return ENVIRONMENTS / "-".join(("extra", extra, *((group,) if group else ())))
+def environment(extra: str) -> Path:
+    """Returns the folder of the environment with this extra."""
+    return ENVIRONMENTS / f"extra-{extra}"
 
 
 def label(python: Path, engine: str, model: Path, image: Path) -> tuple[float, float]:

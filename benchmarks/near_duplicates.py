@@ -1,15 +1,14 @@
-"""How far near twins lie apart from other photographs, on a set at hand, and how long looking for them takes.
+"""Correlation of near duplicates and of other photographs in a data set, and the time to find them.
 
     python -m benchmarks.near_duplicates kolektor data/kolektorsdd
     python -m benchmarks.near_duplicates toy data/toy --altered 20 --timed 10000
 
-Photographs of different groups are taken to show different things: what is alike among them is a false alarm,
-or a twin that nobody has known. Those of one group may be twins (exposures of a tile) or not (parts of an
-item). Copies of some photographs are altered, each in one way, and looked for in the set.
+Similar photographs of different groups are false alarms or unknown duplicates. Photographs of one group can
+be duplicates (exposures of a tile) or not (parts of an item). Altered copies of some photographs are
+searched in the set.
 """
 
 import argparse
-import resource
 import time
 from collections.abc import Callable, Sequence
 
@@ -17,6 +16,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.harness import cpu_seconds
 from datasets.loading import LAYOUTS, load_dataset
 from datasets.near_duplicates import (
     MIN_PHOTOGRAPHS,
@@ -38,34 +38,34 @@ BINS = np.linspace(0, 1, 11)
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Prints the figures."""
-    parser = argparse.ArgumentParser(description="How far near twins lie apart from other photographs.")
+    parser = argparse.ArgumentParser(description="Correlation of near duplicates and other photographs.")
     parser.add_argument("layout", choices=LAYOUTS, metavar="NAME", help="layout of the set")
     parser.add_argument("root", metavar="ROOT", help="its folder")
     parser.add_argument(
         "--altered", type=int, default=100, help="photographs to alter (default: %(default)s)"
     )
     parser.add_argument(
-        "--timed", type=int, default=10_000, help="made-up photographs to time (default: %(default)s)"
+        "--timed", type=int, default=10_000, help="random photographs to time (default: %(default)s)"
     )
     options = parser.parse_args(arguments)
     with clean_exit(group="train"):
         records = load_dataset(options.layout, options.root).records
         if len(records) < MIN_PHOTOGRAPHS:
             raise DatasetError(
-                f"{options.root} holds {len(records)} photographs. Expected {MIN_PHOTOGRAPHS} at least."
+                f"{options.root} has {len(records)} photographs. Expected at least {MIN_PHOTOGRAPHS}."
             )
         small = [normalized_thumbnail(read(record).image) for record in progress_bar(records, desc="reading")]
-        print_likeness(records, distinctive_features(small))
+        print_correlations(records, distinctive_features(small))
         print_altered(records[:: -(-len(records) // options.altered)], records, small)
         print_time(options.timed)
 
 
-def print_likeness(records: Sequence[Record], features: NDArray[np.float32]) -> None:
-    """Prints how each photograph correlates with the nearest of another group, and of its own."""
+def print_correlations(records: Sequence[Record], features: NDArray[np.float32]) -> None:
+    """Prints the correlation of each photograph with the nearest of another group, and of its own."""
     groups = np.unique([record.group for record in records], return_inverse=True)[1]
     alike, same = features @ features.T, groups[:, None] == groups
     others = np.where(same, -1, alike).max(axis=1)
-    print(f"{len(records)} photographs in {groups.max() + 1} groups; twins correlate by {THRESHOLD} at least")
+    print(f"{len(records)} photographs in {groups.max() + 1} groups; threshold {THRESHOLD}")
     print(f"nearest photograph of another group: {_spread(others)}")
     for low, count in zip(BINS[:-1], np.histogram(others.clip(0, 1), BINS)[0], strict=True):
         print(f"  from {low:.1f}  {count:>6}")
@@ -78,11 +78,11 @@ def print_likeness(records: Sequence[Record], features: NDArray[np.float32]) -> 
 
 
 def print_altered(chosen: Sequence[Record], records: Sequence[Record], small: Sequence[bytes]) -> None:
-    """Prints how altered copies, added to the set, correlate with what they were made of."""
+    """Prints the correlation of altered copies with their originals."""
     places = {record.name: place for place, record in enumerate(records)}
     originals = [places[record.name] for record in chosen]
     images = [read(record).image for record in chosen]
-    print(f"altered copies of {len(chosen)} photographs, each with what it was made of:")
+    print(f"altered copies of {len(chosen)} photographs, with their originals:")
     for name, alter in ALTERATIONS.items():
         features = distinctive_features([*small, *(normalized_thumbnail(alter(image)) for image in images)])
         alike = (features[originals] * features[len(small) :]).sum(axis=1)
@@ -90,27 +90,21 @@ def print_altered(chosen: Sequence[Record], records: Sequence[Record], small: Se
 
 
 def print_time(count: int) -> None:
-    """Prints what comparing `count` photographs of noise takes."""
+    """Prints the time to compare `count` photographs of noise."""
     drawn = np.random.default_rng(0).normal(0, 32, (count, THUMBNAIL_BYTES)).clip(-127, 127).astype(np.int8)
     small = [row.tobytes() for row in drawn]
-    begun, begun_cpu = time.perf_counter(), _cpu_s()
+    begun, begun_cpu = time.perf_counter(), cpu_seconds()
     found = sum(len(block.one) for block in similar_pairs(distinctive_features(small)))
-    wall_s, cpu_s = time.perf_counter() - begun, _cpu_s() - begun_cpu
+    wall_s, cpu_s = time.perf_counter() - begun, cpu_seconds() - begun_cpu
     pairs = count * (count - 1) // 2
-    print(f"{count} photographs, {pairs} pairs: {wall_s:.1f} s, {cpu_s:.1f} s of CPU; {found} twins")
+    print(f"{count} photographs, {pairs} pairs: {wall_s:.1f} s, {cpu_s:.1f} s of CPU; {found} duplicates")
 
 
 def _spread(alike: NDArray[np.float32]) -> str:
     low, middle, high = np.percentile(alike, [5, 50, 95])
     share = (alike >= THRESHOLD).mean()
-    return (
-        f"5 % {low:.2f}, median {middle:.2f}, 95 % {high:.2f}, highest {alike.max():.2f}; twins {share:.1%}"
-    )
-
-
-def _cpu_s() -> float:
-    used = resource.getrusage(resource.RUSAGE_SELF)
-    return used.ru_utime + used.ru_stime
+    spread = f"5 % {low:.2f}, median {middle:.2f}, 95 % {high:.2f}, max {alike.max():.2f}"
+    return f"{spread}; duplicates {share:.1%}"
 
 
 def _gain(factor: float) -> Callable[[Image], Image]:
@@ -122,7 +116,7 @@ def _gamma(exponent: float) -> Callable[[Image], Image]:
 
 
 def _moved(share: float) -> Callable[[Image], Image]:
-    """Moved by a share of height and width; the border is repeated."""
+    """Moves by a share of height and width; repeats the border."""
 
     def move(image: Image) -> Image:
         down, right = (round(share * side) for side in image.shape[:2])
@@ -132,7 +126,7 @@ def _moved(share: float) -> Callable[[Image], Image]:
 
 
 def _cropped(share: float) -> Callable[[Image], Image]:
-    """Without a share of height and width at each border."""
+    """Crops a share of height and width at each border."""
 
     def crop(image: Image) -> Image:
         down, right = (round(share * side) for side in image.shape[:2])
@@ -142,7 +136,7 @@ def _cropped(share: float) -> Callable[[Image], Image]:
 
 
 def _noisy(image: Image) -> Image:
-    noise = np.random.default_rng(int(image.sum())).normal(0, 10, image.shape)  # of each, its own
+    noise = np.random.default_rng(int(image.sum())).normal(0, 10, image.shape)
     return np.clip(image + noise, 0, 255).astype(np.uint8)
 
 

@@ -102,7 +102,7 @@ def line(tmp_path_factory) -> Iterator[Line]:
     folder: Path = tmp_path_factory.mktemp("nginx")
     try:
         ports = (pair[0].port, pair[1].port)
-        with replicas.balance(folder, ports, replicas.SENT_AGAIN) as balancer:
+        with replicas.balance(folder, ports, replicas.NGINX_RETRIES) as balancer:
             yield Line(pair, balancer.port)
     finally:
         for replica in pair:
@@ -115,7 +115,7 @@ def half_line(tmp_path_factory) -> Iterator[Line]:
     replica = Replica()
     folder: Path = tmp_path_factory.mktemp("half")
     try:
-        with replicas.balance(folder, (free_port(), replica.port), replicas.SENT_AGAIN) as balancer:
+        with replicas.balance(folder, (free_port(), replica.port), replicas.NGINX_RETRIES) as balancer:
             yield Line([replica], balancer.port)
     finally:
         replica.close()

@@ -10,7 +10,7 @@ from segdec.images import write_png
 
 @pytest.fixture(scope="module")
 def printed(tmp_path_factory):
-    """What is printed of a toy set, the names of altered copies with the share of them that is found."""
+    """The output for a toy set."""
     root = tmp_path_factory.mktemp("twins") / "toy"
     write_toy(root, 60, size=64)
     with pytest.MonkeyPatch.context() as patch:
@@ -20,28 +20,24 @@ def printed(tmp_path_factory):
     return lines
 
 
-def test_made_up_parts_are_no_twins_and_most_altered_copies_are(printed):
+def test_toy_parts_are_no_duplicates_and_most_altered_copies_are(printed):
     assert printed[0].startswith("60 photographs in 60 groups")
-    assert printed[1].endswith("twins 0.0%")
+    assert printed[1].endswith("duplicates 0.0%")
     shares = {
         found[1].strip(): float(found[2])
         for line in printed
-        if (found := re.fullmatch(r"  (.{22})5 %.*twins ([\d.]+)%", line))
+        if (found := re.fullmatch(r"  (.{22})5 %.*duplicates ([\d.]+)%", line))
     }
     assert shares.keys() == ALTERATIONS.keys()
-    # Of 64 px, 1 and 2 % are one; the 16 px of a cell of the small picture are too few to even out noise.
+    # At 64 px, 1 % and 2 % are one pixel, and a cell of the thumbnail does not average out noise.
     assert all(share > 80 for name, share in shares.items() if not name.startswith(("moved", "noise")))
     assert min(shares["moved by 1 %"], shares["noise, 10 levels"]) > 40
     assert shares["moved by 4 %"] < 10
-
-
-def test_each_photograph_counts_once_in_the_histogram(printed):
     counts = [int(line.split()[-1]) for line in printed if line.startswith("  from")]
     assert (len(counts), sum(counts)) == (10, 60)
-
-
-def test_all_pairs_of_the_timed_set_are_compared(printed):
-    assert re.fullmatch(r"3000 photographs, 4498500 pairs: [\d.]+ s, [\d.]+ s of CPU; 0 twins", printed[-1])
+    assert re.fullmatch(
+        r"3000 photographs, 4498500 pairs: [\d.]+ s, [\d.]+ s of CPU; 0 duplicates", printed[-1]
+    )
 
 
 def test_alterations_do_what_they_are_named():
@@ -64,4 +60,4 @@ def test_too_few_photographs_are_an_error(tmp_path, capsys):
     (tmp_path / "supervision.txt").write_text("label dent\n")
     with pytest.raises(SystemExit):
         main(["folder", str(tmp_path)])
-    assert "holds 3 photographs. Expected 10 at least" in capsys.readouterr().err
+    assert "has 3 photographs. Expected at least 10" in capsys.readouterr().err
