@@ -58,7 +58,7 @@ export class VerdictSender {
    * Changes the record of a task; retries while the service is unavailable.
    *
    * An attempt without a response may have succeeded. Then the next one fails because the record has changed, and
-   * `isDone(record)` tells whether it was this change.
+   * `isDone(record)` checks whether it was this change.
    */
   async #change(task, send, isDone) {
     const { revision } = task.record;
