@@ -5,9 +5,9 @@
 nginx (Debian's package `nginx-light`) runs `deploy/nginx/segdec.conf`. One replica is killed (SIGKILL) after
 a third of the time. There are three trials:
 
-- as shipped, without client retries; the replica restarts at once. nginx retries failed requests on the
-other one. - nginx without retries, without client retries: only the requests in progress on the killed
-replica are lost. - nginx without retries, with `segdec.client`: the client retries, so that nothing is lost.
+- as shipped, without client retries; the replica restarts at once. nginx retries failed requests on the other one.
+- nginx without retries, without client retries: only the requests in progress on the killed replica are lost.
+- nginx without retries, with `segdec.client`: the client retries, so that nothing is lost.
 """
 
 import json
@@ -36,9 +36,9 @@ from segdec.errors import ConfigError, ServiceError
 from segdec.runtime.cli import clean_exit
 
 BALANCER = ROOT / "deploy" / "nginx" / "segdec.conf"
-NGINX_RETRIES = "error_page 502 = $segdec_unanswered;"
-NO_RETRIES = ""
-"""nginx then tries the other replica only after a refused connection or a 503."""
+NGINX_RETRIES = "proxy_next_upstream error http_503 non_idempotent;"
+NO_RETRIES = "proxy_next_upstream error;"
+"""nginx then tries the other replica only if the first one accepts no connection."""
 
 MAIN = """
 user {user};
