@@ -5,7 +5,8 @@
 nginx (Debian's package `nginx-light`) runs `deploy/nginx/segdec.conf`. One replica is killed (SIGKILL) after
 a third of the time. There are three trials:
 
-- as shipped, without client retries; the replica restarts at once. nginx retries failed requests on the other one.
+- as shipped, without client retries; the replica restarts at once.
+  nginx retries failed requests on the other one.
 - nginx without retries, without client retries: only the requests in progress on the killed replica are lost.
 - nginx without retries, with `segdec.client`: the client retries, so that nothing is lost.
 """
