@@ -25,7 +25,7 @@ from datasets.loading import load_dataset
 from datasets.reading import read
 from datasets.sample import Record, Sample
 from segdec.images import write_png
-from segdec.overlay import draw_overlay
+from segdec.imaging.overlay import draw_overlay
 from training.__main__ import main as run_training
 
 DATA = Path("data/toy")

@@ -32,7 +32,7 @@ const maskCanvas = new MaskCanvas(byId("picture"));
 const toolbar = new Toolbar(maskCanvas, { onChange: showMaskState });
 const pointerInput = new PointerInput(byId("picture"), maskCanvas.view, { tool: () => toolbar.tool, redraw: () => maskCanvas.draw() });
 const connection = new Connection(() => verdictSender.pending);
-const reporterFor = (who) => (connected, error) => connection.note(who, connected, error);
+const reporterFor = (who) => (connected, error) => connection.report(who, connected, error);
 const taskQueue = new TaskQueue(requests, { onChange: onQueueChange, onConnection: reporterFor("desk") });
 const verdictSender = new VerdictSender(requests, { onSubmitted, onReverted, onConnection: reporterFor("verdicts") });
 const failedVerdicts = new FailedVerdicts({ onRetry: reviewAgain, onDismiss: (task) => taskQueue.forget(task) });

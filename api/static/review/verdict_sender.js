@@ -51,7 +51,7 @@ export class VerdictSender {
 
   #enqueue(task, job) {
     this.pending++;
-    task.work = task.work.then(job).finally(() => this.underWay--);
+    task.work = task.work.then(job).finally(() => this.pending--);
   }
 
   /**
