@@ -11,7 +11,6 @@ from zoneinfo import ZoneInfo
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationError
 from pydantic_settings import BaseSettings, CliApp, NoDecode, SettingsConfigDict, SettingsError
 
-from api.log_lines import LogFormat
 from segdec.config import config_error
 from segdec.engines import ENGINES
 from segdec.errors import ConfigError
@@ -22,6 +21,7 @@ ENV_PREFIX = "SEGDEC_"
 CLIENT_VARIABLES = {"SEGDEC_API_KEY"}
 """Set for `python -m segdec predict --url`; one machine may run both."""
 
+LogFormat = Literal["text", "json"]
 RecordMode = Literal["required", "best-effort", "off"]
 MAX_DAYS = 36_500.0
 """For which a picture is kept, if not for ever."""
