@@ -1,5 +1,6 @@
-"""Builds the image `serve` and runs it as its own user, who may write to /tmp and /record only; the service inspects
-and records one photograph.
+"""Builds the image `serve`, runs it as its own user and has it record a photograph.
+
+The user may write to /tmp and /record only.
 
     python -m deploy.image.check MODEL [--port 8000]
 

@@ -2,8 +2,8 @@
 
     python -m deploy.release.audit [--advisories all.zip]
 
-Without advisories, pip-audit queries the package index's public service. No answer, or none for a package, is an
-error: a package that was not checked is not a safe one.
+Without advisories, pip-audit queries the package index's public service. No answer, or none for a package, is
+an error: a package that was not checked is not a safe one.
 """
 
 import argparse

@@ -26,7 +26,7 @@ from segdec.runtime.files import write_text_atomic
 PAGE = LOCKS / "licences.md"
 
 NVIDIA = "LicenseRef-NVIDIA-Proprietary"
-"""CUDA's own terms. Their Attachment A lists the files that may be redistributed; `ptxas` is not among them."""
+"""CUDA's terms. Their Attachment A lists the files that may be redistributed; `ptxas` is not among them."""
 
 GPU_IMAGES = {"serve-gpu", "train"}
 
@@ -34,7 +34,7 @@ SHIPPED = {
     "0BSD", "Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "CC0-1.0", "LicenseRef-Matplotlib", "MIT",
     "MIT-0", "MIT-CMU", "MPL-2.0", "PSF-2.0", "Zlib",
 }  # fmt: skip
-"""Licences compatible with Apache-2.0. MPL-2.0 requires the source of its files: certifi and tqdm are Python."""
+"""Licences compatible with Apache-2.0. MPL-2.0 requires the source of its files: certifi, tqdm are Python."""
 
 LGPL = "LGPL-3.0-only"
 REPLACEABLE = {"psycopg", "psycopg-binary"}
