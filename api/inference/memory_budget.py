@@ -134,8 +134,8 @@ class MemoryBudget:
                 f"The memory of {_mib(self.limit_bytes)} is too small for this model: the process uses "
                 f"{_mib(self.idle_bytes)}, {_mib(self.body_bytes)} are for request bodies, and a photograph "
                 f"of {pixels:,} pixels needs {_mib(needed)}. Raise the container's limit (or "
-                "--memory-bytes), lower --max-upload-bytes, --max-body-bytes and --batch-pixels, or export the model with a "
-                "smaller input."
+                "--memory-bytes), lower --max-upload-bytes, --max-body-bytes and --batch-pixels, or export "
+                "the model with a smaller input."
             )
 
     def check_size(self, cost: PhotographCost, network: NetworkCost, photograph: str) -> None:
@@ -156,8 +156,8 @@ class MemoryBudget:
             413,
             f"too_many_pixels_for_{code}",
             f"{photograph}, which {needed}; {limit}. Expected at most {self.largest(network).pixels:,} "
-            "pixels. Crop or shrink the photograph, raise the limit, or serve a model whose input has a fixed "
-            "size or is cut into tiles.",
+            "pixels. Crop or shrink the photograph, raise the limit, or serve a model whose input has a "
+            "fixed size or is cut into tiles.",
         )
 
     def reserve(self, cost: PhotographCost) -> bool:

@@ -95,7 +95,7 @@ class PhotographRequest(Generic[QueryModel]):
         return await self.service.receive(reading, self.params.deadline)
 
     async def infer(self, upload: Upload, on_decoded: OnDecoded | None = None) -> InferredPhotograph:
-        """Decodes the photograph and runs the network unless the client disconnects; as `Inspection.infer`."""
+        """Decodes the photograph and runs the network until the client disconnects; see `Inspection`."""
         return await cancel_on_disconnect(self.request, self._inspection.infer(upload, on_decoded))
 
     async def encode(
