@@ -268,9 +268,9 @@ def test_drawn_ones_are_found_without_reading_their_rows(engine):
     "name",
     [
         "a candidate finds most, a third reviewed",
-        "nothing slips through, half reviewed",
-        "many false alarms, a fifth drawn",
-        "a small line",
+        "no missed defects, half reviewed",
+        "many false alarms, 20 % sampled",
+        "500 photographs",
     ],
 )
 def test_intervals_hold_where_the_truth_is_known(name):
