@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from api.delivery.receivers import open_receivers
+from api.delivery.receivers import create_receivers
 from api.delivery.sinks import make_sinks
 from api.settings import Settings, read_settings
 from segdec.errors import ConfigError, MissingExtraError
@@ -36,13 +36,13 @@ def test_each_receiver_that_is_asked_for_is_told(ask, tmp_path, metrics):
     broker = mqtt._broker
     assert (broker.host, broker.port, broker.user, broker.password) == ("broker", 8883, "line", "pa:ss")
     assert (broker.client_id, broker.trust is not None) == ("line3", True)
-    receivers = open_receivers(asked, metrics)
+    receivers = create_receivers(asked, metrics)
     assert receivers.sinks == ("webhook", "mqtt", "jsonl")
     receivers.close()
 
 
 def test_nobody_is_told_where_nobody_asks(ask, metrics):
-    receivers = open_receivers(ask(), metrics)
+    receivers = create_receivers(ask(), metrics)
     receivers.start(lambda: True)
     receivers.close()
     assert receivers.sinks == ()
@@ -99,4 +99,4 @@ def test_without_its_package_the_group_is_named(ask, metrics, monkeypatch, packa
         if not module.endswith("receivers"):
             monkeypatch.delitem(sys.modules, module)
     with pytest.raises(MissingExtraError, match="--group record"):
-        open_receivers(ask(outbox_mqtt="mqtt://broker/t"), metrics)
+        create_receivers(ask(outbox_mqtt="mqtt://broker/t"), metrics)
