@@ -75,7 +75,7 @@ class Recording:
             RequestError: As `Record.store`, if recording is required.
         """
         if self.record is None:
-            return None, f"{NOT_RECORDED}: the service runs without a record."
+            return None, f"{NOT_RECORDED}: the service keeps no record."
         if self.mode == "required":
             return await self.record.store(inspection, deadline), None
         try:

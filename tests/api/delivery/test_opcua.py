@@ -13,7 +13,6 @@ from cryptography.x509.oid import NameOID
 
 from api.delivery.line_state import LineState
 from api.delivery.receivers import create_receivers
-from api.metrics import Metrics
 from api.records.database import open_database, writing
 from api.records.tables import metadata
 from api.settings import Settings
@@ -145,14 +144,6 @@ def test_a_record_that_does_not_answer_is_of_bad_quality(asked):
             await wait_for_beats(client, 1)
 
     asyncio.run(main())
-
-
-@pytest.mark.slow
-def test_an_address_that_is_taken_stops_the_start(asked, tmp_path):
-    receivers = create_receivers(settings(tmp_path, opcua_endpoint=asked.url), Metrics(lambda: 0, lambda: True))
-    with pytest.raises(ConfigError, match="Cannot serve OPC UA at"):
-        receivers.start(lambda: True)
-    receivers.close()
 
 
 @pytest.fixture(scope="module")
