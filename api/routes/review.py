@@ -24,12 +24,13 @@ from api.routes.body_schemas import inline_schema
 from api.routes.dependencies import ServiceDep
 from api.routes.json_body import MAX_JSON_BYTES, read_json_body
 from api.routes.records import ETAG, RecordDep, RecordId, RowDep, TextFilter, Timestamp, answer_record
-from api.routes.request_params import MAX_NAME, PRINTABLE, Name
+from api.routes.request_params import MAX_NAME, PRINTABLE, DeadlineDep, Name
+from api.routes.roles import require_role
 from api.routes.uploads import JSON_TYPE
 
 P = ParamSpec("P")
 
-router = APIRouter(tags=["review"])
+router = APIRouter(tags=["review"], dependencies=require_role("review"))
 
 MAX_TASKS = 5
 """Tasks that a page holds: the visible one, and those that it loads ahead."""
@@ -101,9 +102,11 @@ IfMatch = Annotated[str | None, Header(description='the last known ETag: "REVISI
     responses=document_problems(*BODY_PROBLEMS),
     openapi_extra=_describe_body(NextTasks),
 )
-async def next_tasks(request: Request, service: ServiceDep, record: RecordDep) -> ReviewTasks:
+async def next_tasks(
+    request: Request, service: ServiceDep, record: RecordDep, deadline: DeadlineDep
+) -> ReviewTasks:
     """The next tasks, leased to this session for five minutes."""
-    asked = await read_json_body(request, service, NextTasks)
+    asked = await read_json_body(request, service, NextTasks, deadline)
     return await record.write(
         review_tasks.next_tasks, asked.session, asked.count, asked.skip, asked.station, datetime.now(UTC)
     )
@@ -115,12 +118,17 @@ async def next_tasks(request: Request, service: ServiceDep, record: RecordDep) -
     openapi_extra=_describe_body(SentReview),
 )
 async def put_review(
-    request: Request, service: ServiceDep, record: RecordDep, row: RowDep, if_match: IfMatch = None
+    request: Request,
+    service: ServiceDep,
+    record: RecordDep,
+    row: RowDep,
+    deadline: DeadlineDep,
+    if_match: IfMatch = None,
 ) -> Response:
     """Sets the review of an inspection and removes it from the queue."""
     revision = _read_revision(if_match)
     limit = max(service.settings.max_body_bytes, MAX_JSON_BYTES)
-    sent = await read_json_body(request, service, SentReview, limit)
+    sent = await read_json_body(request, service, SentReview, deadline, limit)
     review_tasks.check_label(sent.label, row)
     mask = None
     if sent.mask is not None:

@@ -23,4 +23,9 @@ def test_an_inspection_is_drawn_by_its_verdict_and_its_score(
     label, score, number, probability, reason, worth
 ):
     draw = POLICY.draw(label, "good", score, 0.09, lambda: number)
-    assert (draw.number, draw.probability, draw.reason, draw.retention_class) == (number, probability, reason, worth)
+    assert (draw.number, draw.probability, draw.reason, draw.retention_class) == (
+        number,
+        probability,
+        reason,
+        worth,
+    )

@@ -10,7 +10,6 @@ import pytest
 
 pytest.importorskip("tensorflow")
 
-from benchmarks.training_input import write_index_only
 from datasets import check_cache, file_systems
 from datasets.layouts.toy import write_toy
 from datasets.loading import load_dataset
@@ -19,6 +18,7 @@ from datasets.splitting import SPLITS
 from segdec.errors import ConfigError, DatasetError, RunError
 from segdec.images import read_image, read_mask, write_png
 from segdec.inference.preprocessing import prepare_mask
+from tests.shard_index_file import write_index_only
 from training.data.run_data import list_dataset, load_run_data
 from training.evaluate import evaluate_run
 from training.experiment_file import load_experiment

@@ -240,9 +240,9 @@ def test_what_a_candidate_differs_on_is_counted_by_itself(engine):
     "name",
     [
         "a candidate finds most, a third reviewed",
-        "nothing slips through, half reviewed",
-        "many false alarms, a fifth drawn",
-        "a small line",
+        "no missed defects, half reviewed",
+        "many false alarms, 20 % sampled",
+        "500 photographs",
     ],
 )
 def test_intervals_hold_where_the_truth_is_known(name):
