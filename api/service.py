@@ -241,7 +241,7 @@ class Service:
 
         Args:
             name: Of the model.
-            asked_by: Who asked, as fields of the log's line.
+            requested_by: Who asked, as fields of the log's line.
 
         Raises:
             RequestError: As `ModelLoader.reload`; 503 while the service starts or stops.
