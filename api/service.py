@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Literal, TypeVar
 
-from api.delivery.receivers import Receivers, open_receivers
+from api.delivery.receivers import Receivers, create_receivers
 from api.errors import RequestError, service_unavailable
 from api.inference.inference_thread import ImagePredictor, InferenceThread
 from api.inference.memory_budget import MIN_RELEASE_BYTES, MemoryBudget
@@ -112,7 +112,7 @@ class Service:
         )
         self._predictor = predictor
         self.loader = None if predictor is not None else self._make_loader(settings)
-        self.receivers: Receivers = open_receivers(settings, metrics)
+        self.receivers: Receivers = create_receivers(settings, metrics)
         self.recording: Recording = create_recording(settings, metrics, self.receivers.sinks)
         self.shadowing = Shadowing(
             self.models,
