@@ -9,8 +9,8 @@ from urllib.parse import parse_qs
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from api.errors import problem_of
-from api.inspection.uninspected import UninspectedPhotograph
 from api.middleware.access import request_path
+from api.records.line.uninspected_photograph import UninspectedPhotograph
 
 INSPECT_PATHS = re.compile(r"/v1/(models/[^/]+/)?inspect")
 MAX_NAME_CHARACTERS, MAX_DETAIL_CHARACTERS = 128, 400

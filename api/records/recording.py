@@ -8,10 +8,10 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from api.errors import RequestError
-from api.inspection.uninspected import UninspectedPhotograph
 from api.metrics import Metrics
 from api.records.audit import AuditEntry
 from api.records.inspection import Inspection, StoredInspection
+from api.records.line.uninspected_photograph import UninspectedPhotograph
 from api.settings import RecordMode, Settings
 from segdec.errors import MissingExtraError
 

@@ -8,11 +8,11 @@ from zoneinfo import ZoneInfo
 import pytest
 from sqlalchemy import event
 
-from api.inspection.uninspected import UninspectedPhotograph
 from api.metrics import Metrics
 from api.records.database import writing
 from api.records.line.line_status import LineMonitor
 from api.records.line.shifts import ShiftPlan
+from api.records.line.uninspected_photograph import UninspectedPhotograph
 from api.records.outbox import Outbox
 from api.records.queries import upsert_pictures
 from api.records.record import Record

@@ -1,26 +1,22 @@
-"""A photograph that was sent to be inspected and was not."""
+"""A photograph that arrived and was not inspected."""
 
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 
-def _now() -> datetime:
-    return datetime.now(UTC)
-
-
 @dataclass(frozen=True)
 class UninspectedPhotograph:
-    """A photograph without an inspection, or several with the same reason.
+    """A photograph that was not inspected, or several similar ones.
 
     Attributes:
         station: Where it was taken; empty if unknown.
-        part_id: The part that it shows; None if unknown.
+        part_id: Which part it shows; None if unknown.
         client: Name of the API key; empty without one.
         status: HTTP status of the answer.
         code: Code of the problem.
-        detail: What arrived, what was expected, what to do.
-        missed_at: Time of the answer; of several, the last.
-        count: Number of photographs.
+        detail: Its message.
+        missed_at: When it arrived; of several, the last.
+        count: How many.
     """
 
     station: str
@@ -29,5 +25,5 @@ class UninspectedPhotograph:
     status: int
     code: str
     detail: str
-    missed_at: datetime = field(default_factory=_now)
+    missed_at: datetime = field(default_factory=lambda: datetime.now(UTC))
     count: int = 1
