@@ -177,7 +177,7 @@ async def _run(app: FastAPI, server: uvicorn.Server, listener: socket.socket) ->
     async with app.router.lifespan_context(app):
         server.config.load()
         reloader = Reloader(app, server.config.ssl)
-        asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, reloader.ask)
+        asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, reloader.request)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGHUP])
         working = asyncio.create_task(_start_and_reload(app.state.service, server, listener, reloader))
         await server.serve(sockets=[listener])

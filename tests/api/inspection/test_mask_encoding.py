@@ -76,7 +76,7 @@ def test_model_with_one_mask_has_no_classes(client, predictor, part, form, route
     answer = client.post(f"/v1/{route}?mask={form}", content=part, headers=PNG)
     assert (answer.status_code, answer.json()["code"]) == (400, "no_mask_classes")
     assert not predictor.shapes  # it is refused before the photograph is inspected
-    assert "the model has one mask for all of them. Expected 'png'" in answer.json()["detail"]
+    assert "the model has one mask for all classes. Expected 'png'" in answer.json()["detail"]
 
 
 @pytest.mark.parametrize("form", ["png", "scores", "rle", "polygon"])

@@ -377,7 +377,7 @@ def test_signal_reloads_every_model_in_turn(client, shelf, versions, caplog):
     client.run(read_again)
     assert found() == {("tiny", "2")}
     lines = [record.getMessage() for record in caplog.records if record.name == "api.listener.reloading"]
-    assert any(line.startswith("SIGHUP: models kept as before: tiny: ") for line in lines)
+    assert any(line.startswith("SIGHUP: models unchanged: tiny: ") for line in lines)
 
 
 # === Signatures ===
