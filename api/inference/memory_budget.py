@@ -18,8 +18,8 @@ from segdec.inference.preprocessing import input_size
 from segdec.process_memory import release_free_memory, resident_bytes
 
 BYTES_PER_PIXEL = 32
-"""Of a photograph outside of the network, while it is decoded, waits or is encoded: the maximum over all file
-types and forms of masks; `benchmarks/photograph_memory.py` measures them."""
+"""Of a photograph outside of the network, while it is decoded, waits or is encoded. The measured maximum over
+all file types and forms of masks is 25."""
 SPARE_SHARE = 1 / 16
 """Share of the limit for what is not counted."""
 MIN_RELEASE_BYTES = 256 * 2**20

@@ -22,7 +22,7 @@ Labels = Mapping[str, str]
 
 
 def read_labels(path: Path, known: Mapping[str, Path]) -> dict[str, str] | None:
-    """Reads label → version from a JSON file; returns None if there is no file.
+    """Reads label → version from a JSON file; returns None without a file.
 
     Raises:
         ArtifactError: If the file is damaged, or names a version that does not exist.
@@ -44,7 +44,7 @@ def parse_labels(path: Path, content: bytes, known: Mapping[str, Path]) -> dict[
 
 
 def read_if_exists(path: Path) -> bytes | None:
-    """Returns the content of a file; None if there is no file.
+    """Returns the content of a file; None if it does not exist.
 
     Raises:
         ArtifactError: If it cannot be read.
@@ -150,7 +150,7 @@ class LabelFileUpdate:
 
     Attributes:
         path: The file.
-        content: Its content; None if there was no file.
+        content: Its content; None if it did not exist.
         before: The labels in it.
         after: The new labels.
     """
@@ -161,7 +161,7 @@ class LabelFileUpdate:
     after: Labels
 
     def check_writable(self) -> None:
-        """Checks early, before a model is loaded in vain.
+        """Checks early, before a model is loaded.
 
         Raises:
             RequestError: 409 if the folder is read-only.

@@ -179,7 +179,7 @@ class ModelLoader:
 
     def _remove(self, name: str) -> None:
         if not self.registry.versions(name):
-            raise RequestError(404, "model_not_found", f"There is no model '{name}' on disk.")
+            raise RequestError(404, "model_not_found", f"The model '{name}' is not on disk.")
         if name == self.registry.default:
             raise ArtifactError(f"The default model '{name}' is no longer on disk.")
         self.registry.replace(name, {})

@@ -54,7 +54,7 @@ class ModelStore(Protocol):
 
         Args:
             name: Name of the model.
-            stable: The version that answers now; it stays stable if there is no file of labels.
+            stable: The version that answers now; it stays stable without a file of labels.
             change: Change of the labels.
 
         Raises:
@@ -135,7 +135,7 @@ class ModelFolder:
         """Returns the model with changed labels, and the update that writes them; as `ModelStore.relabel`."""
         artifacts = self._artifacts_of(name)
         if not artifacts:
-            raise RequestError(404, "model_not_found", f"There is no model '{name}' in {self.folder}.")
+            raise RequestError(404, "model_not_found", f"The model '{name}' is not in {self.folder}.")
         path = self.folder / name / LABELS
         content = read_if_exists(path)
         if content is not None:
