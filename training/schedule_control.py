@@ -1,25 +1,25 @@
-"""How far a run goes in each stage, and at which place of its schedules a step stands."""
+"""The length of a stage, and the position of each step in its learning rate schedule."""
 
 
 class ScheduleControl:
-    """That of the experiment: each stage takes its steps, and each step stands where its number says."""
+    """The schedule of the experiment: each stage takes its configured steps."""
 
     @property
     def schedule_offset(self) -> int:
-        """Steps by which the schedules are ahead of what was taken of the stage; negative: behind."""
+        """Steps by which the schedule is ahead of the completed steps; negative if it is behind."""
         return 0
 
     @property
     def expected_steps(self) -> int:
-        """How many steps the stage will have taken at its end, as things stand."""
+        """Steps that the stage is expected to take."""
         return self._steps
 
-    def begin_stage(self, stage: str, steps: int) -> None:  # noqa: ARG002 - others time it
-        """Takes note that a stage of so many steps begins, or goes on."""
+    def begin_stage(self, stage: str, steps: int) -> None:  # noqa: ARG002 - for subclasses
+        """Starts or resumes a stage of `steps` configured steps."""
         self._steps = steps
 
     def max_steps(self, steps: int) -> int:
-        """Returns how many steps a stage planned with `steps` may take at most."""
+        """Returns an upper limit for the steps of a stage of `steps` configured steps."""
         return steps
 
     def is_last(self, step: int) -> bool:
@@ -27,4 +27,4 @@ class ScheduleControl:
         return step >= self._steps
 
     def step_done(self, step: int) -> None:
-        """Takes note that a step has come to its end, with whatever followed it."""
+        """Is called after each step, including its validation and checkpoint."""
