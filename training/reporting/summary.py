@@ -98,7 +98,7 @@ def _describe_decisions(metrics: Metrics) -> list[str]:
         sentences.append(f"The model finds {found} of {count_of(metrics.defective, 'defective photograph')}")
     if metrics.good:
         passed = metrics.good - metrics.false_positives - (metrics.reviews - metrics.defective_reviews)
-        sentences.append(f"{'it' if sentences else 'The model'} passes {passed} of {metrics.good} good ones")
+        sentences.append(f"{'' if sentences else 'The model '}passes {passed} of {metrics.good} good ones")
     return [f"{' and '.join(sentences)}."]
 
 

@@ -23,6 +23,7 @@ from training.data.run_data import list_dataset, load_run_data
 from training.evaluate import evaluate_run
 from training.experiment_file import load_experiment
 from training.run.folder import RunFolder
+from training.run.training_panel import draw_validation
 from training.trainer import Trainer
 
 pytestmark = pytest.mark.usefixtures("tensorflow_devices")
@@ -113,7 +114,7 @@ def test_validation_decodes_each_photograph_once(load, monkeypatch):
     read_bytes = Path.read_bytes
     monkeypatch.setattr(Path, "read_bytes", lambda path: reads.update([path]) or read_bytes(path))
     first, again = trainer.validator.measure(), trainer.validator.measure()
-    trainer.validator.panel()
+    draw_validation(trainer.predictor, trainer.validator.images)
     trainer.folder.close()
     records = list_dataset(trainer.config.data, trainer.folder.splits).of_split("val")
     assert {reads[record.image_file] for record in records} == {1}
@@ -254,7 +255,7 @@ def test_a_run_goes_on_without_what_is_broken_and_lists_it(load, damaged, capsys
         assert name not in folder.splits.read_text()
     shutil.rmtree(root)
     write_toy(root, 24, size=32)
-    with pytest.raises(RunError, match=r"The images .* were others"):  # the repaired ones are back
+    with pytest.raises(RunError, match=r"The data of the run .* have changed"):  # the repaired ones are back
         RunFolder.open(config, load_run_data(config), fresh=False)
 
 
