@@ -62,7 +62,7 @@ def test_other_costs_choose_another_threshold_and_change_nothing_else(run):
         f"Defective from a score of {format_score(after.model.thresholds.score)}, chosen on "
     )
     assert said.endswith("defective photographs of validation.")
-    assert scores.startswith("Scores are probabilities where ")
+    assert scores.startswith("Scores are probabilities for a share of ")
     assert RunFolder(run).experiment().threshold.miss_cost == 1000
 
 

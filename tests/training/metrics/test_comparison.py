@@ -82,8 +82,8 @@ def test_review_counts_as_not_right(make_result, make_run, tmp_path, capsys):
     rate = comparison.differences["false_negative_rate"]
     assert (rate.first, rate.second) == (0, 0)  # five defective ones are for review, none is called good
     assert (
-        f"'{first}' labels more photographs correctly, by more than chance. Photographs for review count as not correct."
-        in comparison.conclusion()
+        f"'{first}' labels more photographs correctly, by more than chance. "
+        "Photographs for review count as not correct." in comparison.conclusion()
     )
     main(["compare", str(first), str(second)])
     printed = capsys.readouterr().out
