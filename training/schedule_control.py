@@ -1,30 +1,30 @@
-"""The length of a stage, and the position of each step in its learning rate schedule."""
+"""Number of steps of each stage, and the position of a step in the stage's schedules."""
 
 
 class ScheduleControl:
-    """The schedule of the experiment: each stage takes its configured steps."""
+    """The configured control: the planned steps, with the step's number as its position in the schedules."""
 
     @property
     def schedule_offset(self) -> int:
-        """Steps by which the schedule is ahead of the completed steps; negative if it is behind."""
+        """Position in the schedules minus the number of steps taken in the stage."""
         return 0
 
     @property
     def expected_steps(self) -> int:
-        """Steps that the stage is expected to take."""
+        """Expected number of steps of the current stage."""
         return self._steps
 
     def begin_stage(self, stage: str, steps: int) -> None:  # noqa: ARG002 - for subclasses
-        """Starts or resumes a stage of `steps` configured steps."""
+        """Starts or resumes a stage with this number of steps."""
         self._steps = steps
 
     def max_steps(self, steps: int) -> int:
-        """Returns an upper limit for the steps of a stage of `steps` configured steps."""
+        """Returns the maximum number of steps of a stage planned with `steps`."""
         return steps
 
     def is_last(self, step: int) -> bool:
-        """Returns whether the stage ends with this step, counted from 1."""
+        """Returns whether this step, counted from 1, is the last of the stage."""
         return step >= self._steps
 
     def step_done(self, step: int) -> None:
-        """Is called after each step, including its validation and checkpoint."""
+        """Records the end of a step, including validation and checkpoint."""
