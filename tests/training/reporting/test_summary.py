@@ -124,8 +124,8 @@ def test_photographs_for_review_are_neither_right_nor_wrong(evaluate_results, wi
     ]
     assert list_remarks(found)[-1] == (
         # 0.2 is below four good ones and the alarm.
-        "To miss none of these defects, the review threshold would have to be 0.200; 5 of 35 good photographs "
-        "score as high."
+        "To miss none of these defects, the review threshold would have to be 0.200; 5 of 35 good "
+        "photographs score as high."
     )
     assert [result.name for result in found.reviews()] == [
         "bad 3",
@@ -181,8 +181,8 @@ def test_reliability_in_words(evaluate_results, make_result, many):
     plain = compute_metrics(results, ("good", "defect"))
     assert describe_reliability(plain, None) == (
         "The score is not calibrated: it ranks photographs by how likely they are "
-        "defective, but it is not a probability. Here score and share of defective photographs differ by 0.050 "
-        "on average. With 1 defective photograph this value is rough."
+        "defective, but it is not a probability. Here score and share of defective photographs differ by "
+        "0.050 on average. With 1 defective photograph this value is rough."
     )
     # A twentieth of the weight on the defective one: 0.05 against 0.3, and against 0.5 before.
     weighted = compute_metrics(results, ("good", "defect"), defect_rate=0.05)
