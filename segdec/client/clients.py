@@ -20,7 +20,7 @@ from segdec.client.calls import (
     reload_call,
 )
 from segdec.client.connection import connection_options
-from segdec.client.replies import Reply, is_loss, replica_lost
+from segdec.client.replies import Reply, is_final_loss, is_loss, replica_lost
 from segdec.client.retries import MAX_LOSSES, NO_RETRY, RetryPolicy
 from segdec.errors import MissingExtraError
 from segdec.schemas import Answer, InspectAnswer, ModelDetail, Problem, ReloadAnswer
@@ -35,9 +35,10 @@ T = TypeVar("T")
 
 
 def _read(call: Call[T], replies: list[Reply]) -> T:
-    if is_loss(replies[-1]) and sum(map(is_loss, replies)) >= MAX_LOSSES:
-        raise replica_lost(replies[-1])
-    return call.read(replies[-1])
+    last = replies[-1]
+    if is_loss(last) and not is_final_loss(last) and sum(map(is_loss, replies)) >= MAX_LOSSES:
+        raise replica_lost(last)
+    return call.read(last)
 
 
 class Client:

@@ -176,6 +176,13 @@ def test_after_a_lost_connection_a_photograph_is_sent_only_once_more(ask: Ask, l
     assert caught.value.request_id == line.requests[0].headers["X-Request-ID"]
 
 
+def test_a_photograph_that_the_gateway_has_sent_twice_is_not_sent_again(ask: Ask) -> None:
+    line = Line(httpx.Response(502, json=PROBLEM | {"status": 502, "code": "replica_lost"}))
+    with pytest.raises(ServiceError) as caught:
+        ask(line, "predict", b"photograph")
+    assert (caught.value.code, caught.value.status, len(line.requests)) == ("replica_lost", 502, 1)
+
+
 def test_losses_of_other_requests_are_not_counted(ask: Ask) -> None:
     line = Line(BROKEN, BROKEN, BROKEN, httpx.Response(200, json={"models": [MODEL]}))
     assert len(ask(line, "models")) == 1
