@@ -6,6 +6,9 @@ from functools import partial
 from pathlib import Path
 from typing import Self, TypeVar, Unpack
 
+import anyio
+import httpx
+
 from segdec.client.calls import (
     BatchOptions,
     Call,
@@ -22,14 +25,7 @@ from segdec.client.calls import (
 from segdec.client.connection import connection_options
 from segdec.client.replies import Reply, is_final_loss, is_loss, replica_lost
 from segdec.client.retries import MAX_LOSSES, NO_RETRY, RetryPolicy
-from segdec.errors import MissingExtraError
 from segdec.schemas import Answer, InspectAnswer, ModelDetail, Problem, ReloadAnswer
-
-try:
-    import anyio
-    import httpx
-except ImportError as error:
-    raise MissingExtraError(error.name or "httpx", "client") from error
 
 T = TypeVar("T")
 

@@ -3,15 +3,11 @@
 from collections.abc import Callable
 from typing import TypeVar
 
+import httpx
 from pydantic import BaseModel, ValidationError
 
-from segdec.errors import MissingExtraError, ServiceError
+from segdec.errors import ServiceError
 from segdec.schemas import Answer, BatchAnswer, Health, ModelDetail, ModelList, Problem
-
-try:
-    import httpx
-except ImportError as error:
-    raise MissingExtraError("httpx", "client") from error
 
 Reply = httpx.Response | httpx.RequestError
 """Outcome of sending a request once."""

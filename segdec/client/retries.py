@@ -6,13 +6,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
-from segdec.client.replies import Reply, is_final_loss, is_loss
-from segdec.errors import MissingExtraError
+import httpx
 
-try:
-    import httpx
-except ImportError as error:
-    raise MissingExtraError("httpx", "client") from error
+from segdec.client.replies import Reply, is_final_loss, is_loss
 
 RETRIED_STATUSES = frozenset({429, 502, 503})
 """Temporary states. 504 is not retried: the deadline that the sender allowed has passed."""

@@ -32,30 +32,20 @@ Pending = TypeVar("Pending", bound=PendingPhotograph)
 
 
 class PredictionSteps(Protocol):
-    """The steps of a `segdec.predictor.Predictor`; a protocol, because that module imports this one."""
+    """The methods of `segdec.predictor.Predictor`; a protocol, because that module imports this one."""
 
     @property
-    def batch_pixels(self) -> int:
-        """Pixels (B × H × W) beyond which a batch is not faster than its photographs one by one."""
-        ...
+    def batch_pixels(self) -> int: ...
 
-    def warmup_shape(self) -> tuple[int, int, int]:
-        """Returns the shape [h, w, c] of the prepared photograph that is likely to come first."""
-        ...
+    def warmup_shape(self) -> tuple[int, int, int]: ...
 
-    def prepare(self, image: NDArray[np.uint8]) -> NDArray[np.uint8]:
-        """Fits a photograph to the network: uint8 [H, W, C] → [h, w, c]."""
-        ...
+    def prepare(self, image: NDArray[np.uint8]) -> NDArray[np.uint8]: ...
 
-    def infer(self, prepared: NDArray[np.uint8]) -> Logits:
-        """Runs the network on prepared photographs [B, h, w, c]."""
-        ...
+    def infer(self, prepared: NDArray[np.uint8]) -> Logits: ...
 
     def interpret(
         self, logits: Logits, row: int, size: tuple[int, int], *, threshold: float | None = None
-    ) -> Prediction:
-        """Reads the answer for one photograph out of a batch's logits."""
-        ...
+    ) -> Prediction: ...
 
 
 class Batcher:
