@@ -3,7 +3,7 @@
 Photographs of parts that lie in a fixture are alike without being twins. So what is compared is what a
 photograph shows beside what the set has in common: of small pictures whose brightness and contrast are
 evened out, the set's mean and its strongest patterns (principal components) are taken away, and the rest
-is correlated. `python -m benchmarks.near_duplicates` measures on any set how far twins and others lie apart.
+is correlated.
 """
 
 from collections.abc import Callable, Iterator, Sequence

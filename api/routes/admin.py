@@ -1,36 +1,31 @@
-"""What an administrator can do while the service runs."""
+"""Changes which models and versions are served."""
 
-import time
-from functools import partial
 from typing import Annotated, Any
 
 from fastapi import APIRouter
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 from starlette.requests import Request
 
-from api.errors import RequestError, document_problems
+from api.errors import document_problems
 from api.middleware.access import caller_fields
 from api.models.labels import PROMOTE, ROLL_BACK, set_candidate
 from api.routes.body_schemas import inline_schema
 from api.routes.dependencies import ServiceDep
-from api.routes.request_params import MAX_NAME
-from api.routes.uploads import read_body
-from api.service import Service
+from api.routes.json_body import read_json_body
+from api.routes.request_params import MAX_NAME, DeadlineDep
+from api.routes.roles import require_role
 from segdec.schemas import ReloadAnswer
 
-router = APIRouter(prefix="/v1/admin", tags=["admin"])
-
-MAX_BODY_BYTES = 4096
-"""Bytes of a body."""
+router = APIRouter(prefix="/v1/admin", tags=["admin"], dependencies=require_role("admin"))
 
 
 class CandidateChoice(BaseModel):
-    """Which version shadows the stable one."""
+    """Which version runs in shadow mode."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     version: Annotated[str, Field(min_length=1, max_length=MAX_NAME)] | None = Field(
-        description="as its folder is called; null: none any more"
+        description="name of its folder; null: none"
     )
 
 
@@ -44,7 +39,7 @@ CHOICE: dict[str, Any] = {
 
 @router.post("/models/{name}/reload", responses=document_problems(404, 409, 422, 500, 503))
 async def reload_model(name: str, request: Request, service: ServiceDep) -> ReloadAnswer:
-    """Serves what lies on disk now: load, check, self-test, warm, swap, drain; a failure changes nothing."""
+    """Reloads a model from disk: load, check, self-test, warm, swap, drain; a failure changes nothing."""
     return await service.reload(name, caller_fields(request.scope))
 
 
@@ -53,32 +48,21 @@ async def reload_model(name: str, request: Request, service: ServiceDep) -> Relo
     responses=document_problems(400, 404, 408, 409, 413, 422, 500, 503),
     openapi_extra=CHOICE,
 )
-async def choose_candidate(name: str, request: Request, service: ServiceDep) -> ReloadAnswer:
-    """Lets a version see what the stable one inspects, beside it; nothing of it is answered."""
-    choice = await _read_choice(request, service)
+async def choose_candidate(
+    name: str, request: Request, service: ServiceDep, deadline: DeadlineDep
+) -> ReloadAnswer:
+    """Runs a version in shadow mode: it inspects what the stable version inspects, and answers nothing."""
+    choice = await read_json_body(request, service, CandidateChoice, deadline, any_type=True)
     return await service.relabel(name, set_candidate(choice.version), caller_fields(request.scope))
 
 
 @router.post("/models/{name}/promote", responses=document_problems(404, 409, 422, 500, 503))
 async def promote(name: str, request: Request, service: ServiceDep) -> ReloadAnswer:
-    """Makes the candidate the stable version, and what was stable `previous`."""
+    """Makes the candidate the stable version, and the stable version `previous`."""
     return await service.relabel(name, PROMOTE, caller_fields(request.scope))
 
 
 @router.post("/models/{name}/rollback", responses=document_problems(404, 409, 422, 500, 503))
 async def roll_back(name: str, request: Request, service: ServiceDep) -> ReloadAnswer:
-    """Makes the version stable again that was so before the last promotion."""
+    """Makes the version stable again that was stable before the last promotion."""
     return await service.relabel(name, ROLL_BACK, caller_fields(request.scope))
-
-
-async def _read_choice(request: Request, service: Service) -> CandidateChoice:
-    deadline = time.perf_counter() + service.settings.deadline_ms / 1000
-    with service.bodies.reserve() as reservation:
-        body = await service.receive(partial(read_body, request, MAX_BODY_BYTES, reservation), deadline)
-    try:
-        return CandidateChoice.model_validate_json(body)
-    except ValidationError as error:
-        why = error.errors(include_url=False)[0]["msg"]
-        raise RequestError(
-            400, "bad_json", f'The body cannot be used: {why}. Expected {{"version": "2"}}, or null in it.'
-        ) from error

@@ -19,7 +19,7 @@ except ImportError as error:
 
 CPU_BATCH_PIXELS = 2**19
 GPU_BATCH_PIXELS = 2**24
-"""Larger batches are not faster or need much memory; measured by `benchmarks/serving/batch_sizes.py`."""
+"""Larger batches are not faster, or need much memory."""
 
 SLOW_BFLOAT16 = (
     "This CPU does not support bfloat16: TensorFlow emulates it, which is slower than float32. Expected a "

@@ -1,0 +1,188 @@
+"""API keys: the files that store them as SHA-256 digests, and what each may do."""
+
+import hashlib
+import hmac
+import re
+import secrets
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from starlette.datastructures import Headers
+
+from api.errors import RequestError
+from api.settings import Settings
+from segdec.errors import ConfigError
+
+Role = Literal["anyone", "predict", "review", "admin"]
+"""A role includes those before it. `predict` inspects photographs, `review` reads and reviews the record,
+`admin` changes which models are served."""
+RANKS: dict[Role, int] = {"anyone": 0, "predict": 1, "review": 2, "admin": 3}
+
+MAY = {"predict": "predict", "review": "predict and review"}
+HOW_TO_SEND = "Send one as 'Authorization: Bearer KEY' or as 'X-API-Key: KEY'."
+HOW_TO_MAKE = "Make one with: python -m api key NAME"
+
+
+# === Key files ===
+
+
+@dataclass(frozen=True)
+class Key:
+    """One line of a key file."""
+
+    name: str
+    digest: bytes
+    role: Role
+
+
+def make_key(name: str) -> tuple[str, str]:
+    """Makes a key for `name`.
+
+    A key has 256 random bits, which no dictionary contains: one round of SHA-256 protects it as well as a
+    slow password hash, and takes no time.
+
+    Returns:
+        The key, which is shown once, and its line for a key file.
+
+    Raises:
+        ConfigError: If the name has characters that are special in a key file or a log line.
+    """
+    if not re.fullmatch(r"[A-Za-z0-9._-]{1,64}", name):
+        raise ConfigError(f"Key name {name!r}; expected 1 to 64 letters, digits, '.', '_' or '-'.")
+    key = f"segdec_{secrets.token_urlsafe(32)}"
+    return key, f"{name}:{_digest(key).hex()}"
+
+
+def print_new_key(name: str) -> None:
+    """Makes a key for `name` and prints it with its line for a key file; for the command line.
+
+    Raises:
+        ConfigError: If the name is invalid.
+    """
+    key, line = make_key(name)
+    print(
+        f"key, shown only now: {key}\nline for the file of --api-keys, --review-keys or --admin-keys: {line}"
+    )
+
+
+def read_keys(path: Path, role: Role) -> list[Key]:
+    """Reads a file of `NAME:SHA256` lines, keys of `role`; skips empty lines and lines that start with `#`.
+
+    Raises:
+        ConfigError: If the file cannot be read, holds no key, or has another line.
+    """
+    try:
+        lines = path.read_text("utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        raise ConfigError(f"Cannot read the key file {path}: {reason}.") from error
+    keys = list(_parse(path, lines, role))
+    if not keys:
+        raise ConfigError(f"The key file {path} holds no key; expected NAME:SHA256 lines. {HOW_TO_MAKE}")
+    return keys
+
+
+def _parse(path: Path, lines: Sequence[str], role: Role) -> Iterator[Key]:
+    for number, line in enumerate(lines, 1):
+        text = line.strip()
+        if not text or text.startswith("#"):
+            continue
+        match = re.fullmatch(r"([A-Za-z0-9._-]{1,64}):([0-9A-Fa-f]{64})", text)
+        if match is None:  # the message does not repeat the line: it may be a key by mistake
+            raise ConfigError(
+                f"{path}, line {number}: expected NAME:SHA256, the digest as 64 hexadecimal digits. "
+                f"{HOW_TO_MAKE}"
+            )
+        yield Key(match[1], bytes.fromhex(match[2]), role)
+
+
+def _digest(key: str) -> bytes:
+    return hashlib.sha256(key.encode("latin-1", "replace")).digest()
+
+
+# === Requests ===
+
+
+class Keyring:
+    """The keys that are accepted.
+
+    Args:
+        keys: Keys by role; a role that is missing has no keys of its own. Without any keys, everyone may
+            predict and review, and nobody may administer. Without keys of `predict`, everyone may predict.
+    """
+
+    def __init__(self, keys: Mapping[Role, Sequence[Key]]) -> None:
+        self._roles = frozenset(keys)
+        # A key in several files has the highest role of them: the last one wins.
+        self._keys = [key for role in sorted(keys, key=RANKS.__getitem__) for key in keys[role]]
+
+    @classmethod
+    def read(cls, settings: Settings) -> "Keyring":
+        """Reads the files that the settings name.
+
+        Raises:
+            ConfigError: If a file is invalid.
+        """
+        files: dict[Role, Path | None] = {
+            "predict": settings.api_keys,
+            "review": settings.review_keys,
+            "admin": settings.admin_keys,
+        }
+        return cls({role: read_keys(path, role) for role, path in files.items() if path is not None})
+
+    @property
+    def names(self) -> list[str]:
+        """Names of all keys."""
+        return [key.name for key in self._keys]
+
+    def replace_with(self, other: "Keyring") -> None:
+        """Accepts the keys of `other` from now on, and no others."""
+        self._keys = other._keys
+
+    def requires_key(self, role: Role) -> bool:
+        """Returns whether routes for `role` need a key; those for `review` do if any keys are set."""
+        if role == "review":
+            return bool(self._roles)
+        return role == "admin" or (role == "predict" and "predict" in self._roles)
+
+    def authorize(self, role: Role, headers: Headers) -> str | None:
+        """Returns the name of the key that allows a request; None if it needs none.
+
+        Raises:
+            RequestError: 401 without a known key, 403 with a key of a lower role.
+        """
+        if not self.requires_key(role):
+            return None
+        if max(map(RANKS.__getitem__, self._roles), default=0) < RANKS[role]:
+            raise RequestError(
+                403, f"{role}_off", f"No {role} keys are set. Start with --{role}-keys FILE. {HOW_TO_MAKE}"
+            )
+        key = self._find(headers)
+        if RANKS[key.role] < RANKS[role]:
+            raise RequestError(
+                403, f"not_{role}", f"The key '{key.name}' may {MAY[key.role]} only; expected a {role} key."
+            )
+        return key.name
+
+    def _find(self, headers: Headers) -> Key:
+        sent = _sent_key(headers)
+        if not sent:
+            raise _unauthorized("missing_key", f"No API key arrived. {HOW_TO_SEND}")
+        digest, found = _digest(sent), None
+        for key in self._keys:  # all of them, so that the time does not depend on the position
+            if hmac.compare_digest(key.digest, digest):
+                found = key
+        if found is None:
+            raise _unauthorized("unknown_key", f"The API key is not known here. {HOW_TO_SEND}")
+        return found
+
+
+def _sent_key(headers: Headers) -> str:
+    scheme, _, key = headers.get("authorization", "").partition(" ")
+    return key.strip() if scheme.lower() == "bearer" else headers.get("x-api-key", "").strip()
+
+
+def _unauthorized(code: str, message: str) -> RequestError:
+    return RequestError(401, code, message, {"WWW-Authenticate": "Bearer"})

@@ -1,0 +1,147 @@
+import hashlib
+
+import pytest
+from starlette.datastructures import Headers
+
+from api.errors import RequestError
+from api.routes.keys import Key, Keyring, Role, make_key, print_new_key, read_keys
+from segdec.errors import ConfigError
+
+DIGEST = hashlib.sha256(b"open sesame").hexdigest()
+
+
+def key(name: str, secret: str, role: Role = "predict") -> Key:
+    return Key(name, hashlib.sha256(secret.encode()).digest(), role)
+
+
+@pytest.fixture
+def keyring() -> Keyring:
+    return Keyring(
+        {"predict": [key("line-1", "one"), key("line-2", "two")], "admin": [key("boss", "three", "admin")]}
+    )
+
+
+def test_file_of_keys_is_read(tmp_path):
+    file = tmp_path / "keys"
+    file.write_text(f"# the press shop\n\n  line-1:{DIGEST}  \nline.2:{DIGEST.upper()}\n")
+    digest = bytes.fromhex(DIGEST)
+    assert read_keys(file, "admin") == [Key("line-1", digest, "admin"), Key("line.2", digest, "admin")]
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (f"# one\na:{DIGEST}\nb:{DIGEST[:-1]}\n".encode(), "line 3: expected NAME:SHA256"),
+        (f"a b:{DIGEST}".encode(), "line 1: expected NAME:SHA256"),
+        (f":{DIGEST}".encode(), "line 1"),
+        (b"segdec_plain-key\n", "line 1"),
+        (b"# nothing\n\n", "holds no key"),
+        (b"", "holds no key"),
+        (b"\xff\xfe", "not UTF-8 text"),
+    ],
+)
+def test_unusable_file_of_keys_is_refused(content, words, tmp_path):
+    file = tmp_path / "keys"
+    file.write_bytes(content)
+    with pytest.raises(ConfigError, match=words) as caught:
+        read_keys(file, "predict")
+    assert str(file) in str(caught.value)
+    assert "plain-key" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["absent", "."])
+def test_file_that_cannot_be_read_is_named(name, tmp_path):
+    with pytest.raises(ConfigError, match="Cannot read the key file"):
+        read_keys(tmp_path / name, "predict")
+
+
+def test_made_key_is_accepted(tmp_path, capsys):
+    file = tmp_path / "keys"
+    secret, line = make_key("line-1")
+    file.write_text(line)
+    assert (
+        Keyring({"predict": read_keys(file, "predict")}).authorize("predict", Headers({"X-API-Key": secret}))
+        == "line-1"
+    )
+    assert make_key("line-1")[0] != secret
+    print_new_key("line-2")
+    assert "line-2:" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", ["", "a:b", "a b", "x" * 65, "a\n"])
+def test_name_that_could_harm_a_file_or_log_is_refused(name):
+    with pytest.raises(ConfigError, match="Key name"):
+        make_key(name)
+
+
+@pytest.mark.parametrize(
+    ("headers", "name"),
+    [
+        ({"Authorization": "Bearer one"}, "line-1"),
+        ({"authorization": "bearer  two "}, "line-2"),
+        ({"X-API-Key": "two"}, "line-2"),
+        ({"Authorization": "Basic abc", "X-API-Key": "one"}, "line-1"),
+        ({"X-API-Key": "three"}, "boss"),
+    ],
+)
+def test_known_key_may_predict(headers, name, keyring):
+    assert keyring.authorize("predict", Headers(headers)) == name
+
+
+@pytest.mark.parametrize(
+    ("role", "headers", "status", "code"),
+    [
+        ("predict", {}, 401, "missing_key"),
+        ("predict", {"Authorization": "Bearer "}, 401, "missing_key"),
+        ("predict", {"Authorization": "one"}, 401, "missing_key"),
+        ("predict", {"X-API-Key": "ONE"}, 401, "unknown_key"),
+        ("predict", {"X-API-Key": DIGEST}, 401, "unknown_key"),
+        ("predict", {"Authorization": "Bearer wrong", "X-API-Key": "one"}, 401, "unknown_key"),
+        ("admin", {}, 401, "missing_key"),
+        ("admin", {"X-API-Key": "one"}, 403, "not_admin"),
+    ],
+)
+def test_other_keys_are_refused(role, headers, status, code, keyring):
+    with pytest.raises(RequestError) as caught:
+        keyring.authorize(role, Headers(headers))
+    assert (caught.value.status, caught.value.code) == (status, code)
+    assert caught.value.headers == ({"WWW-Authenticate": "Bearer"} if status == 401 else {})
+
+
+def test_key_with_any_bytes_is_unknown(keyring):
+    with pytest.raises(RequestError, match="not known"):
+        keyring.authorize("predict", Headers(raw=[(b"x-api-key", b"\xff\x00\xc3\xa9")]))
+
+
+def test_each_key_is_compared_with_all(keyring, monkeypatch):
+    compared = []
+
+    def compare(kept: bytes, sent: bytes) -> bool:
+        compared.append(kept)
+        return kept == sent
+
+    monkeypatch.setattr("api.routes.keys.hmac.compare_digest", compare)
+    keyring.authorize("predict", Headers({"X-API-Key": "one"}))
+    assert len(compared) == 3
+
+
+def test_admin_key_may_do_everything(keyring):
+    headers = Headers({"X-API-Key": "three"})
+    assert [keyring.authorize(role, headers) for role in ("anyone", "predict", "admin")] == [
+        None,
+        "boss",
+        "boss",
+    ]
+
+
+def test_key_in_both_files_is_an_admins():
+    both = Keyring({"predict": [key("line-1", "one")], "admin": [key("boss", "one", "admin")]})
+    assert both.authorize("admin", Headers({"X-API-Key": "one"})) == "boss"
+
+
+def test_without_files_everyone_predicts_and_nobody_reloads():
+    keyring = Keyring({})
+    assert keyring.authorize("predict", Headers({"X-API-Key": "anything"})) is None
+    with pytest.raises(RequestError, match="--admin-keys FILE") as caught:
+        keyring.authorize("admin", Headers({"X-API-Key": "anything"}))
+    assert caught.value.status == 403
