@@ -206,7 +206,7 @@ class TestBadInput:
         out.mkdir()
         flags = ["--out", str(out), "--overwrite"]
         for words in (flags, flags[:2]):  # --overwrite is no way out
-            check_refused(capsys, tmp_path, toy_root, *words, word="exists and is no artifact")
+            check_refused(capsys, tmp_path, toy_root, *words, word="exists and is not an artifact")
         flags = ["--out", str(toy_root / "splits.txt" / "model")]
         check_refused(capsys, tmp_path, toy_root, *flags, word="cannot be written")
 
