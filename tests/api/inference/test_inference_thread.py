@@ -103,41 +103,20 @@ def test_waiting_photographs_of_one_shape_go_through_the_network_together(predic
     assert [answer.batch_size for answer in answers] == [4, 1, 4, 4, 4, 1]
 
 
-def test_padding_is_no_photograph(predictor):
-    sizes: list[int] = []
-
-    async def scenario() -> list[InferenceResult]:
-        async with thread(observe_batch=sizes.append) as inference:
-            work = lambda: [infer(inference, predictor, image(SMALL, b)) for b in (1, 2, 3)]  # noqa: E731
-            return await behind_a_running_photograph(predictor, inference, work)
-
-    answers = asyncio.run(scenario())
-    assert predictor.shapes[1:] == [(4, *SMALL)]
-    assert {answer.batch_size for answer in answers} == {3}
-    assert sizes == [1, 3]
-
-
 def test_batch_holds_no_more_pixels_than_allowed(predictor):
     async def scenario() -> None:
         async with thread(max_batch_pixels=3 * 64) as inference:
             assert inference.batch_sizes_for(predictor, SMALL) == (1, 2)
             assert inference.batch_sizes_for(predictor, (100, 100, 1)) == (1,)
-            predictor.batch_pixels = 64  # the setting counts
+            predictor.batch_pixels = 64  # the setting has precedence
+            inference.max_batch_pixels = None
+            assert inference.batch_sizes_for(predictor, SMALL) == (1,)
+            inference.max_batch_pixels = 3 * 64
             work = lambda: [infer(inference, predictor, image(SMALL, b)) for b in range(4)]  # noqa: E731
             await behind_a_running_photograph(predictor, inference, work)
 
     asyncio.run(scenario())
     assert predictor.shapes[1:] == [(2, *SMALL), (2, *SMALL)]
-
-
-def test_engine_knows_how_many_pixels_a_batch_should_have(predictor):
-    predictor.batch_pixels = 2 * 64
-
-    async def scenario() -> tuple[int, ...]:
-        async with thread(max_batch_pixels=None) as inference:
-            return inference.batch_sizes_for(predictor, SMALL)
-
-    assert asyncio.run(scenario()) == (1, 2)
 
 
 def test_photographs_of_two_models_are_not_mixed(predictor):

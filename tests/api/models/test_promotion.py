@@ -110,14 +110,6 @@ def test_a_candidate_is_taken_back(client, shelf):
     assert choose(client, None).status_code == 200
 
 
-def test_asked_for_twice_it_is_done_once(client, shelf):
-    shelf.put("2")
-    choose(client, "2")
-    assert [ask(client, "promote").status_code for _ in range(2)] == [200, 409]
-    assert [ask(client, "rollback").status_code for _ in range(2)] == [200, 409]
-    assert shelf.labels == {"stable": "1"}
-
-
 # === Refusals ===
 
 
@@ -132,8 +124,8 @@ def test_asked_for_twice_it_is_done_once(client, shelf):
         ("candidate", {"version": 2}, 400, "bad_json", "valid string"),
         ("candidate", {"version": ""}, 400, "bad_json", "at least 1 character"),
         ("candidate", {"label": "2"}, 400, "bad_json", "Field required"),
-        ("candidate", {"version": "2" * 5000}, 413, "body_too_large", ""),
-        ("candidate", None, 400, "bad_json", "Expected {"),
+        ("candidate", {"version": "2" * 70_000}, 413, "body_too_large", ""),
+        ("candidate", None, 400, "bad_json", "Expected a JSON object"),
     ],
 )
 def test_what_cannot_be_done_changes_nothing(client, shelf, what, body, status, code, words):
@@ -153,12 +145,6 @@ def test_a_model_that_is_not_there(client, name):
 def test_it_takes_an_admin_key(client, what):
     assert ask(client, what, headers={}).status_code == 401
     assert ask(client, what, headers={"X-API-Key": OTHER}).json()["code"] == "not_admin"
-
-
-def test_a_model_in_memory_has_no_labels(make_app, tmp_path):
-    (tmp_path / "keys").write_text(LINE)
-    with ServiceClient(make_app(admin_keys=tmp_path / "keys")) as client:
-        assert client.post("/v1/admin/models/unnamed/promote", headers=ADMIN).status_code == 404
 
 
 def test_a_single_model_has_no_labels(shelf, tmp_path, monkeypatch):

@@ -283,14 +283,6 @@ def test_no_candidate_begins_where_a_photograph_came_and_went_meanwhile(client, 
     wait_for(lambda: report(client)["answered"] == 1)
 
 
-def test_a_client_is_answered_while_a_shadow_waits_its_turn(client, shelf, pace, part):
-    for number in range(1, 5):
-        assert inspect(client, part)["record_id"] == number
-    assert shelf.predictors["2"].shapes == []
-    pace.end(1000)
-    wait_for(lambda: report(client)["answered"] == 4)
-
-
 @pytest.mark.parametrize(
     ("bound", "seen"),
     [({"MAX_WAITING": 2}, 3), ({"MEMORY_SHARE": 2 * 960 / 2**32}, 2), ({"MEMORY_SHARE": 0}, 1)],
