@@ -174,8 +174,3 @@ def test_engine_that_hangs_for_good_is_not_alive(make_app: Callable[..., FastAPI
     with hung(app, predictor, part) as (client, _):
         assert code(client, "/livez") == code(client, "/v2/health/live") == (503, "stalled")
     assert not app.state.service.watchdog.lost
-
-
-def test_service_that_only_works_is_ready(make_app: Callable[..., FastAPI], predictor, part):
-    with hung(make_app(), predictor, part) as (client, _):
-        assert code(client, "/readyz") == code(client, "/livez") == (200, None)

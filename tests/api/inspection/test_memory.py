@@ -122,14 +122,6 @@ def test_photographs_of_one_request_wait_for_one_another(client, predictor, part
     assert client.app.state.service.memory.reserved_bytes == 0
 
 
-def test_photograph_of_several_that_never_fits_leaves_the_others_alone(client, part):
-    leave(client.app.state.service, PART_PIXELS, NetworkCost(bytes_per_pixel=10))
-    files = [("file", ("a.png", part)), ("file", ("b.png", encode_png(part_image(48, 40))))] * 2
-    items = client.post("/v1/predict/batch", files=files).json()["items"]
-    codes = [item["problem"] and item["problem"]["code"] for item in items]
-    assert codes == [None, "too_many_pixels_for_memory"] * 2
-
-
 def test_photograph_that_was_refused_while_another_one_ended_is_tried_again():
     async def scenario() -> list[str]:
         group, first_ended, attempts = RequestGroup(2), asyncio.Event(), []

@@ -1,7 +1,6 @@
 """Naming a candidate, promoting it, and going back: one call each, which does all of it or nothing."""
 
 import json
-import logging
 import os
 import threading
 
@@ -198,23 +197,6 @@ def test_a_version_that_fails_its_self_test_changes_nothing(client, shelf, part,
     assert answering(client, part) == "1"
 
 
-def test_a_version_that_broke_since_is_not_gone_back_to(client, shelf, part):
-    shelf.put("2")
-    choose(client, "2")
-    ask(client, "promote")
-    (shelf.folder / NAME / "1" / "manifest.json").write_text("{}")
-    shelf.broken.add("1")
-    assert ask(client, "rollback").json()["code"] == "unusable_model"
-    assert shelf.labels == {"stable": "2", "previous": "1"}
-    assert answering(client, part) == "2"
-
-
-def test_labels_that_cannot_be_read_are_left_as_they_are(client, shelf):
-    (shelf.folder / NAME / "labels.json").write_text("{")
-    assert ask(client, "promote").json()["code"] == "unusable_model"
-    assert (shelf.folder / NAME / "labels.json").read_text() == "{"
-
-
 def test_one_at_a_time_and_nobody_else_in_between(client, shelf):
     """While the candidate is tested, another call is refused; labels that change meanwhile win."""
     predictor = shelf.put("2")
@@ -259,35 +241,7 @@ def test_after_a_kill_the_disk_decides_and_has_been_tested(start, shelf, part, m
         asking.join()
 
 
-def test_another_replica_follows_when_it_is_reloaded(start, shelf, part):
-    shelf.put("2")
-    shelf.label(stable="1", candidate="2")
-    with start() as one, start() as other:
-        ask(one, "promote")
-        assert answering(other, part) == "1"
-        other.post(f"/v1/admin/models/{NAME}/reload", headers=ADMIN)
-        assert answering(other, part) == "2"
-        assert ask(other, "rollback").status_code == 200
-        assert answering(one, part) == "2" and shelf.labels == {"stable": "1"}
-
-
 # === What is told ===
-
-
-def test_each_is_one_line_of_the_log(client, shelf, caplog):
-    caplog.set_level(logging.INFO, logger="api.models.reload_log")
-    shelf.put("2")
-    choose(client, "2")
-    ask(client, "promote")
-    ask(client, "promote")
-    lines = [record for record in caplog.records if record.name == "api.models.reload_log"]
-    assert [(line.getMessage(), line.levelname, line.result) for line in lines] == [
-        ("candidate", "INFO", "loaded"),
-        ("promote", "INFO", "relabelled"),
-        ("promote", "WARNING", "no_candidate"),
-    ]
-    assert (lines[1].before, lines[1].after) == ("1 (stable), 2 (candidate)", "1 (previous), 2 (stable)")
-    assert {line.key for line in lines} == {"maintenance"}
 
 
 def audited(client):

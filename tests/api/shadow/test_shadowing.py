@@ -15,7 +15,6 @@ from api.app import create_app
 from api.errors import RequestError
 from api.inference.network_cost import NetworkCost
 from api.records.review import shadow_results as shadow_rows
-from api.routes.keys import make_key
 from api.settings import Settings
 from api.shadow import shadowing
 from api.shadow.shadow_photograph import ShadowMemory, ShadowPhotograph
@@ -122,15 +121,6 @@ def test_a_candidate_sees_what_is_inspected_and_the_client_sees_nothing_of_it(cl
     assert "segdec_batch_size_count 1.0" in lines
 
 
-def test_what_differs_is_queued_first_and_its_picture_kept_for_it(make_client, folder, part):
-    with make_client(record_defect_share=0.0, record_good_share=0.0, record_near=1.0) as client:
-        for body in (GOOD, part, GOOD):
-            inspect(client, body)
-        wait_for(lambda: report(client)["answered"] == 3)
-        assert report(client)["differing"] == 1
-    assert rows(folder, "SELECT record_id, priority FROM review_queue") == [{"record_id": 2, "priority": 0}]
-
-
 def test_a_repeated_inspection_is_not_seen_twice(client, shelf, part):
     for _ in range(3):
         inspect(client, part, "?part_id=7")
@@ -186,19 +176,6 @@ def test_the_candidate_of_now_is_told_and_no_other(client, shelf):
     shelf.label(stable="1")
     client.run(lambda: client.app.state.service.reload(NAME))
     assert client.get("/v1/review/candidates").json() == {"candidates": []}
-
-
-@pytest.mark.parametrize(("key", "status"), [("predict", 403), ("review", 200), ("admin", 200)])
-def test_it_takes_a_key_of_reviewers(make_client, tmp_path, key, status):
-    keys = {}
-    for role in ("predict", "review", "admin"):
-        keys[role], line = make_key(role)
-        (tmp_path / role).write_text(line)
-    files = {"api_keys": "predict", "review_keys": "review", "admin_keys": "admin"}
-    with make_client(**{name: tmp_path / role for name, role in files.items()}) as client:
-        answer = client.get("/v1/review/candidates", headers={"X-API-Key": keys[key]})
-        assert answer.status_code == status
-        assert client.get("/v1/review/candidates").status_code == 401
 
 
 # === It waits for everybody ===
@@ -376,18 +353,6 @@ def test_an_inspection_that_is_not_recorded_is_not_shadowed(make_client, monkeyp
             patched.setattr(client.app.state.service.recording.record, "store", fail)
             assert inspect(client, part)["record_id"] is None
         assert skipped(client) == {"not_recorded": 1}
-
-
-def test_a_candidate_that_hangs_is_seen_as_such(client, shelf, part):
-    candidate = shelf.predictors["2"]
-    candidate.gate.clear()
-    inspect(client, part)
-    assert candidate.entered.acquire(timeout=30)
-    watchdog = client.app.state.service.watchdog
-    assert watchdog.running_s("shadow") > 0 and watchdog.running_s("infer") == 0
-    assert not watchdog.stalled
-    candidate.gate.set()
-    wait_for(lambda: report(client)["answered"] == 1)
 
 
 def test_the_service_ends_with_shadows_waiting(make_client, part):
