@@ -1,12 +1,14 @@
 """Fixtures that several packages share; whatever needs TensorFlow is made once a session."""
 
 import os
+import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
+from filelock import FileLock
 
 from segdec.config import InputConfig, ModelConfig, NetworkConfig, Thresholds
 from tests import tiny_encoder as tiny
@@ -131,12 +133,22 @@ def tiny_experiment(tmp_path_factory, toy_root) -> Path:
 
 
 @pytest.fixture(scope="session")
-def finished_run(tiny_experiment, tensorflow_devices) -> Path:  # noqa: ARG001
-    """The folder of the tiny experiment, trained to its end."""
-    from training.experiment_file import load_experiment
+def finished_run(tiny_experiment, tensorflow_devices, tmp_path_factory) -> Path:  # noqa: ARG001
+    """The folder of the tiny experiment, trained to its end by one worker and copied by the others."""
+    from training.experiment_file import load_experiment, save_experiment
     from training.trainer import Trainer
 
-    return Trainer(load_experiment(tiny_experiment)).run().path
+    config = load_experiment(tiny_experiment)
+    if "PYTEST_XDIST_WORKER" not in os.environ:
+        return Trainer(config).run().path
+    shared = tmp_path_factory.getbasetemp().parent / "finished_run"
+    with FileLock(f"{shared}.lock"):
+        if not shared.exists():
+            shutil.copytree(Trainer(config).run().path, shared)
+    if not config.folder.exists():
+        shutil.copytree(shared, config.folder)
+        (config.folder / "config.toml").write_text(save_experiment(config))
+    return config.folder
 
 
 SPEED = {"images_per_s", "s_per_step", "input_wait", "model_flops_per_s", "flop_utilisation"}

@@ -51,29 +51,6 @@ def test_memory_first_then_disk_then_nothing(tmp_path):
     check(filled(9, 0), range(0), 9)
 
 
-@pytest.mark.parametrize("cache_mb", [0, 1])
-def test_keys_and_names_are_whatever_there_is(tmp_path, cache_mb):
-    cache = ArrayCache(cache_mb, tmp_path, 1)
-    image = np.arange(192, dtype=np.uint8).reshape(8, 8, 3)
-    kept = {
-        1: {"image": image},
-        "1": {"mask": image[..., 0]},
-        (1, (0,)): {"joined": image / 3, "n": image[0]},
-    }
-    for key, arrays in kept.items():
-        cache.put(key, arrays)
-    for key, arrays in kept.items():
-        check_arrays(cache.get(key), arrays)
-    assert cache.get((1, ())) is None
-
-
-def test_it_tells_how_much_it_still_takes(tmp_path):
-    size = sum(array.nbytes for array in example(0).values())
-    assert filled(1, 1).free_bytes == 10**6 - size
-    assert filled(5, 1, tmp_path, 2).free_bytes == 3 * 10**6 - 5 * size
-    assert ArrayCache(1, None, 2).free_bytes == 10**6  # without a folder there is no disk
-
-
 def test_nothing_stays_after_a_kill(tmp_path):
     code = (
         "import os, signal, sys; from pathlib import Path; import numpy as np;"

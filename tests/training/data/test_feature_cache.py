@@ -12,7 +12,7 @@ tf = pytest.importorskip("tensorflow")
 from segdec.network.network import build_network  # noqa: E402
 from training.data.array_cache import ArrayCache  # noqa: E402
 from training.data.feature_cache import FeatureCache  # noqa: E402
-from training.data.input_pipeline import InputPipeline, InputShard  # noqa: E402
+from training.data.input_pipeline import InputPipeline  # noqa: E402
 from training.data.reading_pool import ReadingPool  # noqa: E402
 from training.data.run_data import load_run_data  # noqa: E402
 from training.optimization.pretrained import build_initial_network, load_pretrained  # noqa: E402
@@ -184,14 +184,6 @@ def test_noise_takes_the_place_of_a_made_up_defect_in_kept_features(make, networ
     assert encoder.asked == asked  # noise is added to what is kept
 
 
-def test_shares_put_together_are_the_global_batch(make):
-    """Each process computes what it needs itself."""
-    (whole,) = collect(make()[0], 0, 2, 3)
-    rows = [row for index in range(2) for row in collect(make()[0], 0, 2, 3, InputShard(index, 2, 2))]
-    assert len(rows) == 4
-    check_equal({name: np.concatenate([row[name] for row in rows]) for name in whole}, whole)
-
-
 def test_features_that_find_no_room_are_announced(network, data):
     def announce(images):
         return FeatureCache(network.encoder, data.shape, ArrayCache(1), images).describe_shortage()
@@ -202,23 +194,6 @@ def test_features_that_find_no_room_are_announced(network, data):
     assert "Raise data.cache_mb" in announce(10**6 // size + 1)
     expected = f"of 100000 images, flips included, need {size / 10:.0f} MB; 1 MB are free"
     assert expected in announce(100_000)
-
-
-def test_photographs_take_none_of_the_room_of_features(network, data):
-    cache = ArrayCache(1)
-    features = FeatureCache(network.encoder, data.shape, cache, 4)
-    cache.put("photograph", {"image": np.zeros(10**6 - 4000, np.uint8)})
-    image = np.zeros(data.shape, np.float32)
-    asked = []
-
-    def see():
-        asked.append(1)
-        return {"image": image, "mask": np.zeros(data.shape[:2], np.uint8)}
-
-    for _ in range(2):
-        for number in range(4):
-            features.get(number, see)
-    assert len(asked) == 4
 
 
 @pytest.mark.parametrize(

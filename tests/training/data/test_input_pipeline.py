@@ -171,62 +171,6 @@ def test_a_stage_without_masks_is_refused(supervise):
     )
 
 
-def test_batches_of_tiles(tiny_experiment):
-    """A tile's label is that of its own part of the mask, before anything is augmented."""
-    flags = [
-        "--input.policy",
-        "tile",
-        "--input.height",
-        "16",
-        "--input.width",
-        "24",
-        "--input.overlap-px",
-        "8",
-    ]
-    config = load_experiment(tiny_experiment, [*flags, "--target.dilation-px", "1"])
-    data = load_run_data(config.model_copy(update={"augmentation": AugmentationConfig()}))
-    assert data.shape == (16, 24, 1)
-    assert len(data.examples) == 6 * len(
-        data.dataset.of_split("train")
-    )  # of 32×32 px: rows 0, 8, 16; columns 0, 8
-    still = config.model_copy(update={"augmentation": AugmentationConfig()})
-    names, batch = InputPipeline(data.examples, data.shape, still, ReadingPool(2)).global_batch(0, 1)
-    assert batch["image"].shape == (4, 16, 24, 1)
-    assert batch["label"].tolist() == [1, 0, 1, 0]
-    assert (batch["target"].max(axis=(1, 2, 3)) > 0).tolist() == [True, False, True, False]
-    assert all(name.endswith("]") for name in names)
-
-
-def test_a_batch_names_what_was_made_up(make, data):
-    changes = AugmentationConfig(flip_horizontal=False, flip_vertical=False, synthetic=1.0)
-    names, batch = make(augmentation=changes).global_batch(0, 1)
-    known = {data.examples.name(index): data.examples[index] for index in range(len(data.examples))}
-    assert [name.endswith(" + synthetic defect") for name in names] == [True, False] * (BATCH // 2)
-    for name, image, target, label in zip(
-        names, batch["image"], batch["target"], batch["label"], strict=True
-    ):
-        differs = (image != known[name.removesuffix(" + synthetic defect")].image).any()
-        assert differs == target.any() == bool(label)
-        assert label == int(differs)
-
-
-@pytest.mark.parametrize(("classes", "label"), [(2, 1), (3, -1)])
-def test_made_up_defects_of_several_classes_have_none(make, config, classes, label):
-    network = config.network.model_copy(update={"num_classes": classes})
-    (batch,) = collect(
-        make(augmentation=SOME.model_copy(update={"synthetic": 1.0}), network=network).batches(1, 0, 1)
-    )
-    assert batch["label"].tolist() == [label, 0] * (BATCH // 2)
-
-
-def test_transplanted_defects_keep_their_class(make):
-    (batch,) = collect(make(augmentation=AugmentationConfig(transplant=1.0)).batches(1, 0, 1))
-    assert batch["label"].tolist() == [1, 0] * (BATCH // 2)
-    assert all(
-        target.any() == bool(label) for target, label in zip(batch["target"], batch["label"], strict=True)
-    )
-
-
 def test_good_photographs_alone_make_batches(tiny_experiment, toy_root, tmp_path):
     lines = [line for line in (toy_root / "splits.txt").read_text().splitlines() if "good/" in line]
     (tmp_path / "splits.txt").write_text("\n".join(lines))

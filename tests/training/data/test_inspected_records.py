@@ -63,14 +63,6 @@ def test_a_defect_wholly_outside_leaves_a_good_photograph(tmp_path):
     assert relabel_uninspected(records, samples.__getitem__, InputConfig()) is records
 
 
-def test_a_box_outside_leaves_a_good_photograph_whose_pixels_are_known(tmp_path):
-    boxed = [record("part", tmp_path, supervision="box")]
-    found = relabel_uninspected(
-        boxed, lambda _: clip_mask(sample([6], supervision="box"), LEFT_HALF), LEFT_HALF
-    )
-    assert (found[0].label, found[0].supervision) == (0, "mask")
-
-
 def test_a_photograph_of_which_the_class_alone_is_known_keeps_it(tmp_path, capsys):
     known = [record("part", tmp_path, mask_file=None, supervision="label"), record("good", tmp_path, label=0)]
     assert relabel_uninspected(known, pytest.fail, LEFT_HALF) == tuple(known)

@@ -184,15 +184,6 @@ def test_training_from_shards_is_bit_identical(load, packed, finished_run, toy_r
     assert (run / "predictions.csv").read_text() == (finished_run / "predictions.csv").read_text()
 
 
-def test_the_cache_changes_no_example(load, tmp_path):
-    (tmp_path / "cache").mkdir()
-    flags = ["--data.cache-mb", "0", "--data.cache-folder", str(tmp_path / "cache")]
-    one, other = load_run_data(load()).examples, load_run_data(load(*flags)).examples
-    for index in range(len(one)):
-        np.testing.assert_array_equal(one[index].image, other[index].image)
-        np.testing.assert_array_equal(one[index].mask, other[index].mask)
-
-
 @pytest.fixture
 def damaged(toy_root, tmp_path):
     """A copy of the toy set with one offender in each split, one of another kind each, and a stray mask."""

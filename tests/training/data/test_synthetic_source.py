@@ -94,14 +94,6 @@ def test_a_donor_whose_mask_was_lost_comes_itself(make, examples):
     assert source.label(0, 4, masked=False) == 1
 
 
-@pytest.mark.parametrize("donor", [SYNTHETIC, 2])
-def test_the_generator_alone_decides(make, donor):
-    one, same, other = (make().get(0, donor, random(seed)) for seed in (1, 1, 2))
-    np.testing.assert_array_equal(one.image, same.image)
-    np.testing.assert_array_equal(one.mask, same.mask)
-    assert (one.image != other.image).any()
-
-
 def test_a_made_up_mask_grows_where_the_others_have_grown(make):
     """Before they come here, in the photograph's pixels; otherwise all grow when targets are built."""
     exact = make().get(0, SYNTHETIC, random(3)).mask

@@ -237,13 +237,6 @@ def test_a_download_that_broke_off_is_named(configure, publish):
         load_pretrained(configure("imagenet"))
 
 
-def test_a_home_that_cannot_be_written_is_not_where_keras_looks(configure, publish, monkeypatch):
-    publish(refuse)
-    monkeypatch.setenv("KERAS_HOME", "/proc/nowhere")
-    with pytest.raises(ConfigError, match=r"'/tmp/\.keras/models/mobilenet_tiny_no_top\.h5'"):
-        load_pretrained(configure("imagenet"))
-
-
 def test_one_process_at_a_time_downloads(configure, publish, application):
     """What another one has begun to write is no whole file."""
     began = threading.Event()

@@ -63,14 +63,6 @@ def test_warmup_rises_to_every_schedule(schedule):
     np.testing.assert_allclose(warmed, expected, rtol=1e-6, atol=1e-9)
 
 
-def test_warmup_survives_serialisation():
-    for kind in ("constant", "poly"):
-        config = StageConfig(steps=8, schedule=ScheduleConfig(kind=kind, warmup_steps=4))
-        schedule = build_schedule(config)
-        copy = type(schedule).from_config(schedule.get_config())
-        assert float(copy(0)) == float(schedule(0)) == pytest.approx(0.25e-3)
-
-
 @pytest.mark.parametrize(
     ("schedule", "message"),
     [
