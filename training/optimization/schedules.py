@@ -15,7 +15,8 @@ def build_schedule(config: StageConfig) -> Callable[[Any], Any] | float:
 
     During the warm-up the rate is multiplied by (step + 1) / `warmup_steps`.
     """
-    schedule, steps = _build_main_schedule(config), config.schedule.warmup_steps
+    schedule: Callable[[Any], Any] | float = _build_main_schedule(config)
+    steps = config.schedule.warmup_steps
     if not steps:
         return schedule
 
