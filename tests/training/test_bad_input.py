@@ -52,7 +52,7 @@ def cut(path: Path) -> None:
     ("damage", "word"),
     [
         (lambda record: record.image_file.write_bytes(b""), "is empty (0 bytes)"),
-        (lambda record: record.image_file.write_text("a letter"), "is not an image"),
+        (lambda record: record.image_file.write_text("a text"), "is not an image"),
         (lambda record: cut(record.image_file), "truncated"),
         (
             lambda record: write_png(record.image_file, np.full((32, 32, 3), (9, 99, 199), np.uint8)),

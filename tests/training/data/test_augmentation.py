@@ -44,7 +44,7 @@ def test_shifts_are_whole_pixels_by_hand():
     np.testing.assert_array_equal(moved_mask[4:, :21] > 0, mask[:12, 3:] > 0)
     np.testing.assert_array_equal(moved[4:, :21], image[:12, 3:])
     assert not moved_mask[:4].any()  # background comes in
-    assert moved[0, 3] == image[0, 6]  # the border goes on
+    assert moved[0, 3] == image[0, 6]  # the border is extended
 
 
 @pytest.mark.parametrize(("draw", "side"), [(1.0, 24), (0.0, 8)])
@@ -62,7 +62,7 @@ def test_scale_grows_about_the_middle(draw, side):
     np.testing.assert_array_equal(moved > 0, image[..., 0] >= 64)
 
 
-def test_a_defect_stays_in_sight():
+def test_a_shift_does_not_remove_a_defect():
     """Its class stays: two rows further down nothing would be left of it."""
     config = AugmentationConfig(**STILL, shift=0.25)
     mask = np.zeros((8, 8), np.uint8)

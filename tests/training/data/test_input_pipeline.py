@@ -57,7 +57,7 @@ def check_equal(ours, theirs):
         np.testing.assert_array_equal(ours[name], value, err_msg=name)
 
 
-def test_a_batch_is_the_same_whenever_it_is_asked_for(make):
+def test_a_batch_does_not_depend_on_the_first_step(make):
     whole = collect(make(augmentation=SOME).batches(1, 0, 5))
     assert len(whole) == 5
     later = collect(make(augmentation=SOME, threads=1).batches(1, 3, 5))
@@ -85,7 +85,7 @@ def test_seed_and_stage_decide(make, seed, stage):
 
 
 @pytest.mark.parametrize(("processes", "replicas"), [(1, 4), (2, 2), (8, 1)])
-def test_shares_put_together_are_the_global_batch(make, processes, replicas):
+def test_shards_form_the_global_batch(make, processes, replicas):
     """Equal for any number of workers and replicas, in order."""
     pipeline = make(augmentation=SOME)
     whole = collect(pipeline.batches(0, 2, 4))
@@ -99,8 +99,8 @@ def test_shares_put_together_are_the_global_batch(make, processes, replicas):
         check_equal({name: np.concatenate([row[name] for row in rows]) for name in batch}, batch)
 
 
-def test_a_batch_can_be_had_again_with_its_names(make, data):
-    """So that the images of a step that went wrong can be told."""
+def test_a_batch_can_be_read_again_with_its_names(make, data):
+    """For the report of a step that is not finite."""
     names, batch = make().global_batch(0, 4)
     check_equal(batch, collect(make().batches(0, 3, 4))[0])
     labels = {record.name: record.label for record in data.dataset.records}
@@ -145,7 +145,7 @@ def supervise(tiny_experiment, data, tmp_path):
     return supervise
 
 
-def test_the_mask_is_learnt_where_it_is_known(supervise):
+def test_the_mask_is_trained_on_known_masks(supervise):
     """Photographs without a mask wait for the decision, whose stages draw them as all others."""
     unmasked, config, data = supervise(2)
     pipeline = InputPipeline(data.examples, data.shape, config, ReadingPool(2))
@@ -171,7 +171,7 @@ def test_a_stage_without_masks_is_refused(supervise):
     )
 
 
-def test_good_photographs_alone_make_batches(tiny_experiment, toy_root, tmp_path):
+def test_batches_of_good_photographs(tiny_experiment, toy_root, tmp_path):
     lines = [line for line in (toy_root / "splits.txt").read_text().splitlines() if "good/" in line]
     (tmp_path / "splits.txt").write_text("\n".join(lines))
     given = ["--data.splits", str(tmp_path / "splits.txt"), "--augmentation.synthetic", "0.5"]

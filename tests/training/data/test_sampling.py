@@ -38,7 +38,7 @@ def test_defect_classes_take_turns(sampling):
     assert drawn[::2].tolist() == [1, 2, 3, 1, 2, 3]
 
 
-def test_frequency_draws_the_rarer_ones_rather_and_none_twice_in_a_round():
+def test_frequency_prefers_images_drawn_less_often():
     """Six rounds of 10 of 40: equally likely draws would leave 0.75⁶ of them, 7 of 40, out."""
     labels = [1] * 10 + [0] * 40
     good = draw_order("frequency", labels, 120, [0])[1::2]
@@ -93,7 +93,7 @@ def test_without_chances_the_order_is_that_of_the_images(sampling):
 
 
 @pytest.mark.parametrize("sampling", IN_TURN)
-def test_a_made_up_defect_takes_a_defective_turn(sampling):
+def test_a_synthetic_defect_replaces_a_defective_image(sampling):
     images, donors = turns_of(sampling, synthetic=0.5)
     labels = np.array(LABELS)[images]
     plain = draw_order(sampling, LABELS, 400, [0, 1])
@@ -119,7 +119,7 @@ def test_a_transplanted_defect_is_that_of_the_image_whose_turn_it_is(sampling):
 
 @pytest.mark.parametrize("sampling", [*IN_TURN, "shuffled"])
 @pytest.mark.parametrize("labels", [LABELS, [0, 0, 0]])
-def test_noise_in_features_takes_turns_of_made_up_defects(sampling, labels):
+def test_feature_noise_replaces_synthetic_defects(sampling, labels):
     plain = turns_of(sampling, 2000, labels, synthetic=0.5, transplant=0.5)
     images, donors = turns_of(sampling, 2000, labels, synthetic=0.5, transplant=0.5, feature_noise=0.3)
     np.testing.assert_array_equal(images, plain.images)

@@ -105,7 +105,7 @@ def test_depth_counts_from_the_background_of_each_defect_apart():
 
 
 @pytest.mark.parametrize("weighting", ["uniform", "distance"])
-def test_what_is_not_known_weighs_nothing(weighting):
+def test_an_unknown_mask_has_no_weight(weighting):
     config = TargetConfig(weighting=weighting, positive_weight=3.0)
     good = build_targets(None, (16, 8), config, 4)
     assert good.share.shape == good.weight.shape == (4, 2, 1)

@@ -29,7 +29,7 @@ pytestmark = pytest.mark.usefixtures("tensorflow_devices")
 @pytest.mark.skipif(
     bool(tf.config.list_physical_devices("GPU")), reason="says what a machine without GPU does"
 )
-def test_what_is_taken(name, devices, taken):
+def test_selected_devices(name, devices, taken):
     assert describe_strategy(choose_strategy(name, devices)) == taken
 
 
@@ -50,7 +50,7 @@ def test_central_storage_keeps_its_variables_on_the_cpu():
         ("auto", "cpu:0", "devices='cpu:0' is invalid. Expected 'cpu:4'"),
     ],
 )
-def test_what_cannot_be_had(name, devices, message):
+def test_unavailable_devices(name, devices, message):
     with pytest.raises(ConfigError, match=message):
         choose_strategy(name, devices)
 

@@ -102,7 +102,7 @@ def test_tiny_photographs_are_no_trouble(size):
         assert mask is None or mask.shape == size
 
 
-def test_what_nobody_would_see_is_no_defect(monkeypatch):
+def test_an_invisible_change_is_not_a_defect(monkeypatch):
     """A piece of grain in place of another one changes every pixel, and nothing to look at."""
     monkeypatch.setattr(anomalies, "MIN_VISIBILITY", 100.0)
     image, changed, mask = make(0)
