@@ -177,7 +177,7 @@ class MqttConnection:
         for future in (self._connected, *self._published.values()):
             if not future.done():
                 future.set_exception(error)
-                future.exception()  # marks it as retrieved: maybe nobody waits for it
+                future.exception()  # marks it as retrieved, in case no caller awaits it
 
 
 def _blame(reason: ReasonCode) -> Blame:

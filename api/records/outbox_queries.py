@@ -51,7 +51,7 @@ def waiting_messages(connection: Connection, sink: str, station: str, limit: int
 
 
 def dead_letters(connection: Connection, sink: str, limit: int) -> Sequence[RowMapping]:
-    """Returns dead letters of a sink, the newest first."""
+    """Returns dead letters for a sink, the newest first."""
     statement = _of(sink, DEAD).order_by(message.id.desc()).limit(limit)
     return connection.execute(statement).mappings().all()
 
@@ -129,7 +129,7 @@ def requeue(connection: Connection, ids: Sequence[int], now: datetime) -> int:
 
 
 def requeue_oldest(connection: Connection, sink: str, now: datetime, limit: int) -> int:
-    """Requeues the oldest dead letters of a sink; returns how many."""
+    """Requeues the oldest dead letters for a sink; returns how many."""
     oldest = select(message.id).where(message.sink == sink, message.state == DEAD)
     ids = connection.execute(oldest.order_by(message.id).limit(limit)).scalars().all()
     return requeue(connection, ids, now)

@@ -74,7 +74,7 @@ def retry(connection: Connection, message_id: int, who: str) -> int:
 
 
 def retry_all(connection: Connection, sink: str, who: str) -> int:
-    """Requeues the oldest dead letters of a sink; returns how many."""
+    """Requeues the oldest dead letters for a sink; returns how many."""
     changed = queries.requeue_oldest(connection, sink, datetime.now(UTC), RETRY_BATCH)
     if changed:
         add_audit_entry(connection, who, "retry events", after={"sink": sink, "count": changed})

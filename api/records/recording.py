@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 from api.errors import RequestError
 from api.metrics import Metrics
-from api.middleware.uninspected import UninspectedPhotograph
 from api.records.audit import AuditEntry
 from api.records.inspection import Inspection, StoredInspection
+from api.records.line.uninspected_photograph import UninspectedPhotograph
 from api.settings import RecordMode, Settings
 from segdec.errors import MissingExtraError
 

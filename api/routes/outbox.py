@@ -29,7 +29,7 @@ async def show_outbox(record: RecordDep) -> OutboxState:
 
 @admin_router.post("/v1/admin/outbox/retry", responses=document_problems(400, 503))
 async def retry_events(request: Request, record: RecordDep, sink: SinkName) -> OutboxChange:
-    """Requeues up to 1000 dead letters of a receiver, the oldest first; 0: there are none left."""
+    """Requeues up to 1000 dead letters for a receiver, the oldest first; 0: there are none left."""
     return OutboxChange(changed=await record.write(outbox_view.retry_all, sink, _who(request)))
 
 

@@ -1,4 +1,4 @@
-"""The status of a line, readable from across the hall: verdicts, misses, counts, defect chart, drift."""
+"""The status of a line: last verdict, misses, counts, defect chart, drift."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -9,13 +9,13 @@ from typing import Any
 from sqlalchemy import Connection, RowMapping
 
 from api.errors import RequestError
-from api.middleware.uninspected import UninspectedPhotograph
 from api.records.events import verdict_of
 from api.records.line import line_queries
 from api.records.line.control_chart import Baseline, HourCount
 from api.records.line.score_drift import HourScores, find_drift
 from api.records.line.shifts import ShiftPlan, Span
 from api.records.line.silent_stations import StationActivity, find_silent
+from api.records.line.uninspected_photograph import UninspectedPhotograph
 from api.records.queries import start_of_hour
 from api.records.record import Record
 from api.records.schemas import (

@@ -13,8 +13,8 @@ from dataclasses import asdict, replace
 from sqlalchemy import Connection, Engine, delete, func, insert, select
 from sqlalchemy.exc import SQLAlchemyError
 
-from api.middleware.uninspected import UninspectedPhotograph
 from api.records.database import writing
+from api.records.line.uninspected_photograph import UninspectedPhotograph
 from api.records.tables import misses
 
 BURST = 500

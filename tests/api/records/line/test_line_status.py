@@ -9,10 +9,10 @@ import pytest
 from sqlalchemy import event
 
 from api.metrics import Metrics
-from api.middleware.uninspected import UninspectedPhotograph
 from api.records.database import writing
 from api.records.line.line_status import LineMonitor
 from api.records.line.shifts import ShiftPlan
+from api.records.line.uninspected_photograph import UninspectedPhotograph
 from api.records.outbox import Outbox
 from api.records.queries import upsert_pictures
 from api.records.record import Record

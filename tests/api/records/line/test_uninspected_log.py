@@ -7,10 +7,10 @@ import pytest
 from sqlalchemy import select
 from sqlalchemy.exc import SQLAlchemyError
 
-from api.middleware.uninspected import UninspectedPhotograph
 from api.records.database import writing
 from api.records.line import uninspected_log
 from api.records.line.uninspected_log import UninspectedLog
+from api.records.line.uninspected_photograph import UninspectedPhotograph
 from api.records.tables import misses
 from tests.api.records.databases import sqlite_only
 
