@@ -141,12 +141,13 @@ def finished_run(tiny_experiment, tensorflow_devices, tmp_path_factory) -> Path:
     config = load_experiment(tiny_experiment)
     if "PYTEST_XDIST_WORKER" not in os.environ:
         return Trainer(config).run().path
-    shared = tmp_path_factory.getbasetemp().parent / "finished_run"
+    shared = tmp_path_factory.getbasetemp().parent / "finished_runs"
     with FileLock(f"{shared}.lock"):
         if not shared.exists():
-            shutil.copytree(Trainer(config).run().path, shared)
+            Trainer(config).run()
+            shutil.copytree(config.runs, shared)
     if not config.folder.exists():
-        shutil.copytree(shared, config.folder)
+        shutil.copytree(shared, config.runs, dirs_exist_ok=True)
         (config.folder / "config.toml").write_text(save_experiment(config))
     return config.folder
 
