@@ -21,7 +21,7 @@ from api.records.database import migrate, writing
 from api.records.initialization import PICTURES
 from api.records.inspection import Row
 from api.records.queries import add_hour_counts, start_of_hour
-from api.records.review.review_queue import PRIORITIES, enqueue
+from api.records.review.review_queue import PRIORITY_BY_REASON, enqueue
 from api.records.review.sampling_counts import add_sampling_counts
 from api.records.sampling import SamplingPolicy
 from api.records.storage.pictures import STORE_ID
@@ -136,7 +136,7 @@ def _write_block(connection: Connection, start: int, end: int, rows: int) -> Non
     add_sampling_counts(connection, inspected)
     drawn = [row for row in inspected if row["draw"] < row["draw_probability"]]
     waiting = [row for row in drawn if row["reviewed_label"] is None]
-    enqueue(connection, [(row["id"], PRIORITIES[row["draw_reason"]]) for row in waiting])
+    enqueue(connection, [(row["id"], PRIORITY_BY_REASON[row["draw_reason"]]) for row in waiting])
     kept = sum(picture["bytes"] for picture in shown if picture["state"] == "kept")
     connection.execute(update(store).values(bytes=store.c.bytes + kept))
 
@@ -204,7 +204,7 @@ def _make_rows(start: int, end: int, rows: int) -> Iterator[tuple[Row, Row]]:
         draw = policy.draw(label, GOOD, score, THRESHOLD, partial(float, drawn))
         age = DAYS - (at - BEGIN).days
         is_reviewed = drawn < draw.probability and seen < REVIEWED_SHARE
-        worth = RetentionClass.REVIEWED if is_reviewed else draw.worth
+        worth = RetentionClass.REVIEWED if is_reviewed else draw.retention_class
         picture = {
             "sha256": digest[:32],
             "bytes": 150_000 + int(100_000 * size),
