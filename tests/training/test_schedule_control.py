@@ -2,7 +2,6 @@
 
 import signal
 
-import numpy as np
 import pytest
 
 from tests.marks import slow_case
@@ -96,27 +95,3 @@ def test_a_stopped_run_writes_its_best_weights(config, steps):
     assert (UNTRAINED_DECISION in folder.result().warnings) == (
         steps < 5
     )  # of five steps the decision has no part
-
-
-@pytest.mark.parametrize(
-    ("planned", "taken"), [({"joint": 6}, 2), slow_case({"segment": 3, "decision": 6}, 5)]
-)
-def test_a_stage_that_was_never_validated_leaves_its_averaged_weights(config, planned, taken):
-    stages = config.stages.model_copy(
-        update={
-            name: stage.model_copy(update={"steps": planned.get(name, 0)}) for name, stage in config.stages
-        }
-    )
-    trainer = Trainer(
-        config.model_copy(update={"stages": stages, "validate_every": 100}), control=Stopping(taken)
-    )
-    first = [weight.numpy() for weight in trainer.validated.weights]
-    with pytest.raises(RunInterruptedError):
-        trainer.run(keep_best=True)
-    kept = RunFolder.finished(trainer.folder.path).network()
-    trainer.train_state.ema.copy_to(trainer.validated)
-    for ours, expected in zip(kept.weights, trainer.validated.weights, strict=True):
-        np.testing.assert_array_equal(ours.numpy(), expected.numpy(), err_msg=ours.path)
-    decision = [place for place, weight in enumerate(kept.weights) if "class_logits/kernel" in weight.path]
-    assert all((kept.weights[place].numpy() != first[place]).any() for place in decision)
-    assert decision
