@@ -79,7 +79,7 @@ class Metrics:
         stalled: Callable[[], bool] = lambda: False,
         running_s: Callable[[Step], float] = lambda _: 0.0,
     ) -> None:
-        disable_created_metrics()  # nothing uses these series
+        disable_created_metrics()  # type: ignore[no-untyped-call]  # nothing uses these series
         self._registry = registry = CollectorRegistry()
         # Cached: the library builds the key of a series at each call.
         requests = Counter(
