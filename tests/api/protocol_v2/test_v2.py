@@ -337,7 +337,7 @@ WRONG = {
         "unsupported_channels",
         "pixels[0]: ",
     ),
-    "deadline": (message(parameters={"timeout": 1}), {}, 504, "deadline_passed", "waited"),
+    "deadline": (message(parameters={"timeout": 1}), {}, 504, "deadline_passed", "queue or inspection"),
 }
 
 
