@@ -43,7 +43,7 @@ def config(tiny_experiment, tmp_path):
 
 
 @pytest.mark.slow
-def test_stages_end_where_the_pace_says_and_validate_there(config, monkeypatch):
+def test_stages_end_and_validate_where_the_control_ends_them(config, monkeypatch):
     rates = []
     follow = Trainer._update_schedule_offset
 
@@ -84,7 +84,7 @@ class Stopping(ScheduleControl):
 
 
 @pytest.mark.parametrize("steps", [slow_case(1), 4, slow_case(8)])
-def test_a_stopped_run_keeps_its_best_weights(config, steps):
+def test_a_stopped_run_writes_its_best_weights(config, steps):
     trainer = Trainer(config, control=Stopping(steps))
     with pytest.raises(RunInterruptedError) as stopped:
         trainer.run(keep_best=True)
