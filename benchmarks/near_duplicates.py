@@ -94,7 +94,7 @@ def print_time(count: int) -> None:
     drawn = np.random.default_rng(0).normal(0, 32, (count, THUMBNAIL_BYTES)).clip(-127, 127).astype(np.int8)
     small = [row.tobytes() for row in drawn]
     begun, begun_cpu = time.perf_counter(), _cpu_s()
-    found = sum(len(block.one) for block in similar_pairs(distinctive_features(small)))
+    found = sum(len(block.first) for block in similar_pairs(distinctive_features(small)))
     wall_s, cpu_s = time.perf_counter() - begun, _cpu_s() - begun_cpu
     pairs = count * (count - 1) // 2
     print(f"{count} photographs, {pairs} pairs: {wall_s:.1f} s, {cpu_s:.1f} s of CPU; {found} twins")

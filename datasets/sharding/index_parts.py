@@ -1,4 +1,4 @@
-"""What the indexes of all versions are made of."""
+"""Common parts of all index versions."""
 
 from typing import Annotated, Literal
 
@@ -10,13 +10,13 @@ FileName = Annotated[str, Field(pattern=r"^[\w-][\w.-]*$")]
 
 
 class IndexPart(BaseModel):
-    """Part of an index."""
+    """Base class of the parts of an index."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 class IndexHeader(BaseModel):
-    """What every version of the index begins with."""
+    """The fields of every index version."""
 
     format: Literal["segdec shards"]
     version: int

@@ -1,4 +1,4 @@
-"""The indexes that earlier versions wrote: JSON that lists every record, and has to be read whole."""
+"""Index versions 1 and 2, which list every record in JSON."""
 
 from typing import Annotated, Literal, Self
 
@@ -27,7 +27,7 @@ class ListedRecord(IndexPart):
 
 
 class ListedIndex(IndexPart):
-    """Versions 1 and 2. The first told nothing of supervision and thresholds: all were masks, above 0."""
+    """Versions 1 and 2. In version 1 all annotations are masks with the threshold 0."""
 
     format: Literal["segdec shards"]
     version: Literal[1, 2]
@@ -38,14 +38,14 @@ class ListedIndex(IndexPart):
     @model_validator(mode="after")
     def _check_references(self) -> Self:
         if len({record.name for record in self.records}) < len(self.records):
-            raise ValueError("two records have one name")
+            raise ValueError("two records have the same name")
         for record in self.records:
             if record.shard >= len(self.shards) or record.label >= len(self.classes):
-                raise ValueError(f"the record '{record.name}' names a shard or a class that is not listed")
+                raise ValueError(f"the record '{record.name}' refers to an unknown shard or class")
             if record.offset + record.bytes > self.shards[record.shard].bytes:
-                raise ValueError(f"the record '{record.name}' lies beyond the end of its shard")
+                raise ValueError(f"the record '{record.name}' is beyond the end of its shard")
         return self
 
     def table(self) -> RecordTable:
-        """Returns the records as they are kept today."""
+        """Returns the records as a `RecordTable`."""
         return RecordTable.from_records(PackedRecord(**dict(record)) for record in self.records)

@@ -107,7 +107,7 @@ def as_dataset(photographs):
 
 
 def pairs(found):
-    return {(leak.one.record.name, leak.other.record.name) for leak in found}
+    return {(leak.first.record.name, leak.second.record.name) for leak in found}
 
 
 def test_near_twins_in_different_splits_are_found_the_nearest_first(exposures):
@@ -144,7 +144,7 @@ def test_near_twins_pass_when_both_are_named(exposures):
 def test_a_warning_names_some_near_twins_and_counts_the_others(exposures, capsys):
     found = warn_of_near_leaks(as_dataset(exposures), exposures, [])
     lines = capsys.readouterr().err.splitlines()
-    assert lines[0].startswith("warning: 33 photographs have a near twin in another split")
+    assert lines[0].startswith("warning: 33 photographs have a near duplicate in another split")
     assert len(lines) == 1 + leaks.MAX_LISTED + 2
     one, other, alike = found[0]
     assert lines[1] == (
@@ -178,7 +178,7 @@ def test_more_photographs_than_are_compared_are_told(exposures, monkeypatch, cap
     assert "among 35 photographs at most; the set has 36" in capsys.readouterr().err
     assert near_duplicates_for_split(exposures) == (
         (),
-        ("More than 35 photographs: near twins were not looked for.",),
+        ("More than 35 photographs: near duplicates were not looked for.",),
     )
     with pytest.raises(DatasetError, match=r"set has 36\. Split it without --group-twins"):
         near_duplicates(exposures)

@@ -192,16 +192,16 @@ def test_inspect_tells_near_twins_and_lists_all(exposed_root, tmp_path, capsys):
     command = ["inspect", "folder", str(exposed_root), "--out", str(tmp_path / "sheet.png"), "--twins"]
     main([*command, str(listed)])
     printed = capsys.readouterr()
-    assert "photographs have a near twin in another split" in printed.err
+    assert "photographs have a near duplicate in another split" in printed.err
     assert " pairs more" in printed.err
-    assert f"near twins in different splits: {listed}" in printed.out
+    assert f"near duplicates in different splits: {listed}" in printed.out
     lines = listed.read_text().splitlines()
     assert len(lines) > 5
     assert all(word in printed.err for word in lines[:5])
     words = [line.replace(",", "").split() for line in lines]
     assert all(one[-2:] == other[-2:] and here != there for one, here, _, other, there, _ in words)
     main([*command, str(listed), "--allow-leak", "good", "--allow-leak", "dent"])
-    assert "near twin" not in capsys.readouterr().err
+    assert "near duplicate" not in capsys.readouterr().err
     assert listed.read_text() == ""
     assert "gone/a.txt cannot be written" in refused([*command, tmp_path / "gone/a.txt"], capsys).err
 
@@ -211,18 +211,18 @@ def test_split_keeps_near_twins_together_on_request(exposed_root, tmp_path, caps
     inspect = ["inspect", "folder", str(exposed_root), "--out", str(tmp_path / "sheet.png"), "--splits"]
     main([*command, str(tmp_path / "plain.txt")])
     main([*inspect, str(tmp_path / "plain.txt")])
-    assert "near twin" in capsys.readouterr().err
+    assert "near duplicate" in capsys.readouterr().err
     main([*command, str(tmp_path / "grouped.txt"), "--group-twins"])
     printed = capsys.readouterr()
-    assert "36 photographs have near twins; they form 12 clusters" in printed.out
+    assert "36 photographs have near duplicates; they form 12 clusters" in printed.out
     assert printed.err == ""
-    assert "equal pictures together, near twins together, val 0.2" in (tmp_path / "grouped.txt").read_text()
+    assert "equal pictures together, near duplicates together, val 0.2" in (tmp_path / "grouped.txt").read_text()
     main([*inspect, str(tmp_path / "grouped.txt")])
-    assert "near twin" not in capsys.readouterr().err
+    assert "near duplicate" not in capsys.readouterr().err
     main([*command, str(tmp_path / "folds"), "--group-twins", "--folds", "3"])
     for fold in sorted((tmp_path / "folds").iterdir()):
         main([*inspect, str(fold)])
-    assert "near twin" not in capsys.readouterr().err
+    assert "near duplicate" not in capsys.readouterr().err
 
 
 def test_split_tells_a_cluster_that_swallows_much_of_the_set(exposed_root, tmp_path, capsys):

@@ -39,7 +39,7 @@ def features(images):
 
 
 def pairs(found):
-    return {(int(one), int(other)) for part in found for one, other in zip(part.one, part.other, strict=True)}
+    return {(int(one), int(other)) for part in found for one, other in zip(part.first, part.second, strict=True)}
 
 
 def darker(image):
@@ -147,12 +147,12 @@ def test_twins_of_twins_are_one_cluster():
 @pytest.mark.usefixtures("blocks")
 def test_each_photograph_is_named_with_its_nearest_twin():
     found = nearest_duplicates(
-        as_features([0, 30, 40, 200, 90]), lambda pairs: np.ones(len(pairs.one), np.bool_)
+        as_features([0, 30, 40, 200, 90]), lambda pairs: np.ones(len(pairs.first), np.bool_)
     )
-    assert list(zip(found.one.tolist(), found.other.tolist(), strict=True)) == [(1, 2), (0, 1)]
-    assert found.alike == pytest.approx(np.cos(np.deg2rad([10, 30])), abs=1e-6)
-    apart = nearest_duplicates(as_features([0, 30, 40, 200, 90]), lambda pairs: pairs.one == 0)
-    assert list(zip(apart.one.tolist(), apart.other.tolist(), strict=True)) == [(0, 1), (0, 2)]
+    assert list(zip(found.first.tolist(), found.second.tolist(), strict=True)) == [(1, 2), (0, 1)]
+    assert found.correlation == pytest.approx(np.cos(np.deg2rad([10, 30])), abs=1e-6)
+    apart = nearest_duplicates(as_features([0, 30, 40, 200, 90]), lambda pairs: pairs.first == 0)
+    assert list(zip(apart.first.tolist(), apart.second.tolist(), strict=True)) == [(0, 1), (0, 2)]
 
 
 @pytest.mark.usefixtures("blocks")

@@ -287,7 +287,7 @@ def test_near_twins_in_two_splits_are_told_at_each_start_unless_they_are_named(
     places = sorted(f"{record.name} ({split})" for record, split in ((one, "train"), (other, "test")))
     data = load_run_data(load(*at(root)))
     words = capsys.readouterr().err
-    assert "warning: 2 photographs have a near twin in another split" in words
+    assert "warning: 2 photographs have a near duplicate in another split" in words
     assert all(place in words for place in places)
     data.known.save(parents=True)
     monkeypatch.setattr("datasets.checking.decode", lambda *_, **__: pytest.fail("was decoded"))
@@ -295,10 +295,10 @@ def test_near_twins_in_two_splits_are_told_at_each_start_unless_they_are_named(
     assert capsys.readouterr().err == words
     monkeypatch.undo()
     load_run_data(load(*at(root), "--data.allowed-leaks", json.dumps([one.name, other.name])))
-    assert "near twin" not in capsys.readouterr().err
+    assert "near duplicate" not in capsys.readouterr().err
     pack(dataset, "ram://run-data/exposed")
     load_run_data(load(*from_shards("ram://run-data/exposed")))
-    assert "near twin" not in capsys.readouterr().err
+    assert "near duplicate" not in capsys.readouterr().err
 
 
 def test_supervision_limits_what_is_learnt_and_not_what_is_tested(load, tmp_path):
