@@ -102,8 +102,8 @@ def _limited(record: Record, line: NameLine) -> Record | Problem:
             digests=record.digests and record.digests[:1],
         )
     if record.mask_file is None:
-        text = f"The photograph '{record.name}' has no mask for '{line.word}'. Draw one, or write 'label'."
-        return Problem(line.place, text, record.name)
+        text = f"The photograph '{record.name}' has no mask, but the line says '{line.word}'."
+        return Problem(line.place, f"{text} Draw one, or write 'label'.", record.name)
     return _boxed(record, record.mask_file) if line.word == "box" else record
 
 

@@ -86,7 +86,7 @@ def _check_columns(columns: Collection[str], place: str, required: Collection[st
         return
     wrong = [f"the column '{column}' is missing" for column in missing]
     wrong += [
-        f"nobody knows the column {column!r:.40} (did you mean '{nearest_name(column, missing or COLUMNS)}'?)"
+        f"unknown column {column!r:.40} (did you mean '{nearest_name(column, missing or COLUMNS)}'?)"
         for column in unknown
     ]
     raise DatasetError(

@@ -47,7 +47,7 @@ def folder(root, picture):
         "good/f.png (good) is the same picture as",
         "dent/f.png (dent) is the same picture as",
         "gone.png cannot be read: Too many levels of symbolic links",
-        "again is a folder among photographs",
+        "again is a folder in a class folder",
         "c.png is not an image",
     ]
 
@@ -68,11 +68,11 @@ def coco(root, picture):
     content = {"images": images, "annotations": annotations, "categories": [{"id": 1, "name": "dent"}]}
     (root / "annotations.json").write_text(json.dumps(content))
     return [
-        "annotations[0]: Run lengths of 241 pixels",
-        "annotations[1]: Run lengths of 241 pixels",
+        "annotations[0]: The run lengths have 241 pixels",
+        "annotations[1]: The run lengths have 241 pixels",
         "annotations[2]: A polygon of 2 different points",
         "annotations[3]: A polygon of 2 different points",
-        "annotations[4]: Y = 400 lies outside",
+        "annotations[4]: Y = 400 is outside",
         "annotations[5]: No category has the id 7",
         "images[8]: The photograph",
     ]
@@ -94,8 +94,8 @@ def manifest(root, picture):
     lines += ['e.png,dent,"1,1,5,5"', "f.png,good,", "g.png,dent,"]
     (root / "manifest.csv").write_text("\n".join(["image,label,polygon", *lines]))
     return [
-        "line 3: The label 'dnet' is none of the classes",
-        "line 4: The label 'pore' is none of the classes",
+        "line 3: The label 'dnet' is not one of the classes",
+        "line 4: The label 'pore' is not one of the classes",
         "line 5: The image",
         "line 6: The image",
         "lines 7 and 8: The photograph",
@@ -109,10 +109,10 @@ def severstal(root, picture):
     rows = ["a.jpg,1,409600 2", "b.jpg,2,0 3", "c.jpg,5,1 3", "x.jpg,1,1 3", "d.jpg,4,1 3"]
     (root / "train.csv").write_text("\n".join(["ImageId,ClassId,EncodedPixels", *rows]))
     return [
-        "line 2: a.jpg: the run of 2 pixels from pixel 409600 leaves the picture",
-        "line 3: b.jpg: the run of 3 pixels from pixel 0 leaves the picture",
+        "line 2: a.jpg: the run of 2 pixels from pixel 409600 exceeds the picture",
+        "line 3: b.jpg: the run of 3 pixels from pixel 0 exceeds the picture",
         "line 4: c.jpg: the class '5' is not one of",
-        "line 5: x.jpg: no such photograph",
+        "line 5: x.jpg: the photograph is not in train_images",
     ]
 
 

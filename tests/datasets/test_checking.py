@@ -72,7 +72,7 @@ def test_every_offender_is_named_at_once(folder_root, write_picture):
     assert lines[0] == "The data set has 5 problems:"
     for line, words in zip(
         lines[1:-1],
-        ["belongs to no photograph", "24×12", "a.png is empty", "gone.png cannot", "marks no defect"],
+        ["has no photograph", "24×12", "a.png is empty", "gone.png cannot", "marks no defect"],
         strict=True,
     ):
         assert words in line
@@ -91,7 +91,7 @@ def test_a_problem_names_its_place_once_and_on_one_line():
 @pytest.mark.parametrize(
     ("values", "words"),
     [
-        ([1, 2, 3], "has 4 values: 0, 1, 2, 3. Expected 0 and one value more"),
+        ([1, 2, 3], "has 4 values: 0, 1, 2, 3. Expected 0 and one other value"),
         (range(1, 20), "has 20 values: 0, 1, 2, 3, 4, 5, …"),
     ],
 )
@@ -99,7 +99,7 @@ def test_a_mask_of_many_values_needs_a_threshold(folder_root, values, words):
     write_values(folder_root / "masks/dent/c.png", values)
     problem = only_problem(index(folder_root))
     assert words in problem.text
-    assert "set data.mask_threshold" in problem.text
+    assert "Set data.mask_threshold" in problem.text
     assert problem.name == "dent/c"
 
 
@@ -133,8 +133,8 @@ def test_masks_must_fit_their_class(folder_root, write_picture):
     write_picture(folder_root / "masks/good/b.png", mask=True, value=0)
     write_picture(folder_root / "masks/dent/c.png", mask=True, value=0)
     dent, good = (problem.text for problem in check_dataset(index(folder_root)).dataset.problems)
-    assert "a.png marks a defect, but the class of its photograph" in good
-    assert good.endswith("the class it belongs to.")
+    assert "a.png marks a defect, but its photograph" in good
+    assert good.endswith("the mask or the class.")
     assert "c.png marks no defect, but" in dent
 
 

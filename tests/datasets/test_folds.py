@@ -117,8 +117,8 @@ def test_larger_groups_do_not_unbalance_the_folds():
     ("options", "words"),
     [
         ({"val": 0.5, "test": 0.5}, "leave nothing to train on"),
-        ({"val": -0.1, "test": 0.5}, "Shares of -0.1 to validate"),
-        ({"val": float("nan"), "test": 0.5}, "Shares of nan"),
+        ({"val": -0.1, "test": 0.5}, "--val -0.1"),
+        ({"val": float("nan"), "test": 0.5}, "--val nan"),
     ],
 )
 def test_shares_that_cannot_be(photographs, options, words):
@@ -130,5 +130,5 @@ def test_splits_that_could_measure_nothing_are_refused():
     made = [photograph(f"good{n}/0", 0) for n in range(9)] + [photograph(f"bad{n}/0", 1) for n in range(2)]
     with pytest.raises(DatasetError, match=r"'test' would hold \d good and 0 defective.*fewer --folds"):
         list(split_into_folds(as_dataset(made), made, folds=3, val=0))
-    with pytest.raises(DatasetError, match=r"1 folds cannot .*Expected --folds of at least 2"):
+    with pytest.raises(DatasetError, match=r"--folds 1 is too small. Expected at least 2"):
         list(split_into_folds(as_dataset(made), made, folds=1, val=0))

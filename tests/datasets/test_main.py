@@ -1,4 +1,3 @@
-import pickle
 import shutil
 import sys
 
@@ -60,8 +59,8 @@ def test_shards_without_tensorflow_name_the_extra(arguments, monkeypatch, capsys
         (["inspect", "kolektor", "nowhere"], "nowhere does not exist"),
         (["inspect", "mvtek", "."], "Unknown layout 'mvtek'"),
         (["inspect", "kolektor", ".", "--out", "no/such/sheet.png"], "does not exist"),
-        (["inspect", "shards", "nowhere"], "There is no nowhere/index.json"),
-        (["inspect", "folder", "gs://bucket/parts"], "reads folders of this machine"),
+        (["inspect", "shards", "nowhere"], "nowhere/index.json does not exist"),
+        (["inspect", "folder", "gs://bucket/parts"], "reads local folders"),
         (["pack", "kolektor", "nowhere", "packed"], "nowhere does not exist"),
         (["pack", "kolektor", "nowhere", "s3://bucket/parts"], "nowhere does not exist"),
         (["toy", "toy", "--count", "3"], "at least 18"),
@@ -97,9 +96,9 @@ def test_inspect_names_problems_and_leaks_after_the_sheet_of_the_others(folder_r
     command = ["inspect", "folder", folder_root, "--splits", splits, "--out", sheet]
     printed = refused(command, capsys)
     assert "The data set has 2 problems:" in printed.err
-    assert "stray.png belongs to no photograph" in printed.err
+    assert "stray.png has no photograph" in printed.err
     assert "d.png is empty" in printed.err
-    assert "1 picture lies in different splits:\n  good/a (train) = good/twin (test)" in printed.err
+    assert "1 picture is in different splits:\n  good/a (train) = good/twin (test)" in printed.err
     assert "photographs" in printed.out
     assert sheet.exists()
     allowed = refused([*command, "--allow-leak", "good"], capsys).err
@@ -142,7 +141,7 @@ def test_split_writes_a_file_that_says_how_it_was_made(many_root, tmp_path, caps
     main(["split", "folder", str(many_root), str(out), "--val", "0.25", "--test", "0.25", "--seed", "3"])
     assert f"12 photographs split in {out}" in capsys.readouterr().out
     assert out.read_text().startswith(
-        "# python -m datasets split folder: groups whole, equal pictures together, "
+        "# python -m datasets split folder: groups and equal photographs together, "
         "val 0.25, test 0.25, seed 3\n"
     )
     dataset = load_dataset("folder", many_root, out)
@@ -193,7 +192,7 @@ def test_inspect_tells_near_twins_and_lists_all(exposed_root, tmp_path, capsys):
     main([*command, str(listed)])
     printed = capsys.readouterr()
     assert "photographs have a near duplicate in another split" in printed.err
-    assert " pairs more" in printed.err
+    assert " more pairs" in printed.err
     assert f"near duplicates in different splits: {listed}" in printed.out
     lines = listed.read_text().splitlines()
     assert len(lines) > 5
@@ -214,9 +213,12 @@ def test_split_keeps_near_twins_together_on_request(exposed_root, tmp_path, caps
     assert "near duplicate" in capsys.readouterr().err
     main([*command, str(tmp_path / "grouped.txt"), "--group-twins"])
     printed = capsys.readouterr()
-    assert "36 photographs have near duplicates; they form 12 clusters" in printed.out
+    assert "36 photographs have near duplicates, in 12 clusters" in printed.out
     assert printed.err == ""
-    assert "equal pictures together, near duplicates together, val 0.2" in (tmp_path / "grouped.txt").read_text()
+    assert (
+        "groups and equal photographs together, near duplicates together, val 0.2"
+        in (tmp_path / "grouped.txt").read_text()
+    )
     main([*inspect, str(tmp_path / "grouped.txt")])
     assert "near duplicate" not in capsys.readouterr().err
     main([*command, str(tmp_path / "folds"), "--group-twins", "--folds", "3"])
@@ -230,14 +232,14 @@ def test_split_tells_a_cluster_that_swallows_much_of_the_set(exposed_root, tmp_p
         shutil.copy(exposed_root / "good/a00.png", exposed_root / f"good/{exposure}00.png")
     main(["split", "folder", str(exposed_root), str(tmp_path / "grouped.txt"), "--group-twins"])
     words = capsys.readouterr().err
-    assert "warning: Near twins and equal pictures join 8 groups, 8 of 41 photographs" in words
+    assert "warning: Near and exact duplicates join 8 groups with 8 of 41 photographs" in words
     assert "good/a00, good/b00, good/c00 …" in words
 
 
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["a.txt", "--folds", "2", "--test", "0.5"], "Give --folds or --test, not both"),
+        (["a.txt", "--folds", "2", "--test", "0.5"], "--folds and --test exclude each other"),
         (["gone/a.txt"], "gone/a.txt cannot be written (No such file or directory)"),
         (["folds", "--folds", "1"], "at least 2"),
     ],
@@ -256,21 +258,6 @@ def test_split_leaves_out_what_is_broken_when_told_to(many_root, tmp_path, capsy
     main(["split", "folder", str(many_root), str(out), "--skip-broken"])
     assert "left out: " in capsys.readouterr().err
     assert "good/1\n" not in out.read_text()
-
-
-def test_a_published_split_becomes_a_supervision_file(many_root, tmp_path, capsys):
-    published, out, splits = (tmp_path / name for name in ("split_1.pyb", "supervision.txt", "splits.txt"))
-    train = [(f"dent/{number}", number == 0) for number in range(3)]
-    published.write_bytes(pickle.dumps((train, [("good/4", False)])))
-    command = ["supervision", "folder", many_root, published, out, "--splits", splits]
-    main([str(word) for word in command])
-    printed = capsys.readouterr()
-    assert f"1 masks and 2 labels in {out}" in printed.out
-    dataset = load_dataset("folder", many_root, splits, out)
-    words = {r.name: r.supervision for r in dataset.records if r.split in ("train", "val")}
-    assert words == {"dent/0": "mask", "dent/1": "label", "dent/2": "label"}
-    published.write_bytes(b"no pickle")
-    assert str(published) in refused(command, capsys).err
 
 
 def test_pack_refuses_problems_and_leaks(many_root, tmp_path, capsys):

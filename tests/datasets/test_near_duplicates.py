@@ -39,7 +39,9 @@ def features(images):
 
 
 def pairs(found):
-    return {(int(one), int(other)) for part in found for one, other in zip(part.first, part.second, strict=True)}
+    return {
+        (int(one), int(other)) for part in found for one, other in zip(part.first, part.second, strict=True)
+    }
 
 
 def darker(image):

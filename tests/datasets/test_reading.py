@@ -31,7 +31,7 @@ def test_good_photograph_needs_no_mask(tmp_path, write_picture):
 
 def test_a_mask_of_the_unturned_photograph_is_told_as_such(tmp_path, write_picture):
     image, mask = write_picture(tmp_path / "a.png"), write_picture(tmp_path / "m.png", size=(12, 20))
-    with pytest.raises(DatasetError, match="remove its EXIF orientation"):
+    with pytest.raises(DatasetError, match="EXIF orientation, remove it"):
         read(Record("a", image, mask, label=1, group="a"))
 
 

@@ -69,7 +69,7 @@ def test_masks_keep_their_classes_where_the_data_set_numbers_them_otherwise(fold
 def test_a_class_that_the_data_set_does_not_have_is_refused(folder_root, make_reviewed):
     folder = make_reviewed("one", ("a", "hole"), ("b", "good"), classes=("dent", "hole"))
     with pytest.raises(
-        DatasetError, match=r"call 1 of the photographs 'hole'.*good, dent, scratch.*train anew"
+        DatasetError, match=r"1 photographs have the label 'hole'.*good, dent, scratch.*Train a new"
     ):
         load_dataset("folder", folder_root, reviewed=[folder])
     dataset = load_dataset("folder", folder_root, merge_defects=True, reviewed=[folder])

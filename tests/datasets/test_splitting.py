@@ -48,15 +48,15 @@ def test_names_may_hold_blanks_and_the_file_a_byte_order_mark(split_file):
     [
         ("train kos01\ntrain kos99\n", r"splits\.txt, line 2: .* named 'kos99'"),
         ("train Kos01/Part0\n", "Nearest known name: 'kos01/Part0'"),
-        ("# note\ntrain\n", r"splits\.txt, line 2: 'train' is not understood"),
-        ("trian kos01\n", r"line 1: 'trian kos01' is not understood\. Expected one of train, val, test"),
+        ("# note\ntrain\n", r"splits\.txt, line 2: invalid line 'train'"),
+        ("trian kos01\n", r"line 1: invalid line 'trian kos01'\. Expected one of train, val, test"),
         (
             "train kos01\n\ntest kos01\n",
-            "line 3: the photograph 'kos01/Part0' .* line 1 puts it into 'train'",
+            "line 3: the photograph 'kos01/Part0' .* in line 1 to 'train'",
         ),
-        ("train kos01\nval kos01/Part1\n", "line 2: the photograph 'kos01/Part1' is put into 'val'"),
-        ("train kos01/Part0\ntest kos01/Part1\n", "line 2: the group 'kos01' is put into 'test'"),
-        ("# nothing\n", "names no photograph"),
+        ("train kos01\nval kos01/Part1\n", "line 2: the photograph 'kos01/Part1' is assigned to 'val'"),
+        ("train kos01/Part0\ntest kos01/Part1\n", "line 2: the group 'kos01' is assigned to 'test'"),
+        ("# nothing\n", "has no line with a name"),
     ],
 )
 def test_bad_lines_are_refused_with_their_number(items, split_file, text, message):

@@ -27,7 +27,7 @@ def test_an_unknown_value_is_refused():
     with pytest.raises(DatasetError) as caught:
         read_classes(values([0, 7, 8]), [(7, 2), (9, 1)], "masks/1.png")
     text = str(caught.value)
-    assert "The mask masks/1.png holds 8, where each value is a class. Expected 0 and 7, 9" in text
+    assert "The mask masks/1.png holds the values 8, which are not classes. Expected 0 and 7, 9" in text
     assert "data.mask_values" in text
 
 
@@ -154,12 +154,12 @@ def test_an_unknown_value_of_a_mask_file_is_named(valued):
         for one in load_dataset("folder", valued, mask_values={"spot": 20}).records
         if one.name == "spot/2"
     )
-    with pytest.raises(DatasetError, match=r"holds 10, where each value is a class\. Expected 0 and 20"):
+    with pytest.raises(DatasetError, match=r"holds the values 10, which are not classes\. Expected 0 and 20"):
         read(record)
 
 
 def test_a_value_of_an_unknown_class_is_refused(valued):
-    with pytest.raises(DatasetError, match=r"names the class 'sport'.*Did you mean 'spot'"):
+    with pytest.raises(DatasetError, match=r"names the unknown class 'sport'.*Did you mean 'spot'"):
         load_dataset("folder", valued, mask_values={"sport": 20})
 
 

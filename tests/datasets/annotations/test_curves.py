@@ -101,5 +101,5 @@ def test_area_of_a_line_counts_its_round_ends():
     ],
 )
 def test_what_cannot_be_drawn_is_a_value_error(make):
-    with pytest.raises(ValueError, match=r"empty|points|place"):
+    with pytest.raises(ValueError, match=r"empty|points|range|above 0"):
         make()

@@ -50,9 +50,9 @@ def test_defect_in_the_first_pixel_begins_with_no_good_one():
 @pytest.mark.parametrize(
     ("counts", "words"),
     [
-        ([1, 4], "5 pixels; the picture of 3×3 has 9"),
+        ([1, 4], "5 pixels, the picture of 3×3 has 9"),
         ([1, 4, 3, 2], "10 pixels"),
-        ([10, -1], "a run of -1 pixels"),
+        ([10, -1], "a run has -1 pixels"),
         ([9], "mark no pixel"),
         ([9, 0], "mark no pixel"),
         ([], "0 pixels"),
@@ -61,7 +61,7 @@ def test_defect_in_the_first_pixel_begins_with_no_good_one():
         ([1, None, 8], "whole numbers"),
         ([[1, 2], [3, 4]], "whole numbers"),
         ([1, 10**30], "whole numbers"),
-        ([1, 2**40], "more than any picture"),
+        ([1, 2**40], "exceeds any picture"),
         ({"a": 1}, "type dict"),
         ("14 ", "' '"),
         ("14o", "end within a number"),
@@ -77,12 +77,12 @@ def test_broken_counts_are_told(counts, words):
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("1 2 3", "3 numbers; expected pairs"),
+        ("1 2 3", "3 numbers arrived; expected pairs"),
         ("", "mark no pixel"),
-        ("8 3", "the run of 3 pixels from pixel 8 leaves the picture of 3×3 = 9 pixels"),
-        ("0 2", "from pixel 0 leaves"),
-        ("1 0", "a run of 0 pixels"),
-        ("3 -1", "a run of -1 pixels"),
+        ("8 3", "the run of 3 pixels from pixel 8 exceeds the picture of 3×3 = 9 pixels"),
+        ("0 2", "from pixel 0 exceeds"),
+        ("1 0", "a run has 0 pixels"),
+        ("3 -1", "a run has -1 pixels"),
         ("1 3 3 2", "from pixel 1 and from pixel 3 overlap"),
         ("1 three", "whole numbers"),
         ("1 99999999999999999999", "whole numbers"),

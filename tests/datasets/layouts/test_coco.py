@@ -179,10 +179,10 @@ def test_all_problems_are_told_at_once_and_other_photographs_stay(write_set):
     dataset = index(root)
     expected = [
         ("images[6]", "images/gone", "gone.png does not exist"),
-        ("images[7]", "", "leads out of"),
-        ("images[8]", "images/g", "the id 9 is that of 2 images"),
-        ("images[9]", "images/h", "the id 9 is that of 2 images"),
-        ("images[10]", "images/a", "is no size of a photograph"),
+        ("images[7]", "", "is outside"),
+        ("images[8]", "images/g", "2 images have the id 9"),
+        ("images[9]", "images/h", "2 images have the id 9"),
+        ("images[10]", "images/a", "is invalid"),
         ("images[11]", "", "The id None is neither a whole number nor a text"),
         ("images[12]", "", "The file_name None is no name"),
         ("images[13]", "", "7 is no object with the key id"),
@@ -193,7 +193,7 @@ def test_all_problems_are_told_at_once_and_other_photographs_stay(write_set):
         ("annotations[4]", "images/b", "run lengths of 315 pixels; the picture of 20×12 has 240"),
         ("annotations[5]", "images/b", "'polygon' is neither polygons nor run lengths"),
         ("annotations[6]", "images/b", "neither a segmentation nor a box"),
-        ("annotations[7]", "images/b", "x = 25 lies outside the picture of 20×12"),
+        ("annotations[7]", "images/b", "x = 25 is outside the picture of 20×12"),
         ("annotations[8]", "images/c", "the id 5 is that of 2 annotations"),
         ("annotations[9]", "images/d", "the id 5 is that of 2 annotations"),
         ("annotations[10]", "", "'annotation' is no object"),
@@ -219,7 +219,7 @@ def test_all_problems_are_told_at_once_and_other_photographs_stay(write_set):
         ({"images": [1], "annotations": [], "categories": [{"id": 1}]}, r"categories\[0\]: the label None"),
         (
             {"images": [1], "annotations": [], "categories": [{"id": 1, "name": n} for n in "ab"]},
-            r"categories\[1\]: the id 1 is that of 'a' and of 'b'",
+            r"categories\[1\]: 'a' and 'b' have the id 1",
         ),
     ],
 )

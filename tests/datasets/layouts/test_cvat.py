@@ -167,13 +167,13 @@ def test_all_problems_are_told_at_once(export, tmp_path):
         told.setdefault(problem.name.removeprefix("images/"), []).append(problem.text)
     expected = {
         "line": ["a polygon of 2 different points", "outside the picture of 20×12"],
-        "text": ["not written as x,y;x,y"],
-        "word": ["'left' is no number"],
+        "text": ["do not have the form x,y;x,y"],
+        "word": ["'left' is not a number"],
         "lacks": ["the box has no attribute 'ytl'"],
         "empty": ["is empty"],
         "label": ["the label is empty"],
-        "kind": ["<cuboid> is not known"],
-        "points": ["<points> is not known"],
+        "kind": ["the shape <cuboid> is unknown"],
+        "points": ["the shape <points> is unknown"],
         "runs": ["of 3 pixels; its box of 2×2 has 4"],
         "letters": ["no list of whole numbers"],
         "edge": ["does not lie within the picture"],
@@ -184,7 +184,7 @@ def test_all_problems_are_told_at_once(export, tmp_path):
         "tags": ["labelled dent and pore"],
         "twice": ["annotated 2 times"],
         "size": ["no size of a photograph", "annotated 2 times"],
-        "": ["'gone.png' is missing", "leads out of the data set", "no attribute 'name'"],
+        "": ["'gone.png' is missing", "is outside the data set", "no attribute 'name'"],
     }
     assert told.keys() == expected.keys()
     for name, parts in expected.items():
@@ -206,8 +206,8 @@ BOMB = """<?xml version="1.0"?>
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        (f"{HEAD}  <image", "line 8: no XML"),
-        ("", "line 1: no XML"),
+        (f"{HEAD}  <image", "line 8: invalid XML"),
+        ("", "line 1: invalid XML"),
         (BOMB, "line 2: the file has a document type"),
         (
             f'<?xml version="1.0"?>\n<!DOCTYPE a SYSTEM "secret.dtd">\n{HEAD[39:]}</annotations>',
@@ -217,7 +217,7 @@ BOMB = """<?xml version="1.0"?>
         ('<?xml version="1.0" encoding="klingon"?><annotations/>', "line 1: "),
         (f"{HEAD}<track id='0' label='dent'/></annotations>", "CVAT for video"),
         ("<a>" * 10**5, "starts with <a>"),
-        ("<annotations>" + "<a>" * 10**5, "no XML"),
+        ("<annotations>" + "<a>" * 10**5, "invalid XML"),
     ],
     ids=["cut off", "empty", "bomb", "outside file", "html", "encoding", "video", "deep", "deeper"],
 )

@@ -233,14 +233,14 @@ def test_all_problems_are_told_at_once(export, task, tmp_path, write_picture):
     double["value"]["rectanglelabels"] = ["dent", "pore"]
     broken = {
         "line": ([two, rectangle(x=150)], ["polygon of 2 different points", "outside the picture of 20×12"]),
-        "word": ([rectangle(x="left")], ["'left' is no number"]),
-        "lacks": ([rectangle(y=None)], ["None is no number"]),
+        "word": ([rectangle(x="left")], ["'left' is not a number"]),
+        "lacks": ([rectangle(y=None)], ["None is not a number"]),
         "flat": ([rectangle(width=0)], ["is empty"]),
-        "kind": ([result("keypointlabels", "dent", x=5, y=5, width=1)], ["'keypointlabels' is not known"]),
+        "kind": ([result("keypointlabels", "dent", x=5, y=5, width=1)], ["'keypointlabels' is unknown"]),
         "cut": ([cut], ["end too early"]),
         "other": ([result("brushlabels", "dent", format="png", rle=[])], ["has the format 'png'"]),
         "clear": ([brush()], ["marks no pixel"]),
-        "turned": ([{**rectangle(), "image_rotation": 90}], ["was turned in the tool"]),
+        "turned": ([{**rectangle(), "image_rotation": 90}], ["was rotated in the tool"]),
         "size": ([{**rectangle(), "original_width": None}], ["no size of a photograph"]),
         "sizes": ([rectangle(), {**rectangle(), "original_width": 40}], ["pictures of 20×12 and 40×12"]),
         "unlabelled": ([unlabelled], ["has no labels"]),
@@ -269,7 +269,7 @@ def test_all_problems_are_told_at_once(export, task, tmp_path, write_picture):
         told.setdefault(problem.name, []).append(problem.text)
     expected = {name: parts for name, (_, parts) in broken.items()} | {
         "": [
-            "cut.json is no JSON: Expecting property name enclosed in double quotes: line 2 column 10",
+            "cut.json is not JSON: Expecting property name enclosed in double quotes: line 2 column 10",
             "not 'JSON-MIN'",
             "'0123abcd-gone.png' is missing",
             "name 0 pictures",

@@ -209,10 +209,10 @@ def test_all_problems_are_told_at_once(annotate, tmp_path, write_picture):
     expected = {
         "line": ["line.json, shape 1: A polygon of 2 different points", "line.json, shape 2: A polygon of 2"],
         "outside": ["outside the picture of 20×12 pixels"],
-        "kind": ["The shape type 'cuboid' is not known"],
-        "label": ["The label None is no text"],
+        "kind": ["The shape type 'cuboid' is unknown"],
+        "label": ["The label None is not a string"],
         "number": ["'x' is no number"],
-        "points": ["no list of points"],
+        "points": ["not a list of points"],
         "picture": ["The mask of the shape is no picture"],
         "span": ["is 3×1 pixels (width × height), its points span 2×2"],
         "base64": ["no base64"],
@@ -222,12 +222,12 @@ def test_all_problems_are_told_at_once(annotate, tmp_path, write_picture):
         "flags": ["labelled dent and pore"],
         "": ["gone.json: The photograph is missing: no picture 'gone'"],
         "other": ["other.json: The file lies beside"],
-        "broken": ["broken.json is no JSON: Expecting value: line 2 column 12"],
-        "deep": ["deep.json is no JSON"],
+        "broken": ["broken.json is not JSON: Expecting value: line 2 column 12"],
+        "deep": ["deep.json is not JSON"],
         "list": ["no list 'shapes'"],
         "text": ["not UTF-8"],
-        "twin": ["Two photographs are named 'twin'"],
-        "twice": ["twice.json and ", "annotated 2 times"],
+        "twin": ["Two photographs have the name 'twin'"],
+        "twice": ["twice.json and ", "has 2 annotations"],
     }
     assert told.keys() == expected.keys()
     for name, parts in expected.items():

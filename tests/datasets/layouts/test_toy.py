@@ -49,8 +49,14 @@ def test_coloured_surfaces(surface):
         assert sample.mask.any() == (sample.label > 0) == index % 2
         kinds.add(sample.name.partition("/")[0])
     assert kinds == {"good", *MATERIALS[surface].kinds}
-    np.testing.assert_array_equal(make_sample(1, size=32, surface=surface).image[0], make_sample(1, size=32, surface=surface, classes=4).image[0])
-    assert (make_sample(1, size=32, surface=surface, seed=1).image != make_sample(1, size=32, surface=surface).image).mean() > 0.5
+    np.testing.assert_array_equal(
+        make_sample(1, size=32, surface=surface).image[0],
+        make_sample(1, size=32, surface=surface, classes=4).image[0],
+    )
+    assert (
+        make_sample(1, size=32, surface=surface, seed=1).image
+        != make_sample(1, size=32, surface=surface).image
+    ).mean() > 0.5
 
 
 def test_defect_stays_below_half_of_the_part():

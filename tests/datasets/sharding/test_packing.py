@@ -136,7 +136,7 @@ def test_a_damaged_file_leaves_no_set(folder_root, out, write_picture, damage):
         mask.unlink()
     with pytest.raises(DatasetError, match=r"b\.png" if damage == "photograph" else r"d\.png"):
         pack(dataset, out)
-    with pytest.raises(DatasetError, match=r"There is no .*index.json.*pack again"):
+    with pytest.raises(DatasetError, match=r"index.json does not exist.*pack again"):
         load_dataset("shards", out)
 
 
@@ -144,7 +144,7 @@ def test_a_pack_that_stops_half_way_cannot_be_read(folder_root, out):
     steps = iter(range(2))
     with pytest.raises(StopIteration):
         pack(load_dataset("folder", folder_root), out, advance=lambda: next(steps))
-    with pytest.raises(DatasetError, match=r"There is no .*index.json"):
+    with pytest.raises(DatasetError, match=r"index.json does not exist"):
         load_dataset("shards", out)
     pack(load_dataset("folder", folder_root), out)
     assert len(load_dataset("shards", out).records) == 4
@@ -157,7 +157,7 @@ def test_an_overwrite_that_stops_half_way_cannot_be_mixed_up(folder_root, out):
     with pytest.raises(StopIteration):
         pack(dataset, out, overwrite=True, advance=lambda: next(steps))
     if file_systems.is_url(out):
-        with pytest.raises(DatasetError, match=r"There is no .*index.json"):
+        with pytest.raises(DatasetError, match=r"index.json does not exist"):
             load_dataset("shards", out)
     else:
         assert len(load_dataset("shards", out).records) == 4
@@ -177,7 +177,7 @@ def test_shards_are_replaced_only_when_told_to(heavy_root, folder_root, out):
 def test_what_holds_no_shards_is_never_replaced(folder_root, out):
     file_systems.make_folder(out)
     file_systems.write(file_systems.join(out, "index.json"), b'{"precious": 1}')
-    with pytest.raises(DatasetError, match="holds no shards that can be read, so it is not replaced"):
+    with pytest.raises(DatasetError, match="has no readable shards, so it is not replaced"):
         pack(load_dataset("folder", folder_root), out, overwrite=True)
     assert file_systems.read(file_systems.join(out, "index.json")) == b'{"precious": 1}'
 
@@ -185,7 +185,7 @@ def test_what_holds_no_shards_is_never_replaced(folder_root, out):
 def test_shards_can_be_packed_again_elsewhere_only(folder_root, out):
     pack(load_dataset("folder", folder_root), out)
     shards = load_dataset("shards", out)
-    with pytest.raises(DatasetError, match="the very shards"):
+    with pytest.raises(DatasetError, match="holds the shards"):
         pack(shards, out, overwrite=True)
     pack(shards, f"{out}-copy")
     for one, other in zip(shards.records, load_dataset("shards", f"{out}-copy").records, strict=True):
@@ -196,7 +196,7 @@ def test_a_place_that_cannot_be_written_to_is_an_error(folder_root, tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(DatasetError, match="cannot be written"):
         pack(load_dataset("folder", folder_root), str(tmp_path / "file" / "packed"))
-    with pytest.raises(DatasetError, match=r"Shards of 0 MB.*--shard-mb"):
+    with pytest.raises(DatasetError, match=r"--shard-mb 0"):
         pack(load_dataset("folder", folder_root), str(tmp_path / "packed"), shard_mb=0)
     assert not (tmp_path / "packed").exists()
 
@@ -234,6 +234,6 @@ def test_a_file_that_changes_after_it_was_checked_leaves_no_set(folder_root, tmp
     out = str(tmp_path / "packed")
     checked = check_dataset(load_dataset("folder", folder_root)).dataset
     write_picture(folder_root / "good/b.png", size=(21, 12))
-    with pytest.raises(DatasetError, match=r"b\.png or its mask has changed since it was checked"):
+    with pytest.raises(DatasetError, match=r"b\.png or its mask has changed since the check"):
         pack(checked, out)
     assert not Path(out).exists()

@@ -264,13 +264,13 @@ def test_a_picture_in_two_splits_is_refused_unless_it_is_named(load, toy_root, t
     dataset = load_dataset("folder", root, root / "splits.txt")
     one, other = (next(r for r in dataset.of_split(split) if not r.label) for split in ("train", "test"))
     shutil.copy(one.image_file, other.image_file)
-    with pytest.raises(DatasetError, match=r"1 picture lies in different splits") as error:
+    with pytest.raises(DatasetError, match=r"1 picture is in different splits") as error:
         load_run_data(load(*at(root)))
     assert f"{one.name} (" in str(error.value)
     assert f"{other.name} (" in str(error.value)
     assert load_run_data(load(*at(root), "--data.allowed-leaks", json.dumps([one.name, other.name])))
     pack(dataset, "ram://run-data/leaking")
-    with pytest.raises(DatasetError, match=r"1 picture lies in different splits"):
+    with pytest.raises(DatasetError, match=r"1 picture is in different splits"):
         load_run_data(load(*from_shards("ram://run-data/leaking")))
 
 
@@ -329,7 +329,7 @@ def test_a_cache_folder_that_is_missing_is_refused(load, tmp_path):
 
 def test_a_url_survives_the_configuration(load, packed):
     assert load("--data.root", "gs://bucket/parts").data.root == "gs://bucket/parts"
-    with pytest.raises(DatasetError, match=r"'folder' reads folders of this machine, not ram://run-data/toy"):
+    with pytest.raises(DatasetError, match=r"'folder' reads local folders, not ram://run-data/toy"):
         load_run_data(load("--data.root", packed))
 
 

@@ -84,7 +84,7 @@ def test_what_training_refuses_leaves_no_experiment_in_the_way(fit, toy_root, tm
     (root / "splits.txt").write_text(f"{splits}val  good/twin\n")
     answer = fit(root, "--minutes", TINY)
     assert answer.returncode == 2, answer.stderr
-    assert "1 picture lies in different splits" in answer.stderr
+    assert "1 picture is in different splits" in answer.stderr
     assert not list((tmp_path / "runs").glob("parts*"))
 
 
