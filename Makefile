@@ -12,57 +12,55 @@ SERVING_BENCHMARKS := overhead recording frameworks overload soak reload cold_st
 
 help:
 	@echo "make demo     toy data -> training -> report -> artifact -> HTTP answer, in runs/demo"
-	@echo "make demo-loop  inspect -> review -> export -> retrain -> shadow -> promote, on made-up parts, in runs/demo_loop"
-	@echo "make install  what development needs, in $(VENV); test, check and bench do it by themselves;"
-	@echo "              GPU=1 takes TensorFlow with CUDA, another 3 GB"
-	@echo "make test     a test of each kind and each part, in minutes; FLAGS=--cov measures what lines they run"
-	@echo "make test-all all tests: real clusters, killed runs, browsers, every command of the documentation"
-	@echo "make test-loaded  make test, while eight busy loops run beside it"
-	@echo "make check    lint, types, manifests in deploy, and the documentation as a site in build/site"
+	@echo "make demo-loop  inspect -> review -> export -> retrain -> shadow -> promote, on synthetic parts, in runs/demo_loop"
+	@echo "make install  the development environment in $(VENV); test, check and bench install it by themselves;"
+	@echo "              GPU=1 installs TensorFlow with CUDA, another 3 GB"
+	@echo "make test     the fast tests, in minutes; FLAGS=--cov measures line coverage"
+	@echo "make test-all all tests: clusters, killed runs, browsers, the commands of the documentation"
+	@echo "make test-loaded  make test with eight busy loops in the background"
+	@echo "make check    lint, types, spelling, words, manifests in deploy, and the documentation as a site in build/site"
 	@echo "make image-test  build the image of the service, run it and show its layers; needs Docker, or root and buildah"
 	@echo "make scale-test  two replicas behind nginx, one of which is killed under load; needs nginx"
-	@echo "make licences list what the images ship in deploy/image/licences.md; asks the package index"
+	@echo "make licences list the images' packages and licences in deploy/image/licences.md; needs the package index"
 	@echo "make sbom     a bill of materials for each image, in build/sbom"
-	@echo "make audit    known vulnerabilities in what the images ship; ADVISORIES=all.zip without a network"
+	@echo "make audit    known vulnerabilities in the images' packages; ADVISORIES=all.zip without a network"
 	@echo "make notes    release notes of this version, or of VERSION=..."
 	@echo "make serve    serve the artifact MODEL ($(MODEL)) on PORT ($(PORT))"
-	@echo "make bench    measure inference and training step beside their peers, an hour or more on two idle cores;"
-	@echo "              figures in build/bench and docs/performance.md; FLAGS=--quick only shows that it works"
-	@echo "make bench-serving  measure the service beside its peers, half an hour; figures in build/bench-serving"
-	@echo "make clean    remove $(VENV) and caches; runs and data stay"
+	@echo "make bench    compare inference and training step with other libraries; an hour or more on two idle cores;"
+	@echo "              figures in build/bench and docs/performance.md; FLAGS=--quick only checks that it runs"
+	@echo "make bench-serving  compare the service with other servers, half an hour; figures in build/bench-serving"
+	@echo "make clean    remove $(VENV) and caches; keeps runs and data"
 
-# GPU=1 installs TensorFlow with CUDA; an environment that has it keeps it.
+# GPU=1 installs TensorFlow with CUDA; an environment with CUDA keeps it.
 CUDA := $(or $(filter-out 0,$(GPU)),$(wildcard $(VENV)/*installed-cuda))
 ENGINE := $(if $(CUDA),gpu,tensorflow)
 INSTALLED := $(VENV)/installed$(if $(CUDA),-cuda)
-# A stamp is newer than what it was made from, so an unchanged environment is not installed again. What development
-# needs holds all that the product needs: where it is installed, nothing else is.
+# Stamps avoid installing an unchanged environment again. The development environment includes the product's.
 PRODUCT := $(or $(wildcard $(INSTALLED)),$(VENV)/product-installed$(if $(CUDA),-cuda))
-# Errors alone are shown. pip would compile to bytecode on one core, which takes longer than all else that it does.
+# Only errors are printed. compileall uses all cores; pip would compile to bytecode on one.
 PIP_INSTALL = $(BIN)/python -m pip install -qq --no-compile --disable-pip-version-check --constraint constraints.txt
 COMPILE = $(BIN)/python -m compileall -qq -j 0 $(VENV)/lib || true
 
 install: $(INSTALLED)
 
 $(INSTALLED): $(VENV)/pip-installed pyproject.toml
-	@echo "Installing what development needs into $(VENV): 3.8 GB in some 210 packages, which takes minutes, once."
+	@echo "Installing the development environment into $(VENV), once: 3.8 GB, about 210 packages, minutes."
 	@$(PIP_INSTALL) --editable '.[$(ENGINE),openvino,client,batch,watch]' --group dev
 	@$(COMPILE)
 	@touch $@
 
 $(filter-out $(INSTALLED),$(PRODUCT)): $(VENV)/pip-installed pyproject.toml
-	@echo "Installing TensorFlow and what training and the service need into $(VENV): 2.7 GB in some 80 packages,"
-	@echo "which takes minutes, once."
+	@echo "Installing TensorFlow, training and the service into $(VENV), once: 2.7 GB, about 80 packages, minutes."
 	@$(PIP_INSTALL) --editable '.[$(ENGINE)]' --group train --group serve
 	@$(COMPILE)
 	@touch $@
 
-# The pip that Python brings may be too old to know groups.
+# The pip that comes with Python may be too old for dependency groups.
 $(VENV)/pip-installed: constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' 2>/dev/null \
-	  || { echo "error: $(PYTHON): $$($(PYTHON) --version 2>&1); expected Python 3.11, 3.12 or 3.13, which TensorFlow" \
-	  "is built for: make PYTHON=python3.12 ..." >&2; exit 1; }
-	@echo "Making the Python environment $(VENV)."
+	  || { echo "error: $(PYTHON): $$($(PYTHON) --version 2>&1); expected Python 3.11, 3.12 or 3.13, for which TensorFlow" \
+	  "is built: make PYTHON=python3.12 ..." >&2; exit 1; }
+	@echo "Creating the Python environment $(VENV)."
 	@$(PYTHON) -m venv $(VENV)
 	@$(PIP_INSTALL) pip
 	@touch $@
@@ -73,8 +71,7 @@ demo: $(PRODUCT)
 demo-loop: install
 	@$(BIN)/python -m examples.demo_loop
 
-# The tests of a file stay together, for the fixtures that they share. Three processes, since some wait for others.
-# FLAGS=--cov measures what lines they run.
+# The tests of a file share fixtures, so one process runs them. Three processes, because some tests wait.
 PYTEST = $(BIN)/python -m pytest --numprocesses 3 --dist loadfile $(FLAGS)
 
 test: install
@@ -83,7 +80,7 @@ test: install
 test-all: install
 	$(PYTEST) -m ""
 
-# No test may depend on time: these find the machine busy.
+# No test may depend on time: these run on a busy machine.
 test-loaded: install
 	@for loop in 1 2 3 4 5 6 7 8; do $(BIN)/python -c 'while True: pass' & loops="$$loops $$!"; done; \
 	trap 'kill $$loops' EXIT; $(PYTEST)
@@ -92,7 +89,8 @@ check: install
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/python -m pytest --quiet --durations 0 tests/test_deploy.py tests/test_supply_chain.py
+	$(BIN)/codespell
+	$(BIN)/python -m pytest --quiet --durations 0 tests/test_plain_words.py tests/test_deploy.py tests/test_supply_chain.py
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
 
 image-test:
@@ -114,11 +112,11 @@ notes: install
 	@$(BIN)/python -m deploy.release.notes $(VERSION)
 
 serve: $(PRODUCT)
-	@[ -d $(MODEL) ] || { echo "error: MODEL=$(MODEL) is no folder; make demo makes runs/demo/model" >&2; exit 2; }
+	@[ -d $(MODEL) ] || { echo "error: MODEL=$(MODEL) is not a folder; make demo creates runs/demo/model" >&2; exit 2; }
 	$(BIN)/python -m api --model $(MODEL) --port $(PORT)
 
-# Each in turn, also after one that misses its target; the peers get an environment of some gigabytes in build/peers.
-# What --quick measures stays out of the documentation.
+# All of them run, even after one misses its target; other libraries get an environment of gigabytes in build/peers.
+# Figures of --quick are not written to the documentation.
 bench: install
 	@echo "About 20 minutes on two idle cores; nothing else should run on the machine."
 	@failed=0; for name in $(INFERENCE_BENCHMARKS); do \
@@ -127,7 +125,7 @@ bench: install
 	done; \
 	[ -n "$(FLAGS)" ] || $(BIN)/python -m benchmarks.inference.page || failed=1; exit $$failed
 
-# Each in turn, also after one that misses its target; the peers get environments of their own in build/peers.
+# All of them run, even after one misses its target; other servers get environments in build/peers.
 bench-serving: install
 	@failed=0; for name in $(SERVING_BENCHMARKS); do \
 	  echo "== $$name"; \

@@ -39,7 +39,7 @@ def main() -> None:
 
 
 def _make_key(words: list[str]) -> None:
-    from api.middleware.keys import print_new_key
+    from api.routes.keys import print_new_key
 
     if words in (["-h"], ["--help"]):
         print(

@@ -12,7 +12,10 @@ from api.metrics import Metrics
 from api.middleware.stack import add_middleware
 from api.records.recording import explain_missing_group
 from api.routes import admin, batch, health, inspect, metrics, models, predict, v2
+from api.routes.keys import Keyring
 from api.routes.pages import add_pages
+from api.routes.rate_limit import RateLimiter
+from api.routes.roles import check_roles, document_keys
 from api.service import Service
 from api.settings import Settings
 from segdec import __version__
@@ -44,22 +47,32 @@ def create_app(settings: Settings, predictor: ImagePredictor | None = None) -> F
     app.state.settings = settings
     app.state.predictor = predictor
     app.state.service = None
+    app.state.metrics = _make_metrics(app)
+    app.state.keyring = Keyring.read(settings)
+    app.state.metrics.initialize_keys(app.state.keyring.names)
+    app.state.limiter = None
+    if settings.rate_limit is not None:
+        app.state.limiter = RateLimiter(settings.rate_limit, settings.rate_burst)
     add_error_handlers(app)
-    routers = [module.router for module in (predict, inspect, batch, models, admin, v2, health, metrics)]
+    modules = (predict, inspect, batch, models, admin, v2, health, metrics)
+    routers = [v2.public_router, *(module.router for module in modules)]
     if settings.record != "off":
         routers += _record_routers()
     for router in routers:
         # `include_router` would look for the route of each request twice, in the router and in its own copy.
         app.router.routes.extend(router.routes)
     add_pages(app, settings)
-    add_middleware(app, settings, _make_metrics(app))
+    check_roles(app)
+    document_keys(app)
+    add_middleware(app, settings, app.state.metrics)
     return app
 
 
 def _record_routers() -> list[APIRouter]:
     with explain_missing_group():
         from api.routes import candidates, line, outbox, picture_deletion, records, review
-    return [module.router for module in (records, review, candidates, line, outbox, picture_deletion)]
+    modules = (records, review, candidates, line, outbox, picture_deletion)
+    return [outbox.admin_router, *(module.router for module in modules)]
 
 
 def _make_metrics(app: FastAPI) -> Metrics:

@@ -1,10 +1,12 @@
-"""Every error leaves as problem+json, whoever raised it."""
+"""Every error is answered as problem+json, whoever raised it."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from http import HTTPStatus
+from typing import Any
 
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
+from pydantic import ValidationError
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
@@ -14,16 +16,21 @@ from segdec.errors import ImageError, SegdecError
 from segdec.schemas import Problem
 
 MAX_DETAIL = 2000
-"""Longest description of an error, letters."""
+"""Longest description of an error, characters."""
+MAX_INPUT = 80
+"""Most characters of what a client sent that a description repeats."""
+MAX_JSON_ERRORS = 3
 MEDIA_TYPE = "application/problem+json"
 ROUTING_DETAILS = {
     404: "Nothing is served at {path}. The paths are listed at /openapi.json.",
     405: "{method} is not accepted at {path}. Expected: {allowed}.",
 }
 RECORD_PATHS = ("/records/", "/review/", "/line/", "/outbox/")
-"""Where paths begin that are there where a record is kept, after `/v1` and `/admin`."""
+"""Prefixes, after `/v1` and `/admin`, of the paths that are served if a record is kept."""
 RETRYABLE_STATUSES = {408, 429, 503, 504}
-"""Statuses of requests that could be answered at another time; each is counted by its code."""
+"""Statuses of requests that may succeed later."""
+COUNTED_STATUSES = RETRYABLE_STATUSES | {401, 403}
+"""Statuses of rejections, which are counted by their code."""
 
 
 class RequestError(SegdecError):
@@ -31,9 +38,9 @@ class RequestError(SegdecError):
 
     Args:
         status: HTTP status.
-        code: Stable word for programs.
+        code: Stable identifier for programs.
         message: What arrived, what was expected, what to do.
-        headers: Further headers of the answer.
+        headers: Additional response headers.
     """
 
     def __init__(
@@ -46,14 +53,48 @@ class RequestError(SegdecError):
 
 
 def service_unavailable(code: str, message: str, retry_after_s: int) -> RequestError:
-    """Returns a 503 that tells the client when to come back."""
+    """Returns a 503 that says when to retry."""
     return RequestError(503, code, message, {"Retry-After": str(retry_after_s)})
+
+
+# === Validation errors of pydantic ===
+
+
+def bad_parameter(errors: Iterable[Mapping[str, Any]], place: str = "") -> RequestError:
+    """Returns a 400 that names each invalid parameter, its value and what was expected.
+
+    Args:
+        errors: As `ValidationError.errors` returns them.
+        place: Where the parameters were sent; empty if each `loc` starts with it.
+    """
+    sentences: dict[str, str] = {}  # only the first error of a parameter: a union has one for each member
+    for error in errors:
+        name = " ".join(map(str, [*filter(None, [place]), *error["loc"]][:2]))
+        message = error["msg"].removeprefix("Value error, ").replace("Input should be", "Expected")
+        message += "" if message.endswith((".", "?")) else "."
+        if " " not in name or error["type"] == "missing":
+            sentences.setdefault(name, f"{name}: {message}")
+        else:
+            sentences.setdefault(name, f"{name} is {repr(error['input'])[:MAX_INPUT]}. {message}")
+    return RequestError(400, "bad_parameter", " ".join(sentences.values()))
+
+
+def describe_json_errors(error: ValidationError, root: str = "body") -> str:
+    """Returns the path and the message of the first errors in a JSON body, without its values."""
+    details = error.errors(include_input=False, include_url=False, include_context=False)
+    return "; ".join(
+        f"{'.'.join(str(part)[:40] for part in detail['loc']) or root}: {detail['msg']}"
+        for detail in details[:MAX_JSON_ERRORS]
+    )
+
+
+# === Problems ===
 
 
 def make_problem(request_id: str, status: int, code: str, detail: str) -> Problem:
     """Makes the description of one error."""
     title = HTTPStatus(status).phrase
-    if len(detail) > MAX_DETAIL:  # what arrived may be of any length
+    if len(detail) > MAX_DETAIL:
         detail = f"{detail[:MAX_DETAIL]}…"
     return Problem(title=title, status=status, detail=detail, code=code, request_id=request_id)
 
@@ -71,20 +112,20 @@ def status_of(error: RequestError | ImageError) -> int:
 
 
 class ProblemResponse(Response):
-    """An error as it is sent; left in the request's state, for who counts, logs and notes what was missed."""
+    """An error response; stores the problem in the request's state for logs and metrics."""
 
     def __init__(self, problem: Problem, headers: Mapping[str, str] | None = None) -> None:
         super().__init__(problem.model_dump_json(), problem.status, headers, MEDIA_TYPE)
         self.problem = problem
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Sends it."""
+        """Sends the response."""
         scope.setdefault("state", {})["problem"] = self.problem
         await super().__call__(scope, receive, send)
 
 
 def problem_of(scope: Scope) -> Problem | None:
-    """Returns the error that a request was answered with; None for any other answer."""
+    """Returns the problem that a request was answered with; None for any other answer."""
     problem: Problem | None = scope.get("state", {}).get("problem")
     return problem
 
@@ -97,7 +138,7 @@ def problem_response(
 
 
 def document_problems(*statuses: int) -> dict[int | str, dict[str, object]]:
-    """Describes for OpenAPI the problems that a route can answer; any other has the same form."""
+    """Returns the OpenAPI responses of the problems that a route can answer."""
     content = {MEDIA_TYPE: {"schema": Problem.model_json_schema()}}
     described: dict[int | str, dict[str, object]] = {
         "default": {"description": "Problem", "content": content}
@@ -107,8 +148,11 @@ def document_problems(*statuses: int) -> dict[int | str, dict[str, object]]:
     return described
 
 
+# === Handlers ===
+
+
 def add_error_handlers(app: FastAPI) -> None:
-    """Makes `app` answer every foreseen error as problem+json."""
+    """Makes `app` answer every expected error as problem+json."""
     app.exception_handler(RequestError)(_answer_request_error)
     app.exception_handler(ImageError)(_answer_image_error)
     app.exception_handler(RequestValidationError)(_answer_validation_error)
@@ -117,7 +161,7 @@ def add_error_handlers(app: FastAPI) -> None:
 
 
 async def _answer_request_error(request: Request, error: RequestError) -> Response:
-    if error.status in RETRYABLE_STATUSES:
+    if error.status in COUNTED_STATUSES:
         request.app.state.metrics.count_rejection(error.code)
     return problem_response(request.state.request_id, error.status, error.code, str(error), error.headers)
 
@@ -127,28 +171,29 @@ async def _answer_image_error(request: Request, error: ImageError) -> Response:
 
 
 async def _answer_validation_error(request: Request, error: RequestValidationError) -> Response:
-    lines = []
-    for detail in error.errors():
-        place, name = detail["loc"][0], ".".join(str(part) for part in detail["loc"][1:])
-        got = f" (got {repr(detail['input'])[:80]})" if name else ""
-        lines.append(f"{place} {name}: {detail['msg']}{got}" if name else f"{place}: {detail['msg']}")
-    return problem_response(request.state.request_id, 400, "bad_parameter", "; ".join(lines))
+    return await _answer_request_error(request, bad_parameter(error.errors()))
 
 
 async def _answer_routing_error(request: Request, error: HTTPException) -> Response:
+    keyring = getattr(request.app.state, "keyring", None)
+    if keyring is not None and "app_root_path" not in request.scope:  # not below a folder of files
+        try:
+            request.state.key = keyring.authorize("predict", request.headers)
+        except RequestError as refusal:
+            return await _answer_request_error(request, refusal)
     headers = dict(error.headers or {})
     words = {"path": request.url.path, "method": request.method, "allowed": headers.get("Allow", "")}
     detail = ROUTING_DETAILS.get(error.status_code, str(error.detail)).format_map(words)
-    if error.status_code == 404 and _awaits_record(request):
+    if error.status_code == 404 and _needs_record(request):
         detail = f"{request.url.path} needs a record, and none is kept. Start with --record required."
     code = HTTPStatus(error.status_code).name.lower()
     return problem_response(request.state.request_id, error.status_code, code, detail, headers)
 
 
-def _awaits_record(request: Request) -> bool:
-    """Whether the path would be there if the service kept a record."""
+def _needs_record(request: Request) -> bool:
+    """Returns whether the path would exist if the service kept a record."""
     path = request.url.path.removeprefix("/v1").removeprefix("/admin")
-    settings = getattr(request.app.state, "settings", None)  # other apps share these handlers
+    settings = getattr(request.app.state, "settings", None)  # other apps use these handlers too
     return settings is not None and settings.record == "off" and f"{path}/".startswith(RECORD_PATHS)
 
 

@@ -125,11 +125,6 @@ class Metrics:
         for reason in REJECTION_REASONS:
             self._rejections.labels(reason)  # at 0 from the start, so that the first one is seen as a rise
         self._add_problem_metrics(registry)
-        self._resent = Counter(
-            "segdec_resent_requests",
-            "Requests that are sent again because another replica was lost while it worked on them.",
-            registry=registry,
-        )
         self._batches = Histogram(
             "segdec_batch_size",
             "Photographs that went through the network together.",
@@ -251,10 +246,6 @@ class Metrics:
     def count_rejection(self, reason: str) -> None:
         """Counts a request that was given up for `reason`, one of `REJECTION_REASONS`."""
         self._rejections.labels(reason).inc()
-
-    def count_resent(self) -> None:
-        """Counts a request that is sent again."""
-        self._resent.inc()
 
     def observe_batch(self, size: int) -> None:
         """Counts a run of the network on `size` photographs, without the padding."""

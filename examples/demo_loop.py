@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from api.middleware.keys import make_key
+from api.routes.keys import make_key
 from examples.demo import step
 from examples.synthetic_parts import Part, make_parts, write_folder
 

@@ -1,7 +1,7 @@
-"""Image files to pixels and back: the one decoder of training and serving.
+"""Reads and writes image files; training and serving share this decoder.
 
-A photograph that cannot be read whole is refused, never filled up: an inspection that passes half a
-picture as good is worse than one that stops.
+It rejects a photograph that cannot be decoded completely: passing half a picture as good is worse than
+stopping.
 """
 
 from collections.abc import Callable
@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from segdec.errors import ImageError
-from segdec.imaging import jpeg_scans, png_chunks, tiff_directory
+from segdec.imaging import header, jpeg_scans, png_chunks, tiff_directory
 from segdec.imaging.decoders import Values, decode_values, is_transparent
 from segdec.imaging.header import EXPECTED, FORMATS, check_channels, check_depth, open_header
 from segdec.imaging.integrity import Integrity, integrity_of, reject_webp
@@ -23,31 +23,30 @@ from segdec.imaging.white_level import to_8_bits
 from segdec.runtime.files import write_bytes_atomic
 
 SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".webp"})
-"""By which a photograph is found in a folder; what it is, its content tells."""
+"""Suffixes of photographs in a folder. The type itself is detected from the content."""
 
 DEFAULT_MAX_PIXELS = 2**26
-"""Largest photograph that is decoded unless the caller says otherwise, in pixels: 8192 × 8192.
+"""Default limit on a photograph's pixels: 8192 × 8192.
 
-A picture is held whole, however it is cut for the network. Its decoder may hold it twice, grey in 1 byte a
-pixel and colour in 3; of 16 bits it takes double that.
+The whole picture is in memory, even if the network sees tiles. The decoder may need twice its size: 1 byte
+per pixel in grey, 3 in colour, twice that for 16 bits.
 """
 
-MAX_PIXEL_LIMIT = 2**30
-"""Highest limit a user can set: OpenCV decodes no more, unless told so before it is imported."""
+MAX_PIXEL_LIMIT = header.MAX_PIXEL_LIMIT
 
 DEFAULT_MAX_SIDE = 2**16
-"""Longest side of a photograph that is decoded, in pixels."""
+"""Default limit on a photograph's longest side, px."""
 
 MASK_WHITE_LEVEL = 255
-"""Masks are no photographs: a value of 1 in 16 bits marks a defect too, so they are not scaled."""
+"""Masks are not scaled like photographs: a value of 1 in 16 bits marks a defect too."""
 
 
 CheckSize = Callable[[int, int], None]
-"""Is told a picture's height and width, px, before its pixels are decoded; raises to refuse it."""
+"""Called with a picture's height and width, px, before its pixels are decoded; raises to reject it."""
 
 
 class ImageFile(Protocol):
-    """What an image is read from; `str()` of it is its name. A `pathlib.Path` is one."""
+    """A source of image bytes, such as `pathlib.Path`; `str()` returns its name."""
 
     def read_bytes(self) -> bytes:
         """Reads the whole file."""
@@ -59,9 +58,9 @@ class Photograph:
 
     Attributes:
         pixels: uint8 [H, W, C], C is 1 (grey) or 3 (RGB), turned upright by its EXIF orientation.
-        format: `png`, `jpeg`, `bmp`, `tiff` or `webp`, judged by content.
-        bit_depth: Bits a channel in the file, at most 16.
-        warnings: What a person may want to know, for example that the picture was turned.
+        format: `png`, `jpeg`, `bmp`, `tiff` or `webp`, detected from the content.
+        bit_depth: Bits per channel in the file, at most 16.
+        warnings: Changes to the picture that users may not expect, for example a rotation.
     """
 
     pixels: NDArray[np.uint8]
@@ -71,7 +70,7 @@ class Photograph:
 
     @property
     def integrity(self) -> Integrity:
-        """`checked` if checksums within the file have shown that it is as it was written."""
+        """`checked` if checksums in the file have shown that it is unchanged."""
         return integrity_of(self.format)
 
 
@@ -85,21 +84,20 @@ def decode_image(
     accept_webp: bool = False,
     check_size: CheckSize | None = None,
 ) -> Photograph:
-    """Decodes an image file held in memory; its type is judged by content, not by name.
+    """Decodes an image file in memory; its type is detected from the content.
 
-    The header is read first, so a small file that unpacks to a huge picture costs nothing. Alpha is
-    dropped. More than 8 bits become 8 by the white level; see `segdec.imaging.white_level`.
+    It reads the header first, so a small file that unpacks to a huge picture is rejected at no cost. It drops
+    alpha and scales 16-bit values to 8 bits by the white level; see `segdec.imaging.white_level`.
 
     Args:
         data: The file.
-        name: What error messages call it.
-        max_pixels: Limit on height × width. Above 178,956,970 Pillow's own limit counts too, which entry
-            points lift by `segdec.runtime.cli.raise_pixel_limit`; OpenCV decodes 2³⁰ at most.
+        name: Name in error messages.
+        max_pixels: Limit on height × width. Above 178,956,970, Pillow's own limit applies too; entry points
+            raise it with `segdec.runtime.cli.raise_pixel_limit`. OpenCV decodes at most 2³⁰.
         max_side: Limit on height and on width, px.
-        white_level: Value of a 16-bit photograph that becomes 255, as the model's
-            `input.white_level` says.
-        accept_webp: Whether WebP is decoded, though its damage goes unnoticed; else it is refused.
-        check_size: Asked once the header is accepted, before any pixel is decoded; what it raises passes.
+        white_level: Value of a 16-bit photograph that becomes 255: the model's `input.white_level`.
+        accept_webp: Whether to decode WebP, in which damage cannot be detected, instead of rejecting it.
+        check_size: Called after the header is accepted and before pixels are decoded.
 
     Raises:
         ImageError: With the code `empty_image`, `unsupported_type`, `truncated_image`,
@@ -115,26 +113,25 @@ def decode_image(
 def decode_mask(
     data: bytes, name: str, *, threshold: int = 0, max_pixels: int = DEFAULT_MAX_PIXELS
 ) -> NDArray[np.uint8]:
-    """Decodes a mask file held in memory: uint8 [H, W], 255 where any channel is above `threshold`, else 0.
+    """Decodes a mask file in memory: uint8 [H, W], 255 where any channel is above `threshold`, else 0.
 
-    Takes and raises as `decode_mask_values`.
+    See `decode_mask_values` for its arguments and errors.
     """
     values = decode_mask_values(data, name, max_pixels=max_pixels)
     return np.where(values > threshold, np.uint8(255), np.uint8(0))
 
 
 def decode_mask_values(data: bytes, name: str, *, max_pixels: int = DEFAULT_MAX_PIXELS) -> NDArray[np.uint8]:
-    """Decodes a mask file held in memory: uint8 [H, W], the largest value of each pixel's channels.
+    """Decodes a mask file in memory: uint8 [H, W], the largest channel of each pixel.
 
     `max_pixels` limits height × width.
 
     Raises:
-        ImageError: As `decode_image`, and with the code `unsupported_channels` for a mask with
-            transparent pixels.
+        ImageError: As `decode_image`, and with the code `unsupported_channels` for transparent pixels.
     """
     reject_webp(data, name)
     mask, transparent = _decode(data, name, max_pixels, DEFAULT_MAX_SIDE, MASK_WHITE_LEVEL)
-    if transparent:  # what is below them may be anything, and some editors draw into alpha alone
+    if transparent:  # their colour is arbitrary, and some editors draw only into alpha
         raise ImageError(
             f"The mask {name} has transparent pixels. Expected grey values above 0 where there is a defect; "
             "save it without alpha.",
@@ -161,15 +158,15 @@ def read_image(
 
 
 def read_size(path: Path, *, max_pixels: int = DEFAULT_MAX_PIXELS) -> tuple[int, int]:
-    """Reads height and width (px) of the picture that `read_image` makes of `path`; decodes no pixel.
+    """Reads height and width, px, of the upright picture in `path` without decoding its pixels.
 
     Raises:
-        ImageError: As `read_image`, for what the header tells.
+        ImageError: As `read_image`, for errors in the header.
     """
     data, name = read_file(path), str(path)
     data, _ = _checked(data, name, max_pixels)
     with open_header(data, name, max_pixels, DEFAULT_MAX_SIDE) as picture:
-        sides = picture.height, picture.width  # of a TIFF, as turned
+        sides = picture.height, picture.width  # for TIFF already upright
         turned = read_orientation(picture.info.get("exif", b"")) >= 5
     return sides[::-1] if turned else sides
 
@@ -199,12 +196,12 @@ def read_file(file: ImageFile) -> bytes:
 
 
 def resize_mask(mask: NDArray[np.uint8], height: int, width: int) -> NDArray[np.uint8]:
-    """Scales a mask [H, W] to [height, width] px: 255 where there is a defect, 0 elsewhere.
+    """Scales a mask [H, W] to [height, width] px: 255 = defect, 0 elsewhere.
 
-    Shrinking keeps every pixel that a defect touches, however little of it, so that thin scratches
-    survive; enlarging repeats pixels.
+    Shrinking marks every pixel that a defect touches, so that thin scratches remain; enlarging repeats
+    pixels.
     """
-    share = (mask > 0).astype(np.float32)  # of defect in each pixel; uint8 would round small shares away
+    share = (mask > 0).astype(np.float32)  # uint8 would round small shares to 0
     smaller = min(width, mask.shape[1]), min(height, mask.shape[0])
     touched = cv2.resize(share, smaller, interpolation=cv2.INTER_AREA) > 0
     scaled = cv2.resize(touched.astype(np.uint8), (width, height), interpolation=cv2.INTER_NEAREST_EXACT)
@@ -212,7 +209,7 @@ def resize_mask(mask: NDArray[np.uint8], height: int, width: int) -> NDArray[np.
 
 
 def write_png(path: Path, image: NDArray[np.uint8]) -> None:
-    """Writes `image` [H, W] or [H, W, C] to `path`: the whole file or none; see `encode_png`."""
+    """Writes `image` [H, W] or [H, W, C] to `path` atomically; see `encode_png`."""
     write_bytes_atomic(path, encode_png(image))
 
 
@@ -220,7 +217,7 @@ def encode_png(image: NDArray[np.uint8]) -> bytes:
     """Encodes `image` uint8 [H, W] or [H, W, C], C is 1 (grey) or 3 (RGB), as PNG.
 
     Raises:
-        ValueError: If the array is no such image.
+        ValueError: If the array is not such an image.
     """
     if (
         image.dtype != np.uint8
@@ -234,7 +231,7 @@ def encode_png(image: NDArray[np.uint8]) -> bytes:
     return bytes(cv2.imencode(".png", np.ascontiguousarray(stored))[1])
 
 
-# === From the file to what is seen ===
+# === Decoding ===
 
 
 def _decode(
@@ -245,7 +242,7 @@ def _decode(
     white_level: int | None,
     check_size: CheckSize | None = None,
 ) -> tuple[Photograph, bool]:
-    """The photograph, and whether a pixel of it is not opaque."""
+    """Returns the photograph, and whether any of its pixels is transparent."""
     data, animated = _checked(data, name, max_pixels)
     with open_header(data, name, max_pixels, max_side) as picture:
         bit_depth = check_depth(picture, data, name)
@@ -253,7 +250,7 @@ def _decode(
         if check_size is not None:
             check_size(picture.height, picture.width)
         kind = FORMATS[str(picture.format)]
-        # Only EXIF counts: what texts or XMP say, viewers do not follow either. Pillow turns TIFF itself.
+        # Only EXIF counts, as in image viewers, not text or XMP. Pillow rotates TIFF itself.
         orientation = read_orientation(picture.info.get("exif", b""))
         turned = orientation != 1 or getattr(picture, "tag_v2", {}).get(ORIENTATION, 1) in range(2, 9)
         animated = animated or getattr(picture, "is_animated", False)
@@ -265,9 +262,9 @@ def _decode(
 
 
 def _checked(data: bytes, name: str, max_pixels: int) -> tuple[bytes, bool]:
-    """What may be given to a decoder of a file, and whether it is an animated PNG."""
+    """Checks the file structure; returns the data to decode, and whether it is an animated PNG."""
     if not data:
-        raise ImageError(f"{name} is empty (0 bytes). {EXPECTED}; send it again.", code="empty_image")
+        raise ImageError(f"{name} is empty (0 bytes). {EXPECTED}; send the file again.", code="empty_image")
     if data.startswith(png_chunks.SIGNATURE):
         return png_chunks.essential_chunks(data, name)
     if data.startswith(jpeg_scans.SIGNATURE):
@@ -297,9 +294,9 @@ def _upright(pixels: NDArray[np.uint8], orientation: int) -> NDArray[np.uint8]:
 def _warnings(turned: bool, animated: bool, transparent: bool) -> tuple[str, ...]:
     found = []
     if turned:
-        found.append("the picture was turned upright, as its EXIF orientation says")
+        found.append("the picture was rotated to its EXIF orientation")
     if animated:
-        found.append("the file holds several pictures; the first one was used")
+        found.append("the file has several pictures; the first one was used")
     if transparent:
-        found.append("the picture is not opaque everywhere; its alpha was dropped")
+        found.append("the picture has transparent pixels; its alpha was dropped")
     return tuple(found)

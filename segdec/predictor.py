@@ -145,7 +145,8 @@ class Predictor:
     def infer(self, prepared: NDArray[np.uint8]) -> Logits:
         """Runs the network on prepared photographs [B, h, w, c]: the only step that uses the engine.
 
-        With the policy `tile` the engine gets tiles of them, in batches of its own; see `segdec.inference.tiling`.
+        With the policy `tile` the engine gets tiles of them, in batches of its own; see
+        `segdec.inference.tiling`.
         """
         if self.config.input.policy == "tile":
             return infer_tiles(self.engine, prepared, self.config, batch_pixels=self.batch_pixels)
@@ -223,7 +224,8 @@ class Predictor:
         Raises:
             ImageError: In a photograph's place, if it does not fit the model.
             ConfigError: In a photograph's place, if `threshold` lies outside 0…1.
-            ValueError: If `batch_size` or `max_in_flight` is below 1; in its place, if an array is no photograph.
+            ValueError: If `batch_size` or `max_in_flight` is below 1; in its place, if an array is no
+                photograph.
 
         Example:
             >>> with predictor.predict_many(read_image(path).pixels for path in paths) as predictions:

@@ -1,8 +1,8 @@
 """What the inspection service answers, as JSON: written by the service, read by the client.
 
-`Answer` is what a `segdec.inference.postprocessing.Prediction` becomes on the wire. Its parts are no other judgements:
-`Decision` holds label and scores of the prediction, `MaskAnswer` its mask, `RegionAnswer` one of its regions.
-The fields of `Answer` are final; a client ignores fields that a newer service adds.
+`Answer` is what a `segdec.inference.postprocessing.Prediction` becomes on the wire. Its parts are no other
+judgements: `Decision` holds label and scores of the prediction, `MaskAnswer` its mask, `RegionAnswer` one of
+its regions. The fields of `Answer` are final; a client ignores fields that a newer service adds.
 """
 
 from typing import Any, Literal

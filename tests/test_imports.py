@@ -1,6 +1,6 @@
 """Imports run one way: api → segdec ← training → datasets, and datasets → segdec for the image decoder.
 
-`python tests/test_imports.py` prints the rooms and their imports as CONTRIBUTING.md has them.
+`python tests/test_imports.py` prints the units of each package (folders, loose modules) with their imports.
 """
 
 import ast
@@ -20,7 +20,7 @@ ALLOWED = {
     "api": {"api", "segdec"},
 }
 WITH_TENSORFLOW = {
-    "datasets/sharding/file_systems.py",  # imports it when shards are read or written
+    "datasets/file_systems.py",  # imports it when shards are read or written
     "segdec/network/convolution.py",
     "segdec/network/decoder.py",
     "segdec/network/encoder.py",
@@ -108,7 +108,7 @@ def test_service_starts_no_process_but_that_of_its_log():
     )
 
 
-# === Rooms ===
+# === Units ===
 
 
 @functools.cache
@@ -132,55 +132,33 @@ def reachable(graph):
     return reached
 
 
-def room_imports(package):
-    """Every room of a package, a folder or a module beside it: the rooms that it imports."""
+def unit_imports(package):
+    """Every unit of a package, a folder or a module next to it: the units that it imports."""
 
-    def room(module):
+    def unit(module):
         name, *below = module.split(".")[1:]
         return f"{name}/" if below or (ROOT / package / name).is_dir() else name
 
-    rooms = {}
+    units = {}
     for module, targets in module_imports().items():
         if module.startswith(f"{package}."):
-            inside = {room(target) for target in targets if target.startswith(f"{package}.")}
-            rooms.setdefault(room(module), set()).update(inside - {room(module)})
-    return rooms
+            inside = {unit(target) for target in targets if target.startswith(f"{package}.")}
+            units.setdefault(unit(module), set()).update(inside - {unit(module)})
+    return units
 
 
-def draw_rooms(package):
-    """The rooms of a package, each above those that it imports; of `training` with the arrows."""
-    rooms, reached = room_imports(package), reachable(room_imports(package))
-
-    @functools.cache
-    def floor(room):
-        return 1 + max((floor(other) for other in reached[room] if room not in reached[other]), default=-1)
-
-    lines = [f"{package}/"]
-    if package == "training":
-        width = max(map(len, rooms))
-        for room in sorted(rooms, key=lambda room: (-floor(room), room)):
-            arrow = f" → {' '.join(sorted(rooms[room]))}" if rooms[room] else ""
-            lines.append(f"  {f'{room:<{width}}' if arrow else room}{arrow}")
-        return "\n".join(lines)
-    for level in range(max(map(floor, rooms)), -1, -1):
-        names = sorted(room for room in rooms if floor(room) == level)
-        lines.append("  " + " ".join(f"{name}*" if name in reached[name] else name for name in names))
-    return "\n".join(lines)
-
-
-def test_no_module_imports_itself_by_way_of_others():
+def test_no_module_imports_itself_through_others():
     assert [name for name, reached in reachable(module_imports()).items() if name in reached] == []
 
 
-def test_rooms_of_training_import_one_way():
-    assert [room for room, reached in reachable(room_imports("training")).items() if room in reached] == []
-
-
 @pytest.mark.parametrize("package", PACKAGES)
-def test_the_picture_of_the_rooms_is_true(package):
-    picture = draw_rooms(package)
-    assert f"\n{picture}\n" in (ROOT / "CONTRIBUTING.md").read_text("utf-8"), f"expected:\n{picture}"
+def test_units_import_one_way(package):
+    assert [unit for unit, reached in reachable(unit_imports(package)).items() if unit in reached] == []
 
 
 if __name__ == "__main__":
-    print("\n\n".join(map(draw_rooms, ("training", "datasets", "segdec", "api"))))
+    for package in PACKAGES:
+        units = unit_imports(package)
+        print(f"\n{package}/: {len(units)} units, {sum(map(len, units.values()))} arrows")
+        for name, targets in sorted(units.items(), key=lambda item: -len(reachable(units)[item[0]])):
+            print(f"  {name} → {' '.join(sorted(targets))}" if targets else f"  {name}")

@@ -269,8 +269,8 @@ CHANGELOG = """\
 
 ### Added
 
-- A thing that
-  goes on.
+- A thing in
+  two lines.
 
 ## 0.1.0 - 2026-01-01
 
@@ -279,7 +279,7 @@ CHANGELOG = """\
 
 
 def test_notes_are_the_section_of_the_version():
-    assert notes.release_notes(CHANGELOG, "0.2.0") == "### Added\n\n- A thing that\n  goes on."
+    assert notes.release_notes(CHANGELOG, "0.2.0") == "### Added\n\n- A thing in\n  two lines."
 
 
 @pytest.mark.parametrize("version", ["0.1.0", "0.3.0"])

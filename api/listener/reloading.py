@@ -10,8 +10,8 @@ from fastapi import FastAPI
 
 from api.errors import RequestError
 from api.listener.certificate import load_certificate, tls_options
-from api.middleware.keys import Keyring
 from api.models.loader import ModelLoader
+from api.routes.keys import Keyring
 from api.service import Service
 from segdec.errors import ConfigError, SegdecError
 

@@ -1,4 +1,4 @@
-"""Notes each request when it is over: a count, a duration, a line in the log."""
+"""Counts each request when it ends, with its duration, and logs it."""
 
 import logging
 import re
@@ -11,38 +11,37 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from api.errors import RETRYABLE_STATUSES, problem_of
 from api.metrics import UNMATCHED_ROUTE, Metrics
-from api.middleware.keys import PUBLIC_PATHS, request_path
 from segdec.schemas import BatchItem, Problem
 
 CLIENT_GONE = 499
-"""Status noted for a request whose client left before its answer began; it is never sent."""
+"""Status logged for a request whose client left before its answer began; it is never sent."""
 
 PROBE_PATHS = ("/livez", "/readyz", "/metrics", "/v2/health/")
-"""Asked every few seconds: in the log only if they fail."""
+"""Requested every few seconds: logged only if they fail."""
 
 PHOTOGRAPH_PATHS = re.compile(r"/v1/(models/.+/)?(predict(/batch)?|inspect)|/v2/models/.+/infer")
-"""Where photographs are sent; not the route's template, because a refusal may come before any route."""
+"""Paths that receive photographs; the path, because a request can be rejected before it has a route."""
 
 logger = logging.getLogger(__name__)
 
 
-def add_log_fields(request: Request, **facts: str | float) -> None:
-    """Adds facts of an answer to the request's log line, for example `model`, `version`, `label`, `score`."""
-    _facts_of(request.scope).update(facts)
+def add_log_fields(request: Request, **fields: str | float) -> None:
+    """Adds fields to the request's log line, for example `model`, `version`, `label`, `score`."""
+    _log_fields(request.scope).update(fields)
 
 
 def set_photograph_counts(request: Request, count: int, refused: Sequence[BatchItem] = ()) -> None:
-    """Says how many photographs a request has, if not one, and which were refused while others were not."""
+    """Sets how many photographs a request has, if not one, and which of them were refused."""
     request.scope.setdefault("state", {}).update(photographs=count, refused=refused)
 
 
 class AccessMiddleware:
-    """Counts each request in the metrics, and its photographs, and logs it as one line.
+    """Counts each request and its photographs in the metrics, and logs it as one line.
 
-    Without `log`, only what fails has a line: no camera shall fail unseen. Left out of these are health
-    checks, and photographs that the service has no time for now: they come by the thousand, and are counted.
+    Without `log`, only failures are logged, except health checks and photographs that the service has no
+    time for now: there may be thousands of them, and the metrics count them.
 
-    It has to stand around all that may change a status, so that it sees what is answered.
+    It is the outer middleware, so that it sees the final status.
     """
 
     def __init__(self, app: ASGIApp, metrics: Metrics, log: bool) -> None:
@@ -55,8 +54,8 @@ class AccessMiddleware:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        begun = time.perf_counter()
-        path = request_path(scope)  # now: a mounted app changes the scope
+        started = time.perf_counter()
+        path = request_path(scope)  # before a mounted app changes the scope
         status = CLIENT_GONE
 
         async def send_and_see(message: Message) -> None:
@@ -68,8 +67,8 @@ class AccessMiddleware:
         try:
             await self.app(scope, receive, send_and_see)
         finally:
-            duration_ms = (time.perf_counter() - begun) * 1000
-            self.metrics.count_request(scope["method"], route_of(scope, path), status, duration_ms)
+            duration_ms = (time.perf_counter() - started) * 1000
+            self.metrics.count_request(scope["method"], _route_of(scope, path), status, duration_ms)
             self._count_problems(scope, path, status)
             if self._is_logged(path, status):
                 _log("request", scope, path, status, _code_of(scope), duration_ms=round(duration_ms, 3))
@@ -91,26 +90,25 @@ class AccessMiddleware:
     def _is_logged(self, path: str, status: int) -> bool:
         if status < 400:
             return self.log and not path.startswith(PROBE_PATHS)
-        passing = path.startswith(PROBE_PATHS) or (
-            status in RETRYABLE_STATUSES and PHOTOGRAPH_PATHS.fullmatch(path)
-        )
-        return self.log or not passing
+        retryable = status in RETRYABLE_STATUSES and PHOTOGRAPH_PATHS.fullmatch(path)
+        return self.log or not (retryable or path.startswith(PROBE_PATHS))
 
 
-def route_of(scope: Scope, path: str) -> str:
-    """Returns the template that took the request to `path`: one of a bounded number of words.
+def request_path(scope: Scope) -> str:
+    """Returns the path of a request without the prefix that a proxy may have added."""
+    path: str = scope["path"]
+    return path.removeprefix(scope.get("root_path", ""))
 
-    Args:
-        scope: The request, after it was answered.
-        path: Its path as it came.
-    """
-    if path in PUBLIC_PATHS:
-        return path
-    if "app_root_path" in scope:  # a mounted app took it
+
+def _route_of(scope: Scope, path: str) -> str:
+    """Returns the path template of an answered request: one of a bounded number of values."""
+    if "app_root_path" in scope:  # a folder of files
         mount: str = scope["root_path"].removeprefix(scope["app_root_path"])
         return f"{mount}/{{path}}"
-    template: str = getattr(scope.get("route"), "path", UNMATCHED_ROUTE)
-    return template
+    if "route" in scope:
+        template: str = scope["route"].path
+        return template
+    return path if "endpoint" in scope else UNMATCHED_ROUTE  # a page, whose path has no parameters
 
 
 def _code_of(scope: Scope) -> str | None:
@@ -119,16 +117,16 @@ def _code_of(scope: Scope) -> str | None:
 
 
 def _refused(scope: Scope) -> Iterator[tuple[BatchItem, Problem]]:
-    """Yields the photographs of a batch that were refused while others were not, with the reason."""
+    """Yields the refused photographs of a batch that was answered, with the reason."""
     for item in scope.setdefault("state", {}).get("refused", ()):
         if item.problem is not None:
             yield item, item.problem
 
 
 def caller_fields(scope: Scope) -> dict[str, str]:
-    """Returns who sent a request, as fields of a log line: `request_id`, `client` and `key`, as far as known.
+    """Returns the log fields `request_id`, `client` and `key` of a request, if known.
 
-    The address is what a trusted proxy says it is, else that of the connection.
+    The client's address comes from a trusted proxy, else from the connection.
     """
     state, client = scope.get("state", {}), scope.get("client")
     known = {
@@ -136,18 +134,18 @@ def caller_fields(scope: Scope) -> dict[str, str]:
         "client": client[0] if client else None,
         "key": state.get("key"),
     }
-    return {name: fact for name, fact in known.items() if fact is not None}
+    return {name: value for name, value in known.items() if value is not None}
 
 
 def _log(event: str, scope: Scope, path: str, status: int, problem: str | None, **more: str | float) -> None:
-    facts = {"method": scope["method"], "path": path, "status": status}
+    fields = {"method": scope["method"], "path": path, "status": status}
     if problem is not None:
-        facts["problem"] = problem
-    missed = status >= 400 and PHOTOGRAPH_PATHS.fullmatch(path)
-    level = logging.WARNING if missed or status >= 500 else logging.INFO
-    logger.log(level, event, extra={**caller_fields(scope), **facts, **more, **_facts_of(scope)})
+        fields["problem"] = problem
+    uninspected = status >= 400 and PHOTOGRAPH_PATHS.fullmatch(path)
+    level = logging.WARNING if uninspected or status >= 500 else logging.INFO
+    logger.log(level, event, extra={**caller_fields(scope), **fields, **more, **_log_fields(scope)})
 
 
-def _facts_of(scope: Scope) -> dict[str, Any]:
-    facts: dict[str, Any] = scope.setdefault("state", {}).setdefault("facts", {})
-    return facts
+def _log_fields(scope: Scope) -> dict[str, Any]:
+    fields: dict[str, Any] = scope.setdefault("state", {}).setdefault("log_fields", {})
+    return fields

@@ -1,4 +1,4 @@
-"""Puts the middleware around an app, in the order in which a request has to meet it."""
+"""Adds the middleware to an app in the required order."""
 
 from fastapi import FastAPI
 from starlette.middleware.cors import CORSMiddleware
@@ -6,10 +6,7 @@ from starlette.middleware.cors import CORSMiddleware
 from api.metrics import Metrics
 from api.middleware.access import AccessMiddleware
 from api.middleware.draining import ShutdownMiddleware
-from api.middleware.keys import KeyMiddleware, Keyring, document_keys
-from api.middleware.rate_limit import RateLimiter, RateLimitMiddleware
 from api.middleware.request_id import RequestIdMiddleware
-from api.middleware.resend import ResendMiddleware
 from api.middleware.uninspected import UninspectedMiddleware
 from api.middleware.v2_errors import ProtocolErrorMiddleware
 from api.settings import Settings
@@ -21,7 +18,6 @@ CORS_REQUEST_HEADERS = (
     "X-API-Key",
     "X-Request-ID",
     "X-Deadline-Ms",
-    "X-Segdec-Resend",
     "Idempotency-Key",
     "If-Match",
     "Inference-Header-Content-Length",
@@ -48,25 +44,13 @@ CORS_ANSWER_HEADERS = (
 def add_middleware(app: FastAPI, settings: Settings, metrics: Metrics) -> None:
     """Adds the middleware to `app`.
 
-    A request meets them in this order: errors of /v2, access log, CORS (so that a browser can read every
-    refusal, and a preflight, which carries no key, is answered), request id, end of the drain time, key, note
-    of what is not inspected, mark of a request that is sent again, rate limit, route.
-
-    Raises:
-        ConfigError: If a key file cannot be used.
+    A request passes, in this order: errors of /v2, access log, CORS (so that a browser can read every
+    rejection, and a preflight, which has no key, is answered), request id, shutdown, log of photographs that
+    are not inspected, route.
     """
-    app.state.metrics = metrics
-    keyring = app.state.keyring = Keyring.read(settings)
-    metrics.initialize_keys(keyring.names)
-    document_keys(app, keyring)
-    # The one added last is met first.
-    if settings.rate_limit is not None:
-        limiter = RateLimiter(settings.rate_limit, settings.rate_burst)
-        app.add_middleware(RateLimitMiddleware, limiter=limiter, metrics=metrics)
-    app.add_middleware(ResendMiddleware, metrics=metrics)
+    # The one added last comes first.
     if settings.record != "off":
         app.add_middleware(UninspectedMiddleware)
-    app.add_middleware(KeyMiddleware, keyring=keyring, metrics=metrics)
     app.add_middleware(ShutdownMiddleware, metrics=metrics)
     app.add_middleware(RequestIdMiddleware)
     if settings.cors_origins:

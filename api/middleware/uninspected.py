@@ -11,13 +11,14 @@ from urllib.parse import parse_qs
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from api.errors import problem_of
-from api.middleware.keys import request_path
+from api.middleware.access import request_path
 
 INSPECT_PATHS = re.compile(r"/v1/(models/[^/]+/)?inspect")
 MAX_NAME_CHARACTERS, MAX_DETAIL_CHARACTERS = 128, 400
 """Letters that are noted of a station or a part, and of what was wrong."""
 UNFIT = re.compile("[\x00-\x1f\x7f\ud800-\udfff]")
 """Letters that no station and no part may have."""
+UNAUTHORIZED = (401, 403)
 MAX_QUERY_FIELDS = 20
 """Of a query: one with more is not read."""
 
@@ -54,8 +55,8 @@ class UninspectedPhotograph:
 class UninspectedMiddleware:
     """Tells the service of each photograph that it did not inspect.
 
-    It stands behind the keys, since who has none could make every screen of the line cry out: a camera whose
-    key is refused goes quiet there instead. It stands before the rate limit: who is beyond it may inspect.
+    Requests without a valid key are not logged: anyone could fill the screens of the line with them. A camera
+    whose key is rejected becomes silent there instead. Requests above the rate limit are logged.
     """
 
     def __init__(self, app: ASGIApp) -> None:
@@ -84,7 +85,7 @@ class UninspectedMiddleware:
             if not status:
                 _note(scope, 503, "draining", "The service stopped before this was inspected.")
             raise
-        if status >= 400:
+        if status >= 400 and status not in UNAUTHORIZED:
             problem = problem_of(scope)
             code, detail = ("unknown", "") if problem is None else (problem.code, problem.detail)
             _note(scope, status, code, detail)

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import ValidationError
 
-from api.errors import RequestError
+from api.errors import RequestError, describe_json_errors
 from api.protocol_v2.schemas import InferInput, InferRequest
 
 HEADER_LENGTH = "Inference-Header-Content-Length"
@@ -73,14 +73,10 @@ def parse_request(part: bytes) -> InferRequest:
 
 
 def _refuse_json(error: ValidationError) -> RequestError:
-    details = error.errors(include_url=False, include_input=False, include_context=False)
-    lines = []
-    for detail in details[:3]:
-        place = ".".join(str(part)[:40] for part in detail["loc"]) or "The JSON part"
-        lines.append(f"{place}: {detail['msg']}")
-    asked = all(detail["loc"][:1] == ("parameters",) for detail in details)
-    code = "bad_parameter" if asked else "bad_json"
-    return RequestError(400, code, f"{'; '.join(lines)}. Expected an inference request of the protocol v2.")
+    in_parameters = all(detail["loc"][:1] == ("parameters",) for detail in error.errors())
+    code = "bad_parameter" if in_parameters else "bad_json"
+    problems = describe_json_errors(error, root="The JSON part")
+    return RequestError(400, code, f"{problems}. Expected an inference request of the protocol v2.")
 
 
 # === Input ===

@@ -1,27 +1,22 @@
 """What an administrator can do while the service runs."""
 
-import time
-from functools import partial
 from typing import Annotated, Any
 
 from fastapi import APIRouter
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 from starlette.requests import Request
 
-from api.errors import RequestError, document_problems
+from api.errors import document_problems
 from api.middleware.access import caller_fields
 from api.models.labels import PROMOTE, ROLL_BACK, set_candidate
 from api.routes.body_schemas import inline_schema
 from api.routes.dependencies import ServiceDep
-from api.routes.request_params import MAX_NAME
-from api.routes.uploads import read_body
-from api.service import Service
+from api.routes.json_body import read_json_body
+from api.routes.request_params import MAX_NAME, DeadlineDep
+from api.routes.roles import require_role
 from segdec.schemas import ReloadAnswer
 
-router = APIRouter(prefix="/v1/admin", tags=["admin"])
-
-MAX_BODY_BYTES = 4096
-"""Bytes of a body."""
+router = APIRouter(prefix="/v1/admin", tags=["admin"], dependencies=require_role("admin"))
 
 
 class CandidateChoice(BaseModel):
@@ -53,9 +48,11 @@ async def reload_model(name: str, request: Request, service: ServiceDep) -> Relo
     responses=document_problems(400, 404, 408, 409, 413, 422, 500, 503),
     openapi_extra=CHOICE,
 )
-async def choose_candidate(name: str, request: Request, service: ServiceDep) -> ReloadAnswer:
-    """Lets a version see what the stable one inspects, beside it; nothing of it is answered."""
-    choice = await _read_choice(request, service)
+async def choose_candidate(
+    name: str, request: Request, service: ServiceDep, deadline: DeadlineDep
+) -> ReloadAnswer:
+    """Runs a version in shadow mode: it inspects what the stable version inspects, and answers nothing."""
+    choice = await read_json_body(request, service, CandidateChoice, deadline, any_type=True)
     return await service.relabel(name, set_candidate(choice.version), caller_fields(request.scope))
 
 
@@ -69,16 +66,3 @@ async def promote(name: str, request: Request, service: ServiceDep) -> ReloadAns
 async def roll_back(name: str, request: Request, service: ServiceDep) -> ReloadAnswer:
     """Makes the version stable again that was so before the last promotion."""
     return await service.relabel(name, ROLL_BACK, caller_fields(request.scope))
-
-
-async def _read_choice(request: Request, service: Service) -> CandidateChoice:
-    deadline = time.perf_counter() + service.settings.deadline_ms / 1000
-    with service.bodies.reserve() as reservation:
-        body = await service.receive(partial(read_body, request, MAX_BODY_BYTES, reservation), deadline)
-    try:
-        return CandidateChoice.model_validate_json(body)
-    except ValidationError as error:
-        why = error.errors(include_url=False)[0]["msg"]
-        raise RequestError(
-            400, "bad_json", f'The body cannot be used: {why}. Expected {{"version": "2"}}, or null in it.'
-        ) from error

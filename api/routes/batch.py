@@ -14,16 +14,17 @@ from api.inspection.mask_encoding import check_mask_form
 from api.inspection.photograph_pipeline import RequestGroup, gather_bounded, inspect_photograph
 from api.middleware.access import add_log_fields, set_photograph_counts
 from api.models.registry import ServedModel
-from api.routes.body_schemas import BINARY_SCHEMA, RawRoute, inline_schema
-from api.routes.dependencies import get_service
-from api.routes.request_params import PredictQuery, RequestParams, describe_parameters, read_request_params
+from api.routes.body_schemas import BINARY_SCHEMA, inline_schema
+from api.routes.dependencies import DefaultModelDep, ServiceDep
+from api.routes.request_params import PredictParams
 from api.routes.responses import make_answer
+from api.routes.roles import require_role
 from api.routes.uploads import FORM_FIELD, FORM_TYPE, JSON_TYPE, JsonImages, Upload, read_uploads
 from api.service import Service
 from segdec.errors import ImageError
 from segdec.schemas import BatchAnswer, BatchItem
 
-router = APIRouter(prefix="/v1", tags=["predict"], route_class=RawRoute)
+router = APIRouter(prefix="/v1", tags=["predict"], dependencies=require_role("predict"))
 
 FILES: dict[str, Any] = {"type": "array", "items": BINARY_SCHEMA, "minItems": 1}
 BODY: dict[str, Any] = {
@@ -42,14 +43,13 @@ BODY: dict[str, Any] = {
     "/predict/batch",
     response_model=BatchAnswer,
     responses=document_problems(400, 404, 408, 413, 415, 500, 503, 504),
-    openapi_extra={"parameters": describe_parameters(), "requestBody": BODY},
+    openapi_extra={"requestBody": BODY},
 )
-async def predict_batch(request: Request) -> Response:
-    """Inspects several photographs; one that cannot be used leaves the others alone."""
-    service = await get_service(request)
-    service.check_state()
-    params = read_request_params(request, PredictQuery)
-    model, settings = service.models.find(), service.settings
+async def predict_batch(
+    request: Request, service: ServiceDep, model: DefaultModelDep, params: PredictParams
+) -> Response:
+    """Inspects several photographs; an invalid one does not affect the others."""
+    settings = service.settings
     check_mask_form(params.query.mask, model.config)
     service.queue.check()
     with model.usage, service.bodies.reserve() as reservation:
@@ -71,7 +71,7 @@ async def _inspect_item(
     service: Service,
     model: ServedModel,
     upload: Upload,
-    params: RequestParams[PredictQuery],
+    params: PredictParams,
     group: RequestGroup,
 ) -> BatchItem:
     work = partial(

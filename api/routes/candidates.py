@@ -7,8 +7,9 @@ from api.records.review.shadow_results import report_candidate
 from api.records.schemas import CandidateList
 from api.routes.dependencies import ServiceDep
 from api.routes.records import RecordDep
+from api.routes.roles import require_role
 
-router = APIRouter(prefix="/v1/review", tags=["review"])
+router = APIRouter(prefix="/v1/review", tags=["review"], dependencies=require_role("review"))
 
 
 @router.get("/candidates", responses=document_problems(503))

@@ -1,4 +1,4 @@
-"""What the endpoints are given. All of it is async: FastAPI runs other functions in threads."""
+"""Dependencies of the endpoints. They are async: FastAPI runs other functions in threads."""
 
 from typing import Annotated
 
@@ -25,7 +25,7 @@ async def get_service(request: Request) -> Service:
 
 
 def check_alive(request: Request) -> None:
-    """Refuses when only a new process helps; one that has not started yet is alive.
+    """Raises an error if the service has to be restarted; a service that still starts is alive.
 
     Raises:
         RequestError: 503.
@@ -38,15 +38,21 @@ def check_alive(request: Request) -> None:
 ServiceDep = Annotated[Service, Depends(get_service)]
 
 
+async def get_default_model(service: ServiceDep) -> ServedModel:
+    """Returns the stable version of the default model."""
+    return service.find_model()
+
+
 async def get_named_model(service: ServiceDep, name: str) -> ServedModel:
     """Returns the stable version of the model in the path."""
     return service.find_model(name)
 
 
 async def get_model_version(service: ServiceDep, name: str, version: str) -> ServedModel:
-    """Returns the version, or the one under the label, of the model in the path."""
+    """Returns the version of the model that the path names by its number or by a label."""
     return service.find_model(name, version)
 
 
+DefaultModelDep = Annotated[ServedModel, Depends(get_default_model)]
 NamedModelDep = Annotated[ServedModel, Depends(get_named_model)]
 ModelVersionDep = Annotated[ServedModel, Depends(get_model_version)]

@@ -5,9 +5,10 @@ from starlette.requests import Request
 
 from api.errors import document_problems
 from api.routes.dependencies import ServiceDep, check_alive
+from api.routes.roles import require_role
 from segdec.schemas import Health
 
-router = APIRouter(tags=["health"])
+router = APIRouter(tags=["health"], dependencies=require_role("anyone"))
 
 
 @router.head("/livez", include_in_schema=False)

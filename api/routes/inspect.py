@@ -14,25 +14,28 @@ from api.errors import document_problems
 from api.inspection.mask_encoding import encode_mask_file
 from api.inspection.photograph_pipeline import InspectedPhotograph
 from api.middleware.uninspected import set_part
+from api.models.registry import ServedModel
 from api.records.inspection import Inspection, StoredInspection
 from api.records.inspection_rows import Subject, check_same_request, make_inspection, repeat_answer
 from api.records.sampling import SamplingPolicy
-from api.routes.body_schemas import RawRoute, inline_schema
+from api.routes.body_schemas import inline_schema
+from api.routes.dependencies import DefaultModelDep, NamedModelDep, ServiceDep
 from api.routes.photograph_request import PhotographRequest
 from api.routes.predict import MASK_FILE, describe_photograph
 from api.routes.request_params import (
-    DESCRIBED_KEY,
+    IdempotencyKey,
+    InspectParams,
     InspectQuery,
     PartFacts,
-    describe_parameters,
     merge_part_facts,
-    read_idempotency_key,
 )
 from api.routes.responses import HEADER_PREFIX, answer_headers, make_answer
+from api.routes.roles import require_role
 from api.routes.uploads import JsonInspection
+from api.service import Service
 from segdec.schemas import Answer, InspectAnswer
 
-router = APIRouter(prefix="/v1", tags=["inspect"], route_class=RawRoute)
+router = APIRouter(prefix="/v1", tags=["inspect"], dependencies=require_role("predict"))
 
 
 @dataclass(frozen=True)
@@ -48,29 +51,41 @@ ROUTE: dict[str, Any] = {
     "response_model": InspectAnswer,
     "responses": {**MASK_FILE, **document_problems(400, 404, 408, 413, 415, 422, 500, 503, 504)},
     "openapi_extra": {
-        "parameters": [*describe_parameters(InspectQuery), DESCRIBED_KEY],
         "requestBody": describe_photograph(JsonInspection, inline_schema(PartFacts)["properties"]),
     },
 }
 
 
 @router.post("/inspect", **ROUTE)
-async def inspect(request: Request) -> Response:
-    """Inspects one photograph and keeps a record of it; it is answered when that is durable."""
-    return await _inspect(request)
+async def inspect(
+    request: Request,
+    service: ServiceDep,
+    model: DefaultModelDep,
+    params: InspectParams,
+    idempotency_key: IdempotencyKey = None,
+) -> Response:
+    """Inspects one photograph and records it; the answer follows when the record is durable."""
+    return await _inspect(request, service, model, params, idempotency_key)
 
 
 @router.post("/models/{name}/inspect", **ROUTE)
-async def inspect_with_model(request: Request, name: str) -> Response:
-    """Inspects one photograph with the stable version of a model, and keeps a record of it."""
-    return await _inspect(request, name)
+async def inspect_with_model(
+    request: Request,
+    service: ServiceDep,
+    model: NamedModelDep,
+    params: InspectParams,
+    idempotency_key: IdempotencyKey = None,
+) -> Response:
+    """Inspects one photograph with the stable version of a model, and records it."""
+    return await _inspect(request, service, model, params, idempotency_key)
 
 
-async def _inspect(request: Request, name: str | None = None) -> Response:
-    asked = await PhotographRequest.read(request, InspectQuery, name)
-    recording, key = asked.service.recording, read_idempotency_key(request)
+async def _inspect(
+    request: Request, service: Service, model: ServedModel, params: InspectParams, key: str | None
+) -> Response:
+    asked = PhotographRequest.check(request, service, model, params)
+    recording, shadowing = service.recording, service.shadowing
     await recording.check()
-    shadowing = asked.service.shadowing
     async with asked.photograph(with_part=True) as upload:
         subject = _subject(asked, upload.part, key)
         set_part(request.scope, subject.station, subject.part_id)

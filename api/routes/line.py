@@ -9,8 +9,9 @@ from api.errors import document_problems
 from api.records.schemas import LineStatus
 from api.routes.dependencies import ServiceDep
 from api.routes.request_params import MAX_NAME, PRINTABLE
+from api.routes.roles import require_role
 
-router = APIRouter(prefix="/v1", tags=["line"])
+router = APIRouter(prefix="/v1", tags=["line"], dependencies=require_role("review"))
 
 
 @router.get("/line", responses=document_problems(400, 503))

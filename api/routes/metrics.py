@@ -6,8 +6,9 @@ from starlette.responses import Response
 
 from api.errors import document_problems
 from api.metrics import Metrics
+from api.routes.roles import require_role
 
-router = APIRouter(tags=["health"])
+router = APIRouter(tags=["health"], dependencies=require_role("anyone"))
 
 TEXT = {"content": {"text/plain": {"schema": {"type": "string"}}}, "description": "Prometheus' text format"}
 

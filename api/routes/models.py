@@ -4,9 +4,10 @@ from fastapi import APIRouter
 
 from api.errors import document_problems
 from api.routes.dependencies import NamedModelDep, ServiceDep
+from api.routes.roles import require_role
 from segdec.schemas import ModelList
 
-router = APIRouter(prefix="/v1/models", tags=["models"])
+router = APIRouter(prefix="/v1/models", tags=["models"], dependencies=require_role("predict"))
 
 
 @router.get("", responses=document_problems(503))

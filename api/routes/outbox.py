@@ -10,8 +10,10 @@ from api.records import outbox_view
 from api.records.schemas import OutboxChange, OutboxState
 from api.routes.records import MAX_ID, RecordDep
 from api.routes.request_params import PRINTABLE
+from api.routes.roles import require_role
 
-router = APIRouter(tags=["outbox"])
+router = APIRouter(tags=["outbox"], dependencies=require_role("review"))
+admin_router = APIRouter(tags=["outbox"], dependencies=require_role("admin"))
 
 EventId = Annotated[int, Path(gt=0, le=MAX_ID)]
 SinkName = Annotated[
@@ -25,19 +27,19 @@ async def show_outbox(record: RecordDep) -> OutboxState:
     return await record.read(outbox_view.show_outbox, record.outbox.sinks)
 
 
-@router.post("/v1/admin/outbox/retry", responses=document_problems(400, 503))
+@admin_router.post("/v1/admin/outbox/retry", responses=document_problems(400, 503))
 async def retry_events(request: Request, record: RecordDep, sink: SinkName) -> OutboxChange:
     """Tries again what was given up for a receiver, the oldest 1000 of it; 0: there is nothing left."""
     return OutboxChange(changed=await record.write(outbox_view.retry_all, sink, _who(request)))
 
 
-@router.post("/v1/admin/outbox/{event_id}/retry", responses=document_problems(400, 404, 409, 503))
+@admin_router.post("/v1/admin/outbox/{event_id}/retry", responses=document_problems(400, 404, 409, 503))
 async def retry_event(request: Request, record: RecordDep, event_id: EventId) -> OutboxChange:
     """Tries an event again that was given up."""
     return OutboxChange(changed=await record.write(outbox_view.retry, event_id, _who(request)))
 
 
-@router.post("/v1/admin/outbox/{event_id}/discard", responses=document_problems(400, 404, 503))
+@admin_router.post("/v1/admin/outbox/{event_id}/discard", responses=document_problems(400, 404, 503))
 async def discard_event(request: Request, record: RecordDep, event_id: EventId) -> OutboxChange:
     """Removes an event that shall not be told any more."""
     return OutboxChange(changed=await record.write(outbox_view.discard, event_id, _who(request)))

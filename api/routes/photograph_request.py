@@ -14,8 +14,7 @@ from api.inspection.mask_encoding import check_mask_form
 from api.inspection.photograph_pipeline import InspectedPhotograph, See, inspect_photograph
 from api.middleware.access import add_log_fields
 from api.models.registry import ServedModel
-from api.routes.dependencies import get_service
-from api.routes.request_params import Query, RequestParams, read_request_params
+from api.routes.request_params import QueryModel, RequestParams
 from api.routes.uploads import Upload, read_upload
 from api.service import Service
 
@@ -23,7 +22,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class PhotographRequest(Generic[Query]):
+class PhotographRequest(Generic[QueryModel]):
     """What is asked about a photograph that has not been read yet.
 
     Attributes:
@@ -37,28 +36,18 @@ class PhotographRequest(Generic[Query]):
     request: Request
     service: Service
     model: ServedModel
-    params: RequestParams[Query]
+    params: RequestParams[QueryModel]
     wants_file: bool
 
     @classmethod
-    async def read(
-        cls, request: Request, kind: type[Query], name: str | None = None, version: str | None = None
-    ) -> "PhotographRequest[Query]":
-        """Reads all but the body, and refuses what would be refused after it.
-
-        Args:
-            request: Whose body has not been read.
-            kind: Of the query.
-            name: Of the model; None for the default one.
-            version: Of the model, or a label; None for the stable one.
+    def check(
+        cls, request: Request, service: Service, model: ServedModel, params: RequestParams[QueryModel]
+    ) -> "PhotographRequest[QueryModel]":
+        """Rejects, before the body is read, what would be rejected after it.
 
         Raises:
-            RequestError: 400, 404 or 503.
+            RequestError: 400 or 503.
         """
-        service = await get_service(request)
-        service.check_state()
-        params = read_request_params(request, kind)
-        model = service.models.find(name, version)
         wants_file = prefers_png(request.headers.get("accept", ""))
         if wants_file and params.query.mask not in ("png", "scores", "classes"):
             raise RequestError(

@@ -9,14 +9,18 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from api.errors import document_problems
-from api.routes.body_schemas import BINARY_SCHEMA, RawRoute, inline_schema
+from api.models.registry import ServedModel
+from api.routes.body_schemas import BINARY_SCHEMA, inline_schema
+from api.routes.dependencies import DefaultModelDep, ModelVersionDep, NamedModelDep, ServiceDep
 from api.routes.photograph_request import PhotographRequest
-from api.routes.request_params import PredictQuery, describe_parameters
+from api.routes.request_params import PredictParams
 from api.routes.responses import make_json_response, make_mask_response
+from api.routes.roles import require_role
 from api.routes.uploads import FORM_FIELD, FORM_TYPE, IMAGE_TYPES, JSON_TYPE, RAW_TYPES, JsonImage
+from api.service import Service
 from segdec.schemas import Answer
 
-router = APIRouter(prefix="/v1", tags=["predict"], route_class=RawRoute)
+router = APIRouter(prefix="/v1", tags=["predict"], dependencies=require_role("predict"))
 
 
 def describe_photograph(json: type[JsonImage], fields: Mapping[str, Any]) -> dict[str, Any]:
@@ -48,32 +52,37 @@ MASK_FILE: dict[int | str, dict[str, Any]] = {
 ROUTE: dict[str, Any] = {
     "response_model": Answer,
     "responses": {**MASK_FILE, **document_problems(400, 404, 408, 413, 415, 422, 500, 503, 504)},
-    "openapi_extra": {"parameters": describe_parameters(), "requestBody": describe_photograph(JsonImage, {})},
+    "openapi_extra": {"requestBody": describe_photograph(JsonImage, {})},
 }
 
 
 @router.post("/predict", **ROUTE)
-async def predict(request: Request) -> Response:
+async def predict(
+    request: Request, service: ServiceDep, model: DefaultModelDep, params: PredictParams
+) -> Response:
     """Inspects one photograph: label, score, mask and regions."""
-    return await _respond(request)
+    return await _respond(request, service, model, params)
 
 
 @router.post("/models/{name}/predict", **ROUTE)
-async def predict_with_model(request: Request, name: str) -> Response:
+async def predict_with_model(
+    request: Request, service: ServiceDep, model: NamedModelDep, params: PredictParams
+) -> Response:
     """Inspects one photograph with the stable version of a model."""
-    return await _respond(request, name)
+    return await _respond(request, service, model, params)
 
 
 @router.post("/models/{name}/versions/{version}/predict", **ROUTE)
-async def predict_with_version(request: Request, name: str, version: str) -> Response:
-    """Inspects one photograph with a version of a model, or with the one that a label names."""
-    return await _respond(request, name, version)
+async def predict_with_version(
+    request: Request, service: ServiceDep, model: ModelVersionDep, params: PredictParams
+) -> Response:
+    """Inspects one photograph with a version of a model, named by its number or by a label."""
+    return await _respond(request, service, model, params)
 
 
-async def _respond(request: Request, name: str | None = None, version: str | None = None) -> Response:
-    """Reads the photograph, inspects it and answers in the form that the client accepts."""
-    asked = await PhotographRequest.read(request, PredictQuery, name, version)
+async def _respond(request: Request, service: Service, model: ServedModel, params: PredictParams) -> Response:
+    asked = PhotographRequest.check(request, service, model, params)
     make_response = make_mask_response if asked.wants_file else make_json_response
     async with asked.photograph() as upload:
-        _, response = await asked.inspect(upload, partial(make_response, params=asked.params))
+        _, response = await asked.inspect(upload, partial(make_response, params=params))
     return response

@@ -20,10 +20,11 @@ from api.records.schemas import InspectionRecord, RecordPage
 from api.routes.body_schemas import BINARY_SCHEMA
 from api.routes.dependencies import ServiceDep
 from api.routes.request_params import MAX_NAME, PRINTABLE
+from api.routes.roles import require_role
 from api.service import Service
 from segdec.imaging.white_level import FULL_RANGE
 
-router = APIRouter(prefix="/v1/records", tags=["records"])
+router = APIRouter(prefix="/v1/records", tags=["records"], dependencies=require_role("review"))
 
 MAX_PAGE_SIZE = 500
 """Inspections of a page."""

@@ -8,14 +8,14 @@ from starlette.responses import Response
 
 from api.inspection.mask_encoding import encode_mask, encode_mask_file, trace_contours
 from api.inspection.photograph_pipeline import InspectedPhotograph
-from api.routes.request_params import Query, RequestParams
+from api.routes.request_params import QueryModel, RequestParams
 from segdec.inference.postprocessing import Prediction
 from segdec.schemas import Answer, Decision, ImageFacts, ModelIdentity, RegionAnswer, Timing
 
 HEADER_PREFIX = "X-Segdec-"
 
 
-def make_answer(inspected: InspectedPhotograph, *, params: RequestParams[Query]) -> Answer:
+def make_answer(inspected: InspectedPhotograph, *, params: RequestParams[QueryModel]) -> Answer:
     """Makes the whole answer; slow for a large mask, so not for the event loop.
 
     Args:
@@ -39,13 +39,13 @@ def make_answer(inspected: InspectedPhotograph, *, params: RequestParams[Query])
     )
 
 
-def make_json_response(inspected: InspectedPhotograph, *, params: RequestParams[Query]) -> Response:
+def make_json_response(inspected: InspectedPhotograph, *, params: RequestParams[QueryModel]) -> Response:
     """Makes the response that holds the whole answer; as slow as `make_answer`."""
     answer = make_answer(inspected, params=params)
     return Response(answer.model_dump_json(), media_type="application/json")
 
 
-def make_mask_response(inspected: InspectedPhotograph, *, params: RequestParams[Query]) -> Response:
+def make_mask_response(inspected: InspectedPhotograph, *, params: RequestParams[QueryModel]) -> Response:
     """Makes the response for `Accept: image/png`: the mask itself, and the rest in headers; as slow.
 
     Text in the headers is percent-encoded UTF-8.

@@ -24,12 +24,13 @@ from api.routes.body_schemas import inline_schema
 from api.routes.dependencies import ServiceDep
 from api.routes.json_body import MAX_JSON_BYTES, read_json_body
 from api.routes.records import ETAG, RecordDep, RecordId, RowDep, TextFilter, Timestamp, answer_record
-from api.routes.request_params import MAX_NAME, PRINTABLE, Name
+from api.routes.request_params import MAX_NAME, PRINTABLE, DeadlineDep, Name
+from api.routes.roles import require_role
 from api.routes.uploads import JSON_TYPE
 
 P = ParamSpec("P")
 
-router = APIRouter(tags=["review"])
+router = APIRouter(tags=["review"], dependencies=require_role("review"))
 
 MAX_TASKS = 5
 """Tasks that a page has at once: the one that is shown, and those that it loads meanwhile."""
@@ -101,9 +102,11 @@ IfMatch = Annotated[str | None, Header(description='the ETag that was seen last:
     responses=document_problems(*BODY_PROBLEMS),
     openapi_extra=_describe_body(NextTasks),
 )
-async def next_tasks(request: Request, service: ServiceDep, record: RecordDep) -> ReviewTasks:
+async def next_tasks(
+    request: Request, service: ServiceDep, record: RecordDep, deadline: DeadlineDep
+) -> ReviewTasks:
     """What is to be looked at next, kept for this session for five minutes from now."""
-    asked = await read_json_body(request, service, NextTasks)
+    asked = await read_json_body(request, service, NextTasks, deadline)
     return await record.write(
         review_tasks.next_tasks, asked.session, asked.count, asked.skip, asked.station, datetime.now(UTC)
     )
@@ -115,12 +118,17 @@ async def next_tasks(request: Request, service: ServiceDep, record: RecordDep) -
     openapi_extra=_describe_body(SentReview),
 )
 async def put_review(
-    request: Request, service: ServiceDep, record: RecordDep, row: RowDep, if_match: IfMatch = None
+    request: Request,
+    service: ServiceDep,
+    record: RecordDep,
+    row: RowDep,
+    deadline: DeadlineDep,
+    if_match: IfMatch = None,
 ) -> Response:
     """Says what a photograph shows; it waits no more."""
     revision = _read_revision(if_match)
     limit = max(service.settings.max_body_bytes, MAX_JSON_BYTES)
-    sent = await read_json_body(request, service, SentReview, limit)
+    sent = await read_json_body(request, service, SentReview, deadline, limit)
     review_tasks.check_label(sent.label, row)
     mask = None
     if sent.mask is not None:

@@ -15,9 +15,9 @@ from starlette.datastructures import FormData, Headers, UploadFile
 from starlette.formparsers import MultiPartException, MultiPartParser
 from starlette.requests import Request
 
-from api.errors import RequestError
+from api.errors import RequestError, bad_parameter, describe_json_errors
 from api.inspection.admission import ByteReservation
-from api.routes.request_params import MAX_METADATA, PartFacts, bad_parameter_error, parse_part_facts
+from api.routes.request_params import MAX_METADATA, PartFacts, parse_part_facts
 from api.settings import Settings
 from segdec.config import InputConfig
 from segdec.errors import ImageError
@@ -127,7 +127,7 @@ async def read_upload(
     Args:
         request: Its body has not been read.
         limit: Most bytes of the body.
-        held: Told the memory that it takes, before it arrives where its length is known.
+        reservation: Told the memory that it takes, before it arrives where its length is known.
         with_part: Whether a form or JSON may also say what part it shows.
 
     Raises:
@@ -184,7 +184,7 @@ class _BodySize:
     """Bounds a body that arrives, and its memory: before it arrives where its length is known.
 
     Raises:
-        RequestError: Here and in `add`: 413 if it is larger than `limit`, 503 if `reservation` has no room for it.
+        RequestError: Here and in `add`: 413 if it is larger than `limit`, 503 without memory for it.
     """
 
     def __init__(self, request: Request, limit: int, reservation: ByteReservation) -> None:
@@ -247,8 +247,8 @@ async def read_form(
     With `with_part`, its other fields say what part they show.
 
     Raises:
-        RequestError: 413 for a larger body, 503 if `reservation` has no room for it, 400 if the form is broken or
-            holds something else.
+        RequestError: 413 for a larger body, 503 without memory for it, 400 if the form is broken or holds
+            something else.
     """
     expected = f"Expected {'one file' if most == 1 else f'1 to {most} files'}. {EXAMPLES}"
     async with aclosing(_limited(request, limit, reservation)) as chunks:
@@ -373,17 +373,14 @@ def parse_json_images(body: bytes, most: int) -> list[Upload]:
 
 
 def _refuse_json(error: ValidationError) -> RequestError:
-    problems = "; ".join(
-        f"{'.'.join(str(part)[:40] for part in detail['loc']) or 'body'}: {detail['msg']}"
-        for detail in error.errors(include_input=False, include_url=False)[:3]
-    )
+    problems = describe_json_errors(error)
     return RequestError(400, "bad_json", f'{problems}. Expected JSON such as {{"image": {{"b64": "…"}}}}.')
 
 
 def _refuse_inspection(error: ValidationError) -> RequestError:
     wrong = {str(detail["loc"][0]) for detail in error.errors() if detail["loc"]}
     if wrong and wrong <= PartFacts.model_fields.keys():
-        return bad_parameter_error(error, "body", kind=PartFacts)
+        return bad_parameter(error.errors(), "body")
     return _refuse_json(error)
 
 

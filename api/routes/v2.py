@@ -4,12 +4,15 @@ import asyncio
 import time
 from collections.abc import Sequence
 from dataclasses import replace
+from enum import Enum
 from functools import partial
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
-from fastapi import APIRouter
+from fastapi import APIRouter, Header
 from numpy.typing import NDArray
+from pydantic import WithJsonSchema
+from pydantic.json_schema import SkipJsonSchema
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -40,15 +43,22 @@ from api.protocol_v2.schemas import (
 )
 from api.routes.body_schemas import BINARY_SCHEMA, inline_schema
 from api.routes.dependencies import ModelVersionDep, NamedModelDep, ServiceDep, check_alive
-from api.routes.request_params import DESCRIBED_DEADLINE, read_deadline_ms
+from api.routes.request_params import DeadlineDep
+from api.routes.roles import require_role
 from api.routes.uploads import Upload, read_body
 from api.service import Service
 from segdec import __version__
 from segdec.errors import ImageError
 
-router = APIRouter(prefix="/v2", tags=["Open Inference Protocol v2"])
+TAGS: list[str | Enum] = ["Open Inference Protocol v2"]
+public_router = APIRouter(prefix="/v2", tags=TAGS, dependencies=require_role("anyone"))
+router = APIRouter(prefix="/v2", tags=TAGS, dependencies=require_role("predict"))
 
 HEADER: dict[str, Any] = {"schema": {"type": "integer"}, "description": "bytes of the JSON part"}
+HeaderLength = Annotated[
+    Annotated[str, WithJsonSchema(HEADER["schema"])] | SkipJsonSchema[None],
+    Header(alias=HEADER_LENGTH, description=HEADER["description"]),
+]
 INFER: dict[str, Any] = {
     "response_model": InferAnswer,
     "responses": {
@@ -60,10 +70,6 @@ INFER: dict[str, Any] = {
         **document_problems(400, 404, 408, 413, 415, 422, 500, 503, 504),
     },
     "openapi_extra": {
-        "parameters": [
-            {"name": HEADER_LENGTH, "in": "header", "required": False, **HEADER},
-            DESCRIBED_DEADLINE,
-        ],
         "requestBody": {
             "required": True,
             "description": "JSON, and behind it the binary inputs, if any: with their length in the header "
@@ -81,20 +87,20 @@ METADATA: dict[str, Any] = {"responses": document_problems(404, 503), "response_
 # === Health and metadata ===
 
 
-@router.get("", responses=document_problems())
+@public_router.get("", responses=document_problems())
 async def describe_server() -> ServerMetadata:
     """The server, its version and its extensions."""
     return ServerMetadata(name="segdec", version=__version__, extensions=["binary_tensor_data"])
 
 
-@router.get("/health/live", responses=document_problems(503))
+@public_router.get("/health/live", responses=document_problems(503))
 async def live(request: Request) -> ServerLive:
     """The process answers; 503 when a thread of it has been hanging for so long that only a new one helps."""
     check_alive(request)
     return ServerLive(live=True)
 
 
-@router.get("/health/ready", responses=document_problems(503))
+@public_router.get("/health/ready", responses=document_problems(503))
 async def ready(service: ServiceDep) -> ServerReady:
     """The models are loaded and warm; 503 before that, while a thread hangs, and once told to stop."""
     service.check_ready()
@@ -155,20 +161,33 @@ def _describe(service: Service, model: ServedModel) -> ModelMetadata:
 
 
 @router.post("/models/{name}/infer", **INFER)
-async def infer(request: Request, service: ServiceDep, model: NamedModelDep) -> Response:
+async def infer(
+    request: Request,
+    service: ServiceDep,
+    model: NamedModelDep,
+    deadline: DeadlineDep,
+    header_length: HeaderLength = None,
+) -> Response:
     """Inspects one or several photographs with the stable version of a model."""
-    return await _respond(request, service, model)
+    return await _respond(request, service, model, deadline, header_length)
 
 
 @router.post("/models/{name}/versions/{version}/infer", **INFER)
-async def infer_with_version(request: Request, service: ServiceDep, model: ModelVersionDep) -> Response:
-    """Inspects one or several photographs with a version, or with the one that a label names."""
-    return await _respond(request, service, model)
+async def infer_with_version(
+    request: Request,
+    service: ServiceDep,
+    model: ModelVersionDep,
+    deadline: DeadlineDep,
+    header_length: HeaderLength = None,
+) -> Response:
+    """Inspects one or several photographs with a version, named by its number or by a label."""
+    return await _respond(request, service, model, deadline, header_length)
 
 
-async def _respond(request: Request, service: Service, model: ServedModel) -> Response:
+async def _respond(
+    request: Request, service: Service, model: ServedModel, deadline: float, header_length: str | None
+) -> Response:
     started = time.perf_counter()
-    deadline = started + read_deadline_ms(request) / 1000
     _refuse_encoding(request)
     service.queue.check()  # a full service does not read the body first
     settings = service.settings
@@ -177,7 +196,6 @@ async def _respond(request: Request, service: Service, model: ServedModel) -> Re
         body = await service.receive(
             partial(read_body, request, settings.max_body_bytes, reservation), deadline
         )
-        header_length = request.headers.get(HEADER_LENGTH)
         async with deadline_timeout(deadline):
             asked = await asyncio.to_thread(parse_inference_request, body, header_length, settings)
         asked = replace(asked, outputs=select_outputs(asked, model.config))

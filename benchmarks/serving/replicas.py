@@ -38,9 +38,9 @@ from segdec.errors import ConfigError, ServiceError
 from segdec.runtime.cli import clean_exit
 
 BALANCER = ROOT / "deploy" / "nginx" / "segdec.conf"
-SENT_AGAIN = "error_page 502 = $segdec_unanswered;"
-NEVER_SENT_AGAIN = ""
-"""nginx then only asks another replica where the first one took no connection, or answered 503."""
+SENT_AGAIN = "proxy_next_upstream error http_503 non_idempotent;"
+NEVER_SENT_AGAIN = "proxy_next_upstream error;"
+"""nginx then asks the other replica only if the first one takes no connection."""
 
 MAIN = """
 user {user};

@@ -33,7 +33,7 @@ def read_advisories(copy: Path) -> list[Advisory]:
     """Reads the advisories for Python packages that were not withdrawn.
 
     Raises:
-        SegdecError: There are none, or a file is no JSON.
+        SegdecError: There are none, or a file is not JSON.
     """
     try:
         records = [json.loads(text) for text in _texts(copy)]

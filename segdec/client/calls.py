@@ -1,4 +1,4 @@
-"""What can be asked of the service: each request as data, with what its answer is read as."""
+"""Requests to the service as data, each with the function that reads its reply."""
 
 import json
 import uuid
@@ -39,24 +39,24 @@ ImageSource = bytes | Path | NDArray[np.uint8]
 DEADLINE = "X-Deadline-Ms"
 IDEMPOTENCY_KEY = "Idempotency-Key"
 MAX_KEY = 128
-"""Longest Idempotency-Key, letters."""
+"""Longest Idempotency-Key, characters."""
 RELOAD_TIMEOUT_S = 600.0
-"""A reload loads a model, tests it and warms it before it answers."""
+"""A reload loads, tests and warms up a model before it answers."""
 
 
 FormField = tuple[str, tuple[str | None, bytes, str]]
 
 
 class BatchOptions(TypedDict, total=False):
-    """What to ask for several photographs.
+    """Options of a request for several photographs.
 
     Attributes:
-        threshold: Score from which a photograph is defective, 0…1, and none is for review; default: the
-            model's own.
-        mask: Form of the mask: `none`, `png` (default), `rle`, `polygon`, `scores`, or of models with a
-            mask for each class `classes` or `class_rle`.
+        threshold: Score from which a photograph is defective, 0…1, without a review range; default: the
+            model's own thresholds.
+        mask: Form of the mask: `none`, `png` (default), `rle`, `polygon`, `scores`, or for models with a
+            mask per class `classes` or `class_rle`.
         space: Grid of the mask: the photograph's pixels (`input`, default) or the network's own (`model`).
-        deadline_ms: Milliseconds after which the answer is of no use; the service then answers 504.
+        deadline_ms: Milliseconds after which the service answers 504.
     """
 
     threshold: float | None
@@ -66,7 +66,7 @@ class BatchOptions(TypedDict, total=False):
 
 
 class PredictOptions(BatchOptions, total=False):
-    """What to ask for one photograph.
+    """Options of a request for one photograph.
 
     Attributes:
         model: Name of the model; default: the service's own default.
@@ -78,19 +78,19 @@ class PredictOptions(BatchOptions, total=False):
 
 
 class InspectOptions(TypedDict, total=False):
-    """What to ask for a photograph of which a record is kept, and what to keep of it.
+    """Options of a request for one photograph that is recorded.
 
     Attributes:
         station: Where it was taken, for example `line3-cam1`.
-        part_id: Which part it shows.
-        metadata: What else is to be found in the record; JSON of at most 4096 letters.
-        idempotency_key: The same for all requests about this photograph, 1 to 128 letters of ASCII that
-            print: they are recorded once. Default: one of its own for each call, so that its retries are.
-        threshold: Score from which it is defective, 0…1, and not for review; default: the model's own.
-        mask: Form of the mask: `none`, `png` (default), `rle`, `polygon`, or of models with a mask for each
+        part_id: Identifies the part that it shows.
+        metadata: Stored in the record; JSON of at most 4096 characters.
+        idempotency_key: Identifies the photograph in all requests about it, so that it is recorded once; 1 to
+            128 printable ASCII characters. Default: a new key for each call, shared by its retries.
+        threshold: Score from which it is defective, 0…1, without a review range; default: the model's own
+            thresholds.
+        mask: Form of the mask: `none`, `png` (default), `rle`, `polygon`, or for models with a mask per
             class `classes` or `class_rle`.
-        deadline_ms: Milliseconds after which the answer is of no use; the service then answers 504, and may
-            have recorded it all the same.
+        deadline_ms: Milliseconds after which the service answers 504; the photograph may be recorded even so.
         model: Name of the model, whose stable version answers; default: the service's own default.
     """
 
@@ -111,13 +111,13 @@ class Call(Generic[T]):
     Attributes:
         method: HTTP method.
         path: Below the service's address.
-        read: Turns what came of the request into the result, or raises `ServiceError`.
-        params: Query.
-        headers: Of this request alone.
+        read: Turns the reply into the result, or raises `ServiceError`.
+        params: Query parameters.
+        headers: Additional headers of this request.
         content: Body.
-        files: Form instead of a body: field, and name, content and type of its file; without a name it is
-            no file but text.
-        retried: Whether it is sent again if it failed for a passing reason.
+        files: Form instead of a body: field, then name, content and type of its file; a field without a file
+            name is text.
+        retried: Whether to send it again after a transient failure.
         timeout_s: Replaces the client's own.
     """
 
@@ -132,7 +132,7 @@ class Call(Generic[T]):
     timeout_s: float | None = None
 
     def build(self, http: httpx.Client | httpx.AsyncClient) -> httpx.Request:
-        """Builds the request for `http`; each attempt sends it as it is, with the same id."""
+        """Builds the request for `http`; all attempts send this request, with the same id."""
         return http.build_request(
             self.method,
             self.path,
@@ -154,11 +154,11 @@ def predict_call(
     model: str | None = None,
     version: str | None = None,
 ) -> Call[Answer]:
-    """Asks about one photograph; see `PredictOptions`.
+    """Returns the request for one photograph; see `PredictOptions`.
 
     Raises:
         ImageError: With the code `unreadable_file`, if the file cannot be read.
-        ConfigError: If the model or version is no name, or a version is given without its model.
+        ConfigError: If the model or version name is invalid, or a version is given without its model.
     """
     return Call(
         "POST",
@@ -182,18 +182,18 @@ def inspect_call(
     deadline_ms: float | None = None,
     model: str | None = None,
 ) -> Call[InspectAnswer]:
-    """Asks about one photograph, of which a record is kept; see `InspectOptions`.
+    """Returns the request for one photograph that is recorded; see `InspectOptions`.
 
     Raises:
         ImageError: With the code `unreadable_file`, if the file cannot be read.
-        ConfigError: If the model is no name, the key none that can be sent, or the metadata no JSON.
+        ConfigError: If the model name, the key or the metadata is invalid.
     """
     part = {} if part_id is None else {"part_id": part_id}
     headers = {IDEMPOTENCY_KEY: _key(idempotency_key), **_deadline(deadline_ms)}
     files: list[FormField] | None = None
     if metadata is None:
         headers["Content-Type"] = "image/*"
-    else:  # not in the query: a proxy refuses a head of that length
+    else:  # not in the query: proxies limit its length
         files = [("file", _form_file(image, 1)), ("metadata", (None, _json(metadata), "application/json"))]
     return Call(
         "POST",
@@ -214,7 +214,7 @@ def batch_call(
     space: MaskSpace = "input",
     deadline_ms: float | None = None,
 ) -> Call[list[Answer | Problem]]:
-    """Asks about several photographs in one request; see `BatchOptions`.
+    """Returns one request for several photographs; see `BatchOptions`.
 
     Raises:
         ImageError: With the code `unreadable_file`, if a file cannot be read.
@@ -233,20 +233,20 @@ def batch_call(
 
 
 def models_call() -> Call[list[ModelDetail]]:
-    """Asks what is served."""
+    """Returns the request for the list of models."""
     return Call("GET", "/v1/models", read_models)
 
 
 def ready_call() -> Call[bool]:
-    """Asks whether photographs are answered now: once, as whoever waits for a yes asks again anyway."""
+    """Returns the readiness request; it is not retried because callers poll."""
     return Call("GET", "/readyz", read_ready, retried=False)
 
 
 def reload_call(name: str) -> Call[ReloadAnswer]:
-    """Asks for a reload: once, as a reload whose answer was lost may still be running.
+    """Returns the reload request; it is not retried because the first one may still be running.
 
     Raises:
-        ConfigError: If `name` is no name.
+        ConfigError: If `name` is not a model name.
     """
     path = f"/v1/admin/models/{_segment(name)}/reload"
     return Call("POST", path, response_reader(ReloadAnswer), retried=False, timeout_s=RELOAD_TIMEOUT_S)
@@ -254,15 +254,15 @@ def reload_call(name: str) -> Call[ReloadAnswer]:
 
 def _model_path(model: str | None, version: str | None) -> str:
     if model is None and version is not None:
-        raise ConfigError(f"version={version!r} without a model. Expected the model's name with it.")
+        raise ConfigError(f"version={version!r} was given without a model. Add the model's name.")
     names = [("models", model), ("versions", version)]
     return "/v1" + "".join(f"/{kind}/{_segment(name)}" for kind, name in names if name is not None)
 
 
 def _segment(name: str) -> str:
-    """One part of a path; dots alone would lead to another path, and so to another model."""
+    """Quotes one path segment; `.` and `..` would change the path, and so the model."""
     if name in ("", ".", ".."):
-        raise ConfigError(f"'{name}' names no model or version. Expected one of those that models() lists.")
+        raise ConfigError(f"'{name}' is not a model or version name. Expected one that models() lists.")
     return quote(name, safe="")
 
 
@@ -276,13 +276,13 @@ def _deadline(deadline_ms: float | None) -> dict[str, str]:
 
 
 def _key(chosen: str | None) -> str:
-    """The key of all attempts of a call: a service that recorded the first one recognises the others."""
+    """Returns the key of all attempts of a call, by which the service recognises repeats."""
     if chosen is None:
         return uuid.uuid4().hex
     if not (0 < len(chosen) <= MAX_KEY and chosen.isascii() and chosen.isprintable()):
         raise ConfigError(
-            f"The Idempotency-Key {chosen[:80]!r} cannot be sent. Expected 1 to {MAX_KEY} letters of ASCII "
-            "that print."
+            f"The Idempotency-Key {chosen[:80]!r} cannot be sent. Expected 1 to {MAX_KEY} printable "
+            "ASCII characters."
         )
     return chosen
 
@@ -292,7 +292,7 @@ def _json(metadata: Mapping[str, Any]) -> bytes:
         return json.dumps(dict(metadata), ensure_ascii=False, allow_nan=False).encode()
     except (TypeError, ValueError) as error:
         raise ConfigError(
-            f"The metadata is no JSON ({error}). Expected texts, numbers and the like."
+            f"The metadata cannot be written as JSON ({error}). Expected text, numbers, lists and objects."
         ) from error
 
 
@@ -303,7 +303,7 @@ def _encoded(image: ImageSource) -> bytes:
         return image
     if isinstance(image, np.ndarray):
         return encode_png(image)
-    raise TypeError(f"A photograph cannot be of {type(image)}. Expected bytes, a Path or a uint8 array.")
+    raise TypeError(f"A photograph cannot be a {type(image)}. Expected bytes, a Path or a uint8 array.")
 
 
 def _form_file(image: ImageSource, number: int) -> tuple[str, bytes, str]:

@@ -1,4 +1,4 @@
-"""Asks an inspection service: `Client` waits for each answer, `AsyncClient` is for an event loop."""
+"""Clients of the inspection service: `Client` is synchronous, `AsyncClient` is for an event loop."""
 
 import time
 from collections.abc import Awaitable, Callable, Sequence
@@ -20,8 +20,8 @@ from segdec.client.calls import (
     reload_call,
 )
 from segdec.client.connection import connection_options
-from segdec.client.replies import Reply
-from segdec.client.retries import NO_RETRY, Attempts, RetryPolicy
+from segdec.client.replies import Reply, is_loss, replica_lost
+from segdec.client.retries import MAX_LOSSES, NO_RETRY, RetryPolicy
 from segdec.errors import MissingExtraError
 from segdec.schemas import Answer, InspectAnswer, ModelDetail, Problem, ReloadAnswer
 
@@ -34,29 +34,34 @@ except ImportError as error:
 T = TypeVar("T")
 
 
-class Client:
-    """Asks an inspection service, and asks again if it fails for a passing reason.
+def _read(call: Call[T], replies: list[Reply]) -> T:
+    if is_loss(replies[-1]) and sum(map(is_loss, replies)) >= MAX_LOSSES:
+        raise replica_lost(replies[-1])
+    return call.read(replies[-1])
 
-    Sent again are requests whose connection failed or broke and those answered 429, 502 or 503, after
-    a growing, random time, which is never shorter than what Retry-After names. That is safe: a prediction
-    changes nothing, so asking twice gives the same answer, and an inspection is recorded once, since all
-    attempts carry one Idempotency-Key. All attempts of a call carry one X-Request-ID.
-    But who took a request and did not answer may have died of it: after a connection that broke when it had
-    been sent whole, or a 502, it is sent again once at most, marked by X-Segdec-Resend.
-    Threads may share a client.
+
+class Client:
+    """Client of an inspection service with retries.
+
+    It retries after a failed or broken connection and after the statuses 429, 502 and 503. The wait grows,
+    has random jitter and is never shorter than Retry-After. A retry is safe: predictions change nothing, and
+    inspections are recorded once because all attempts of a call carry the same Idempotency-Key and
+    X-Request-ID. A replica that took a request and did not answer may have crashed on the photograph. After a
+    connection that broke while waiting for the answer, or a 502, a photograph is therefore sent again only
+    once. Threads may share a client.
 
     Args:
         url: Address of the service, for example http://127.0.0.1:8000.
-        api_key: Key for services that ask for one.
+        api_key: Key, if the service requires one.
         timeout_s: Seconds that an attempt waits for a connection or for the next bytes.
-        retries: Most attempts after the first.
+        retries: Maximum number of attempts after the first.
         verify: File of the certificate authority that signed an https service's certificate; True: those
-            that the system knows; False: any certificate is taken.
+            that the system trusts; False: accept any certificate.
         transport: Replaces the network.
         sleep: Waits between attempts.
 
     Raises:
-        ConfigError: If the address, the key or the file cannot be used.
+        ConfigError: If the address, the key or the file is invalid.
 
     Example:
         >>> with Client("http://127.0.0.1:8000") as client:
@@ -73,7 +78,7 @@ class Client:
         retries: int = 3,
         verify: bool | Path = True,
         transport: httpx.BaseTransport | None = None,
-        sleep: Callable[[float], None] = time.sleep,
+        sleep: Callable[[float], object] = time.sleep,
     ) -> None:
         self._policy = RetryPolicy(retries)
         self._http = httpx.Client(transport=transport, **connection_options(url, api_key, timeout_s, verify))
@@ -83,20 +88,20 @@ class Client:
         """Inspects one photograph; the options are those of `PredictOptions`.
 
         Raises:
-            ServiceError: If the service refuses it or does not answer.
+            ServiceError: If the service rejects it or does not answer.
             ImageError: If the file cannot be read.
-            ConfigError: If the model or version is no name, or a version is given without its model.
+            ConfigError: If the model or version name is invalid, or a version is given without its model.
         """
         return self._run(predict_call(image, **options))
 
     def inspect(self, image: ImageSource, **options: Unpack[InspectOptions]) -> InspectAnswer:
-        """Inspects one photograph, of which a record is kept; the options are those of `InspectOptions`.
+        """Inspects and records one photograph; the options are those of `InspectOptions`.
 
         Raises:
-            ServiceError: If the service refuses it, cannot record it or does not answer. It may be recorded
-                all the same: who asks again gives the same `idempotency_key` both times.
+            ServiceError: If the service rejects it, cannot record it or does not answer. It may be recorded
+                even so: to ask again later, pass the same `idempotency_key` both times.
             ImageError: If the file cannot be read.
-            ConfigError: If the model is no name, the key none that can be sent, or the metadata no JSON.
+            ConfigError: If the model name, the key or the metadata is invalid.
         """
         return self._run(inspect_call(image, **options))
 
@@ -106,21 +111,21 @@ class Client:
         """Inspects several photographs in one request: an answer or a problem for each, in their order.
 
         Raises:
-            ServiceError: If the service refuses the whole request or does not answer.
+            ServiceError: If the service rejects the whole request or does not answer.
             ImageError: If a file cannot be read.
         """
         return self._run(batch_call(images, **options))
 
     def models(self) -> list[ModelDetail]:
-        """Lists what is served.
+        """Lists the served models.
 
         Raises:
-            ServiceError: If the service refuses or does not answer.
+            ServiceError: If the service rejects the request or does not answer.
         """
         return self._run(models_call())
 
     def ready(self) -> bool:
-        """Returns whether photographs are answered now; False also if nobody answers. Asks once.
+        """Returns whether the service answers photographs now; False also if nothing answers. Never retried.
 
         Raises:
             ServiceError: If something other than the inspection service answers.
@@ -128,10 +133,11 @@ class Client:
         return self._run(ready_call())
 
     def reload(self, name: str) -> ReloadAnswer:
-        """Serves what lies on the service's disk now under `name`; needs an admin key. Asks once.
+        """Reloads the model `name` from the service's disk; needs an admin key. Never retried.
 
         Raises:
-            ServiceError: If the service refuses or does not answer; it then keeps the model it has.
+            ServiceError: If the service rejects the request or does not answer; it then keeps the model it
+                has.
         """
         return self._run(reload_call(name))
 
@@ -147,12 +153,12 @@ class Client:
 
     def _run(self, call: Call[T]) -> T:
         request = call.build(self._http)
-        attempts = Attempts(self._policy if call.retried else NO_RETRY, request)
-        reply = self._send(request)
-        while (wait_s := attempts.wait_s(reply)) is not None:
+        policy = self._policy if call.retried else NO_RETRY
+        replies = [self._send(request)]
+        while (wait_s := policy.wait_s(replies)) is not None:
             self._sleep(wait_s)
-            reply = self._send(request)
-        return call.read(reply)
+            replies.append(self._send(request))
+        return _read(call, replies)
 
     def _send(self, request: httpx.Request) -> Reply:
         try:
@@ -162,9 +168,9 @@ class Client:
 
 
 class AsyncClient:
-    """`Client` for an event loop: the same arguments and methods, to be awaited.
+    """`Client` for an event loop: the same arguments and methods, which are awaited.
 
-    Files are read and pixels encoded in a thread, so the loop goes on.
+    It reads files and encodes pixels in a thread, so that the loop is not blocked.
     """
 
     def __init__(
@@ -222,12 +228,12 @@ class AsyncClient:
 
     async def _run(self, call: Call[T]) -> T:
         request = call.build(self._http)
-        attempts = Attempts(self._policy if call.retried else NO_RETRY, request)
-        reply = await self._send(request)
-        while (wait_s := attempts.wait_s(reply)) is not None:
+        policy = self._policy if call.retried else NO_RETRY
+        replies = [await self._send(request)]
+        while (wait_s := policy.wait_s(replies)) is not None:
             await self._sleep(wait_s)
-            reply = await self._send(request)
-        return call.read(reply)
+            replies.append(await self._send(request))
+        return _read(call, replies)
 
     async def _send(self, request: httpx.Request) -> Reply:
         try:

@@ -1,4 +1,4 @@
-"""How a client reaches its service: address, key, time limit, trust."""
+"""Connection settings of a client: address, key, timeout, trusted certificates."""
 
 import ssl
 from pathlib import Path
@@ -23,10 +23,10 @@ class Connection(TypedDict):
 
 
 def connection_options(url: str, api_key: str | None, timeout_s: float, verify: bool | Path) -> Connection:
-    """Checks what a user gave; the arguments are those of `segdec.client.Client`.
+    """Checks the arguments of `segdec.client.Client` and returns those of `httpx.Client`.
 
     Raises:
-        ConfigError: If the address, the key or the certificate file cannot be used.
+        ConfigError: If the address, the key or the certificate file is invalid.
     """
     headers = {"User-Agent": f"segdec/{__version__}", **_authorization(api_key)}
     trusted = _trust(verify) if isinstance(verify, Path) else verify
@@ -34,17 +34,17 @@ def connection_options(url: str, api_key: str | None, timeout_s: float, verify: 
 
 
 def is_valid_api_key(text: str) -> bool:
-    """Whether `text` can be sent as an API key: one word of ASCII."""
-    return bool(text) and all("!" <= letter <= "~" for letter in text)
+    """Returns whether `text` can be sent as an API key: printable ASCII without spaces."""
+    return bool(text) and all("!" <= character <= "~" for character in text)
 
 
 def _address(url: str) -> httpx.URL:
     try:
         address = httpx.URL(url)
     except httpx.InvalidURL as error:
-        raise ConfigError(f"'{url}' is no address ({error}). Expected one as http://host:8000.") from error
+        raise ConfigError(f"'{url}' is not a URL ({error}). Expected one like http://host:8000.") from error
     if address.scheme not in ("http", "https") or not address.host:
-        raise ConfigError(f"'{url}' is no address of a service. Expected one as http://host:8000.")
+        raise ConfigError(f"'{url}' is not the URL of a service. Expected one like http://host:8000.")
     return address
 
 
@@ -52,7 +52,9 @@ def _authorization(api_key: str | None) -> dict[str, str]:
     if api_key is None:
         return {}
     if not is_valid_api_key(api_key):
-        raise ConfigError("The API key is empty or holds blanks or letters beyond ASCII. Expected one word.")
+        raise ConfigError(
+            "The API key is empty or has spaces or non-ASCII characters. Expected one word of ASCII."
+        )
     return {"Authorization": f"Bearer {api_key}"}
 
 

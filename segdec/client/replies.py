@@ -1,4 +1,4 @@
-"""What came of sending a request, whatever it asked for → what it asked for, or one clear `ServiceError`."""
+"""Turns a reply to a request into a result, or into a `ServiceError`."""
 
 from collections.abc import Callable
 from typing import TypeVar
@@ -14,24 +14,20 @@ except ImportError as error:
     raise MissingExtraError("httpx", "client") from error
 
 Reply = httpx.Response | httpx.RequestError
-"""What sending a request once led to: HTTP, no judgement of a photograph."""
+"""Outcome of sending a request once."""
 
-Part = TypeVar("Part", bound=BaseModel)
+Result = TypeVar("Result", bound=BaseModel)
 
 REQUEST_ID = "X-Request-ID"
 
-RESEND = "X-Segdec-Resend"
-"""Marks a request that is sent again after a replica may have died of it, and the answers of a balancer that
-has sent one again. What is marked is not sent again."""
-
 LOST_ERRORS = (httpx.ReadError, httpx.RemoteProtocolError)
-"""The connection broke after the request had been sent whole: whoever took it may have died of it."""
+"""The connection broke after the request was sent: the replica may have crashed on the photograph."""
 
 NOT_READY_STATUSES = frozenset({502, 503, 504})
 
 
 def is_loss(reply: Reply) -> bool:
-    """Returns whether who took the request may have died of its photograph."""
+    """Returns whether the replica that took the request may have crashed on its photograph."""
     if reply.request.method != "POST":
         return False
     if isinstance(reply, httpx.RequestError):
@@ -39,19 +35,13 @@ def is_loss(reply: Reply) -> bool:
     return reply.status_code == httpx.codes.BAD_GATEWAY
 
 
-def is_last_loss(reply: Reply) -> bool:
-    """Returns whether that is so, and the request had already been sent again after such a loss."""
-    resent = RESEND in reply.request.headers
-    return is_loss(reply) and (resent or (isinstance(reply, httpx.Response) and RESEND in reply.headers))
+def response_reader(kind: type[Result]) -> Callable[[Reply], Result]:
+    """Returns a function that parses a reply as `kind`, ignoring unknown fields, or raises `ServiceError`."""
 
-
-def response_reader(kind: type[Part]) -> Callable[[Reply], Part]:
-    """Makes what reads an answer of `kind`, or raises `ServiceError`; unknown fields are ignored."""
-
-    def read(reply: Reply) -> Part:
-        response = _answered(reply)
+    def read(reply: Reply) -> Result:
+        response = _response(reply)
         if not response.is_success:
-            raise _refusal(response)
+            raise _rejection(response)
         try:
             return kind.model_validate_json(response.content)
         except ValidationError:
@@ -61,7 +51,7 @@ def response_reader(kind: type[Part]) -> Callable[[Reply], Part]:
 
 
 def read_batch(reply: Reply, count: int) -> list[Answer | Problem]:
-    """Reads the answers for `count` photographs, an answer or a problem each.
+    """Reads an answer or a problem for each of `count` photographs.
 
     Raises:
         ServiceError: As `response_reader`.
@@ -69,7 +59,7 @@ def read_batch(reply: Reply, count: int) -> list[Answer | Problem]:
     items = response_reader(BatchAnswer)(reply).items
     results = [result for item in items if (result := item.answer or item.problem)]
     if len(results) != count:
-        raise _unexpected(_answered(reply))
+        raise _unexpected(_response(reply))
     return results
 
 
@@ -83,7 +73,7 @@ def read_models(reply: Reply) -> list[ModelDetail]:
 
 
 def read_ready(reply: Reply) -> bool:
-    """Reads whether the service is ready; one that does not answer is not.
+    """Reads whether the service is ready; a service that does not answer is not.
 
     Raises:
         ServiceError: If something other than the inspection service answered.
@@ -93,36 +83,33 @@ def read_ready(reply: Reply) -> bool:
     return response_reader(Health)(reply).status == "ready"
 
 
-def _answered(reply: Reply) -> httpx.Response:
-    if is_last_loss(reply):
-        raise _loss(reply)
-    if isinstance(reply, httpx.Response):
-        return reply
-    request_id = reply.request.headers[REQUEST_ID]
-    late = isinstance(reply, httpx.TimeoutException)
-    reason = "the time is over" if late else str(reply) or type(reply).__name__
-    raise ServiceError(
-        f"No answer from {reply.request.url}: {reason}. Check the address and that the service runs.",
-        code="timeout" if late else "unreachable",
-        status=None,
-        request_id=request_id,
-    ) from reply
-
-
-def _loss(reply: Reply) -> ServiceError:
+def replica_lost(reply: Reply) -> ServiceError:
+    """Returns the error for a photograph on which two replicas may have crashed."""
     lost = "the gateway lost its replica" if isinstance(reply, httpx.Response) else str(reply) or "it broke"
     return ServiceError(
-        f"The connection to {reply.request.url} ended without an answer ({lost}), as it did when the request "
-        "was sent before. Two replicas may have died of this photograph: it is not sent again. Keep it, and "
-        "look into the service's log.",
+        f"The connection to {reply.request.url} ended twice without an answer ({lost}). Two replicas may "
+        "have crashed on this photograph, so it is not sent again. Keep it and check the service's log.",
         code="replica_lost",
         status=reply.status_code if isinstance(reply, httpx.Response) else None,
         request_id=reply.request.headers[REQUEST_ID],
     )
 
 
-def _refusal(response: httpx.Response) -> ServiceError:
-    """The service's problem, or what a proxy in between said instead."""
+def _response(reply: Reply) -> httpx.Response:
+    if isinstance(reply, httpx.Response):
+        return reply
+    late = isinstance(reply, httpx.TimeoutException)
+    reason = "timeout" if late else str(reply) or type(reply).__name__
+    raise ServiceError(
+        f"No answer from {reply.request.url}: {reason}. Check the address and that the service runs.",
+        code="timeout" if late else "unreachable",
+        status=None,
+        request_id=reply.request.headers[REQUEST_ID],
+    ) from reply
+
+
+def _rejection(response: httpx.Response) -> ServiceError:
+    """Reads the service's problem; anything else came from a proxy."""
     try:
         problem = Problem.model_validate_json(response.content)
     except ValidationError:
@@ -136,8 +123,8 @@ def _unexpected(response: httpx.Response) -> ServiceError:
     kind = response.headers.get("Content-Type", "no type")
     moved = response.headers.get("Location")
     return ServiceError(
-        f"{response.request.url} gave an answer that is not the inspection service's ({kind}"
-        f"{f', see {moved}' if moved else ''}). Check the address and any proxy on the way.",
+        f"The answer from {response.request.url} is not from the inspection service ({kind}"
+        f"{f', see {moved}' if moved else ''}). Check the address and any proxy in between.",
         code="unexpected_answer",
         status=response.status_code,
         request_id=response.request.headers[REQUEST_ID],

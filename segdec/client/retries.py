@@ -1,4 +1,4 @@
-"""Whether a request to the service is sent again, and after how long."""
+"""Whether a request to the service is sent again, and after how many seconds."""
 
 import random
 from collections.abc import Callable
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
-from segdec.client.replies import RESEND, Reply, is_last_loss, is_loss
+from segdec.client.replies import Reply, is_loss
 from segdec.errors import MissingExtraError
 
 try:
@@ -15,77 +15,54 @@ except ImportError as error:
     raise MissingExtraError("httpx", "client") from error
 
 RETRIED_STATUSES = frozenset({429, 502, 503})
-"""Too many requests, a proxy without its service, queue full or not ready: passing states. A 504 is none:
-the time that the sender allowed is over."""
+"""Temporary states. 504 is not retried: the deadline that the sender allowed has passed."""
 
 RETRIED_ERRORS = (httpx.NetworkError, httpx.RemoteProtocolError, httpx.ConnectTimeout)
-"""The connection failed or broke. Other timeouts are none: a slow service must not get the work twice."""
+"""The connection failed or broke. Other timeouts are not retried: a slow service must not work twice."""
 
-BACKOFF_S = 0.5
-"""Longest wait before the first retry if the service names none, or no time; it doubles with each retry."""
+BACKOFF_S = 0.25
+"""Shortest wait before the first retry if the service names none; it doubles with each retry."""
+
+MAX_LOSSES = 2
+"""Replicas that may fail on one photograph before it is not sent again."""
 
 
 @dataclass(frozen=True)
 class RetryPolicy:
     """Decides whether and when a request is sent again.
 
-    What the service asks for is the least wait. It doubles with each retry, and is stretched at random up to
-    twice as long: clients that were refused together would otherwise come back together, and those beyond
-    the places that are free then would be refused each time until their attempts are used up.
+    A wait is at least what the service asks for. It doubles with each retry, plus random jitter of up to the
+    same length: otherwise clients that were rejected together would return together and be rejected again.
 
     Attributes:
-        retries: Most attempts after the first.
-        max_wait_s: Longest wait; if the service asks for a longer one, the request is not sent again.
-        draw: Random numbers from 0 to 1.
+        retries: Maximum number of attempts after the first.
+        max_wait_s: Longest wait. If the service asks for a longer one, the request is not sent again.
+        random: Returns random numbers from 0 to 1.
     """
 
     retries: int = 3
     max_wait_s: float = 30.0
-    draw: Callable[[], float] = random.random
+    random: Callable[[], float] = random.random
 
     def __post_init__(self) -> None:
         if self.retries < 0:
             raise ValueError(f"retries={self.retries}. Expected 0 or more.")
 
-    def wait_s(self, attempt: int, reply: Reply) -> float | None:
-        """Returns the seconds to wait after attempt `attempt`, counted from 0; None if `reply` is final."""
+    def wait_s(self, replies: list[Reply]) -> float | None:
+        """Returns the seconds to wait after these replies to one request; None if the last one is final."""
+        attempt, reply = len(replies) - 1, replies[-1]
         if attempt >= self.retries or not is_transient(reply):
             return None
         asked_s = 0.0 if isinstance(reply, httpx.RequestError) else retry_after_s(reply) or 0.0
-        if asked_s > self.max_wait_s:
+        if asked_s > self.max_wait_s or sum(map(is_loss, replies)) >= MAX_LOSSES:
             return None
-        least_s = (asked_s or BACKOFF_S / 2) * 2.0**attempt
-        longest_s = min(2 * least_s, self.max_wait_s)
-        # At the limit too some stretch is left, but never less than what was asked for.
-        least_s = max(asked_s, min(least_s, longest_s / 2))
-        return least_s + self.draw() * (longest_s - least_s)
+        min_s = (asked_s or BACKOFF_S) * 2.0**attempt
+        max_s = min(2 * min_s, self.max_wait_s)
+        min_s = max(asked_s, min(min_s, max_s / 2))  # keeps some jitter at the limit
+        return min_s + self.random() * (max_s - min_s)
 
 
 NO_RETRY = RetryPolicy(retries=0)
-
-
-class Attempts:
-    """Counts the attempts at one request, and marks it once who took it may have died of it.
-
-    Args:
-        policy: Says whether and when there is another one.
-        request: That is sent each time.
-    """
-
-    def __init__(self, policy: RetryPolicy, request: httpx.Request) -> None:
-        self._policy = policy
-        self._request = request
-        self._made = 0
-
-    def wait_s(self, reply: Reply) -> float | None:
-        """Returns the seconds to wait after `reply` before the next attempt; None if it is final."""
-        wait_s = self._policy.wait_s(self._made, reply)
-        if wait_s is None or is_last_loss(reply):
-            return None
-        if is_loss(reply):
-            self._request.headers[RESEND] = "1"
-        self._made += 1
-        return wait_s
 
 
 def is_transient(reply: Reply) -> bool:
@@ -96,9 +73,9 @@ def is_transient(reply: Reply) -> bool:
 
 
 def retry_after_s(response: httpx.Response) -> float | None:
-    """Reads what the header Retry-After asks for, in seconds; None if it is missing or unreadable.
+    """Reads the header Retry-After in seconds; None if it is missing or unreadable.
 
-    A date is compared with the service's own clock where its answer shows one.
+    A date is compared with the response's own Date where it has one.
     """
     value = response.headers.get("Retry-After", "").strip()
     if value.isascii() and value.isdigit():

@@ -1,1 +1,1 @@
-"""What `python -m segdec predict` is made of."""
+"""The commands of `segdec`: predict, watch, keygen, sign, verify."""

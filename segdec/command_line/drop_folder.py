@@ -1,9 +1,9 @@
-"""A folder into which photographs are dropped, and the way of each through it, which outlives any end.
+"""A folder that receives photographs, and the state of each one, which survives a crash.
 
 FOLDER/NAME → FOLDER/.inspecting/ID/NAME → FOLDER/done/NAME or FOLDER/failed/NAME
 
-Each step is one renaming. The id is chosen by the first, which is on the disk before anybody is asked: who
-goes on with the photograph later asks under the same one.
+Each step is one rename. The first rename assigns the id and is on disk before the service is asked, so that a
+later process asks again under the same id.
 """
 
 import os
@@ -19,7 +19,7 @@ INSPECTING = ".inspecting"
 DONE = "done"
 FAILED = "failed"
 MAX_NAME_BYTES = 200
-"""Longest name that is kept: file systems allow 255 bytes, and more comes behind it."""
+"""Longest name that is kept: file systems allow 255 bytes, and a suffix may be added."""
 
 
 @dataclass(frozen=True)
@@ -27,8 +27,8 @@ class Claim:
     """A photograph that is being inspected.
 
     Attributes:
-        path: Where it lies.
-        id: Was chosen when it came.
+        path: Its file.
+        id: Assigned when it was claimed.
     """
 
     path: Path
@@ -36,31 +36,27 @@ class Claim:
 
 
 class DropFolder:
-    """The folder. One process at a time works on it.
-
-    Args:
-        folder: That the camera writes to.
-    """
+    """The folder that the camera writes to. Only one process at a time may use it."""
 
     def __init__(self, folder: Path) -> None:
         self._folder, self.inspecting = folder, folder / INSPECTING
 
     def prepare(self) -> None:
-        """Makes what is missing below it: people move away what is done.
+        """Creates missing subfolders; users may have moved them away.
 
         Raises:
-            OSError: If it cannot be written.
+            OSError: If the folder cannot be written.
         """
         for name in (INSPECTING, DONE, FAILED):
             (self._folder / name).mkdir(exist_ok=True)
 
     def remove_temporary_files(self) -> None:
-        """Removes the half-written answers that a killed process left."""
+        """Removes partly written answers of a killed process."""
         for name in (DONE, FAILED):
             remove_temporary_files(self._folder / name)
 
     def claims(self) -> Iterator[Claim]:
-        """Returns what is being inspected: after a start what was when the last one ended."""
+        """Yields the claimed photographs: after a start, those that the previous process did not finish."""
         for place in sorted(self.inspecting.iterdir()):
             if place.is_dir():
                 found = list(place.iterdir())
@@ -69,7 +65,7 @@ class DropFolder:
                     place.rmdir()
 
     def claim(self, path: Path) -> Claim | None:
-        """Takes a photograph; None if it has gone. When this returns, its id survives a loss of power."""
+        """Claims a photograph durably: its id survives a power loss. None if the file no longer exists."""
         place = self.inspecting / uuid4().hex
         place.mkdir()
         claimed = Claim(place / path.name, place.name)
@@ -82,25 +78,25 @@ class DropFolder:
         fsync_folder(self.inspecting)
         return claimed
 
-    def finish(self, claim: Claim, outcome: str, told: str | None) -> Path:
-        """Moves a photograph to where it stays, and writes what is told of it beside; returns where it is.
+    def finish(self, claim: Claim, outcome: str, details: str | None) -> Path:
+        """Moves a photograph to its final folder and returns its new path.
 
         Args:
             claim: The photograph.
             outcome: DONE or FAILED.
-            told: Goes into NAME.json; None: nothing.
+            details: Content of NAME.json next to it; None: no such file.
         """
-        target = self._free(outcome, claim)
-        if told is not None:  # first: who is interrupted here writes it again
-            write_text_atomic(target.with_name(f"{target.name}.json"), told)
+        target = self._free_path(outcome, claim)
+        if details is not None:  # written first, so that an interruption repeats it
+            write_text_atomic(target.with_name(f"{target.name}.json"), details)
         claim.path.rename(target)
         fsync_folder(target.parent)
-        with suppress(OSError):  # what else lies there is claimed too
+        with suppress(OSError):  # other files in it are claimed as well
             claim.path.parent.rmdir()
         return target
 
-    def _free(self, outcome: str, claim: Claim) -> Path:
-        """Finds a name that no other photograph has: a camera may begin to count anew."""
+    def _free_path(self, outcome: str, claim: Claim) -> Path:
+        """Returns an unused path: cameras may restart their numbering."""
         target = self._folder / outcome / claim.path.name
         if len(os.fsencode(target.name)) <= MAX_NAME_BYTES and not os.path.lexists(target):
             return target

@@ -1,4 +1,4 @@
-"""Waits until something happens in a folder, a while has passed, or the command is to end."""
+"""Waits for changes in a folder, for a time, or for the command to stop."""
 
 import threading
 from collections.abc import Callable
@@ -15,54 +15,50 @@ STOP_TIMEOUT_MS = 500
 
 
 class FolderEvents:
-    """What wakes the command. Any thread, and a signal's handler, may end it.
+    """Wakes the command. `stop` may be called from any thread or signal handler.
 
     Args:
-        folder: That is watched; not what lies in folders below it.
-        warn: Told if the system has no events of it, as for a network folder or with too many watches.
+        folder: Folder to watch, without its subfolders.
+        warn: Called if the system has no events for it: a network folder, or too many watches.
     """
 
     def __init__(self, folder: Path, warn: Callable[[str], None]) -> None:
         self._folder, self._warn = folder, warn
-        self._came, self._ended = threading.Event(), threading.Event()
+        self._changed, self._stopped = threading.Event(), threading.Event()
         self._thread = threading.Thread(target=self._follow, name="events", daemon=True)
 
     def start(self) -> None:
-        """Begins to listen."""
+        """Starts watching."""
         self._thread.start()
 
-    def end(self) -> None:
-        """Ends each wait, now and later."""
-        self._ended.set()
-        self._came.set()
+    def stop(self) -> None:
+        """Ends all current and later waits."""
+        self._stopped.set()
+        self._changed.set()
 
     @property
-    def ended(self) -> bool:
-        """Whether the command is to end."""
-        return self._ended.is_set()
+    def stopped(self) -> bool:
+        """Whether the command is stopping."""
+        return self._stopped.is_set()
 
-    def wait(self, seconds: float) -> None:
-        """Waits until something happens, so many seconds at most."""
-        self._came.wait(seconds)
-        self._came.clear()
+    def wait_for_change(self, seconds: float) -> None:
+        """Waits until the folder changes, at most `seconds`."""
+        self._changed.wait(seconds)
+        self._changed.clear()
 
-    def rest(self, seconds: float) -> bool:
-        """Waits for so many seconds; returns at once, and True, if the command is to end."""
-        return self._ended.wait(seconds)
-
-    def pause(self, seconds: float) -> None:
-        """Rests, for who is not told whether the command is to end."""
-        self.rest(seconds)
+    def wait(self, seconds: float) -> bool:
+        """Waits for `seconds`; returns True early if the command is stopping."""
+        return self._stopped.wait(seconds)
 
     def _follow(self) -> None:
         try:
             for _ in watchfiles.watch(
                 self._folder,
                 watch_filter=None,
-                stop_event=self._ended,
+                stop_event=self._stopped,
                 rust_timeout=STOP_TIMEOUT_MS,
                 recursive=False,
             ):
-                self._came.set()
+                self._changed.set()
         except OSError as error:
-            self._warn(f"no events of {self._folder} ({error}): it is looked at regularly all the same")
+            self._warn(f"no change events for {self._folder} ({error}); it is scanned at regular intervals")

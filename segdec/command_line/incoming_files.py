@@ -1,4 +1,4 @@
-"""Which photographs that come into a folder are whole: those that have not changed for a while."""
+"""Finds the complete photographs in a folder: those that have not changed for a while."""
 
 import heapq
 import os
@@ -10,13 +10,13 @@ from typing import NamedTuple
 from segdec.images import SUFFIXES
 
 MAX_TRACKED_FILES = 1000
-"""Photographs, the oldest, that are looked after at once: memory does not grow with those that wait."""
+"""Only the oldest photographs are tracked, so that memory does not grow with the backlog."""
 HIDDEN = (".", "~", "$")
-"""What the names of files begin with that are not for others yet."""
+"""First characters of hidden and temporary files."""
 
 
 class FileSignature(NamedTuple):
-    """What shows that a file has changed."""
+    """Changes whenever a file changes."""
 
     modified_ns: int
     size: int
@@ -24,20 +24,20 @@ class FileSignature(NamedTuple):
 
 
 def file_signature(status: os.stat_result) -> FileSignature:
-    """Keeps of a file's status what shows that it has changed."""
+    """Returns the signature of a file with this status."""
     return FileSignature(status.st_mtime_ns, status.st_size, status.st_ino)
 
 
 class IncomingFiles:
-    """The photographs of a folder, by when they came.
+    """Tracks the photographs that arrive in a folder.
 
-    Files whose name is no photograph's, is hidden or is a temporary one's are left alone, and links.
+    It ignores links, hidden and temporary files, and files without an image suffix.
 
     Args:
-        folder: Into which they come.
-        settle_s: Seconds for which a whole one has not changed, by `clock`: that of the machine that writes
-            it may be another.
-        clock: Seconds that never go back.
+        folder: Folder that receives them.
+        settle_s: Seconds without a change after which a file is complete. Measured by `clock`, because the
+            writing machine's clock may differ.
+        clock: Monotonic clock, seconds.
     """
 
     def __init__(self, folder: Path, settle_s: float, clock: Callable[[], float] = time.monotonic) -> None:
@@ -45,7 +45,7 @@ class IncomingFiles:
         self._seen: dict[str, tuple[FileSignature, float]] = {}
 
     def stable_files(self) -> list[Path]:
-        """Looks at the folder; returns those that are whole, the oldest first, and by name of one time.
+        """Scans the folder and returns the complete photographs, oldest first, then by name.
 
         Raises:
             OSError: If the folder cannot be read.
@@ -56,26 +56,26 @@ class IncomingFiles:
         )
         before = self._seen
         self._seen = {
-            name: before[name] if name in before and before[name][0] == seen else (seen, now)
-            for seen, name in oldest
+            name: before[name] if name in before and before[name][0] == signature else (signature, now)
+            for signature, name in oldest
         }
         return [
             self._folder / name for name, (_, since) in self._seen.items() if now - since >= self._settle_s
         ]
 
     @property
-    def waiting(self) -> bool:
-        """Whether there were any, whole or not, when it was looked last."""
+    def has_files(self) -> bool:
+        """Whether the last scan found any photographs, complete or not."""
         return bool(self._seen)
 
     def _files(self) -> Iterator[tuple[FileSignature, str]]:
         with os.scandir(self._folder) as entries:
             for entry in entries:
-                suffix = os.path.splitext(entry.name)[1].lower()  # noqa: PTH122 # a Path for each takes as long as the look
+                suffix = os.path.splitext(entry.name)[1].lower()  # noqa: PTH122 # a Path per file is slow
                 if suffix not in SUFFIXES or entry.name.startswith(HIDDEN):
                     continue
                 try:
                     if entry.is_file(follow_symlinks=False):
                         yield file_signature(entry.stat(follow_symlinks=False)), entry.name
-                except FileNotFoundError:  # it has gone meanwhile
+                except FileNotFoundError:  # removed since the listing
                     continue

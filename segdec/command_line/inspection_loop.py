@@ -1,4 +1,4 @@
-"""Inspecting photographs one after another, with a progress bar, into a report such as a table."""
+"""Inspects photographs with a progress bar and reports each result, for example in a table."""
 
 import sys
 from collections.abc import Iterable, Sequence
@@ -15,42 +15,42 @@ from segdec.inference.pipeline import Pipeline, Stage
 from segdec.runtime.cli import progress_bar
 
 MIN_PROGRESS_IMAGES = 3
-"""So many have their rows before a progress bar says anything."""
+"""No progress bar for so few images."""
 
 NOT_INSPECTED = "NOT_INSPECTED"
-"""Stands in place of a label where there is none; one word, so that rows keep their columns."""
+"""Replaces the label of a photograph that could not be inspected."""
 
 HEADINGS = ("image", "label", "score", "threshold", "regions")
 
 
 class Report(Protocol):
-    """Takes what is found, photograph by photograph."""
+    """Receives the results, photograph by photograph."""
 
     def add_inspected(self, file: InspectedFile) -> None:
-        """Takes a photograph that was inspected."""
+        """Adds a photograph that was inspected."""
         ...
 
     def add_failure(self, path: Path, error: ImageError) -> None:
-        """Takes a photograph that could not be inspected, and why."""
+        """Adds a photograph that could not be inspected, with the reason."""
         ...
 
 
-def inspect(images: Sequence[Path], inspector: Inspector, report: Report, *also: Stage) -> int:
-    """Inspects `images`, in their order; returns how many could not be.
+def inspect(images: Sequence[Path], inspector: Inspector, report: Report, *more_stages: Stage) -> int:
+    """Inspects `images` in order; returns how many could not be inspected.
 
     Args:
         images: Image files.
         inspector: Finds defects in them.
-        report: Takes what is found.
-        also: What is done with each inspected file before it is reported, in a thread of its own.
+        report: Receives the results.
+        more_stages: Applied to each inspected file before it is reported, each in its own thread.
 
     Raises:
-        SegdecError: If no photograph can be inspected any more.
+        SegdecError: If no further photograph can be inspected.
     """
     failed = 0
-    stages = (*inspector.stages, *also)
+    stages = (*inspector.stages, *more_stages)
     with Pipeline[InspectedFile](
-        images, *stages, max_in_flight=inspector.max_in_flight + len(also)
+        images, *stages, max_in_flight=inspector.max_in_flight + len(more_stages)
     ) as inspected:
         for path in _progress(images):
             try:
@@ -64,7 +64,6 @@ def inspect(images: Sequence[Path], inspector: Inspector, report: Report, *also:
 
 
 def _progress(images: Sequence[Path]) -> Iterable[Path]:
-    """`images`, with a bar on stderr where that is a terminal and there are more than a few."""
     shown: Iterable[Path] = progress_bar(
         images, unit="image", leave=False, shown=len(images) > MIN_PROGRESS_IMAGES
     )
@@ -72,33 +71,33 @@ def _progress(images: Sequence[Path]) -> Iterable[Path]:
 
 
 def print_review_count(reviews: int, images: Sequence[Path]) -> None:
-    """Says behind the table, on stderr, how many of `images` somebody has to look at."""
+    """Prints on stderr how many of `images` need review."""
     if reviews:
         _print_line(
-            f"FOR REVIEW: {reviews:,} of {len(images):,} photographs. Somebody has to look at them.",
+            f"FOR REVIEW: {reviews:,} of {len(images):,} photographs. A person must check them.",
             sys.stderr,
         )
 
 
 def print_missed_count(missed: int, images: Sequence[Path]) -> None:
-    """Says last, on stderr, how many of `images` were not inspected: among many rows one is overlooked."""
+    """Prints on stderr how many of `images` were not inspected: one row among many is easily overlooked."""
     if missed:
         count = f"{missed:,} of {len(images):,} photographs"
-        _print_line(f"NOT INSPECTED: {count}. Hold the parts: nothing is known about them.", sys.stderr)
+        _print_line(f"NOT INSPECTED: {count}. Hold these parts; their state is unknown.", sys.stderr)
 
 
 # === The table ===
 
 
 class TerminalTable:
-    """Prints rows below headings as they come, warnings and errors to stderr, above any progress bar.
+    """Prints one row per photograph, and warnings and errors to stderr, above any progress bar.
 
     Args:
-        images: All paths that will come; the longest makes the first column's width.
-        labels: That may be answered; the longest makes the second column's width.
+        images: All paths that will be printed; the longest sets the width of the first column.
+        labels: Possible labels; the longest sets the width of the second column.
 
     Attributes:
-        review_count: Photographs whose rows say `review`.
+        review_count: Photographs with the label `review`.
     """
 
     def __init__(self, images: Sequence[Path], labels: Sequence[str]) -> None:
@@ -125,13 +124,13 @@ class TerminalTable:
             _print_line(f"warning: {file.path}: {warning}", sys.stderr)
 
     def add_failure(self, path: Path, error: ImageError) -> None:
-        """Prints the row of a photograph that could not be inspected, and why."""
+        """Prints the row of a photograph that could not be inspected, and the reason."""
         self._print((str(path), NOT_INSPECTED, "-", "-", "-"))
         message = str(error)
         _print_line(f"error: {message if str(path) in message else f'{path}: {message}'}", sys.stderr)
 
     def _print(self, cells: Sequence[str]) -> None:
-        """Text to the left, numbers to the right."""
+        """Aligns text to the left and numbers to the right."""
         left = [cell.ljust(width) for cell, width in zip(cells[:2], self._widths[:2], strict=True)]
         right = [cell.rjust(width) for cell, width in zip(cells[2:], self._widths[2:], strict=True)]
         _print_line("  ".join([*left, *right]).rstrip(), sys.stdout)

@@ -1,4 +1,4 @@
-"""What inspects image files for the command line: a model on this machine or a service."""
+"""Inspects image files for the command line, with a model on this machine or with a service."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -26,20 +26,20 @@ if TYPE_CHECKING:
     from segdec.client import Client
 
 PHOTOGRAPH_STATUSES = frozenset({408, 413, 415, 422, 500, 504})
-"""Refusals of one photograph; after any other the next one would fare no better."""
+"""Errors of one photograph. After any other error the next photograph would fail as well."""
 
 
 @dataclass(frozen=True)
 class Pictures:
-    """What an overlay is drawn from.
+    """Inputs of an overlay.
 
     Attributes:
-        pixels: Of the photograph, uint8 [H, W, C].
+        pixels: Photograph, uint8 [H, W, C].
         mask: uint8 [H, W], 255 = defect.
         area: uint8 [H, W], 255 where the photograph is inspected; None = everywhere.
-        class_mask: uint8 [H, W], place of each pixel's class among `classes`, 0 where there is no defect;
-            None where the model has one mask for all.
-        classes: Names of the classes, the good one first.
+        class_mask: uint8 [H, W], index of each pixel's class in `classes`, 0 = no defect; None for a model
+            with one mask for all classes.
+        classes: Class names, the good one first.
     """
 
     pixels: NDArray[np.uint8]
@@ -51,19 +51,19 @@ class Pictures:
 
 @dataclass(frozen=True)
 class InspectedFile:
-    """An image file, and what the command line keeps of its `Prediction`, or of a service's `Answer`.
+    """An image file with the parts of its `Prediction` or `Answer` that the command line uses.
 
     Attributes:
         path: The image file.
         label: `good`, a defect class, or `review`.
         score: 1 − P(good).
-        threshold: The score from which on the photograph is defective.
-        review_threshold: The score from which on it is at least for review; None where there is no review.
-        region_labels: Class of each connected defect, highest score first; None where the model has one mask
-            for all classes.
-        integrity: Whether checksums within the file have shown that it is undamaged.
-        warnings: What was done to the photograph that its owner may not expect.
-        pictures: None where they were not asked for.
+        threshold: Score from which the photograph is defective.
+        review_threshold: Score from which it needs review; None without a review range.
+        region_labels: Class of each connected defect, highest score first; None for a model with one mask for
+            all classes.
+        integrity: Whether checksums in the file have shown that it is undamaged.
+        warnings: Unexpected changes to the photograph.
+        pictures: None if they were not requested.
     """
 
     path: Path
@@ -81,10 +81,10 @@ class Inspector(Protocol):
     """Finds defects in image files.
 
     Attributes:
-        labels: What it may answer.
-        stages: What makes an `InspectedFile` of a path, step by step; each may run in a thread of its own,
-            raises ImageError if this photograph cannot be inspected and others may, SegdecError if none can.
-        max_in_flight: Photographs under way that keep the slowest step busy.
+        labels: Possible labels.
+        stages: Steps from a path to an `InspectedFile`; each may run in its own thread. They raise ImageError
+            if this photograph cannot be inspected, another SegdecError if no photograph can be.
+        max_in_flight: Photographs in progress that keep the slowest step busy.
     """
 
     labels: tuple[str, ...]
@@ -94,7 +94,7 @@ class Inspector(Protocol):
 
 @dataclass(eq=False, kw_only=True)
 class PendingFile(PendingPhotograph):
-    """A photograph out of the image file `path`, with what its owner may not expect."""
+    """A photograph read from `path`."""
 
     path: Path
     integrity: Integrity
@@ -102,25 +102,25 @@ class PendingFile(PendingPhotograph):
 
 
 class LocalInspector:
-    """Inspects with the artifact in the folder `model`; an `Inspector`.
+    """Inspects with the artifact in the folder `model`; implements `Inspector`.
 
     Args:
         model: The artifact.
         threshold: Replaces its image threshold, 0…1.
-        max_pixels: Limit on height × width of a photograph, which is held whole.
-        threads: Of the engine; None for all cores that the process may use.
-        engine: Runs the network; None for the artifact's preferred one that is installed.
-        accept_webp: Whether WebP is inspected, though its damage goes unnoticed.
-        trusted: File of the public keys of which one must have signed it; None if nobody need.
+        max_pixels: Limit on height × width of a photograph.
+        threads: Threads of the engine; None for all cores that the process may use.
+        engine: Name of the engine; None for the artifact's preferred one that is installed.
+        accept_webp: Whether to accept WebP, in which damage cannot be detected.
+        trusted: File of trusted public keys, one of which must have signed it; None: no signature needed.
 
     Raises:
         ArtifactError: If the artifact cannot be used.
-        ConfigError: If there is no such engine.
-        MissingExtraError: If it is not installed.
+        ConfigError: If the engine is unknown.
+        MissingExtraError: If the engine is not installed.
 
     Attributes:
-        notes: What the user must know of how the engine runs on this machine.
-        identity: What its answers depend on.
+        notes: Warnings about how the engine runs on this machine.
+        identity: Everything that its answers depend on.
     """
 
     def __init__(
@@ -192,20 +192,20 @@ class LocalInspector:
 
 
 class RemoteInspector:
-    """Inspects with a service, one request after another; an `Inspector`.
+    """Inspects with a service, one request after another; implements `Inspector`.
 
     Needs neither TensorFlow nor the artifact.
 
     Args:
-        client: Of the service.
+        client: Client of the service.
         threshold: Replaces the model's image threshold, 0…1.
         model: Name of the model; None for the service's default.
         version: Version of `model`, or a label of one.
-        pictures: Whether to answer with pictures: asks for masks and decodes the photographs here too.
+        pictures: Whether to return pictures; this requests masks and decodes the photographs here too.
 
     Raises:
-        ServiceError: If the service refuses or does not answer.
-        ConfigError: If it serves no such model.
+        ServiceError: If the service rejects the request or does not answer.
+        ConfigError: If it does not serve the model.
     """
 
     def __init__(
@@ -227,7 +227,7 @@ class RemoteInspector:
             (one.name, one.version): one.manifest.get("input", {}).get("white_level") for one in served
         }
         self.stages: tuple[Stage, ...] = (self._inspect,)
-        self.max_in_flight = 3  # one is asked about, one before it, one behind
+        self.max_in_flight = 3  # one before the request, one in it, one after it
 
     def _inspect(self, path: Path) -> InspectedFile:
         data = read_file(path)
@@ -235,7 +235,7 @@ class RemoteInspector:
         pictures = None
         if answer.mask is not None:
             white_level = self._white_levels.get((answer.model.name, answer.model.version))
-            # Whether WebP is accepted was the service's to decide.
+            # The service has already decided whether to accept WebP.
             photograph = decode_image(data, str(path), white_level=white_level, accept_webp=True)
             pictures = _make_pictures(answer, answer.mask, photograph.pixels)
         return InspectedFile(
@@ -280,15 +280,15 @@ def _area(answer: Answer) -> NDArray[np.uint8] | None:
 
 
 def served_labels(models: Iterable[ModelDetail], name: str | None, *, review: bool = True) -> tuple[str, ...]:
-    """Returns the labels that the model `name`, or with None any of `models`, may answer.
+    """Returns the possible labels of the model `name`, or of all `models` if it is None.
 
     Args:
-        models: That are served.
-        name: Of a model.
-        review: Whether `review` is one where the model has a threshold for it.
+        models: Served models.
+        name: Name of a model.
+        review: Whether to include `review` if the model has a threshold for it.
 
     Raises:
-        ConfigError: If there is no such model.
+        ConfigError: If the model is not served.
     """
     chosen = _find_served(models, name)
     labels = dict.fromkeys(label for model in chosen for label in model.manifest.get("classes", ()))
@@ -297,14 +297,14 @@ def served_labels(models: Iterable[ModelDetail], name: str | None, *, review: bo
 
 
 def choose_mask(models: Iterable[ModelDetail], name: str | None) -> MaskForm:
-    """Returns the form of mask that every model that may answer has: `classes`, or `png`.
+    """Returns `classes` if every model of this name has a mask per class, else `png`.
 
     Args:
-        models: That are served.
-        name: Of a model.
+        models: Served models.
+        name: Name of a model; None for all.
 
     Raises:
-        ConfigError: If there is no such model.
+        ConfigError: If the model is not served.
     """
     networks = [model.manifest.get("network", {}) for model in _find_served(models, name)]
     return "classes" if all(network.get("mask_classes") for network in networks) else "png"
@@ -315,5 +315,5 @@ def _find_served(models: Iterable[ModelDetail], name: str | None) -> list[ModelD
     chosen = [model for model in served if name in (None, model.name)]
     if not chosen:
         names = ", ".join(sorted({model.name for model in served})) or "none"
-        raise ConfigError(f"No model '{name}' is served. Expected one of: {names}.")
+        raise ConfigError(f"The model '{name}' is not served. Expected one of: {names}.")
     return chosen

@@ -1,4 +1,4 @@
-"""The folder into which the command line writes masks and overlays."""
+"""Writes masks and overlays to a folder."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -14,28 +14,27 @@ from segdec.imaging.overlay import draw_overlay
 class OverlayFolder:
     """Writes NAME_mask.png and NAME_overlay.png for each of `images` to `folder`.
 
-    Of a model with a mask for each class also NAME_classes.png, whose pixels are indices of classes.
+    For a model with a mask per class also NAME_classes.png, whose pixels are class indices.
 
     Args:
-        folder: Where to.
-        images: All photographs that will come.
-        searched: Folders in which they were looked for.
+        folder: Output folder.
+        images: All photographs that will be written.
+        searched: Folders that were searched for photographs.
 
     Raises:
-        ConfigError: If the folder holds the photographs themselves, whose masks may lie there, if it lies
-            where photographs are looked for, or if it cannot be created.
+        ConfigError: If the folder contains the photographs, is in a searched folder, or cannot be created.
     """
 
     def __init__(self, folder: Path, images: Sequence[Path], searched: Sequence[Path] = ()) -> None:
         if any(path.absolute().parent.resolve() == folder.resolve() for path in images):
             raise ConfigError(
-                f"--out {folder} holds the images themselves. Expected another folder; name a new one."
+                f"--out {folder} contains the images themselves. Expected another folder; choose a new one."
             )
         for above in searched:
             if folder.resolve().is_relative_to(above.resolve()):
                 raise ConfigError(
-                    f"--out {folder} lies in {above}, where its pictures would be taken for photographs the "
-                    "next time. Expected a folder elsewhere."
+                    f"--out {folder} is in {above}: the next run would take its pictures for photographs. "
+                    "Expected a folder elsewhere."
                 )
         try:
             folder.mkdir(parents=True, exist_ok=True)
@@ -47,7 +46,7 @@ class OverlayFolder:
         self._stems = dict(zip(images, output_stems(images), strict=True))
 
     def write(self, file: InspectedFile) -> InspectedFile:
-        """Writes the pictures of `file` and returns it; nothing is written where it has none.
+        """Writes the pictures of `file`, if it has any, and returns it.
 
         Raises:
             ConfigError: If the folder cannot be written.
@@ -73,10 +72,9 @@ class OverlayFolder:
 
 
 def output_stems(images: Sequence[Path]) -> list[str]:
-    """Makes a file name without suffix for each image, unique whatever folders the images come from.
+    """Returns a unique file name without suffix for each image.
 
-    An image whose stem is its own keeps it; others get their folder's name in front and, where that
-    does not tell them apart, a number behind.
+    Duplicate stems are prefixed with the name of their folder and, if still equal, numbered.
     """
     stems = Counter(path.stem.lower() for path in images)
     taken = {stem for stem, count in stems.items() if count == 1}

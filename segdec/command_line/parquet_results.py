@@ -1,4 +1,4 @@
-"""The folder of Parquet files that an inspection of many photographs leaves, and goes on from."""
+"""Writes the results of many photographs to Parquet files, from which an interrupted inspection resumes."""
 
 import io
 import json
@@ -26,7 +26,7 @@ except ImportError as error:
 
 ROWS_PER_FILE = 4096
 MAX_FILE_AGE_S = 60.0
-"""A part is written once it has so many rows or is so old: that much is done again after a crash."""
+"""A file is written when it has this many rows or is this old. A crash loses at most one file."""
 
 MODEL = b"segdec.model"
 
@@ -48,32 +48,32 @@ SCHEMA = pa.schema(
         ("class_masks", pa.map_(pa.string(), pa.string())),
     ]
 )
-"""A row for each photograph: its path, and `error`, or prediction and size. `mask` is null where no pixel is
-defective, else the `counts` of COCO's packed run lengths with the `size` [height, width]; `review_threshold`
-is null where there is no review. `region_labels`, the class of each region, and `class_masks`, the `counts`
-of each class, are null where no region has a class, as where the model has one mask for all; `class_masks`
-of a service, too. Older files lack the last three columns."""
+"""One row per photograph: its path, and either `error` or prediction and size.
+
+`mask` has the `counts` of COCO run lengths, whose `size` is [height, width]; null if no pixel is defective.
+`review_threshold` is null without a review range. `region_labels` (the class of each region) and
+`class_masks` (the `counts` of each class) are null for a model with one mask for all classes."""
 
 
 class ResultFolder:
-    """Keeps what is found in photographs as Parquet files; any number of processes may write into one folder.
+    """Writes results to Parquet files; several processes may write to one folder.
 
-    A file is complete or not there. Leaving the `with` block writes what is left, whatever ended it.
+    Files are written atomically. Leaving the `with` block writes the remaining rows, also after an error.
 
     Args:
-        folder: Where to; is made.
-        model: What the answers depend on. The files carry it, and a folder keeps to one.
-        read: Whether to look for what is there.
+        folder: Result folder; created if missing.
+        model: Model and settings that produce the results. They are stored in the files, and all files of a
+            folder must agree.
+        read: Whether to read existing results.
 
     Raises:
-        ConfigError: If the folder cannot be made or read, or its files come from another model.
+        ConfigError: If the folder cannot be created or read, or its files come from another model.
 
     Attributes:
         folder: As given.
-        done: Paths of the photographs that have a row from before.
-        not_inspected: Those of them whose rows say why they could not be inspected.
-        counts: Photographs by label, those that could not be inspected as `NOT_INSPECTED`, that this process
-            added.
+        done: Paths of the photographs that already have a row.
+        not_inspected: Those of them whose row has an error.
+        counts: Photographs that this process added, by label; `NOT_INSPECTED` for errors.
     """
 
     def __init__(self, folder: Path, model: Mapping[str, Any], *, read: bool = True) -> None:
@@ -125,7 +125,7 @@ class ResultFolder:
         )
 
     def add_failure(self, path: Path, error: ImageError) -> None:
-        """Adds the row of a photograph that could not be inspected, and why.
+        """Adds the row of a photograph that could not be inspected, with the reason.
 
         Raises:
             OSError: If the folder cannot be written.
@@ -146,19 +146,19 @@ class ResultFolder:
         self._rows, self._since = [], time.monotonic()
 
     def _read(self, part: Path) -> list[tuple[str, str | None]]:
-        """The photographs of a file that is there, each with the reason why it was not inspected, if so."""
+        """Reads the paths of an existing file, each with its error or None."""
         try:
             table = pq.read_table(part, columns=["image", "error"])
         except (pa.ArrowInvalid, pa.ArrowKeyError) as error:
             raise ConfigError(
-                f"{part} is no result of an inspection ({error}). Expected a folder that holds nothing else; "
-                "name another one, or remove the file to inspect its photographs again."
+                f"{part} is not a result file ({error}). Expected a folder with result files only; choose "
+                "another one, or remove the file to inspect its photographs again."
             ) from error
         written = (table.schema.metadata or {}).get(MODEL, b"{}")
         if written != self._schema.metadata[MODEL]:
             raise ConfigError(
-                f"{part} was written with {_describe(written)}, and this inspection runs with "
-                f"{_describe(self._schema.metadata[MODEL])}. Expected one model a folder; name another."
+                f"{part} was written with {_describe(written)}, but this inspection uses "
+                f"{_describe(self._schema.metadata[MODEL])}. Expected one model per folder; choose another."
             )
         return list(zip(*(table.column(name).to_pylist() for name in ("image", "error")), strict=True))
 

@@ -1,4 +1,4 @@
-"""Which photographs the arguments of the command line mean."""
+"""Finds the photographs that the command line's arguments name."""
 
 import argparse
 import csv
@@ -17,43 +17,41 @@ from segdec.images import SUFFIXES
 
 @dataclass(frozen=True)
 class Shard:
-    """Part `number` of `count`, from 1 on, of the photographs.
+    """Shard `number` of `count`, counted from 1.
 
-    A photograph is in the same part whatever others there are: its path, as it was given, decides.
+    The shard of a photograph depends only on its path as given.
     """
 
     number: int
     count: int
 
     def select(self, photographs: Iterable[Path]) -> list[Path]:
-        """Returns those that belong to this part, in their order."""
+        """Returns the photographs of this shard, in order."""
         return [path for path in photographs if zlib.crc32(os.fsencode(path)) % self.count == self.number - 1]
 
 
 def parse_shard(text: str) -> Shard:
-    """Reads a shard as users write it, `3/16`; for `argparse`."""
+    """Parses a shard such as `3/16`, for `argparse`."""
     number, _, count = text.partition("/")
     if not (number.isdecimal() and count.isdecimal() and 1 <= int(number) <= int(count)):
-        raise argparse.ArgumentTypeError(
-            f"{text!r} is no shard. Expected one of its number, as 3/16 or 16/16"
-        )
+        raise argparse.ArgumentTypeError(f"{text!r} is not a shard. Expected NUMBER/COUNT, for example 3/16")
     return Shard(int(number), int(count))
 
 
 def find_photographs(arguments: Iterable[Path]) -> list[Path]:
-    """Finds the photographs that `arguments` mean, each once.
+    """Finds the photographs that `arguments` name, each once.
 
-    A folder means the photographs below it, sorted; a list, see `LISTS`, those that it names; a pattern such
-    as `line*/**/*.png`, the photographs that match it, sorted. Other files stay in their order, whatever
-    their name and whether they are there.
+    A folder stands for the photographs below it, sorted; a list (see `LISTS`) for those that it names; a
+    pattern such as `line*/**/*.png` for the photographs that match it, sorted. Other paths are returned as
+    they are, even if they do not exist.
 
     Raises:
-        ConfigError: If a folder, a list or a pattern holds no photograph or cannot be read.
+        ConfigError: If a folder, a list or a pattern has no photographs or cannot be read.
     """
-    return list(dict.fromkeys(path for argument in arguments for path in _meant_by(argument)))
+    return list(dict.fromkeys(path for argument in arguments for path in _expand(argument)))
 
 
-def _meant_by(path: Path) -> Sequence[Path]:
+def _expand(path: Path) -> Sequence[Path]:
     if path.is_dir():
         return _checked(path, sorted(photographs_below(path)))
     if path.suffix.lower() in LISTS:
@@ -65,15 +63,15 @@ def _meant_by(path: Path) -> Sequence[Path]:
 
 
 def photographs_below(folder: Path) -> Iterator[Path]:
-    """Lists the visible photographs in `folder` and all visible folders below it, in any order.
+    """Lists the photographs in `folder` and its subfolders, without hidden ones, in any order.
 
-    Links are followed; a folder that several lead to is listed once.
+    Follows links; a folder that several links reach is listed once.
 
     Raises:
         ConfigError: If a folder cannot be listed.
     """
     listed: set[Path] = set()
-    for name, below, files in os.walk(folder, followlinks=True, onerror=_refuse):
+    for name, below, files in os.walk(folder, followlinks=True, onerror=_raise_unreadable):
         real = Path(name).resolve()
         below[:] = [] if real in listed else sorted(inner for inner in below if not inner.startswith("."))
         if real not in listed:
@@ -88,8 +86,8 @@ def _is_photograph(name: str) -> bool:
 def _checked(place: Path, found: list[Path]) -> list[Path]:
     if not found:
         raise ConfigError(
-            f"{place} holds no photographs. Expected files of the types {', '.join(sorted(SUFFIXES))} in it "
-            "or in folders below it; give the folder that holds them, or a pattern that they match."
+            f"{place} has no photographs. Expected files of the types {', '.join(sorted(SUFFIXES))} in it or "
+            "its subfolders; pass the folder with the photographs, or a pattern that matches them."
         )
     return found
 
@@ -101,7 +99,7 @@ def _lines(text: str) -> Iterator[str]:
 def _column(text: str) -> Iterator[str]:
     table = csv.DictReader(text.splitlines())
     if "image" not in (table.fieldnames or ()):
-        raise ValueError("its first line names no column 'image'")
+        raise ValueError("its first line has no column 'image'")
     yield from (row["image"] or "" for row in table)
 
 
@@ -110,14 +108,14 @@ def _objects(text: str) -> Iterator[str]:
         if line.strip():
             record = json.loads(line)
             if not isinstance(record, dict) or not isinstance(record.get("image"), str):
-                raise ValueError(f"line {number} is no object with an 'image'")
+                raise ValueError(f"line {number} is not an object with an 'image'")
             yield record["image"]
 
 
 LISTS: dict[str, Callable[[str], Iterator[str]]] = {".txt": _lines, ".csv": _column, ".jsonl": _objects}
-"""Files that list photographs, by suffix: a path a line, a column `image`, or an object with `image` a line.
+"""Readers of list files, by suffix: one path per line, a column `image`, or one object with `image` per line.
 
-A path starts at the folder of the list.
+Paths are relative to the folder of the list.
 """
 
 
@@ -128,15 +126,17 @@ def _read_list(file: Path) -> list[Path]:
         raise ConfigError(f"The list {file} cannot be read: {error.strerror}.") from error
     except ValueError as error:  # of JSON and UTF-8 too
         raise ConfigError(
-            f"{file} is no list of photographs ({error}). Expected a path a line (.txt), a column 'image' "
-            "(.csv) or an object with 'image' a line (.jsonl)."
+            f"{file} is not a list of photographs ({error}). Expected one path per line (.txt), a column "
+            "'image' (.csv) or one object with 'image' per line (.jsonl)."
         ) from error
     if not named:
-        raise ConfigError(f"{file} names no photograph. Expected a path a line, from the folder of the list.")
+        raise ConfigError(
+            f"{file} names no photograph. Expected one path per line, relative to the folder of the list."
+        )
     return [file.parent / name for name in named]
 
 
-def _refuse(error: OSError) -> NoReturn:
+def _raise_unreadable(error: OSError) -> NoReturn:
     raise ConfigError(
         f"The folder {error.filename} cannot be listed: {error.strerror}. Check its permissions and its disk."
     ) from error

@@ -1,4 +1,4 @@
-"""The photographs of a large inspection, spread over the machines of a Ray cluster."""
+"""Distributes the inspection of many photographs over a Ray cluster."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,15 +15,15 @@ except ImportError as error:
     raise MissingExtraError("ray", "ray") from error
 
 MAX_BATCH = 256
-"""Photographs in a batch, after which its results are written: what is done again if a machine is lost."""
+"""Photographs per batch. Results are written after each batch, so that a lost machine costs one batch."""
 
 
 class RayInspector:
-    """An actor that holds the model and writes what it finds in a batch of photographs.
+    """An actor that loads the model, inspects batches of photographs and writes the results.
 
     Args:
         settings: The arguments of `LocalInspector`.
-        folder: Of the results.
+        folder: Result folder.
     """
 
     def __init__(self, settings: dict[str, Any], folder: Path) -> None:
@@ -31,22 +31,22 @@ class RayInspector:
         self._folder = folder
 
     def __call__(self, batch: dict[str, Any]) -> dict[str, Any]:
-        """Inspects the photographs `batch["image"]`; returns the kinds of what was found, and how many."""
+        """Inspects the photographs `batch["image"]`; returns how many got each label."""
         with ResultFolder(self._folder, self._inspector.identity, read=False) as results:
             inspect([Path(name) for name in batch["image"]], self._inspector, results)
         return {"kind": list(results.counts), "count": list(results.counts.values())}
 
 
 def inspect_on_ray(images: Sequence[Path], settings: dict[str, Any], results: ResultFolder) -> None:
-    """Inspects `images` into the folder of `results`, which counts them too.
+    """Inspects `images`, writes the results to the folder of `results` and counts them there.
 
     Joins the cluster that `RAY_ADDRESS` names, else starts one on this machine. Photographs, model and folder
-    must lie at the same paths on all machines.
+    must have the same paths on all machines.
 
     Args:
         images: Image files.
-        settings: The arguments of `LocalInspector`; an actor takes as many cores as the engine has threads.
-        results: Where to.
+        settings: The arguments of `LocalInspector`; an actor uses one core per engine thread.
+        results: Result folder.
     """
     if not images:
         return

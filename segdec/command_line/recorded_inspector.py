@@ -1,4 +1,4 @@
-"""Gets a photograph inspected and recorded once, however long the service is away."""
+"""Has a photograph inspected and recorded exactly once, however long the service is unavailable."""
 
 import errno
 import hashlib
@@ -20,48 +20,47 @@ from segdec.schemas import InspectAnswer
 if TYPE_CHECKING:
     from segdec.client.calls import InspectOptions
 
-REFUSED = frozenset({413, 415, 422})
-"""The photograph is none that the service takes."""
-UNREADABLE = frozenset({errno.EACCES, errno.EPERM, errno.EIO})
-"""Errors of one file. Others are those of its disk or network, and pass."""
-BUSY = frozenset({429, 503})
-WRONG = frozenset({400, 401, 403, 404, 405})
-"""Asked wrongly: no photograph would be taken."""
-LOST = "replica_lost"
+REJECTED_STATUSES = frozenset({413, 415, 422})
+"""The service cannot use this photograph."""
+BUSY_STATUSES = frozenset({429, 503})
+REQUEST_ERROR_STATUSES = frozenset({400, 401, 403, 404, 405})
+"""The request is wrong, so the service would reject every photograph."""
+FILE_ERRNOS = frozenset({errno.EACCES, errno.EPERM, errno.EIO})
+"""Errors of one file. Others belong to its disk or network and may pass."""
+REPLICA_LOST = "replica_lost"
 MAX_FAULTS = 5
-"""Failures on one photograph by a service that was ready, after which the photograph counts as the reason."""
+"""Failures of a ready service on one photograph, after which the photograph counts as the cause."""
 MAX_CHANGES = 5
-"""Times that a photograph is looked at again because it has changed."""
+"""How often a photograph that keeps changing is read again."""
 FIRST_WAIT_S = 1.0
 MAX_WAIT_S = 30.0
 MAX_NAME_CHARACTERS = 128
-"""Longest name of a station or a part, letters."""
+"""Longest name of a station or a part."""
 MAX_FILE_BYTES = 2**28
-"""Largest file that is read at all."""
 
 
 class InspectingClient(Protocol):
-    """What is used of `segdec.client.Client`."""
+    """The part of `segdec.client.Client` that is used here."""
 
     def inspect(self, image: bytes, **options: Unpack["InspectOptions"]) -> InspectAnswer:
         """Inspects one photograph."""
 
     def ready(self) -> bool:
-        """Returns whether photographs are answered now."""
+        """Returns whether the service answers photographs now."""
 
 
 class StoppedError(Exception):
-    """The command is to end: the photograph stays where it is."""
+    """The command is stopping; the photograph stays where it is."""
 
 
 class InspectionFailedError(Exception):
     """The photograph cannot be inspected.
 
     Args:
-        detail: Why.
-        code: Stable word for programs.
-        status: Of HTTP; None where nobody was asked.
-        request_id: Under which the service's log has it.
+        detail: The reason.
+        code: Stable error code for programs.
+        status: HTTP status; None if the service was not asked.
+        request_id: Id of the request in the service's log.
     """
 
     def __init__(
@@ -71,25 +70,25 @@ class InspectionFailedError(Exception):
         self.detail, self.code, self.status, self.request_id = detail, code, status, request_id
 
     def as_json(self, name: str) -> str:
-        """Says it in the file beside the photograph `name`."""
-        told = {"photograph": name, "code": self.code, "detail": self.detail, "status": self.status}
+        """Returns the content of the error file for the photograph `name`."""
+        error = {"photograph": name, "code": self.code, "detail": self.detail, "status": self.status}
         now = datetime.now(UTC).isoformat(timespec="seconds")
-        return json.dumps({**told, "request_id": self.request_id, "failed_at": now}, indent=1) + "\n"
+        return json.dumps({**error, "request_id": self.request_id, "failed_at": now}, indent=1) + "\n"
 
 
 @dataclass(frozen=True)
 class RecordedInspector:
-    """Asks about one photograph after the other.
+    """Inspects one photograph after another with a service and waits until each is recorded.
 
     Attributes:
-        client: Of the service.
+        client: Client of the service.
         station: Where the photographs are taken.
-        part_pattern: Finds the part in a name, as its group `part`; None: no part is named.
-        settle_s: Seconds until a photograph that changes is looked at again.
-        accept_unrecorded: Whether an answer is enough of which no record is kept.
-        rest: Waits for so many seconds; returns True if the command is to end.
-        say: Tells people what is waited for; None: it is over.
-        draw: Random numbers from 0 to 1.
+        part_pattern: Finds the part id in a file name, as its group `part`; None: no part id is sent.
+        settle_s: Seconds before a photograph that has changed is read again.
+        accept_unrecorded: Whether to accept an answer without a record.
+        wait: Waits for a number of seconds; returns True if the command is stopping.
+        report_wait: Shows what the command waits for; None: it no longer waits.
+        random: Returns random numbers from 0 to 1.
     """
 
     client: InspectingClient
@@ -97,32 +96,30 @@ class RecordedInspector:
     part_pattern: re.Pattern[str] | None
     settle_s: float
     accept_unrecorded: bool
-    rest: Callable[[float], bool]
-    say: Callable[[str | None], None]
-    draw: Callable[[], float] = random.random
+    wait: Callable[[float], bool]
+    report_wait: Callable[[str | None], None]
+    random: Callable[[], float] = random.random
 
     def inspect(self, claim: Claim) -> InspectAnswer:
         """Returns the answer, once the service has recorded it.
 
         Raises:
-            InspectionFailedError: If the service refuses the photograph, or fails on it alone.
-            StoppedError: If the command is to end before.
-            ServiceError: If the service would refuse every photograph.
+            InspectionFailedError: If the service rejects this photograph or fails on it alone.
+            StoppedError: If the command stops first.
+            ServiceError: If the service would reject every photograph.
             OSError: If the photograph cannot be read.
         """
         part = self._part(claim.path.name)
         for _ in range(MAX_CHANGES):
-            data, seen = _read(claim.path)
+            data, signature = _read(claim.path)
             try:
-                if seen is not None:
-                    return self._ask(data, part, _key(claim, data))
+                if signature is not None:
+                    return self._ask(data, part, _idempotency_key(claim, data))
             except InspectionFailedError:
-                if _read(claim.path, 0)[1] == seen:
+                if _read(claim.path, 0)[1] == signature:
                     raise
-            self._wait(self.settle_s)  # whoever writes it had paused
-        raise InspectionFailedError(
-            f"It changed whenever it was looked at, {MAX_CHANGES} times.", "still_changing"
-        )
+            self._wait(self.settle_s)  # the camera is still writing it
+        raise InspectionFailedError(f"It changed during each of {MAX_CHANGES} reads.", "still_changing")
 
     def _part(self, name: str) -> str | None:
         if self.part_pattern is None:
@@ -132,35 +129,35 @@ class RecordedInspector:
         if part is None or not is_valid_name(part):
             pattern = self.part_pattern.pattern
             raise InspectionFailedError(
-                f"Its name tells no part. Expected one that matches '{pattern}'.", "no_part"
+                f"Its name has no part id. Expected a name that matches '{pattern}'.", "no_part"
             )
         return part
 
     def _ask(self, data: bytes, part: str | None, key: str) -> InspectAnswer:
-        waits, faults = self._waits(), 0
+        waits, faults = self._wait_times(), 0
         while True:
             try:
                 answer = self.client.inspect(
                     data, station=self.station, part_id=part, idempotency_key=key, mask="none"
                 )
             except ServiceError as error:
-                if error.status in WRONG:
+                if error.status in REQUEST_ERROR_STATUSES:
                     raise
-                faults += error.status not in BUSY
-                if error.status in REFUSED or error.code == LOST or faults == MAX_FAULTS:
+                faults += error.status not in BUSY_STATUSES
+                if error.status in REJECTED_STATUSES or error.code == REPLICA_LOST or faults == MAX_FAULTS:
                     raise InspectionFailedError(
                         error.detail, error.code, error.status, error.request_id
                     ) from error
                 self._wait_until_ready(error.detail, waits)
                 continue
             if answer.record_id is not None or self.accept_unrecorded:
-                self.say(None)
+                self.report_wait(None)
                 return answer
             why = answer.warnings[-1] if answer.warnings else "This inspection is not recorded."
-            self._wait_until_ready(f"{why} Without a record, start with --unrecorded", waits)
+            self._wait_until_ready(f"{why} To accept that, start with --unrecorded", waits)
 
     def _wait_until_ready(self, why: str, waits: Iterator[float]) -> None:
-        self.say(why)
+        self.report_wait(why)
         self._wait(next(waits))
         while not self._is_ready():
             self._wait(next(waits))
@@ -168,31 +165,30 @@ class RecordedInspector:
     def _is_ready(self) -> bool:
         try:
             return self.client.ready()
-        except ServiceError:  # a proxy answers in its place
+        except ServiceError:  # a proxy answered instead
             return False
 
-    def _waits(self) -> Iterator[float]:
-        """Yields seconds that double, less up to a half by chance: many folders may wait for one service."""
+    def _wait_times(self) -> Iterator[float]:
+        """Yields seconds that double, reduced at random by up to half: many folders may use one service."""
         longest_s = FIRST_WAIT_S
         while True:
-            yield longest_s * (1 - self.draw() / 2)
+            yield longest_s * (1 - self.random() / 2)
             longest_s = min(2 * longest_s, MAX_WAIT_S)
 
     def _wait(self, seconds: float) -> None:
-        if self.rest(seconds):
+        if self.wait(seconds):
             raise StoppedError
 
 
 def is_valid_name(text: str) -> bool:
-    """Whether `text` can be the name of a part: 1 to 128 letters that print."""
+    """Returns whether `text` can name a station or part: 1 to 128 printable characters."""
     return 0 < len(text) <= MAX_NAME_CHARACTERS and text.isprintable()
 
 
-def _read(path: Path, most_bytes: int = MAX_FILE_BYTES) -> tuple[bytes, FileSignature | None]:
-    """Reads a file, and looks at it: open, since a network's file system may remember old looks else.
+def _read(path: Path, max_bytes: int = MAX_FILE_BYTES) -> tuple[bytes, FileSignature | None]:
+    """Reads a file and its signature, which is None if the file changed meanwhile.
 
-    Returns:
-        What it holds, and the look; None in its place if it changed meanwhile.
+    The signature comes from the open file, because network file systems may cache old ones.
     """
     try:
         with path.open("rb") as file:
@@ -201,16 +197,16 @@ def _read(path: Path, most_bytes: int = MAX_FILE_BYTES) -> tuple[bytes, FileSign
                 raise InspectionFailedError(
                     f"It has {before.size} bytes. Expected at most {MAX_FILE_BYTES}.", "too_large"
                 )
-            data = file.read(most_bytes)
+            data = file.read(max_bytes)
             after = file_signature(os.fstat(file.fileno()))
     except OSError as error:
-        if error.errno not in UNREADABLE:
+        if error.errno not in FILE_ERRNOS:
             raise
         raise InspectionFailedError(f"It cannot be read: {error.strerror}.", "unreadable_file") from error
     return data, after if after == before else None
 
 
-def _key(claim: Claim, data: bytes) -> str:
-    """The Idempotency-Key: of this file, of no other that is equal to it, and of what it holds now."""
-    told = [claim.id, ascii(claim.path.name), hashlib.sha256(data).hexdigest()]
-    return hashlib.sha256(json.dumps(told).encode()).hexdigest()
+def _idempotency_key(claim: Claim, data: bytes) -> str:
+    """Identifies this file with this content: an equal file with another claim has another key."""
+    identity = [claim.id, ascii(claim.path.name), hashlib.sha256(data).hexdigest()]
+    return hashlib.sha256(json.dumps(identity).encode()).hexdigest()

@@ -1,4 +1,4 @@
-"""The API key that the command line gives a service."""
+"""The API key that the command line sends to a service."""
 
 import os
 from collections.abc import Iterator
@@ -13,16 +13,16 @@ UNAUTHORIZED = 401
 
 @contextmanager
 def explain_key_errors(url: str, file: Path | None, key: str | None) -> Iterator[None]:
-    """Within the block, a service that wants another key is answered in words of the command line."""
+    """Within the block, an error 401 of the service becomes a message about the command line's options."""
     try:
         yield
     except ServiceError as error:
         if error.status != UNAUTHORIZED:
             raise
-        detail = f"{url} asks for an API key. Give it with --api-key-file FILE."
+        detail = f"{url} requires an API key. Pass it with --api-key-file FILE."
         if key is not None:
             source = file or f"${KEY_VARIABLE}"
-            detail = f"{url} does not know the key in {source}. Check it, or ask whoever runs the service."
+            detail = f"{url} rejects the key in {source}. Check it, or ask the operator of the service."
         raise ServiceError(
             detail, code=error.code, status=error.status, request_id=error.request_id
         ) from error
@@ -32,7 +32,7 @@ def read_key(file: Path | None) -> str | None:
     """Returns the API key in `file`, else in the environment, else None.
 
     Raises:
-        ConfigError: If the file cannot be read, or holds no key.
+        ConfigError: If the file cannot be read or has no valid key.
     """
     from segdec.client.connection import is_valid_api_key
 
@@ -41,8 +41,8 @@ def read_key(file: Path | None) -> str | None:
     key = _read_key_file(file)
     if not is_valid_api_key(key):
         raise ConfigError(
-            f"--api-key-file {file} holds no usable key: it is empty, or has several words or letters beyond "
-            "ASCII. Expected the key alone."
+            f"--api-key-file {file} has no valid key: it is empty, or has several words or non-ASCII "
+            "characters. Expected only the key."
         )
     return key
 
@@ -51,7 +51,7 @@ def _read_key_file(file: Path) -> str:
     try:
         return file.read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is no text"
+        reason = error.strerror if isinstance(error, OSError) else "it is not text"
         raise ConfigError(
-            f"--api-key-file {file} cannot be read: {reason}. Expected a file that holds the key alone."
+            f"--api-key-file {file} cannot be read: {reason}. Expected a file with only the key."
         ) from error

@@ -1,4 +1,4 @@
-"""Signs artifacts, and checks who signed them: `segdec keygen`, `segdec sign`, `segdec verify`."""
+"""Signs artifacts and verifies signatures: `segdec keygen`, `segdec sign`, `segdec verify`."""
 
 import argparse
 from pathlib import Path
@@ -13,33 +13,33 @@ if TYPE_CHECKING:
 
 def add_signing(commands: "Commands") -> None:
     """Adds the commands to the command line."""
-    keygen = commands.add_parser("keygen", help="make the pair of keys that models are signed with")
-    keygen.add_argument("private", type=Path, metavar="NAME.key", help="the public one is NAME.pub beside it")
-    keygen.set_defaults(run=make)
+    keygen = commands.add_parser("keygen", help="generate the key pair that signs models")
+    keygen.add_argument(
+        "private", type=Path, metavar="NAME.key", help="private key; the public key becomes NAME.pub"
+    )
+    keygen.set_defaults(run=run_keygen)
 
-    signing = commands.add_parser("sign", help="sign a model: vouch for it")
+    signing = commands.add_parser("sign", help="sign a model")
     signing.add_argument("model", type=Path, metavar="MODEL", help="folder of the artifact")
     signing.add_argument("--key", type=Path, required=True, metavar="FILE", help="private key, PEM")
-    signing.set_defaults(run=sign)
+    signing.set_defaults(run=run_sign)
 
-    verifying = commands.add_parser("verify", help="check that a model is what a trusted key signed")
+    verifying = commands.add_parser("verify", help="verify that a trusted key signed a model")
     verifying.add_argument("model", type=Path, metavar="MODEL", help="folder of the artifact")
-    verifying.add_argument(
-        "--key", type=Path, required=True, metavar="FILE", help="public keys, PEM, one after another"
-    )
-    verifying.set_defaults(run=verify)
+    verifying.add_argument("--key", type=Path, required=True, metavar="FILE", help="trusted public keys, PEM")
+    verifying.set_defaults(run=run_verify)
 
 
-def make(options: argparse.Namespace) -> int:
-    """Makes a pair of keys."""
+def run_keygen(options: argparse.Namespace) -> int:
+    """Generates a key pair."""
     public, name = generate_key_pair(options.private)
-    print(f"Wrote {options.private}, which signs: keep it where models are released, and nowhere else.")
-    print(f"Wrote {public}, which checks (key {name}): give it to --require-signature.")
+    print(f"Wrote the private key {options.private}. Keep it only where models are released.")
+    print(f"Wrote the public key {public} (key {name}). Pass it to --require-signature.")
     return 0
 
 
-def sign(options: argparse.Namespace) -> int:
-    """Signs an artifact, all of whose files are checked before."""
+def run_sign(options: argparse.Namespace) -> int:
+    """Checks all files of an artifact and signs it."""
     key = read_private_key(options.key)
     artifact = open_artifact(options.model)
     artifact.check_files()
@@ -48,11 +48,11 @@ def sign(options: argparse.Namespace) -> int:
     return 0
 
 
-def verify(options: argparse.Namespace) -> int:
+def run_verify(options: argparse.Namespace) -> int:
     """Checks the signature and every file of an artifact."""
     artifact = open_artifact(options.model, TrustedKeys.read(options.key))
     artifact.check_files()
-    print(f"{_describe(artifact)} is signed with the key {artifact.signed_by}; no file of it has changed.")
+    print(f"{_describe(artifact)} is signed with the key {artifact.signed_by}; its files are unchanged.")
     return 0
 
 

@@ -1,8 +1,9 @@
-"""Inspects what a camera drops into a folder: `segdec watch FOLDER --url URL`."""
+"""Inspects the photographs that a camera writes to a folder: `segdec watch FOLDER --url URL`."""
 
 import argparse
 import re
 import signal
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -26,16 +27,18 @@ END_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 def add_watch(commands: "Commands") -> None:
-    """Adds the command to the command line."""
+    """Adds the command `watch` to the command line."""
     command = commands.add_parser(
         "watch",
-        help="inspect and record what a camera drops into a folder",
-        description="Sends each photograph that comes into FOLDER to /v1/inspect of a service, and moves it "
+        help="inspect and record the photographs that a camera writes to a folder",
+        description="Send each photograph that arrives in FOLDER to /v1/inspect of a service, then move it "
         "to FOLDER/done or FOLDER/failed.",
     )
     command.set_defaults(run=watch)
-    command.add_argument("folder", type=Path, metavar="FOLDER", help="that the camera writes to")
-    command.add_argument("--url", required=True, help="service that answers, such as http://127.0.0.1:8000")
+    command.add_argument("folder", type=Path, metavar="FOLDER", help="folder that the camera writes to")
+    command.add_argument(
+        "--url", required=True, help="address of the service, for example http://127.0.0.1:8000"
+    )
     command.add_argument(
         "--station", type=_station, default="", metavar="NAME", help="where the photographs are taken"
     )
@@ -43,40 +46,38 @@ def add_watch(commands: "Commands") -> None:
         "--part-pattern",
         type=_part_pattern,
         metavar="REGEX",
-        help="finds the part in a file's name, as its group 'part': '^(?P<part>[^_]+)_'",
+        help="finds the part id in a file name, as its group 'part': '^(?P<part>[^_]+)_'",
     )
     command.add_argument(
         "--answers",
         action="store_true",
-        help="write each answer beside its photograph: done/part.png.json",
+        help="write each answer next to its photograph: done/part.png.json",
     )
     command.add_argument(
         "--settle",
         type=_seconds,
         default=SETTLE_S,
         metavar="S",
-        help="seconds without a change after which a file is whole (default: %(default)g)",
+        help="seconds without a change after which a file is complete (default: %(default)g)",
     )
     command.add_argument(
         "--look-every",
         type=_seconds,
         default=LOOK_S,
         metavar="S",
-        help="seconds after which the folder is looked at without an event, of which network folders may "
-        "have none (default: %(default)g)",
+        help="seconds between scans of the folder without a change event, which network folders may not "
+        "send (default: %(default)g)",
     )
+    command.add_argument("--unrecorded", action="store_true", help="accept a service that does not record")
     command.add_argument(
-        "--unrecorded", action="store_true", help="go on with a service that keeps no record"
-    )
-    command.add_argument(
-        "--api-key-file", type=Path, metavar="FILE", help=f"holds the key; default: ${KEY_VARIABLE}, if set"
+        "--api-key-file", type=Path, metavar="FILE", help=f"file with the API key; default: ${KEY_VARIABLE}"
     )
 
 
 def _station(text: str) -> str:
     if text and not is_valid_name(text):
         raise argparse.ArgumentTypeError(
-            f"{text!r} is no name. Expected 1 to {MAX_NAME_CHARACTERS} letters that print"
+            f"{text!r} is not a name. Expected 1 to {MAX_NAME_CHARACTERS} printable characters"
         )
     return text
 
@@ -87,7 +88,7 @@ def _seconds(text: str) -> float:
     except ValueError:
         seconds = -1.0
     if not 0 < seconds <= threading.TIMEOUT_MAX:
-        raise argparse.ArgumentTypeError(f"{text!r} is no time. Expected seconds, such as 2")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a time. Expected seconds, for example 2")
     return seconds
 
 
@@ -95,49 +96,49 @@ def _part_pattern(text: str) -> re.Pattern[str]:
     try:
         pattern = re.compile(text)
     except re.error as error:
-        raise argparse.ArgumentTypeError(f"{text!r} is no regular expression: {error}") from error
+        raise argparse.ArgumentTypeError(f"{text!r} is not a regular expression: {error}") from error
     if "part" not in pattern.groupindex:
-        raise argparse.ArgumentTypeError(f"{text!r} has no group 'part'. Expected one as '(?P<part>[^_]+)'")
+        raise argparse.ArgumentTypeError(f"{text!r} has no group 'part'. Expected one like '(?P<part>[^_]+)'")
     return pattern
 
 
 def watch(options: argparse.Namespace) -> int:
-    """Watches the folder of the command line until a signal ends it."""
+    """Watches a folder until a signal stops it."""
     try:
         from segdec.client import Client
         from segdec.command_line.folder_events import FolderEvents
-    except MissingExtraError as error:  # that of the client, too: 'watch' holds it
+    except MissingExtraError as error:  # the extra 'watch' includes 'client'
         raise MissingExtraError(error.package, "watch") from error
     if not options.folder.is_dir():
-        raise ConfigError(f"{options.folder} is no folder. Expected the one that the camera writes to.")
+        raise ConfigError(f"{options.folder} is not a folder. Expected the one that the camera writes to.")
     key = read_key(options.api_key_file)
-    notices, folder = StatusMessages(), DropFolder(options.folder)
+    messages, folder = StatusMessages(), DropFolder(options.folder)
     folder.prepare()
-    events = FolderEvents(options.folder, notices.warn)
+    events = FolderEvents(options.folder, messages.warn)
     with (
-        _held_alone(folder),
-        _ended_by_signals(events.end),
+        _exclusive(folder),
+        _stopped_by_signals(events.stop),
         explain_key_errors(options.url, options.api_key_file, key),
-        Client(options.url, api_key=key, sleep=events.pause) as client,
+        Client(options.url, api_key=key, sleep=events.wait) as client,
     ):
-        delivery = RecordedInspector(
+        inspector = RecordedInspector(
             client,
             station=options.station,
             part_pattern=options.part_pattern,
             settle_s=options.settle,
             accept_unrecorded=options.unrecorded,
-            rest=events.rest,
-            say=notices.say,
+            wait=events.wait,
+            report_wait=messages.report_wait,
         )
-        arrivals = IncomingFiles(options.folder, options.settle)
+        incoming = IncomingFiles(options.folder, options.settle)
         events.start()
-        notices.begin(f"watching {options.folder} for {options.url}; Ctrl-C ends it")
+        print(f"watching {options.folder} for {options.url}; Ctrl-C stops it", file=sys.stderr, flush=True)
         FolderWatch(
             folder,
-            arrivals,
-            delivery,
+            incoming,
+            inspector,
             events,
-            notices,
+            messages,
             settle_s=options.settle,
             scan_interval_s=options.look_every,
             answers=options.answers,
@@ -146,24 +147,24 @@ def watch(options: argparse.Namespace) -> int:
 
 
 @contextmanager
-def _held_alone(folder: DropFolder) -> Iterator[None]:
+def _exclusive(folder: DropFolder) -> Iterator[None]:
     with ExitStack() as stack:
         try:
             stack.enter_context(folder_lock(folder.inspecting, wait=False))
         except BlockingIOError:
             raise ConfigError(
-                f"{folder.inspecting.parent} is watched by another process. Expected one for each folder."
+                f"{folder.inspecting.parent} is watched by another process. Expected one process per folder."
             ) from None
         yield
 
 
 @contextmanager
-def _ended_by_signals(end: Callable[[], None]) -> Iterator[None]:
-    """Within the block, Ctrl-C and SIGTERM let the photograph in hand be finished."""
+def _stopped_by_signals(stop: Callable[[], None]) -> Iterator[None]:
+    """Within the block, Ctrl-C and SIGTERM stop the command after the current photograph."""
 
     def handle(*_: object) -> None:
-        # In a thread: the one that is interrupted may hold the locks of what ends it.
-        threading.Thread(target=end, name="end").start()
+        # In a thread, because the interrupted thread may hold the locks that `stop` needs.
+        threading.Thread(target=stop, name="stop").start()
 
     before = {number: signal.signal(number, handle) for number in END_SIGNALS}
     try:

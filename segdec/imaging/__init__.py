@@ -1,1 +1,1 @@
-"""Image files to values, each format by the strictest decoder there is."""
+"""Image files, masks and polygons: strict decoding, checks, drawing."""

@@ -1,4 +1,4 @@
-"""Files whose header was accepted to their values, by the strictest decoder there is for each format."""
+"""Decodes the pixels of files whose header was accepted, with the strictest decoder for each format."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -18,21 +18,21 @@ if TYPE_CHECKING:
 Values = NDArray[np.uint8] | NDArray[np.uint16]
 
 PNG_GREY = (0, 4)
-"""Colour types of a PNG without colour: grey, and grey with alpha."""
+"""PNG colour types without colour: grey, and grey with alpha."""
 
 
 def decode_values(picture: "Picture", kind: str, bit_depth: int, data: bytes, name: str) -> Values:
-    """Decodes the first picture of a file, without its alpha.
+    """Decodes the first picture of a file without its alpha.
 
     Args:
-        picture: Its header.
+        picture: Its header, read by Pillow.
         kind: The format, one of `segdec.imaging.header.FORMATS`.
-        bit_depth: Bits a channel.
-        data: The file; of a PNG, its essential chunks.
-        name: What error messages call it.
+        bit_depth: Bits per channel.
+        data: The file; for PNG, its essential chunks.
+        name: Name in error messages.
 
     Returns:
-        uint8 [H, W, C], or uint16 where there are more than 8 bits; C is 1 (grey) or 3 (RGB).
+        uint8 [H, W, C], or uint16 for more than 8 bits; C is 1 (grey) or 3 (RGB).
 
     Raises:
         ImageError: With the code `truncated_image` or `corrupt_image`.
@@ -56,7 +56,7 @@ def decode_values(picture: "Picture", kind: str, bit_depth: int, data: bytes, na
 
 
 def is_transparent(picture: "Picture", values: Values, bit_depth: int, name: str) -> bool:
-    """Finds whether any pixel is not opaque, by an alpha channel, a palette or a colour that means nothing.
+    """Returns whether any pixel is transparent, by an alpha channel, a palette or a transparent colour.
 
     Raises:
         ImageError: With the code `corrupt_image`.
@@ -70,12 +70,12 @@ def is_transparent(picture: "Picture", values: Values, bit_depth: int, name: str
         return bool(np.less(lowest, 255))
     if key is None:
         return False
-    scale = 255 // (2**bit_depth - 1) if bit_depth < 8 else 1  # of grey values with few bits
+    scale = 255 // (2**bit_depth - 1) if bit_depth < 8 else 1  # of grey values below 8 bits
     return bool((values == np.multiply(key, scale)).all(axis=2).any())
 
 
 def _decode_jpeg(data: bytes, mode: str, name: str) -> NDArray[np.uint8]:
-    """Strict decoding: a JPEG that ends early is an error even if its last bytes say it ends."""
+    """Decodes strictly: a JPEG that ends early is an error even if it has an end marker."""
     try:
         import simplejpeg
     except ImportError as error:
@@ -90,13 +90,13 @@ def _decode_jpeg(data: bytes, mode: str, name: str) -> NDArray[np.uint8]:
 
 
 def _decode_png(data: bytes, name: str) -> Values:
-    """Pillow would fill missing rows with black, OpenCV refuses them."""
+    """Uses OpenCV, which rejects missing rows; Pillow would fill them with black."""
     check_pixels(data, name)
     return _decode_by_opencv(data, data[25] in PNG_GREY, name)
 
 
 def _decode_tiff_16(picture: "Picture", data: bytes, name: str) -> NDArray[np.uint16]:
-    """Pillow keeps 16 bits of grey, but only the upper 8 of colour; OpenCV is less strict, so both decode."""
+    """Decodes grey by Pillow. For colour, Pillow keeps 8 bits and OpenCV is less strict: compares both."""
     if picture.mode in MODES_16_BIT:
         return _load(picture, picture.mode, name).astype(np.uint16)[..., None]
     upper = _load(picture, "RGB", name)
@@ -107,14 +107,14 @@ def _decode_tiff_16(picture: "Picture", data: bytes, name: str) -> NDArray[np.ui
 
 
 def _decode_other(picture: "Picture", name: str) -> NDArray[np.uint8]:
-    """BMP, TIFF and WebP of 8 bits; Pillow is the stricter one here."""
+    """Decodes 8-bit BMP, TIFF and WebP with Pillow, which is stricter here than OpenCV."""
     grey = picture.mode in GREY_MODES
     pixels = _load(picture, "L" if grey else "RGB", name)
     return pixels[..., None] if grey else pixels
 
 
 def _load(picture: "Picture", mode: str, name: str) -> NDArray[Any]:
-    picture.info.pop("xmp", None)  # Pillow would turn a TIFF by it
+    picture.info.pop("xmp", None)  # Pillow would rotate a TIFF by it
     try:
         picture.load()
         return np.asarray(picture if picture.mode == mode else picture.convert(mode))
@@ -130,7 +130,7 @@ def _decode_by_opencv(data: bytes, grey: bool, name: str) -> Values:
     except cv2.error as error:
         raise _broken(False, name, error.err) from error
     if decoded is None:
-        raise _broken(False, name, "its pixels cannot be unpacked whole")
+        raise _broken(False, name, "its pixels cannot be decompressed completely")
     values: Values = decoded
     return values[..., None] if grey else values[..., ::-1]
 
@@ -138,4 +138,6 @@ def _decode_by_opencv(data: bytes, grey: bool, name: str) -> Values:
 def _broken(truncated: bool, name: str, reason: object) -> ImageError:
     code = "truncated_image" if truncated else "corrupt_image"
     what = "ends before its last pixel" if truncated else "is damaged"
-    return ImageError(f"{name} {what} ({reason}). Expected a whole image; copy or take it again.", code=code)
+    return ImageError(
+        f"{name} {what} ({reason}). Expected a complete image; copy or take it again.", code=code
+    )

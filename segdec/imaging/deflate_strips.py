@@ -1,8 +1,8 @@
-"""Whether the strips or tiles of a deflated TIFF file unpack whole, by their checksums.
+"""Checks that the strips or tiles of a deflate-compressed TIFF file are complete, by their checksums.
 
-libtiff stops unpacking a strip as soon as its picture is full, and then never sees the checksum. Where
-the rest of a strip was overwritten by zeros, these often mean a long run: the picture is filled up with
-a plain surface, and no decoder complains.
+libtiff stops decompressing a strip as soon as the picture is full and never checks the checksum. If zeros
+overwrite the rest of a strip, they often decode to a long run of equal pixels, and no decoder reports an
+error.
 
 Reference:
     RFC 1950, section 2.2 (the checksum).
@@ -19,15 +19,15 @@ PIECE_BYTES = 2**16
 
 
 def check_strips(data: bytes, tags: Tags, name: str) -> None:
-    """Refuses a deflated TIFF unless each of its strips or tiles unpacks to its end, and to its checksum.
+    """Rejects a deflate-compressed TIFF with a strip or tile that is incomplete or has a wrong checksum.
 
-    Unpacking stops as soon as there is more than a strip may hold, so that a small file costs no more
-    than its picture. Of other compressions nothing is checked.
+    It stops decompressing when a strip exceeds its size, so that a small file costs no more than its picture.
+    It does not check other compressions.
 
     Args:
         data: The file.
         tags: Its first directory.
-        name: What error messages call it.
+        name: Name in error messages.
 
     Raises:
         ImageError: With the code `truncated_image` or `corrupt_image`.
@@ -41,7 +41,7 @@ def check_strips(data: bytes, tags: Tags, name: str) -> None:
         _check_strip(view[place : place + length], layout.part_bytes, name)
 
 
-def _check_strip(packed: memoryview, most_bytes: int, name: str) -> None:
+def _check_strip(packed: memoryview, max_bytes: int, name: str) -> None:
     unpacker, unpacked = zlib.decompressobj(), 0
     for start in range(0, len(packed), PIECE_BYTES):
         rest: bytes | memoryview = packed[start : start + PIECE_BYTES]
@@ -49,10 +49,12 @@ def _check_strip(packed: memoryview, most_bytes: int, name: str) -> None:
             try:
                 unpacked += len(unpacker.decompress(rest, PIECE_BYTES))
             except zlib.error as error:
-                raise _broken("corrupt_image", name, f"its pixels cannot be unpacked ({error})") from error
+                raise _broken(
+                    "corrupt_image", name, f"its pixels cannot be decompressed ({error})"
+                ) from error
             rest = unpacker.unconsumed_tail
-            if unpacked > most_bytes:
-                raise _broken("corrupt_image", name, "a strip or tile holds more pixels than it should")
+            if unpacked > max_bytes:
+                raise _broken("corrupt_image", name, "a strip or tile has too many pixels")
         if unpacker.eof:
             return
     raise _broken("truncated_image", name, "a strip or tile ends early")
@@ -60,6 +62,6 @@ def _check_strip(packed: memoryview, most_bytes: int, name: str) -> None:
 
 def _broken(code: str, name: str, what: str) -> ImageError:
     return ImageError(
-        f"{name} is not whole as a TIFF file: {what}. Expected a whole image; copy or take it again.",
+        f"{name} is not a complete TIFF file: {what}. Expected a complete image; copy or take it again.",
         code=code,
     )

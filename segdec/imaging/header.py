@@ -1,4 +1,4 @@
-"""What the first bytes of an image file say: enough to refuse it before any pixel is decoded."""
+"""Reads and checks the header of an image file before its pixels are decoded."""
 
 import io
 from typing import TYPE_CHECKING, Any
@@ -19,13 +19,16 @@ if TYPE_CHECKING:
     from PIL.Image import Image as Picture
 
 FORMATS = {"JPEG": "jpeg", "MPO": "jpeg", "PNG": "png", "BMP": "bmp", "TIFF": "tiff", "WEBP": "webp"}
-"""Names of the accepted formats: Pillow's and ours. MPO is a JPEG with further pictures behind it."""
+"""Pillow's names of the accepted formats → ours. MPO is a JPEG followed by further pictures."""
 
 OPENED = [key for key in FORMATS if key != "MPO"]
-"""What Pillow is asked for: it finds a MPO as a JPEG."""
+"""Formats that Pillow may open; it opens MPO as JPEG."""
+
+MAX_PIXEL_LIMIT = 2**30
+"""Highest limit on pixels that a user can set: OpenCV's own limit, unless changed before its import."""
 
 SIGNATURES = {b"\x89PNG": "PNG", b"\xff\xd8\xff": "JPEG", b"BM": "BMP", b"II*\0": "TIFF", b"MM\0*": "TIFF"}
-EXPECTED = "Expected an image of 8 or 16 bits a channel as PNG, JPEG, BMP or TIFF"
+EXPECTED = "Expected an image with 8 or 16 bits per channel as PNG, JPEG, BMP or TIFF"
 
 GREY_MODES = ("1", "L", "LA")
 ALPHA_MODES = ("LA", "PA", "RGBA")
@@ -33,14 +36,14 @@ MODES_16_BIT = ("I;16", "I;16L", "I;16B")
 MODES = ("P", "RGB", *GREY_MODES, *ALPHA_MODES, *MODES_16_BIT)
 
 RUN_LENGTH = (1, 2)
-"""Compressions of BMP with 8 and 4 bits a pixel."""
+"""Run-length compressions of BMP with 8 and 4 bits per pixel."""
 
 
 def open_header(data: bytes, name: str, max_pixels: int, max_side: int) -> "Picture":
-    """Reads the header of an image file and leaves its pixels undecoded.
+    """Reads the header of an image file without decoding its pixels.
 
-    Pillow refuses more than twice its `MAX_IMAGE_PIXELS` (179 megapixels), whatever `max_pixels` says; entry
-    points lift that by `segdec.runtime.cli.raise_pixel_limit`.
+    Pillow rejects more than twice its `MAX_IMAGE_PIXELS` (179 megapixels) whatever `max_pixels` is; entry
+    points raise that with `segdec.runtime.cli.raise_pixel_limit`.
 
     Raises:
         ImageError: With the code `unsupported_type`, `corrupt_image` or `too_many_pixels`.
@@ -50,9 +53,9 @@ def open_header(data: bytes, name: str, max_pixels: int, max_side: int) -> "Pict
     try:
         picture: Picture = image.open(io.BytesIO(data), formats=OPENED)
     except (image.DecompressionBombError, image.DecompressionBombWarning) as error:
-        most = image.MAX_IMAGE_PIXELS * (1 if isinstance(error, Warning) else 2)  # where Pillow stops
-        raise _too_large(_told_size(data) or f"more than {most:,}", name, max_pixels, most) from error
-    except Exception as error:  # Pillow's plugins raise whatever their parsing meets
+        limit = image.MAX_IMAGE_PIXELS * (1 if isinstance(error, Warning) else 2)
+        raise _too_large(_png_size(data) or f"more than {limit:,}", name, max_pixels, limit) from error
+    except Exception as error:  # Pillow's plugins raise any exception
         raise _unrecognised(data, name) from error
     if picture.width * picture.height > max_pixels:
         raise _too_large(_size(picture.height, picture.width), name, max_pixels, max_pixels)
@@ -66,7 +69,7 @@ def open_header(data: bytes, name: str, max_pixels: int, max_side: int) -> "Pict
 
 
 def import_pillow() -> Any:
-    """Imports the module `PIL.Image`, which is not needed for every file.
+    """Imports the module `PIL.Image`.
 
     Raises:
         MissingExtraError: If Pillow is not installed.
@@ -82,17 +85,16 @@ def _size(height: int, width: int) -> str:
     return f"{width} × {height} = {width * height:,}"
 
 
-def _told_size(data: bytes) -> str | None:
-    """Of a PNG, whose first bytes tell it."""
+def _png_size(data: bytes) -> str | None:
     sides = read_size(data)
     return None if sides is None else _size(*sides)
 
 
-def _too_large(size: str, name: str, max_pixels: int, most: int) -> ImageError:
-    limit = "max_pixels" if max_pixels <= most else "PIL.Image.MAX_IMAGE_PIXELS"
+def _too_large(size: str, name: str, max_pixels: int, limit: int) -> ImageError:
+    setting = "max_pixels" if max_pixels <= limit else "PIL.Image.MAX_IMAGE_PIXELS"
     return ImageError(
-        f"{name} has {size} pixels. Expected at most {min(max_pixels, most):,}; crop or shrink it, or raise "
-        f"the limit {limit}.",
+        f"{name} has {size} pixels. Expected at most {min(max_pixels, limit):,}; crop or shrink it, or "
+        f"raise the limit {setting}.",
         code="too_many_pixels",
     )
 
@@ -103,23 +105,23 @@ def _unrecognised(data: bytes, name: str) -> ImageError:
         kind = "WebP"
     if kind:
         return ImageError(
-            f"{name} begins like a {kind} file, but its header cannot be read: it is damaged or cut off. "
+            f"{name} starts like a {kind} file, but its header cannot be read: it is damaged or truncated. "
             f"{EXPECTED}; copy the file again.",
             code="corrupt_image",
         )
     return ImageError(
-        f"{name} is not an image of a known type (it begins with {_begin(data[:8])}). {EXPECTED}.",
+        f"{name} is not an image of a known type (it starts with {_first_bytes(data[:8])}). {EXPECTED}.",
         code="unsupported_type",
     )
 
 
-def _begin(data: bytes) -> str:
+def _first_bytes(data: bytes) -> str:
     text = data.decode("latin-1")
     return f"'{text}'" if text.isascii() and text.isprintable() else f"the bytes {data.hex(' ')}"
 
 
 def check_depth(picture: "Picture", data: bytes, name: str) -> int:
-    """Returns the bits a channel, at most 16; Pillow's mode alone hides the 16 bits of a colour picture.
+    """Returns the bits per channel, at most 16; Pillow's mode does not show the 16 bits of colour pictures.
 
     Raises:
         ImageError: With the code `unsupported_depth`.
@@ -133,25 +135,25 @@ def check_depth(picture: "Picture", data: bytes, name: str) -> int:
         depth = max(numbers(tags, BITS, name, (1,)))
         inverted = depth > 8 and numbers(tags, PHOTOMETRIC, name, (1,))[0] == WHITE_IS_ZERO
     if depth > 16 or inverted:
-        held = "more than 8 bits with 0 for white" if inverted else "32 bits, or signed or broken numbers,"
+        found = "more than 8 bits with 0 for white" if inverted else "32 bits, or signed or float values,"
         raise ImageError(
-            f"{name} has {held} a pixel. {EXPECTED}, counted from 0 for black: convert its values by a "
-            "fixed rule, the same for training and inspection.",
+            f"{name} has {found} per pixel. {EXPECTED}, with 0 for black: convert its values by a fixed "
+            "rule, the same for training and inspection.",
             code="unsupported_depth",
         )
     return depth
 
 
 def check_channels(picture: "Picture", bit_depth: int, name: str) -> None:
-    """Refuses CMYK and whatever else is neither grey nor RGB, with or without alpha.
+    """Rejects CMYK and all other channels than grey or RGB, with or without alpha.
 
     Raises:
         ImageError: With the code `unsupported_channels`.
     """
     if picture.format == "BMP" and picture.info.get("compression") in RUN_LENGTH:
         raise ImageError(
-            f"{name} is a BMP file with run-length coding, which may leave pixels out. Expected a plain one; "
-            "save it as PNG.",
+            f"{name} is a BMP file with run-length coding, which may skip pixels. Expected an uncompressed "
+            "one; save it as PNG.",
             code="unsupported_type",
         )
     if picture.mode not in MODES:
@@ -162,7 +164,7 @@ def check_channels(picture: "Picture", bit_depth: int, name: str) -> None:
     extra = numbers(getattr(picture, "tag_v2", {}), EXTRA_CHANNELS, name)
     if bit_depth > 8 and PREMULTIPLIED in extra:
         raise ImageError(
-            f"{name} has colours of 16 bits multiplied by their alpha. Expected grey or RGB; save it "
+            f"{name} has 16-bit colours that are multiplied by their alpha. Expected grey or RGB; save it "
             "without alpha.",
             code="unsupported_channels",
         )

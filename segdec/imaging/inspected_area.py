@@ -1,4 +1,4 @@
-"""The part of a photograph that is inspected, and what stands in place of the rest."""
+"""The inspected area of a photograph, and the fill of the rest."""
 
 import base64
 import binascii
@@ -21,49 +21,49 @@ Level = TypeVar("Level", np.uint8, np.float32)
 MIN_CORNERS = 3
 
 MAX_BASE64_CHARACTERS = 2**20
-"""In the base64 of a mask; one of 4096 × 4096 px with plain shapes takes some 20,000."""
+"""Characters of a mask in base64; a mask of 4096 × 4096 px with simple shapes needs about 20,000."""
 MAX_MASK_PIXELS = 2**26
-"""In a mask."""
+"""Pixels of a mask."""
 
 PROBE_PX = 256
-"""Side of the picture on which it is tried whether anything is left to inspect."""
+"""Side of the picture on which to test whether anything is left to inspect."""
 
-KEPT = 2
-"""Areas that are kept for the next photograph of the same size."""
+CACHE_SIZE = 2
+"""Cached areas, for further photographs of the same size."""
 
 
 def check_polygon(polygon: Polygon) -> Polygon:
-    """Returns a polygon whose corners lie in the picture.
+    """Returns `polygon` if it is valid.
 
     Raises:
-        ValueError: If one does not, or it has fewer than three different ones.
+        ValueError: If a corner is outside the picture, or fewer than three corners differ.
     """
     for x, y in polygon:
         if not (0.0 <= x <= 1.0 and 0.0 <= y <= 1.0):
             raise ValueError(
-                f"the corner ({x:g}, {y:g}) lies outside the picture; expected x and y from 0 to 1, parts of "
-                "its width and height: divide pixels by the photograph's sides"
+                f"the corner ({x:g}, {y:g}) is outside the picture; expected x and y from 0 to 1, as "
+                "fractions of width and height: divide pixels by the photograph's sides"
             )
     if (different := len(set(polygon))) < MIN_CORNERS:
-        raise ValueError(f"a polygon of {different} different corners encloses nothing; expected at least 3")
+        raise ValueError(f"a polygon with {different} different corners has no area; expected at least 3")
     return polygon
 
 
 def check_mask(data: str) -> str:
-    """Returns the base64 of a PNG that is a mask.
+    """Returns `data` if it is the base64 of a mask PNG.
 
     Raises:
-        ValueError: If it is something else.
+        ValueError: If it is not.
     """
     decode_mask(data)
     return data
 
 
 def decode_mask(data: str) -> Mask:
-    """Reads a mask, uint8 [h, w], of the base64 of a grey PNG of 8 bits.
+    """Reads a mask, uint8 [h, w], from the base64 of an 8-bit grey PNG.
 
     Raises:
-        ValueError: If it is no such mask.
+        ValueError: If it is not such a mask.
     """
     expected = f"expected the base64 of a grey 8-bit PNG of at most {MAX_MASK_PIXELS} pixels, or a path"
     try:
@@ -72,36 +72,36 @@ def decode_mask(data: str) -> Mask:
         encoded = b""
     size = read_size(encoded)
     if size is None or not 0 < prod(size) <= MAX_MASK_PIXELS:
-        raise ValueError(f"a mask that is none; {expected}")
+        raise ValueError(f"not a mask; {expected}")
     mask = cv2.imdecode(np.frombuffer(encoded, np.uint8), cv2.IMREAD_UNCHANGED)
     if mask is None or mask.dtype != np.uint8 or mask.ndim != 2:
-        raise ValueError(f"a PNG that is no mask; {expected}")
+        raise ValueError(f"a PNG that is not a mask; {expected}")
     return np.asarray(mask, np.uint8)
 
 
 def leaves_inspected_pixels(
     regions: tuple[Polygon, ...], ignored: tuple[Polygon, ...], mask: str | None
 ) -> bool:
-    """Returns whether a part of the photograph is inspected at all."""
+    """Returns whether any part of the photograph is inspected."""
     area = draw_area(regions, ignored, mask, PROBE_PX, PROBE_PX)
     return area is None or bool(area.any())
 
 
-@lru_cache(maxsize=KEPT)
+@lru_cache(maxsize=CACHE_SIZE)
 def draw_area(
     regions: tuple[Polygon, ...], ignored: tuple[Polygon, ...], mask: str | None, height: int, width: int
 ) -> Mask | None:
     """Draws the inspected part of a photograph.
 
     Args:
-        regions: What is inspected, in parts of width and height; all of it if there is none.
-        ignored: What is not, wherever it lies.
-        mask: The base64 of a PNG, above 0 where the photograph is inspected; it is stretched to its size.
-        height: Of the photograph, px.
-        width: Of the photograph, px.
+        regions: Inspected polygons, in fractions of width and height; the whole photograph if empty.
+        ignored: Polygons that are not inspected.
+        mask: The base64 of a PNG, above 0 = inspected, which is stretched to the photograph.
+        height: Rows of the photograph, px.
+        width: Columns of the photograph, px.
 
     Returns:
-        uint8 [height, width], 255 where it is inspected, not to be changed; None = everywhere.
+        Read-only uint8 [height, width], 255 = inspected; None = everywhere.
     """
     if not regions and not ignored and mask is None:
         return None
@@ -119,24 +119,22 @@ def draw_area(
 
 
 def _fill(polygon: Polygon, height: int, width: int) -> NDArray[np.bool_]:
-    corners = np.array(polygon) * (width, height) - 0.5  # centres of pixels become integers
+    corners = np.array(polygon) * (width, height) - 0.5  # pixel centres become integers
     return fill_polygon(corners, height, width)
 
 
 def fill_outside(image: NDArray[Level], area: Mask) -> NDArray[Level]:
-    """Returns the image with the mean of what lies inside in place of what lies outside, whole levels.
-
-    Nothing of what lies outside is left. The mean leaves the least of an edge.
+    """Replaces everything outside the area by the rounded mean of the inside, which makes the weakest edge.
 
     Args:
         image: uint8 or float32 [H, W, C].
-        area: uint8 [H, W], above 0 inside, where there is a pixel at least.
+        area: uint8 [H, W], above 0 inside; at least one pixel.
     """
     return _fill_by(image, area, area)
 
 
 def refill_outside(image: NDArray[Level], area: Mask) -> NDArray[Level]:
-    """Returns an image that was filled, and changed since, with one level outside again: the mean there.
+    """Makes the outside uniform again, with its own mean, after a filled image was changed.
 
     Args:
         image: uint8 or float32 [H, W, C].

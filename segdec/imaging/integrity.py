@@ -1,7 +1,6 @@
-"""Which formats tell that a file was damaged, and which not even nearly.
+"""Formats in which damage is always detected, because they have checksums.
 
-Only a checksum tells. Decoders notice some damage without one, since what is left often means nothing: how
-much of it, `python -m benchmarks.damage` measures for each format.
+Decoders also detect some damage without a checksum; `python -m benchmarks.damage` measures how much.
 """
 
 from typing import Literal
@@ -9,33 +8,33 @@ from typing import Literal
 from segdec.errors import ImageError
 
 Integrity = Literal["checked", "unchecked"]
-"""Whether checksums within a file cover every byte that its pixels depend on, and were compared."""
+"""Whether checksums in the file cover every byte that its pixels depend on, and were checked."""
 
 CHECKED_FORMATS = frozenset({"png"})
-"""The others have no checksum, but for deflated TIFF: that covers the pixels, and not the directory, which
-says for example what is black and how the picture is to be turned."""
+"""Other formats have no checksum. Deflate-compressed TIFF has one of the pixels, but not of the directory,
+which defines for example black and the orientation."""
 
 
 def integrity_of(kind: str) -> Integrity:
-    """Returns what is known of a picture that was decoded whole from the format `kind`, or came as pixels."""
+    """Returns the integrity of a picture that was decoded from the format `kind`, or arrived as pixels."""
     return "checked" if kind in CHECKED_FORMATS else "unchecked"
 
 
 def is_webp(data: bytes) -> bool:
-    """Whether a file begins as WebP does."""
+    """Returns whether a file starts like WebP."""
     return data[:4] == b"RIFF" and data[8:12] == b"WEBP"
 
 
 def reject_webp(data: bytes, name: str) -> None:
-    """Refuses a WebP file: its decoder makes a whole picture of nearly everything, zeros for half of it too.
+    """Rejects a WebP file: its decoder accepts nearly everything, even a file with zeros for half of it.
 
     Raises:
         ImageError: With the code `unsupported_type`.
     """
     if is_webp(data):
         raise ImageError(
-            f"{name} is a WebP file. It has no checksum, and a damaged one may pass for a whole picture of a "
-            "good part. Expected PNG, or JPEG, BMP or TIFF; save it as PNG, or take the risk by accept_webp "
-            "(--accept-webp).",
+            f"{name} is a WebP file. WebP has no checksum, so a damaged file may look like a complete "
+            "picture of a good part. Expected PNG, JPEG, BMP or TIFF; save it as PNG, or accept the risk "
+            "with accept_webp (--accept-webp).",
             code="unsupported_type",
         )

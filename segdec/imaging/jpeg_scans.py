@@ -1,9 +1,9 @@
-"""Whether the scans of a JPEG file make up the whole picture.
+"""Checks that the scans of a JPEG file contain the whole picture.
 
-A progressive JPEG sends the picture several times over, each time with more of its coefficients or of
-their bits. One that was cut between two scans and closed again decodes without complaint, blurred:
-only the scans' headers tell that some are missing. Arithmetic-coded data have no end of their own:
-decoders go on as if zeros followed, so such files are refused, whole or not.
+The scans of a progressive JPEG add coefficients or bits step by step. A file that was cut between two scans
+and closed again decodes without an error, but blurred; only the scan headers show what is missing.
+Arithmetic-coded data has no end marker: decoders continue as if zeros followed. Such files are always
+rejected.
 
 Reference:
     ITU-T T.81, annexes B.2 (markers), D.2 (arithmetic decoding) and G.1.1.1.1 (progressive scans).
@@ -17,42 +17,42 @@ from segdec.errors import ImageError
 
 SIGNATURE = b"\xff\xd8\xff"
 MAX_SCANS = 100
-"""Encoders write about ten. Each one passes over the whole picture, so thousands would take minutes."""
+"""Encoders write about ten. Each covers the whole picture, so thousands would take minutes to decode."""
 
 MAX_SEGMENTS = 10_000
-"""Profiles and notes take some hundreds. Millions of empty ones would keep a reader of headers busy."""
+"""Profiles and metadata need some hundreds. Reading millions of empty ones would take too long."""
 
 MAX_EXIF_SEGMENTS = 16
-"""EXIF segments; there is one. Pillow puts them together and looks for the resolution in them."""
+"""A normal file has one. Pillow joins and parses them."""
 
 MAX_PADDING = 2**12
-"""Bytes between two segments; there need not be any."""
+"""Bytes between two segments; normally none."""
 
 COEFFICIENTS = 64
-UNSENT = 255
-SCAN, END, NOTES = 0xDA, 0xD9, 0xE1
+MISSING = 255
+SCAN, END, EXIF = 0xDA, 0xD9, 0xE1
 PROGRESSIVE = 0xC2
 FRAMES = (0xC0, 0xC1, PROGRESSIVE)
-"""Baseline, extended and progressive, Huffman-coded: the decoder notices an early end of these."""
+"""Baseline, extended and progressive with Huffman coding: the decoder detects an early end."""
 
 OTHER_FRAMES = {0xC3: "lossless", 0xC9: "arithmetic-coded", 0xCA: "arithmetic-coded and progressive"}
 OTHER_FRAMES |= {0xCB: "arithmetic-coded and lossless"}
 OTHER_FRAMES |= dict.fromkeys((0xC5, 0xC6, 0xC7, 0xCD, 0xCE, 0xCF), "hierarchical")
 
 BITS = 8
-"""A sample in an accepted frame."""
+"""Bits per sample in an accepted frame."""
 
 _MARKER = re.compile(rb"\xff([^\x00\x01\xff\xd0-\xd7])", re.DOTALL)
-"""Without those that have no length: 0xff00 is a value, 0xff01 nothing, 0xffd0 … 0xffd7 are restarts."""
+"""Markers with a length: not 0xff00 (a value), 0xff01 (reserved), 0xffd0 … 0xffd7 (restarts)."""
 
 
 @dataclass
 class Frame:
-    """What has been sent of the picture.
+    """The coefficients that the scans so far contain.
 
     Attributes:
-        progressive: Whether coefficients come in several scans.
-        lowest_bit: For each component, the lowest bit that was sent of each of its 64 coefficients.
+        progressive: Whether the coefficients are spread over several scans.
+        lowest_bit: For each component, the lowest bit of each of its 64 coefficients so far.
     """
 
     progressive: bool
@@ -60,11 +60,11 @@ class Frame:
 
     @property
     def complete(self) -> bool:
-        """Whether every coefficient of every component was sent down to its lowest bit."""
+        """Whether every coefficient of every component is there down to bit 0."""
         return not any(any(bits) for bits in self.lowest_bit.values())
 
     def add(self, components: Sequence[int], first: int, last: int, bit: int) -> None:
-        """Takes up a scan that sends the coefficients `first` … `last` down to `bit`."""
+        """Adds a scan with the coefficients `first` … `last` down to `bit`."""
         for component in components:
             bits = self.lowest_bit.get(component, [])
             for place in range(first, min(last + 1, len(bits))):
@@ -72,40 +72,40 @@ class Frame:
 
 
 def check_scans(data: bytes, name: str) -> None:
-    """Refuses a JPEG whose scans leave out some of the picture, or whose decoder would not notice it.
+    """Rejects a JPEG with missing scans, or with a coding whose decoder would not detect them.
 
-    What is no JPEG, or has no frame, is left to the decoder.
+    Files without a frame are left to the decoder.
 
     Raises:
-        ImageError: With the code `truncated_image` if scans are missing, `corrupt_image` if there
-            are more than anyone needs, `unsupported_type` if the coding is another one than of `FRAMES`.
+        ImageError: With the code `truncated_image` if scans are missing, `corrupt_image` if there are too
+            many, `unsupported_type` if the coding is not in `FRAMES`.
     """
-    frame, scans, notes = None, 0, 0
+    frame, scans, exif_segments = None, 0, 0
     for marker, segment in _segments(data, name):
         _check_coding(marker, segment, name)
         if marker in FRAMES and len(segment) >= 6:
             frame = _frame(marker, segment)
-        elif marker == NOTES and segment.startswith(b"Exif\0\0"):
-            notes += 1
-            if notes > MAX_EXIF_SEGMENTS:
+        elif marker == EXIF and segment.startswith(b"Exif\0\0"):
+            exif_segments += 1
+            if exif_segments > MAX_EXIF_SEGMENTS:
                 raise _excessive(name, f"over {MAX_EXIF_SEGMENTS} EXIF segments", "one")
         elif marker == SCAN and frame is not None:
             scans += 1
             if scans > MAX_SCANS:
                 raise _excessive(name, f"over {MAX_SCANS} scans", "about ten")
-            _take_up(frame, segment)
+            _add_scan(frame, segment)
             if frame.complete and not frame.progressive:
-                return  # the usual case: one scan holds all, and the rest need not be searched
+                return  # the usual case: one scan has everything
     if frame is not None and not frame.complete:
         raise ImageError(
-            f"{name}, a JPEG file, ends before its last scan: the scans it has ({scans}) hold only a part of "
-            "the picture. Expected a whole image; copy or take it again.",
+            f"{name}, a JPEG file, ends before its last scan: its scans ({scans}) contain only a part of the "
+            "picture. Expected a complete image; copy or take it again.",
             code="truncated_image",
         )
 
 
 def _segments(data: bytes, name: str) -> Iterator[tuple[int, bytes]]:
-    """Marker and content of each segment; the coded pixels behind a scan's header are passed over."""
+    """Yields marker and content of each segment; skips the coded pixels after a scan header."""
     place, marker, number = 2, 0, 0
     while found := _MARKER.search(data, place):
         padding = 0 if marker == SCAN else found.start() - place
@@ -129,26 +129,26 @@ def _excessive(name: str, held: str, expected: str) -> ImageError:
 
 
 def _check_coding(marker: int, segment: bytes, name: str) -> None:
-    """Of a frame; the first byte of its segment are the bits a sample."""
+    """Checks a frame; the first byte of its segment is the number of bits per sample."""
     coding = OTHER_FRAMES.get(marker)
     if marker in FRAMES and segment and segment[0] != BITS:
-        coding = f"of {segment[0]} bits a sample"
+        coding = f"coded with {segment[0]} bits per sample"
     if coding:
         raise ImageError(
             f"{name}, a JPEG file, is {coding} (frame {marker:#x}). Expected baseline or progressive "
-            "JPEG with Huffman coding and 8 bits a sample; save it as such, or as PNG.",
+            "JPEG with Huffman coding and 8 bits per sample; save it as such, or as PNG.",
             code="unsupported_type",
         )
 
 
 def _frame(marker: int, segment: bytes) -> Frame:
     progressive = marker == PROGRESSIVE
-    sent_together = COEFFICIENTS if progressive else 1
-    return Frame(progressive, {component: [UNSENT] * sent_together for component in segment[6::3]})
+    count = COEFFICIENTS if progressive else 1
+    return Frame(progressive, {component: [MISSING] * count for component in segment[6::3]})
 
 
-def _take_up(frame: Frame, segment: bytes) -> None:
-    """A scan's header: number of components, two bytes for each, first and last coefficient, bits."""
+def _add_scan(frame: Frame, segment: bytes) -> None:
+    """Parses a scan header: number of components, two bytes for each, first and last coefficient, bits."""
     count = segment[0] if segment else 0
     parameters = segment[1 + 2 * count :]
     if len(parameters) >= 3:

@@ -1,4 +1,4 @@
-"""A picture for people: the photograph with the predicted and the true mask on it."""
+"""Draws the predicted and the true mask on a photograph."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -12,25 +12,25 @@ from segdec.errors import ImageError
 Color = tuple[int, int, int]
 
 PREDICTED: Color = (255, 92, 40)
-"""Orange, RGB; told apart from `TRUTH` with any kind of colour vision."""
+"""Orange, RGB; distinguishable from `TRUTH` with any colour vision."""
 
 TRUTH: Color = (0, 190, 255)
 """Light blue, RGB."""
 
 INSPECTED: Color = (140, 200, 90)
-"""Green, RGB: outlines what is inspected."""
+"""Green, RGB: outline of the inspected area."""
 
 OPACITY = 0.35
-"""Of the fill: the defect must stay visible below it."""
+"""Opacity of the fill: the defect must remain visible."""
 
 HEAT_OPACITY = 0.75
-"""Of a mask score of 1."""
+"""Opacity of a mask score of 1."""
 
 BAR: Color = (24, 24, 24)
 TEXT: Color = (240, 240, 240)
 FONT = cv2.FONT_HERSHEY_SIMPLEX
 MIN_CAPTION_WIDTH = 320
-"""Narrower pictures are enlarged if they carry a caption, px."""
+"""Narrower pictures with a caption are enlarged, px."""
 
 
 def draw_overlay(
@@ -47,12 +47,12 @@ def draw_overlay(
         image: uint8 [H, W, C], C is 1 (grey) or 3 (RGB).
         mask: Predicted mask, uint8 [H, W], above 0 = defect: filled and outlined in orange.
         truth: True mask, uint8 [H, W]: outlined in light blue.
-        area: What is inspected, uint8 [H, W], above 0 inside: outlined in green; None = everywhere.
-        caption: Text for a bar below the picture; wrapped to its width.
+        area: Inspected area, uint8 [H, W], above 0 inside: outlined in green; None = everywhere.
+        caption: Text of a bar below the picture, wrapped to its width.
 
     Returns:
-        uint8 [H, W, 3] RGB. With a caption the bar adds rows, and a picture narrower than 320 px is
-        enlarged by a whole factor first, so that the text can be read.
+        uint8 [H, W, 3] RGB. A caption adds rows, and enlarges a picture narrower than 320 px by an integer
+        factor, so that the text is readable.
 
     Raises:
         ImageError: With the code `mask_size`, if a mask has another size than the image.
@@ -82,13 +82,13 @@ def draw_scores(
     *,
     color: Color = PREDICTED,
 ) -> NDArray[np.uint8]:
-    """Tints a photograph with a mask's scores.
+    """Tints a photograph by mask scores.
 
     Args:
         image: uint8 [H, W, C], C is 1 (grey) or 3 (RGB).
-        scores: float32 [H, W], 0…1: the higher, the more of the colour.
+        scores: float32 [H, W], 0…1: higher scores get more colour.
         mask: uint8 [H, W], above 0 = defect: outlined.
-        color: Orange is that of predictions.
+        color: Colour of the tint.
 
     Returns:
         uint8 [H, W, 3] RGB.
@@ -112,7 +112,8 @@ def _to_rgb(image: NDArray[np.uint8]) -> NDArray[np.uint8]:
 def _check_size(image: NDArray[np.uint8], mask: NDArray[Any] | None) -> None:
     if mask is not None and mask.shape != image.shape[:2]:
         raise ImageError(
-            f"The mask has {mask.shape} rows and columns, its image {image.shape[:2]}. Expected the same.",
+            f"The mask has {mask.shape} rows and columns, its image {image.shape[:2]}. Expected the same "
+            "size.",
             code="mask_size",
         )
 
@@ -127,7 +128,7 @@ def _fill(canvas: NDArray[np.uint8], mask: NDArray[np.uint8]) -> NDArray[np.uint
 
 
 def _outline(canvas: NDArray[np.uint8], mask: NDArray[np.uint8], color: Color) -> None:
-    """Draws the outer and inner contours of `mask` on `canvas`, as thick as the picture asks for."""
+    """Draws the contours of `mask` on `canvas`, with a thickness that suits the picture's size."""
     contours, _ = cv2.findContours(mask, cv2.RETR_CCOMP, cv2.CHAIN_APPROX_NONE)
     cv2.drawContours(canvas, contours, -1, color, thickness=max(1, round(min(canvas.shape[:2]) / 250)))
 
@@ -136,7 +137,7 @@ def _outline(canvas: NDArray[np.uint8], mask: NDArray[np.uint8], color: Color) -
 
 
 def draw_caption(caption: str, width: int, legend: Sequence[tuple[str, Color]] = ()) -> NDArray[np.uint8]:
-    """Draws a bar uint8 [h, `width`, 3] with the wrapped caption and, last, what the colours mean."""
+    """Draws a bar uint8 [h, `width`, 3] with the wrapped caption and a legend of the colours."""
     height = min(max(round(width / 48), 12), 40)  # of a capital letter, px
     margin = height
     lines = _wrap(caption.encode("ascii", "replace").decode(), height, width - 2 * margin)
@@ -152,14 +153,14 @@ def draw_caption(caption: str, width: int, legend: Sequence[tuple[str, Color]] =
 
 
 def _write(bar: NDArray[np.uint8], text: str, origin: tuple[int, int], height: int, color: Color) -> int:
-    """Writes `text` with its lower left corner at `origin`; returns the column behind it."""
+    """Writes `text` with its lower left corner at `origin`; returns the column after it."""
     thickness = _stroke(height)
     cv2.putText(bar, text, origin, FONT, _scale(height), color, thickness, cv2.LINE_AA)
     return origin[0] + _width(text, height)
 
 
 def _wrap(text: str, height: int, width: int) -> list[str]:
-    """Breaks `text` at line ends and blanks; a word that is wider than the line breaks anywhere."""
+    """Wraps `text` at newlines and spaces; breaks words that are wider than the line."""
     lines: list[str] = []
     for paragraph in text.split("\n"):
         line = ""
@@ -176,10 +177,10 @@ def _wrap(text: str, height: int, width: int) -> list[str]:
 
 def _break_word(word: str, height: int, width: int) -> list[str]:
     parts = [""]
-    for letter in word:
-        if parts[-1] and _width(parts[-1] + letter, height) > width:
+    for character in word:
+        if parts[-1] and _width(parts[-1] + character, height) > width:
             parts.append("")
-        parts[-1] += letter
+        parts[-1] += character
     return parts
 
 

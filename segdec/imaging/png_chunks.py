@@ -1,4 +1,4 @@
-"""A PNG file reduced to what its pixels need, each chunk checked."""
+"""Checks the chunks of a PNG file and keeps those that its pixels need."""
 
 import zlib
 from collections.abc import Iterator
@@ -7,41 +7,41 @@ from segdec.errors import ImageError
 
 SIGNATURE = b"\x89PNG\r\n\x1a\n"
 HEADER_BEGIN = SIGNATURE + b"\0\0\0\x0dIHDR"
-"""The first chunk, of 13 bytes, follows at once; it begins with width and height."""
+"""Followed by width and height in the first chunk of 13 bytes."""
 
 MAX_CHUNKS = 100_000
-"""More than any encoder writes; a file of millions of empty ones would keep a decoder busy for seconds."""
+"""More than any encoder writes. Millions of empty chunks would take seconds to decode."""
 
 MAX_RATIO = 1032
-"""Deflate makes nothing smaller than by this."""
+"""Highest compression ratio of deflate."""
 
 MAX_UNCHECKED = 2**28
-"""Bytes that unpacking may yield before it is tried: a second, for a decoder that goes on to the end."""
+"""Decompressed bytes that need no check in advance: a second of decoding."""
 
 PIECE = 2**20
 CHANNELS = {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}
-"""By colour type."""
+"""Channels by colour type."""
 
 LENGTH_BYTES, KIND_BYTES, CHECKSUM_BYTES = 4, 4, 4
 PIXELS, TRANSPARENCY, EXIF, ANIMATION = b"IDAT", b"tRNS", b"eXIf", b"acTL"
 
 
 def read_size(data: bytes) -> tuple[int, int] | None:
-    """Returns height and width of a PNG, px, as its first bytes say; None for any other file."""
+    """Returns height and width of a PNG, px, from its first bytes; None for any other file."""
     if data[: len(HEADER_BEGIN)] != HEADER_BEGIN or len(data) < len(HEADER_BEGIN) + 8:
         return None
     return int.from_bytes(data[20:24]), int.from_bytes(data[16:20])
 
 
 def essential_chunks(data: bytes, name: str) -> tuple[bytes, bool]:
-    """Checks a PNG's chunks, and leaves out those that say nothing about its pixels.
+    """Checks a PNG's chunks and drops those that its pixels do not need.
 
-    Texts and colour profiles are left out because a small one may unpack to a huge one, the frames of
-    an animation because decoders disagree on them. EXIF may stand behind the pixels too, where decoders
-    do not look for it: the first one is put in front of them, further ones are left out.
+    It drops text and colour profiles because a small one may decompress to a huge one, and animation frames
+    because decoders disagree on them. It moves the first EXIF chunk before the pixels, where decoders look
+    for it, and drops further ones.
 
     Returns:
-        The file (the same object where nothing was left out or moved), and whether it is an animation.
+        The file (the same object if nothing changed), and whether it is an animation.
 
     Raises:
         ImageError: With the code `truncated_image` or `corrupt_image`.
@@ -51,7 +51,7 @@ def essential_chunks(data: bytes, name: str) -> tuple[bytes, bool]:
     before_pixels, changed = 0, False
     for kind, chunk in _chunks(data, name):
         if (kind == b"IHDR") != (not kinds) or (kind == b"IHDR" and len(chunk) != 25):
-            raise _broken("corrupt_image", name, "IHDR is not its first chunk, or is there twice")
+            raise _broken("corrupt_image", name, "IHDR is not its first chunk, or occurs twice")
         if kind == EXIF and PIXELS in kinds and EXIF not in kinds:
             kept.insert(before_pixels, chunk)
             changed = True
@@ -66,11 +66,12 @@ def essential_chunks(data: bytes, name: str) -> tuple[bytes, bool]:
 
 
 def check_pixels(data: bytes, name: str) -> None:
-    """Refuses a PNG whose pixel data unpack to far more than its picture: decoders unpack all of it.
+    """Rejects a PNG whose pixel data decompresses to far more than its picture: decoders decompress all of
+    it.
 
     Args:
-        data: The file's essential chunks, their limits checked.
-        name: What error messages call it.
+        data: The file's essential chunks, already checked.
+        name: Name in error messages.
 
     Raises:
         ImageError: With the code `corrupt_image`.
@@ -86,11 +87,11 @@ def check_pixels(data: bytes, name: str) -> None:
             unpacked += len(_unpack(unpacker, rest, name))
             rest = unpacker.unconsumed_tail
             if unpacked > largest:
-                raise _broken("corrupt_image", name, "it holds far more pixels than its header says")
+                raise _broken("corrupt_image", name, "it has far more pixels than its header says")
 
 
 def _unpacked_bytes(data: bytes) -> int:
-    """Of a picture that is not interlaced: each row has a byte in front."""
+    """Returns the size of a picture that is not interlaced; each row starts with one more byte."""
     width, height = int.from_bytes(data[16:20]), int.from_bytes(data[20:24])
     bits = data[24] * CHANNELS.get(data[25], 4)
     return ((width * bits + 7) // 8 + 1) * height
@@ -100,18 +101,18 @@ def _unpack(unpacker: "zlib._Decompress", packed: bytes | memoryview, name: str)
     try:
         return unpacker.decompress(packed, PIECE)
     except zlib.error as error:
-        raise _broken("corrupt_image", name, f"its pixels cannot be unpacked ({error})") from error
+        raise _broken("corrupt_image", name, f"its pixels cannot be decompressed ({error})") from error
 
 
 def _chunks(data: bytes, name: str, *, checksums: bool = True) -> Iterator[tuple[bytes, memoryview]]:
-    """Kind and whole bytes of each chunk, up to the last one."""
+    """Yields kind and bytes of each chunk, up to the last one."""
     view, start = memoryview(data), len(SIGNATURE)
     for _ in range(MAX_CHUNKS):
         length = int.from_bytes(view[start : start + LENGTH_BYTES])
         body = start + LENGTH_BYTES
         end = body + KIND_BYTES + length + CHECKSUM_BYTES
         if end > len(view):
-            raise _broken("truncated_image", name, "its last chunk is missing or cut off")
+            raise _broken("truncated_image", name, "its last chunk is missing or truncated")
         kind = bytes(view[body : body + KIND_BYTES])
         if checksums and zlib.crc32(view[body : end - CHECKSUM_BYTES]) != int.from_bytes(
             view[end - CHECKSUM_BYTES : end]
@@ -132,12 +133,12 @@ def _describe(kind: bytes, start: int) -> str:
 
 
 def _is_critical(kind: bytes) -> bool:
-    """Critical chunks begin with a capital letter; a decoder that does not know one must refuse the file."""
+    """Critical chunks start with a capital letter; decoders must reject files with unknown ones."""
     return not kind[0] & 0x20
 
 
 def _broken(code: str, name: str, what: str) -> ImageError:
     return ImageError(
-        f"{name} is not whole as a PNG file: {what}. Expected a whole image; copy or take it again.",
+        f"{name} is not a complete PNG file: {what}. Expected a complete image; copy or take it again.",
         code=code,
     )

@@ -1,4 +1,4 @@
-"""Which pixels lie within a polygon: those whose centre does, by the even-odd rule."""
+"""Fills polygons by the even-odd rule, on pixel centres."""
 
 import math
 
@@ -7,10 +7,11 @@ from numpy.typing import NDArray
 
 
 def fill_polygon(corners: NDArray[np.float64], height: int, width: int) -> NDArray[np.bool_]:
-    """Returns which integer points (x, y) lie within a polygon that may meet itself, bool [height, width].
+    """Returns which integer points (x, y) are inside a polygon, which may intersect itself: bool [height,
+    width].
 
-    Each edge flips, in each row that it crosses, all points to its right. A point on an edge lies within the
-    polygon on the edge's right, or below it.
+    Each edge flips all points to its right in the rows that it crosses. A point on an edge belongs to the
+    polygon on the right of the edge, or below it.
 
     Args:
         corners: x and y of each corner [N, 2]; the last joins the first.

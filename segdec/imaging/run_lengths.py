@@ -1,4 +1,4 @@
-"""COCO's packed run lengths: masks → letters → numbers."""
+"""Compressed run lengths of COCO."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -7,44 +7,43 @@ from segdec.errors import MissingExtraError
 
 
 def encode_run_lengths(mask: NDArray[np.uint8]) -> str:
-    """Returns the `counts` of a mask [H, W], in which all but 0 is defect.
+    """Returns the `counts` of a mask [H, W], above 0 = defect.
 
     Raises:
         MissingExtraError: If `pycocotools` is not installed.
     """
     try:
-        from pycocotools import mask as coco  # only needed when asked for
+        from pycocotools import mask as coco  # optional
     except ImportError as error:
         raise MissingExtraError("pycocotools", "batch") from error
     return str(coco.encode(np.asfortranarray(mask > 0))["counts"].decode("ascii"))
 
 
 def decode_run_lengths(text: str) -> list[int]:
-    """Reads the numbers that COCO packs into letters.
+    """Decodes the run lengths in COCO's `counts`.
 
-    Each letter from `0` on carries five bits, low ones first, and whether more follow. From the fourth
-    number on, only the difference to the number two before is written. Read here and not by `pycocotools`,
-    which warns with NumPy 2.
+    Each character encodes five bits, low bits first, and whether more follow. From the fourth number on, only
+    the difference to the number two before is stored. `pycocotools` is not used because it warns with NumPy
+    2.
 
     Args:
         text: The `counts` of a mask.
 
     Returns:
-        Good and defect pixels in turn, as written: whether they make a picture is for the caller to check.
+        Alternating runs of good and defect pixels; the caller checks that they fill the picture.
 
     Raises:
-        ValueError: If a letter is none of the code, or a number has more bits than any picture has pixels,
-            or does not end.
+        ValueError: If a character is invalid, or a number is too large or incomplete.
 
     Reference:
         https://github.com/cocodataset/cocoapi, common/maskApi.c, `rleFrString`
     """
     counts: list[int] = []
     number = shift = 0
-    for letter in text:
-        bits = ord(letter) - ord("0")
+    for character in text:
+        bits = ord(character) - ord("0")
         if not 0 <= bits < 64 or shift > 30:
-            raise ValueError(f"packed run lengths hold {letter!r} where none is expected")
+            raise ValueError(f"the run lengths have an unexpected {character!r}")
         number |= (bits & 31) << shift
         shift += 5
         if bits & 32:
@@ -54,5 +53,5 @@ def decode_run_lengths(text: str) -> list[int]:
         counts.append(number + (counts[-2] if len(counts) > 2 else 0))
         number = shift = 0
     if shift:
-        raise ValueError("packed run lengths end within a number")
+        raise ValueError("the run lengths end inside a number")
     return counts

@@ -1,4 +1,4 @@
-"""The first directory of a TIFF file, looked at before a decoder believes it."""
+"""Checks the first directory of a TIFF file before a decoder uses it."""
 
 import struct
 from collections.abc import Iterator, Mapping
@@ -8,22 +8,22 @@ from typing import Any
 from segdec.errors import ImageError
 
 Tags = Mapping[int, Any]
-"""Pillow's directory: values by tag."""
+"""Pillow's directory: tag → values."""
 
 SIGNATURES = (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")
 """Little and big endian; with `+`, offsets have 64 bits (BigTIFF)."""
 
 MAX_VALUES = 2**17
-"""Numbers in one tag. Decoders keep each as an object, and one for each strip, before any pixel is read."""
+"""Values of one tag. Decoders create an object for each before they read any pixel."""
 
 MAX_METADATA_VALUES = 2**14
-"""Numbers in a directory of notes; a camera writes some hundreds."""
+"""Values in a metadata directory; a camera writes some hundreds."""
 
-ATTACHED = (34665, 34853, 40965)
-"""Directories of notes: EXIF, GPS, interoperability."""
+METADATA_DIRECTORIES = (34665, 34853, 40965)
+"""EXIF, GPS, interoperability."""
 
 BYTE_TYPES = (1, 2, 7)
-"""Bytes, text and undefined: kept as they are, so that their number costs no more than the file."""
+"""Bytes, text and undefined: decoders keep them as bytes, so that any number is cheap."""
 
 TYPE_BYTES = {1: 1, 2: 1, 3: 2, 4: 4, 5: 8, 6: 1, 7: 1, 8: 2, 9: 4, 10: 8, 11: 4, 12: 8, 13: 4}
 TYPE_BYTES |= {16: 8, 17: 8, 18: 8}
@@ -36,21 +36,21 @@ WHITE_IS_ZERO = 0
 """A photometric interpretation."""
 
 PREMULTIPLIED = 1
-"""An extra channel: alpha that the colours are multiplied by."""
+"""An extra channel: premultiplied alpha."""
 
 NUMBER_BYTES = {3: 2, 4: 4, 13: 4, 16: 8, 18: 8}
 
 ACCEPTED_COMPRESSIONS = {1: "none", 5: "LZW", 8: "deflate", 32773: "PackBits", 32946: "deflate"}
-"""Compressions whose decoder notices an early end of a strip.
+"""Compressions whose decoder detects an early end of a strip.
 
-JPEG and CCITT (2, 3, 4) in TIFF fill up what is missing, silently; LZMA and Zstandard decode what was
-overwritten by zeros. Wrong bytes that still unpack to as many pixels go unnoticed, as in a BMP, unless
-they are deflated, for which `deflate_strips` compares the checksums.
+JPEG and CCITT (2, 3, 4) in TIFF silently fill in missing pixels; LZMA and Zstandard decode zeros that
+overwrote data. Wrong bytes that decode to the right number of pixels are not detected, as in BMP, except with
+deflate, for which `deflate_strips` checks the checksums.
 """
 
 NEW_SUBFILE_TYPE, SUBFILE_TYPE = 254, 255
 REDUCED_OR_MASK = 0b101
-"""Bits of the newer tag: a smaller copy of another picture, and its transparency mask."""
+"""Bits of the newer tag: a smaller copy of another picture, or its transparency mask."""
 
 REDUCED = 2
 """A value of the older tag."""
@@ -58,7 +58,7 @@ REDUCED = 2
 
 @dataclass(frozen=True)
 class Entry:
-    """One tag: its number, the type and number of its values, and the first value where it is a number."""
+    """One tag: its number, the type and number of its values, and the first value if it is a number."""
 
     tag: int
     type: int
@@ -67,22 +67,22 @@ class Entry:
 
 
 def check_directory(data: bytes, name: str, max_pixels: int) -> None:
-    """Refuses a TIFF whose directory asks for far too much memory, or describes no photograph.
+    """Rejects a TIFF whose directory needs too much memory or does not describe a photograph.
 
-    What cannot be read here is left to the decoder.
+    Unreadable entries are left to the decoder.
 
     Args:
         data: The file.
-        name: What error messages call it.
+        name: Name in error messages.
         max_pixels: Limit on the pixels of one tile, which may be larger than the picture.
 
     Raises:
         ImageError: With the code `corrupt_image`, `too_many_pixels` or `unsupported_type`.
     """
     values: dict[int, int] = {}
-    held = 0
+    tag_bytes = 0
     for entry in _entries(data):
-        held += entry.count * TYPE_BYTES.get(entry.type, 0)
+        tag_bytes += entry.count * TYPE_BYTES.get(entry.type, 0)
         if entry.type not in BYTE_TYPES and entry.count > MAX_VALUES:
             raise ImageError(
                 f"{name}, a TIFF file, has {entry.count:,} values in its tag {entry.tag}. Expected at most "
@@ -95,12 +95,12 @@ def check_directory(data: bytes, name: str, max_pixels: int) -> None:
                 code="corrupt_image",
             )
         values[entry.tag] = entry.value
-        if entry.tag in ATTACHED:
-            _check_attached(data, entry.value, name)
-    if held > len(data):  # tags that share their bytes are read once for each
+        if entry.tag in METADATA_DIRECTORIES:
+            _check_metadata(data, entry.value, name)
+    if tag_bytes > len(data):  # tags that share bytes are read once each
         raise ImageError(
-            f"{name}, a TIFF file, has {len(data):,} bytes, its tags {held:,}. Expected tags within it; "
-            "copy or save it again.",
+            f"{name}, a TIFF file, has {len(data):,} bytes, but its tags need {tag_bytes:,}. Expected tags "
+            "inside the file; copy or save it again.",
             code="corrupt_image",
         )
     _check_tile(values.get(TILE_WIDTH, 0), values.get(TILE_HEIGHT, 0), name, max_pixels)
@@ -108,19 +108,19 @@ def check_directory(data: bytes, name: str, max_pixels: int) -> None:
     _check_kind(values.get(NEW_SUBFILE_TYPE, 0), values.get(SUBFILE_TYPE, 0), name)
 
 
-def _check_attached(data: bytes, start: int, name: str) -> None:
-    """Refuses a directory of notes that is large: it is taken apart to the last number."""
-    held = sum(entry.count for entry in _entries(data, start) if entry.type not in BYTE_TYPES)
-    if held > MAX_METADATA_VALUES:
+def _check_metadata(data: bytes, start: int, name: str) -> None:
+    """Rejects a large metadata directory: decoders parse all of its values."""
+    count = sum(entry.count for entry in _entries(data, start) if entry.type not in BYTE_TYPES)
+    if count > MAX_METADATA_VALUES:
         raise ImageError(
-            f"{name}, a TIFF file, has {held:,} values in its notes. Expected at most {MAX_METADATA_VALUES:,}; "
-            "save it without them.",
+            f"{name}, a TIFF file, has {count:,} values in its metadata. Expected at most "
+            f"{MAX_METADATA_VALUES:,}; save it without metadata.",
             code="corrupt_image",
         )
 
 
 def read_orientation(exif: bytes) -> int:
-    """Reads the orientation 1…8 in an EXIF block, which is laid out as a TIFF file; 1 where there is none."""
+    """Reads the orientation 1…8 from an EXIF block, which has the layout of a TIFF file; default 1."""
     block = exif.removeprefix(b"Exif\0\0")
     if not block.startswith(SIGNATURES):
         return 1
@@ -130,16 +130,16 @@ def read_orientation(exif: bytes) -> int:
 
 
 def numbers(tags: Tags, tag: int, name: str, default: tuple[int, ...] = ()) -> tuple[int, ...]:
-    """Reads the whole numbers of a tag; `default` where it is missing.
+    """Reads the integers of a tag; `default` if it is missing.
 
     Raises:
-        ImageError: With the code `corrupt_image`, if it holds anything else.
+        ImageError: With the code `corrupt_image`, if it has other values.
     """
     found = tags.get(tag, default)
     values = found if isinstance(found, tuple) else (found,)
     if not all(isinstance(value, int) for value in values) or (tag in tags and not values):
         raise ImageError(
-            f"{name}, a TIFF file, holds no whole number in its tag {tag}. Expected one; save it again.",
+            f"{name}, a TIFF file, has no integer in its tag {tag}. Expected one; save it again.",
             code="corrupt_image",
         )
     return values
@@ -158,13 +158,13 @@ def _check_compression(compression: int, name: str) -> None:
     if compression not in ACCEPTED_COMPRESSIONS:
         raise ImageError(
             f"{name}, a TIFF file, is compressed by method {compression}. Expected none, LZW, deflate or "
-            "PackBits, whose early end is always noticed; save it with one of these, or as PNG.",
+            "PackBits, whose early end is always detected; save it with one of these, or as PNG.",
             code="unsupported_type",
         )
 
 
 def _check_kind(newer: int, older: int, name: str) -> None:
-    """By the newer tag of a picture's kind, and the older one."""
+    """Checks the newer and the older tag of a picture's kind."""
     if newer & REDUCED_OR_MASK or older == REDUCED:
         tag, value = (NEW_SUBFILE_TYPE, newer) if newer & REDUCED_OR_MASK else (SUBFILE_TYPE, older)
         raise ImageError(
@@ -175,7 +175,7 @@ def _check_kind(newer: int, older: int, name: str) -> None:
 
 
 def _entries(data: bytes, start: int | None = None) -> Iterator[Entry]:
-    """The entries of the directory at `start`, else of the first one; they end where the file does."""
+    """Yields the entries of the directory at `start`, default the first one, up to the end of the file."""
     order = "<" if data[:2] == b"II" else ">"
     big = b"+" in data[2:4]
     head, size, layout, field = ("Q", 8, "HHQ", 8) if big else ("L", 2, "HHL", 4)

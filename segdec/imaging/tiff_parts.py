@@ -1,4 +1,4 @@
-"""The strips or tiles of a TIFF file: whether there are enough of them for the picture."""
+"""Checks that a TIFF file has enough strips or tiles for its picture."""
 
 from dataclasses import dataclass
 
@@ -21,19 +21,19 @@ from segdec.imaging.tiff_directory import (
     numbers,
 )
 
-APART = 2
-"""Of the planes: one for each channel."""
+SEPARATE = 2
+"""Planar configuration with one plane per channel."""
 
 
 @dataclass(frozen=True)
 class Parts:
-    """Lists the strips or tiles of a picture.
+    """The strips or tiles of a picture.
 
     Attributes:
-        places: Where each begins in the file.
-        lengths: How many bytes each has there; empty where the directory does not say.
-        needed: How many cover the picture.
-        part_bytes: How many bytes each unpacks to at most.
+        places: Offset of each in the file.
+        lengths: Bytes of each in the file; empty if the directory does not say.
+        needed: Number that covers the picture.
+        part_bytes: Maximum size of each after decompression.
     """
 
     places: tuple[int, ...]
@@ -43,28 +43,28 @@ class Parts:
 
 
 def check_parts(tags: Tags, name: str) -> None:
-    """Refuses a TIFF with fewer strips or tiles than its picture has: Pillow fills up the rest with black.
+    """Rejects a TIFF with too few strips or tiles for its picture: Pillow fills the rest with black.
 
     Args:
         tags: The first directory.
-        name: What error messages call the file.
+        name: Name of the file in error messages.
 
     Raises:
         ImageError: With the code `truncated_image`, or as `numbers`.
     """
     found = parts(tags, name)
-    held = sum(found.lengths)
-    too_short = found.lengths and held < _needed_bytes(tags, name)
+    size = sum(found.lengths)
+    too_short = found.lengths and size < _needed_bytes(tags, name)
     if len(found.places) < found.needed or 0 in found.lengths or too_short:
         raise ImageError(
-            f"{name}, a TIFF file, has {len(found.places)} parts of {held:,} bytes, fewer than its picture "
-            f"needs ({found.needed} parts). Expected a whole image; copy or take it again.",
+            f"{name}, a TIFF file, has {len(found.places)} parts of {size:,} bytes, but its picture needs "
+            f"{found.needed} parts. Expected a complete image; copy or take it again.",
             code="truncated_image",
         )
 
 
 def parts(tags: Tags, name: str) -> Parts:
-    """Lists the strips or tiles of a picture.
+    """Returns the strips or tiles of a picture.
 
     Raises:
         ImageError: As `numbers`.
@@ -76,15 +76,15 @@ def parts(tags: Tags, name: str) -> Parts:
     part_width = max(numbers(tags, TILE_WIDTH, name, (width,))[0], 1) if tiled else width
     part_height = max(numbers(tags, TILE_HEIGHT if tiled else STRIP_HEIGHT, name, (height,))[0], 1)
     channels = numbers(tags, CHANNELS, name, (1,))[0]
-    apart = numbers(tags, PLANES, name, (1,))[0] == APART
-    needed = -(-width // max(part_width, 1)) * -(-height // part_height) * (channels if apart else 1)
+    separate = numbers(tags, PLANES, name, (1,))[0] == SEPARATE
+    needed = -(-width // max(part_width, 1)) * -(-height // part_height) * (channels if separate else 1)
     rows = part_height if tiled else min(part_height, height)
-    bits = part_width * max(numbers(tags, BITS, name, (1,))) * (1 if apart else channels)
+    bits = part_width * max(numbers(tags, BITS, name, (1,))) * (1 if separate else channels)
     return Parts(places, lengths, needed, -(-bits // 8) * rows)
 
 
 def _needed_bytes(tags: Tags, name: str) -> int:
-    """What the parts hold at least; only without compression it is known."""
+    """Returns the minimum size of all parts; known only without compression."""
     if numbers(tags, COMPRESSION, name, (1,))[0] != 1:
         return 0
     bits = sum(numbers(tags, BITS, name, (1,)))

@@ -1,4 +1,4 @@
-"""Photographs in batches: the steps of a prediction, made to follow one another in a `segdec.inference.pipeline`."""
+"""Groups photographs into batches between the steps of a prediction."""
 
 from collections import deque
 from concurrent.futures import Future
@@ -71,8 +71,8 @@ class Batcher:
             the `batch_pixels` of `steps` hold, at most 8.
 
     Attributes:
-        max_in_flight: Photographs under way that keep the network busy: a batch in it, a batch before it, and one at
-            each end and in each other step.
+        max_in_flight: Photographs under way that keep the network busy: a batch in it, a batch before it, and
+            one at each end and in each other step.
 
     Raises:
         ValueError: If `batch_size` is below 1.

@@ -26,8 +26,8 @@ class Pipeline(Iterator[R]):
     Args:
         items: What to work on, perhaps without end; taken as needed, from the first `next` on.
         stages: Functions of one argument.
-        max_in_flight: Most items that are under way, from being taken to being returned, which bounds the memory;
-            None for two more than there are stages: one for each thread and one that waits.
+        max_in_flight: Most items that are under way, from being taken to being returned, which bounds the
+            memory; None for two more than there are stages: one for each thread and one that waits.
 
     Raises:
         ValueError: If `max_in_flight` is below 1.

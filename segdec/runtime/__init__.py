@@ -1,1 +1,1 @@
-"""What every entry point shares: errors on stderr, exit codes, atomic files, threads, CPU and GPU features."""
+"""Shared by all entry points: error messages, exit codes, atomic files, threads, CPU and GPU features."""

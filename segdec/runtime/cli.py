@@ -1,4 +1,4 @@
-"""How the entry points behave: errors as one line, exit codes, a quiet TensorFlow, limits of the process."""
+"""Shared by all entry points: error messages, exit codes, quiet TensorFlow import, limits of the process."""
 
 import argparse
 import os
@@ -11,7 +11,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from segdec.errors import MissingExtraError, SegdecError
-from segdec.imaging.header import import_pillow
+from segdec.imaging.header import MAX_PIXEL_LIMIT, import_pillow
 
 EXIT_ERROR = 2
 EXIT_INTERRUPTED = 130
@@ -20,15 +20,15 @@ EXIT_BROKEN_PIPE = 141
 
 @contextmanager
 def clean_exit(extra: str | None = None, *, group: str | None = None) -> Iterator[None]:
-    """Turns what ends a command early into a message and an exit code; for the body of an entry point.
+    """Turns exceptions in the body of an entry point into a message and an exit code.
 
-    A `SegdecError` is printed as `error: …` and leaves with 2, an interrupt with 130, a reader that
-    went away (`… | head`) silently with 141, a full disk or a missing permission with 2. Anything else is
-    a fault of the program and keeps its traceback.
+    A `SegdecError` is printed as `error: …` with exit code 2, a full disk or a missing permission likewise;
+    an interrupt exits with 130, a closed pipe (`… | head`) silently with 141. Other exceptions are bugs and
+    keep their traceback.
 
     Args:
-        extra: The extra of `segdec` that installs what the command imports; a missing package names it.
-        group: The dependency group of the checkout that does, where no extra is enough.
+        extra: The extra of `segdec` that installs the command's packages; named if one is missing.
+        group: The dependency group of the checkout that installs them, if no extra does.
 
     Raises:
         SystemExit: With that code.
@@ -46,7 +46,7 @@ def clean_exit(extra: str | None = None, *, group: str | None = None) -> Iterato
     except BrokenPipeError:
         _drop_output()
         raise SystemExit(EXIT_BROKEN_PIPE) from None
-    except OSError as error:  # a full disk, a folder without permission: the user's to mend
+    except OSError as error:  # a full disk or a missing permission
         place = f"{error.filename}: " if error.filename else ""
         print(f"error: {place}{error.strerror or error}", file=sys.stderr)
         raise SystemExit(EXIT_ERROR) from None
@@ -63,22 +63,22 @@ def _named_source(extra: str | None, group: str | None) -> Iterator[None]:
 
 
 def _drop_output() -> None:
-    """Lets Python's last flush go nowhere instead of failing again."""
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, 1)
-    os.close(nowhere)
+    """Discards the output, so that the last flush of Python does not fail again."""
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, 1)
+    os.close(null)
 
 
 def import_tensorflow(*, trains: bool = False) -> None:
-    """Imports TensorFlow and looks for its devices without the lines it prints on the way.
+    """Imports TensorFlow and lists its devices, without the messages that it prints.
 
-    Call it first thing in an entry point. `TF_CPP_MIN_LOG_LEVEL` and `TF_ENABLE_ONEDNN_OPTS` are respected
-    where they are set. What was hidden is shown after all if the import fails.
+    Call it before anything else in an entry point. It respects `TF_CPP_MIN_LOG_LEVEL` and
+    `TF_ENABLE_ONEDNN_OPTS`, and shows the messages if the import fails.
 
     Args:
-        trains: Whether the process will train. On a CPU without AVX-512 TensorFlow leaves oneDNN out by
-            itself. Its gradients make a training step more than twice as fast there, but its convolutions
-            alone are slower than TensorFlow's own where photographs are large.
+        trains: Whether the process will train; turns oneDNN on. TensorFlow does not use it on a CPU without
+            AVX-512, where its gradients make a training step more than twice as fast, but its convolutions
+            are slower in inference on large photographs.
 
     Raises:
         MissingExtraError: If TensorFlow is not installed.
@@ -94,16 +94,16 @@ def import_tensorflow(*, trains: bool = False) -> None:
         import tensorflow as tf
 
         tf.config.list_physical_devices()  # the search for GPUs prints too
-    tf.get_logger().setLevel("ERROR")  # its warnings are about how TensorFlow is used, not about the run
+    tf.get_logger().setLevel("ERROR")  # its warnings concern the use of TensorFlow, not the run
 
 
 def progress_bar(items: Iterable[Any] | None = None, *, shown: bool = True, **options: Any) -> Any:
-    """Returns a `tqdm` bar on stderr; it shows where that is a terminal.
+    """Returns a `tqdm` progress bar on stderr, which is shown only on a terminal.
 
     Args:
-        items: What is gone through; None where `update` counts.
-        shown: Whether it may show at all.
-        options: Of `tqdm`.
+        items: Items to iterate over; None if the caller calls `update`.
+        shown: Whether to show it at all.
+        options: Options of `tqdm`.
     """
     from tqdm import tqdm
 
@@ -111,14 +111,10 @@ def progress_bar(items: Iterable[Any] | None = None, *, shown: bool = True, **op
 
 
 def _bar_shape() -> dict[str, int]:
-    """Returns what `tqdm` has to be told of the terminal on stderr; empty where it finds out by itself.
-
-    A terminal that nobody looks at, such as that of `script` or of a container, may say that it has neither
-    columns nor lines, and a bar that keeps to them cannot be seen.
-    """
+    """Returns a default size if the terminal reports none, as in a container: the bar would be invisible."""
     try:
         size = os.get_terminal_size(sys.stderr.fileno())
-    except (AttributeError, OSError, ValueError):  # no terminal, or no file at all
+    except (AttributeError, OSError, ValueError):  # not a terminal, or closed
         return {}
     if size.columns and size.lines:
         return {}
@@ -126,54 +122,54 @@ def _bar_shape() -> dict[str, int]:
     return {
         "ncols": size.columns or usual.columns,
         "nrows": size.lines or usual.lines,
-        "dynamic_ncols": False,  # it would look for itself again
+        "dynamic_ncols": False,
     }
 
 
 def raise_pixel_limit(max_pixels: int) -> None:
-    """Lets Pillow open pictures of up to `max_pixels`, without a warning; never lowers its limit.
+    """Raises Pillow's limit on image size to `max_pixels`; never lowers it.
 
-    It is one limit for the whole process, so only an entry point may move it.
+    The limit applies to the whole process, so only an entry point may change it.
 
     Raises:
         MissingExtraError: If Pillow is not installed.
     """
     image = import_pillow()
-    if image.MAX_IMAGE_PIXELS is not None:  # None: somebody has lifted it altogether
+    if image.MAX_IMAGE_PIXELS is not None:  # None: no limit
         image.MAX_IMAGE_PIXELS = max(image.MAX_IMAGE_PIXELS, max_pixels)
 
 
 def white_level(text: str) -> int:
-    """Reads the value of a flag `--white-level`, for `argparse`.
+    """Parses the value of `--white-level`, for `argparse`.
 
     Raises:
-        ArgumentTypeError: If it is no whole number from 256 to 65535.
+        ArgumentTypeError: If it is not an integer from 256 to 65535.
     """
     if not text.isascii() or not text.isdecimal() or not 256 <= int(text[:6]) <= 65535:
-        raise argparse.ArgumentTypeError(f"'{text}' is no white level. Expected a number from 256 to 65535.")
+        raise argparse.ArgumentTypeError(
+            f"'{text}' is not a white level. Expected a number from 256 to 65535."
+        )
     return int(text)
 
 
 def parse_pixel_limit(text: str) -> int:
-    """Reads the value of a flag `--max-pixels`, for `argparse`.
+    """Parses the value of `--max-pixels`, for `argparse`.
 
     Raises:
-        ArgumentTypeError: If it is no whole number from 1 to 2³⁰.
+        ArgumentTypeError: If it is not an integer from 1 to 2³⁰.
     """
-    from segdec.images import MAX_PIXEL_LIMIT  # not above: OpenCV's own limit is set before it is imported
-
     if not text.isascii() or not text.isdecimal() or not 1 <= int(text[:12]) <= MAX_PIXEL_LIMIT:
         raise argparse.ArgumentTypeError(
-            f"'{text}' is no limit on pixels. Expected a number from 1 to {MAX_PIXEL_LIMIT}."
+            f"'{text}' is not a pixel limit. Expected a number from 1 to {MAX_PIXEL_LIMIT}."
         )
     return int(text)
 
 
 @contextmanager
 def hide_stderr() -> Iterator[None]:
-    """Hides what native code prints on file descriptor 2; shows it if an exception passes.
+    """Hides what native code prints on stderr within the block; shows it if the block raises.
 
-    Not for threads: the whole process shares the descriptor.
+    It affects all threads, because the process shares the file descriptor.
     """
     sys.stderr.flush()
     saved = os.dup(2)

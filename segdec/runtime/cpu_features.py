@@ -1,26 +1,26 @@
-"""What the CPU is called and computes by itself: whether it is fast in bfloat16."""
+"""Name and instruction sets of the CPU."""
 
 from pathlib import Path
 
 CPUINFO = Path("/proc/cpuinfo")
 
 BFLOAT16 = {"avx512_bf16", "amx_bf16", "bf16"}
-"""Features that multiply in bfloat16, of x86 and of ARM."""
+"""Instruction sets of x86 and ARM that multiply in bfloat16."""
 
 
 def cpu_features() -> frozenset[str]:
-    """Reads the names of the instruction sets, as Linux writes them; none on another system."""
+    """Reads the names of the instruction sets on Linux; none on other systems."""
     sets = [set(values.split()) for name, values in _read_fields() if name in ("flags", "Features")]
-    return frozenset(set.intersection(*sets)) if sets else frozenset()  # what all cores have
+    return frozenset(set.intersection(*sets)) if sets else frozenset()  # common to all cores
 
 
 def cpu_name() -> str:
-    """Reads what the processor is called; empty where Linux does not say."""
+    """Reads the name of the processor; empty if unknown."""
     return next((value for name, value in _read_fields() if name == "model name"), "")
 
 
 def has_bfloat16() -> bool:
-    """Returns whether the CPU multiplies in bfloat16; others take a detour by float32, and gain nothing."""
+    """Returns whether the CPU multiplies in bfloat16; others convert to float32 and gain nothing."""
     return not BFLOAT16.isdisjoint(cpu_features())
 
 

@@ -1,4 +1,4 @@
-"""Writing files and folders so that a reader never meets half of one."""
+"""Writes files and folders atomically: readers never see a partial one."""
 
 import glob
 import os
@@ -11,18 +11,18 @@ from uuid import uuid4
 
 try:
     import fcntl
-except ImportError:  # Windows, where no folder can be locked: age decides
+except ImportError:  # Windows cannot lock folders
     fcntl = None  # type: ignore[assignment]
 
 ABANDONED_S = 86_400.0
-"""Age from which on a half-written folder counts as left behind, where folders cannot be locked."""
+"""Age of an abandoned partial folder, on systems that cannot lock folders."""
 
 
 def write_bytes_atomic(path: Path, data: bytes) -> None:
-    """Writes `data` to `path`: afterwards the file is complete, or it is as it was before.
+    """Writes `data` to `path` atomically: on an error, the file stays as it was.
 
     Raises:
-        OSError: If the folder is missing, full or not writable. Nothing is left behind.
+        OSError: If the folder is missing, full or not writable.
     """
     temporary = path.with_name(f".{uuid4().hex}.tmp")
     try:
@@ -37,27 +37,26 @@ def write_bytes_atomic(path: Path, data: bytes) -> None:
 
 
 def write_text_atomic(path: Path, text: str) -> None:
-    """Writes `text` as UTF-8, line ends as given; see `write_bytes_atomic`."""
+    """Writes `text` as UTF-8 with its line ends unchanged; see `write_bytes_atomic`."""
     write_bytes_atomic(path, text.encode("utf-8"))
 
 
 @contextmanager
 def atomic_folder(folder: Path, *, overwrite: bool = False) -> Iterator[Path]:
-    """Makes `folder`: afterwards it is complete, or it is as it was before.
+    """Writes `folder` atomically: on an error, it stays as it was.
 
-    Yields an empty folder beside `folder` to fill; missing parents are made. If the block ends well it
-    takes the place of `folder`, and what lay there is removed; if the block fails it vanishes. A
-    symbolic link is followed. What killed processes left of the same folder is removed, too; what others
-    are writing just now stays.
+    Yields an empty temporary folder in the same parent, which is created if missing. If the block succeeds,
+    the temporary folder replaces `folder`; if the block raises, it is removed. Symbolic links are followed.
+    Temporary folders that killed processes left for the same target are removed as well.
 
     Raises:
-        FileExistsError: If `folder` exists and `overwrite` is false, or it is no folder. Nothing was made.
-        OSError: If the place is full or not writable.
+        FileExistsError: If `folder` exists and `overwrite` is false, or it is not a folder.
+        OSError: If the disk is full or the parent is not writable.
     """
     target = folder.resolve()
     if target.exists() and not (overwrite and target.is_dir()):
         raise FileExistsError(f"{folder} exists. Choose another folder or allow to overwrite a folder.")
-    if target.exists():  # else what a killed process left may be the last copy
+    if target.exists():  # else a temporary folder may be the last copy
         _remove_abandoned(target)
     with _staged(target) as staged:
         try:
@@ -69,11 +68,11 @@ def atomic_folder(folder: Path, *, overwrite: bool = False) -> Iterator[Path]:
 
 
 def remove_temporary_files(folder: Path, name: str | None = None) -> None:
-    """Removes what killed writers left in `folder`; call it where no other process writes.
+    """Removes the temporary files and folders of killed writers; no other process may write in `folder`.
 
     Args:
-        folder: Where they wrote; it may be missing.
-        name: Only what was to become, or had been, the folder of this name.
+        folder: Folder to clean up; it may be missing.
+        name: Only temporary folders of the target with this name.
     """
     for path in folder.glob(".*.tmp" if name is None else _leftovers_of(name)):
         if path.is_dir():
@@ -94,33 +93,31 @@ def _put_in_place(staged: Path, target: Path, overwrite: bool) -> None:
         except BaseException:
             old.rename(target)
             raise
-        shutil.rmtree(old, ignore_errors=True)  # what cannot be removed is no failure: the new one is there
+        shutil.rmtree(old, ignore_errors=True)  # the new folder is in place, so errors do not matter
 
 
 @contextmanager
 def _staged(target: Path) -> Iterator[Path]:
-    """Makes an empty folder beside `target` that nobody else takes for abandoned."""
+    """Creates a locked temporary folder next to `target`."""
     while True:
         staged = _beside(target)
         staged.mkdir(parents=True)
         with folder_lock(staged):
-            if staged.exists():  # else it was taken for abandoned before it was held
+            if staged.exists():  # else another process removed it before it was locked
                 yield staged
                 return
 
 
 @contextmanager
 def folder_lock(folder: Path, *, wait: bool = True) -> Iterator[None]:
-    """Lets one process at a time into a folder; the kernel lets the next one in when the process dies.
-
-    The folder keeps its mark under whatever name it gets.
+    """Locks a folder for one process; the lock ends with the process and survives a rename of the folder.
 
     Args:
-        folder: That is to be held.
-        wait: Until nobody else holds it.
+        folder: Folder to lock.
+        wait: Whether to wait until the lock is free.
 
     Raises:
-        BlockingIOError: If another process holds it, and this one does not wait.
+        BlockingIOError: If another process has the lock and `wait` is false.
     """
     with ExitStack() as stack:
         if fcntl is not None:
@@ -130,18 +127,18 @@ def folder_lock(folder: Path, *, wait: bool = True) -> Iterator[None]:
                 fcntl.flock(descriptor, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 raise
-            except OSError:  # it has gone, or lies on a network file system that locks no folders
+            except OSError:  # removed, or on a file system without locks for folders
                 pass
         yield
 
 
 def fsync_folder(folder: Path) -> None:
-    """Returns when the names in a folder survive a loss of power.
+    """Flushes a folder's entries to disk, so that they survive a power loss.
 
     Raises:
         OSError: If it cannot be written.
     """
-    if fcntl is None:  # Windows opens no folders
+    if fcntl is None:  # Windows cannot open folders
         return
     descriptor = os.open(folder, os.O_RDONLY)
     try:
@@ -151,9 +148,9 @@ def fsync_folder(folder: Path) -> None:
 
 
 def _remove_abandoned(target: Path) -> None:
-    """Removes the folders beside `target` in which processes were killed that wrote it."""
+    """Removes the temporary folders that killed writers of `target` left."""
     for path in target.parent.glob(_leftovers_of(target.name)):
-        with suppress(OSError):  # another process removes it, too
+        with suppress(OSError):  # another process is removing it
             _remove_if_abandoned(path)
 
 
@@ -167,7 +164,7 @@ def _remove_if_abandoned(path: Path) -> None:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 old = True
             except BlockingIOError:
-                return  # its writer is alive
+                return  # its writer is running
             except OSError:
                 pass
         if old:

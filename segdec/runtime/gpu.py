@@ -1,4 +1,4 @@
-"""Why TensorFlow uses no GPU although the machine has one, in its own words."""
+"""Finds out why TensorFlow does not use an existing GPU."""
 
 import os
 import re
@@ -7,21 +7,21 @@ import sys
 from pathlib import Path
 
 DEVICES = Path("/dev")
-"""Where NVIDIA's driver shows a file for each GPU that this process, or its container, may use."""
+"""Where NVIDIA's driver has a file for each GPU that this process or container may use."""
 HIDDEN = ("", "-1")
-"""Values of `CUDA_VISIBLE_DEVICES` by which a user takes the GPUs away."""
+"""Values of `CUDA_VISIBLE_DEVICES` that hide all GPUs."""
 ASK = "import tensorflow; tensorflow.config.list_physical_devices('GPU')"
 TIMEOUT_S = 120
 
 
 def gpu_unused_reason() -> str | None:
-    """Asks TensorFlow why it uses none of the GPUs that are there; TensorFlow must have started.
+    """Returns why TensorFlow, already imported, does not use a GPU that the machine has.
 
-    It says so only while it is imported, and the entry points hide what it prints then: so another process
-    imports it once more, which takes seconds, where a GPU is there and unused alone.
+    TensorFlow prints the reason only during its import, which the entry points hide. Another process
+    therefore imports it again; this takes seconds, but only if a GPU is present and unused.
 
     Returns:
-        Its words; None if it uses a GPU, the machine has none, or `CUDA_VISIBLE_DEVICES` hides them.
+        TensorFlow's messages; None if it uses a GPU, there is none, or `CUDA_VISIBLE_DEVICES` hides them.
     """
     import tensorflow as tf
 
@@ -42,6 +42,6 @@ def gpu_unused_reason() -> str | None:
 
 
 def _reasons(printed: str) -> str:
-    """The sentences about GPUs in what TensorFlow `printed`, each once, without time and place."""
-    told = [line.partition("] ")[2] for line in printed.splitlines() if re.search("gpu|cuda", line, re.I)]
-    return " ".join(dict.fromkeys(reason.strip() for reason in told if reason.strip()))
+    """Returns the distinct messages about GPUs in TensorFlow's output, without time and source."""
+    messages = [line.partition("] ")[2] for line in printed.splitlines() if re.search("gpu|cuda", line, re.I)]
+    return " ".join(dict.fromkeys(message.strip() for message in messages if message.strip()))

@@ -1,43 +1,42 @@
-"""How many threads work, and on what.
+"""Numbers of threads.
 
-The engine's arithmetic fills the cores: it gets as many threads as the process may use cores, or as many as
-the operator says. What stands before and behind it (decoding, fitting, interpreting, writing) takes one
-thread a step and is short beside it. OpenCV keeps to the thread that calls it, for its own pool would take
-the cores from the engine.
+The engine uses one thread per core that the process may use, or as many as the operator sets. The other steps
+(decoding, preprocessing, postprocessing, writing) are short and use one thread each. OpenCV uses only the
+calling thread, because its own thread pool would compete with the engine.
 """
 
 import argparse
 import os
 
 MAX_THREADS = 1024
-"""Highest number a user can set; more is a slip of the hand."""
+"""Highest number that a user can set."""
 
 
 def available_cores() -> int:
-    """Counts the cores that this process may use, as its affinity (`taskset`, a container's `cpuset`) says.
+    """Counts the cores that this process may use by its affinity (`taskset`, a container's `cpuset`).
 
-    A quota of processor time (`docker run --cpus`) limits no thread and is not seen.
+    It ignores a quota of processor time (`docker run --cpus`).
     """
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1  # systems without affinity
+    return os.cpu_count() or 1  # the system has no affinity
 
 
 def limit_opencv_threads() -> None:
-    """Keeps OpenCV to the thread that calls it, in the whole process: for entry points alone."""
-    import cv2  # not above: its limit on pixels must be set before it is imported
+    """Makes OpenCV use only the calling thread, in the whole process; for entry points only."""
+    import cv2  # not at the top: its limit on pixels must be set before the import
 
     cv2.setNumThreads(1)
 
 
 def parse_thread_count(text: str) -> int:
-    """Reads the value of a flag `--threads`, for `argparse`.
+    """Parses the value of `--threads`, for `argparse`.
 
     Raises:
-        ArgumentTypeError: If it is no whole number from 1 to 1024.
+        ArgumentTypeError: If it is not an integer from 1 to 1024.
     """
     if not text.isascii() or not text.isdecimal() or not 1 <= int(text[:12]) <= MAX_THREADS:
         raise argparse.ArgumentTypeError(
-            f"'{text}' is no number of threads. Expected a number from 1 to {MAX_THREADS}."
+            f"'{text}' is not a number of threads. Expected a number from 1 to {MAX_THREADS}."
         )
     return int(text)

@@ -38,7 +38,7 @@ def exported() -> dict[str, set[str]]:
     metrics.set_models([(model, ["stable"])])
     metrics.register(MemoryMetrics(lambda: service_with(model)))
     RecordMetrics(metrics).count_review("good")
-    ShadowMetrics(metrics).expect(model)
+    ShadowMetrics(metrics).initialize(model)
     OutboxMetrics(metrics, ["mqtt"])
     lines = metrics.render()[0].decode().splitlines()
     series = (re.match(r"(\w+)(?:\{(.*)\})? ", line) for line in lines if not line.startswith("#"))
@@ -48,7 +48,7 @@ def exported() -> dict[str, set[str]]:
 def service_with(model: ModelIdentity) -> Any:
     memory = MemoryBudget(2**32, 2**29, 2**24, 30_000, 1)
     served = Mock(identity=model, cost=NetworkCost())
-    return Mock(memory=memory, bodies=Mock(held=0), models=Mock(all=lambda: [served]))
+    return Mock(memory=memory, bodies=Mock(reserved=0), models=Mock(all=lambda: [served]))
 
 
 def expressions(dashboard: dict[str, Any]) -> list[tuple[str, str]]:

@@ -11,7 +11,7 @@ from datasets.layouts.toy import make_sample
 from segdec.inference.postprocessing import Prediction, find_regions
 from training.formatting import format_figure, format_score
 from training.metrics.evaluation import Evaluation
-from training.metrics.metrics import measure
+from training.metrics.metrics import compute_metrics
 from training.metrics.photograph_results import PhotographResult, score_log_odds
 from training.metrics.pixel_counts import count_pixels
 from training.metrics.pixel_histogram import PixelHistogram
@@ -65,7 +65,7 @@ def evaluate_parts(review: float | None) -> Evaluation:
                 review_threshold=review,
             )
         )
-    metrics = measure(results, CLASSES, histogram, threshold=THRESHOLD, resamples=100)
+    metrics = compute_metrics(results, CLASSES, histogram, threshold=THRESHOLD, resamples=100)
     return Evaluation(CLASSES, tuple(results), metrics, histogram)
 
 

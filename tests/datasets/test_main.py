@@ -277,7 +277,7 @@ def test_pack_refuses_problems_and_leaks(many_root, tmp_path, capsys):
 def test_white_level_out_of_range(level, capsys):
     with pytest.raises(SystemExit):
         main(["inspect", "folder", "parts", "--white-level", level])
-    assert f"'{level}' is no white level. Expected a number from 256 to 65535." in capsys.readouterr().err
+    assert f"'{level}' is not a white level. Expected a number from 256 to 65535." in capsys.readouterr().err
 
 
 def test_12_bit_photographs_are_packed_and_inspected(folder_root, tmp_path, capsys):

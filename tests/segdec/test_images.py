@@ -119,7 +119,7 @@ def test_orientation_of_a_webp_is_applied() -> None:
     colour = np.repeat(STORED[..., None], 3, axis=2)
     photograph = decode_image(encode(colour, "WEBP", lossless=True, exif=exif(6)), "part", accept_webp=True)
     assert photograph.pixels[..., 0].tolist() == UPRIGHT[6]
-    assert "turned upright" in photograph.warnings[0]
+    assert "rotated to its EXIF orientation" in photograph.warnings[0]
 
 
 @pytest.mark.parametrize("kind", ["PNG", "TIFF", "JPEG", "WEBP"])
@@ -170,7 +170,7 @@ def test_orientation_of_16_bits_is_applied() -> None:
     ):
         photograph = decode_image(data, "part", white_level=65535)
         assert photograph.pixels[..., 0].tolist() == UPRIGHT[6]
-        assert "turned upright" in photograph.warnings[0]
+        assert "rotated to its EXIF orientation" in photograph.warnings[0]
 
 
 @pytest.mark.parametrize("kind", ["PNG", "TIFF", "WEBP", "JPEG"])
@@ -450,7 +450,7 @@ def test_tiff_whose_damage_may_go_unnoticed_is_refused_even_when_whole(compressi
     pixels = texture(1)[..., 0] > 127 if one_bit else texture()
     caught = refusal(packed_tiff(pixels, compression, bytes))
     assert caught.code == "unsupported_type"
-    assert "whose early end is always noticed" in str(caught)
+    assert "whose early end is always detected" in str(caught)
 
 
 @pytest.mark.parametrize("compression", ["raw", "tiff_lzw", "tiff_deflate", "tiff_adobe_deflate", "packbits"])
@@ -520,14 +520,14 @@ def test_limit_of_pillow_is_named_where_it_is_the_lower_one() -> None:
 
 
 def test_what_arrived_is_told_in_plain_words() -> None:
-    assert "part.png is not an image of a known type (it begins with 'hello wo')." in str(
+    assert "part.png is not an image of a known type (it starts with 'hello wo')." in str(
         refusal(b"hello world")
     )
-    assert "(it begins with the bytes 00 01 ff)." in str(refusal(b"\0\1\xff"))
+    assert "(it starts with the bytes 00 01 ff)." in str(refusal(b"\0\1\xff"))
     whole = encode(texture(), "PNG")
     place = whole.index(b"IDAT") + 8
     damaged = whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :]
-    expected = "part.png is not whole as a PNG file: the checksum of its pixels (IDAT) is wrong."
+    expected = "part.png is not a complete PNG file: the checksum of its pixels (IDAT) is wrong."
     assert str(refusal(damaged)).startswith(expected)
     nameless = png(8, 8, 8, 0, b"").replace(b"IHDR", b"\0HDR")
     assert "the checksum of its first part is wrong" in str(refusal(nameless))

@@ -141,6 +141,6 @@ def test_long_runs() -> None:
     ],
 )
 def test_damaged_masks_are_told(answer: MaskAnswer) -> None:
-    with pytest.raises(ImageError, match=r"mask cannot be unpacked \(.*\)\. Expected") as caught:
+    with pytest.raises(ImageError, match=r"mask cannot be decompressed \(.*\)\. Expected") as caught:
         unpack_mask(answer)
     assert caught.value.code == "corrupt_mask"

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from api.listener.reloading import Reloader
-from api.middleware.keys import make_key
+from api.routes.keys import make_key
 from tests.api.conftest import ServiceClient
 from tests.api.listener.test_tls import CERTIFICATES
 

@@ -8,9 +8,9 @@ import threading
 import pytest
 
 from api.app import create_app
-from api.middleware.keys import make_key
 from api.models import labels, loader
 from api.models.registry import ModelRegistry
+from api.routes.keys import make_key
 from api.settings import Settings
 from tests.api.conftest import ServiceClient
 from tests.api.models.stub_models import NAME, StubModels

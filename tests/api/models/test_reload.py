@@ -11,10 +11,10 @@ import pytest
 
 from api.app import create_app
 from api.listener.reloading import Reloader
-from api.middleware.keys import make_key
 from api.models import loader
 from api.models.registry import ModelRegistry
 from api.models.reload_log import log_reload
+from api.routes.keys import make_key
 from api.settings import Settings
 from segdec.artifact import manifest_sha256, open_artifact
 from segdec.artifact.signatures import generate_key_pair, read_private_key, write_signature

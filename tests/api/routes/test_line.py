@@ -7,7 +7,7 @@ from contextlib import closing
 
 import pytest
 
-from api.middleware.keys import make_key
+from api.routes.keys import make_key
 from segdec.images import encode_png
 from tests.api.conftest import ServiceClient, part_image
 

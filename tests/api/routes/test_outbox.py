@@ -8,11 +8,11 @@ from datetime import UTC, datetime
 
 import pytest
 
-from api.middleware.keys import make_key
 from api.records.database import open_database
 from api.records.events import MAX_REGIONS, inspected_event, reviewed_event
 from api.records.initialization import DATABASE
 from api.records.outbox import Outbox
+from api.routes.keys import make_key
 from tests.api.conftest import ServiceClient
 from tests.api.delivery.outbox_messages import inspection
 

@@ -11,9 +11,9 @@ import numpy as np
 import pyarrow.parquet
 import pytest
 
-from api.middleware.keys import make_key
 from api.records.day_export import day_filters
 from api.records.initialization import DATABASE, PICTURES
+from api.routes.keys import make_key
 from segdec.images import decode_image, encode_png
 from segdec.imaging.overlay import draw_overlay
 from tests.api.conftest import ServiceClient, part_image

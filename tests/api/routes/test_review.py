@@ -12,9 +12,9 @@ import pytest
 from sqlalchemy.exc import OperationalError
 
 from api.app import create_app
-from api.middleware.keys import make_key
 from api.records.initialization import DATABASE, PICTURES
 from api.records.storage.retention_class import RetentionClass
+from api.routes.keys import make_key
 from api.settings import Settings
 from segdec.images import decode_image, encode_png
 from tests.api.conftest import ServiceClient, StubPredictor, part_image

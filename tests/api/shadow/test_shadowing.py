@@ -14,8 +14,8 @@ from sqlalchemy.exc import OperationalError
 from api.app import create_app
 from api.errors import RequestError
 from api.inference.network_cost import NetworkCost
-from api.middleware.keys import make_key
 from api.records.review import shadow_results as shadow_rows
+from api.routes.keys import make_key
 from api.settings import Settings
 from api.shadow import shadowing
 from api.shadow.shadow_photograph import ShadowMemory, ShadowPhotograph

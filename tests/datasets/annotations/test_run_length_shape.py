@@ -64,7 +64,7 @@ def test_defect_in_the_first_pixel_begins_with_no_good_one():
         ([1, 2**40], "exceeds any picture"),
         ({"a": 1}, "type dict"),
         ("14 ", "' '"),
-        ("14o", "end within a number"),
+        ("14o", "end inside a number"),
         ("o" * 10_000, "'o'"),
         ("14", "5 pixels"),
     ],

@@ -20,7 +20,7 @@ from segdec.images import decode_image, encode_png
 from segdec.mask_decoding import unpack_mask
 from segdec.schemas import Answer, Problem
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 URL = "http://parts:8000/line4"
 ANSWER = {
     "id": "7",
@@ -54,7 +54,8 @@ Reply = httpx.Response | Exception
 
 
 def refused(status: int, **headers: str) -> httpx.Response:
-    return httpx.Response(status, json=PROBLEM | {"status": status}, headers=headers)
+    request = httpx.Request("POST", URL)
+    return httpx.Response(status, json=PROBLEM | {"status": status}, headers=headers, request=request)
 
 
 class Line:
@@ -63,12 +64,10 @@ class Line:
     def __init__(self, *replies: Reply) -> None:
         self.replies = list(replies)
         self.requests: list[httpx.Request] = []
-        self.marks: list[str | None] = []
         self.waits: list[float] = []
 
     def __call__(self, request: httpx.Request) -> httpx.Response:
         self.requests.append(request)
-        self.marks.append(request.headers.get("X-Segdec-Resend"))
         reply = self.replies.pop(0) if self.replies else httpx.Response(200, json=ANSWER)
         if isinstance(reply, Exception):
             raise reply
@@ -165,36 +164,31 @@ BROKEN = httpx.RemoteProtocolError("disconnected without an answer")
 
 
 @pytest.mark.parametrize("loss", [BROKEN, httpx.ReadError("reset"), httpx.Response(502, html="Bad Gateway")])
-def test_what_a_replica_may_have_died_of_is_sent_once_more_and_marked(ask: Ask, loss: Reply) -> None:
+def test_after_a_lost_connection_a_photograph_is_sent_only_once_more(ask: Ask, loss: Reply) -> None:
     line = Line(refused(503), loss, refused(503))
     assert ask(line, "predict", b"photograph").decision.score == 0.8
-    assert line.marks == [None, None, "1", "1"]
+    assert len(line.requests) == 4
     line = Line(loss, refused(503), loss)
-    with pytest.raises(ServiceError, match="Two replicas may have died of this photograph") as caught:
+    with pytest.raises(ServiceError, match="Two replicas may have crashed on this photograph") as caught:
         ask(line, "predict", b"photograph", retries=9)
     assert len(line.requests) == 3
     assert caught.value.code == "replica_lost"
     assert caught.value.request_id == line.requests[0].headers["X-Request-ID"]
 
 
-def test_only_photographs_are_counted(ask: Ask) -> None:
+def test_losses_of_other_requests_are_not_counted(ask: Ask) -> None:
     line = Line(BROKEN, BROKEN, BROKEN, httpx.Response(200, json={"models": [MODEL]}))
     assert len(ask(line, "models")) == 1
-    assert line.marks == [None] * 4
 
 
-def test_what_a_balancer_has_sent_again_is_not_sent_again(ask: Ask) -> None:
-    line = Line(refused(502, **{"X-Segdec-Resend": "1"}))
-    with pytest.raises(ServiceError) as caught:
-        ask(line, "predict", b"photograph")
-    assert (caught.value.code, caught.value.status, len(line.requests)) == ("replica_lost", 502, 1)
+def wait_times(policy: RetryPolicy, reply: httpx.Response, attempts: int) -> list[float | None]:
+    return [policy.wait_s([reply] * attempt) for attempt in range(1, attempts + 1)]
 
 
-@pytest.mark.parametrize(("draw", "waits"), [(0.0, [0.25, 0.5, 0.75]), (1.0, [0.5, 1.0, 1.5])])
-def test_wait_doubles_up_to_the_limit(draw: float, waits: list[float]) -> None:
-    policy = RetryPolicy(retries=3, max_wait_s=1.5, draw=lambda: draw)
-    found = [policy.wait_s(attempt, refused(502)) for attempt in range(4)]
-    assert found == [*waits, None]
+@pytest.mark.parametrize(("number", "waits"), [(0.0, [0.25, 0.5, 0.75]), (1.0, [0.5, 1.0, 1.5])])
+def test_wait_doubles_up_to_the_limit(number: float, waits: list[float]) -> None:
+    policy = RetryPolicy(retries=3, max_wait_s=1.5, random=lambda: number)
+    assert wait_times(policy, refused(503), 4) == [*waits, None]
 
 
 def test_negative_number_of_retries() -> None:
@@ -227,7 +221,7 @@ def test_retry_after(headers: dict[str, str], wait_s: float | None) -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "draw", "waits"),
+    ("asked", "number", "waits"),
     [
         ("1", 0.0, [1.0, 2.0, 4.0]),
         ("1", 1.0, [2.0, 4.0, 8.0]),
@@ -237,16 +231,16 @@ def test_retry_after(headers: dict[str, str], wait_s: float | None) -> None:
         ("0", 1.0, [0.5, 1.0, 2.0]),
     ],
 )
-def test_waits_grow_apart_and_are_never_shorter_than_asked(
-    asked: str, draw: float, waits: list[float]
+def test_waits_are_spread_and_never_shorter_than_retry_after(
+    asked: str, number: float, waits: list[float]
 ) -> None:
-    policy = RetryPolicy(draw=lambda: draw)
-    assert [policy.wait_s(attempt, refused(503, **{"Retry-After": asked})) for attempt in range(3)] == waits
+    policy = RetryPolicy(random=lambda: number)
+    assert wait_times(policy, refused(503, **{"Retry-After": asked}), 3) == waits
 
 
-def test_who_is_asked_to_wait_longer_than_the_limit_does_not_come_back_earlier() -> None:
-    assert RetryPolicy().wait_s(0, refused(503, **{"Retry-After": "31"})) is None
-    assert RetryPolicy().wait_s(0, refused(503, **{"Retry-After": "30"})) == 30.0
+def test_a_retry_after_beyond_the_limit_ends_the_retries() -> None:
+    assert RetryPolicy().wait_s([refused(503, **{"Retry-After": "31"})]) is None
+    assert RetryPolicy().wait_s([refused(503, **{"Retry-After": "30"})]) == 30.0
 
 
 def lost(clients: int, places: int, photographs_per_s: float, seed: int) -> int:
@@ -254,7 +248,7 @@ def lost(clients: int, places: int, photographs_per_s: float, seed: int) -> int:
 
     The service has `places` for photographs that wait or run, and tells who is beyond to come back in 1 s.
     """
-    policy = RetryPolicy(draw=random.Random(seed).random)
+    policy = RetryPolicy(random=random.Random(seed).random)
     busy = refused(503, **{"Retry-After": "1"})
     coming = [(0.0, client, 0) for client in range(clients)]
     ends: list[float] = []
@@ -263,15 +257,15 @@ def lost(clients: int, places: int, photographs_per_s: float, seed: int) -> int:
         now, client, attempt = heapq.heappop(coming)
         if sum(end > now for end in ends) < places:
             ends.append(max([now, *ends[-1:]]) + 1 / photographs_per_s)
-        elif (wait_s := policy.wait_s(attempt, busy)) is None:
+        elif (wait_s := policy.wait_s([busy] * (attempt + 1))) is None:
             given_up += 1
         else:
             heapq.heappush(coming, (now + wait_s, client, attempt + 1))
     return given_up
 
 
-@pytest.mark.parametrize("seed", range(10))
-@pytest.mark.parametrize("photographs_per_s", [20, 8, 5, 3])
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("photographs_per_s", [20, 3])
 def test_sixty_clients_that_are_refused_together_are_all_answered(
     photographs_per_s: float, seed: int
 ) -> None:
@@ -335,12 +329,12 @@ def test_all_attempts_of_an_inspection_have_one_key(ask: Ask, loss: Reply) -> No
     ("options", "text"),
     [
         ({"idempotency_key": ""}, "The Idempotency-Key '' cannot be sent"),
-        ({"idempotency_key": "ä"}, "'ä' cannot be sent. Expected 1 to 128 letters of ASCII that print"),
+        ({"idempotency_key": "ä"}, "'ä' cannot be sent. Expected 1 to 128 printable ASCII characters"),
         ({"idempotency_key": "a\nb"}, "cannot be sent"),
         ({"idempotency_key": "a" * 129}, "cannot be sent"),
-        ({"metadata": {"a": b"1"}}, "The metadata is no JSON"),
-        ({"metadata": {"a": float("nan")}}, "The metadata is no JSON"),
-        ({"model": ".."}, "'..' names no model or version"),
+        ({"metadata": {"a": b"1"}}, "The metadata cannot be written as JSON"),
+        ({"metadata": {"a": float("nan")}}, "The metadata cannot be written as JSON"),
+        ({"model": ".."}, "'..' is not a model or version name"),
     ],
 )
 def test_inspections_that_cannot_be_asked_for(ask: Ask, options: dict[str, Any], text: str) -> None:
@@ -368,9 +362,9 @@ def test_each_kind_of_photograph(ask: Ask, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "text"),
     [
-        ({"version": "2"}, "version='2' without a model"),
-        ({"model": ".."}, "'..' names no model or version"),
-        ({"model": "parts", "version": ""}, "'' names no model or version"),
+        ({"version": "2"}, "version='2' was given without a model"),
+        ({"model": ".."}, "'..' is not a model or version name"),
+        ({"model": "parts", "version": ""}, "'' is not a model or version name"),
     ],
 )
 def test_names_that_would_reach_another_model(ask: Ask, options: dict[str, str], text: str) -> None:
@@ -420,7 +414,7 @@ def test_ready(ask: Ask, reply: Reply, ready: bool) -> None:
     [
         (
             httpx.Response(403, html="<h1>no</h1>"),
-            r"not the inspection service's \(text/html.*403 unexpected",
+            r"not from the inspection service \(text/html.*403 unexpected",
         ),
         (httpx.Response(200, html="<h1>login</h1>"), r"/v1/predict.*\(text/html.*200 unexpected"),
         (httpx.Response(200, json={"detail": "x"}), r"\(application/json\).*200 unexpected"),
@@ -460,7 +454,7 @@ def test_batch_answers_stand_in_order(ask: Ask, tmp_path: Path) -> None:
 )
 def test_batch_answer_of_another_length(ask: Ask, items: list[dict[str, Any]]) -> None:
     line = Line(httpx.Response(200, content=json.dumps({"items": items})))
-    with pytest.raises(ServiceError, match="not the inspection service's"):
+    with pytest.raises(ServiceError, match="not from the inspection service"):
         ask(line, "predict_batch", [b"photograph"])
 
 
@@ -474,13 +468,13 @@ def test_empty_batch(ask: Ask) -> None:
 
 @pytest.mark.parametrize("url", ["parts:8000", "ftp://parts", "http://", "http://parts:x", "", "http://[::1"])
 def test_wrong_address(url: str) -> None:
-    with pytest.raises(ConfigError, match="Expected one as http://host:8000"):
+    with pytest.raises(ConfigError, match="Expected one like http://host:8000"):
         Client(url)
 
 
 @pytest.mark.parametrize("key", ["", "two words", "line\n", "schlüssel"])
 def test_wrong_key_is_refused_and_not_shown(key: str) -> None:
-    with pytest.raises(ConfigError, match="The API key is empty or holds") as caught:
+    with pytest.raises(ConfigError, match="The API key is empty or has") as caught:
         Client(URL, api_key=key)
     assert key not in str(caught.value) or not key
 

@@ -75,25 +75,25 @@ class Events:
         self.now, self.patience, self.waits = 0.0, patience, []
 
     @property
-    def ended(self):
+    def stopped(self):
         return self.now >= self.patience
 
-    def rest(self, seconds):
+    def wait(self, seconds):
         self.waits.append(seconds)
         self.now += seconds
-        return self.ended
+        return self.stopped
 
-    wait = pause = rest
+    wait_for_change = wait
 
 
 def open_watch(folder, service, *, part=None, unrecorded=False, patience=100.0, answers=True):
-    events, notices = Events(patience), StatusMessages()
+    events, messages = Events(patience), StatusMessages()
     pattern = None if part is None else re.compile(part)
-    delivery = RecordedInspector(
-        service, "line3", pattern, 2.0, unrecorded, events.rest, notices.say, draw=lambda: 0.0
+    inspector = RecordedInspector(
+        service, "line3", pattern, 2.0, unrecorded, events.wait, messages.report_wait, random=lambda: 0.0
     )
-    arrivals = IncomingFiles(folder, 2.0, lambda: events.now)
-    return FolderWatch(DropFolder(folder), arrivals, delivery, events, notices, 2.0, 10.0, answers)
+    incoming = IncomingFiles(folder, 2.0, lambda: events.now)
+    return FolderWatch(DropFolder(folder), incoming, inspector, events, messages, 2.0, 10.0, answers)
 
 
 def found(folder, outcome="done"):
@@ -316,7 +316,7 @@ def test_what_is_not_recorded_is_waited_for_unless_it_may_go_unrecorded(folder, 
     service.keeps = False
     open_watch(folder, service).run()
     assert found(folder) == []
-    assert "the service keeps no record. Without a record, start with --unrecorded" in capsys.readouterr().err
+    assert "the service keeps no record. To accept that, start with --unrecorded" in capsys.readouterr().err
     open_watch(folder, service, unrecorded=True).run()
     assert found(folder) == ["a.png", "a.png.json"]
     assert capsys.readouterr().out == "a.png\tspot\t0.800\t0.500\trecord none\n"

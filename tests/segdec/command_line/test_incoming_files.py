@@ -23,7 +23,7 @@ def clock():
 
 
 @pytest.fixture
-def arrivals(tmp_path, clock):
+def incoming(tmp_path, clock):
     return IncomingFiles(tmp_path, 2.0, clock)
 
 
@@ -34,67 +34,67 @@ def drop(folder, name, data=b"x", modified=1000):
     return path
 
 
-def names(arrivals):
-    return [path.name for path in arrivals.stable_files()]
+def names(incoming):
+    return [path.name for path in incoming.stable_files()]
 
 
-def test_what_has_not_changed_for_a_while_is_whole(arrivals, clock, tmp_path):
-    assert names(arrivals) == [] and not arrivals.waiting
+def test_what_has_not_changed_for_a_while_is_whole(incoming, clock, tmp_path):
+    assert names(incoming) == [] and not incoming.has_files
     drop(tmp_path, "a.png")
-    assert names(arrivals) == [] and arrivals.waiting
+    assert names(incoming) == [] and incoming.has_files
     clock.now = 1.9
-    assert names(arrivals) == []
+    assert names(incoming) == []
     clock.now = 2.0
-    assert names(arrivals) == ["a.png"]
+    assert names(incoming) == ["a.png"]
 
 
 @pytest.mark.parametrize("change", [{"data": b"xy"}, {"modified": 1001}])
-def test_a_change_begins_the_wait_anew(arrivals, clock, tmp_path, change):
+def test_a_change_begins_the_wait_anew(incoming, clock, tmp_path, change):
     drop(tmp_path, "a.png")
-    arrivals.stable_files()
+    incoming.stable_files()
     clock.now = 1.5
     drop(tmp_path, "a.png", **change)
     for now, stable_files in ((2.0, []), (3.4, []), (4.0, ["a.png"])):
         clock.now = now
-        assert names(arrivals) == stable_files
+        assert names(incoming) == stable_files
 
 
-def test_another_file_of_the_name_begins_it_anew(arrivals, clock, tmp_path):
+def test_another_file_of_the_name_begins_it_anew(incoming, clock, tmp_path):
     drop(tmp_path, "a.png")
-    arrivals.stable_files()
+    incoming.stable_files()
     drop(tmp_path, "b.tmp").replace(tmp_path / "a.png")
     clock.now = 2.0
-    assert names(arrivals) == []
+    assert names(incoming) == []
 
 
-def test_the_oldest_comes_first_and_of_one_time_by_name(arrivals, clock, tmp_path):
+def test_the_oldest_comes_first_and_of_one_time_by_name(incoming, clock, tmp_path):
     for name, modified in (("c.png", 7), ("a.png", 9), ("b.PNG", 9), ("d.bmp", 8)):
         drop(tmp_path, name, modified=modified, data=name.encode() * (10 - modified))
-    arrivals.stable_files()
+    incoming.stable_files()
     clock.now = 2.0
-    assert names(arrivals) == ["c.png", "d.bmp", "a.png", "b.PNG"]
+    assert names(incoming) == ["c.png", "d.bmp", "a.png", "b.PNG"]
 
 
-def test_what_is_no_photograph_or_not_meant_is_left_alone(arrivals, clock, tmp_path):
+def test_what_is_no_photograph_or_not_meant_is_left_alone(incoming, clock, tmp_path):
     for name in (".a.png", "~a.png", "$a.png", "a.png.tmp", "a.png.part", "a.xml", "png"):
         drop(tmp_path, name)
     (tmp_path / "folder.png").mkdir()
     (tmp_path / "link.png").symlink_to(tmp_path / "a.xml")
-    arrivals.stable_files()
+    incoming.stable_files()
     clock.now = 2.0
-    assert names(arrivals) == [] and not arrivals.waiting
+    assert names(incoming) == [] and not incoming.has_files
 
 
-def test_only_the_oldest_are_remembered(arrivals, clock, tmp_path, monkeypatch):
+def test_only_the_oldest_are_remembered(incoming, clock, tmp_path, monkeypatch):
     monkeypatch.setattr("segdec.command_line.incoming_files.MAX_TRACKED_FILES", 3)
     for number in range(7):
         drop(tmp_path, f"{number}.png", modified=number)
     found = []
     while len(found) < 7:
-        for path in arrivals.stable_files():
+        for path in incoming.stable_files():
             found.append(path.name)
             path.unlink()
-        assert len(arrivals._seen) <= 3
+        assert len(incoming._seen) <= 3
         clock.now += 1.0
     assert found == [f"{number}.png" for number in range(7)]
 

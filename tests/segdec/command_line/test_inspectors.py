@@ -23,7 +23,7 @@ def test_labels_are_those_of_the_models_that_may_answer() -> None:
     assert served_labels(MODELS, "parts", review=False) == ("good", "spot")
     assert served_labels(MODELS, "welds") == ("good", "pore")
     assert served_labels(MODELS, None) == ("good", "spot", "pore", "review")
-    with pytest.raises(ConfigError, match=r"No model 'part' is served. Expected one of: parts, welds\."):
+    with pytest.raises(ConfigError, match=r"The model 'part' is not served. Expected one of: parts, welds\."):
         served_labels(MODELS, "part")
 
 
@@ -32,5 +32,5 @@ def test_classes_of_pixels_are_asked_for_where_every_model_that_may_answer_has_t
     assert choose_mask([other, *MODELS], "tiles") == "classes"
     assert choose_mask([one, other], "tiles") == "png"
     assert choose_mask(MODELS, "parts") == "png"  # a service that is older than classes of pixels
-    with pytest.raises(ConfigError, match=r"No model 'part' is served"):
+    with pytest.raises(ConfigError, match=r"The model 'part' is not served"):
         choose_mask(MODELS, "part")

@@ -90,13 +90,13 @@ def test_what_is_there_is_known_and_other_models_are_refused(tmp_path: Path) -> 
         found.add_inspected(inspected("b.png", np.zeros((5, 7), np.uint8)))
     again = ResultFolder(tmp_path, MODEL)
     assert (again.done, again.not_inspected) == ({"a.png", "b.png"}, {"a.png"})
-    with pytest.raises(ConfigError, match=r"written with model parts 1, .* runs with model parts 2"):
+    with pytest.raises(ConfigError, match=r"written with model parts 1, .* uses model parts 2"):
         ResultFolder(tmp_path, {**MODEL, "model": "parts 2"})
     (tmp_path / "other.parquet").write_bytes(b"PAR1 not")
-    with pytest.raises(ConfigError, match=r"other.parquet is no result of an inspection"):
+    with pytest.raises(ConfigError, match=r"other.parquet is not a result file"):
         ResultFolder(tmp_path, MODEL)
     pq.write_table(pa.table({"name": ["a"]}), tmp_path / "other.parquet")
-    with pytest.raises(ConfigError, match=r"other.parquet is no result of an inspection"):
+    with pytest.raises(ConfigError, match=r"other.parquet is not a result file"):
         ResultFolder(tmp_path, MODEL)
 
 
@@ -155,7 +155,7 @@ def test_shards_together_inspect_everything_once(
     output = capsys.readouterr()
     assert output.out == "7 photographs, 7 of them done before: nothing new\n"
     assert output.err == (
-        "NOT INSPECTED: 1 of 7 photographs. Hold the parts: nothing is known about them.\n"
+        "NOT INSPECTED: 1 of 7 photographs. Hold these parts; their state is unknown.\n"
         f"Their rows in {found} have the reason in the column 'error'.\n"
     )
     assert len(rows(found)) == 7

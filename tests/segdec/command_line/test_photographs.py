@@ -54,7 +54,7 @@ def test_links_are_followed_but_not_in_circles(root: Path, tmp_path_factory: pyt
 
 
 def test_folder_without_photographs_is_refused(root: Path) -> None:
-    with pytest.raises(ConfigError, match=r"c holds no photographs\. Expected files of the types \.bmp, "):
+    with pytest.raises(ConfigError, match=r"c has no photographs\. Expected files of the types \.bmp, "):
         find_photographs([root / "a.tiff", root / "c"])
 
 
@@ -84,9 +84,9 @@ def test_a_list_stands_for_what_it_names_from_its_own_folder(root: Path, name: s
     ("name", "text", "error"),
     [
         ("list.txt", "\n", "names no photograph"),
-        ("list.csv", "file\na.tiff\n", "names no column 'image'"),
-        ("list.jsonl", '{"image": 5}\n', "line 1 is no object with an 'image'"),
-        ("list.jsonl", "a.tiff\n", "is no list of photographs"),
+        ("list.csv", "file\na.tiff\n", "has no column 'image'"),
+        ("list.jsonl", '{"image": 5}\n', "line 1 is not an object with an 'image'"),
+        ("list.jsonl", "a.tiff\n", "is not a list of photographs"),
         ("missing.txt", None, "cannot be read: No such file"),
     ],
 )
@@ -100,7 +100,7 @@ def test_a_list_that_is_none_is_refused(root: Path, name: str, text: str | None,
 def test_a_pattern_stands_for_what_matches_it(root: Path) -> None:
     assert names(root, "**/*.[pP][nN][gG]") == ["b/2.PNG"]
     assert names(root, "b/*") == ["b/1.jpg", "b/2.PNG"]
-    with pytest.raises(ConfigError, match="holds no photographs"):
+    with pytest.raises(ConfigError, match="has no photographs"):
         names(root, "b/*.bmp")
 
 

@@ -81,7 +81,7 @@ def test_bad_image_does_not_stop_the_others(
     assert len(output.out.splitlines()) == 3
     assert output.err.count("error: ") == 1
     assert output.err.splitlines()[-1] == (
-        "NOT INSPECTED: 1 of 2 photographs. Hold the parts: nothing is known about them."
+        "NOT INSPECTED: 1 of 2 photographs. Hold these parts; their state is unknown."
     )
     assert "text.png is not an image of a known type" in output.err
 
@@ -123,14 +123,14 @@ def test_photograph_that_does_not_fit_the_model_is_named(
         (["--threshold", "1.5"], "--threshold 1.5 is no score. Expected a number from 0 to 1"),
         (["--engine", "abacus"], "engine 'abacus' is unknown. Expected one of: tensorflow"),
         (["--engine", "openvino"], "exported for tensorflow, not for the engine 'openvino'. Export it again"),
-        (["--out", "a"], "holds the images themselves"),
+        (["--out", "a"], "contains the images themselves"),
         (["--out", "a/part.png/below"], "cannot be created"),
         (["--results", "a/part.png"], "--results a/part.png cannot be used: File exists"),
         (["--results", "found", "--out", "out"], "--results and --out were given. Expected one of them"),
         (["--ray"], "--ray without --results. Expected the folder"),
-        (["--shard", "0/4"], "'0/4' is no shard. Expected one of its number, as 3/16 or 16/16"),
-        (["--shard", "5/4"], "'5/4' is no shard"),
-        (["--shard", "third"], "'third' is no shard"),
+        (["--shard", "0/4"], "'0/4' is not a shard. Expected NUMBER/COUNT, for example 3/16"),
+        (["--shard", "5/4"], "'5/4' is not a shard"),
+        (["--shard", "third"], "'third' is not a shard"),
     ],
 )
 def test_wrong_option_is_one_clear_error(
@@ -178,7 +178,7 @@ def test_photograph_for_review_has_both_thresholds(
     heading, *rows = output.out.splitlines()
     assert [(row.split()[1], row.split()[3]) for row in rows] == [("review", "0.000-0.999")] * 2
     assert len({row.index("0.000-0.999") + 11 for row in rows} | {heading.index("threshold") + 9}) == 1
-    assert output.err == "FOR REVIEW: 2 of 2 photographs. Somebody has to look at them.\n"
+    assert output.err == "FOR REVIEW: 2 of 2 photographs. A person must check them.\n"
     assert len(list(out.iterdir())) == 4
     assert main([*command, "--threshold", "1"]) == 0
     output = capsys.readouterr()
@@ -237,10 +237,13 @@ def test_folder_goes_on_after_a_photograph_that_cannot_be_read(
 @pytest.mark.parametrize(
     ("words", "text"),
     [
-        (["void"], "void holds no photographs. Expected files of the types .bmp, .jpeg"),
-        (["a", "--out", "a/out"], "--out a/out lies in a, where its pictures would be taken for photographs"),
-        (["void", "a", "--out", "a"], "void holds no photographs"),
-        (["a", "--out", "a"], "--out a holds the images themselves"),
+        (["void"], "void has no photographs. Expected files of the types .bmp, .jpeg"),
+        (
+            ["a", "--out", "a/out"],
+            "--out a/out is in a: the next run would take its pictures for photographs",
+        ),
+        (["void", "a", "--out", "a"], "void has no photographs"),
+        (["a", "--out", "a"], "--out a contains the images themselves"),
     ],
 )
 def test_folder_that_cannot_be_used(
@@ -376,11 +379,11 @@ def test_service_is_asked_for_the_model_and_with_the_key(
     with pytest.raises(SystemExit) as caught:
         main(ask)
     assert caught.value.code == 2
-    assert f"error: {service_url} does not know the key in $SEGDEC_API_KEY. " in capsys.readouterr().err
+    assert f"error: {service_url} rejects the key in $SEGDEC_API_KEY. " in capsys.readouterr().err
     monkeypatch.delenv("SEGDEC_API_KEY")
     with pytest.raises(SystemExit):
         main(ask)
-    told = f"error: {service_url} asks for an API key. Give it with --api-key-file FILE. (401 unauthorized"
+    told = f"error: {service_url} requires an API key. Pass it with --api-key-file FILE. (401 unauthorized"
     assert told in capsys.readouterr().err
 
 
@@ -427,13 +430,16 @@ def test_missing_service_is_one_clear_error(
         (["--url", "http://x", "--max-pixels", "9"], "--max-pixels is for --model: a service has its own"),
         (["--url", "http://x", "--engine", "openvino"], "--engine is for --model: a service has its own"),
         (["--url", "http://x", "--threads", "2"], "--threads is for --model: a service has its own"),
-        (["--model", "m", "--threads", "0"], "'0' is no number of threads. Expected a number from 1 to 1024"),
-        (["--model", "m", "--max-pixels", "0"], "'0' is no limit on pixels. Expected a number from 1"),
+        (
+            ["--model", "m", "--threads", "0"],
+            "'0' is not a number of threads. Expected a number from 1 to 1024",
+        ),
+        (["--model", "m", "--max-pixels", "0"], "'0' is not a pixel limit. Expected a number from 1"),
         (["--url", "http://x", "--version", "1"], "--version without --model-name"),
-        (["--url", "x:8000"], "'x:8000' is no address"),
+        (["--url", "x:8000"], "'x:8000' is not the URL"),
         (["--url", "http://x", "--api-key-file", "no"], "--api-key-file no cannot be read: No such file"),
-        (["--url", "http://x", "--api-key-file", "a/part.png"], "cannot be read: it is no text"),
-        (["--url", "http://x", "--api-key-file", "empty"], "--api-key-file empty holds no usable key"),
+        (["--url", "http://x", "--api-key-file", "a/part.png"], "cannot be read: it is not text"),
+        (["--url", "http://x", "--api-key-file", "empty"], "--api-key-file empty has no valid key"),
     ],
 )
 def test_options_that_do_not_go_together(
@@ -474,7 +480,7 @@ def test_model_that_is_not_served(
     with pytest.raises(SystemExit) as caught:
         main(["predict", str(photographs / "a/part.png"), "--url", service_url, "--model-name", "part"])
     assert caught.value.code == 2
-    assert "No model 'part' is served. Expected one of: parts." in capsys.readouterr().err
+    assert "The model 'part' is not served. Expected one of: parts." in capsys.readouterr().err
 
 
 # === Processes and names ===

@@ -67,16 +67,16 @@ def test_what_comes_into_the_folder_wakes_it_and_an_end_too(folder):
     warnings = []
     for stir in ((folder / "a.png").touch, None):
         events = FolderEvents(folder, warnings.append)
-        waiting = threading.Thread(target=events.wait, args=(600,), daemon=True)
+        waiting = threading.Thread(target=events.wait_for_change, args=(600,), daemon=True)
         events.start()
         waiting.start()
         while waiting.is_alive():
             assert not warnings
-            (stir or events.end)()
+            (stir or events.stop)()
             waiting.join(0.01)
-        assert events.ended is (stir is None)
-        events.end()
-        assert events.rest(600)
+        assert events.stopped is (stir is None)
+        events.stop()
+        assert events.wait(600)
 
 
 def test_a_folder_without_events_is_told(tmp_path):
@@ -84,8 +84,8 @@ def test_a_folder_without_events_is_told(tmp_path):
     events = FolderEvents(tmp_path / "none", warnings.append)
     events.start()
     while not warnings:
-        events.wait(0.01)
-    assert "it is looked at regularly all the same" in warnings[0]
+        events.wait_for_change(0.01)
+    assert "it is scanned at regular intervals" in warnings[0]
 
 
 def drop_after(folder, sign):
@@ -105,7 +105,7 @@ def test_an_unknown_key_ends_it_and_keeps_the_photograph(
     with pytest.raises(SystemExit) as ended:
         main(["watch", str(folder), "--url", service_url, "--settle", "0.02"])
     assert ended.value.code == 2
-    assert "asks for an API key. Give it with --api-key-file FILE" in capsys.readouterr().err
+    assert "requires an API key. Pass it with --api-key-file FILE" in capsys.readouterr().err
     assert [path.name for path in folder.glob(".inspecting/*/*")] == ["a.png"]
 
 
@@ -119,17 +119,17 @@ def refused(capsys, *flags):
 def test_one_command_watches_a_folder(folder, capsys):
     (folder / ".inspecting").mkdir()
     with folder_lock(folder / ".inspecting"):
-        assert "is watched by another process. Expected one for each folder" in refused(capsys, folder)
+        assert "is watched by another process. Expected one process per folder" in refused(capsys, folder)
 
 
 @pytest.mark.parametrize(
     ("flags", "words"),
     [
-        (["--settle", "0"], "'0' is no time. Expected seconds"),
-        (["--look-every", "nan"], "'nan' is no time"),
-        (["--part-pattern", "("], "'(' is no regular expression"),
+        (["--settle", "0"], "'0' is not a time. Expected seconds"),
+        (["--look-every", "nan"], "'nan' is not a time"),
+        (["--part-pattern", "("], "'(' is not a regular expression"),
         (["--part-pattern", "a"], "'a' has no group 'part'"),
-        (["--station", "a\nb"], "is no name. Expected 1 to 128 letters that print"),
+        (["--station", "a\nb"], "is not a name. Expected 1 to 128 printable characters"),
     ],
 )
 def test_wrong_flags(folder, capsys, flags, words):
@@ -137,7 +137,7 @@ def test_wrong_flags(folder, capsys, flags, words):
 
 
 def test_a_folder_that_is_none(tmp_path, capsys):
-    assert "is no folder. Expected the one that the camera writes to" in refused(capsys, tmp_path / "none")
+    assert "is not a folder. Expected the one that the camera writes to" in refused(capsys, tmp_path / "none")
 
 
 @pytest.mark.parametrize("package", ["watchfiles", slow_case("httpx")])

@@ -35,7 +35,7 @@ def packed(values: NDArray[np.uint8]) -> list[bytes]:
 
 
 def refusal(data: bytes) -> ImageError:
-    with pytest.raises(ImageError, match=r"part is not whole as a TIFF file.*Expected") as caught:
+    with pytest.raises(ImageError, match=r"part is not a complete TIFF file.*Expected") as caught:
         decode_image(data, "part")
     return caught.value
 

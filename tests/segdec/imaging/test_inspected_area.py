@@ -79,13 +79,13 @@ def test_a_mask_is_stretched_to_the_photograph() -> None:
 def test_a_corner_outside_of_the_picture_is_refused(key: str) -> None:
     text = refusal(**{key: [[(0, 0), (320, 0), (320, 240)]]})
     assert text.startswith(f"{key}.0: ")
-    assert "the corner (320, 0) lies outside the picture; expected x and y from 0 to 1" in text
+    assert "the corner (320, 0) is outside the picture; expected x and y from 0 to 1" in text
     assert "divide pixels by the photograph's sides" in text
     assert "outside the picture" in refusal(**{key: [[(0, 0), (1, float("nan")), (1, 1)]]})
 
 
 def test_a_polygon_that_encloses_nothing_is_refused() -> None:
-    assert "2 different corners encloses nothing" in refusal(regions_of_interest=[[(0, 0), (1, 1), (0, 0)]])
+    assert "2 different corners has no area" in refusal(regions_of_interest=[[(0, 0), (1, 1), (0, 0)]])
 
 
 def test_settings_that_leave_nothing_are_refused() -> None:

@@ -111,13 +111,13 @@ def test_whole(body: bytes) -> None:
 
 @pytest.mark.parametrize("body", PARTS.values(), ids=PARTS)
 def test_part(body: bytes) -> None:
-    with pytest.raises(ImageError, match="hold only a part") as caught:
+    with pytest.raises(ImageError, match="contain only a part") as caught:
         check_scans(b"\xff\xd8" + body + END_OF_IMAGE, "part")
     assert caught.value.code == "truncated_image"
 
 
 def test_what_follows_the_end_does_not_count() -> None:
-    with pytest.raises(ImageError, match="hold only a part"):
+    with pytest.raises(ImageError, match="contain only a part"):
         check_scans(b"\xff\xd8" + frame(0xC0, 1, 2) + scan(1) + END_OF_IMAGE + scan(2), "part")
 
 
@@ -139,7 +139,7 @@ def test_markers_within_a_segment_are_not_the_pictures() -> None:
     preview = b"\xff\xd8" + frame(0xC9, 1) + frame(0xC0, 1, 2) + scan(1) + END_OF_IMAGE
     whole = WHOLE["sequential, one scan"]
     check_scans(b"\xff\xd8" + segment(0xE1, preview) + whole + END_OF_IMAGE, "part")
-    with pytest.raises(ImageError, match="hold only a part"):
+    with pytest.raises(ImageError, match="contain only a part"):
         check_scans(b"\xff\xd8" + segment(0xE1, whole) + frame(0xC0, 1) + END_OF_IMAGE, "part")
 
 
@@ -177,7 +177,7 @@ def test_frame_of_12_bits_is_refused_as_such() -> None:
     data = jpeg(3)
     place = data.index(b"\xff\xc0") + 4
     deep = data[: place - 3] + b"\xc1" + data[place - 2 : place] + b"\x0c" + data[place + 1 :]
-    with pytest.raises(ImageError, match=r"part, a JPEG file, is of 12 bits a sample") as caught:
+    with pytest.raises(ImageError, match=r"part, a JPEG file, is coded with 12 bits per sample") as caught:
         decode_image(deep, "part")
     assert caught.value.code == "unsupported_type"
 

@@ -19,7 +19,7 @@ def test_letters_carry_five_bits(text: str, counts: list[int]) -> None:
 
 @pytest.mark.parametrize(
     ("text", "words"),
-    [("14 ", "' '"), ("1é", "'é'"), ("14o", "end within a number"), ("o" * 10_000, "'o'")],
+    [("14 ", "' '"), ("1é", "'é'"), ("14o", "end inside a number"), ("o" * 10_000, "'o'")],
 )
 def test_what_is_no_code_is_told(text: str, words: str) -> None:
     with pytest.raises(ValueError, match=words):

@@ -1,4 +1,4 @@
-"""Who may ask: API keys, kept as SHA-256 digests, and the paths that need one."""
+"""API keys: the files that store them as SHA-256 digests, and what each may do."""
 
 import hashlib
 import hmac
@@ -7,63 +7,22 @@ import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
-from fastapi import FastAPI
 from starlette.datastructures import Headers
-from starlette.types import ASGIApp, Receive, Scope, Send
 
-from api.errors import RequestError, problem_response
-from api.metrics import Metrics
+from api.errors import RequestError
 from api.settings import Settings
 from segdec.errors import ConfigError
 
 Role = Literal["anyone", "predict", "review", "admin"]
-"""Each may do what those before it may, and more: inspect; see and judge what was inspected; change what is
-served."""
+"""A role includes those before it. `predict` inspects photographs, `review` reads and reviews the record,
+`admin` changes which models are served."""
 RANKS: dict[Role, int] = {"anyone": 0, "predict": 1, "review": 2, "admin": 3}
 
-PUBLIC_PATHS = frozenset(
-    {
-        "/",
-        "/line",
-        "/review",
-        "/livez",
-        "/readyz",
-        "/metrics",
-        "/openapi.json",
-        "/docs",
-        "/favicon.ico",
-        "/v2",
-    }
-)
-PUBLIC_PREFIXES = ("/docs/", "/static/", "/v2/health/")
-ADMIN_PREFIX = "/v1/admin/"
-REVIEW_PREFIXES = ("/v1/records/", "/v1/review/", "/v1/line/", "/v1/outbox/")
-
-SCHEMES = {
-    "bearer": {"type": "http", "scheme": "bearer", "description": "Authorization: Bearer KEY"},
-    "api_key": {"type": "apiKey", "in": "header", "name": "X-API-Key"},
-}
 MAY = {"predict": "predict", "review": "predict and review"}
 HOW_TO_SEND = "Send one as 'Authorization: Bearer KEY' or as 'X-API-Key: KEY'."
 HOW_TO_MAKE = "Make one with: python -m api key NAME"
-
-
-def role_for(path: str) -> Role:
-    """Returns whom a path is for. If it is not listed as open it needs a key: a new route starts guarded."""
-    path = path.rstrip("/") or "/"
-    if f"{path}/".startswith(ADMIN_PREFIX):
-        return "admin"
-    if f"{path}/".startswith(REVIEW_PREFIXES):
-        return "review"
-    return "anyone" if path in PUBLIC_PATHS or f"{path}/".startswith(PUBLIC_PREFIXES) else "predict"
-
-
-def request_path(scope: Scope) -> str:
-    """Returns the path of a request below the prefix that a proxy may have added."""
-    path: str = scope["path"]
-    return path.removeprefix(scope.get("root_path", ""))
 
 
 # === Key files ===
@@ -81,14 +40,14 @@ class Key:
 def make_key(name: str) -> tuple[str, str]:
     """Makes a key for `name`.
 
-    A key holds 256 random bits, so there is no dictionary to try: one round of SHA-256 keeps it as well
-    as a slow password hash would, and costs a request nothing.
+    A key has 256 random bits, which no dictionary contains: one round of SHA-256 protects it as well as a
+    slow password hash, and takes no time.
 
     Returns:
-        The key, which is shown once, and the line that a key file keeps of it.
+        The key, which is shown once, and its line for a key file.
 
     Raises:
-        ConfigError: If the name could not stand in a key file or a log line.
+        ConfigError: If the name has characters that are special in a key file or a log line.
     """
     if not re.fullmatch(r"[A-Za-z0-9._-]{1,64}", name):
         raise ConfigError(f"Key name {name!r}; expected 1 to 64 letters, digits, '.', '_' or '-'.")
@@ -97,10 +56,10 @@ def make_key(name: str) -> tuple[str, str]:
 
 
 def print_new_key(name: str) -> None:
-    """Makes a key for `name` and prints it with the line to keep; for the command line.
+    """Makes a key for `name` and prints it with its line for a key file; for the command line.
 
     Raises:
-        ConfigError: If the name cannot be used.
+        ConfigError: If the name is invalid.
     """
     key, line = make_key(name)
     print(
@@ -109,15 +68,15 @@ def print_new_key(name: str) -> None:
 
 
 def read_keys(path: Path, role: Role) -> list[Key]:
-    """Reads a file of `NAME:SHA256` lines, keys of `role`; empty lines and those with `#` first are skipped.
+    """Reads a file of `NAME:SHA256` lines, keys of `role`; skips empty lines and lines that start with `#`.
 
     Raises:
-        ConfigError: If the file cannot be read, holds no key, or has a line of another form.
+        ConfigError: If the file cannot be read, holds no key, or has another line.
     """
     try:
         lines = path.read_text("utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is no UTF-8 text"
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
         raise ConfigError(f"Cannot read the key file {path}: {reason}.") from error
     keys = list(_parse(path, lines, role))
     if not keys:
@@ -131,7 +90,7 @@ def _parse(path: Path, lines: Sequence[str], role: Role) -> Iterator[Key]:
         if not text or text.startswith("#"):
             continue
         match = re.fullmatch(r"([A-Za-z0-9._-]{1,64}):([0-9A-Fa-f]{64})", text)
-        if match is None:  # the line is not repeated: it may be a key by mistake
+        if match is None:  # the message does not repeat the line: it may be a key by mistake
             raise ConfigError(
                 f"{path}, line {number}: expected NAME:SHA256, the digest as 64 hexadecimal digits. "
                 f"{HOW_TO_MAKE}"
@@ -150,8 +109,8 @@ class Keyring:
     """The keys that are accepted.
 
     Args:
-        keys: By what they may at most; a role that is missing has no keys of its own. Without any, everyone
-            may inspect and review, and nobody administer. Without those of `predict`, everyone may predict.
+        keys: Keys by role; a role that is missing has no keys of its own. Without any keys, everyone may
+            predict and review, and nobody may administer. Without keys of `predict`, everyone may predict.
     """
 
     def __init__(self, keys: Mapping[Role, Sequence[Key]]) -> None:
@@ -164,7 +123,7 @@ class Keyring:
         """Reads the files that the settings name.
 
         Raises:
-            ConfigError: If one of them cannot be used.
+            ConfigError: If a file is invalid.
         """
         files: dict[Role, Path | None] = {
             "predict": settings.api_keys,
@@ -183,16 +142,16 @@ class Keyring:
         self._keys = other._keys
 
     def requires_key(self, role: Role) -> bool:
-        """Returns whether paths for `role` need a key: pictures need one wherever there are any."""
+        """Returns whether routes for `role` need a key; those for `review` do if any keys are set."""
         if role == "review":
             return bool(self._roles)
         return role == "admin" or (role == "predict" and "predict" in self._roles)
 
     def authorize(self, role: Role, headers: Headers) -> str | None:
-        """Returns the name of the key with which a request may go on; None where none is needed.
+        """Returns the name of the key that allows a request; None if it needs none.
 
         Raises:
-            RequestError: 401 without a known key, 403 with one that may not.
+            RequestError: 401 without a known key, 403 with a key of a lower role.
         """
         if not self.requires_key(role):
             return None
@@ -212,7 +171,7 @@ class Keyring:
         if not sent:
             raise _unauthorized("missing_key", f"No API key arrived. {HOW_TO_SEND}")
         digest, found = _digest(sent), None
-        for key in self._keys:  # to the end, so that the time tells nothing about where it matched
+        for key in self._keys:  # all of them, so that the time does not depend on the position
             if hmac.compare_digest(key.digest, digest):
                 found = key
         if found is None:
@@ -227,48 +186,3 @@ def _sent_key(headers: Headers) -> str:
 
 def _unauthorized(code: str, message: str) -> RequestError:
     return RequestError(401, code, message, {"WWW-Authenticate": "Bearer"})
-
-
-class KeyMiddleware:
-    """Refuses a request without the right key before its body is read or its path looked up.
-
-    The name of the key is left in the request's state as `key`.
-    """
-
-    def __init__(self, app: ASGIApp, keyring: Keyring, metrics: Metrics) -> None:
-        self.app = app
-        self.keyring = keyring
-        self.metrics = metrics
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Handles one request."""
-        if scope["type"] != "http":
-            await self.app(scope, receive, send)
-            return
-        try:
-            scope["state"]["key"] = self.keyring.authorize(
-                role_for(request_path(scope)), Headers(scope=scope)
-            )
-        except RequestError as error:
-            self.metrics.count_rejection(error.code)
-            request_id = scope["state"]["request_id"]
-            response = problem_response(request_id, error.status, error.code, str(error), error.headers)
-            await response(scope, receive, send)
-            return
-        await self.app(scope, receive, send)
-
-
-def document_keys(app: FastAPI, keyring: Keyring) -> None:
-    """Adds the two ways of sending a key to the OpenAPI document, for the paths that need one."""
-    describe = app.openapi
-
-    def openapi() -> dict[str, Any]:
-        document = describe()
-        document.setdefault("components", {})["securitySchemes"] = SCHEMES
-        for path, operations in document["paths"].items():
-            if keyring.requires_key(role_for(path)):
-                for operation in operations.values():
-                    operation["security"] = [{name: []} for name in SCHEMES]
-        return document
-
-    app.openapi = openapi  # type: ignore[method-assign]  # FastAPI's documented way to extend the document

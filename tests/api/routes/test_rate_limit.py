@@ -1,6 +1,6 @@
 import pytest
 
-from api.middleware.rate_limit import RateLimiter
+from api.routes.rate_limit import RateLimiter
 
 
 class Clock:
@@ -64,7 +64,7 @@ def test_quiet_clients_are_forgotten(clock):
 
 
 def test_memory_is_bounded_for_any_number_of_clients(clock, monkeypatch):
-    monkeypatch.setattr("api.middleware.rate_limit.MAX_CLIENTS", 100)
+    monkeypatch.setattr("api.routes.rate_limit.MAX_CLIENTS", 100)
     limiter = RateLimiter(rate=0.001, burst=1, clock=clock)
     for number in range(1000):
         assert limiter.take_token(f"address {number}") == 0
