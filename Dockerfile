@@ -8,7 +8,7 @@ RUN python3 -m venv /opt/venv
 ENV PATH=/opt/venv/bin:$PATH
 WORKDIR /build
 
-# What others wrote, known by its hashes; deploy/README.md says how to renew the lists.
+# Dependencies, locked with hashes; deploy/README.md says how to renew the lists.
 FROM builder AS serve-packages
 COPY deploy/image/serve.txt ./
 RUN pip install --require-hashes -r serve.txt
@@ -21,7 +21,7 @@ FROM builder AS train-packages
 COPY deploy/image/train.txt ./
 RUN pip install --require-hashes -r train.txt
 
-# What we wrote, in a layer of its own: a new version is a few megabytes.
+# The project in its own layer: a new version is a few megabytes.
 FROM builder AS code
 COPY deploy/image/build.txt ./
 RUN pip install --require-hashes -r build.txt
@@ -29,8 +29,7 @@ COPY pyproject.toml README.md LICENSE ./
 COPY segdec segdec
 RUN pip install --no-deps --no-build-isolation --target /opt/code .
 
-# HOME: the user has no folder of its own, and nothing may be written elsewhere. It comes last in each image, so
-# that nothing before it is the user's.
+# HOME: the user has no home folder. USER is last in each image: the user owns none of the files before it.
 FROM python:3.11.13-slim AS base
 ARG VERSION=0.1.0
 LABEL org.opencontainers.image.title="segdec" \
@@ -44,14 +43,14 @@ ENV PATH=/opt/venv/bin:$PATH \
 WORKDIR /app
 STOPSIGNAL SIGTERM
 
-# SEGDEC_*: in the environment, so that `docker run segdec --max-pixels N` keeps them.
+# SEGDEC_* are environment variables, so that flags of `docker run segdec --max-pixels N` do not replace them.
 FROM base AS service
 LABEL org.opencontainers.image.description="Surface-defect inspection over HTTP"
 ENV SEGDEC_MODEL=/models \
     SEGDEC_HOST=0.0.0.0 \
     SEGDEC_RECORD_FOLDER=/record
-# A named volume that is mounted here takes its owner from the folder. No VOLUME: a record in one without a name would
-# be lost unseen; with a read-only root file system and no mount it is refused.
+# A named volume mounted here inherits the owner of this folder. No VOLUME instruction: a record in an anonymous volume
+# would be lost; on a read-only root file system without a mount, a record is refused.
 RUN install --directory --owner 10001 --group 10001 /record
 EXPOSE 8000
 HEALTHCHECK --interval=10s --timeout=5s --start-period=120s --retries=3 \
@@ -64,8 +63,8 @@ COPY --from=train-packages /opt/venv /opt/venv
 COPY --from=code /opt/code /opt/code
 COPY datasets datasets
 COPY training training
-# What the driver compiles where a GPU is newer than TensorFlow's binaries: a volume mounted here outlives the
-# container. Without one the engine makes its own, so that the root file system may be read-only.
+# Cache for what the driver compiles if a GPU is newer than TensorFlow's binaries. Mount a volume to keep it; an
+# anonymous one keeps the root file system read-only.
 RUN install --directory --owner 10001 --group 10001 /cache
 ENV CUDA_CACHE_PATH=/cache \
     CUDA_CACHE_MAXSIZE=4294967296

@@ -1,7 +1,7 @@
 """`python -m api --model FOLDER` serves a model over HTTP.
 
-`python -m api key NAME` makes an API key, `python -m api health` says whether the service here is ready,
-`python -m api export-reviewed --out FOLDER` writes what people have judged as a data set to learn from.
+`python -m api key NAME` makes an API key, `python -m api health` checks whether the service is ready,
+`python -m api export-reviewed --out FOLDER` exports reviewed photographs as a dataset for training.
 """
 
 import os
@@ -13,9 +13,9 @@ from segdec.runtime.cli import clean_exit, raise_pixel_limit
 
 
 def main() -> None:
-    """Runs the service until it is told to stop, or one of the other commands."""
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))  # a stop during the start is no failure
-    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # nothing has been read yet
+    """Runs the service until a signal stops it, or one of the other commands."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))  # a stop during the start is not a failure
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # nothing to reload yet
     with clean_exit(group="serve"):
         if sys.argv[1:2] == ["key"]:
             _make_key(sys.argv[2:])
@@ -30,7 +30,7 @@ def main() -> None:
         from api.settings import read_settings
 
         settings = read_settings(sys.argv[1:])
-        # A second line of defence, which OpenCV only reads when it is imported.
+        # A second check, which OpenCV reads once, when it is imported.
         os.environ.setdefault("OPENCV_IO_MAX_IMAGE_PIXELS", str(settings.max_pixels))
         raise_pixel_limit(settings.max_pixels)
         from api.listener.server import serve
@@ -43,12 +43,12 @@ def _make_key(words: list[str]) -> None:
 
     if words in (["-h"], ["--help"]):
         print(
-            "usage: python -m api key NAME\n\nPrints a new key, once, and the line of it for a file of keys."
+            "usage: python -m api key NAME\n\nPrints a new key, once, and its line for a key file."
         )
         return
     if len(words) != 1 or words[0].startswith("-"):
-        told = " ".join(words) or "none"
-        raise ConfigError(f"python -m api key takes one name, {told} arrived. Expected: key NAME")
+        names = " ".join(words) or "none"
+        raise ConfigError(f"python -m api key needs one name; got {names}. Expected: key NAME")
     print_new_key(words[0])
 
 

@@ -1,87 +1,35 @@
-"""The log on stderr: one record a line, as JSON or as text, whoever wrote it."""
+"""The log on stderr: one record a line, as JSON or as text."""
 
 import faulthandler
+import json
 import logging
-import os
-import subprocess
-import sys
 import warnings
-from contextlib import suppress
-from typing import TextIO
 
 import structlog
 from structlog.typing import EventDict, Processor, WrappedLogger
 
-from api import log_lines
-from api.log_lines import LogFormat, render_text
-from api.settings import Settings
-
-STDERR = 2
-END_S = 1.0
-"""Seconds that the last lines written past the log may take at the end."""
+from api.settings import LogFormat, Settings
 
 
 def configure_logging(settings: Settings) -> None:
-    """Sends the records of the service, the server, Python's warnings and all libraries through one form.
+    """Gives the records of the service, the server, Python's warnings and all libraries one format.
 
-    For the entry point, before other packages set up their own. `uvicorn.Config` has to be given
-    `log_config=None`.
+    For the entry point, before other packages configure their own logging. `uvicorn.Config` has to be given
+    `log_config=None`. Libraries that write to stderr themselves, such as TensorFlow, are not reformatted.
     """
-    relayed = relay_stderr(settings.log_format)
-    handler = RelayedHandler(*relayed) if relayed else logging.StreamHandler()
+    handler = logging.StreamHandler()
     handler.setFormatter(make_formatter(settings.log_format))
     logging.basicConfig(handlers=[handler], level=logging.WARNING, force=True)
     logging.captureWarnings(True)
-    warnings.filterwarnings("ignore", module="PIL")  # a broken picture can bring thousands
+    warnings.filterwarnings("ignore", module="PIL")  # a broken image can cause thousands
     logging.getLogger("api").setLevel(logging.INFO)
-    logging.getLogger("uvicorn.error").addFilter(_is_not_told_twice)
-    logging.getLogger("python_multipart").setLevel(logging.ERROR)  # it warns of each broken form
+    logging.getLogger("uvicorn.error").addFilter(_is_not_logged_by_us)
+    logging.getLogger("python_multipart").setLevel(logging.ERROR)  # it warns about each broken form
+    faulthandler.enable()
 
 
-def relay_stderr(log_format: LogFormat) -> "tuple[TextIO, subprocess.Popen[bytes]] | None":
-    """Makes records of all that is written to stderr from now on, by `api.log_lines` as a second process.
-
-    Decoders and TensorFlow write there without Python, so the descriptor itself leads to that process. Only
-    a crash's traceback goes past it, as plain text: nobody may be left to pass it on.
-
-    Returns:
-        What the log is written to, stderr as it was, and the second process; None if there is no stderr.
-    """
-    if sys.stderr is None:
-        return None
-    sys.stderr.flush()
-    log = os.fdopen(os.dup(STDERR), "w", encoding="utf-8", errors="backslashreplace")
-    command = [sys.executable, "-I", "-S", log_lines.__file__, log_format]
-    lines, written = os.pipe()
-    relay = subprocess.Popen(command, stdin=lines, stdout=subprocess.DEVNULL, start_new_session=True)
-    os.dup2(written, STDERR)
-    os.close(lines)
-    os.close(written)
-    faulthandler.enable(log)
-    return log, relay
-
-
-class RelayedHandler(logging.StreamHandler[TextIO]):
-    """Writes the log; closed, it waits for the second process that writes there too.
-
-    `logging.shutdown` closes it: at the interpreter's end, or called by who leaves without one.
-    """
-
-    def __init__(self, log: TextIO, relay: "subprocess.Popen[bytes]") -> None:
-        super().__init__(log)
-        self._relay = relay
-
-    def close(self) -> None:
-        """Waits until everything is written; a child of ours that goes on writing is not waited for."""
-        super().close()
-        sys.stderr.flush()
-        os.dup2(self.stream.fileno(), STDERR)
-        with suppress(subprocess.TimeoutExpired):
-            self._relay.wait(END_S)
-
-
-def _is_not_told_twice(record: logging.LogRecord) -> bool:
-    """Drops uvicorn's line on what is no HTTP: `api.listener.http_protocol` says the same, of whom and with an id."""
+def _is_not_logged_by_us(record: logging.LogRecord) -> bool:
+    """Drops uvicorn's line about invalid HTTP: `api.listener.http_protocol` logs it with client and id."""
     return record.msg != "Invalid HTTP request received."
 
 
@@ -109,4 +57,25 @@ def _drop_colors(logger: WrappedLogger, name: str, event: EventDict) -> EventDic
 
 
 def _render_text(logger: WrappedLogger, name: str, event: EventDict) -> str:  # noqa: ARG001
-    return render_text(event)
+    """Renders `TIME LEVEL message field=value …`; a traceback follows, indented.
+
+    Unprintable characters are escaped, and only a traceback continues on further lines: no value can look
+    like another record or field.
+    """
+    traceback = "\n".join(str(event.pop(part)) for part in ("exception", "stack") if part in event)
+    head = (event.pop("timestamp"), event.pop("level").upper(), _printable(str(event.pop("event"))))
+    fields = (f"{field}={_quoted(value)}" for field, value in event.items())
+    lines = [" ".join((*head, *fields)), *(f"    {_printable(line)}" for line in traceback.splitlines())]
+    return "\n".join(lines)
+
+
+def _quoted(value: object) -> str:
+    text = _printable(str(value))
+    plain = text and not any(sign in text for sign in ' "=')
+    return text if plain else json.dumps(text, ensure_ascii=False)
+
+
+def _printable(text: str) -> str:
+    return "".join(
+        sign if sign.isprintable() else sign.encode("unicode_escape").decode("ascii") for sign in text
+    )

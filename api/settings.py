@@ -1,4 +1,4 @@
-"""What an operator can set, by flag (`--max-pixels`) or environment (`SEGDEC_MAX_PIXELS`); a flag wins."""
+"""The settings of the service, by flag (`--max-pixels`) or environment (`SEGDEC_MAX_PIXELS`); flags win."""
 
 import os
 import re
@@ -11,7 +11,6 @@ from zoneinfo import ZoneInfo
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationError
 from pydantic_settings import BaseSettings, CliApp, NoDecode, SettingsConfigDict, SettingsError
 
-from api.log_lines import LogFormat
 from segdec.config import config_error
 from segdec.engines import ENGINES
 from segdec.errors import ConfigError
@@ -20,14 +19,15 @@ from segdec.runtime.threads import MAX_THREADS, available_cores
 
 ENV_PREFIX = "SEGDEC_"
 CLIENT_VARIABLES = {"SEGDEC_API_KEY"}
-"""Set for `python -m segdec predict --url`; one machine may run both."""
+"""Variables of `python -m segdec predict --url`, which may run on the same machine."""
 
+LogFormat = Literal["text", "json"]
 RecordMode = Literal["required", "best-effort", "off"]
 MAX_DAYS = 36_500.0
-"""For which a picture is kept, if not for ever."""
+"""Longest finite time of keeping pictures."""
 MAX_HOURS = 24 * MAX_DAYS
 RECORD_SETTINGS = ("outbox_webhook", "outbox_mqtt", "outbox_jsonl", "opcua_endpoint")
-"""Settings of who is told what is recorded."""
+"""Settings of receivers, which need a record."""
 
 
 def _known_engine(name: str) -> str:
@@ -37,7 +37,7 @@ def _known_engine(name: str) -> str:
 
 
 def _read_shifts(value: Any) -> Any:
-    """Reads times of the day, separated by commas; what is none of them is left to say so."""
+    """Parses times of the day, separated by commas."""
     if not isinstance(value, str):
         return value
     words = [word.strip() for word in value.split(",")]
@@ -49,7 +49,7 @@ def _read_shifts(value: Any) -> Any:
 def _known_zone(name: str) -> str:
     try:
         return ZoneInfo(name).key
-    except (KeyError, ValueError, OSError) as error:  # not known, no name of a file, or a folder
+    except (KeyError, ValueError, OSError) as error:  # unknown, not a file name, or a folder
         raise ValueError("unknown; expected a time zone such as Europe/Berlin") from error
 
 
@@ -75,66 +75,66 @@ class Settings(BaseSettings):
         env_parse_none_str="none",
     )
 
-    # === What is served, where ===
+    # === Models and address ===
     model: Path | None = Field(None, description="folder of one exported model")
     models: Path | None = Field(
         None,
-        description="folder of several: NAME/VERSION/ is an exported model, NAME/labels.json its labels",
+        description="folder of several models: NAME/VERSION/ is exported, NAME/labels.json has labels",
     )
     default_model: str | None = Field(
-        None, description="name of the model that /v1/predict uses; not needed when there is only one"
+        None, description="name of the model that /v1/predict uses; not needed if there is only one"
     )
     require_signature: Path | None = Field(
         None,
-        description="PEM file of trusted public keys, read anew at each reload: a model that none of them "
+        description="PEM file of trusted public keys, read again at each reload; a model that none of them "
         "signed is not served",
     )
     host: str = Field("127.0.0.1", description="address to listen on")
-    port: int = Field(8000, ge=0, le=65535, description="port to listen on; 0 takes a free one")
+    port: int = Field(8000, ge=0, le=65535, description="port to listen on; 0: a free one")
     tls_certificate: Path | None = Field(None, description="PEM file of the certificate chain: serves https")
     tls_key: Path | None = Field(None, description="PEM file of the certificate's private key")
 
-    # === What is accepted ===
+    # === Requests ===
     max_body_bytes: int = Field(32 * 1024**2, gt=0, description="largest request body, bytes")
     max_pixels: int = Field(
         2**24,
         gt=0,
-        description="largest photograph, height × width; less where a model, measured when it is loaded, "
-        "would take more memory than there is, or longer than deadline-ms",
+        description="largest photograph, height × width; smaller if the model, measured when it is loaded, "
+        "would need more memory than available or longer than deadline-ms",
     )
     max_side: int = Field(2**14, gt=0, description="longest side of a photograph, px")
     accept_webp: bool = Field(
         False,
-        description="accept WebP files, which are refused otherwise: their damage goes unnoticed, so that a "
-        "file with zeros for half of it may be answered as good",
+        description="accept WebP files; they are rejected otherwise, because their damage is not detected: "
+        "a file that is half zeros may be answered as good",
     )
-    max_batch_files: int = Field(64, gt=0, description="photographs in one request for several")
+    max_batch_files: int = Field(64, gt=0, description="photographs in a request of several")
     max_uploads: int = Field(64, gt=0, description="request bodies read at the same time; more get a 503")
     max_upload_bytes: int | None = Field(
         None,
         gt=0,
         description="memory for request bodies, from their first byte to their answer; more get a 503; "
-        "default: an eighth of memory-bytes, and room for the largest one",
+        "default: an eighth of memory-bytes, at least enough for the largest body",
     )
     memory_bytes: int | None = Field(
         None,
         gt=0,
-        description="memory that the process may take; default: the least that its control groups (a "
-        "container's limit) and the machine allow",
+        description="memory that the process may use; default: the lowest limit of its control groups (the "
+        "container) and the machine",
     )
-    upload_timeout_s: float = Field(30.0, gt=0, description="seconds that a body may take to arrive")
+    upload_timeout_s: float = Field(30.0, gt=0, description="seconds in which a body has to arrive")
 
     # === Scheduling ===
     queue_size: int = Field(
-        32, ge=0, description="photographs that may wait while others run; further ones get a 503"
+        32, ge=0, description="photographs that may wait while others run; more get a 503"
     )
     batch_sizes: tuple[Annotated[int, Field(gt=0)], ...] = Field(
-        (1, 2, 4, 8), min_length=1, description="photographs that go through the network together"
+        (1, 2, 4, 8), min_length=1, description="numbers of photographs that the network processes together"
     )
     batch_pixels: int | None = Field(
         None,
         gt=0,
-        description="most pixels in a batch, of tiles too; default: 524,288 on a CPU (131,072 with "
+        description="most pixels in a batch, also of tiles; default: 524,288 on a CPU (131,072 with "
         "OpenVINO), where more are not faster, and 16,777,216 on a GPU",
     )
     batch_wait_ms: float = Field(
@@ -145,33 +145,33 @@ class Settings(BaseSettings):
     deadline_ms: float = Field(
         30_000.0,
         gt=0,
-        description="milliseconds after a request's head at which what is not answered gets a 504; a request "
-        "may shorten it with the header X-Deadline-Ms",
+        description="milliseconds from a request's head to a 504 if there is no answer; a request may "
+        "shorten it with the header X-Deadline-Ms",
     )
     engine_timeout_s: float = Field(
         120.0,
         gt=0,
         description="seconds that a batch in the engine, or a photograph in an image thread, may take; after "
-        "that the service counts as stalled and refuses photographs until it ends; a step of loading a model "
+        "that the service is stalled and rejects photographs until the step ends; a step of loading a model "
         "may take five times as long",
     )
     engine_lost_s: float = Field(
         300.0,
         gt=0,
-        description="seconds of the same after which /livez fails, so that the process is replaced; a minute "
-        "later it leaves by itself, with exit code 70",
+        description="seconds after which such a step makes /livez fail, so that the process is replaced; a "
+        "minute later the process exits with code 70",
     )
-    retry_after_s: int = Field(1, ge=0, description="seconds that a 503 asks the client to wait")
+    retry_after_s: int = Field(1, ge=0, description="seconds in the Retry-After of a 503")
     engine: Annotated[str, AfterValidator(_known_engine)] | None = Field(
         None,
-        description=f"what runs the models, {', '.join(ENGINES)}; default: of those that each was "
-        "exported for and that are installed, the preferred one",
+        description=f"engine of the models, {', '.join(ENGINES)}; default: the preferred one of those that "
+        "the model was exported for and that are installed",
     )
     threads: int | None = Field(
         None,
         gt=0,
         le=MAX_THREADS,
-        description="threads of the engine; default: one for each core that the process may use",
+        description="threads of the engine; default: one for each core of the process",
     )
     image_threads: int = Field(
         default_factory=_cores_but_one,  # --help names it
@@ -179,24 +179,24 @@ class Settings(BaseSettings):
         description="threads that decode photographs and encode masks; default: cores − 1, at most 8",
     )
     drain_delay_s: float = Field(
-        0.0, ge=0, description="seconds after SIGTERM in which connections are still accepted, to be told 503"
+        0.0, ge=0, description="seconds after SIGTERM in which new requests still get a 503"
     )
-    drain_s: int = Field(30, ge=0, description="seconds that running requests may take after SIGTERM")
+    drain_s: int = Field(30, ge=0, description="seconds after SIGTERM in which running requests may finish")
 
-    # === What is recorded ===
+    # === Record ===
     record: RecordMode = Field(
         "off",
-        description="whether /v1/inspect keeps a record: required answers 503 where it cannot, best-effort "
-        "answers all the same and says so, off keeps none",
+        description="whether /v1/inspect records inspections: required answers 503 if it cannot, best-effort "
+        "answers with a warning, off records nothing",
     )
     record_folder: Path = Field(
         Path("record"),
-        description="folder of the record: its pictures and its database, where no other place is named",
+        description="folder of the record's pictures and database, unless the next two settings name others",
     )
     record_pictures: str | None = Field(
         None,
-        description="where the pictures go, s3://BUCKET/PREFIX in a store that the variables AWS_… describe; "
-        "default: files in record-folder",
+        description="store of the pictures, s3://BUCKET/PREFIX, configured by the variables AWS_…; default: "
+        "files in record-folder",
     )
     record_database: str | None = Field(
         None,
@@ -207,119 +207,125 @@ class Settings(BaseSettings):
         1.0,
         ge=0,
         le=1,
-        description="share of the defects, and of what is for review, that is put up to people",
+        description="share of the defects, and of photographs for review, that is queued for review",
     )
     record_good_share: float = Field(
         0.02,
         ge=0,
         le=1,
-        description="share of the good ones that is put up, by chance: what tells how many "
-        "defects slip through",
+        description="random share of the good photographs that is queued for review: it estimates how "
+        "many defects are missed",
     )
     record_near: float = Field(
         0.5,
         ge=0,
         le=1,
-        description="share of the threshold from which all good ones are put up, by their scores; 1 = none",
+        description="share of the threshold above which all good photographs are queued for review; 1: none",
     )
     record_good_days: float | None = Field(
-        30.0, gt=0, le=MAX_DAYS, description="days for which pictures of good ones are kept; none = for ever"
+        30.0,
+        gt=0,
+        le=MAX_DAYS,
+        description="days for which pictures of good photographs are kept; none: without limit",
     )
     record_sample_share: float = Field(
-        0.02, ge=0, le=1, description="share of the good ones, by chance, that is kept for longer as a sample"
+        0.02, ge=0, le=1, description="random share of the good photographs that is kept longer, as a sample"
     )
     record_sample_days: float | None = Field(
         365.0,
         gt=0,
         le=MAX_DAYS,
-        description="days for which that sample is kept, and what is put up and not looked at yet",
+        description="days for which that sample, and photographs queued for review, are kept",
     )
     record_defect_days: float | None = Field(
         730.0,
         gt=0,
         le=MAX_DAYS,
-        description="days for which pictures of defects, and of what is for review, are kept",
+        description="days for which pictures of defects, and of photographs for review, are kept",
     )
     record_reviewed_days: float | None = Field(
         None,
         gt=0,
         le=MAX_DAYS,
-        description="days for which pictures that a person has judged are kept; default: for ever",
+        description="days for which reviewed pictures are kept; default: without limit",
     )
     record_budget_gb: float | None = Field(
-        None, gt=0, description="most gigabytes of pictures; beyond it, what is worth least is deleted first"
+        None, gt=0, description="most gigabytes of pictures; above it, the least valuable are deleted first"
     )
     record_free_share: float = Field(
         0.1,
         ge=0,
         lt=1,
-        description="share of the pictures' disk that stays free, in the same way",
+        description="share of the pictures' disk that is kept free, in the same way",
     )
 
     record_shifts: Annotated[tuple[time, ...], NoDecode, BeforeValidator(_read_shifts)] = Field(
         "06:00,14:00,22:00",
         validate_default=True,
         min_length=1,
-        description="when shifts begin, for the counts at /line",
+        description="start times of the shifts, for the counts at /line",
     )
     record_zone: Annotated[str, AfterValidator(_known_zone)] = Field(
         "UTC", description="time zone of the shifts and the days at /line, for example Europe/Berlin"
     )
 
-    # === Who is told what is recorded ===
+    # === Receivers of messages ===
     outbox_webhook: str | None = Field(
-        None, description="address, http or https, to which an event is posted for each inspection and review"
+        None, description="http or https address that receives an event for each inspection and review"
     )
     outbox_webhook_secrets: Path | None = Field(
-        None, description="file of whsec_BASE64 lines: with each of them, what is posted is signed"
+        None, description="file of whsec_BASE64 lines; each of them signs the events of the webhook"
     )
     outbox_mqtt: str | None = Field(
         None,
-        description="MQTT 5 broker to which the same events are published, mqtt://HOST:PORT/TOPIC, mqtts:// "
-        "with TLS; USER:PASSWORD@ may stand before the host, best where the variable is set and not the flag",
+        description="MQTT 5 broker that receives the same events, mqtt://HOST:PORT/TOPIC, mqtts:// with TLS; "
+        "USER:PASSWORD@ may precede the host (then use the variable, not the flag)",
     )
     outbox_mqtt_login: Path | None = Field(None, description="file of one line, USER:PASSWORD of the broker")
     outbox_mqtt_client: Annotated[str, Field(min_length=1, max_length=128)] | None = Field(
-        None, description="client identifier at the broker; default: another one for each process"
+        None, description="client identifier at the broker; default: a different one for each process"
     )
     outbox_jsonl: Path | None = Field(
         None,
-        description="file to which the same events are appended, one a line; a new one where it was moved",
+        description="file to which the same events are appended, one a line; recreated after a rotation",
     )
     outbox_ca: Path | None = Field(
-        None, description="PEM file of the certificates that receivers are trusted by; default: the system's"
+        None, description="PEM file of certificates to verify receivers with; default: the system's"
     )
     outbox_hours: float = Field(
-        72.0, gt=0, le=MAX_HOURS, description="hours for which an event is tried, until it is given up"
+        72.0,
+        gt=0,
+        le=MAX_HOURS,
+        description="hours for which sending an event is retried, until it is marked dead",
     )
     outbox_rows: int = Field(
         1_000_000,
         gt=0,
-        description="most events kept for one receiver, waiting and given up; beyond it the oldest are "
-        "dropped, those first that were given up",
+        description="most events stored for one receiver, waiting or dead; above it, the oldest are dropped, "
+        "dead ones first",
     )
     opcua_endpoint: str | None = Field(
         None,
-        description="address at which an OPC UA server shows the state of the line, as "
+        description="address of an OPC UA server with the state of the line, for example "
         "opc.tcp://0.0.0.0:4840/segdec; needs the group opcua",
     )
     opcua_certificate: Path | None = Field(
         None,
-        description="certificate of the OPC UA server, PEM or DER: who asks has to sign and encrypt",
+        description="certificate of the OPC UA server, PEM or DER; clients then have to sign and encrypt",
     )
     opcua_key: Path | None = Field(None, description="private key of that certificate, PEM or DER")
 
-    # === Who may ask ===
+    # === Access ===
     api_keys: Path | None = Field(
-        None, description="file of NAME:SHA256 lines: who may predict; without it everyone may"
+        None, description="file of NAME:SHA256 lines, keys that may predict; without it everyone may"
     )
     review_keys: Path | None = Field(
         None,
-        description="file of NAME:SHA256 lines: who may also see and judge what was inspected; without it "
-        "everyone may where no other keys are set, and admin keys where some are",
+        description="file of NAME:SHA256 lines, keys that may also read and review the record; without it "
+        "everyone may if no other keys are set, otherwise only admin keys",
     )
     admin_keys: Path | None = Field(
-        None, description="file of NAME:SHA256 lines: who may reload models; without it nobody may"
+        None, description="file of NAME:SHA256 lines, keys that may also change models; without it nobody may"
     )
     rate_limit: float | None = Field(
         None, gt=0, description="requests a second for each key (or address, without keys); more get a 429"
@@ -329,10 +335,10 @@ class Settings(BaseSettings):
         (), description="web origins whose pages may call the service, for example https://hmi.plant"
     )
 
-    # === What it tells ===
-    page: bool = Field(True, description="serve the page on which photographs can be dropped, at /")
+    # === Page and log ===
+    page: bool = Field(True, description="serve the page for inspecting photographs at /")
     access_log: bool = Field(False, description="log a line for each request")
-    log_format: LogFormat = Field("text", description="form of the log on stderr")
+    log_format: LogFormat = Field("text", description="format of the log on stderr")
 
 
 def read_settings(arguments: Sequence[str]) -> Settings:
@@ -377,7 +383,7 @@ def _check_times(settings: Settings) -> None:
     if settings.deadline_ms > 1000 * settings.engine_timeout_s:
         raise ConfigError(
             f"--deadline-ms {settings.deadline_ms:g} is longer than --engine-timeout-s "
-            f"{settings.engine_timeout_s:g}: an engine would count as stalled while its answer is awaited. "
+            f"{settings.engine_timeout_s:g}: the engine would be stalled before the deadline. "
             f"Raise --engine-timeout-s to {settings.deadline_ms / 1000:g} or more."
         )
     if settings.engine_lost_s < settings.engine_timeout_s:
@@ -391,8 +397,7 @@ def _check_receivers(settings: Settings) -> None:
     for name in RECORD_SETTINGS:
         if getattr(settings, name) is not None and settings.record == "off":
             raise ConfigError(
-                f"--{name.replace('_', '-')} is given, and nothing is recorded that could be told. Pass "
-                "--record required, or best-effort."
+                f"--{name.replace('_', '-')} needs a record. Pass --record required or best-effort."
             )
 
 

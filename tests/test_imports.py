@@ -90,19 +90,14 @@ def test_importing_the_library_loads_no_tensorflow():
     assert result.stdout.strip() == "set()"
 
 
-def test_service_starts_no_process_but_that_of_its_log():
-    """TensorFlow does not survive a fork, and a copy of the service would hold its models once more.
-
-    The log's is another program, which needs neither, started before TensorFlow is there.
-    """
+def test_service_starts_no_process():
+    """TensorFlow does not survive a fork, and a copy of the service would load its models again."""
     starting = {
-        path.name: names
+        path.name
         for path in sources("api")
-        if (names := {name.split(".")[0] for name in imported(path)} & {"subprocess", "multiprocessing"})
+        if {name.split(".")[0] for name in imported(path)} & {"subprocess", "multiprocessing"}
     }
-    assert starting == {"logs.py": {"subprocess"}}
-    log_lines = next(path for path in sources("api") if path.name == "log_lines.py")
-    assert {name.split(".")[0] for name in imported(log_lines)} <= sys.stdlib_module_names
+    assert starting == set()
     assert not any(
         ".fork(" in path.read_text() or "ProcessPool" in path.read_text() for path in sources("api")
     )

@@ -1,4 +1,4 @@
-"""The certificate that https is served with."""
+"""The TLS certificate of the service."""
 
 import ssl
 from pathlib import Path
@@ -9,7 +9,7 @@ from segdec.errors import ConfigError
 
 
 def tls_options(settings: Settings) -> dict[str, Any]:
-    """Returns what `uvicorn.Config` needs to serve https; nothing if no certificate is set.
+    """Returns the arguments of `uvicorn.Config` for https; none if no certificate is set.
 
     Raises:
         ConfigError: If only one of certificate and key is set, one cannot be read, or they do not belong
@@ -25,12 +25,12 @@ def tls_options(settings: Settings) -> dict[str, Any]:
 
 
 def load_certificate(certificate: Path, key: Path, context: ssl.SSLContext) -> None:
-    """Lets the connections that `context` makes from now on use a certificate.
+    """Loads a certificate into `context`, for its connections from now on.
 
     Args:
         certificate: PEM file of the certificate chain.
         key: PEM file of its private key.
-        context: Is changed; where the pair cannot be used it must not be used either.
+        context: Is changed; after an error it must not be used.
 
     Raises:
         ConfigError: If one of the files cannot be read, or they do not belong together.
@@ -52,7 +52,7 @@ def _check_readable(path: Path) -> None:
 
 def _refuse_password() -> str:
     raise ConfigError(
-        "The TLS key asks for a password. Expected one without: openssl pkey -in KEY -out NEW_KEY"
+        "The TLS key has a password. Expected a key without one: openssl pkey -in KEY -out NEW_KEY"
     )
 
 
@@ -61,6 +61,6 @@ def _explain(error: OSError, certificate: Path, key: Path) -> str:
     if reason == "KEY_VALUES_MISMATCH":
         return f"The TLS key {key} does not belong to the certificate {certificate}. Pass the pair."
     return (
-        f"The TLS certificate {certificate} and key {key} cannot be used ({reason or 'no PEM'}). "
+        f"The TLS certificate {certificate} and key {key} are invalid ({reason or 'not PEM'}). "
         "Expected PEM files: the certificate with its chain, and its private key."
     )

@@ -1,8 +1,7 @@
-"""Clients that have ended their sending: one that waits for its answer is told from one that has gone.
+"""Distinguishes clients that have only finished sending from clients that have closed the connection.
 
-Both have sent the end of the stream, and nothing else tells them apart until something is sent to them: the
-system of one that has gone answers with a reset. So the beginning of the answer is sent at once, which is
-the same for every answer. A client that waits sees an answer like any other.
+Both have sent the end of the stream. Only sending shows the difference: the system of a closed client answers
+with a reset. So the first bytes of the response, which are always the same, are sent at once.
 """
 
 import asyncio
@@ -10,35 +9,35 @@ import select
 from typing import Any
 
 STATUS_LINE_START = b"HTTP/1.1 "
-"""With this every answer begins."""
+"""The first bytes of every response."""
 
 
 class StartedResponseTransport:
-    """A connection on which the beginning of the answer is sent before it is known.
+    """A connection on which the first bytes of the response are sent before the response is known.
 
     Args:
-        transport: The connection; no byte of the answer has been written.
+        transport: The connection; nothing of the response has been written.
     """
 
     def __init__(self, transport: asyncio.Transport) -> None:
         self._transport = transport
-        self._begun = True
+        self._is_first = True
         transport.write(STATUS_LINE_START)
 
     def write(self, data: bytes) -> None:
-        """Writes what follows."""
-        if self._begun:
-            self._begun = False
+        """Writes bytes, without those that were sent at the start."""
+        if self._is_first:
+            self._is_first = False
             data = data.removeprefix(STATUS_LINE_START)
         self._transport.write(data)
 
     def __getattr__(self, name: str) -> Any:
-        """Does all else on the connection itself."""
+        """Forwards everything else to the connection."""
         return getattr(self._transport, name)
 
 
 def was_reset(transport: asyncio.Transport) -> bool:
-    """Returns whether the other side has ended the connection for both directions."""
+    """Returns whether the client has closed the connection in both directions."""
     poll = select.poll()
-    poll.register(transport.get_extra_info("socket").fileno(), 0)  # errors are always told
+    poll.register(transport.get_extra_info("socket").fileno(), 0)  # errors are always reported
     return bool(poll.poll(0))

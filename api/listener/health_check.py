@@ -1,7 +1,7 @@
-"""`python -m api health`: asks the service of this machine whether it is ready, as it was set to listen.
+"""`python -m api health`: checks whether the service on this machine is ready.
 
-For the image's HEALTHCHECK and for probes that run a command. It runs every few seconds, so it reads the
-three settings that it needs by itself, without the packages that `api.settings` imports.
+For the HEALTHCHECK of the image and for probes that run a command. It runs every few seconds, so it reads the
+three settings that it needs without the packages that `api.settings` imports.
 """
 
 import argparse
@@ -10,39 +10,32 @@ import json
 import os
 import ssl
 from collections.abc import Sequence
-from itertools import pairwise
-from pathlib import Path
 from typing import NoReturn
 
 TIMEOUT_S = 4.0
 UNHEALTHY = 1
-"""The only exit code but 0 that Docker knows."""
-SELF = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}
-"""Addresses that stand for all of a machine, and where it then answers itself."""
+"""The only exit code other than 0 that Docker accepts."""
+LOOPBACK = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}
+"""Addresses of all interfaces, and where the service then answers on this machine."""
 
 Address = tuple[bool, str, int]
 """Whether it is https, host, port."""
 
 
-def print_health(words: Sequence[str]) -> int:
-    """Asks, and says in one line what is wrong; for the command line.
+def print_health(arguments: Sequence[str]) -> int:
+    """Checks the service and prints one line if it is not healthy; for the command line.
 
     Args:
-        words: Flags: `--live` asks `/livez` instead of `/readyz`; `--host`, `--port` and `--tls-certificate`
-            are the service's, and win over those of the container's first process and the environment.
+        arguments: `--live` requests `/livez` instead of `/readyz`; `--host`, `--port` and `--tls-certificate`
+            are those of the service and override the environment.
 
     Returns:
-        The exit code: 0 if the service is healthy, else 1. `--help` lists the flags.
+        The exit code: 0 if the service is healthy, else 1.
     """
-    if "--help" in words or "-h" in words:
-        _parser().print_help()
-        return 0
-    path = "/livez" if "--live" in words else "/readyz"
-    flags = [word for word in words if word != "--live"]
+    parser = _parser()
     try:
-        _refuse_unknown(flags)
-        address = address_of([*flags_of_service(Path("/proc/1/cmdline")), *flags])
-        reason = ask(address, path)
+        options = parser.parse_args(arguments)
+        reason = check(_address(options), "/livez" if options.live else "/readyz")
     except ValueError as error:
         reason = str(error)
     if reason:
@@ -50,39 +43,25 @@ def print_health(words: Sequence[str]) -> int:
     return UNHEALTHY if reason else 0
 
 
-def address_of(flags: Sequence[str]) -> Address:
-    """Returns where the service listens by its flags, else by the environment, else by default.
+def address_of(arguments: Sequence[str]) -> Address:
+    """Returns where the service listens according to its flags, the environment and the defaults.
 
     Raises:
-        ValueError: If a value cannot be used.
+        ValueError: If a value is invalid.
     """
-    found, _ = _parser().parse_known_args(flags)
-    if not found.port.isdecimal() or not 0 < int(found.port) < 2**16:
-        raise ValueError(f"port {found.port!r}; expected the number that the service listens on, 1 to 65535.")
-    return bool(found.tls_certificate), SELF.get(found.host, found.host), int(found.port)
+    return _address(_parser().parse_args(arguments))
 
 
-def flags_of_service(command_line: Path) -> list[str]:
-    """Returns the flags with which a container's first process was started, if it is the service.
-
-    `docker run segdec --port 9000` adds them to its command, and to no variable.
-
-    Args:
-        command_line: That of the process, its words ended by zero bytes.
-    """
-    try:
-        words = command_line.read_bytes().decode("utf-8", "replace").split("\0")[:-1]
-    except OSError:
-        return []
-    starts = [index + 2 for index, pair in enumerate(pairwise(words)) if pair == ("-m", "api")]
-    flags = words[starts[0] :] if starts else []
-    return flags if not flags or flags[0].startswith("-") else []  # else it is another command
+def _address(options: argparse.Namespace) -> Address:
+    if not options.port.isdecimal() or not 0 < int(options.port) < 2**16:
+        raise ValueError(f"port {options.port!r}; expected the port of the service, 1 to 65535.")
+    return bool(options.tls_certificate), LOOPBACK.get(options.host, options.host), int(options.port)
 
 
-def ask(address: Address, path: str) -> str:
-    """Asks the service for `path`; returns what is wrong, or nothing.
+def check(address: Address, path: str) -> str:
+    """Requests `path`; returns what is wrong, or an empty string.
 
-    Its certificate is not verified: it names the host that others know, and this asks the machine itself.
+    It does not verify the certificate: that names the public host, and this connects to the local address.
     """
     secure, host, port = address
     url = f"{'https' if secure else 'http'}://{f'[{host}]' if ':' in host else host}:{port}{path}"
@@ -112,19 +91,18 @@ def _detail(body: bytes) -> str:
     try:
         return str(json.loads(body)["detail"])
     except (ValueError, KeyError, TypeError):
-        return "that is not the inspection service"
+        return "it is not the inspection service"
 
 
 def _parser() -> "_Parser":
     variables = {name.upper(): value for name, value in os.environ.items() if value}
     parser = _Parser(
         "python -m api health",
-        description="Ask the service of this machine whether it is ready: 0 if it is, else 1 and a line why.",
-        epilog="Without flags it is asked as it was set: by the container's first process, or by SEGDEC_….",
-        add_help=False,
+        description="Check whether the service on this machine is ready: exit with 0, or with 1 and a line.",
+        epilog="The defaults come from the variables SEGDEC_HOST, SEGDEC_PORT and SEGDEC_TLS_CERTIFICATE.",
         allow_abbrev=False,
     )
-    parser.add_argument("--live", action="store_true", help="ask /livez in place of /readyz")
+    parser.add_argument("--live", action="store_true", help="request /livez instead of /readyz")
     parser.add_argument(
         "--host", default=variables.get("SEGDEC_HOST", "127.0.0.1"), help="default: %(default)s"
     )
@@ -133,7 +111,7 @@ def _parser() -> "_Parser":
         "--tls-certificate",
         default=variables.get("SEGDEC_TLS_CERTIFICATE"),
         metavar="FILE",
-        help="that of a service with https, which is then asked by https; it is not read",
+        help="certificate of a service with https; requests https and does not read the file",
     )
     return parser
 
@@ -141,11 +119,3 @@ def _parser() -> "_Parser":
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         raise ValueError(message)
-
-
-def _refuse_unknown(flags: Sequence[str]) -> None:
-    """Refuses flags other than the service's own three; what its first process has may be more."""
-    known = ("--host", "--port", "--tls-certificate")
-    for flag in flags:
-        if flag.startswith("-") and flag.split("=")[0] not in known:
-            raise ValueError(f"unknown flag {flag}; expected --live, {', '.join(known)}.")

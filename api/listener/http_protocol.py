@@ -1,4 +1,4 @@
-"""HTTP below the app: what is no HTTP, is endless or never arrives is refused here."""
+"""HTTP below the app: rejects invalid HTTP, endless heads and requests that never arrive."""
 
 import asyncio
 import logging
@@ -14,103 +14,102 @@ from api.metrics import UNMATCHED_ROUTE
 from segdec.schemas import Problem
 
 MAX_HEAD_BYTES = 2**16
-"""Most bytes of a request line with its headers, or of trailers, beside those of the first packet."""
+"""Most bytes of a request line with its headers, or of trailers, without those of the first packet."""
 
 MAX_PATH_CHARACTERS = 200
-"""Letters of a path in the log: that of a refused head may be of any length."""
+"""Longest path in the log: that of a rejected head may have any length."""
 
 logger = logging.getLogger(__name__)
 CLIENT_POLL_S = 0.2
-"""Seconds after which it is looked again whether a client that sends no more is still there."""
+"""Interval of checking whether a client that has finished sending is still connected."""
 
 
 class BoundedHttpProtocol(HttpToolsProtocol):
-    """uvicorn's side of a connection, with bounds that it lacks: on a request's head and on its time.
+    """uvicorn's protocol with limits on the size and the time of a request's head.
 
-    The head has the time that the settings give a body. A body that nobody waits for any more, because
-    its request was refused, is bounded by the same time. Trailers are dropped: uvicorn would take them
-    for headers that a proxy in front has let through.
+    The head has as much time as the settings allow for a body; so has the rest of a body whose request was
+    rejected. Trailers are dropped: uvicorn would add them to the headers, where a proxy has not checked them.
     """
 
     _head_bytes = 0
     _in_head = False
-    _goes_on = False
+    _in_message = False
     _timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in uvicorn
-        """Begins the time of a client that has come."""
+        """Starts the timer of a new connection."""
         super().connection_made(transport)
         self._start_timer()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Ends the time of a client that has gone."""
+        """Stops the timer of a closed connection."""
         self._stop_timer()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Reads some bytes that have come, of a head no more than its bound."""
+        """Parses received bytes, of a head at most its limit."""
         if self._timer is None and (self.cycle is None or self.cycle.response_complete):
             self._start_timer()
-        self._goes_on = False
+        self._in_message = False
         super().data_received(data)
-        self._head_bytes = 0 if self._goes_on else self._head_bytes + len(data)
+        self._head_bytes = 0 if self._in_message else self._head_bytes + len(data)
         if self._head_bytes > MAX_HEAD_BYTES:
-            self._refuse(
+            self._reject(
                 HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE,
                 f"The request line and headers have more than {MAX_HEAD_BYTES} bytes. Send fewer.",
             )
 
     def eof_received(self) -> bool:  # type: ignore[override]  # uvicorn's returns nothing
-        """Ends a connection whose client sends no more, or keeps it until a whole request is answered.
+        """Handles a client that has finished sending: complete requests are still answered.
 
         Returns:
-            Whether it is kept. https has no such state: TLS ends in both directions at once.
+            Whether the connection stays open. TLS ends in both directions at once, so not for https.
         """
         cycle = self.cycle  # of the last request
         if self.scheme == "https" or cycle is None or cycle.more_body or cycle.response_complete:
             return False
         cycle.keep_alive = False
         if not self.pipeline and not cycle.response_started:
-            cycle.transport = StartedResponseTransport(self.transport)  # type: ignore[assignment]  # writes like one
-        self._look_after_client()
+            cycle.transport = StartedResponseTransport(self.transport)  # type: ignore[assignment]  # it has the same methods
+        self._check_client()
         return True
 
-    def _look_after_client(self) -> None:
-        """Ends the connection when the client has gone: nothing is read any more that would tell."""
+    def _check_client(self) -> None:
+        """Closes the connection if the client has: it is not reading, so asyncio does not notice."""
         if self.transport.is_closing():
             return
         if was_reset(self.transport):
             self.transport.abort()
         else:
-            self.loop.call_later(CLIENT_POLL_S, self._look_after_client)
+            self.loop.call_later(CLIENT_POLL_S, self._check_client)
 
     def on_message_begin(self) -> None:
-        """Begins a head, at the first byte of a request."""
-        self._in_head = self._goes_on = True
+        """Handles the first byte of a request."""
+        self._in_head = self._in_message = True
         super().on_message_begin()
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Takes a header; a trailer behind the body is dropped."""
+        """Handles a header; drops a trailer after the body."""
         if self._in_head:
             super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
-        """Ends a head and its time, at the last byte of a request's headers."""
-        self._in_head, self._goes_on = False, True
+        """Handles the end of the headers; stops the timer."""
+        self._in_head, self._in_message = False, True
         self._stop_timer()
         super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:
-        """Takes some bytes of a body."""
-        self._goes_on = True
+        """Handles bytes of a body."""
+        self._in_message = True
         super().on_body(body)
 
     def send_400_response(self, msg: str) -> None:
-        """Answers what is no HTTP."""
-        self._refuse(HTTPStatus.BAD_REQUEST, f"{msg} Expected HTTP/1.1.")
+        """Answers invalid HTTP."""
+        self._reject(HTTPStatus.BAD_REQUEST, f"{msg} Expected HTTP/1.1.")
 
     def _unsupported_upgrade_warning(self) -> None:
-        """Says nothing: a WebSocket is answered like any other request."""
+        """Logs nothing: a WebSocket request is answered like any other."""
 
     def _start_timer(self) -> None:
         settings: Any = self.config.app.state.settings  # type: ignore[union-attr]  # the app of create_app
@@ -124,14 +123,14 @@ class BoundedHttpProtocol(HttpToolsProtocol):
     def _time_out(self) -> None:
         self._timer = None
         if self._in_head:
-            self._refuse(
+            self._reject(
                 HTTPStatus.REQUEST_TIMEOUT, "The headers were not complete in time. Send them faster."
             )
         else:
             self.transport.close()
 
-    def _refuse(self, status: HTTPStatus, detail: str) -> None:
-        """Answers what never reaches the app, and closes."""
+    def _reject(self, status: HTTPStatus, detail: str) -> None:
+        """Answers a request that does not reach the app, and closes the connection."""
         self._in_head = False
         if self.transport.is_closing():
             return
@@ -139,7 +138,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
             self.transport.close()
             return
         problem = make_problem(uuid4().hex, status, status.name.lower(), detail)
-        self._tell(problem)
+        self._report(problem)
         body = problem.model_dump_json().encode()
         head = (
             f"content-type: {MEDIA_TYPE}\r\nx-request-id: {problem.request_id}\r\n"
@@ -148,8 +147,8 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         self.transport.write(STATUS_LINE[status] + head.encode() + body)
         self.transport.close()
 
-    def _tell(self, problem: Problem) -> None:
-        """Counts and logs a refusal: the app, which does so otherwise, never sees it."""
+    def _report(self, problem: Problem) -> None:
+        """Counts and logs a rejection, as the middleware does for requests that reach the app."""
         metrics: Any = self.config.app.state.metrics  # type: ignore[union-attr]  # as in `_start_timer`
         metrics.count_problem(problem.code, problem.status)
         metrics.count_request("", UNMATCHED_ROUTE, problem.status, None)

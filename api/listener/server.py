@@ -1,4 +1,4 @@
-"""Listens: binds the address, starts the service, reloads what it is told to, and stops it in order."""
+"""The HTTP server: binds the address, starts the service, reloads on SIGHUP and shuts down in order."""
 
 import asyncio
 import logging
@@ -33,22 +33,22 @@ from segdec.runtime.cli import EXIT_INTERRUPTED, import_tensorflow
 from segdec.runtime.threads import limit_opencv_threads
 
 EXIT_UNFINISHED = 70
-"""Exit code when requests were not finished in time, or when the process left because a thread hung."""
+"""Exit code if requests were not finished in time, or the process exited because a thread hangs."""
 CANCEL_TIMEOUT_S = 0.5
-"""Seconds that requests which are cut off may take to be told so."""
+"""Time in which cancelled requests can still send an error."""
 FLUSH_TIMEOUT_S = 2.0
-"""Seconds that the last lines of the log may take to be written."""
+"""Time for writing the last lines of the log."""
 TICKS_PER_SECOND = 10
 
 logger = logging.getLogger(__name__)
 
 
 class DrainingServer(uvicorn.Server):
-    """A server that, told to stop, first answers 503 for a while, so that nobody sends it more.
+    """A server that answers 503 for a while before it stops, so that clients change to another replica.
 
     Attributes:
-        exit_code: What the process shall leave with: 0 when told to stop, 130 when interrupted, else
-            `EXIT_UNFINISHED`.
+        exit_code: Exit code of the process: 0 after SIGTERM, 130 after SIGINT, `EXIT_UNFINISHED` after a
+            failure.
     """
 
     def __init__(self, config: uvicorn.Config, app: FastAPI, drain_delay_s: float) -> None:
@@ -59,9 +59,9 @@ class DrainingServer(uvicorn.Server):
         self._stop_at = float("inf")
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:  # noqa: ARG002
-        """Begins to stop: not ready from now on; after the delay, or at a second signal, closed.
+        """Starts to stop: not ready from now on, closed after the delay or a second signal.
 
-        A second interrupt waits for nothing. uvicorn would raise the signals again in the end.
+        A second interrupt does not wait. (uvicorn would raise the signals again at the end.)
         """
         self._drain()
         if sig == signal.SIGINT:
@@ -73,16 +73,16 @@ class DrainingServer(uvicorn.Server):
             self.should_exit = True
 
     async def on_tick(self, counter: int) -> bool:
-        """Returns whether to stop now; asked ten times a second."""
+        """Returns whether to stop now; called ten times a second."""
         if counter % TICKS_PER_SECOND == 0 and self.app.state.service:
-            self._watch(self.app.state.service.watchdog)
+            self._check(self.app.state.service.watchdog)
         self.should_exit = self.should_exit or time.monotonic() >= self._stop_at
         return await super().on_tick(counter)
 
-    def _watch(self, watchdog: Watchdog) -> None:
+    def _check(self, watchdog: Watchdog) -> None:
         watchdog.report()
         if watchdog.should_exit:
-            logger.critical("Leaving: %s", watchdog.describe())
+            logger.critical("Exiting: %s", watchdog.describe())
             self._drain()
             self.exit_code = EXIT_UNFINISHED
             self.should_exit = self.force_exit = True
@@ -92,13 +92,13 @@ class DrainingServer(uvicorn.Server):
             self.app.state.service.drain()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Closes what is idle, and what is not when the time to drain is over."""
+        """Closes idle connections, waits for the others, and cancels them after the drain time."""
         await super().shutdown(sockets)
         unfinished = set(self.server_state.tasks)
         if not unfinished:
             return
         for task in unfinished:
-            task.cancel()  # uvicorn leaves them alone at a second interrupt
+            task.cancel()  # uvicorn does not, at a second interrupt
         await asyncio.wait(unfinished, timeout=CANCEL_TIMEOUT_S)
         self.exit_code = self.exit_code or EXIT_UNFINISHED
         what = "1 request was" if len(unfinished) == 1 else f"{len(unfinished)} requests were"
@@ -106,16 +106,16 @@ class DrainingServer(uvicorn.Server):
 
 
 def serve(settings: Settings) -> NoReturn:
-    """Serves until SIGTERM, after which running requests are answered and the process ends.
+    """Serves until SIGTERM, then answers running requests and ends the process.
 
     Raises:
         ConfigError: If the address cannot be listened on.
         SegdecError: If a model cannot be used.
     """
-    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGHUP])  # from now on it waits for who can reload
-    configure_logging(settings)  # first: TensorFlow adds a form of its own where it finds none
+    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGHUP])  # it waits until the service can reload
+    configure_logging(settings)  # first: otherwise TensorFlow adds a handler of its own
     with bind(settings.host, settings.port) as listener:
-        open_store(settings).names()  # what is wrong is told before the seconds of TensorFlow's import
+        open_store(settings).names()  # reports errors before TensorFlow's slow import
         if settings.require_signature is not None:
             TrustedKeys.read(settings.require_signature)
         app, tls = create_app(settings), tls_options(settings)
@@ -125,7 +125,7 @@ def serve(settings: Settings) -> NoReturn:
         limit_opencv_threads()
         config = make_uvicorn_config(app, settings, **tls)
         server = DrainingServer(config, app, settings.drain_delay_s)
-        # Until and after uvicorn handles it.
+        # For the time before and after uvicorn handles it.
         signal.signal(signal.SIGTERM, lambda *_: setattr(server, "should_exit", True))
         with asyncio.Runner(loop_factory=config.get_loop_factory()) as runner:
             runner.run(_run(app, server, listener))
@@ -133,17 +133,17 @@ def serve(settings: Settings) -> NoReturn:
 
 
 def exit_process(exit_code: int) -> NoReturn:
-    """Ends the process at once: no thread that hangs is waited for, and TensorFlow is not taken apart."""
+    """Ends the process at once, without waiting for threads or for TensorFlow's slow destruction."""
     if exit_code == EXIT_INTERRUPTED:
         print("interrupted", file=sys.stderr)
-    flushing = threading.Thread(target=_flush, daemon=True)  # a full pipe may hang too
+    flushing = threading.Thread(target=_flush, daemon=True)  # writing to a full pipe may block
     flushing.start()
     flushing.join(FLUSH_TIMEOUT_S)
     os._exit(exit_code)
 
 
 def _flush() -> None:
-    with suppress(OSError):  # nobody reads it any more
+    with suppress(OSError):  # the reader has closed it
         sys.stdout.flush()
     logging.shutdown()
 
@@ -156,7 +156,7 @@ def _may_need_tensorflow(settings: Settings) -> bool:
 
 
 def make_uvicorn_config(app: FastAPI, settings: Settings, **tls: Any) -> uvicorn.Config:
-    """Returns how uvicorn serves `app`; https with what `tls_options` returns."""
+    """Returns the configuration of uvicorn for `app`; for https with the result of `tls_options`."""
     if tls:
         count = partial(app.state.metrics.count_problem, "tls_handshake", None)
         tls["ssl_context_factory"] = lambda _, make: report_failed_handshakes(make(), count)
@@ -164,9 +164,9 @@ def make_uvicorn_config(app: FastAPI, settings: Settings, **tls: Any) -> uvicorn
         app,
         http=BoundedHttpProtocol,
         ws="none",
-        lifespan="off",  # run below instead: uvicorn would turn an unusable model into a traceback
-        log_config=None,  # configured before
-        access_log=False,  # ours knows the request's id
+        lifespan="off",  # run below: uvicorn would print a traceback for an invalid model
+        log_config=None,  # configure_logging has done it
+        access_log=False,  # AccessMiddleware logs with the request's id
         timeout_graceful_shutdown=settings.drain_s,
         **tls,
     )
@@ -188,7 +188,7 @@ async def _run(app: FastAPI, server: uvicorn.Server, listener: socket.socket) ->
 async def _start_and_reload(
     service: Service, server: uvicorn.Server, listener: socket.socket, reloader: Reloader
 ) -> None:
-    """Makes the service ready and says so in one line on stdout; then reloads whenever it is asked."""
+    """Starts the service, prints its address on stdout, then handles reload requests."""
     try:
         await service.start()
     except BaseException:
@@ -203,7 +203,7 @@ async def _start_and_reload(
 
 
 def bind(host: str, port: int) -> socket.socket:
-    """Takes the address before the model is loaded; connections are accepted only afterwards.
+    """Binds the address before the model is loaded; connections are accepted only afterwards.
 
     Raises:
         ConfigError: If the address is unknown or in use.

@@ -1,4 +1,4 @@
-"""TLS handshakes that fail: no layer above hears of them."""
+"""Reports failed TLS handshakes, which no other layer sees."""
 
 import logging
 import ssl
@@ -8,16 +8,16 @@ logger = logging.getLogger(__name__)
 
 
 def report_failed_handshakes(context: ssl.SSLContext, count: Callable[[], None]) -> ssl.SSLContext:
-    """Makes the connections of `context` tell of a failed handshake: by a line in the log and by `count`.
+    """Makes the connections of `context` log a failed handshake and call `count`.
 
-    The client's address is not in the line: the handshake sees bytes and no socket.
+    The log line has no client address: the handshake gets bytes, not the socket.
     """
 
     class WatchedConnection(ssl.SSLObject):
         def do_handshake(self) -> None:
             try:
                 super().do_handshake()
-            except (ssl.SSLWantReadError, ssl.SSLWantWriteError):  # more bytes are to come
+            except (ssl.SSLWantReadError, ssl.SSLWantWriteError):  # needs more bytes
                 raise
             except ssl.SSLError as error:
                 reason = error.reason or str(error)

@@ -1,1 +1,1 @@
-"""What stands around the app: access log, metrics, request ids, keys, limits."""
+"""Middleware of the app: access log, CORS, request ids, shutdown, uninspected photographs, errors of /v2."""

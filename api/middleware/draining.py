@@ -1,4 +1,4 @@
-"""The end of requests that are still running when the time to stop is over."""
+"""Answers requests that the server cancels when its drain time is over."""
 
 import asyncio
 
@@ -11,7 +11,7 @@ from api.metrics import Metrics
 class ShutdownMiddleware:
     """Answers 503 for a request that the server cancels at the end of its drain time.
 
-    An answer that has begun cannot become another one: its connection is closed.
+    If its answer has started, the connection is closed instead.
     """
 
     def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
@@ -37,9 +37,9 @@ class ShutdownMiddleware:
             if service is None or service.state != "draining":
                 raise
             if not started:
-                await self._refuse(scope, receive, send, service.settings.retry_after_s)
+                await self._reject(scope, receive, send, service.settings.retry_after_s)
 
-    async def _refuse(self, scope: Scope, receive: Receive, send: Send, retry_after_s: int) -> None:
+    async def _reject(self, scope: Scope, receive: Receive, send: Send, retry_after_s: int) -> None:
         self.metrics.count_rejection("draining")
         detail = "The service stopped before this was answered. Ask another replica."
         headers = {"Connection": "close", "Retry-After": str(retry_after_s)}

@@ -1,4 +1,4 @@
-"""Gives each request its id, and is the last to catch what went wrong in it."""
+"""Gives each request an id, and answers unexpected exceptions with 500."""
 
 import logging
 import uuid
@@ -12,17 +12,17 @@ from api.middleware.access import add_log_fields
 
 HEADER = "X-Request-ID"
 REFUSED_HEADER = "X-Request-ID-Refused"
-"""Says why the client's id was not taken over: for that, no photograph is refused."""
+"""Says why the client's id was not used; the request itself is not rejected."""
 MAX_LENGTH = 128
-"""Longest id that is taken over, characters."""
+"""Longest id of a client, characters."""
 logger = logging.getLogger(__name__)
 
 
 class RequestIdMiddleware:
-    """Puts an id into the request's state and into the header of its answer.
+    """Adds an id to the request's state and to the headers of its answer.
 
-    An id sent by the client is kept if it is short and prints; the answer says why another one is not. An
-    exception that no handler took is logged under the id and answered 500, without its text.
+    The client's id is used if it is short and printable; otherwise the answer says why it is not. An
+    exception without a handler is logged with the id and answered 500, without its text.
     """
 
     def __init__(self, app: ASGIApp) -> None:
@@ -35,7 +35,7 @@ class RequestIdMiddleware:
             return
         sent = Headers(scope=scope).get(HEADER)
         request_id, refusal = choose_id(sent)
-        if sent and refusal:  # in the log all the same, so that the client's own records can be found
+        if sent and refusal:  # also in the log, for comparison with the client's log
             add_log_fields(Request(scope), sent_id=sent[:MAX_LENGTH].encode("unicode_escape").decode("ascii"))
         scope.setdefault("state", {})["request_id"] = request_id
         added = [(HEADER.lower().encode(), request_id.encode())]
@@ -63,9 +63,9 @@ class RequestIdMiddleware:
 
 
 def choose_id(sent: str | None) -> tuple[str, str]:
-    """Returns the id of a request, and why it is not the client's, empty where it is or where none was sent.
+    """Returns the id of a request and why it is not the client's; the reason may be empty.
 
-    What prints in ASCII can forge neither a header nor a line of the log, which quotes and escapes values.
+    Printable ASCII cannot inject headers or log lines, because the log quotes and escapes values.
     """
     if not sent:
         return uuid.uuid4().hex, ""

@@ -1,4 +1,4 @@
-"""The errors of /v2, which clients of the Open Inference Protocol read from the member `error`."""
+"""Errors of /v2: clients of the Open Inference Protocol read them from the member `error`."""
 
 import json
 from typing import Any
@@ -12,9 +12,9 @@ PREFIX = "/v2"
 
 
 class ProtocolErrorMiddleware:
-    """Repeats the detail of a problem below /v2 as `error`; every other answer passes as it is.
+    """Repeats the detail of a problem of /v2 as `error`; does not change other answers.
 
-    It stands outside of all that can refuse a request, so that each refusal is read alike.
+    It is outside everything that can reject a request, so that all rejections have the member.
     """
 
     def __init__(self, app: ASGIApp) -> None:

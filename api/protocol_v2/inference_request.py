@@ -1,4 +1,4 @@
-"""What a request of the Open Inference Protocol v2 asks for."""
+"""Parses and checks a request of the Open Inference Protocol v2."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -27,21 +27,21 @@ INPUTS = [
     TensorMetadata(name="image", datatype="BYTES", shape=[-1], parameters={"content_type": "base64"}),
     TensorMetadata(name="pixels", datatype="UINT8", shape=[-1, -1, -1, -1]),
 ]
-"""Exactly one is sent: encoded photographs [n], base64 in JSON, or pixels [n, H, W, C]."""
+"""A request has one of them: encoded photographs [n], base64 in JSON, or pixels [n, H, W, C]."""
 
 
 @dataclass(frozen=True)
 class InferenceRequest:
-    """An inference request, its JSON and its binary part read and checked.
+    """An inference request.
 
     Attributes:
-        id: To be answered with; None without one.
-        input: Name of the input that the photographs came in.
+        id: Is repeated in the answer; None without one.
+        input: Name of the input with the photographs.
         sources: The photographs, encoded or as pixels [H, W, C].
         threshold: Replaces the model's; None for the model's own.
         timeout_us: Microseconds that the photographs may wait; None or 0 for the service's own limit.
-        outputs: Name → whether it is answered behind the JSON part.
-        names_outputs: Whether the request names them; else they are all that there are of any model.
+        outputs: Name → whether its data follows the JSON part.
+        names_outputs: Whether the request names its outputs; otherwise they are all possible ones.
     """
 
     id: str | None
@@ -54,10 +54,10 @@ class InferenceRequest:
 
 
 def parse_inference_request(body: bytes, header_length: str | None, settings: Settings) -> InferenceRequest:
-    """Reads the body of an inference request; slow for a large one, so not for the event loop.
+    """Parses the body of an inference request; slow for a large one, so not for the event loop.
 
     Raises:
-        RequestError: 400 for a broken one, 413 for too many or too large photographs.
+        RequestError: 400 for an invalid one, 413 for too large photographs or too many values.
     """
     part, binary = split_body(body, header_length)
     request = parse_request(part)
@@ -84,21 +84,21 @@ def parse_inference_request(body: bytes, header_length: str | None, settings: Se
 
 
 def select_outputs(asked: InferenceRequest, config: ModelConfig) -> dict[str, bool]:
-    """Returns the outputs that are answered of a model.
+    """Returns the requested outputs that a model has.
 
     Raises:
-        RequestError: 400 if the request names one that this model has not.
+        RequestError: 400 if the request names one that this model does not have.
     """
-    there = output_names(config)
-    missing = [name for name in asked.outputs if name not in there]
+    available = output_names(config)
+    missing = [name for name in asked.outputs if name not in available]
     if missing and asked.has_named_outputs:
         raise RequestError(
             400,
             "unknown_tensor",
             f"This model has no output '{missing[0]}', as it has one mask for all classes. Expected some of "
-            f"{', '.join(there)}.",
+            f"{', '.join(available)}.",
         )
-    return {name: binary for name, binary in asked.outputs.items() if name in there}
+    return {name: binary for name, binary in asked.outputs.items() if name in available}
 
 
 def _only_input(inputs: Sequence[InferInput]) -> InferInput:
@@ -123,14 +123,14 @@ def _requested_outputs(request: InferRequest) -> dict[str, bool]:
             raise _unknown("output", output.name, OUTPUTS)
         if output.name in outputs:
             raise RequestError(
-                400, "bad_tensor", f"The output '{output.name}' is asked for twice; expected once."
+                400, "bad_tensor", f"The output '{output.name}' is requested twice; expected once."
             )
         if output.parameters.classification or output.parameters.shared_memory_region is not None:
             raise RequestError(
                 400,
                 "bad_parameter",
-                f"The output '{output.name}' is asked for as a classification or in shared memory. "
-                "Neither is supported. Ask for label and probabilities.",
+                f"The output '{output.name}' is requested as a classification or in shared memory. "
+                "Neither is supported. Request label and probabilities.",
             )
         binary = output.parameters.binary_data
         outputs[output.name] = default if binary is None else binary

@@ -1,8 +1,8 @@
-"""Input tensors of the Open Inference Protocol v2, as JSON or after it: the binary tensor extension.
+"""Input tensors of the Open Inference Protocol v2, in JSON or in the binary tensor extension.
 
-A body is a JSON part, whose length the header `Inference-Header-Content-Length` gives, and the data
-of the binary tensors behind it. Numbers are little-endian; each element of a BYTES tensor follows
-its length, 4 bytes. In JSON, bytes are base64. Sizes are checked before anything is allocated.
+A body is a JSON part (its length is in the header `Inference-Header-Content-Length`) and the data of
+the binary tensors. Numbers are little-endian; each element of a BYTES tensor follows its length, 4 bytes. In
+JSON, bytes are base64. Sizes are checked before memory is allocated.
 """
 
 import base64
@@ -20,7 +20,7 @@ from api.protocol_v2.schemas import InferInput, InferRequest
 
 HEADER_LENGTH = "Inference-Header-Content-Length"
 MAX_JSON_VALUES = 300_000
-"""Values in a JSON part, enough for 512 × 512 pixels; each takes up to 100 bytes while it is parsed."""
+"""Most values in a JSON part, enough for 512 × 512 pixels; parsing takes up to 100 bytes for each."""
 LENGTH_BYTES = 4
 
 
@@ -28,14 +28,14 @@ LENGTH_BYTES = 4
 
 
 def split_body(body: bytes, header_length: str | None) -> tuple[bytes, memoryview]:
-    """Splits `body` into its JSON part and the binary part behind it.
+    """Splits `body` into its JSON part and the binary part after it.
 
     Args:
         body: The whole body.
-        header_length: Bytes of the JSON part, as the request's header says it; None: all of them.
+        header_length: Bytes of the JSON part, from the request's header; None: all of them.
 
     Raises:
-        RequestError: 400, if `header_length` is no length within the body.
+        RequestError: 400 if `header_length` is not a length within the body.
     """
     view = memoryview(body)
     if header_length is None:
@@ -52,10 +52,10 @@ def split_body(body: bytes, header_length: str | None) -> tuple[bytes, memoryvie
 
 
 def parse_request(part: bytes) -> InferRequest:
-    """Reads the JSON part of a request.
+    """Parses the JSON part of a request.
 
     Raises:
-        RequestError: 400 if it is no JSON or no inference request, 413 if it holds too many values.
+        RequestError: 400 if it is not JSON or not an inference request, 413 if it has too many values.
     """
     # Every value but the first follows one of these bytes, so this bounds the memory that parsing takes.
     values = sum(map(part.count, (b",", b"[", b"{", b":")))
@@ -69,10 +69,10 @@ def parse_request(part: bytes) -> InferRequest:
     try:
         return InferRequest.model_validate_json(part)
     except ValidationError as error:
-        raise _refuse_json(error) from error
+        raise _json_error(error) from error
 
 
-def _refuse_json(error: ValidationError) -> RequestError:
+def _json_error(error: ValidationError) -> RequestError:
     in_parameters = all(detail["loc"][:1] == ("parameters",) for detail in error.errors())
     code = "bad_parameter" if in_parameters else "bad_json"
     problems = describe_json_errors(error, root="The JSON part")
@@ -86,12 +86,12 @@ def read_encoded(tensor: InferInput, binary: memoryview, limit: int) -> list[byt
     """Reads the elements of a BYTES tensor [n].
 
     Args:
-        tensor: The tensor, its data in it unless that is binary.
+        tensor: The tensor, with its data unless that is binary.
         binary: The binary part of the body.
         limit: Largest n.
 
     Raises:
-        RequestError: 400, if datatype, shape and data do not agree, or n is larger.
+        RequestError: 400 if datatype, shape and data do not agree, or n is larger.
     """
     _check_form(tensor, "BYTES", 1)
     count = _checked_count(tensor, limit)
@@ -107,7 +107,7 @@ def read_pixels(tensor: InferInput, binary: memoryview, limit: int) -> NDArray[n
     _check_form(tensor, "UINT8", 4)
     _checked_count(tensor, limit)
     if min(tensor.shape) < 1 or tensor.shape[3] not in (1, 3):
-        raise _refuse(
+        raise _tensor_error(
             tensor, f"has the shape {tensor.shape}; expected [n, H, W, C], C is 1 (grey) or 3 (RGB)"
         )
     if tensor.data is None:
@@ -120,10 +120,10 @@ def read_pixels(tensor: InferInput, binary: memoryview, limit: int) -> NDArray[n
 
 
 def check_binary_used(tensors: Sequence[InferInput], binary: memoryview) -> None:
-    """Refuses bytes that belong to no tensor.
+    """Checks that all bytes belong to a tensor.
 
     Raises:
-        RequestError: 400, if the binary part is longer than its tensors.
+        RequestError: 400 if the binary part is longer than its tensors.
     """
     declared = sum(tensor.parameters.binary_data_size or 0 for tensor in tensors)
     if len(binary) > declared:
@@ -137,14 +137,16 @@ def check_binary_used(tensors: Sequence[InferInput], binary: memoryview) -> None
 
 def _check_form(tensor: InferInput, datatype: str, axes: int) -> None:
     if tensor.parameters.shared_memory_region is not None:
-        raise _refuse(tensor, "lies in shared memory, which is not supported; send its data")
+        raise _tensor_error(tensor, "is in shared memory, which is not supported; send its data")
     if tensor.datatype != datatype:
-        raise _refuse(tensor, f"has the datatype {tensor.datatype!r}; expected {datatype}")
+        raise _tensor_error(tensor, f"has the datatype {tensor.datatype!r}; expected {datatype}")
     if len(tensor.shape) != axes:
         expected = "[n]" if axes == 1 else "[n, H, W, C]"
-        raise _refuse(tensor, f"has the shape {_shown(tensor.shape)}; expected {expected}")
+        raise _tensor_error(tensor, f"has the shape {_shown(tensor.shape)}; expected {expected}")
     if (tensor.data is None) == (tensor.parameters.binary_data_size is None):
-        raise _refuse(tensor, "needs its data in 'data' or its size in 'binary_data_size', and not both")
+        raise _tensor_error(
+            tensor, "needs its data in 'data' or its size in 'binary_data_size', and not both"
+        )
 
 
 def _checked_count(tensor: InferInput, limit: int) -> int:
@@ -157,7 +159,7 @@ def _checked_count(tensor: InferInput, limit: int) -> int:
             "Send them in several requests.",
         )
     if count < 1:
-        raise _refuse(tensor, f"has the shape {_shown(tensor.shape)}; expected at least one photograph")
+        raise _tensor_error(tensor, f"has the shape {_shown(tensor.shape)}; expected at least one photograph")
     return count
 
 
@@ -172,13 +174,13 @@ def _read_elements(tensor: InferInput, data: memoryview, count: int) -> list[byt
     elements: list[bytes] = []
     start = 0
     for index in range(count):
-        begun = start + LENGTH_BYTES
-        size = int.from_bytes(data[start:begun], "little")
-        if begun + size > len(data):
-            left = max(len(data) - begun, 0)
+        first = start + LENGTH_BYTES
+        size = int.from_bytes(data[start:first], "little")
+        if first + size > len(data):
+            left = max(len(data) - first, 0)
             raise _wrong_size(tensor, f"{size} bytes of element {index} and its length", f"{left} bytes")
-        elements.append(bytes(data[begun : begun + size]))
-        start = begun + size
+        elements.append(bytes(data[first : first + size]))
+        start = first + size
     if start != len(data):
         raise _wrong_size(tensor, f"{start} bytes in {count} elements", str(len(data)))
     return elements
@@ -194,22 +196,22 @@ def _from_base64(tensor: InferInput, index: int, element: object) -> bytes:
     raise RequestError(
         400,
         "bad_base64",
-        f"{tensor.name}[{index}] is no base64 ({reason}). Expected each encoded photograph as a base64 "
+        f"{tensor.name}[{index}] is not base64 ({reason}). Expected each encoded photograph as a base64 "
         "string without line breaks, or binary data.",
     )
 
 
 def _pack(tensor: InferInput, values: list[Any]) -> bytes:
-    """Packs values 0…255, flat or nested as the shape says, into bytes."""
+    """Packs values 0…255, flat or nested as the shape, into bytes."""
     flat = _flatten(tensor, values) if values and isinstance(values[0], list) else values
     if len(flat) != math.prod(tensor.shape):
         raise _wrong_size(tensor, f"{math.prod(tensor.shape)} values", str(len(flat)))
     try:
-        if set(map(type, flat)) == {int}:  # bytes() would take true for 1
+        if set(map(type, flat)) == {int}:  # bytes() accepts true as 1
             return bytes(flat)
     except ValueError:
         pass
-    raise _refuse(tensor, "holds values that are no whole numbers 0…255")
+    raise _tensor_error(tensor, "holds values other than whole numbers 0…255")
 
 
 def _flatten(tensor: InferInput, rows: list[Any]) -> list[Any]:
@@ -217,20 +219,22 @@ def _flatten(tensor: InferInput, rows: list[Any]) -> list[Any]:
         raise _wrong_size(tensor, f"{tensor.shape[0]} photographs", str(len(rows)))
     for size in tensor.shape[1:]:
         if not all(isinstance(row, list) and len(row) == size for row in rows):
-            raise _refuse(tensor, f"is nested otherwise than its shape {tensor.shape} says")
+            raise _tensor_error(tensor, f"is not nested as its shape {tensor.shape}")
         rows = list(chain.from_iterable(rows))
     return rows
 
 
 def _wrong_size(tensor: InferInput, expected: str, arrived: str) -> RequestError:
-    return _refuse(tensor, f"has the shape {_shown(tensor.shape)}: expected {expected}, {arrived} arrived")
+    return _tensor_error(
+        tensor, f"has the shape {_shown(tensor.shape)}: expected {expected}, {arrived} arrived"
+    )
 
 
-def _refuse(tensor: InferInput, reason: str) -> RequestError:
+def _tensor_error(tensor: InferInput, reason: str) -> RequestError:
     return RequestError(400, "bad_tensor", f"The input '{tensor.name}' {reason}.")
 
 
 def _shown(value: object) -> str:
-    """Shortens what a client sent for a message."""
+    """Shortens a value of the client for a message."""
     text = repr(value)
     return text if len(text) <= 80 else f"{text[:80]}…"

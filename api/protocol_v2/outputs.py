@@ -1,4 +1,4 @@
-"""The outputs of the Open Inference Protocol v2: what is kept of each photograph, and how it is written."""
+"""Outputs of the Open Inference Protocol v2: their values for each photograph, and their encoding."""
 
 import base64
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -20,13 +20,13 @@ Values = NDArray[np.float32] | list[str] | list[bytes]
 
 @dataclass(frozen=True)
 class PhotographOutputs:
-    """What the outputs hold of one photograph: an element, or a row, of each.
+    """One photograph's element, or row, of each output.
 
     Attributes:
-        review_threshold: The threshold itself where there is no review: nothing lies between the two.
-        mask: PNG of the photograph's size, 255 = defect; empty if not asked for.
-        class_mask: PNG of the photograph's size, index of each pixel's class; empty if not asked for, and of
-            a model that has one mask for all classes.
+        review_threshold: Equals the threshold if the model has no review threshold.
+        mask: PNG of the photograph's size, 255 = defect; empty if not requested.
+        class_mask: PNG of the photograph's size, index of each pixel's class; empty if not requested or if
+            the model has one mask for all classes.
     """
 
     label: str
@@ -39,7 +39,7 @@ class PhotographOutputs:
 
 
 def make_outputs(inspected: InspectedPhotograph, *, names: Collection[str]) -> PhotographOutputs:
-    """Keeps of a prediction what the outputs `names` need; slow for a mask, so not for the event loop."""
+    """Makes the values of the outputs `names`; slow for a mask, so not for the event loop."""
     prediction = inspected.prediction
     review, classes = prediction.review_threshold, prediction.class_mask
     return PhotographOutputs(
@@ -66,14 +66,14 @@ OUTPUTS: dict[str, Callable[[Sequence[PhotographOutputs]], Values]] = {
     "mask": lambda photographs: [photograph.mask for photograph in photographs],
     "class_mask": lambda photographs: [photograph.class_mask for photograph in photographs],
 }
-"""What can be asked for."""
+"""All outputs, with the function that collects their values."""
 
 OPTIONAL_OUTPUTS = frozenset({"class_mask"})
-"""Of models with a mask for each class; empty of others."""
+"""Outputs of models with a mask for each class only."""
 
 
 def output_names(config: ModelConfig) -> tuple[str, ...]:
-    """Returns what a model has; a request that names no outputs gets it all, as the protocol has it."""
+    """Returns the outputs of a model; a request that names none gets all of them, as the protocol demands."""
     return tuple(name for name in OUTPUTS if config.network.mask_channels > 1 or name not in OPTIONAL_OUTPUTS)
 
 
@@ -95,11 +95,11 @@ def describe_outputs(config: ModelConfig) -> list[TensorMetadata]:
 
 @dataclass(frozen=True)
 class OutputTensor:
-    """An output, in the forms that `api.protocol_v2.input_tensors` reads.
+    """An output and its encodings, which `api.protocol_v2.input_tensors` describes.
 
     Attributes:
         name: Of the output.
-        values: FP32 of any shape; or BYTES [n], as text or as what is base64 in JSON.
+        values: FP32 of any shape; or BYTES [n], text or bytes (base64 in JSON).
     """
 
     name: str
@@ -123,7 +123,7 @@ class OutputTensor:
         return b"".join(len(element).to_bytes(LENGTH_BYTES, "little") + element for element in elements)
 
     def describe(self, packed: bytes | None) -> InferOutput:
-        """Returns its entry in the JSON part; with the data, unless that is `packed` behind it."""
+        """Returns its entry in the JSON part; with the data, unless they are `packed` after it."""
         form: dict[str, Any] = {"name": self.name, "datatype": self.datatype, "shape": self.shape}
         if packed is not None:
             return InferOutput(**form, parameters={"binary_data_size": len(packed)})
@@ -143,13 +143,13 @@ def encode_answer(
     outputs: Mapping[str, bool],
     photographs: Sequence[PhotographOutputs],
 ) -> tuple[bytes, dict[str, str]]:
-    """Writes the answer to a request.
+    """Encodes the answer to a request.
 
     Args:
-        request_id: What the client called it; None if it did not.
-        model: Answered.
+        request_id: The client's id; None without one.
+        model: The model that answered.
         outputs: Name → whether its data follows the JSON part.
-        photographs: What the outputs hold, in the order of the request.
+        photographs: Values of the outputs, in the order of the request.
 
     Returns:
         The body and the headers.

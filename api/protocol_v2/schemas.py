@@ -1,6 +1,6 @@
-"""What the Open Inference Protocol v2 sends and answers, as JSON.
+"""JSON of the Open Inference Protocol v2: requests and answers.
 
-Further members and parameters are ignored, as the protocol asks.
+Unknown members and parameters are ignored, as the protocol demands.
 """
 
 from typing import Annotated, Any
@@ -12,14 +12,14 @@ Size = Annotated[int, Field(ge=0, lt=2**63)]
 
 
 class ProtocolModel(BaseModel):
-    """Base of everything in the protocol; numbers must be numbers, not words that look like them."""
+    """Base of everything in the protocol; a number must not be sent as text."""
 
     model_config = ConfigDict(frozen=True, strict=True, extra="ignore")
 
     @model_validator(mode="before")
     @classmethod
     def _drop_nulls(cls, values: Any) -> Any:
-        """Drops the nulls that some clients send for whatever is optional."""
+        """Drops the nulls that some clients send for optional members."""
         if not isinstance(values, dict):
             return values
         return {name: value for name, value in values.items() if value is not None}
@@ -29,14 +29,14 @@ class ProtocolModel(BaseModel):
 
 
 class InputParameters(ProtocolModel):
-    """How the data of an input travels."""
+    """How the data of an input is sent."""
 
     binary_data_size: Size | None = Field(None, description="bytes of this input after the JSON part")
     shared_memory_region: str | None = Field(None, description="not supported")
 
 
 class InferInput(ProtocolModel):
-    """An input tensor: its data stands in `data` or, as `binary_data_size` bytes, after the JSON part."""
+    """An input tensor: its data is in `data` or, as `binary_data_size` bytes, after the JSON part."""
 
     name: Name = Field(description="image or pixels")
     shape: list[Size] = Field(max_length=8, description="image: [n]; pixels: [n, H, W, C], C is 1 or 3 (RGB)")
@@ -48,15 +48,15 @@ class InferInput(ProtocolModel):
 
 
 class OutputParameters(ProtocolModel):
-    """How the data of an output travels."""
+    """How the data of an output is sent."""
 
     binary_data: bool | None = Field(None, description="after the JSON part; default: binary_data_output")
-    classification: int | None = Field(None, description="not supported; ask for probabilities")
+    classification: int | None = Field(None, description="not supported; request probabilities")
     shared_memory_region: str | None = Field(None, description="not supported")
 
 
 class RequestedOutput(ProtocolModel):
-    """An output tensor that is asked for."""
+    """A requested output tensor."""
 
     name: Name = Field(
         description="label, score, threshold, review_threshold, probabilities, mask or class_mask"
@@ -69,11 +69,11 @@ class InferParameters(ProtocolModel):
 
     threshold: Annotated[float, Field(ge=0.0, le=1.0)] | None = Field(
         None,
-        description="image score from which a photograph is a defect, and none is for review; default: the "
-        "model's own",
+        description="image score from which a photograph is a defect, without a band for review; default: "
+        "the model's own",
     )
     timeout: Size | None = Field(
-        None, description="microseconds after which photographs that still wait are given up; 0: none"
+        None, description="microseconds after which waiting photographs are abandoned; 0: none"
     )
     binary_data_output: bool = Field(False, description="answer every output after the JSON part")
 
@@ -81,7 +81,7 @@ class InferParameters(ProtocolModel):
 class InferRequest(ProtocolModel):
     """The JSON part of an inference request."""
 
-    id: Name | None = Field(None, description="comes back in the answer")
+    id: Name | None = Field(None, description="is repeated in the answer")
     inputs: list[InferInput] = Field(max_length=16, description="exactly one of image and pixels")
     outputs: list[RequestedOutput] | None = Field(None, max_length=16, description="default: all of them")
     parameters: InferParameters = InferParameters()
@@ -121,14 +121,14 @@ class TensorMetadata(ProtocolModel):
 
 
 class ModelParameters(ProtocolModel):
-    """What the protocol leaves to the server to say about a model."""
+    """Facts about a model beyond the protocol."""
 
-    version: str = Field(description="the one that is described")
-    labels: list[str] = Field(description="its names that may move, for example stable or canary")
+    version: str = Field(description="the version that is described")
+    labels: list[str] = Field(description="its labels, for example stable or canary")
     classes: list[str] = Field(description="in the order of probabilities, the good one first")
     threshold: float = Field(description="image score from which a photograph is a defect")
     review_threshold: float | None = Field(
-        None, description="image score from which it is at least for review; absent: the model asks for none"
+        None, description="image score from which a photograph is at least for review; absent: no review"
     )
 
 
@@ -144,7 +144,7 @@ class ModelMetadata(ProtocolModel):
 
 
 class ServerMetadata(ProtocolModel):
-    """The server and what it adds to the protocol."""
+    """The server and its extensions of the protocol."""
 
     name: str
     version: str

@@ -1,4 +1,4 @@
-"""What an administrator can do while the service runs."""
+"""Changes which models and versions are served."""
 
 from typing import Annotated, Any
 
@@ -20,12 +20,12 @@ router = APIRouter(prefix="/v1/admin", tags=["admin"], dependencies=require_role
 
 
 class CandidateChoice(BaseModel):
-    """Which version shadows the stable one."""
+    """Which version runs in shadow mode."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     version: Annotated[str, Field(min_length=1, max_length=MAX_NAME)] | None = Field(
-        description="as its folder is called; null: none any more"
+        description="name of its folder; null: none"
     )
 
 
@@ -39,7 +39,7 @@ CHOICE: dict[str, Any] = {
 
 @router.post("/models/{name}/reload", responses=document_problems(404, 409, 422, 500, 503))
 async def reload_model(name: str, request: Request, service: ServiceDep) -> ReloadAnswer:
-    """Serves what lies on disk now: load, check, self-test, warm, swap, drain; a failure changes nothing."""
+    """Reloads a model from disk: load, check, self-test, warm, swap, drain; a failure changes nothing."""
     return await service.reload(name, caller_fields(request.scope))
 
 
@@ -58,11 +58,11 @@ async def choose_candidate(
 
 @router.post("/models/{name}/promote", responses=document_problems(404, 409, 422, 500, 503))
 async def promote(name: str, request: Request, service: ServiceDep) -> ReloadAnswer:
-    """Makes the candidate the stable version, and what was stable `previous`."""
+    """Makes the candidate the stable version, and the stable version `previous`."""
     return await service.relabel(name, PROMOTE, caller_fields(request.scope))
 
 
 @router.post("/models/{name}/rollback", responses=document_problems(404, 409, 422, 500, 503))
 async def roll_back(name: str, request: Request, service: ServiceDep) -> ReloadAnswer:
-    """Makes the version stable again that was so before the last promotion."""
+    """Makes the version stable again that was stable before the last promotion."""
     return await service.relabel(name, ROLL_BACK, caller_fields(request.scope))

@@ -1,4 +1,4 @@
-"""Liveness and readiness. They touch nothing that can block, so that load never looks like death."""
+"""Liveness and readiness. They use nothing that can block, so that load does not look like a failure."""
 
 from fastapi import APIRouter
 from starlette.requests import Request
@@ -14,7 +14,7 @@ router = APIRouter(tags=["health"], dependencies=require_role("anyone"))
 @router.head("/livez", include_in_schema=False)
 @router.get("/livez", responses=document_problems(503))
 async def live(request: Request) -> Health:
-    """The process answers; 503 when a thread of it has been hanging for so long that only a new one helps."""
+    """The process answers; 503 if one of its threads hangs for so long that only a restart helps."""
     check_alive(request)
     return Health(status="alive")
 
@@ -22,6 +22,6 @@ async def live(request: Request) -> Health:
 @router.head("/readyz", include_in_schema=False)
 @router.get("/readyz", responses=document_problems(503))
 async def ready(service: ServiceDep) -> Health:
-    """The models are loaded and warm; 503 before that, while a thread hangs, and once told to stop."""
+    """The models are loaded and warm; 503 before that, while a thread hangs, and during shutdown."""
     service.check_ready()
     return Health(status="ready")

@@ -1,4 +1,4 @@
-"""What Prometheus scrapes. It waits for nothing, so that the figures come when the service is busiest."""
+"""The metrics for Prometheus. The route never waits, so that it answers under load."""
 
 from fastapi import APIRouter
 from starlette.requests import Request

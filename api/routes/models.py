@@ -1,4 +1,4 @@
-"""What is served."""
+"""Lists the served models."""
 
 from fastapi import APIRouter
 

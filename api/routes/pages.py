@@ -1,4 +1,4 @@
-"""The pages for people, and the API pages at `/docs`; all come whole from this host, without internet."""
+"""The pages for people, and the API pages at `/docs`; they work without internet."""
 
 from collections.abc import Iterable
 from importlib.resources import files
@@ -19,18 +19,18 @@ CONTENT_POLICY = (
     "default-src 'self'; img-src 'self' blob: data:; object-src 'none'; base-uri 'none'; "
     "form-action 'none'; frame-ancestors 'self'"
 )
-"""What a page may load: its own files, and pictures that it made itself."""
+"""What a page may load: files of this host, and images that its scripts make."""
 
 HEADERS = {
     "Content-Security-Policy": CONTENT_POLICY,
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
-    # Asked again each time, answered 304: after an update no page runs with the scripts of the last one.
+    # Revalidated each time (304): after an update no page uses the scripts of the last version.
     "Cache-Control": "no-cache",
 }
 
 LINKS = "<!-- pages -->"
-"""Where a page names the others that are served."""
+"""Placeholder for the links to the other pages."""
 
 
 class PageEntry(NamedTuple):
@@ -39,7 +39,7 @@ class PageEntry(NamedTuple):
     path: str
     name: str
     folder: str
-    """In `static`, with its `index.html` and what that loads."""
+    """Folder in `static` with its `index.html` and files."""
 
 
 INSPECTION = PageEntry("/", "Inspect", "page")
@@ -61,7 +61,7 @@ class PageFiles(StaticFiles):
 def add_pages(app: FastAPI, settings: Settings) -> None:
     """Serves the API pages at `/docs` and, if the settings say so, the pages for people with their files.
 
-    None of it needs an API key: a page asks for one if the service does.
+    None of it needs an API key: a page asks the user for one if the service requires it.
     """
     swagger = Path(str(files("fastapi_offline"))) / "static"
     routes = [_api_page(), _folder("/docs/swagger", swagger), _folder("/docs", STATIC / "docs")]
@@ -92,7 +92,7 @@ def _page(page: PageEntry, pages: Iterable[PageEntry]) -> Route:
 
 
 def _link(page: PageEntry, *, here: bool) -> str:
-    """A link that a proxy's prefix does not break: it is relative to a page at the top."""
+    """Returns a relative link, which also works below the path prefix of a proxy."""
     return f'<a href=".{page.path}"{" aria-current=page" if here else ""}>{page.name}</a>'
 
 

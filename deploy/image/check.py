@@ -1,10 +1,11 @@
-"""Builds the image `serve` and runs it, as its own user, who may write to /tmp and /record alone: it inspects
-one photograph and records that.
+"""Builds the image `serve`, runs it as its own user and has it record a photograph.
+
+The user may write to /tmp and /record only.
 
     python -m deploy.image.check MODEL [--port 8000]
 
-With a Docker engine where there is one; else with buildah and chroot, which need root and no engine, on a
-base that debootstrap makes. Prints the size of each layer; ends with 1 when anything is not as it should be.
+Uses a Docker engine if there is one; otherwise buildah and chroot as root, on a base from debootstrap. Prints
+the size of each layer; exits with 1 if a check fails.
 `IMAGE_BUILD_FLAGS` are added to the build, such as a volume with certificates.
 """
 
@@ -29,7 +30,7 @@ IMAGE, BASE = "segdec:check", "docker.io/library/python:3.11.13-slim"
 READY_S, STOP_S = 120.0, 60.0
 RECORDING = ("--env", "SEGDEC_RECORD=required")
 WRITABLE = ("/record", "/tmp", "/var/tmp", "/run/lock", "/proc", "/sys", "/dev")
-"""The record's folder, what any user may write in a base image, and the kernel's own."""
+"""The record's folder, folders that any user of a base image may write to, and those of the kernel."""
 
 
 class Engine(Protocol):
@@ -40,7 +41,7 @@ class Engine(Protocol):
         ...
 
     def layers(self) -> Iterator[tuple[str, int]]:
-        """Yields what made each layer that is not empty, and its bytes."""
+        """Yields the command and the bytes of each layer that is not empty."""
         ...
 
     def start(self, model: Path, port: int) -> None:
@@ -60,7 +61,7 @@ class Docker:
         run("docker", "build", "--target", "serve", "-t", IMAGE, *build_flags(), str(ROOT))
 
     def layers(self) -> Iterator[tuple[str, int]]:
-        """Yields what made each layer that is not empty, and its bytes."""
+        """Yields the command and the bytes of each layer that is not empty."""
         lines = run(
             "docker", "history", "--no-trunc", "--human=false", "--format", "{{.Size}} {{.CreatedBy}}", IMAGE
         )
@@ -93,7 +94,7 @@ class Docker:
 
 
 class Buildah:
-    """No engine: chroot, without a root that is read-only; it looks for what the user may write."""
+    """Without an engine: chroot with a writable root; checks which folders the user may write to."""
 
     def build(self) -> None:
         """Builds `IMAGE`, and its base if that is not there."""
@@ -114,7 +115,7 @@ class Buildah:
         buildah("build", *flags, *build_flags(), str(ROOT))
 
     def layers(self) -> Iterator[tuple[str, int]]:
-        """Yields what made each layer that is not empty, and its bytes."""
+        """Yields the command and the bytes of each layer that is not empty."""
         with tempfile.TemporaryDirectory() as folder:
             buildah("push", "--disable-compression", IMAGE, f"dir:{folder}")
             manifest = json.loads(Path(folder, "manifest.json").read_text())
@@ -237,17 +238,17 @@ def innermost(process: int) -> int:
 
 
 def build_flags() -> list[str]:
-    """Returns what the environment adds to the build."""
+    """Returns the flags in `IMAGE_BUILD_FLAGS`."""
     return shlex.split(os.environ.get("IMAGE_BUILD_FLAGS", ""))
 
 
 def buildah(*words: str) -> str:
-    """Runs buildah and returns what it prints."""
+    """Runs buildah and returns its output."""
     return run("buildah", *STORAGE, *words)
 
 
 def run(*words: str) -> str:
-    """Runs a command and returns what it prints; its errors go to stderr, and end this one."""
+    """Runs a command and returns its output; exits if it fails."""
     print("$", shlex.join(words), file=sys.stderr)
     done = subprocess.run(words, stdout=subprocess.PIPE, text=True, check=False)
     if done.returncode:

@@ -1,9 +1,9 @@
-"""Looks for known vulnerabilities in what the images are made of. Ends with 1 where there are any.
+"""Looks up known vulnerabilities in the packages of the images. Exits with 1 if there are any.
 
     python -m deploy.release.audit [--advisories all.zip]
 
-Without advisories pip-audit asks the package index's public service. Where it answers not, or not about every
-package, that is an error: nothing known is not the same as nothing asked.
+Without advisories, pip-audit queries the package index's public service. No answer, or none for a package, is
+an error: a package that was not checked is not a safe one.
 """
 
 import argparse
@@ -26,7 +26,7 @@ OFFLINE = (
 
 
 def ask_service(locks: list[Path]) -> tuple[list[Vulnerability], list[str]]:
-    """Asks pip-audit's service what is known of the locked packages, and which of them it does not know.
+    """Queries pip-audit's service; returns vulnerabilities and the packages that it does not know.
 
     Raises:
         SegdecError: It gave no answer.
@@ -50,7 +50,7 @@ def ask_service(locks: list[Path]) -> tuple[list[Vulnerability], list[str]]:
 
 
 def read_answer(text: str) -> tuple[list[Vulnerability], list[str]]:
-    """Reads the vulnerabilities in what pip-audit printed, and the packages that it left out.
+    """Reads the vulnerabilities and the skipped packages in the output of pip-audit.
 
     Raises:
         ValueError: It printed no JSON.
@@ -62,7 +62,7 @@ def read_answer(text: str) -> tuple[list[Vulnerability], list[str]]:
 
 
 def audit(copy: Path | None, locks: list[Path]) -> list[Vulnerability]:
-    """Prints what is known of the locked packages, and by whom.
+    """Prints the known vulnerabilities of the locked packages, and the source.
 
     Raises:
         SegdecError: Not all of them could be checked.

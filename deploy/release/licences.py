@@ -26,7 +26,7 @@ from segdec.runtime.files import write_text_atomic
 PAGE = LOCKS / "licences.md"
 
 NVIDIA = "LicenseRef-NVIDIA-Proprietary"
-"""CUDA's own terms. Attachment A names what may be passed on; `ptxas`, in the nvcc wheel, is not there."""
+"""CUDA's terms. Their Attachment A lists the files that may be redistributed; `ptxas` is not among them."""
 
 GPU_IMAGES = {"serve-gpu", "train"}
 
@@ -34,11 +34,11 @@ SHIPPED = {
     "0BSD", "Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "CC0-1.0", "LicenseRef-Matplotlib", "MIT",
     "MIT-0", "MIT-CMU", "MPL-2.0", "PSF-2.0", "Zlib",
 }  # fmt: skip
-"""What may stand beside Apache-2.0 code. MPL-2.0 asks for its files' source: certifi, tqdm are Python."""
+"""Licences compatible with Apache-2.0. MPL-2.0 requires the source of its files: certifi, tqdm are Python."""
 
 LGPL = "LGPL-3.0-only"
 REPLACEABLE = {"psycopg", "psycopg-binary"}
-"""May be LGPL: imported, so that others can stand in their place. The page says what else it asks for."""
+"""May be LGPL: the service imports them, so that they can be replaced. The page lists the other terms."""
 
 SPELT = {
     "3-Clause BSD License": "BSD-3-Clause",
@@ -70,10 +70,10 @@ READ = {
 none: from its classifier."""
 
 CHOSEN = {"EPL-2.0 OR BSD-3-Clause": "BSD-3-Clause"}
-"""Of what leaves a choice, by which of them it is passed on: paho-mqtt."""
+"""The licence chosen where a package offers several: paho-mqtt."""
 
 HEAD = "| package | version | licence | images |\n|---|---|---|---|\n"
-"""Where the table begins; what stands above it is written by hand."""
+"""Where the table begins; the text above it is written by hand."""
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,7 @@ def licence_of(metadata: dict[str, Any]) -> str:
 
 
 def check_shipped(row: LicensedPackage) -> None:
-    """Refuses what the product may not pass on; of `A OR B` both must be allowed, unless `CHOSEN` says which.
+    """Rejects licences that may not be redistributed; of `A OR B` both must be allowed, except in `CHOSEN`.
 
     Raises:
         SegdecError: A licence that is not among those.

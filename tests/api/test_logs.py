@@ -1,6 +1,5 @@
 import json
 import logging
-import signal
 import subprocess
 import sys
 from typing import Any, Literal
@@ -113,93 +112,6 @@ except ZeroDivisionError:
     assert "from Python" in records[2]["event"]
     assert "ZeroDivisionError" in records[3]["exception"]
     assert not any("color_message" in record for record in records)
-
-
-NATIVE = """
-import ctypes, os, sys
-from api.logs import configure_logging
-from api.settings import Settings
-configure_logging(Settings.model_validate({"model": "unused", "log_format": sys.argv[1]}))
-"""
-
-
-def run_native(log_format: str, code: str) -> subprocess.CompletedProcess[bytes]:
-    """A process that logs, then runs `code`."""
-    command = [sys.executable, "-c", NATIVE + code, log_format]
-    return subprocess.run(command, capture_output=True, check=False, timeout=120)
-
-
-def test_what_decoders_write_is_json():
-    code = """
-from segdec.errors import ImageError
-from segdec.images import decode_image
-from tests.image_files import *
-rows = zlib.compress(b"\\0\\5")
-cut = packed_tiff(np.eye(64, dtype=np.uint8), "tiff_lzw", lambda strip: strip[:9])
-for data in (png(1, 1, 8, 0, rows[:-1] + b"x"), cut):
-    try:
-        decode_image(data, "part")
-    except ImageError:
-        pass
-"""
-    done = run_native("json", code)
-    assert (done.returncode, done.stdout) == (0, b"")
-    records = [json.loads(line) for line in done.stderr.splitlines()]
-    assert {(record["logger"], record["level"]) for record in records} == {("stderr", "warning")}
-    assert all(record["timestamp"].endswith("Z") for record in records)
-    told = " ".join(record["event"] for record in records)
-    assert "libpng error: " in told
-    assert "LZWDecode: " in told
-
-
-def test_whatever_is_written_past_the_log_is_json():
-    code = r"""
-print("error: printed by Python", file=sys.stderr)
-os.write(2, b"\xff\x1b[31m no text \n\n")
-ctypes.CDLL(None).perror(b"from C")
-raise RuntimeError("and a traceback")
-"""
-    done = run_native("json", code)
-    assert done.returncode == 1
-    records = [json.loads(line) for line in done.stderr.splitlines()]
-    assert [(record["level"], record["event"]) for record in records[:3]] == [
-        ("error", "printed by Python"),
-        ("warning", "\\xff\x1b[31m no text "),
-        ("warning", "from C: Success"),
-    ]
-    assert records[-1]["event"] == "RuntimeError: and a traceback"
-
-
-def test_text_gives_every_line_its_time_and_level():
-    done = run_native("text", 'os.write(2, b"a line\\nforged\\xc2\\x85line\\n unfinished")')
-    lines = done.stderr.decode().split("\n")
-    assert [line.split(" ", 1)[1] for line in lines[:-1]] == [
-        "WARNING a line logger=stderr",
-        r"WARNING forged\x85line logger=stderr",
-        "WARNING  unfinished logger=stderr",
-    ]
-    assert lines[-1] == ""
-
-
-def test_nothing_is_lost_and_nobody_waits_however_much_is_written():
-    """More than a pipe holds, by one call that keeps the interpreter's lock."""
-    code = 'ctypes.PyDLL(None).write(2, b"line\\n" * 100_000, 500_000)'
-    done = run_native("text", code)
-    assert (done.returncode, done.stderr.count(b"WARNING line logger=stderr\n")) == (0, 100_000)
-
-
-@pytest.mark.parametrize("library", ["CDLL", "PyDLL"])
-def test_last_words_of_a_crash_arrive(library):
-    """Whether or not the one that crashes keeps the interpreter's lock."""
-    code = f"""
-native = ctypes.{library}(None)
-native.perror(b"terminate called")
-native.abort()
-"""
-    done = run_native("json", code)
-    assert done.returncode == -signal.SIGABRT
-    assert b'"event": "terminate called: Success"' in done.stderr
-    assert b"Fatal Python error: Aborted" in done.stderr
 
 
 def test_import_leaves_the_log_alone():

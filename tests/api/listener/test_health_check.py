@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from api.listener.health_check import address_of, flags_of_service
+from api.listener.health_check import address_of
 from api.settings import Settings, read_settings
 from tests.api.live_server import served
 
@@ -94,39 +94,17 @@ def test_wrong_flag_is_unhealthy_in_one_line(words):
         ({"SEGDEC_PORT": "8443", "SEGDEC_HOST": "10.0.0.5", "SEGDEC_TLS_CERTIFICATE": "/tls/a.pem"}, []),
         ({"segdec_port": "8443"}, []),
         ({"SEGDEC_PORT": "", "SEGDEC_TLS_CERTIFICATE": ""}, []),
-        ({"SEGDEC_PORT": "1"}, ["--port", "2", "--tls-certificate=/tls/a.pem", "--access-log"]),
-        ({}, ["--host", "::", "--no-page", "--api-keys", "--port=9"]),
-        ({}, ["--host=localhost", "--queue-size", "3"]),
+        ({"SEGDEC_PORT": "1"}, ["--port", "2", "--tls-certificate=/tls/a.pem"]),
+        ({}, ["--host", "::", "--port=9"]),
+        ({}, ["--host=localhost"]),
     ],
 )
 def test_settings_are_those_of_the_service(environment, flags, monkeypatch):
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
-    settings: Settings = read_settings(["--model", "m", *(w for w in flags if w != "--api-keys")])
+    settings: Settings = read_settings(["--model", "m", *flags])
     host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(settings.host, settings.host)
     assert address_of(flags) == (settings.tls_certificate is not None, host, settings.port)
-
-
-@pytest.mark.parametrize(
-    ("command", "flags"),
-    [
-        (["python", "-m", "api", "--port", "9000"], ["--port", "9000"]),
-        (["/sbin/docker-init", "--", "python", "-m", "api", "--port=9"], ["--port=9"]),
-        (["python", "-m", "api"], []),
-        (["python", "-m", "api", "health", "--port", "1"], []),
-        (["/bin/sh", "-c", "sleep 1"], []),
-        (["python", "-m", "api", "key", "name"], []),
-    ],
-)
-def test_flags_of_the_container_count(command, flags, tmp_path):
-    """`docker run segdec --port 9000` adds them to the first process, and to no variable."""
-    file = tmp_path / "cmdline"
-    file.write_bytes(b"".join(word.encode() + b"\0" for word in command))
-    assert flags_of_service(file) == flags
-
-
-def test_machine_without_that_file_has_no_flags(tmp_path):
-    assert flags_of_service(tmp_path / "absent") == []
 
 
 def test_check_is_light():

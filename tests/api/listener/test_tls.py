@@ -111,10 +111,10 @@ def test_client_that_distrusts_the_certificate_is_logged(make_app, caplog):
         (CERTIFICATE, CERTIFICATES / "absent.key", "absent.key: No such file"),
         (CERTIFICATES, KEY, "Cannot read .*certificates: Is a directory"),
         (CERTIFICATE, CERTIFICATES / "other.key", "other.key does not belong to the certificate"),
-        (CERTIFICATE, CERTIFICATES / "locked.key", "asks for a password"),
-        (KEY, KEY, "cannot be used"),
-        (Path(__file__), KEY, "cannot be used"),
-        (CERTIFICATE, Path(__file__), "cannot be used"),
+        (CERTIFICATE, CERTIFICATES / "locked.key", "has a password"),
+        (KEY, KEY, "are invalid"),
+        (Path(__file__), KEY, "are invalid"),
+        (CERTIFICATE, Path(__file__), "are invalid"),
     ],
 )
 def test_unusable_pair_is_refused_in_one_line(certificate, key, words):
