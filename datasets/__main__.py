@@ -114,6 +114,7 @@ def _add_inspect(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--twins",
+        dest="duplicates",
         type=Path,
         metavar="FILE",
         help="text file to write: all near duplicates in different splits",
@@ -138,7 +139,12 @@ def _add_split(parser: argparse.ArgumentParser) -> None:
         "--test", type=float, help=f"share for testing, not with --folds (default: {TEST_FRACTION})"
     )
     parser.add_argument("--seed", type=int, default=0, help="seed of the split (default: %(default)s)")
-    parser.add_argument("--group-twins", action="store_true", help="keep near duplicates in one split")
+    parser.add_argument(
+        "--group-twins",
+        dest="group_duplicates",
+        action="store_true",
+        help="keep near duplicates in one split",
+    )
     parser.set_defaults(command=commands.split)
 
 

@@ -73,8 +73,8 @@ def inspect(options: argparse.Namespace) -> None:
         _write_sheet(options.out, sheet)
         print(f"\ncontact sheet: {options.out}")
     leaks = warn_of_near_leaks(dataset, checked.photographs, options.allow_leak)
-    if options.twins is not None:
-        _write_near_leaks(options.twins, leaks)
+    if options.duplicates is not None:
+        _write_near_leaks(options.duplicates, leaks)
     raise_if_unusable(dataset, checked, allowed_leaks=options.allow_leak)
 
 
@@ -92,9 +92,9 @@ def split(options: argparse.Namespace) -> None:
     if not options.skip_broken:
         raise_if_problems(checked.dataset)
     checked = _without_broken(checked)
-    duplicates = _near_duplicates(checked) if options.group_twins else ()
+    duplicates = _near_duplicates(checked) if options.group_duplicates else ()
     how = f"python -m datasets split {options.layout}: groups and equal photographs together, "
-    how += "near duplicates together, " if options.group_twins else ""
+    how += "near duplicates together, " if options.group_duplicates else ""
     if options.folds is None:
         test = TEST_FRACTION if options.test is None else options.test
         how += f"val {options.val:g}, test {test:g}, seed {options.seed}"

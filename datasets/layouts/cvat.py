@@ -34,8 +34,8 @@ def index(root: Path) -> Dataset:
     """Lists the photographs that `annotations.xml` names, with their annotations.
 
     Raises:
-        DatasetError: If a folder cannot be listed, there is no photograph or no `annotations.xml`, or the
-            split file is invalid.
+        DatasetError: If a folder cannot be listed, photographs or `annotations.xml` are missing, or the split
+            file is invalid.
     """
     photographs = photographs_below(root)
     source = root / FILE

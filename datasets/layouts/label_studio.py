@@ -44,7 +44,7 @@ def index(root: Path) -> Dataset:
     """Lists the photographs of the exported tasks, with their annotations.
 
     Raises:
-        DatasetError: If a folder cannot be listed, there is no photograph or no export, or the split file is
+        DatasetError: If a folder cannot be listed, photographs or exports are missing, or the split file is
             invalid.
     """
     photographs = photographs_below(root)

@@ -78,7 +78,7 @@ def read_name(values: Values, folder: Path) -> str:
     if given:
         return given
     if not image:
-        raise ValueError("there is no image")
+        raise ValueError("the image is missing")
     root, path = Path(os.path.normpath(folder)), Path(os.path.normpath(folder / image.replace("\\", "/")))
     inside = path.relative_to(root) if path.is_relative_to(root) else path
     parts = [part for part in inside.parts if part not in {"..", inside.anchor}]

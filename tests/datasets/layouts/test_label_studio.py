@@ -241,16 +241,16 @@ def test_all_problems_are_told_at_once(export, task, tmp_path, write_picture):
         "other": ([result("brushlabels", "dent", format="png", rle=[])], ["has the format 'png'"]),
         "clear": ([brush()], ["marks no pixel"]),
         "turned": ([{**rectangle(), "image_rotation": 90}], ["was rotated in the tool"]),
-        "size": ([{**rectangle(), "original_width": None}], ["no size of a photograph"]),
+        "size": ([{**rectangle(), "original_width": None}], [") is invalid"]),
         "sizes": ([rectangle(), {**rectangle(), "original_width": 40}], ["pictures of 20×12 and 40×12"]),
         "unlabelled": ([unlabelled], ["has no labels"]),
         "double": ([double], ["has 2 labels"]),
-        "surrogate": ([rectangle("\ud800")], ["cannot be printed"]),
+        "surrogate": ([rectangle("\ud800")], ["unprintable characters"]),
         "text": (["dent"], ["has no value"]),
-        "both": ([rectangle(), choice("good")], ["labelled good, but also dent"]),
-        "choices": ([choice("dent", "pore")], ["labelled dent and pore"]),
+        "both": ([rectangle(), choice("good")], ["has the labels good and dent"]),
+        "choices": ([choice("dent", "pore")], ["has the labels dent and pore"]),
         "choice": ([{**choice(), "value": {"choices": "dent"}}], ["the choices are no list"]),
-        "twice": ([], ["annotated 2 times"]),
+        "twice": ([], ["has 2 annotations"]),
     }
     tasks = [task(f"{name}.png", *results) for name, (results, _) in broken.items()]
     gone = task("gone.png", rectangle())

@@ -197,7 +197,7 @@ def test_all_problems_are_told_at_once_and_other_photographs_stay(root, write_pi
     expected = [
         ("line 2", "line/gone", "The image "),
         ("line 3", "line/loop", "loop.png does not exist"),
-        ("line 4", "", "There is no image"),
+        ("line 4", "", "The image is missing"),
         ("line 5", "line/b", "The label is empty"),
         ("line 6", "", "not JSON"),
         ("line 7", "", "not a JSON object"),
@@ -207,14 +207,14 @@ def test_all_problems_are_told_at_once_and_other_photographs_stay(root, write_pi
         ("line 11", "line/b", "X = 22 is outside the picture of 20×12"),
         ("line 12", "line/b", "outside the picture of 20×12"),
         ("line 13", "line/b", "2 different points"),
-        ("line 14", "line/b", "'1,2,x,4' holds other than numbers"),
+        ("line 14", "line/b", "'1,2,x,4' is not a list of numbers"),
         ("line 15", "line/b", "gone.png does not exist"),
         ("line 16", "line/e", "save it as PNG"),
-        ("line 17", "line/b", "'valid' is none of train, val, test (did you mean 'val'?)"),
+        ("line 17", "line/b", "'valid' is not one of train, val, test (did you mean 'val'?)"),
         ("line 18", "line/broken", "broken.png is not an image"),
-        ("line 19", "line/b", "no text"),
+        ("line 19", "line/b", "is not a string"),
         ("line 20", f"line/{'x' * 300}", "does not exist"),
-        ("line 21", "line/b", "the boxes are no list"),
+        ("line 21", "line/b", "the boxes are not a list"),
     ]
     found = told(dataset)
     assert [(line, name) for line, name, _ in found] == [(line, name) for line, name, _ in expected]
